@@ -1,17 +1,17 @@
 /**
- * Work that goes on although its caller has been told it is over. A timeout rejects at once, but
- * nothing can force the work behind it to end; whoever holds something on its behalf (a slot) has
- * to know.
+ * Work that is still running after its call has ended. A timeout rejects the caller at once, but it
+ * cannot stop the work. A mechanism that holds a slot for this work has to know when it really
+ * ends.
  *
- * Two ways, because neither sees everything. Calls that begin while the holder's function runs
- * synchronously are collected, so it does not matter what becomes of their errors. Calls that begin
- * later are found by the error they ended with, as far as that is passed on, wrapped or not.
+ * There are two ways to find such work, because neither finds all of it:
+ * - Calls that begin while the holder's function runs synchronously are collected.
+ * - Later calls are found by the error they ended with, if that error is passed on, wrapped or not.
  */
 import { swallow } from './thenable.js'
 
 /** A call that may leave its work behind. */
 export interface Outlivable {
-  /** The work, once the call has been given up while it was still running. */
+  /** The work, once the call was given up while it was still running. */
   readonly leftBehind: Promise<unknown> | undefined
 }
 
@@ -24,7 +24,7 @@ export function noteCall(call: Outlivable): void {
   else collected.push(call)
 }
 
-/** Runs a function and hands over the calls it began, if any. An outer collector gets them too. */
+/** Runs `fn` and passes the calls it began to `receive`. An outer collector gets them, too. */
 export function collectCalls<T>(fn: () => T, receive: (calls: Outlivable[]) => void): T {
   const outer = collecting ? { calls: collected } : undefined
   collecting = true
@@ -42,10 +42,10 @@ export function collectCalls<T>(fn: () => T, receive: (calls: Outlivable[]) => v
   }
 }
 
-/** Whoever catches an error may wrap it in another; a chain of causes could also be a circle. */
+/** Errors are wrapped in others, and a chain of causes can be circular. */
 const MOST_CAUSES = 5
 
-/** An abort's reason is the caller's own object and may be shared by many calls. */
+/** An abort reason belongs to the caller, so many calls can share one. */
 const works = new WeakMap<object, Set<Promise<unknown>>>()
 
 export function markUnfinished(error: unknown, work: Promise<unknown>): void {
@@ -65,12 +65,12 @@ export function unfinishedWork(error: unknown): Promise<unknown> | undefined {
       each = (each as { cause?: unknown }).cause
     }
   } catch {
-    // A getter on somebody's error threw.
+    // A getter of the error threw.
   }
   return undefined
 }
 
-/** Settles when all work has ended, and all that it left behind in turn. */
+/** Resolves when all of the work has ended, and all work that it left running in turn. */
 export async function allEnded(all: readonly Promise<unknown>[]): Promise<void> {
   for (const { status, ...result } of await Promise.allSettled(all)) {
     if (status === 'rejected') await unfinishedWork((result as { reason: unknown }).reason)

@@ -1,19 +1,18 @@
 /**
- * Listening to a caller's AbortSignal without leaving anything behind: a signal may live as long as
- * the process and be passed to a million calls, a thousand of them at once. So there is one listener
- * per signal, which is gone when nobody waits any more. A signal that is aborted already is heard at
- * once.
+ * Listens to a caller's AbortSignal without leaking listeners. A signal can live as long as the
+ * process and be passed to a million calls. So each signal gets one listener, which is removed when
+ * no call waits for it. If a signal is already aborted, `run` is called at once.
  */
 import { OptionsError } from './options/checks.js'
 
 /**
- * A caller's leave, at a tenth of the cost of an AbortSignal: for servers that have one for each request.
- * Whoever takes an AbortSignal of a caller takes this, too.
+ * Says that a caller has left, at a tenth of the cost of an AbortSignal. Servers create one for
+ * each request. It is accepted wherever a caller's AbortSignal is.
  */
 export class LeaveSignal {
   aborted = false
   reason: unknown = undefined
-  /** Nearly always there is one who listens. */
+  /** Nearly always there is exactly one listener. */
   #first: (() => void) | undefined
   #others: Set<() => void> | undefined
 
@@ -28,7 +27,7 @@ export class LeaveSignal {
     if (others !== undefined) for (const run of others) run()
   }
 
-  /** Calls `run` when it is aborted; returns what prevents that. */
+  /** Calls `run` on abort, unless the returned function is called first. */
   listen(run: () => void): () => void {
     if (this.#first === undefined) {
       this.#first = run
@@ -37,20 +36,22 @@ export class LeaveSignal {
       }
     }
     this.#others ??= new Set()
-    // Its own function, so that the same `run` may be given twice.
+    // A function of its own, so that the same `run` can be passed twice.
     const heard = () => run()
     this.#others.add(heard)
     return () => this.#others?.delete(heard)
   }
 }
 
-/** From a caller. */
 export type CallerSignal = AbortSignal | LeaveSignal
 
-/** Throws an options error: a signal of the wrong type would fail only where a call begins to wait. */
+/**
+ * Throws an options error. Otherwise a signal of the wrong type fails only when its call has to
+ * wait.
+ */
 export function checkSignal(signal: unknown): void {
   if (signal instanceof AbortSignal || signal instanceof LeaveSignal) return
-  // Of another implementation, such as a polyfill.
+  // Another implementation of AbortSignal, such as a polyfill.
   if (isListenedTo(signal)) return
   const shown = typeof signal === 'object' && signal !== null ? 'an object' : String(signal)
   const message = `must be an AbortSignal, got ${shown}; leave signal out where there is none`
@@ -70,7 +71,7 @@ interface Listening {
 
 const listenings = new WeakMap<AbortSignal, Listening>()
 
-/** Calls `run` when the signal is aborted; returns what prevents that. */
+/** Calls `run` on abort, unless the returned function is called first. */
 export function onAbort(signal: CallerSignal, run: () => void): () => void {
   if (signal.aborted) {
     run()
@@ -78,7 +79,7 @@ export function onAbort(signal: CallerSignal, run: () => void): () => void {
   }
   if (signal instanceof LeaveSignal) return signal.listen(run)
   const { waiting, onAbort } = listenings.get(signal) ?? listenTo(signal)
-  // Its own function, so that the same `run` may be given twice.
+  // A function of its own, so that the same `run` can be passed twice.
   const heard = () => run()
   waiting.add(heard)
   return () => {

@@ -1,10 +1,13 @@
 /**
  * Releases what an unread result holds. A `Response` whose body is neither read nor cancelled keeps
- * its connection, so a result that arrives after its call was given up has to be let go explicitly.
+ * its connection. So a result that arrives after its call was given up has to be released
+ * explicitly.
  */
 import { swallow } from './thenable.js'
 
-/** Where results keep a body: fetch and undici, axios, and `withResponse()` of the vendors' SDKs. */
+/**
+ * Where results keep a body: fetch and undici, axios, and `withResponse()` of the vendors' SDKs.
+ */
 const BODY_FIELDS = ['body', 'data', 'response'] as const
 
 /** Cancels the body of a result that no caller will read. Other values are left alone. */

@@ -1,6 +1,6 @@
 /**
- * What Spillway decides against a call. One class, told apart by `code`; what a user's own function
- * throws is never wrapped in it.
+ * The refusals and failures that Spillway itself decides on. There is one class, and `code` tells
+ * the cases apart. An error that a user's function throws is never wrapped in it.
  */
 
 /** HTTP status of each code, unless the thrower overrides it. The keys are the codes. */
@@ -20,7 +20,7 @@ const STATUS = {
 
 export type ErrorCode = keyof typeof STATUS
 
-/** Where in a call's way the decision was taken. */
+/** The stage of a call that decided. */
 export type Stage =
   | 'shed'
   | 'user-limit'
@@ -33,7 +33,7 @@ export type Stage =
   | 'call'
   | 'retry'
 
-/** Whose state decided: this pod's memory, or what all pods share. */
+/** Whether this pod's own state decided or the state that all pods share. */
 export type Scope = 'local' | 'shared'
 
 /** The numbers behind a decision, by name. */
@@ -43,25 +43,25 @@ export interface SpillwayErrorInit {
   code: ErrorCode
   stage: Stage
   scope: Scope
-  /** Milliseconds after which a new try makes sense. Absent when nobody can say. */
+  /** Milliseconds after which a retry makes sense. Absent if unknown. */
   retryAfterMs?: number
-  /** HTTP status to answer with. Default: the code's own. */
+  /** HTTP status to answer with. Default: the status of the code. */
   status?: number
   details?: Details
-  /** Turns the details into a sentence, only when somebody reads the message. */
+  /** Builds the message from the details. Called when the message is first read. */
   explain: (details: Details) => string
   cause?: unknown
 }
 
 const NO_DETAILS: Details = Object.freeze({})
 
-/** False under `--frozen-intrinsics`, where writing the limit would throw. */
+/** False under `--frozen-intrinsics`, where assigning the limit throws. */
 const STACK_LIMIT_WRITABLE =
   Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')?.writable === true
 
 /**
- * Sets how many frames the next errors remember, and answers with what it was before. Nothing: they do
- * not even get a place for them, which takes half the time of none.
+ * Sets how many stack frames new errors capture and returns the previous number. With undefined, V8
+ * does not create the `stack` property at all, which takes half the time of a limit of 0.
  */
 export function limitStack(frames: number | undefined): number | undefined {
   const before = Error.stackTraceLimit
@@ -79,8 +79,8 @@ export class SpillwayError extends Error {
   readonly #explain: (details: Details) => string
 
   constructor(init: SpillwayErrorInit) {
-    // Refusals are thrown by the thousand when a pod is overloaded, and a stack would say only
-    // where Spillway refuses. Without one an error costs a tenth.
+    // An overloaded pod throws thousands of refusals, and their stack shows only Spillway's own
+    // code. Without a stack an error costs a tenth.
     const limit = limitStack(undefined)
     super()
     limitStack(limit)
@@ -98,7 +98,7 @@ export class SpillwayError extends Error {
     return this.#explain(this.details)
   }
 
-  /** Some frameworks prefix an error's message in place. */
+  /** Some frameworks add a prefix to an error's message in place. */
   override set message(text: string) {
     Object.defineProperty(this, 'message', { value: text, writable: true, configurable: true })
   }
@@ -115,12 +115,12 @@ Object.defineProperty(SpillwayError.prototype, 'name', {
   configurable: true,
 })
 
-/** Milliseconds as a person wants to read them. */
+/** Milliseconds, rounded for messages. */
 export function inMs(value: unknown): string {
   return `${Math.round(Number(value) * 10) / 10} ms`
 }
 
-/** Shut mechanisms answer everything with this. */
+/** The refusal of a mechanism that was closed. */
 export function closedError(stage: Stage, name: string): SpillwayError {
   return new SpillwayError({
     code: 'CLOSED',
@@ -131,11 +131,25 @@ export function closedError(stage: Stage, name: string): SpillwayError {
   })
 }
 
+/** The refusal after a command to the store has failed. A `SpillwayError` says more already. */
+export function storeUnavailable(stage: Stage, name: string, cause: unknown): SpillwayError {
+  if (cause instanceof SpillwayError) return cause
+  return new SpillwayError({
+    code: 'STORE_UNAVAILABLE',
+    stage,
+    scope: 'shared',
+    details: { name },
+    explain: (details) => `${details.name}: the store did not answer`,
+    cause,
+  })
+}
+
 const NEXT_TURN = Promise.resolve()
 
 /**
- * A promise rejected one microtask from now. A promise born rejected has no handler yet, so Node
- * books it as unhandled and strikes it out again when the caller awaits it: four times the cost.
+ * A promise that is rejected one microtask later. For a promise that is created rejected, Node
+ * records an unhandled rejection and removes it again when the caller awaits it, which costs four
+ * times as much.
  */
 export function refuse(error: unknown): Promise<never> {
   return new Promise((_, reject) => {

@@ -1,6 +1,6 @@
 /**
- * What happens inside, as one typed stream on the diagnostics channel `spillway`. Publishing costs
- * nothing while nobody listens: callers ask `listening()` before they build an event.
+ * Events of the whole library on the diagnostics channel `spillway`. They cost nothing while there
+ * are no subscribers: callers check `listening()` before they build an event.
  */
 import { channel } from 'node:diagnostics_channel'
 import type { Details, ErrorCode, Stage } from './errors.js'
@@ -15,35 +15,40 @@ export type SpillwayEvent =
       waiting: number
       limit: number
     }
-  /** Work went on past its grace after a timeout: its slot is given away although it still runs. */
+  /**
+   * Work ran past its grace period after a timeout. Its slot is free again although it still runs.
+   */
   | { type: 'bulkhead.overdue'; name: string; graceMs: number }
   | { type: 'limiter.refused'; name: string; cost: number; retryAfterMs: number }
   | { type: 'timeout.fired'; name: string; kind: TimeoutKind; limitMs: number }
   | { type: 'retry.scheduled'; name: string; attempt: number; delayMs: number; error: unknown }
   | { type: 'retry.stopped'; name: string; attempt: number; because: StopReason; error: unknown }
-  /** A breaker changed, on this pod or on another. */
+  /** A breaker changed its state, in this pod or another. */
   | {
       type: 'breaker.opened' | 'breaker.half-opened' | 'breaker.closed' | 'breaker.isolated'
       name: string
       lane: string
       from: string
     }
-  /** This pod alone saw failures, so it alone stops calling. */
+  /** Only this pod saw failures, so only this pod stops calling. */
   | { type: 'breaker.self-isolated'; name: string; lane: string }
   /**
-   * A guard has `maxLanes` lanes and none of them can be dropped, so calls of further lanes share `lane`. Emitted
-   * once for as long as that lasts.
+   * A guard has `maxLanes` lanes and none of them can be dropped. Calls of further lanes share
+   * `lane`. Emitted once while that lasts.
    */
   | { type: 'lanes.full'; name: string; lane: string; maxLanes: number }
-  /** In shadow mode it would have been. */
+  /** With `shadow`, the breaker would have refused the call. */
   | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
-  /** The store does not answer (`away`), or has lost what it knew (`apart`): outage rules are in force. */
+  /** The store is unreachable (`away`) or has lost data (`apart`). Outage rules apply. */
   | { type: 'store.degraded'; name: string; status: string; why: string }
-  /** The store has not been reachable since it was created. Once for each store. `url`: without its login. */
+  /**
+   * The store has not been reachable since it was created. Emitted once per store. `url` has no
+   * login.
+   */
   | { type: 'store.unreachable'; name: string; url: string; why: string }
-  /** All is shared again. */
+  /** The store is reachable and trusted again. */
   | { type: 'store.restored'; name: string; forMs: number }
-  /** A streamed answer ended: complete, truncated, stalled, abandoned or aborted. */
+  /** The body of a streamed response ended: complete, truncated, stalled, abandoned or aborted. */
   | { type: 'stream.ended'; name: string; lane: string; how: string; error: unknown }
   /** A load shedder refused a call. */
   | {
@@ -54,9 +59,11 @@ export type SpillwayEvent =
       tier: string | undefined
       priority: string
     }
-  /** An adaptive limit has found another number. */
+  /** An adaptive limit changed. */
   | { type: 'limit.changed'; name: string; from: number; to: number }
-  /** A stage in shadow would have: with its code and the numbers behind it. */
+  /**
+   * A stage in shadow mode would have refused a call. Has the code and the numbers of the refusal.
+   */
   | {
       type: 'guard.would-have-refused'
       name: string
@@ -66,39 +73,39 @@ export type SpillwayEvent =
       retryAfterMs: number | undefined
       details: Details
     }
-  /** A second attempt was begun beside the first, or not. */
+  /** A hedge: a second attempt began beside the first, won, or was not made. */
   | { type: 'hedge.begun' | 'hedge.won'; name: string; delayMs: number }
   | { type: 'hedge.skipped'; name: string; because: 'budget' | 'busy' }
-  /** A call went wrong, and somebody else answered in its place; or had no answer either. */
+  /** A call failed, and a fallback answered in its place or failed as well. */
   | { type: 'fallback.used'; name: string; step: string; reason: string }
   | { type: 'fallback.failed'; name: string; step: string; error: unknown }
-  /** A feature was switched off, or on again. */
+  /** A feature was switched off or on again. */
   | { type: 'feature.off' | 'feature.on'; name: string; because: string }
-  /** Somebody wants something of this pod; a gateway drains itself. `name`: the pod. */
+  /** An operator asked this pod to drain; a gateway then drains itself. `name` is the pod. */
   | { type: 'pod.asked'; name: string; what: 'drain'; by: string }
-  /** Somebody has done something to the fleet by hand, or has tried to. */
+  /** An operator acted on the fleet, or tried to. */
   | {
       type: 'operator.acted'
-      /** The guard it was about. */
+      /** The guard that was acted on. */
       name: string
       action: string
       by: string
-      /** Where that came from, if anybody said. */
+      /** The address it came from, if known. */
       from: string | undefined
-      /** None: all lanes. */
+      /** Undefined: all lanes. */
       lane: string | undefined
       unit: string | undefined
       limit: number | undefined
       forMs: number | undefined
-      /** `refused`: it made no sense; `failed`: the store did not answer. */
+      /** `refused`: the action was invalid. `failed`: the store did not answer. */
       result: 'done' | 'refused' | 'failed'
-      /** In words: what was done, or why not. */
+      /** What was done, or why it was not. */
       message: string
     }
-  /** A job queue has a job more, or has no room for it. */
+  /** A job was added to a job queue, or refused because the queue was full. */
   | { type: 'job.added'; name: string; id: string; priority: string }
   | { type: 'queue.full'; name: string; size: number; maxSize: number }
-  /** What became of a job that this pod had: its end, or another turn. */
+  /** A job that this pod worked on has ended or will be tried again. */
   | { type: 'job.done' | 'job.cancelled'; name: string; id: string }
   | { type: 'job.dead'; name: string; id: string; error: string }
   | {
@@ -108,35 +115,35 @@ export type SpillwayEvent =
       delayMs: number
       error: string
     }
-  /** Its lease has ended: somebody else has it. */
+  /** The lease of a job has expired, so another worker has it. */
   | { type: 'job.lost'; name: string; id: string }
-  /** Nothing is handed out, or something is again, for the whole fleet. */
+  /** A job queue was paused or resumed for the whole fleet. */
   | { type: 'queue.paused' | 'queue.resumed'; name: string }
-  /** A function handed to Spillway threw; the default was used in its place. */
+  /** A user's callback threw, and the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 
-/** Which of its limits a call ran into. */
+/** The limit that a call exceeded. */
 export type TimeoutKind = 'connect' | 'call' | 'firstByte' | 'idle' | 'deadline'
 
-/** Why a call is not tried again. */
+/** Why a call is not retried. */
 export type StopReason =
   /** This was the last attempt. */
   | 'attempts'
-  /** It would end the same way again. */
+  /** Another attempt would fail in the same way. */
   | 'permanent'
-  /** Doing it twice might do harm, and it carries no idempotency key. */
+  /** Repeating the call could do harm, and it has no idempotency key. */
   | 'not-idempotent'
-  /** The downstream asks for a longer wait than we are prepared for. */
+  /** The downstream asks for a longer wait than the options allow. */
   | 'retry-after'
-  /** Another attempt at the usual latency would not be done by the deadline. */
+  /** Another attempt of usual duration would not end before the deadline. */
   | 'deadline'
-  /** Too many retries already, or this pod is in no condition to make any. */
+  /** The retry budget is used up, or this pod is overloaded. */
   | 'budget'
-  /** A retry further in has already tried again, or decided not to. */
+  /** A retry in a nested call has already retried, or decided not to. */
   | 'retried-below'
-  /** What it goes through is being closed. */
+  /** The mechanism is being closed. */
   | 'closed'
-  /** The caller left while it waited for the next attempt. */
+  /** The caller aborted between two attempts. */
   | 'aborted'
 
 export const EVENT_CHANNEL = 'spillway'
@@ -152,8 +159,8 @@ export function emit(event: SpillwayEvent): void {
 }
 
 /**
- * Hears every event of this process; returns what stops it. A listener that throws is ignored: a
- * faulty log line must not take the pod down.
+ * Calls `listener` for every event of this process until the returned function is called.
+ * Exceptions of a listener are ignored, so a faulty log line cannot crash the pod.
  */
 export function onEvent(listener: (event: SpillwayEvent) => unknown): () => void {
   const subscriber = (event: unknown) => {
@@ -167,7 +174,7 @@ export function onEvent(listener: (event: SpillwayEvent) => unknown): () => void
   }
 }
 
-/** Calls a user's function; if it throws, says so on the stream and answers with the fallback. */
+/** Calls a user's function. If it throws, emits `callback.failed` and returns `fallback`. */
 export function callSafely<T>(name: string, callback: string, call: () => T, fallback: T): T {
   try {
     return call()

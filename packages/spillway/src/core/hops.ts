@@ -1,7 +1,8 @@
 /**
- * A request's way over several services. How much time is left and which attempt this is travel in
- * headers, as milliseconds and a number, so that clocks need not agree; that somebody further on has
- * tried again already comes back with the answer. What came in is kept with the request it came with.
+ * Passes time limits and attempts of a request on through several services. The remaining time and
+ * the number of the attempt travel in headers, as a duration and a number, so clocks need not
+ * agree. The response says whether a service further down has already retried. What came in is kept
+ * in the async context of its request.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { object, optional, text, validate } from './options/checks.js'
@@ -10,11 +11,11 @@ import type { Clock } from './time/clock.js'
 import { createDeadline, currentDeadline, type Deadline, runWithDeadline } from './time/deadline.js'
 
 export interface HopHeaders {
-  /** Milliseconds left. Default: `spillway-deadline-ms`. */
+  /** Header with the milliseconds left. Default: `spillway-deadline-ms`. */
   deadline?: string
-  /** Which attempt of the caller's this is. Default: `spillway-attempt`. */
+  /** Header with the number of the caller's attempt. Default: `spillway-attempt`. */
   attempt?: string
-  /** On an answer: this has been tried again already, or should not be. Default: `spillway-retried`. */
+  /** Response header: this was already retried, or must not be. Default: `spillway-retried`. */
   retried?: string
 }
 
@@ -35,31 +36,31 @@ export function hopNames(headers: HopHeaders = {}): HopNames {
   }
 }
 
-/** What a request that came in said about itself. */
+/** What an incoming request said about itself. */
 export interface Hop {
-  /** Its caller keeps to this protocol: this is not the edge. */
+  /** The caller sends these headers, so this service is not the edge. */
   readonly inside: boolean
-  /** 1: the caller tries for the first time. */
+  /** 1 for the caller's first attempt. */
   readonly attempt: number
-  /** Somebody in here has tried again, or decided not to. */
+  /** A retry within this request has retried, or decided not to. */
   retried: boolean
   onRetried?: () => void
 }
 
 const storage = new AsyncLocalStorage<Hop>()
 
-/** The request this code runs for, if it came with a word about itself. */
+/** The incoming request that this code runs for, if it sent any of the headers. */
 export function currentHop(): Hop | undefined {
   const hop = storage.getStore()
   return hop?.inside === true ? hop : undefined
 }
 
-/** Whether a retry for the request this code runs for has had its final word. */
+/** Whether a retry within the current request has already decided. */
 export function hasRetried(): boolean {
   return storage.getStore()?.retried === true
 }
 
-/** A retry in here has had its final word: whoever called need not try again. */
+/** Notes that a retry within the current request has decided, so its caller need not retry. */
 export function noteRetried(): void {
   const hop = storage.getStore()
   if (hop === undefined || hop.retried) return
@@ -88,20 +89,20 @@ export function runHop<T>(
   return storage.run(hop, inside)
 }
 
-/** What to send along with a request that goes out. */
+/** Headers for an outgoing request. */
 export function hopHeadersFor(
   names: HopNames,
   attempt: number,
   deadline: Deadline | undefined = currentDeadline(),
 ): Record<string, string> {
-  // A retry of a retry is one, whichever of the two is counted.
+  // A first attempt that serves a retry of our own caller is a retry as well.
   const above = currentHop()?.attempt ?? 1
   const headers: Record<string, string> = { [names.attempt]: String(Math.max(attempt, above)) }
   if (deadline !== undefined) headers[names.deadline] = String(Math.floor(deadline.remainingMs()))
   return headers
 }
 
-/** Anybody may send a header: what is no plain number is no word at all. */
+/** Headers come from anywhere. Everything but a plain number is ignored. */
 function milliseconds(value: unknown): number | undefined {
   return /^-?\d{1,15}(\.\d+)?$/.test(String(value)) ? Number(value) : undefined
 }

@@ -1,7 +1,7 @@
 import { memoryStore } from 'spillway/shared'
 import { expect, it } from 'vitest'
 import { createLevels } from '../shared/user-limits/levels.js'
-import { createOwnCharges } from '../shared/user-limits/own-charges.js'
+import { createUserCharges } from '../shared/user-limits/user-charges.js'
 import { boundedName } from './long-name.js'
 import { systemClock } from './time/clock.js'
 
@@ -38,7 +38,7 @@ it('a name that looks like the hash of another has a key of its own', () => {
 
 it('a long name is limited as a short one is', () => {
   const store = memoryStore()
-  const charges = createOwnCharges({
+  const charges = createUserCharges({
     store,
     name: undefined,
     levels: [{ ...(LEVELS[0] as (typeof LEVELS)[number]), limit: 2 }],

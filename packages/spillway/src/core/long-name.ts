@@ -1,6 +1,7 @@
 /**
- * Names that callers choose (users, addresses, endpoints, tenants, idempotency keys) become keys in memory and in
- * Redis. A longer one is replaced by its hash, so that no caller decides how much memory a key takes.
+ * Limits the length of names that callers choose (users, addresses, endpoints, tenants, idempotency
+ * keys). They become keys in memory and in Redis. Longer names are replaced by their hash, so a
+ * caller cannot decide how much memory a key takes.
  */
 import { createHash } from 'node:crypto'
 

@@ -1,10 +1,13 @@
-/** How many gatherings were called so far, for whoever waits until there are no more. */
+/**
+ * How many batches were scheduled so far. The virtual clock reads it to see whether more are
+ * coming.
+ */
 export const gatherings = { called: 0 }
 
 /**
- * Many who ask in one go are served in one go: `run` is called once for all of them, when the code
- * that asks has come to its end and before the event loop turns to a timer or a socket. Nobody waits
- * for anything outside this process.
+ * Returns a function that schedules `run` with `process.nextTick`. Calling it several times before
+ * then runs it once. So requests made by one piece of synchronous code are sent together, before
+ * the event loop handles a timer or a socket.
  */
 export function gathering(run: () => void): () => void {
   let expected = false

@@ -1,6 +1,7 @@
 /**
- * What a call's end says about the downstream, which is not the same as whether the caller got what
- * it wanted: a 404 is a healthy answer, a 429 a request to slow down, a hang-up says nothing.
+ * What the end of a call says about the downstream. That differs from whether the caller got what
+ * it wanted: a 404 is a healthy answer, a 429 is a request to slow down, an abort by the caller
+ * says nothing.
  */
 import type { CallerSignal } from './abort.js'
 import { type ErrorCode, SpillwayError } from './errors.js'
@@ -12,41 +13,44 @@ import { isThenable, swallow } from './thenable.js'
 export type Outcome =
   /** The downstream did its work. */
   | 'success'
-  /** It did not: an error of its own, a broken connection, no answer in time. */
+  /** It did not: a server error, a broken connection, a timeout. */
   | 'failure'
   /** It did, but took longer than `slowMs`. */
   | 'slow'
-  /** It asks us to slow down. */
+  /** It asks for fewer calls. */
   | 'throttled'
-  /** Says nothing about the downstream: the request was wrong, the caller left, we refused. */
+  /**
+   * Says nothing about the downstream: the request was wrong, the caller left, Spillway refused.
+   */
   | 'ignored'
 
-/** How a call ended: with a value or with an error, and after how long. */
+/** How a call ended: with a value or an error, and after how long. */
 export type CallEnd = ({ value: unknown } | { error: unknown }) & {
-  /** Milliseconds the call took, where known. */
+  /** Duration of the call in milliseconds, if known. */
   durationMs?: number
-  /** The caller's own signal: an abort that came from there is no failure. */
+  /** The caller's signal. An abort by the caller is no failure. */
   signal?: CallerSignal | undefined
 }
 
 export interface Verdict {
   outcome: Outcome
-  /** Whether the same call could succeed if made again. */
+  /** Whether the same call could succeed if repeated. */
   retryable: boolean
   /** How long the downstream asks us to wait. */
   retryAfterMs?: number
 }
 
 export interface OutcomeOptions {
-  /** Milliseconds from which an answer counts as slow. Default: never. */
+  /** Duration in milliseconds from which an answer counts as slow. Default: never. */
   slowMs?: number
   /**
-   * Your own word on how a call ended: a whole or partial verdict, or nothing to keep the default.
+   * Overrides the verdict on how a call ended, entirely or in part. Return undefined to keep the
+   * default.
    */
   classify?: (end: CallEnd) => Partial<Verdict> | Outcome | undefined
   /** Time of day, for Retry-After dates. */
   wallMs?: number
-  /** Who is asking; stands in the event about a `classify` that throws. Default: `outcome`. */
+  /** Name used in the event when `classify` throws. Default: `outcome`. */
   name?: string
 }
 
@@ -66,7 +70,7 @@ export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
   return callSafely(name, 'classify', () => applyOwn(standard, classify(end)), standard)
 }
 
-/** Verdicts whose outcome is the one that `classify` returned. */
+/** Verdicts whose outcome `classify` returned. */
 const decidedByClassify = new WeakSet<Verdict>()
 
 function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined): Verdict {
@@ -86,10 +90,10 @@ function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined
   return result
 }
 
-/** Of Spillway's own decisions, only these were taken after the downstream had been called. */
+/** Refusals that are decided after the downstream was called. All others are decided before. */
 const DECIDED_AFTER_THE_CALL: ReadonlySet<ErrorCode> = new Set(['CALL_TIMEOUT', 'VENDOR_ERROR'])
 
-/** A getter on somebody's error or value may throw; that must not take its place. */
+/** A getter of the error or value may throw. That must not replace the call's result. */
 function judgeSafely(end: CallEnd, options: OutcomeOptions): Verdict {
   const failed = 'error' in end
   try {
@@ -102,7 +106,7 @@ function judgeSafely(end: CallEnd, options: OutcomeOptions): Verdict {
 function judgeError(error: unknown, end: CallEnd, options: OutcomeOptions): Verdict {
   const verdict = judgeErrorKind(error, end, options)
   const facts = asRecord(error)
-  // An error may know better than its kind.
+  // An error can state explicitly whether it is retryable.
   if (typeof facts.retryable === 'boolean') verdict.retryable = facts.retryable
   const { retryAfterMs } = facts
   if (Number.isFinite(retryAfterMs) && Number(retryAfterMs) >= 0) {
@@ -115,12 +119,12 @@ function judgeErrorKind(error: unknown, end: CallEnd, options: OutcomeOptions): 
   if (error instanceof SpillwayError) return judgeOwnError(error)
   if (error instanceof OptionsError) return { outcome: 'ignored', retryable: false }
   const facts = asRecord(error)
-  // However a client puts it: the caller left.
+  // Clients report an abort in different ways, so the signal decides.
   if (end.signal?.aborted) return hungUp(end, options)
-  // Nobody who was waiting hung up, yet the call was aborted: someone gave up on it.
+  // The caller did not abort, so other code gave up on the call.
   if (facts.name === 'AbortError') return { outcome: 'ignored', retryable: false }
   if (facts.name === 'TimeoutError') return { outcome: 'failure', retryable: true }
-  // An error with a good status: the answer came, and was not what it should be.
+  // An error with a success status: the response came but was not valid.
   const status = statusOf(facts)
   if (status !== undefined && status >= 400) {
     return judgeStatus(status, facts.headers ?? asRecord(facts.response).headers, options)
@@ -129,13 +133,15 @@ function judgeErrorKind(error: unknown, end: CallEnd, options: OutcomeOptions): 
 }
 
 function judgeOwnError(error: SpillwayError): Verdict {
-  // Time ran out while the downstream had the call: it was too slow for this caller.
+  // The deadline passed while the downstream had the call, so the downstream was too slow.
   const ranOut = error.code === 'DEADLINE_EXCEEDED' && error.details.called === true
   const called = DECIDED_AFTER_THE_CALL.has(error.code)
   return { outcome: called || ranOut ? 'failure' : 'ignored', retryable: called }
 }
 
-/** A caller that leaves early says nothing; one that waited past `slowMs` says a lot. */
+/**
+ * A caller that aborts early says nothing. One that aborts after `slowMs` saw a slow downstream.
+ */
 function hungUp({ durationMs }: CallEnd, { slowMs }: OutcomeOptions): Verdict {
   const late = slowMs !== undefined && durationMs !== undefined && durationMs >= slowMs
   return { outcome: late ? 'slow' : 'ignored', retryable: false }
@@ -153,8 +159,8 @@ function judgeValue(end: CallEnd & { value?: unknown }, options: OutcomeOptions)
 }
 
 /**
- * What the end of a probe says to a half-open breaker. An answer such as 404 is no call that counts,
- * but it shows that the downstream works, unless `classify` decided about it.
+ * What the end of a probe says to a half-open breaker. An answer such as 404 does not count in a
+ * failure rate, but it shows that the downstream works, unless `classify` decided otherwise.
  */
 export function probeOutcome(end: CallEnd, verdict: Verdict): Outcome {
   if (verdict.outcome !== 'ignored' || decidedByClassify.has(verdict)) return verdict.outcome
@@ -165,10 +171,10 @@ export function probeOutcome(end: CallEnd, verdict: Verdict): Outcome {
   return works ? 'success' : 'ignored'
 }
 
-/** Statuses in the 5xx range that a repetition would only meet again. */
+/** Statuses in the 5xx range that a repeated request would get again. */
 const PERMANENT = new Set([501, 505])
 
-/** From an HTTP status; headers may say when to come back. */
+/** The verdict for an HTTP status. Headers may say how long to wait. */
 export function judgeStatus(
   status: number,
   headers?: unknown,
@@ -179,7 +185,7 @@ export function judgeStatus(
     const verdict: Verdict = { outcome: 'failure', retryable: !PERMANENT.has(status) }
     return waiting(verdict, headers, options)
   }
-  // 408: it waited for us in vain; 425: too early, meant to be repeated.
+  // 408: the server gave up waiting for the request. 425: sent too early, meant to be repeated.
   if (status === 408) return waiting({ outcome: 'failure', retryable: true }, headers, options)
   if (status === 425) return waiting({ outcome: 'ignored', retryable: true }, headers, options)
   return { outcome: status >= 400 ? 'ignored' : 'success', retryable: false }
@@ -190,12 +196,12 @@ function waiting(verdict: Verdict, headers: unknown, { wallMs }: OutcomeOptions)
     const retryAfterMs = retryAfterFromHeaders(headers, wallMs ?? Date.now())
     return retryAfterMs === undefined ? verdict : { ...verdict, retryAfterMs }
   } catch {
-    // The status is word enough.
+    // The status alone decides.
     return verdict
   }
 }
 
-/** What the downstream answered, if a call's end tells: its status and its headers. */
+/** Status and headers of the downstream's response, if the call's end has them. */
 export function answerOf(end: CallEnd): { status: number; headers: unknown } | undefined {
   if ('value' in end) return isResponse(end.value) ? end.value : undefined
   try {
@@ -208,7 +214,7 @@ export function answerOf(end: CallEnd): { status: number; headers: unknown } | u
   }
 }
 
-/** HTTP clients disagree on where an error keeps its status. */
+/** HTTP clients keep the status in different places. */
 function statusOf(error: Record<string, unknown>): number | undefined {
   const candidates = [error.status, error.statusCode, asRecord(error.response).status]
   return candidates.find(
@@ -217,8 +223,9 @@ function statusOf(error: Record<string, unknown>): number | undefined {
 }
 
 /**
- * The caller's own mistakes (a typo, a wrong argument) look the same the second time. `fetch` says
- * TypeError when the network fails, but then names the cause, which is none.
+ * Whether this is a mistake in the caller's code, such as a wrong argument, which would recur.
+ * `fetch` throws a TypeError for network failures as well, but those have a cause that is not a
+ * bug.
  */
 function isBug(error: unknown, depth = 0): boolean {
   const bug =
@@ -231,10 +238,10 @@ function isBug(error: unknown, depth = 0): boolean {
   )
 }
 
-/** A chain of causes could be a circle. */
+/** A chain of causes can be circular. */
 const MOST_CAUSES = 5
 
-/** Node's own, or that of another fetch: they look alike. What cannot be asked is none. */
+/** Node's own `Response` or that of another fetch. A value whose properties throw is none. */
 export function isResponse(value: unknown): value is Response {
   if (typeof value !== 'object' || value === null) return false
   try {

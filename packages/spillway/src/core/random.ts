@@ -1,11 +1,11 @@
-/** Chance, injected: a number from 0 up to but not including 1. */
+/** Injected randomness: returns a number from 0 up to but not including 1. */
 export type Random = () => number
 
 export const systemRandom: Random = Math.random
 
 /**
- * A repeatable stream of chance: the same seed gives the same numbers on every machine. (Mulberry32:
- * 32 bits of state, even enough for jitter and simulation; nothing here is for secrets.)
+ * Returns the same numbers for the same seed on every machine. The algorithm is Mulberry32 with 32
+ * bits of state, which is even enough for jitter and simulation. Not for secrets.
  */
 export function createRandom(seed: number): Random {
   let state = seed | 0

@@ -8,7 +8,7 @@ type HeaderSource = unknown
 
 const MS_HEADERS = ['retry-after-ms', 'x-ms-retry-after-ms']
 
-/** Milliseconds from now, or undefined if no header says. `wallMs` is the time of day. */
+/** Milliseconds from now, or undefined without such a header. `wallMs` is the time of day. */
 export function retryAfterFromHeaders(headers: HeaderSource, wallMs: number): number | undefined {
   for (const name of MS_HEADERS) {
     const ms = parseAmount(headerOf(headers, name))
@@ -31,7 +31,7 @@ export function parseRetryAfter(value: unknown, wallMs: number): number | undefi
 /** Digits, with a fraction or without: some vendors send `1.5`. `Number` alone accepts far more. */
 const AMOUNT = /^\d{1,15}(\.\d{1,15})?$/
 
-/** A number of at least zero as headers have it, or one that a plain object of headers holds. */
+/** A number of at least zero, from a header or from a plain object of headers. */
 export function parseAmount(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isFinite(value) && value >= 0 ? value : undefined
   if (typeof value !== 'string') return undefined
@@ -42,7 +42,10 @@ export function parseAmount(value: unknown): number | undefined {
 const TIME = '\\d{2}:\\d{2}:\\d{2}'
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)'
 const ZONE = '(?:GMT|UTC|[+-]\\d{4})'
-/** The three forms of RFC 9110. `Date.parse` alone reads nearly any word followed by a number as a date. */
+/**
+ * The three forms of RFC 9110. `Date.parse` alone reads nearly any word followed by a number as a
+ * date.
+ */
 const HTTP_DATES = [
   `[A-Z][a-z]{2}, \\d{2} ${MONTH} \\d{4} ${TIME} ${ZONE}`,
   `[A-Z][a-z]{5,8}, \\d{2}-${MONTH}-\\d{2} ${TIME} ${ZONE}`,
@@ -60,7 +63,7 @@ export function parseHttpDate(value: unknown): number | undefined {
   return Number.isNaN(atMs) ? undefined : atMs
 }
 
-/** A header by its name in lower case. */
+/** A header by its lower-case name. */
 export function headerOf(headers: HeaderSource, name: string): unknown {
   if (typeof headers !== 'object' || headers === null) return undefined
   const { get } = headers as { get?: unknown }

@@ -1,7 +1,7 @@
 /**
- * Where between 0 and 1 somebody stands. The same for the same name on every pod, so that who is
- * refused is refused everywhere, and who is inside gets all of a service and not half of each answer.
- * (FNV-1a, then mixed: neighbours in name are none in number.)
+ * Maps a name to a number from 0 to 1, the same on every pod. So a caller that is left out of a
+ * feature is left out everywhere and does not see half of it. FNV-1a, then mixed, so that similar
+ * names get unrelated numbers.
  */
 export function placeOf(name: string, salt: number): number {
   let hash = 0x811c9dc5 ^ salt

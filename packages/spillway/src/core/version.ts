@@ -1,2 +1,2 @@
-/** The release this is, as package.json has it; a test compares the two. */
+/** The version in package.json. A test compares the two. */
 export const VERSION = '0.1.0'

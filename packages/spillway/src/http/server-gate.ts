@@ -13,8 +13,8 @@ import { shedByHookError, storeError } from '../guard/refusals.js'
 import { userLimitedError } from '../guard/user-standing.js'
 import type { HealthLevel } from '../health/health.js'
 import type { OwnCharge, UserRequest } from '../shared/user-limits/levels.js'
-import { createOwnCharges } from '../shared/user-limits/own-charges.js'
 import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
+import { createUserCharges } from '../shared/user-limits/user-charges.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { MaybePromise } from '../store/port.js'
 import { type ClientAddress, createClientAddress } from './client-address.js'
@@ -112,7 +112,7 @@ export class ServerGate<Request> {
     if (limits !== undefined) {
       const { clock, random, expectedPods, store = memoryStore({ clock }) } = this.#options
       const charges = { store, name, levels: limits, expectedPods, clock, random }
-      this.#charges = createOwnCharges(charges)
+      this.#charges = createUserCharges(charges)
     }
   }
 

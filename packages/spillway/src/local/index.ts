@@ -20,10 +20,11 @@ export {
 export {
   type Bulkhead,
   type BulkheadOptions,
+  type BulkheadRegistry,
   type BulkheadSnapshot,
   createBulkhead,
+  createBulkheadRegistry,
 } from './bulkhead/bulkhead.js'
-export { type BulkheadRegistry, createBulkheadRegistry } from './bulkhead/bulkhead-registry.js'
 export {
   createWorkerBulkhead,
   createWorkerBulkheadRegistry,

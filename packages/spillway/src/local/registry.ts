@@ -1,6 +1,6 @@
 /**
- * One instance per dependency, by name, made when first asked for. So that code far apart that
- * calls the same dependency shares its slots, and an operator sees all of them in one place.
+ * One instance per name, created when first needed. So distant parts of the code that call the same
+ * downstream share its slots, and all instances can be listed in one place.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { type OptionProblem, OptionsError } from '../core/options/checks.js'
@@ -12,12 +12,12 @@ interface Member {
 
 export interface Registry<T extends Member, O extends object> {
   /**
-   * The instance for this dependency. Options not given are the defaults; once it exists they may
-   * be left out, and others than it was made with are a mistake.
+   * The instance of this name. Options that are left out have the defaults. Once it exists, options
+   * may be left out, and different ones are an error.
    */
   get(name: string, options?: Partial<O>): T
   snapshot(): ReturnType<T['snapshot']>[]
-  /** Closes all, and whatever is asked for from now on; resolves when all have ended. */
+  /** Closes all instances and those created later; resolves when all have ended. */
   close(): Promise<void>
 }
 

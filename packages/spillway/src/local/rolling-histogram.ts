@@ -1,12 +1,11 @@
 /**
- * Percentiles over the last `windowMs`, on Node's own histograms: recording is one native call
- * whatever was recorded before, and a percentile is read by merging a handful of histograms, never
- * by sorting samples.
+ * Percentiles over the last `windowMs`, based on Node's histograms. Recording is one native call. A
+ * percentile is read by merging a few histograms, without sorting samples.
  */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 
 const SLICES = 6
-/** One hour in microseconds; longer is recorded as this. */
+/** One hour in microseconds; longer values are recorded as this. */
 const HIGHEST = 3_600_000_000
 
 /** Node's histograms have no zeroth percentile. */
@@ -36,7 +35,7 @@ export class RollingHistogram {
     this.#fresh = false
   }
 
-  /** Milliseconds that this fraction (0 to 1) of the values do not exceed; zero without values. */
+  /** Milliseconds that this fraction (0 to 1) of the values do not exceed; 0 without values. */
   percentile(nowMs: number, fraction: number): number {
     const merged = this.#merge(nowMs)
     return merged.count === 0

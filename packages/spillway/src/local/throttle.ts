@@ -1,11 +1,11 @@
 /**
- * Client-side adaptive throttling: a downstream that rejects most requests still spends work on each
- * rejection. So a part of the calls is refused here, the more the fewer it accepts:
- * max(0, (requests − k × accepts) / (requests + 1)) of them. Never all, so that the throttle notices
- * when the downstream is back. A circuit breaker beside it decides faster, and for the whole fleet.
+ * Client-side adaptive throttling. A downstream that rejects most requests still spends work on
+ * each rejection. So a share of the calls is refused here, which grows as fewer are accepted:
+ * max(0, (requests − k × accepts) / (requests + 1)). It never reaches 1, so the throttle notices
+ * when the downstream is back. A circuit breaker decides faster, and for the whole fleet.
  *
- * Calls in flight count as accepted until they are older than calls usually take. Otherwise rejections,
- * which end at once, would be nearly all that is known after a cold start.
+ * Calls in flight count as accepted until they are older than calls usually take. Otherwise
+ * rejections, which end at once, would be nearly all that is known after a cold start.
  */
 
 import { InFlight, InFlightCall } from '../core/collections/in-flight.js'
@@ -28,33 +28,33 @@ import type { Clock } from '../core/time/clock.js'
 import { clockOption, randomOption } from '../core/time/clock-options.js'
 
 export interface ThrottleOptions {
-  /** Stands in errors. Default: `throttle`. */
+  /** Name in errors. Default: `throttle`. */
   name?: string
-  /** So many requests for each accepted one are let through, from 1. Default: 2. */
+  /** Requests let through per accepted one, at least 1. Default: 2. */
   k?: number
-  /** How far back it looks. Default: 10 seconds. */
+  /** Length of the window. Default: 10 seconds. */
   windowMs?: Duration
-  /** Calls needed in that time before anything is refused. Default: 10. */
+  /** Calls needed in the window before any is refused. Default: 10. */
   minimumCalls?: number
-  /** Your own word on how a call ended. */
+  /** Overrides the verdict on how a call ended. */
   classify?: OutcomeOptions['classify']
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
   /** Default: `Math.random`. */
   random?: Random
 }
 
 export interface ThrottleSnapshot {
-  /** In the window: calls that came, and calls the downstream accepted. */
+  /** In the window: calls that came in, and calls the downstream accepted. */
   requests: number
   accepts: number
-  /** Part of the calls that is refused. */
+  /** Share of the calls that is refused. */
   refusal: number
 }
 
 export interface Throttle {
   readonly name: string
-  /** Runs it, or refuses with SHED. */
+  /** Runs `fn`, or refuses with SHED. */
   run<T>(fn: () => T | PromiseLike<T>): Promise<T>
   snapshot(): ThrottleSnapshot
 }
@@ -80,7 +80,7 @@ const readOptions = object({
 })
 
 const SLICES = 30
-/** A call counts as in flight up to this age while no success is known. */
+/** The age up to which a call counts as in flight while no success is known. */
 const LONGEST_CALL_MS = 60_000
 
 export function createThrottle(options: ThrottleOptions = {}): Throttle {
@@ -125,7 +125,7 @@ export class Acceptance {
     this.#inFlight = new InFlight(Math.max(windowMs, LONGEST_CALL_MS), Number.POSITIVE_INFINITY)
   }
 
-  /** Whether a call is refused here. A call that is not refused counts as a request when it ends. */
+  /** Whether to refuse a call. A call that is not refused counts as a request when it ends. */
   refuses(nowMs: number): boolean {
     const refusal = this.#refusal(nowMs)
     if (refusal === 0 || this.#random() >= refusal) return false
@@ -133,14 +133,14 @@ export class Acceptance {
     return true
   }
 
-  /** A call begins. Its end is reported with what this returns. */
+  /** A call begins. Its end is reported with the returned object. */
   began(nowMs: number): InFlightCall {
     const call = new InFlightCall()
     this.#inFlight.begin(call, nowMs)
     return call
   }
 
-  /** Any answer is an accepted call, unless the downstream failed or asked for less. */
+  /** Any response counts as accepted, unless the downstream failed or asked for fewer calls. */
   ended(nowMs: number, outcome: string, call?: InFlightCall): void {
     const rejected = outcome === 'failure' || outcome === 'throttled'
     this.#requests.add(nowMs, 1)

@@ -3,6 +3,7 @@
  * command line. Each action is one row of the table: what it has to say, and what is done.
  */
 import {
+  type Check,
   type Checked,
   type Duration,
   duration,
@@ -12,7 +13,6 @@ import {
   optional,
   text,
 } from '../core/options/checks.js'
-import { lineOfText } from './line-of-text.js'
 import type { OperatedGuard } from './operated-guard.js'
 
 interface OnGuard {
@@ -68,7 +68,7 @@ export interface OperatorResult {
 
 const LONGEST_MS = 30 * 86_400_000
 const forMs = duration({ min: 1, max: LONGEST_MS })
-const onGuard = { guard: text(), by: lineOfText(100), from: optional(lineOfText(200)) }
+const onGuard = { guard: text(), by: singleLine(100), from: optional(singleLine(200)) }
 const onLane = { ...onGuard, lane: optional(text()) }
 
 interface Row<F extends Fields> {
@@ -125,4 +125,16 @@ function said(done: string, lanes: readonly string[] | 'all'): string {
 
 function toUs(ms: number): number {
   return Math.ceil(ms * 1_000)
+}
+
+/** Text that operators write and that ends up in logs: one line of limited length. */
+function singleLine(most: number): Check<string> {
+  return (value, path, problems) => {
+    const good = typeof value === 'string' && value.trim() !== '' && value.length <= most
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what must not be in it
+    if (good && !/[\u0000-\u001f\u007f]/.test(value)) return value.trim()
+    const got = value === undefined ? ', got nothing' : ''
+    problems.push({ path, message: `must be a line of 1 to ${most} characters${got}` })
+    return undefined as never
+  }
 }

@@ -3,7 +3,7 @@
  * the options of its guards. All of it is in the store, so every pod obeys; each action is told once, as an
  * event that says who did what to what for how long. Not for programs that protect themselves: guards do that.
  */
-import { SpillwayError } from '../core/errors.js'
+import { type SpillwayError, storeUnavailable } from '../core/errors.js'
 import { emit } from '../core/events.js'
 import { type Check, OptionsError, object, oneOf, validate } from '../core/options/checks.js'
 import { suggest } from '../core/options/suggest.js'
@@ -94,7 +94,7 @@ class StoreOperator implements Operator {
       await post(this.#store, result)
       return result
     } catch (error) {
-      const known = error instanceof OptionsError ? error : storeError(about, error)
+      const known = error instanceof OptionsError ? error : unavailable(about, error)
       this.#tell(about, error instanceof OptionsError ? 'refused' : 'failed', known.message)
       throw known
     }
@@ -113,7 +113,7 @@ class StoreOperator implements Operator {
         queues: [],
       }
     } catch (error) {
-      throw storeError({}, error)
+      throw unavailable({}, error)
     }
   }
 
@@ -121,7 +121,7 @@ class StoreOperator implements Operator {
     try {
       return await readRecent(this.#store)
     } catch (error) {
-      throw storeError({}, error)
+      throw unavailable({}, error)
     }
   }
 
@@ -184,14 +184,6 @@ function unprefixed<T>(check: Check<T>): Check<T> {
   }
 }
 
-function storeError({ guard = 'fleet' }: { guard?: unknown }, cause: unknown): SpillwayError {
-  if (cause instanceof SpillwayError) return cause
-  return new SpillwayError({
-    code: 'STORE_UNAVAILABLE',
-    stage: 'breaker',
-    scope: 'shared',
-    details: { name: textOr(guard) },
-    explain: ({ name }) => `${name}: the store did not answer`,
-    cause,
-  })
+function unavailable({ guard = 'fleet' }: { guard?: unknown }, cause: unknown): SpillwayError {
+  return storeUnavailable('breaker', textOr(guard), cause)
 }

@@ -1,6 +1,6 @@
 /**
- * Which pods are alive. Each says so now and then, with a few words about itself; one that dies
- * disappears by itself, one that leaves says so.
+ * The live pods of a fleet. Each pod sends heartbeats with a snapshot of itself. A pod that dies
+ * disappears after a while, one that leaves disappears at once.
  */
 
 import { callSafely } from '../core/events.js'
@@ -24,19 +24,19 @@ import { readStore } from './store-option.js'
 
 export interface MembershipOptions {
   store: Store
-  /** Pods that use this name belong together. Default: `fleet`. */
+  /** Pods with the same name belong together. Default: `fleet`. */
   name?: string
-  /** This pod's name; a random part is added, so that a restarted pod is another one. */
+  /** Name of this pod. A random part is added, so that a restarted pod has another name. */
   pod?: string
-  /** How often it says that it is alive. Default: 1 second. */
+  /** Interval of heartbeats. Default: 1 second. */
   heartbeatMs?: Duration
-  /** A pod that has not said so for this long is gone. Default: 5 heartbeats. */
+  /** A pod without a heartbeat for this long is gone. Default: 5 heartbeats. */
   lifeMs?: Duration
-  /** What others should know about this pod: anything JSON can hold. */
+  /** What other pods should know about this pod: any JSON value. */
   snapshot?: () => unknown
-  /** Hears what somebody wants of this pod, once, within a heartbeat. */
+  /** Called once with each command for this pod, within a heartbeat. */
   onAsk?: (ask: string) => unknown
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
   /** Default: `Math.random`. */
   random?: Random
@@ -44,29 +44,29 @@ export interface MembershipOptions {
 
 export interface Member {
   pod: string
-  /** What it last said about itself. */
+  /** Its last snapshot. */
   snapshot: unknown
   /** Milliseconds since then. */
   ageMs: number
 }
 
 export interface Membership {
-  /** This pod's name, random part included. */
+  /** Name of this pod, with the random part. */
   readonly pod: string
-  /** Pods alive at the last heartbeat, this one included. */
+  /** Live pods at the last heartbeat, including this one. */
   readonly live: number
-  /** All pods alive now. */
+  /** All live pods. */
   members(): Promise<Member[]>
-  /** Wants something of a pod. Answers whether there is such a pod. */
+  /** Sends a command to a pod. Returns whether there is such a pod. */
   ask(pod: string, ask: string): Promise<boolean>
-  /** Leaves: the others know at once. */
+  /** Leaves; the other pods see it at once. */
   close(): Promise<void>
 }
 
-/** A pod that has said nothing for so many beats is gone. */
+/** A pod without this many heartbeats in a row is gone. */
 export const BEATS_IN_A_LIFE = 5
 
-/** A pod that has not beaten for so long will not hear what is wanted of it. */
+/** A pod without a heartbeat for this long does not get the command. */
 const ASK_US = 30_000_000
 const MOST_ASKED = 1_000
 const FLEET = 'fleet'
@@ -83,7 +83,7 @@ const readOptions = object({
   random: randomOption,
 })
 
-/** The pods of this name that are alive now; whoever asks need not be one of them. */
+/** The live pods of this name; the caller need not be one of them. */
 export async function listMembers(store: Store, name = FLEET): Promise<Member[]> {
   const records = await store.pods.list({ group: groupOf(name) })
   return records.map(({ pod, snapshot, ageUs }) => ({
@@ -110,7 +110,7 @@ class StoreMembership implements Membership {
   #timer: Timer | undefined
   #beating: Promise<void>
   #closed = false
-  /** What was wanted of it last: it is said until its time is over. */
+  /** The last command, which is repeated until it expires. */
   #asked = ''
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -132,12 +132,12 @@ class StoreMembership implements Membership {
   async close(): Promise<void> {
     this.#closed = true
     this.#timer?.cancel()
-    // A beat that arrived after we left would bring us back.
+    // A heartbeat that arrives after leaving would add this pod again.
     await this.#beating
     try {
       await this.#options.store.pods.leave({ group: this.#group, pod: this.pod })
     } catch {
-      // Then its time runs out.
+      // The entry expires by itself.
     }
   }
 
@@ -151,7 +151,7 @@ class StoreMembership implements Membership {
       this.live = live
       this.#hear(ask)
     } catch {
-      // The next beat tells whether we are back.
+      // The next heartbeat shows whether the store is back.
     }
     if (this.#closed) return
     const { clock } = this.#options
@@ -173,7 +173,7 @@ class StoreMembership implements Membership {
   }
 }
 
-/** Another release may say it in another way; that must not hide the others. */
+/** Another version may use another format; that must not hide the other pods. */
 function parsed(snapshot: string): unknown {
   try {
     return snapshot === '' ? undefined : JSON.parse(snapshot)

@@ -22,11 +22,11 @@ export interface BreakerSpec {
   quorum: number
 }
 
-/** How an attempt ended, as far as a breaker counts it. */
+/** How an attempt ended, as counted by a breaker. */
 export const SUCCESS = 0
 export const FAILURE = 1
 export const SLOW = 2
-/** Of probes only: returns its permit and counts as nothing. */
+/** Of probes only: returns the permit and is not counted. */
 export const NOTHING = 3
 /**
  * A retry, or a hedge whose call is counted elsewhere. It ends or lengthens a row of failures, but it
@@ -35,7 +35,7 @@ export const NOTHING = 3
 export const REPEATED_SUCCESS = 4
 export const REPEATED_FAILURE = 5
 
-/** A window of time is kept in this number of slices. */
+/** Number of slices in a time window. */
 export const WINDOW_SLICES = 10
 
 export function sliceUsOf(windowUs: number): number {

@@ -1,20 +1,20 @@
 /**
- * The only place where keys are made. All keys of a guard, its lanes included, share a hash tag, so
- * that one script touches one slot of a cluster; so do all keys of a user.
+ * The only place where Redis keys are built. All keys of a guard, including its lanes, share a hash
+ * tag, so that one script touches one slot of a cluster. The same holds for all keys of a user.
  */
 
 import { hashOfName, isLongName } from '../core/long-name.js'
 
-/** Changes when what is stored under a key changes its form. */
+/** Changes when the format of stored values changes. */
 const SCHEMA = '1'
-/** Of job queues alone: their form has changed, that of others has not. */
+/** Format of job queues, which changed separately. */
 const QUEUES = 'j2'
 
-/** What would end a hash tag early, or blur where a name ends. */
+/** Characters that would end a hash tag early or make it unclear where a name ends. */
 const SPECIAL = /[{}:%\s]/g
 
 export function escaped(name: string): string {
-  // Nearly no name needs it, and looking costs a fifth.
+  // Hardly any name needs escaping, and the search takes a fifth of the time.
   if (name.search(SPECIAL) === -1) return name
   return name.replace(SPECIAL, (char) => `%${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
@@ -26,61 +26,64 @@ export function unescaped(name: string): string {
 }
 
 export interface Keys {
-  /** What all of them begin with. */
+  /** Prefix of all keys. */
   readonly prefix: string
   lane(guard: string, lane: string): string
   guard(guard: string): string
-  /** The last settlement of a pod. */
+  /** The number of a pod's last settlement. */
   sequence(guard: string, pod: string): string
-  /** What pods report of themselves. */
+  /** What pods report about themselves. */
   reports(guard: string): string
-  /** A bucket that `levelKey` named. */
+  /** A bucket named by `levelKey`. */
   level(key: string): string
   breaker(guard: string, lane: string): string
-  /** The last report of a pod on how calls ended in a lane. */
+  /** The number of a pod's last report of outcomes in a lane. */
   outcomes(guard: string, lane: string, pod: string): string
-  /** Which pods are alive, of a guard or of another group. */
+  /** The live pods of a guard or of another group. */
   pods(group: string): string
-  /** What they say of themselves. */
+  /** The snapshots of these pods. */
   podSnapshots(group: string): string
-  /** What is wanted of them. */
+  /** Commands for these pods. */
   podAsks(group: string): string
-  /** Nobody's: to try on it what may be done with the others. */
+  /** A key without data, to test the permissions of the Redis user. */
   check(tag: string): string
-  /** Which epoch of a guard's state this is, and who has a share in it. */
+  /** The epoch of a guard's state, and the pods that have a share of its limits. */
   epoch(guard: string): string
   shares(guard: string): string
-  /** All that is kept of a job queue, in the order in which scripts want it. */
+  /** All keys of a job queue, in the order that the scripts expect. */
   queue(guard: string, queue: string): string[]
-  /** No key but what channels begin with: a worker is woken on one of its own. */
+  /** Not a key: prefix of the channels on which workers are woken, one per worker. */
   readonly wakes: string
-  /** No key but a channel: changes of all jobs are published there. No worker has this name. */
+  /** Not a key: the channel for changes of all jobs. No worker has this name. */
   readonly jobChanges: string
-  /** No key but a channel: changes of all breakers are published there. */
+  /** Not a key: the channel for changes of all breakers. */
   readonly breakers: string
 }
 
 /**
- * A name as a part of a key, at most 1,000 characters long. No escaped name contains a colon, so a name is
- * never mistaken for the hash of another.
+ * A name as part of a key, at most 1,000 characters long. An escaped name contains no colon, so a
+ * name cannot be mistaken for the hash of another.
  */
 export function keyPart(name: string): string {
   return isLongName(name) ? `h:${hashOfName(name)}` : escaped(name)
 }
 
 /**
- * A bucket of a user, an address, a tier. The subject is the hash tag, so all levels of one subject
- * are in one slot.
+ * The bucket of a user, an address or a tier. The subject is the hash tag, so all levels of one
+ * subject are in one slot.
  */
 export function levelKey(subject: string, rest: string): string {
   return `{${keyPart(subject)}}:${rest}`
 }
 
-/** What it says of itself, those that wait, are delayed, leased, ended, dead; who is parked; jobs, their
- * data, their texts, their keys; the tags of tenants; how many open jobs each tenant has. */
+/**
+ * m: meta. Jobs by state: w waiting, z delayed, l leased, e ended, x dead. p: parked workers. j:
+ * jobs, d: their data, r: their results, k: their idempotency keys. t: tags of tenants, n: open
+ * jobs per tenant.
+ */
 const QUEUE_PARTS = ['m', 'w', 'z', 'l', 'e', 'x', 'p', 'j', 'd', 'r', 'k', 't', 'n'] as const
 
-/** Short, because there may be a million of them. */
+/** Key names are short, because there may be a million of them. */
 export function createKeys(prefix: string): Keys {
   const tagged = (tag: string, rest: string) => `${prefix}${SCHEMA}:{${escaped(tag)}}:${rest}`
   return {

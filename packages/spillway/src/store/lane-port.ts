@@ -1,42 +1,47 @@
-/** What all that concerns a lane says and hears: which limits, which breaker, and how they stand. */
+/** Types of requests and replies that concern one lane: its limits and its breaker. */
 import type { BreakerSpec } from './breaker-spec.js'
 import type { LimitSpec } from './limit-spec.js'
 
-/** The memory store answers at once, a remote one later. */
+/** The memory store replies synchronously, a remote one with a promise. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** Which limits: those of one lane of one guard, with what this pod believes they are. */
+/** Addresses the limits of one lane of a guard, and says what this pod believes they are. */
 export interface LaneRef {
   guard: string
   lane: string
   limits: readonly LimitSpec[]
-  /** How new this pod's belief is; the newest one wins. */
+  /** Version of this pod's belief; the newest one wins. */
   version: number
 }
 
 export interface TakeReply {
-  /** So many from the head of the line got their permits, each of all limits or of none. */
+  /**
+   * How many calls from the head of the queue got their permits, each from all limits or from none.
+   */
   granted: number
-  /** How long the first that did not has to wait; zero if all did. */
+  /** How long the first call without a permit has to wait; 0 if all got theirs. */
   waitUs: number
-  /** The lane is paused: nobody would be let through, whatever it costs. */
+  /** The lane is paused, so no call is granted, whatever its cost. */
   paused: boolean
   nowUs: number
   /** Per limit: where these permits are booked, for settling. */
   stamps: readonly number[]
-  /** Per limit: the largest cost that can be granted; what asked for more was booked with this. */
+  /** Per limit: the largest cost that can be granted. Larger costs were booked as this. */
   capacities: readonly number[]
-  /** Per limit: the units that are left, if a call has to wait. */
+  /** Per limit: the units left, if a call has to wait. */
   left?: readonly number[]
-  /** How the breaker stands, if a report came along. Without it, that has to be told again. */
+  /**
+   * State of the breaker, if a report came with the request. If absent, the report has to be sent
+   * again.
+   */
   view?: BreakerView
-  /** Whatever the asker wants to remember with it: the limits it asked under. */
+  /** Anything the requester wants to keep with the reply, such as the limits it used. */
   under?: unknown
-  /** The limits in force, where this pod's belief is out of date. */
+  /** The current limits, if this pod's belief is out of date. */
   newer?: { version: number; limits: readonly LimitSpec[] }
 }
 
-/** Which breaker: that of one lane of one guard, with what this pod believes it should do. */
+/** Addresses the breaker of one lane of a guard, with the settings that this pod believes in. */
 export interface BreakerRef {
   guard: string
   lane: string

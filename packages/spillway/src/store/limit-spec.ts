@@ -1,13 +1,13 @@
-/** A limit as stores know it: numbers only, in microseconds. */
+/** A limit as stores see it: numbers only, times in microseconds. */
 export interface LimitSpec {
-  /** Its name among the limits of a guard; counts are kept under it when the rest changes. */
+  /** Unique among the limits of a guard. Counts are kept under it when the settings change. */
   id: string
   algorithm: 'sliding-window' | 'token-bucket' | 'leaky-bucket' | 'fixed-window'
   limit: number
   windowUs: number
-  /** Sliding window: how finely it is cut. */
+  /** Sliding window: number of slices. */
   slices: number
-  /** Token bucket: what may be taken at once; 0 for the limit itself. */
+  /** Token bucket: units that may be taken at once; 0 means `limit`. */
   burst: number
   /** One count for each lane, or one for all lanes of the guard. */
   span: 'lane' | 'vendor'

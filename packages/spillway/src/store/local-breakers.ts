@@ -13,7 +13,7 @@ export interface LocalBreakers extends MemoryBreakers {
   adopt(ref: BreakerRef, view: BreakerView, ageMs: number): void
 }
 
-/** Stands for all holders of an isolation in the fleet. */
+/** Represents all holders of an isolation in the fleet. */
 const HOLDER = 'fleet'
 
 export function createLocalBreakers(clock: Clock): LocalBreakers {

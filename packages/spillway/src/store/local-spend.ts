@@ -1,10 +1,11 @@
 /**
- * What this pod itself has used of a guard's limits, slice by slice as the store counts it, and what
- * it may use while the store is away. Of everything used in that time the store is told afterwards.
+ * What this pod has used of a guard's limits, per slice as the store counts it, and what it may use
+ * while the store is unreachable. Everything used in that time is reported to the store afterwards.
  *
- * Why the fleet stays within a limit L without a store: of what was left when it was last heard of,
- * each of N pods uses at most an N-th; what leaves the window again belonged to one pod and is used
- * again by that one only; and once everything from before has left, each stays below L / N.
+ * The fleet stays within a limit L without a store for three reasons. Of the units left at the last
+ * reply, each of N pods uses at most an N-th. Units that leave the window belonged to one pod and
+ * are used again only by that pod. Once everything from before has left the window, each pod stays
+ * below L / N.
  */
 import type { LimitSpec } from './limit-spec.js'
 import {
@@ -23,10 +24,10 @@ import {
 } from './limits/counting.js'
 import type { Spent } from './port.js'
 
-/** What a pod does while the store is away; for each limit. */
+/** What a pod does with one limit while the store is unreachable. */
 export type LimitRule = 'share' | 'local' | 'open'
 
-/** Among how many a limit is shared, and which of them this pod is. */
+/** The number of pods that share a limit, and the rank of this pod among them. */
 export interface Fleet {
   pods: number
   rank: number
@@ -49,39 +50,39 @@ export interface OwnReply {
 }
 
 /**
- * A pod that is cut off alone is missed after so long, and its share kept for it. Until then others
- * use again what it used before, so it does not.
+ * After this time, the other pods notice that one pod has lost the store and keep its share for it.
+ * Until then they reuse units that it had used before, so it must not use them as well.
  */
 const MISSED_AFTER_US = 3_500_000
-/** What was left longer ago than this part of a window says little about what is left now. */
+/** A reply older than this fraction of a window says little about the units left. */
 const FRESH = 0.25
 /**
- * Where less than this part of a limit was left within the last window, all of it is wanted: pods that
- * still have the store will use what is left, so a pod that has lost it does not count on any of it.
+ * If less than this fraction of a limit was left within the last window, the limit is fully used.
+ * Pods that can reach the store will take the rest, so a pod that cannot must not count on it.
  */
 const TIGHT = 0.25
-/** Of lanes in use the store is asked once a second. */
+/** Lanes in use are refreshed once a second. */
 const HEARD_LATELY_US = 2_500_000
 const NEVER = Number.NEGATIVE_INFINITY
 
 /** One limit of one lane. */
 class Own {
-  /** Used, whoever allowed it. */
+  /** Units used, whether the store or this pod granted them. */
   readonly spent = emptyCount()
-  /** The part of it that the store does not know of. */
+  /** The part that the store does not know of. */
   untold = emptyCount()
-  /** What the store had left when it was last heard of, less what this pod has used since. */
+  /** Units left at the store's last reply, less those that this pod has used since. */
   left: number | undefined
   leftUs = NEVER
   heardUs = NEVER
-  /** When there was last less than somebody wanted, or nearly so. */
+  /** When the limit was last fully used, or nearly so. */
   tightUs = NEVER
-  /** While alone: how much may stand in the window, once that is settled. */
+  /** During an outage: the most units in the window, once that is decided. */
   ceiling: number | undefined
-  /** While alone: the part of `left` that is this pod's. */
+  /** During an outage: this pod's part of `left`. */
   budget: number | undefined
 
-  /** The store was asked, and has answered. */
+  /** The store replied. */
   hear(nowUs: number): void {
     this.heardUs = nowUs
     this.ceiling = undefined
@@ -90,10 +91,10 @@ class Own {
 }
 
 export class OwnSpend {
-  /** By lane; limits that span all lanes are under none. */
+  /** By lane. Limits that span all lanes are stored under an empty name. */
   readonly #lanes = new Map<string, Map<string, Own>>()
 
-  /** The store granted so much, in all, per limit. */
+  /** The store granted these sums, one per limit. */
   granted(lane: string, specs: readonly LimitSpec[], sums: readonly number[], at: At): void {
     for (let index = 0; index < specs.length; index++) {
       const spec = counted(specs[index] as LimitSpec, at.fleet)
@@ -107,7 +108,7 @@ export class OwnSpend {
     }
   }
 
-  /** The store refused one who wanted this: of some limit there is less left. */
+  /** The store refused a request of these costs, so at least one limit has less left. */
   refused(
     lane: string,
     specs: readonly LimitSpec[],
@@ -125,7 +126,7 @@ export class OwnSpend {
     }
   }
 
-  /** The store says what is left, per limit. */
+  /** The store reported the units left, one number per limit. */
   saw(lane: string, specs: readonly LimitSpec[], left: readonly number[], nowUs: number): void {
     for (let index = 0; index < specs.length; index++) {
       const spec = specs[index] as LimitSpec
@@ -138,19 +139,22 @@ export class OwnSpend {
     }
   }
 
-  /** The part that was left when the store was last heard of, less what was used here since; nothing, if that is too long ago. */
+  /**
+   * The fraction left at the last reply, less what this pod has used since; undefined if that is
+   * too long ago.
+   */
   headroom(lane: string, spec: LimitSpec, nowUs: number): number | undefined {
     const own = this.#lanes.get(spec.span === 'vendor' ? '' : lane)?.get(spec.id)
     if (own?.left === undefined || nowUs - own.leftUs > HEARD_LATELY_US) return undefined
     return own.left / capacity(spec)
   }
 
-  /** Another store, which knows nothing of what it was told. */
+  /** A new store, which has none of the earlier reports. */
   forgotten(): void {
     for (const own of this.#all()) own.untold = structuredClone(own.spent)
   }
 
-  /** As many from the head of the line as this pod may let through by itself. */
+  /** Grants as many calls from the head of the queue as this pod may start without the store. */
   take({ lane, specs, rules, costs, fleet, nowUs }: OwnTake): OwnReply {
     const owns = specs.map((spec) => this.#own(lane, spec))
     const usable = specs.map((spec, index) => {
@@ -194,7 +198,7 @@ export class OwnSpend {
     }
   }
 
-  /** Corrects what a permit cost. `told`: the store hears of it by itself. */
+  /** Corrects the cost of a permit. `told`: the store gets the correction separately. */
   correct(
     lane: string,
     spec: LimitSpec,
@@ -211,7 +215,7 @@ export class OwnSpend {
     }
   }
 
-  /** Lanes with something to tell, with what it is; it counts as told from now on. */
+  /** Lanes with unreported units, which count as reported from now on. */
   takeUntold(specs: readonly LimitSpec[], nowUs: number): { lane: string; spent: Spent[] }[] {
     const told: { lane: string; spent: Spent[] }[] = []
     for (const [lane, owns] of this.#lanes) {
@@ -224,7 +228,7 @@ export class OwnSpend {
     return told
   }
 
-  /** Whether the store knows of everything that this pod has used of the lane. */
+  /** Whether the store knows everything that this pod has used of the lane. */
   isTold(lane: string): boolean {
     for (const { untold } of this.#lanes.get(lane)?.values() ?? []) {
       if (untold.s > 0 || untold.f > 0) return false
@@ -262,7 +266,7 @@ export class OwnSpend {
       const tight = fleet.pods > 1 && own.heardUs - own.tightUs < spec.windowUs
       own.budget = fresh && !tight ? shareOf(own.left, fleet) : 0
       if (isBucket(spec)) {
-        // A bucket that holds no more than its part of what was left fills up from there.
+        // Lowers a bucket to this pod's part of what was left; it refills from there.
         const tooMuch = remaining(spec, own.spent, nowUs) - own.budget
         if (tooMuch > 0) charge(spec, own.spent, nowUs, tooMuch)
       }
@@ -300,12 +304,12 @@ export interface At {
   nowUs: number
 }
 
-/** An equal part; what does not divide goes to the first. */
+/** An equal share of `units`; the remainder goes to the first pods. */
 export function shareOf(units: number, { pods, rank }: Fleet): number {
   return Math.floor(units / pods) + (rank < units % pods ? 1 : 0)
 }
 
-/** A pod's own part of a limit. A bucket has to flow, if ever so slowly. */
+/** This pod's part of a limit. A bucket keeps a minimum refill rate. */
 function scaled(spec: LimitSpec, fleet: Fleet): LimitSpec {
   if (fleet.pods === 1) return spec
   const limit = shareOf(spec.limit, fleet)
@@ -314,7 +318,7 @@ function scaled(spec: LimitSpec, fleet: Fleet): LimitSpec {
   return { ...spec, limit: Math.max(1, limit), burst }
 }
 
-/** Windows count alike, whatever the limit is. */
+/** Windows are counted in the same way for any limit. */
 function counted(spec: LimitSpec, fleet: Fleet): LimitSpec {
   return isBucket(spec) ? scaled(spec, fleet) : spec
 }
@@ -323,12 +327,14 @@ function costIn(spec: LimitSpec, cost: number): number {
   return Math.min(cost, capacity(spec))
 }
 
-/** Everything has left that anybody used before a pod that is cut off alone was missed. */
+/**
+ * When all units have left the window that were used before the others noticed this pod's outage.
+ */
 function settledUs({ windowUs }: LimitSpec, own: Own): number {
   return own.heardUs + MISSED_AFTER_US + windowUs
 }
 
-/** No longer than until everything from before has left. */
+/** At most until everything from before has left the window. */
 function waitFor(spec: LimitSpec, own: Own, cost: number, nowUs: number): number {
   if (fits(spec, own.spent, nowUs, cost)) return 0
   const wait = Math.max(1, waitUs(spec, own.spent, nowUs, cost))

@@ -1,7 +1,8 @@
 /**
- * What mechanisms need from a store, and nothing about how it does it. Each operation is one atomic
- * transition of shared state at the store's own time. Times on the wire are whole microseconds of
- * that time; costs are whole units. A refusal is an answer; only a failure of the store throws.
+ * The store port: what mechanisms need from a store, and nothing about how a store does it. Each
+ * operation is one atomic transition of shared state at the store's own time. Times are whole
+ * microseconds of that time; costs are whole units. A refusal is a reply; only a failure of the
+ * store throws.
  */
 
 import type { BreakerRef, BreakerView, LaneRef, MaybePromise, TakeReply } from './lane-port.js'
@@ -10,73 +11,77 @@ import type { QueueStore } from './queue-port.js'
 export type { BreakerRef, BreakerView, LaneRef, MaybePromise, TakeReply } from './lane-port.js'
 
 export interface TakeRequest extends LaneRef {
-  /** The costs at the head of the line, each with one number per limit. At most 256. */
+  /**
+   * The costs of the calls at the head of the queue, each with one number per limit. At most 256.
+   */
   costs: readonly (readonly number[])[]
-  /** What time it is on the asker's clock; of use to a store in the same process with the same one. */
+  /** Time on the requester's clock, for a store in the same process that uses that clock. */
   atMs?: number | undefined
   /**
-   * How calls of the same guard ended, told on the same trip and counted after the take as
-   * `BreakerStore.report` would. A take whose answer is lost is never sent again, a report is: by
-   * itself, under its number.
+   * Outcomes of calls of the same guard, sent in the same round trip and counted after the take, as
+   * `BreakerStore.report` does. A take whose reply is lost is never repeated. The report is: on its
+   * own, under its number.
    */
   report?: BreakerReport | undefined
 }
 
-/** Corrects what permits cost: less (negative) where they were booked, more where we are now. */
+/**
+ * Corrects the cost of permits: less (negative) where they were booked, more in the current slice.
+ */
 export interface Settlement {
-  /** Which of the limits. */
+  /** Index of the limit. */
   limit: number
   stamp: number
   delta: number
 }
 
 export interface SettleRequest extends LaneRef {
-  /** Settling twice under one number changes nothing, so it may be sent again. */
+  /** Settling twice under one number changes nothing, so it can be resent. */
   pod: string
   sequence: number
   settlements: readonly Settlement[]
 }
 
-/** Units that were used without asking, while the store was away. */
+/** Units that were used without asking the store, while it was unreachable. */
 export interface Spent {
-  /** Which of the limits. */
+  /** Index of the limit. */
   limit: number
-  /** The slice or window they were used in; of no meaning for buckets. */
+  /** The slice or window they were used in; unused for buckets. */
   stamp: number
   units: number
 }
 
 export interface BookRequest extends LaneRef {
-  /** Booking twice under one number changes nothing, so it may be sent again. */
+  /** Booking twice under one number changes nothing, so it can be resent. */
   pod: string
   sequence: number
   spent: readonly Spent[]
 }
 
-/** What a vendor's answer said. */
+/** What a vendor's response said about its limits. */
 export interface FeedbackRequest extends LaneRef {
-  /** When the permit of that call was granted; older word than the newest known is stale. */
+  /** When the permit of that call was granted. Feedback older than the newest known is ignored. */
   grantedUs: number
-  /** The vendor asked us to slow down: for so long, or without saying how long. */
+  /** The vendor asked for fewer calls, with or without saying for how long. */
   throttled: boolean
   pauseUs: number | undefined
   basePauseUs: number
   maxPauseUs: number
-  /** What the vendor says is left, per limit it spoke of. */
+  /** What the vendor says is left, for each limit that it named. */
   left: readonly { limit: number; remaining: number; resetUs: number }[]
 }
 
 export interface ChangeRequest extends LaneRef {
-  /** New limits for good, or one of them for a while. */
+  /** Permanent new limits, or a temporary value of one. */
   override?: { id: string; limit: number; forUs: number }
 }
 
-/** By hand, for everybody, whatever the vendor says. */
+/** A manual pause for all pods, whatever the vendor says. */
 export interface PauseRequest {
   guard: string
-  /** None: all lanes of the guard, also those that nobody has used yet. */
+  /** Undefined: all lanes of the guard, including those not used yet. */
   lane: string | undefined
-  /** The longer of two pauses counts. 0 ends the pause, also one that the vendor asked for. */
+  /** The longer of two pauses counts. 0 ends the pause, even one that the vendor asked for. */
   forUs: number
 }
 
@@ -85,7 +90,9 @@ export interface LimitFigures {
   limit: number
   used: number
   remaining: number
-  /** Until one unit fits, if nobody takes it before; 0: it does now. A pause is not in it. */
+  /**
+   * Time until one unit fits if no call takes it before; 0: it fits now. Does not include a pause.
+   */
   waitUs: number
 }
 
@@ -108,26 +115,29 @@ export interface ReportRequest {
 export interface LimitStore {
   take(request: TakeRequest): MaybePromise<TakeReply>
   settle(request: SettleRequest): MaybePromise<void>
-  /** What was used is used: booked where it happened, as far as that still counts. */
+  /** Books units that were already used, in the slices they were used in, if those still count. */
   book(request: BookRequest): MaybePromise<void>
-  /** Answers with the time until which the lane is paused, or zero. */
+  /** Returns the time until which the lane is paused, or 0. */
   feedback(request: FeedbackRequest): MaybePromise<number>
-  /** Answers with the time until which it is paused, or zero. */
+  /** Returns the time until which it is paused, or 0. */
   pause(request: PauseRequest): MaybePromise<number>
-  /** Answers with the version that is in force now. */
+  /** Returns the version that is in force. */
   change(request: ChangeRequest): MaybePromise<number>
   figures(request: LaneRef): MaybePromise<LaneFigures>
   report(request: ReportRequest): MaybePromise<void>
 }
 
-/** One level of limits that applies to a request: a token bucket. */
+/** One level of user limits that applies to a request: a token bucket. */
 export interface LevelCharge {
   /** The whole key of the bucket, without a store's prefix. */
   key: string
   limit: number
   windowUs: number
   burst: number
-  /** The higher, the fewer it applies to: asked first where not all can be asked at once. Default: 0. */
+  /**
+   * Levels of higher rank apply to fewer requests. They are checked first if not all can be at
+   * once. Default: 0.
+   */
   rank?: number
 }
 
@@ -137,56 +147,71 @@ export interface LevelRequest {
 }
 
 export interface LevelReply {
-  /** The level (from 1) that keeps it waiting longest; 0: allowed, and charged on all levels. */
+  /** The level (from 1) with the longest wait; 0: allowed, and charged on all levels. */
   refusedBy: number
   waitUs: number
-  /** The level (from 1) that the figures below are of: the one that refused, or has least left. */
+  /** The level (from 1) of the figures below: the one that refused, or that has least left. */
   tightest: number
   remaining: number
-  /** Until that level has everything again. */
+  /** Time until that level is full again. */
   resetUs: number
 }
 
 export interface LevelStore {
   /** Requests are decided in order, each on all its levels or on none. `atMs`: as for `take`. */
   check(requests: readonly LevelRequest[], atMs?: number): MaybePromise<LevelReply[]>
-  /** Gives back what was charged: the request came to nothing. Not safe to send again. */
+  /** Gives back what was charged for requests that never started. Must not be resent. */
   refund(requests: readonly LevelRequest[]): MaybePromise<void>
 }
 
 export interface BreakerReport extends BreakerRef {
   /**
-   * Reporting twice under one number changes nothing, so it may be sent again. Each lane of a pod
-   * has numbers of its own: stores remember the last one of each guard, lane and pod.
+   * Reporting twice under one number changes nothing, so it can be resent. Each lane of a pod has
+   * its own numbers: stores remember the last one of each guard, lane and pod.
    */
   pod: string
   sequence: number
-  /** What belongs to another generation than the breaker's changes nothing. */
+  /** A report for another generation than the breaker's changes nothing. */
   generation: number
   /**
-   * In order: how attempts ended (see `breaker-spec.ts`), how many in a row, and how many slices of the
-   * window ago they began. Default: 0.
+   * In order: how attempts ended (see `breaker-spec.ts`), how many in a row, and how many slices of
+   * the window ago they began. Default: 0.
    */
   outcomes: readonly (readonly [kind: number, times: number, slicesAgo?: number])[]
-  /** Calls of this pod in flight that count in the rates, and for how long at most they do. Default: none. */
+  /**
+   * Calls of this pod in flight that count in the rates, and for how long they do at most. Default:
+   * none.
+   */
   inFlight?: readonly [calls: number, forUs: number]
-  /** How probes ended; 3: returns its permit and counts as nothing. */
+  /** Calls of this pod that hung; undefined until it got its first answer. */
+  hung?: HungReport | undefined
+  /** How probes ended; 3: returns the permit and is not counted. */
   probes: readonly (readonly [probe: string, kind: number])[]
 }
 
+/** Calls that took longer than answers usually do. */
+export interface HungReport {
+  /** How long ago the call began that began last of those that were answered. */
+  answeredAgoUs: number
+  /** Calls that failed after that long and began later than the answered one: how long ago, and how many. */
+  failed: readonly (readonly [agoUs: number, times: number])[]
+  /** Calls in flight that are older than that. */
+  overdue: number
+}
+
 export interface ProbeRequest extends BreakerRef {
-  /** Names for the probes wanted, unlike any others. */
+  /** Unique names for the requested probes. */
   probes: readonly string[]
 }
 
 export interface ProbeReply {
-  /** So many of them, from the first, may run now. */
+  /** How many of them, from the first, may run now. */
   granted: number
   view: BreakerView
 }
 
 export interface SyncRequest extends BreakerRef {
-  /** Probes of this pod that are still under way. */
+  /** Running probes of this pod. */
   renew: readonly string[]
 }
 
@@ -195,7 +220,7 @@ export interface BreakerCommand extends BreakerRef {
     | { kind: 'isolate'; holder: string; forUs: number }
     /** Of one holder, or of all. */
     | { kind: 'release'; holder?: string }
-    /** Open for so long; without: for as long as failures would. */
+    /** How long it is open; default: as long as after failures. */
     | { kind: 'trip'; forUs?: number }
     | { kind: 'reset' }
 }
@@ -203,64 +228,64 @@ export interface BreakerCommand extends BreakerRef {
 export interface BreakerWatcher {
   /** A breaker of any guard has changed. */
   onView(guard: string, lane: string, view: BreakerView): void
-  /** Something may have been missed: ask. */
+  /** Changes may have been missed, so the state has to be read. */
   onGap(): void
 }
 
 export interface BreakerStore {
   report(request: BreakerReport): MaybePromise<BreakerView>
   probe(request: ProbeRequest): MaybePromise<ProbeReply>
-  /** All of one guard, in one trip. */
+  /** All requests are of one guard and take one round trip. */
   sync(requests: readonly SyncRequest[]): MaybePromise<BreakerView[]>
   command(request: BreakerCommand): MaybePromise<BreakerView>
-  /** Until the function it answers with is called. */
+  /** Watches until the returned function is called. */
   watch(watcher: BreakerWatcher): () => void
 }
 
 export interface PodBeat {
-  /** The guard the pod takes part in, or another group of pods. */
+  /** The guard of the pod, or another group of pods. */
   group: string
   pod: string
-  /** Without another beat the pod is gone after this. */
+  /** Without another heartbeat the pod counts as gone after this time. */
   lifeUs: number
-  /** What the pod says of itself. */
+  /** What the pod reports about itself. */
   snapshot: string
 }
 
 export interface PodRecord {
   pod: string
   snapshot: string
-  /** Since its last beat. */
+  /** Time since its last heartbeat. */
   ageUs: number
 }
 
 export interface BeatReply {
-  /** Pods alive, this one included. */
+  /** Number of live pods, including this one. */
   live: number
-  /** What somebody wants of this pod; empty: nothing. Said again with every beat until its time is over. */
+  /** Command for this pod; empty: none. Repeated with every heartbeat until it expires. */
   ask: string
 }
 
 export interface AskRequest {
   group: string
   pod: string
-  /** It hears of it with a beat within this time. */
+  /** How long the command is repeated. */
   forUs: number
-  /** Replaces what it was asked before. */
+  /** Replaces the previous command. */
   ask: string
 }
 
 export interface PodStore {
   beat(request: PodBeat): MaybePromise<BeatReply>
   leave(request: { group: string; pod: string }): MaybePromise<void>
-  /** Wants something of a pod, with its next beat. Answers whether there is such a pod. */
+  /** Sends a command to a pod with its next heartbeat. Returns whether there is such a pod. */
   ask(request: AskRequest): MaybePromise<boolean>
   list(request: { group: string }): MaybePromise<PodRecord[]>
 }
 
 /**
- * `joined`: spends through the store; `apart`: on its own, so that its share has to be kept for it;
- * `guest`: has no share; `gone`: has left.
+ * `joined`: spends through the store. `apart`: spends on its own, so its share is kept for it.
+ * `guest`: has no share. `gone`: has left.
  */
 export type PulsePart = 'joined' | 'apart' | 'guest' | 'gone'
 
@@ -268,36 +293,36 @@ export interface PulseRequest {
   guard: string
   pod: string
   part: PulsePart
-  /** The epoch this pod knows, and the last pulse in it that it heard of; empty, if it knows none. */
+  /** The epoch this pod knows, and its highest known count; empty if it knows none. */
   epoch: string
   count: number
-  /** What a new epoch is to be called, should one begin now. */
+  /** Name for a new epoch, if one begins now. */
   fresh: string
 }
 
 export interface PulseReply {
   nowUs: number
-  /** As long as this is the same, the store has forgotten nothing. */
+  /** While this stays the same, the store has lost nothing. */
   epoch: string
   /** Pulses in this epoch. */
   count: number
-  /** When it was found out that the store before this epoch is lost; zero if there was none. */
+  /** When it was noticed that the store before this epoch is lost; 0 if there was none. */
   lostUs: number
-  /** Pods that spend through the store, and all that have a share. */
+  /** Pods that spend through the store, and all pods that have a share. */
   joined: number
   pods: number
-  /** How many of these come before this pod, by name. */
+  /** How many of these have a smaller name than this pod. */
   rank: number
 }
 
 export interface PulseStore {
-  /** A pod says that it is there, and hears whether the store is the one that it knows. */
+  /** Reports that a pod is alive, and returns whether the store is still the one it knows. */
   pulse(request: PulseRequest): MaybePromise<PulseReply>
 }
 
-/** Everything shared. */
+/** All shared state. */
 export interface Store {
-  /** Answers come later, from elsewhere. */
+  /** Replies come from another process. */
   readonly remote: boolean
   readonly limits: LimitStore
   readonly levels: LevelStore
@@ -305,6 +330,6 @@ export interface Store {
   readonly pods: PodStore
   readonly pulses: PulseStore
   readonly queues: QueueStore
-  /** Leaves no connection and no timer behind. */
+  /** Closes all connections and timers. */
   close(): Promise<void>
 }

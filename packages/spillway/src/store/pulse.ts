@@ -1,29 +1,32 @@
 /**
- * Whether a store is still the one that pods know. Each guard has an epoch: a name and a number that
- * grows with every pulse. A store that was restarted empty has none; one that took over from another
- * has run under another name, or is behind what some pod has seen. Either way a new epoch begins.
- * Twin: `redis/lua/pulse-guard.lua`.
+ * Finds out whether a store is still the one that pods know. Each guard has an epoch: a name and a
+ * number that grows with every pulse. A store that was restarted empty has none. A server that took
+ * over from another has a different run id, or is behind the count that some pod has seen. In each
+ * case a new epoch begins. Twin: `redis/lua/pulse-guard.lua`.
  */
 import type { PulseReply, PulseRequest } from './port.js'
 
-/** A pod that was not heard of for this long may be spending on its own. */
+/** A pod without a pulse for this long may be spending on its own. */
 const QUIET_US = 2_500_000
-/** After this long it is taken for dead, and its share is everybody's again. */
+/** After this time it counts as dead, and its share is divided among the others. */
 const KEPT_US = 30_000_000
-/** Pods that knew another epoch come within this time after a loss; later ones were away by themselves. */
+/**
+ * After a loss, pods that knew the old epoch report within this time. Later ones had an outage of
+ * their own.
+ */
 const GATHERING_US = 10_000_000
 const FAR_AHEAD_US = 1_000_000
 
 export interface PulseState {
   epoch: string
-  /** Of the server, which gets another one when it starts. */
+  /** Run id of the server, which changes when it restarts. */
   run: string
   count: number
   startedUs: number
   lostUs: number
 }
 
-/** By pod, when it was last heard of. */
+/** The time of the last pulse of each pod. */
 export type Shares = Map<string, number>
 
 export function pulse(

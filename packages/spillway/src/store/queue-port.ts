@@ -1,104 +1,107 @@
 /**
- * What a job queue needs from a store. As everywhere: each operation is one atomic step at the store's
- * own time, times are whole microseconds of it, and a refusal is an answer.
+ * What a job queue needs from a store. As in `port.ts`, each operation is one atomic step at the
+ * store's own time, times are whole microseconds, and a refusal is a reply.
  */
 import type { BreakerRef, BreakerView, LaneRef, MaybePromise, TakeReply } from './lane-port.js'
 
-/** Which queue. It shares the hash tag of its guard, and so the slot of its limits and its breaker. */
+/**
+ * Addresses a queue. It shares the hash tag of its guard, and so the slot of its limits and
+ * breaker.
+ */
 export interface QueueRef {
   guard: string
   queue: string
-  /** A queue that nobody has touched for so long is forgotten, with all that is in it. */
+  /** A queue that is not used for this long is deleted with everything in it. */
   lifeUs: number
 }
 
 export interface NewJob {
-  /** Whatever the handler needs to know; to a store it is text. */
+  /** Input of the handler. Opaque to the store. */
   data: string
-  /** 0 for the most important, up to 3. */
+  /** 0 (most important) to 3. */
   priority: number
-  /** Not before this has passed. */
+  /** The job does not start before this time has passed. */
   delayUs: number
-  /** Not after this has passed; zero: whenever. */
+  /** The job does not start after this time has passed; 0: no deadline. */
   deadlineUs: number
-  /** Adding again under the same key adds nothing while that job is known; empty: no key. */
+  /** Adding another job with this key does nothing while the first is known; empty: no key. */
   key: string
-  /** Inside a priority, tenants take turns. */
+  /** Tenants take turns within a priority. */
   tenant: string
-  /** By unit; `requests` is 1 unless said otherwise. */
+  /** By unit; `requests` is 1 by default. */
   cost: Readonly<Record<string, number>>
-  /** So often it may be tried. */
+  /** Most attempts. */
   attempts: number
 }
 
 export interface AddRequest extends QueueRef {
   jobs: readonly NewJob[]
-  /** Most jobs that may wait, be delayed or run. */
+  /** Most jobs that are waiting, delayed or running. */
   maxSize: number
-  /** The same limit for the jobs of one tenant; jobs without a tenant have none. */
+  /** The same limit for the jobs of one tenant. Jobs without a tenant have none. */
   maxPerTenant: number
-  /** Answers only when so many replicas have it, or this much time has passed. */
+  /** Replies when this number of replicas has the jobs, or after this time. */
   durable?: { replicas: number; timeoutMs: number }
 }
 
 export interface AddReply {
-  /** Fewer than asked for: then the queue was full. Not fresh: known already, under its key. */
+  /** Fewer than requested if the queue was full. Not fresh: a job with this key was known. */
   jobs: readonly { id: string; fresh: boolean }[]
-  /** Jobs that wait, are delayed or run. */
+  /** Jobs that are waiting, delayed or running. */
   size: number
   /** Set if a job was refused because its tenant has `maxPerTenant` jobs: how many it has. */
   tenantSize?: number
-  /** Whether replicas have it, where that was asked. */
+  /** Whether the replicas have it, if `durable` was set. */
   confirmed?: boolean
 }
 
 export interface ReserveRequest extends QueueRef {
-  /** Who asks; woken under this name. */
+  /** Name of the worker, under which it is woken. */
   worker: string
   wanted: number
   leaseUs: number
-  /** If it does not get all it wants, it is to be woken within this; zero: it is not. */
+  /** If it gets fewer jobs than requested, it wants to be woken within this time; 0: no. */
   parkUs: number
-  /** After waiting so long a job is worth one of the next priority. */
+  /** After waiting this long a job counts as one priority higher. */
   agingUs: number
-  /** How long a job that is found dead is kept. */
+  /** How long a dead letter is kept. */
   deadUs: number
-  /** The limits that every job has to fit in, and in which unit each is counted. */
+  /** The limits that every job is charged to, and the unit of each. */
   take: LaneRef & { units: readonly string[] }
-  /** Part of every limit that is left to calls that do not wait here. */
+  /** Fraction of every limit that is reserved for calls outside the job queue. */
   keep: number
   breaker: BreakerRef | undefined
-  /** Names for probes, should the breaker be half-open. */
+  /** Names for probes, used if the breaker is half-open. */
   probes: readonly string[]
   /**
-   * How jobs ended, told on the same trip and before anything is handed out, as `finish` would. If the
-   * answer is lost they are told again, by themselves.
+   * Ends of jobs, sent in the same round trip and processed before jobs are handed out, as `finish`
+   * does. If the reply is lost they are sent again on their own.
    */
   finish?: Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs' | 'uncountedTurns'> | undefined
 }
 
 /**
- * Why there was not more: nothing stands in the way, nothing waits, a limit, the vendor wants a pause,
- * the breaker, or the queue is paused.
+ * Why there were not more jobs: no reason, none are waiting, a limit, a pause of the vendor, the
+ * breaker, or the queue is paused.
  */
 export type Blocked = 'no' | 'empty' | 'limited' | 'vendor' | 'breaker' | 'paused'
 
 export interface ReservedJob {
   id: string
-  /** How often it was handed out; whoever has an earlier number has lost it. */
+  /** How often it was handed out. A worker with a lower number has lost its lease. */
   turn: number
-  /** How often it was tried, this time included. */
+  /** Number of the attempt, from 1. */
   attempt: number
   attempts: number
-  /** Turns before this one that did not count as an attempt. */
+  /** Earlier turns that did not count as an attempt. */
   uncounted: number
   data: string
   priority: number
   tenant: string
   key: string
-  /** Since it was added. */
+  /** Time since it was added. */
   ageUs: number
-  /** Until its deadline; zero: none. */
+  /** Time until its deadline; 0: none. */
   leftUs: number
   /** What was charged, per limit. */
   costs: readonly number[]
@@ -107,20 +110,20 @@ export interface ReservedJob {
 export interface ReserveReply {
   jobs: readonly ReservedJob[]
   blocked: Blocked
-  /** Look again after this; zero: there is no reason to, or somebody else does. */
+  /** When to ask again; 0: there is no need, or another worker does. */
   waitUs: number
   take: TakeReply
-  /** How the breaker stands, and whether the jobs are its probes. */
+  /** State of the breaker, and whether the jobs are its probes. */
   view: BreakerView | undefined
   probing: boolean
-  /** Of the ends that came along. */
+  /** Results of the ends sent along. */
   finished: readonly Finished[]
 }
 
 /**
- * `failed`: may be tried again. `dead`: must not. `released`: throttled or refused; it does not count as
- * an attempt up to `uncountedTurns` times, and lines up behind the others. `returned`: it never began or
- * its worker closes; it never counts, and keeps its position.
+ * `failed`: may be retried. `dead`: must not be. `released`: throttled or refused; does not count
+ * as an attempt up to `uncountedTurns` times, and goes behind the others. `returned`: it never
+ * began or its worker is closing; never counts, and keeps its position.
  */
 export type EndKind = 'done' | 'failed' | 'dead' | 'released' | 'returned'
 
@@ -128,14 +131,14 @@ export interface JobEnd {
   id: string
   turn: number
   kind: EndKind
-  /** What it came to, or why it did not. */
+  /** The result, or the reason for the failure. */
   text: string
-  /** Not again before this. */
+  /** Earliest time of the next attempt. */
   delayUs: number
   /**
-   * Generation of the breaker it ran in, or -1. A failure after the breaker has opened does not count
-   * as an attempt, nor does a probe's failure on its last attempt: up to `uncountedTurns` times, a job
-   * survives a broken downstream.
+   * Generation of the breaker it ran in, or -1. A failure after the breaker has opened does not
+   * count as an attempt, nor does a probe's failure on its last attempt, up to `uncountedTurns`
+   * times. So a job survives a broken downstream.
    */
   generation: number
   probe: boolean
@@ -145,12 +148,12 @@ export interface FinishRequest extends QueueRef {
   ends: readonly JobEnd[]
   resultUs: number
   deadUs: number
-  /** Turns of one job that may end without counting as an attempt; from then on each counts. */
+  /** Turns of one job that may end without counting as an attempt; later ones all count. */
   uncountedTurns: number
   breaker: BreakerRef | undefined
 }
 
-/** `stale`: the lease was lost, and nothing has changed; `again`: it will be tried again. */
+/** `stale`: the lease was lost and nothing changed. `again`: the job will be retried. */
 export type Finished = 'stale' | 'done' | 'again' | 'dead' | 'cancelled'
 
 export interface ExtendRequest extends QueueRef {
@@ -172,46 +175,46 @@ export interface JobView {
   attempt: number
   attempts: number
   ageUs: number
-  /** What the handler said last; empty: nothing. */
+  /** The last progress that the handler reported; empty: none. */
   progress: string
-  /** Its result, or why it failed last; empty: neither. */
+  /** The result, or the reason of the last failure; empty: neither. */
   text: string
 }
 
-/** What may change while one looks at it. */
+/** The part of a job that changes while it is watched. */
 export interface JobStanding {
   state: JobState
   attempt: number
   progress: string
-  /** Why it failed last; empty: it did not, or it is done. */
+  /** Reason of the last failure; empty: it did not fail, or is done. */
   text: string
 }
 
 export interface QueueCounts {
   waiting: number
-  /** The same by priority, the most important first. */
+  /** Waiting jobs by priority, the most important first. */
   byPriority: readonly number[]
   delayed: number
   active: number
-  /** Finished, with their result still there. */
+  /** Finished jobs whose result is still stored. */
   done: number
   dead: number
   paused: boolean
-  /** Of those that are next in their priority, how long the oldest has waited. */
+  /** The longest wait among the next jobs of each priority. */
   oldestUs: number
-  /** Leases that ended without a word since the queue was made. */
+  /** Leases that expired since the queue was created. */
   lapsed: number
-  /** Where they were asked for. */
+  /** Present if requested. */
   tenants?: TenantDepths
 }
 
-/** Whose jobs wait. */
+/** Waiting jobs by tenant. */
 export interface TenantDepths {
-  /** False: an estimate, because so many wait that not all can be counted. */
+  /** False: an estimate, because there are too many waiting jobs to count. */
   exact: boolean
-  /** Those with the most, by priority as above. */
+  /** The tenants with the most jobs, by priority as above. */
   top: readonly { tenant: string; byPriority: readonly number[] }[]
-  /** How many more there are; of an estimate, of how many it knows. */
+  /** How many more tenants there are; in an estimate, among the jobs that were read. */
   others: number
 }
 
@@ -219,11 +222,11 @@ export type QueueCommand =
   | { kind: 'pause' }
   | { kind: 'resume' }
   | { kind: 'cancel'; id: string; keepUs: number }
-  /** Dead letters, back into the queue. */
+  /** Moves a dead letter back into the queue. */
   | { kind: 'replay'; id: string }
   | { kind: 'drop'; id: string }
 
-/** A change of a job that pods hear of at once: its progress, or that it is to stop. */
+/** A change of a job that is pushed to pods: progress, or a cancellation. */
 export interface JobChange {
   kind: 'progress' | 'cancel'
   guard: string
@@ -243,16 +246,19 @@ export interface QueueStore {
   finish(request: FinishRequest): MaybePromise<Finished[]>
   extend(request: ExtendRequest): MaybePromise<Extended[]>
   job(request: QueueRef & { id: string }): MaybePromise<JobView | undefined>
-  /** Costs less, however long its data is and what it came to. */
+  /** Cheaper than `read`: independent of the length of data and result. */
   standing(request: QueueRef & { id: string }): MaybePromise<JobStanding | undefined>
-  /** `tenants`: of so many, those with the most jobs, how many wait; nothing: it is not asked. */
+  /**
+   * `tenants`: include waiting jobs of this number of tenants, those with the most; absent: of
+   * none.
+   */
   counts(request: QueueRef & { tenants?: number }): MaybePromise<QueueCounts>
   /** Oldest first. */
   dead(request: QueueRef & { from: number; count: number }): MaybePromise<JobView[]>
-  /** Answers whether there was anything to do. */
+  /** Returns whether there was anything to do. */
   command(request: QueueRef & { command: QueueCommand }): MaybePromise<boolean>
-  /** Until the function it answers with is called. `onGap`: a call may have been missed. */
+  /** Listens until the returned function is called. `onGap`: a wake-up may have been missed. */
   onWake(worker: string, wake: () => void, onGap: () => void): () => void
-  /** Reports changes of all jobs, until the function it returns is called. */
+  /** Reports changes of all jobs until the returned function is called. */
   watch(watcher: JobWatcher): () => void
 }

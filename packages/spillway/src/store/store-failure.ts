@@ -1,6 +1,4 @@
-/**
- * The store did not answer. A refusal is an answer, never one of these.
- */
+/** The store failed to reply. A refusal is a reply and never such an error. */
 import { limitStack } from '../core/errors.js'
 
 /**
@@ -15,7 +13,8 @@ export class StoreFailure extends Error {
   readonly kind: FailureKind
 
   constructor(kind: FailureKind, message: string, cause?: unknown) {
-    // During an outage every call makes one of these; a stack would say only where we noticed.
+    // During an outage every call creates one of these, and the stack shows only Spillway's own
+    // code.
     const limit = limitStack(0)
     super(message)
     limitStack(limit)

@@ -1,9 +1,9 @@
-/** Whose jobs wait: how those are ordered that have the most. */
+/** The order of tenants by waiting jobs, most first. */
 import type { TenantDepths } from './queue-port.js'
 
 type Depth = TenantDepths['top'][number]
 
-/** Equals by name. */
+/** Tenants with equal numbers are ordered by name. */
 export function deepestFirst(one: Depth, other: Depth): number {
   return sumOf(other) - sumOf(one) || (one.tenant < other.tenant ? -1 : 1)
 }

@@ -1,8 +1,8 @@
-/** When something came, and how much of it: eight bytes or sixteen for each, however many there are. */
+/** Arrival times and amounts: eight or sixteen bytes for each arrival. */
 export class ArrivalLog {
   length = 0
   #times = new Float64Array(1_024)
-  /** Made when something else than one comes. */
+  /** Created when an amount other than 1 arrives. */
   #amounts: Float64Array | undefined
 
   add(atMs: number, amount: number): void {
@@ -18,8 +18,8 @@ export class ArrivalLog {
   }
 
   /**
-   * The most that came in any stretch of this length, wherever it begins. Two that are exactly this
-   * far apart are not in one.
+   * The largest sum in any window of this length, wherever it begins. Two arrivals exactly this far
+   * apart are in different windows.
    */
   mostIn(windowMs: number): number {
     let most = 0

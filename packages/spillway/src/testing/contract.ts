@@ -1,11 +1,11 @@
-/** What a vendor allows: so many units in any window, exactly, counted call by call. */
+/** A vendor's limit: a number of units in any window, counted exactly, call by call. */
 export class Contract {
   readonly unit: string
   readonly #limit: number
   readonly #windowMs: number
   readonly #times: number[] = []
   readonly #amounts: number[] = []
-  /** Where the first stands that still counts, and the sum from there on. */
+  /** Index of the first arrival that still counts, and the sum from there on. */
   #head = 0
   #used = 0
 
@@ -15,7 +15,7 @@ export class Contract {
     this.unit = unit
   }
 
-  /** How long until so much fits; zero: it does now. What never will has to wait for a window. */
+  /** Time until `amount` fits; 0: now. An amount that never fits waits for a window. */
   waitMs(nowMs: number, amount: number): number {
     this.#forget(nowMs)
     let tooMany = this.#used + amount - this.#limit

@@ -1,6 +1,6 @@
 /**
- * How pushed messages come from a store far away: over a connection of their own, which all watchers
- * at this end share and which is there while there are any.
+ * Simulates pushed messages of a remote store: over a separate connection, which all watchers share
+ * and which exists while there are any.
  */
 import type { Clock } from '../core/time/clock.js'
 import type { BreakerView, BreakerWatcher, Store } from '../store/port.js'
@@ -9,11 +9,11 @@ import { wireCopy } from './message-copy.js'
 
 export interface PushLineOptions {
   clock: Clock
-  /** The store behind, as it is now. */
+  /** The current store behind the connection. */
   store(): Store
-  /** Half of a way there and back. */
+  /** One way of a round trip. */
   drawHalfMs(): number
-  /** Whether the next message gets lost. */
+  /** Whether the next message is lost. */
   loses(): boolean
   counts: { pushed: number; lostPushes: number }
 }
@@ -51,13 +51,13 @@ export class PushLine {
     if (this.#watchers.size > 0) this.#subscribe()
   }
 
-  /** For good. */
+  /** Permanently. */
   close(): void {
     this.goDown()
     this.#watchers.clear()
   }
 
-  /** What changes before the subscription has arrived is missed, so a gap is the first thing told. */
+  /** Changes before the subscription arrives are missed, so a gap is reported first. */
   #subscribe(): void {
     const { clock, store, drawHalfMs } = this.#options
     const halfMs = drawHalfMs()

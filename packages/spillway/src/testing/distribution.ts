@@ -1,7 +1,7 @@
 import { type Check, type Duration, duration, either, func } from '../core/options/checks.js'
 import type { Random } from '../core/random.js'
 
-/** How long something takes: always as long, or drawn anew each time, in milliseconds. */
+/** A duration: constant, or drawn each time, in milliseconds. */
 export type Distribution = Duration | ((random: Random) => number)
 
 type Drawn = number | ((random: Random) => number)
@@ -11,7 +11,7 @@ export const readDistribution: Check<Drawn> = either(
   func<(random: Random) => number>(),
 )
 
-/** A function that draws from it. */
+/** Returns a function that draws from it. */
 export function drawing(distribution: Drawn, random: Random): () => number {
   if (typeof distribution === 'number') return () => distribution
   return () => {

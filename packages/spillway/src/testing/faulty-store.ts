@@ -1,10 +1,11 @@
 /**
- * A store as if it were far away: every command travels to the store behind, runs there when it
- * arrives, and its answer travels back. On the way things get lost, late, or cut off, as told. For
- * tests and simulations of what callers make of that.
+ * Simulates a remote store: every command travels to the store behind, runs there when it arrives,
+ * and its reply travels back. Commands and replies can be lost, delayed or cut off. For tests and
+ * simulations of how callers handle that.
  *
- * Like one TCP connection to one server: commands run in the order they were sent in, and no answer
- * overtakes an earlier one. Pushed messages have a connection of their own. What travels is a copy.
+ * Behaves like one TCP connection to one server: commands run in the order in which they were sent,
+ * and no reply overtakes an earlier one. Pushed messages have a connection of their own. Messages
+ * are copied.
  */
 
 import { refuse } from '../core/errors.js'
@@ -22,7 +23,7 @@ import {
 } from '../core/options/checks.js'
 import type { Random } from '../core/random.js'
 import { isThenable } from '../core/thenable.js'
-import type { Clock, Timer } from '../core/time/clock.js'
+import type { Clock } from '../core/time/clock.js'
 import { TimerList } from '../core/time/timer-list.js'
 import type { BreakerWatcher, Store } from '../store/port.js'
 import { StoreFailure } from '../store/store-failure.js'
@@ -30,99 +31,72 @@ import { PushLine } from './delayed-push.js'
 import { type Distribution, drawing, readDistribution } from './distribution.js'
 import { DelayLine } from './fifo-delay.js'
 import { wireCopy } from './message-copy.js'
+import { COMMANDS, Command, type Commands, failureOf, type PortName } from './simulated-command.js'
 
 export interface FaultyStoreOptions {
   clock: Clock
-  /** Decides what is lost, and how long the way is if `latencyMs` asks it. */
+  /** Decides what is lost, and draws `latencyMs` if that is a function. */
   random: Random
-  /** There and back together, in milliseconds. Default: 1. */
+  /** Round-trip time in milliseconds. Default: 1. */
   latencyMs?: Distribution
-  /** After this an answer no longer counts: the command may have run. Default: 100 ms. */
+  /**
+   * A reply after this time no longer counts, although the command may have run. Default: 100 ms.
+   */
   commandTimeoutMs?: Duration
 }
 
 /** What happened so far. */
 export interface FaultyStoreCounts {
-  /** Commands that left this end. */
+  /** Commands sent. */
   sent: number
-  /** Commands refused at this end, because there was no connection. */
+  /** Commands refused because there was no connection. */
   notSent: number
-  /** Commands that ran, answered or not. */
+  /** Commands that ran, whether or not their reply arrived. */
   executed: number
-  /** Commands whose answer came in time. */
+  /** Commands whose reply arrived in time. */
   answered: number
-  /** Commands whose caller was told that nobody knows. */
+  /** Commands that failed as `ambiguous`. */
   ambiguous: number
-  /** Commands that got lost and never ran. */
+  /** Commands that were lost and never ran. */
   lostRequests: number
-  /** Answers that got lost. */
+  /** Replies that were lost. */
   lostReplies: number
   /** Pushed messages that arrived. */
   pushed: number
   lostPushes: number
-  /** Commands at which the store behind threw. */
+  /** Commands for which the store behind threw. */
   errors: number
 }
 
 export interface FaultyStore extends Store {
   readonly counts: Readonly<FaultyStoreCounts>
   readonly connected: boolean
-  /** For what is sent from now on. */
+  /** For commands sent from now on. */
   setLatency(latencyMs: Distribution): void
-  /** So large a share of the commands never arrives, 0 to 1. Their callers wait for the timeout. */
+  /** Loses this share of the commands, 0 to 1. Their callers wait for the timeout. */
   loseRequests(share: number): void
-  /** So large a share of the answers never arrives. The commands did run. */
+  /** Loses this share of the replies. The commands did run. */
   loseReplies(share: number): void
-  /** So large a share of the pushed messages never arrives. */
+  /** Loses this share of the pushed messages. */
   losePushes(share: number): void
   /**
-   * Cuts the connection. What is on its way is lost, commands without an answer are `ambiguous` now,
-   * new ones `not-sent`.
+   * Cuts the connection. Messages in flight are lost, commands without a reply fail as `ambiguous`,
+   * new ones as `not-sent`.
    */
   goDown(): void
-  /** Connects again; watchers hear of a gap. */
+  /** Connects again; watchers get a gap. */
   comeBack(): void
-  /** Another store behind, with nothing in it. Breaks the connection; if it was up it is up again. */
+  /**
+   * Replaces the store behind by an empty one. Breaks the connection and restores it if it was up.
+   */
   restartEmpty(): void
   /**
-   * The process at this end has died. What it had sent still runs, nothing leaves any more, and
-   * nobody hears an answer: promises given out never settle.
+   * Simulates the death of this process. Commands in flight still run, nothing more is sent, and no
+   * reply is delivered: pending promises never settle.
    */
   sever(): void
-  /** Waits for the commands under way. The store behind stays open. */
+  /** Waits for the commands in flight. The store behind stays open. */
   close(): Promise<void>
-}
-
-type PortName = Exclude<keyof Store, 'remote' | 'close'>
-type Commands<P extends PortName> = Omit<Store[P], 'watch' | 'onWake'>
-
-/** What travels: a method the port has and this table lacks does not compile. */
-const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
-  limits: {
-    take: true,
-    settle: true,
-    book: true,
-    feedback: true,
-    pause: true,
-    change: true,
-    figures: true,
-    report: true,
-  },
-  levels: { check: true, refund: true },
-  breakers: { report: true, probe: true, sync: true, command: true },
-  pods: { beat: true, leave: true, ask: true, list: true },
-  pulses: { pulse: true },
-  queues: {
-    add: true,
-    reserve: true,
-    finish: true,
-    extend: true,
-    job: true,
-    standing: true,
-    counts: true,
-    dead: true,
-    command: true,
-  },
 }
 
 const share = number({ min: 0, max: 1 })
@@ -139,35 +113,13 @@ const readOptions = object({
   commandTimeoutMs: optional(duration({ min: 0 }), 100),
 })
 
-/** With a function instead of a store, what it makes can be lost and made anew: `restartEmpty`. */
+/** With a function in place of a store, `restartEmpty` can create a new one. */
 export function createFaultyStore(
   inner: Store | (() => Store),
   options: FaultyStoreOptions,
 ): FaultyStore {
   const behind = validate('faultyStore.inner', inner, readInner)
   return new DistantStore(behind, validate('faultyStore', options, readOptions))
-}
-
-class Command {
-  /** Its caller has an answer, or knows that there will be none. */
-  settled = false
-  /** It has run, and this is what came out. */
-  outcome: { reply: unknown } | { error: StoreFailure } | undefined
-  deadline: Pick<Timer, 'cancel'> | undefined
-
-  constructor(
-    readonly port: PortName,
-    readonly method: string,
-    readonly args: unknown[],
-    /** Half of its way. */
-    readonly halfMs: number,
-    readonly resolve: (reply: unknown) => void,
-    readonly reject: (failure: StoreFailure) => void,
-  ) {}
-
-  get name(): string {
-    return `${this.port}.${this.method}`
-  }
 }
 
 class DistantStore implements FaultyStore {
@@ -197,9 +149,12 @@ class DistantStore implements FaultyStore {
   readonly #replies: DelayLine<Command>
   readonly #pushes: PushLine
   readonly #deadlines: TimerList
-  /** Sent, and not settled. */
+  /** Sent and not settled. */
   readonly #underWay = new Set<Command>()
-  /** Run, but an earlier one has not answered yet. A store that answers at once leaves it empty. */
+  /**
+   * Commands that run, and those whose replies wait for an earlier one. Empty with a synchronous
+   * store.
+   */
   #running: Command[] = []
   #inner: Store
   #drawLatencyMs: () => number
@@ -308,7 +263,7 @@ class DistantStore implements FaultyStore {
     if (this.#state === 'dead') return
     this.#state = 'closed'
     this.#pushes.close()
-    // The timeout bounds this wait.
+    // The timeout limits this wait.
     if (this.#underWay.size > 0) {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
@@ -350,7 +305,7 @@ class DistantStore implements FaultyStore {
     return gone ? () => {} : this.#pushes.watch(watcher)
   }
 
-  /** Draws nothing where nothing is left to chance, so that a fault costs no other its luck. */
+  /** Draws no random number for shares of 0 and 1, so that one fault does not change the others. */
   #happens(ofAll: number): boolean {
     return ofAll === 1 || (ofAll > 0 && this.#random() < ofAll)
   }
@@ -409,10 +364,3 @@ class DistantStore implements FaultyStore {
 }
 
 type Method = (...args: unknown[]) => unknown
-
-/** What a remote store's client would say of it. */
-function failureOf({ name }: Command, error: unknown): StoreFailure {
-  if (error instanceof StoreFailure) return error
-  const message = error instanceof Error ? error.message : String(error)
-  return new StoreFailure('server', `${name}: ${message}`, error)
-}

@@ -1,6 +1,6 @@
 /**
- * A way that takes time and on which nothing overtakes: what is sent later arrives later, or in the
- * same moment. One timer, for what arrives next.
+ * Delays messages without reordering: a later message arrives later, or at the same moment. Needs
+ * one timer.
  */
 
 import { type Linked, LinkedList } from '../core/collections/linked-list.js'
@@ -8,7 +8,7 @@ import type { Clock, Timer } from '../core/time/clock.js'
 
 interface Parcel<T> extends Linked<Parcel<T>> {
   readonly item: T
-  /** When it would arrive if nothing were in front of it. */
+  /** When it would arrive if no other message were ahead of it. */
   readonly atMs: number
 }
 
@@ -30,7 +30,7 @@ export class DelayLine<T> {
     this.#ensureTimer()
   }
 
-  /** Forgets what is on its way, and answers with how much that was. */
+  /** Drops all messages in flight and returns how many there were. */
   clear(): number {
     const { length } = this.#parcels
     this.#parcels = new LinkedList()
@@ -45,11 +45,11 @@ export class DelayLine<T> {
     this.#timer = this.#clock.schedule(first.atMs - this.#clock.now(), () => this.#fire())
   }
 
-  /** What arrives in one moment arrives together, as in one packet. */
+  /** Messages that arrive at the same moment are delivered together, as in one packet. */
   #fire(): void {
     this.#timer = undefined
     this.#firing = true
-    // A time plus what is left until another can be a hair less than that other.
+    // Because of rounding, now plus the rest until a time can be slightly less than that time.
     const nowMs = Math.max(this.#clock.now(), this.#parcels.first?.atMs ?? 0)
     for (;;) {
       const { first } = this.#parcels

@@ -1,7 +1,7 @@
 /**
- * A fleet in one process, on one virtual clock: pods with a clock, a chance and a connection of
- * their own each, and one store behind all of them. The same seed gives the same history, event by
- * event. For property tests and simulations of what happens between pods.
+ * A fleet in one process, on one virtual clock: pods with a clock, randomness and a connection of
+ * their own, and one store behind all of them. The same seed gives the same history, event by
+ * event. For property tests and simulations of several pods.
  */
 
 import {
@@ -26,61 +26,64 @@ import { createVirtualClock, type VirtualClock, type VirtualClockOptions } from 
 export interface PodOptions {
   /** Default: `pod-1`, `pod-2`, … */
   name?: string
-  /** So far its time of day is ahead; negative: behind. Default: 0. */
+  /** How far its time of day is ahead; negative: behind. Default: 0. */
   skewMs?: number
-  /** So much too fast its clock runs, in millionths; negative: too slow. Default: 0. */
+  /** How much too fast its clock runs, in millionths; negative: too slow. Default: 0. */
   driftPpm?: number
 }
 
-/** What a pod is made with. */
+/** What a pod is created with. */
 export interface PodTools {
   readonly name: string
-  /** Begins at zero when the pod does, and stops when it is killed. */
+  /** Starts at 0 with the pod, and stops when it is killed. */
   readonly clock: Clock
   /** Its connection to the store of the fleet. */
   readonly store: FaultyStore
   readonly random: Random
-  /** Aborted when the pod is killed: give it to what would outlive the pod, such as vendor calls. */
+  /**
+   * Aborted when the pod is killed. Pass it to work that would outlive the pod, such as vendor
+   * calls.
+   */
   readonly signal: AbortSignal
 }
 
 export interface HarnessPod<T> extends PodTools {
-  /** What `create` made. Of a pod that was killed nothing is left: reading it throws. */
+  /** What `create` returned. Throws once the pod was killed. */
   readonly value: T
   readonly alive: boolean
 }
 
 export interface HarnessOptions<T> {
-  /** How many, or which. */
+  /** A number, or a list of options. */
   pods: number | readonly PodOptions[]
   /** Any integer. */
   seed: number
-  /** Makes what runs in a pod: a limiter, a guard, a whole service. */
+  /** Creates what runs in a pod: a limiter, a guard, a whole service. */
   create: (pod: PodTools) => T
   /** Latency and timeout of every pod's connection. */
   connection?: Pick<FaultyStoreOptions, 'latencyMs' | 'commandTimeoutMs'>
-  /** Makes the store behind the connections. Default: a memory store. */
+  /** Creates the store behind the connections. Default: a memory store. */
   createStore?: (clock: Clock) => Store
   clock?: VirtualClockOptions
 }
 
 export interface Harness<T> {
   readonly clock: VirtualClock
-  /** For the test itself: its draws change nobody else's. */
+  /** For the test itself. Its draws do not affect the pods. */
   readonly random: Random
-  /** The store behind the connections, for looking into it without a trip. */
+  /** The store behind the connections, for reading it without a round trip. */
   readonly store: Store
-  /** In the order they started; those that were killed stay in the list. */
+  /** In the order in which they started; killed ones stay in the list. */
   readonly pods: readonly HarnessPod<T>[]
-  /** Lets so much virtual time pass. */
+  /** Lets this much virtual time pass. */
   run(ms: number): Promise<void>
-  /** Lets time pass until the promise has settled, and answers with what it settled with. */
+  /** Lets time pass until the promise has settled, and returns its result. */
   settle<P>(promise: PromiseLike<P>): Promise<P>
-  /** Another pod joins. */
+  /** Adds a pod. */
   start(options?: PodOptions): HarnessPod<T>
   /**
-   * A pod dies without a word: its timers never fire, its promises never settle; commands that it
-   * had sent still run. Answers of a vendor would still reach its code, see `signal`.
+   * Kills a pod: its timers never fire and its promises never settle. Commands that it had sent
+   * still run. Responses of a vendor would still reach its code, see `signal`.
    */
   kill(index: number): void
   /** The store of the fleet loses everything, and every connection breaks. */
@@ -201,7 +204,7 @@ class VirtualFleet<T> implements Harness<T> {
     for (const { store, alive } of this.pods) if (alive) store.restartEmpty()
   }
 
-  /** A stream of chance of its own: whoever draws more than before changes nobody else's luck. */
+  /** A separate random stream, so that draws of one pod do not affect others. */
   #fork(): Random {
     return createRandom(Math.floor(this.#seeds() * 2 ** 32))
   }

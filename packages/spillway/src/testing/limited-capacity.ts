@@ -1,7 +1,7 @@
 /**
- * Work that takes time, so much of it at once. Beyond the capacity jobs wait in line, or all of them
- * share it and get slower. Progress is counted in work, not in time, so that a change of speed
- * changes the speed of what is under way, and needs one timer whatever the number of jobs.
+ * Work with a limited capacity. Beyond it, jobs wait, or all jobs share it and get slower. Progress
+ * is measured in work and not in time. So a change of speed affects running jobs, and one timer
+ * suffices for any number of jobs.
  */
 
 import { type Linked, LinkedList } from '../core/collections/linked-list.js'
@@ -18,7 +18,7 @@ export class Job implements HeapItem, Linked<Job> {
   state: 'new' | 'waiting' | 'running' | 'over' = 'new'
 
   constructor(
-    /** How long it takes at full speed. Infinite: it is never done. */
+    /** Duration at full speed. Infinite: it never ends. */
     readonly workMs: number,
     readonly done: () => void,
   ) {}
@@ -40,7 +40,7 @@ export class Workshop {
   #begun = 0
   #slowdown = 1
   #speed = 1
-  /** At `#sinceMs` progress was `#progressMs`, and has grown at this speed since. */
+  /** At `#sinceMs` the progress was `#progressMs`. Since then it has grown at this speed. */
   #sinceMs = 0
   #progressMs = 0
   #timer: Timer | undefined
@@ -66,20 +66,20 @@ export class Workshop {
     this.#adjust()
   }
 
-  /** Drops a job; what it occupied is free. */
+  /** Removes a job and frees its capacity. */
   remove(job: Job): void {
     if (job.state === 'waiting') this.#waiting.remove(job)
     else if (job.state === 'running') this.#end(job)
     job.state = 'over'
   }
 
-  /** Everything takes so many times as long. */
+  /** Makes everything take `factor` times as long. */
   slowDown(factor: number): void {
     this.#slowdown = factor
     this.#adjust()
   }
 
-  /** Has so much capacity from now on. What is being worked on goes on. */
+  /** Sets the capacity. Running jobs continue. */
   resize(capacity: number): void {
     this.#capacity = capacity
     this.#beginNext()
@@ -115,7 +115,7 @@ export class Workshop {
     return this.#progressMs + (this.#clock.now() - this.#sinceMs) * this.#speed
   }
 
-  /** Brings speed and timer in line with what runs now. */
+  /** Adjusts speed and timer to the running jobs. */
   #adjust(): void {
     const crowded = this.#shared && this.#runningCount > this.#capacity
     const speed = (crowded ? this.#capacity / this.#runningCount : 1) / this.#slowdown

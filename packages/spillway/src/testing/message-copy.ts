@@ -1,4 +1,4 @@
-/** What travels is a copy: neither end sees what the other changes later. Plain data only. */
+/** Copies a message, so that neither end sees later changes of the other. For plain data only. */
 export function wireCopy<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(wireCopy) as T

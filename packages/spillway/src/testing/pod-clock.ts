@@ -1,13 +1,13 @@
 /**
- * The clock of one pod among others: begins when the pod does, may show the wrong time of day, may
- * run too fast or too slow, and stops when the pod dies.
+ * The clock of one pod: starts with the pod, may show a wrong time of day, may run too fast or too
+ * slow, and stops when the pod dies.
  */
 import type { Clock, Timer } from '../core/time/clock.js'
 
 export interface PodClockOptions {
-  /** So far its time of day is ahead; negative: behind. Default: 0. */
+  /** How far its time of day is ahead; negative: behind. Default: 0. */
   skewMs?: number
-  /** So much too fast it runs, in millionths; negative: too slow. Default: 0. */
+  /** How much too fast it runs, in millionths; negative: too slow. Default: 0. */
   driftPpm?: number
 }
 
@@ -73,7 +73,7 @@ export class PodClock implements Clock {
     this.schedule(0, run)
   }
 
-  /** Nothing that is armed fires, and nothing will be armed. */
+  /** Armed timers do not fire, and new ones cannot be armed. */
   stop(): void {
     this.#stopped = true
     for (const timer of this.#armed) timer.cancel()
@@ -83,7 +83,7 @@ export class PodClock implements Clock {
     return (baseMs - this.#startMs) * this.#speed
   }
 
-  /** Never too short by a rounding: whoever looks when it fires must find the time has come. */
+  /** Never too short because of rounding: when the timer fires, the time must have come. */
   #baseDelayMs(delayMs: number): number {
     const baseMs = this.#base.now()
     const dueMs = this.#at(baseMs) + Math.max(0, delayMs)

@@ -1,23 +1,26 @@
 /**
- * Fires what is due, one after the other, each when all is quiet. Callbacks, not an async loop: there
- * are some three events to every simulated call, and where AsyncLocalStorage is in use each promise of a
- * loop costs as much as the rest of its turn.
+ * Fires timers that are due, one after the other, each after all promises have settled. Uses
+ * callbacks and no async loop: a simulated call has about three events, and with AsyncLocalStorage
+ * each promise of a loop costs as much as the rest of its turn.
  */
 import { gatherings } from '../core/next-tick-batch.js'
 
-/** So often the event loop turns all the same, for sockets and signals. */
+/** The event loop turns after this many events, for sockets and signals. */
 const EVENTS_A_TURN = 256
 
 const NOW = Promise.resolve()
 
-/** `fireNext` answers whether there was anything to fire. All has to be quiet when this is called. */
+/**
+ * `fireNext` returns whether there was a timer to fire. All promises must have settled when this is
+ * called.
+ */
 export function passQuickly(fireNext: () => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     let events = 0
-    /** Gatherings called when all was quiet last, and when this round of microtasks began. */
+    /** Batches scheduled when all was settled last, and when this round of microtasks began. */
     let gathered = gatherings.called
     let before = gathered
-    // Back among the microtasks: a tick that is called for by another one would come before them.
+    // Back to the microtasks: a tick that another tick schedules would run before them.
     const onTick = () => {
       NOW.then(onQuiet)
     }
@@ -26,7 +29,8 @@ export function passQuickly(fireNext: () => boolean): Promise<void> {
       process.nextTick(onTick)
     }
     const onQuiet = () => {
-      // Quiet is a whole round of microtasks in which, and before which, nobody was called to the next tick.
+      // All is settled after a whole round of microtasks in which, and before which, no batch was
+      // scheduled.
       if (gatherings.called !== before || before !== gathered) {
         gathered = before
         return nextRound()

@@ -1,16 +1,23 @@
-/** What a heap keeps: ordered by time, then by arming; knows its place, so it can be taken out. */
+/**
+ * An item of the heap, ordered by time and then by arming. It knows its index, so it can be
+ * removed.
+ */
 export interface HeapItem {
-  /** Stays the same while it is in the heap. */
+  /** Must not change while it is in the heap. */
   readonly dueMs: number
   readonly order: number
-  /** Place in the heap, or -1. */
+  /** Index in the heap, or -1. */
   index: number
 }
 
-/** A binary heap with removal from the middle: most timers are cancelled long before they are due. */
+/**
+ * A binary heap with removal from the middle: most timers are cancelled long before they are due.
+ */
 export class TimerHeap<T extends HeapItem> {
   readonly #items: T[] = []
-  /** When each of them is due: read from items of several classes, every number would be an object. */
+  /**
+   * Copies of the due times. V8 would box each number that is read from items of several classes.
+   */
   readonly #dueMs: number[] = []
 
   get first(): T | undefined {

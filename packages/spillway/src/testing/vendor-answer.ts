@@ -1,7 +1,7 @@
-/** What a vendor's client gives its caller: small, because there may be millions of them. */
+/** The responses of a simulated vendor. Small, because there may be millions of them. */
 import { limitStack } from '../core/errors.js'
 
-/** As much of a `Response` as is looked at. */
+/** The part of `Response` that is used. */
 export interface VendorAnswer {
   readonly status: number
   readonly ok: boolean
@@ -14,7 +14,7 @@ export interface VendorError extends Error {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Of nearly all answers. */
+/** For nearly all responses. */
 const NO_HEADERS: VendorAnswer['headers'] = { get: () => null }
 
 export function answerOf(
@@ -28,7 +28,7 @@ export function answerOf(
 }
 
 export function errorOf(status: number, headers: Record<string, string> = {}): VendorError {
-  // Made by the thousand, and nobody asks where.
+  // Created in large numbers, and their stack is useless.
   const limit = limitStack(0)
   const error = new Error(`the vendor answered ${status}`)
   limitStack(limit)

@@ -1,6 +1,6 @@
 /**
- * A downstream to try things on: takes its time, has so much capacity and a contract, fails, hangs,
- * browns out and throttles as told, and remembers who came when. All on a clock you hold.
+ * A simulated downstream in virtual time: has a duration, a capacity and limits, can fail, hang,
+ * slow down and throttle, and records all calls.
  */
 import { onAbort } from '../core/abort.js'
 import {
@@ -37,70 +37,73 @@ export interface VendorLimit {
 export interface VendorOptions {
   clock: Clock
   random: Random
-  /** How long a call takes once it is being worked on. */
+  /** How long a call takes once it is being processed. */
   serviceMs: Distribution
-  /** How long a call is on its way before it arrives. Default: 0. */
+  /** Time until a call arrives. Default: 0. */
   travelMs?: Distribution
-  /** Calls worked on at once. Default: any number. */
+  /** Calls processed at once. Default: any number. */
   capacity?: number
-  /** Calls beyond that wait in line, or share the capacity and are all slower. Default: `queue`. */
+  /** Calls beyond the capacity wait, or share it and are all slower. Default: `queue`. */
   beyondCapacity?: 'queue' | 'slow'
-  /** The contract: what comes beyond it is answered with 429 and `Retry-After`, and does not count. */
+  /** Calls beyond these are answered with 429 and `Retry-After`, and do not count. */
   limits?: readonly VendorLimit[]
   /** Share of the calls answered with 503, 0 to 1. Default: 0. */
   failureRate?: number
   /** Share of the calls never answered. Default: 0. */
   hangRate?: number
-  /** What is not 2xx is answered like `fetch` does, or thrown like most SDKs do. Default: `response`. */
+  /**
+   * Responses other than 2xx are returned as by `fetch`, or thrown as by most SDKs. Default:
+   * `response`.
+   */
   answers?: 'response' | 'throw'
 }
 
 export interface VendorCallOptions {
-  /** The caller leaves: the call fails with its reason, and occupies nothing any more. */
+  /** On abort the call fails with its reason and frees its capacity. */
   signal?: AbortSignal | undefined
-  /** By unit. `requests` is 1 unless said otherwise, other units 0. */
+  /** By unit. `requests` is 1 by default, other units 0. */
   cost?: Readonly<Record<string, number>> | undefined
 }
 
-/** How calls ended. Those that are still inside are in none of them. */
+/** How calls ended. Calls in flight are not included. */
 export interface VendorCalls {
   succeeded: number
   failed: number
   /** Answered with 429. */
   throttled: number
-  /** The caller left. */
+  /** Aborted by the caller. */
   aborted: number
 }
 
 export interface Vendor {
   call(options?: VendorCallOptions): Promise<VendorAnswer>
-  /** Answers everything with 503, what is being worked on too. */
+  /** Answers everything with 503, including calls in flight. */
   failAll(): void
-  /** Answers so large a share with 503. */
+  /** Answers this share with 503. */
   failSome(share: number): void
-  /** Never answers so large a share of what arrives from now on. */
+  /** Never answers this share of the calls that arrive from now on. */
   hangSome(share: number): void
-  /** Takes so many times as long, for what is being worked on too. */
+  /** Takes `factor` times as long, also for calls in flight. */
   brownOut(factor: number): void
-  /** Works on so many calls at once from now on; `recover` does not undo that. */
+  /** Changes the capacity; `recover` does not undo that. */
   resize(capacity: number): void
-  /** Answers with 429 whatever arrives in the next so many milliseconds, and says for how long. */
+  /** Answers calls of the next `forMs` with 429 and the time left. */
   throttle(forMs: Duration): void
-  /** Undoes all of the above. What hangs goes on hanging. */
+  /** Undoes all of the above. Calls that hang go on hanging. */
   recover(): void
   readonly calls: Readonly<VendorCalls>
-  /** When each call arrived, refused ones included: a copy, in order. */
+  /** When each call arrived, including refused ones: a copy, in order. */
   readonly arrivals: Float64Array
   readonly arrivalCount: number
-  /** Calls inside now: worked on, in line, or hanging. */
+  /** Calls in flight: processed, waiting or hanging. */
   readonly atOnce: number
-  /** The most calls inside, ever. */
+  /** The most calls in flight so far. */
   readonly mostAtOnce: number
-  /** Calls in line for a free place. */
+  /** Calls that wait for capacity. */
   readonly waiting: number
   /**
-   * The most units that arrived in any stretch of this length, wherever it begins, whatever became
-   * of them. Two calls exactly this far apart are not in one. Default unit: `requests`.
+   * The most units that arrived in any window of this length, wherever it begins, whatever became
+   * of them. Two calls exactly this far apart are in different windows. Default unit: `requests`.
    */
   mostInAnyWindow(windowMs: Duration, unit?: string): number
 }
@@ -133,7 +136,10 @@ export function createVendor(options: VendorOptions): Vendor {
   return new VirtualVendor(validate('vendor', options, readOptions))
 }
 
-/** A refusal takes a moment, or whoever asks again at once would ask for ever and time would stand. */
+/**
+ * A refusal takes some time. Otherwise a caller that retries at once would loop without time
+ * passing.
+ */
 const REFUSAL_MS = 1
 
 /** One call, from its caller's side. */
@@ -157,7 +163,7 @@ class VirtualVendor implements Vendor {
   readonly #drawServiceMs: () => number
   readonly #drawTravelMs: () => number
   readonly #requests = new ArrivalLog()
-  /** Other units than requests. */
+  /** Units other than requests. */
   readonly #units = new Map<string, ArrivalLog>()
   #failShare: number
   #hangShare: number
@@ -240,7 +246,7 @@ class VirtualVendor implements Vendor {
   #arrive(visit: Visit): void {
     const nowMs = this.#clock.now()
     this.#note(nowMs, visit.options.cost)
-    // Its caller left while it was on its way.
+    // Aborted on its way.
     if (visit.state === 'over') return
     visit.state = 'inside'
     this.atOnce++
@@ -272,7 +278,7 @@ class VirtualVendor implements Vendor {
     return unit === 'requests' ? this.#requests : this.#units.get(unit)
   }
 
-  /** How long the vendor wants the caller to stay away; zero: come in. */
+  /** How long the vendor wants the caller to wait; 0: accepted. */
   #refusedForMs(nowMs: number, cost: VendorCallOptions['cost']): number {
     let waitMs = Math.max(0, this.#throttledUntilMs - nowMs)
     for (const contract of this.#contracts) {
@@ -300,7 +306,7 @@ class VirtualVendor implements Vendor {
     if (status === 200) this.calls.succeeded++
     else if (status === 429) this.calls.throttled++
     else this.calls.failed++
-    // As it is sent: whole seconds, and never so few that one comes back too early.
+    // In whole seconds, rounded up, so that the caller does not return too early.
     const headers =
       waitMs === undefined ? undefined : { 'retry-after': String(Math.ceil(waitMs / 1_000)) }
     if (status === 200 || this.#options.answers === 'response') {

@@ -1,48 +1,52 @@
 /**
- * Time that passes only when told to, as fast as the machine can compute. Timers fire in order of
- * their time, then of their arming; after each one every promise that can settle has settled before
- * the next fires, as it would be in real time. Same program, same order, every run.
+ * A clock whose time passes only when it is advanced, as fast as the machine can compute. Timers
+ * fire in the order of their time, then of their arming. Between two timers all promises settle
+ * that can, as in real time. The same program gives the same order in every run.
  */
 import type { Clock, Timer } from '../core/time/clock.js'
 import { passQuickly } from './run-due-timers.js'
 import { type HeapItem, TimerHeap } from './timer-heap.js'
 
 export interface VirtualClockOptions {
-  /** What `now()` says at the beginning. Default: 0. */
+  /** First value of `now()`. Default: 0. */
   startMs?: number
   /** Time of day at the beginning. Default: midnight, 1 January 2030 UTC. */
   wallMs?: number
   /**
-   * Passes time with fewer turns of the event loop: for long simulations. Promises, and what this library puts
-   * off to the next tick, have settled before the next timer fires; other code's ticks perhaps not. Default: false.
+   * Uses fewer turns of the event loop, for long simulations. Promises and this library's own
+   * `nextTick` callbacks have settled before the next timer fires; those of other code perhaps not.
+   * Default: false.
    */
   quick?: boolean
 }
 
 export interface VirtualClock extends Clock {
-  /** Timers armed that keep a process alive. Zero after everything was closed, or it leaks. */
+  /**
+   * Armed timers that keep a process alive. 0 after everything was closed, otherwise something
+   * leaks.
+   */
   readonly pending: number
   /** Timers fired so far. */
   readonly fired: number
-  /** Lets this much time pass, with everything that falls due in it. */
+  /** Lets this much time pass, with all timers that are due in it. */
   advance(ms: number): Promise<void>
   /**
-   * Lets time pass, from timer to timer, until the promise is settled, and answers with what it
-   * settled with. Fails if it never will: no timer is left that could settle it.
+   * Lets time pass, from timer to timer, until the promise is settled, and returns its result.
+   * Fails if no timer is left that could settle it.
    */
   until<T>(promise: PromiseLike<T>): Promise<T>
   /** Lets time pass until no timer is armed that keeps the process alive. */
   drain(): Promise<void>
-  /** Lets no time pass, but every promise settle that can. */
+  /** Lets all promises settle that can, without passing time. */
   settle(): Promise<void>
 }
 
-/** Background timers that re-arm themselves for ever must not hang a test for ever. */
+/** Background timers that rearm themselves forever must not hang a test. */
 const MOST_EVENTS_IN_VAIN = 100_000
 
 /**
- * Node comes to its immediates only when no microtask and no tick is left, whatever order they were
- * queued in; awaiting a fixed number of microtasks would guess.
+ * Node runs immediates only when no microtask and no tick is left, in whatever order they were
+ * queued. Awaiting a fixed number of microtasks would be a guess.
  */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
@@ -150,7 +154,7 @@ class VirtualClockImpl implements VirtualClock {
     let inVain = 0
     await this.#pass(() => {
       if (settled) return undefined
-      // Background timers may settle it too, but not if they have had their chance.
+      // Background timers may settle it as well, but only a limited number of them is tried.
       inVain = this.pending > 0 ? 0 : inVain + 1
       const next = this.#heap.first
       if (next === undefined || inVain > MOST_EVENTS_IN_VAIN) {
@@ -161,7 +165,10 @@ class VirtualClockImpl implements VirtualClock {
     return promise
   }
 
-  /** Fires what `choose` names, each when all has settled, until it names none. */
+  /**
+   * Fires the timers that `choose` returns, each after all promises have settled, until it returns
+   * none.
+   */
   async #pass(choose: () => VirtualTimer | undefined): Promise<void> {
     const fireNext = () => {
       const next = choose()

@@ -24,8 +24,13 @@ import {
 } from '../../src/store/limits/transitions.js'
 import { addJobs } from '../../src/store/queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
-import { readStanding } from '../../src/store/queue/job-standing.js'
-import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/maintenance.js'
+import {
+  commandQueue,
+  countJobs,
+  listDead,
+  readJob,
+  readStanding,
+} from '../../src/store/queue/maintenance.js'
 import { ACTIVE, emptyQueue } from '../../src/store/queue/queue-state.js'
 import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
 import type {

@@ -1,12 +1,12 @@
-/** How long things took, by buckets: plain numbers, because everything is counted and hardly anybody asks. */
+/** Durations counted in buckets. */
 
-/** Upper ends, in seconds. */
+/** Upper bounds of the buckets, in seconds. */
 export const SECONDS: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
 ]
 
 export class Durations {
-  /** One for each bound, and one beyond. */
+  /** One count for each bound, and one for longer durations. */
   readonly counts: number[] = new Array<number>(SECONDS.length + 1).fill(0)
   /** In seconds. */
   sum = 0

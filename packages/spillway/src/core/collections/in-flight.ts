@@ -1,10 +1,10 @@
 /**
- * The calls of one lane that are in flight, as far as they count in a failure rate. Breaker and
- * throttle use it, so that fast failures do not make a downstream look broken whose successes are slow.
+ * The calls of one lane that are in flight and count in a failure rate. Breaker and throttle use
+ * it. Without it, a downstream with fast failures and slow successes would look broken.
  *
  * A call counts from the age at which failures usually end until the age at which successes usually
- * have ended. A younger one says nothing yet; the callers of a dead downstream always have a few of
- * those. An older one may be hanging.
+ * have ended. Younger calls say nothing yet: a dead downstream always has a few of them. Older
+ * calls may be hanging.
  */
 import { type Linked, LinkedList } from './linked-list.js'
 import { type Cohort, UsualDuration } from './usual-duration.js'
@@ -12,9 +12,9 @@ import { type Cohort, UsualDuration } from './usual-duration.js'
 /** Calls that began in the same millisecond, counted together. */
 export class Batch implements Linked<Batch> {
   readonly startMs: number
-  /** Too young to count, counting, too old to count, or left out. */
-  phase: 'young' | 'counting' | 'overdue' | 'left out' = 'young'
-  /** Those that are in flight. */
+  /** Too young to count, counting, too old to count, older than the timeout, or left out. */
+  phase: 'young' | 'counting' | 'overdue' | 'timed out' | 'left out' = 'young'
+  /** The number of these calls that are still in flight. */
   calls = 0
   /** The calls their durations are compared with; undefined if they are not measured. */
   readonly cohort: Cohort | undefined
@@ -31,27 +31,39 @@ const BATCH_MS = 1
 
 /** A call in flight. */
 export class InFlightCall {
-  /** Undefined before the call begins and after it has ended. */
+  /** Undefined before the call begins, after it has ended, and while it is left out. */
   batch: Batch | undefined = undefined
+  startMs = 0
 }
 
-/** The durations of this number of failures are remembered, for this long. */
+/** How many failures' durations are kept, and for how long. */
 const FAILURES = 32
 const FAILURE_LIFE_MS = 10_000
 
 export class InFlight {
   readonly #young = new LinkedList<Batch>()
   readonly #counting = new LinkedList<Batch>()
-  /** Calls in the batches that count. */
+  readonly #overdue = new LinkedList<Batch>()
+  /** Calls in the batches of these two lists. */
   #countingCalls = 0
+  #overdueCalls = 0
   #newest: Batch | undefined
   readonly #usual: UsualDuration
-  readonly #longestMs: number
+  #timeoutMs: number
+  #longestMs: number
   #failures: { durationMs: number; endMs: number }[] = []
 
   /** `timeoutMs`: how long a call may take. `windowMs`: calls that began before the window do not count. */
   constructor(timeoutMs: number, windowMs: number) {
     this.#usual = new UsualDuration(timeoutMs)
+    this.#timeoutMs = timeoutMs
+    this.#longestMs = windowMs
+  }
+
+  /** Replaces what the constructor was given; calls in flight and known durations stay. */
+  configure(timeoutMs: number, windowMs: number): void {
+    this.#usual.timeoutMs = timeoutMs
+    this.#timeoutMs = timeoutMs
     this.#longestMs = windowMs
   }
 
@@ -62,6 +74,7 @@ export class InFlight {
     if (batch.phase === 'counting') this.#countingCalls++
     this.#usual.begin(batch.cohort)
     call.batch = batch
+    call.startMs = nowMs
   }
 
   /** `outcome` is undefined if the end says nothing about the downstream. */
@@ -73,20 +86,27 @@ export class InFlight {
     if (batch.phase === 'left out') return
     batch.calls--
     if (batch.phase === 'counting') this.#countingCalls--
+    else if (batch.phase === 'overdue') this.#overdueCalls--
     if (batch.calls === 0 && batch !== this.#newest) this.#remove(batch)
     const durationMs = nowMs - batch.startMs
     if (outcome === 'failure') this.#failed({ durationMs, endMs: nowMs })
     this.#usual.end(batch.cohort, outcome === 'success' ? durationMs : undefined, nowMs)
   }
 
-  /** The call goes on, but counts as nothing: it is not the first attempt. */
+  /** The call goes on but no longer counts, because it is not the first attempt. */
   leaveOut(call: InFlightCall, nowMs: number): void {
     this.end(call, undefined, nowMs)
   }
 
-  /** A new generation begins: calls of earlier ones no longer count. Durations stay known. */
+  /** From now on `to` counts in the place of `from`: both are attempts of one call. */
+  transfer(from: InFlightCall, to: InFlightCall): void {
+    to.batch = from.batch
+    from.batch = undefined
+  }
+
+  /** A new generation begins: calls of earlier ones no longer count. Known durations are kept. */
   clear(nowMs: number): void {
-    for (const list of [this.#young, this.#counting]) {
+    for (const list of [this.#young, this.#counting, this.#overdue]) {
       for (let batch = list.first; batch !== undefined; batch = list.first) {
         list.remove(batch)
         batch.phase = 'left out'
@@ -94,6 +114,7 @@ export class InFlight {
     }
     this.#newest = undefined
     this.#countingCalls = 0
+    this.#overdueCalls = 0
     this.#usual.leaveOutAll(nowMs)
   }
 
@@ -117,11 +138,27 @@ export class InFlight {
     batch = this.#counting.first
     while (batch !== undefined && batch.startMs <= oldestMs) {
       this.#counting.remove(batch)
+      this.#overdue.push(batch)
       batch.phase = 'overdue'
       this.#countingCalls -= batch.calls
+      this.#overdueCalls += batch.calls
       batch = this.#counting.first
     }
     return this.#countingCalls
+  }
+
+  /** The number of calls that are too old to count now, and have not reached their timeout. */
+  overdue(nowMs: number): number {
+    this.count(nowMs)
+    const timedOutMs = nowMs - this.#timeoutMs
+    let batch = this.#overdue.first
+    while (batch !== undefined && batch.startMs <= timedOutMs) {
+      this.#overdue.remove(batch)
+      batch.phase = 'timed out'
+      this.#overdueCalls -= batch.calls
+      batch = this.#overdue.first
+    }
+    return this.#overdueCalls
   }
 
   /** When the next call that is too young now will count. */
@@ -148,6 +185,7 @@ export class InFlight {
   #remove(batch: Batch): void {
     if (batch.phase === 'young') this.#young.remove(batch)
     else if (batch.phase === 'counting') this.#counting.remove(batch)
+    else if (batch.phase === 'overdue') this.#overdue.remove(batch)
   }
 
   #failed(failure: { durationMs: number; endMs: number }): void {
@@ -155,7 +193,9 @@ export class InFlight {
     if (this.#failures.length > FAILURES) this.#failures.shift()
   }
 
-  /** The lower quartile: too low a value counts too many calls, which is the safer mistake. */
+  /**
+   * The lower quartile. A value that is too low counts too many calls, which is the safer mistake.
+   */
   #usualFailureMs(nowMs: number): number {
     const recent = this.#failures.filter(({ endMs }) => nowMs - endMs < FAILURE_LIFE_MS)
     this.#failures = recent

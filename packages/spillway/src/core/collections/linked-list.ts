@@ -1,10 +1,12 @@
-/** An item that knows its neighbours, so that it can leave from the middle of the list at once. */
+/**
+ * An item that knows its neighbours, so that it can be removed from the middle in constant time.
+ */
 export interface Linked<T> {
   before: T | undefined
   after: T | undefined
 }
 
-/** First in, first out, and out of the middle in constant time. */
+/** A first-in, first-out list whose items can be removed from the middle in constant time. */
 export class LinkedList<T extends Linked<T>> {
   first: T | undefined
   last: T | undefined
@@ -14,7 +16,7 @@ export class LinkedList<T extends Linked<T>> {
     this.insertAfter(this.last, item)
   }
 
-  /** Behind an item of this list, or at the very front. */
+  /** Inserts behind `previous`, an item of this list, or at the front. */
   insertAfter(previous: T | undefined, item: T): void {
     const next = previous === undefined ? this.first : previous.after
     item.before = previous
@@ -26,7 +28,7 @@ export class LinkedList<T extends Linked<T>> {
     this.length++
   }
 
-  /** The item has to be in this list. */
+  /** `item` has to be in this list. */
   remove(item: T): void {
     if (item.before === undefined) this.first = item.after
     else item.before.after = item.after

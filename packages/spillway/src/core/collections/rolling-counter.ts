@@ -1,20 +1,20 @@
 /**
- * How much happened in the last `windowMs`, in constant memory: time is cut into slices, each with
- * a total, and the whole oldest slice counts until it has left the window entirely. So the answer is
+ * Counts what happened in the last `windowMs`, in constant memory. Time is cut into slices, each
+ * with a total. The oldest slice counts entirely until it has left the window. So the result is
  * never too small, and too large by at most one slice.
  */
 export class RollingCounter {
-  /** What the counter really looks back over: `windowMs` rounded up to whole slices. */
+  /** The real length of the window: `windowMs` rounded up to whole slices. */
   readonly windowMs: number
   readonly #sliceMs: number
-  /** The window's slices and the one being filled, as a ring. */
+  /** A ring of the window's slices and the one being filled. */
   readonly #slices: Float64Array
   /** Number of the newest slice, counted from time zero. */
   #newest = Number.NEGATIVE_INFINITY
   #total = 0
 
   constructor(windowMs: number, slices: number) {
-    // Whole milliseconds, so that a slice's end is exact and waiting for it really frees it.
+    // Whole milliseconds, so that waiting until the end of a slice really frees it.
     this.#sliceMs = Math.ceil(windowMs / slices)
     const count = Math.ceil(windowMs / this.#sliceMs)
     this.windowMs = count * this.#sliceMs
@@ -33,12 +33,12 @@ export class RollingCounter {
     return this.#total
   }
 
-  /** How far back the total reaches now: the window and what has passed of the newest slice. */
+  /** How far back the total reaches now: the window and the elapsed part of the newest slice. */
   coveredMs(nowMs: number): number {
     return this.windowMs + (nowMs % this.#sliceMs)
   }
 
-  /** Milliseconds until at least `amount` of what is counted now has left the window. */
+  /** Milliseconds until at least `amount` of the current total has left the window. */
   msUntilLeft(nowMs: number, amount: number): number {
     this.#advance(nowMs)
     if (amount <= 0) return 0

@@ -1,54 +1,54 @@
 /**
- * How long the successful calls of a lane usually take: the 95th percentile of recent ones.
+ * How long successful calls of a lane usually take: the 95th percentile of recent ones.
  *
- * The calls that have finished first are the fast ones, so a percentile over finished calls is too
- * low after a cold start. That is why calls are measured in cohorts that began together, and a cohort
- * is used once 95 % of its calls have succeeded. Failed calls leave their cohort.
+ * The first calls to finish are the fast ones, so a percentile over finished calls is too low after
+ * a cold start. So calls are measured in cohorts that began together. A cohort is used once 95 % of
+ * its calls have succeeded. Failed calls leave their cohort.
  */
 
-/** Some calls that began one after the other. */
+/** Calls that began one after the other. */
 export interface Cohort {
   readonly sinceMs: number
   /** Calls that began and have not failed. */
   calls: number
   succeeded: number
-  /** The longest of those that succeeded. */
+  /** The longest duration of those that succeeded. */
   longestMs: number
-  /** It has enough calls; those of the same millisecond are still added. */
+  /** It has enough calls. Calls that begin in the same millisecond are still added. */
   full: boolean
 }
 
 const COHORT_CALLS = 20
 const SHARE = 0.95
-/** The longest of this number of cohorts counts, because each has few calls. */
+/** How many cohorts are kept. The longest one counts, because each has few calls. */
 const COHORTS = 5
-/** Calls that take as long as usual to the millisecond are not overdue. */
+/** Keeps calls that take exactly the usual time from counting as overdue. */
 const MARGIN = 1.05
-/** Until a cohort is full, its longest call counts with this factor. */
+/** The factor for the longest call until the first cohort is full. */
 const FEW_CALLS_MARGIN = 2
-/** After a rest of this length the durations from before say nothing. */
+/** After this time without calls, earlier durations say nothing. */
 const REST_MS = 10_000
 
 export class UsualDuration {
-  /** Used while no success is known, and the longest time a cohort is waited for. */
-  readonly #timeoutMs: number
+  /** The result while no success is known, and the longest time to wait for a cohort. */
+  timeoutMs: number
   #cohort: Cohort | undefined
   #recentMs: number[] = []
-  /** From the few calls that ended before the first cohort was full. */
+  /** Estimated from the few calls that ended before the first cohort was full. */
   #provisionalMs: number | undefined
   #running = 0
   #lastEndMs = Number.NEGATIVE_INFINITY
 
   constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs
+    this.timeoutMs = timeoutMs
   }
 
   get ms(): number {
     const usualMs =
       this.#recentMs.length > 0
         ? MARGIN * Math.max(...this.#recentMs)
-        : (this.#provisionalMs ?? this.#timeoutMs)
-    return Math.min(this.#timeoutMs, usualMs)
+        : (this.#provisionalMs ?? this.timeoutMs)
+    return Math.min(this.timeoutMs, usualMs)
   }
 
   /** The cohort of calls that begin now; undefined if an earlier one is still being measured. */
@@ -56,7 +56,7 @@ export class UsualDuration {
     if (this.#running === 0 && nowMs - this.#lastEndMs >= REST_MS) this.#forget()
     // Its last calls may never end.
     const cohort = this.#cohort
-    if (cohort?.full === true && nowMs - cohort.sinceMs > this.#timeoutMs) this.#cohort = undefined
+    if (cohort?.full === true && nowMs - cohort.sinceMs > this.timeoutMs) this.#cohort = undefined
     this.#cohort ??= { sinceMs: nowMs, calls: 0, succeeded: 0, longestMs: 0, full: false }
     return this.#cohort.full ? undefined : this.#cohort
   }

@@ -1,7 +1,7 @@
 /**
- * The line in front of a mechanism that is busy: first come, first served. A waiter leaves it by
- * being admitted, by losing patience, by abort (at once, wherever it stands) or when the line is
- * closed, and takes its timer and its listener along.
+ * Calls that wait for a busy mechanism, first come, first served. A waiting call leaves the list
+ * when it is admitted, when its longest wait has passed, when it is aborted, or when the list is
+ * closed. Its timer and its abort listener are removed with it.
  */
 import { onAbort } from '../abort.js'
 import type { Clock, Timer } from '../time/clock.js'
@@ -9,16 +9,16 @@ import { TimerList } from '../time/timer-list.js'
 import { type Linked, LinkedList } from './linked-list.js'
 
 export interface WaitOptions<W> {
-  /** Longest wait in milliseconds; without it somebody else has to end it. */
+  /** Longest wait in milliseconds. Default: no limit. */
   patienceMs?: number | undefined
-  /** What the waiter asks for. Default: 1. */
+  /** How much of the mechanism the call takes. Default: 1. */
   cost?: number
   signal?: AbortSignal | undefined
-  /** Whatever the mechanism wants to know about the waiter when its turn comes. */
+  /** What the mechanism needs to know about the call at its turn. */
   wish?: W
 }
 
-/** One place in line. */
+/** One waiting call. */
 export class Waiter<W> implements Linked<Waiter<W>> {
   before: Waiter<W> | undefined
   after: Waiter<W> | undefined
@@ -47,10 +47,12 @@ export class Line<W = undefined> {
   #cost = 0
 
   /**
-   * `usualPatienceMs` is the patience that is cheap. `serve` is called before somebody loses
-   * patience, to admit whoever can be in the last moment, and after somebody left, because the new
-   * head of the line may want less. Who may not leave although its patience has run out is for the
-   * mechanism to dismiss.
+   * `usualPatienceMs`: the longest wait that most calls have; timers of that length are cheap.
+   *
+   * `serve` is called before a call times out, so that it can still be admitted in the last moment.
+   * It is called again after a call has left, because the next one may need less.
+   *
+   * A call for which `mayLeave` returns false is not timed out; the mechanism dismisses it.
    */
   constructor(
     clock: Clock,
@@ -68,7 +70,7 @@ export class Line<W = undefined> {
     return this.#waiters.length
   }
 
-  /** What all waiters together ask for. */
+  /** The sum of the costs of all waiting calls. */
   get cost(): number {
     return this.#cost
   }
@@ -77,7 +79,7 @@ export class Line<W = undefined> {
     return this.#waiters.first
   }
 
-  /** Those at the head of the line, at most so many. */
+  /** The first calls of the list, at most `most`. */
   first(most: number): Waiter<W>[] {
     const found: Waiter<W>[] = []
     for (let each = this.head; each !== undefined && found.length < most; each = each.after) {
@@ -86,7 +88,7 @@ export class Line<W = undefined> {
     return found
   }
 
-  /** True once admitted, false when sent away; rejects on abort and on close. */
+  /** Resolves with true if admitted and false if dismissed; rejects on abort and on close. */
   join({ patienceMs, cost = 1, signal, wish }: WaitOptions<W>): Promise<boolean> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
@@ -109,19 +111,18 @@ export class Line<W = undefined> {
     waiter.resolve(true)
   }
 
-  /** Sends a waiter away before its patience has run out: it would wait in vain. */
+  /** Dismisses a call before its longest wait has passed, because waiting longer cannot help it. */
   dismiss(waiter: Waiter<W>): void {
     this.#remove(waiter)
     waiter.resolve(false)
   }
 
-  /** Fails one waiter. */
   fail(waiter: Waiter<W>, error: unknown): void {
     this.#remove(waiter)
     waiter.reject(error)
   }
 
-  /** Sends everybody away and leaves no timer behind. */
+  /** Rejects all waiting calls and cancels their timers. */
   close(createError: () => unknown): void {
     for (let waiter = this.head; waiter !== undefined; waiter = this.head) {
       this.fail(waiter, createError())

@@ -1,13 +1,13 @@
 /**
- * Options, validated once, at construction. A check reads one value and either returns it in its
- * final form or notes a problem with the option's path; all problems are reported together.
+ * Validates options once, at construction. A check reads one value and either returns it in its
+ * final form or notes a problem with the option's path. All problems are reported together.
  */
 import { DURATION_PATTERN, type Duration, parseDuration } from '../time/duration.js'
 import { described, describedAs, markOptional, objectSchema, schemaOf } from './schema.js'
 import { suggest } from './suggest.js'
 
 export interface OptionProblem {
-  /** Where the value stands, such as `bulkhead.queue.size`. */
+  /** Path of the option, such as `bulkhead.queue.size`. */
   path: string
   /** What was expected and what was found. */
   message: string
@@ -24,7 +24,7 @@ export class OptionsError extends TypeError {
   }
 }
 
-/** Reads a value found at `path`. What it returns counts only if it noted no problem. */
+/** Reads the value at `path`. The result counts only if no problem was noted. */
 export type Check<T> = (value: unknown, path: string, problems: OptionProblem[]) => T
 
 export type Fields = Readonly<Record<string, Check<unknown>>>
@@ -61,7 +61,7 @@ export function number(range: Range): Check<number> {
   return described(check, { type: 'number', ...bounds(range) })
 }
 
-/** Above zero, however little. */
+/** A number above zero. */
 export function positive({ max }: { max?: number } = {}): Check<number> {
   const most = max ?? Number.MAX_VALUE
   const check = expecting(
@@ -75,7 +75,7 @@ export function positive({ max }: { max?: number } = {}): Check<number> {
   })
 }
 
-/** Milliseconds as a number, or a written duration. */
+/** Milliseconds as a number, or text such as `'5s'`. */
 export function duration(range: Range): Check<number> {
   const { min, max } = range
   const least = min > -Number.MAX_VALUE ? ` of at least ${min} ms` : ''
@@ -113,7 +113,7 @@ export function func<F extends (...args: any[]) => unknown>(): Check<F> {
   return described(check, undefined)
 }
 
-/** An object that has the methods named, such as a clock. */
+/** An object with these methods, such as a clock. */
 export function having<T>(what: string, ...methods: (keyof T & string)[]): Check<T> {
   const expected = `${what} with the methods ${methods.join(', ')}`
   const check = expecting(
@@ -136,7 +136,7 @@ export function oneOf<const T extends string>(...words: T[]): Check<T> {
   return described(check, { enum: words })
 }
 
-/** Either of two forms. */
+/** A value that one of two checks accepts. */
 export function either<A, B>(first: Check<A>, second: Check<B>): Check<A | B> {
   const check: Check<A | B> = (value, path, problems) => {
     const complaints: OptionProblem[] = []
@@ -146,7 +146,7 @@ export function either<A, B>(first: Check<A>, second: Check<B>): Check<A | B> {
     const other = second(value, path, complaints)
     const [secondComplaint] = complaints
     if (secondComplaint === undefined) return other
-    // "must be X, got V" and "must be Y, got V", said in one sentence.
+    // Joins "must be X, got V" and "must be Y, got V" into one sentence.
     const expected = firstComplaint.message.replace(/, got .*$/s, '')
     const rest = secondComplaint.message.replace(/^must be /, '')
     problems.push({ path, message: `${expected}, or ${rest}` })
@@ -190,13 +190,13 @@ export function object<F extends Fields>(fields: F): Check<Checked<F>> {
     const checked = Object.entries(fields).map(([key, check]) => {
       return [key, check((value as Record<string, unknown>)[key], `${path}.${key}`, problems)]
     })
-    // Not by assignment: `__proto__` may be a key, and would set the prototype.
+    // Assignment would set the prototype if `__proto__` is a key.
     return Object.fromEntries(checked) as Checked<F>
   }
   return described(readAll, () => objectSchema(fields))
 }
 
-/** A check, and then whether the parts of what it read go together. */
+/** A check, followed by a second one of how the parts of its result fit together. */
 export function together<T>(
   check: Check<T>,
   compare: (checked: T, path: string, problems: OptionProblem[]) => void,

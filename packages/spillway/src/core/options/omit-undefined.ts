@@ -1,4 +1,4 @@
-/** The same without what is undefined: an option that is not given and one that is nothing are one. */
+/** A copy without the keys whose value is undefined, so that those options count as not given. */
 export function definedOf<T extends object>(
   options: T,
 ): { [K in keyof T]?: Exclude<T[K], undefined> } {

@@ -1,7 +1,6 @@
-/** How important a call is. */
 import { oneOf, validate } from './checks.js'
 
-/** From the most important down. */
+/** From the most important to the least. */
 export const PRIORITIES = ['critical', 'high', 'normal', 'low'] as const
 export type Priority = (typeof PRIORITIES)[number]
 
@@ -9,7 +8,7 @@ export const NORMAL_IMPORTANCE = PRIORITIES.indexOf('normal')
 
 export const readPriority = oneOf(...PRIORITIES)
 
-/** As a number, 0 for the most important. */
+/** 0 is the most important. */
 export function importanceOf(priority: unknown): number {
   const importance = (PRIORITIES as readonly unknown[]).indexOf(priority)
   if (importance >= 0) return importance

@@ -1,6 +1,6 @@
 /**
- * What a check accepts, as JSON Schema: for editors that know a file before a program has read it. Checks
- * carry it along, so the two cannot come apart.
+ * JSON Schema of a check, for editors that complete and validate configuration files. Each check
+ * carries its own schema, so the two cannot diverge.
  */
 
 /** A JSON Schema (draft 2020-12). */
@@ -12,7 +12,10 @@ type AnyCheck = (...args: any[]) => unknown
 const schemas = new WeakMap<AnyCheck, () => JsonSchema | undefined>()
 const optionals = new WeakSet<AnyCheck>()
 
-/** Says what a check accepts, and answers with it. Nothing: what no file can have. */
+/**
+ * Attaches a schema to a check and returns the check. Undefined: a file cannot contain such a
+ * value.
+ */
 export function described<C extends AnyCheck>(
   check: C,
   schema: JsonSchema | undefined | (() => JsonSchema | undefined),
@@ -21,7 +24,7 @@ export function described<C extends AnyCheck>(
   return check
 }
 
-/** The same as another one, made when it is asked for. */
+/** Attaches the schema of another check, which is built when needed. */
 export function describedAs<C extends AnyCheck>(check: C, other: AnyCheck): C {
   return described(check, () => schemaOf(other))
 }
@@ -31,7 +34,7 @@ export function markOptional<C extends AnyCheck>(check: C): C {
   return check
 }
 
-/** Nothing, where no file can have it. A check that nobody has described accepts anything. */
+/** Undefined if a file cannot contain such a value. A check without a schema accepts anything. */
 export function schemaOf(check: AnyCheck): JsonSchema | undefined {
   const known = schemas.get(check)
   return known === undefined ? {} : known()

@@ -13,7 +13,10 @@ export function suggest(word: string, known: readonly string[]): string | undefi
   return best
 }
 
-/** `window` for `windowMs` and `que` for `queue` are one slip, not as many as letters are missing. */
+/**
+ * `window` for `windowMs` and `que` for `queue` count as one mistake, however many letters are
+ * missing.
+ */
 function distanceBetween(word: string, candidate: string): number {
   const [shorter, longer] = word.length < candidate.length ? [word, candidate] : [candidate, word]
   if (shorter.length >= 3 && longer.startsWith(shorter)) return 1

@@ -1,4 +1,4 @@
-/** The options every mechanism has for time and chance. */
+/** The options for injected time and randomness that every mechanism has. */
 
 import { func, having, optional } from '../options/checks.js'
 import { type Random, systemRandom } from '../random.js'

@@ -1,32 +1,37 @@
 /**
- * Time, injected. Everything in the library that asks what time it is, or waits, does so through a
- * `Clock`: the real one below, or the virtual one in `spillway/testing`.
+ * Injected time. All code of the library reads the time and waits through a `Clock`: the real one
+ * below, or the virtual one of `spillway/testing`.
  */
 export interface Clock {
-  /** Milliseconds from zero up, never backwards, with fractions. Only differences mean anything. */
+  /**
+   * Milliseconds with fractions, monotonic, with an arbitrary zero. Only differences are
+   * meaningful.
+   */
   now(): number
   /** Milliseconds since the Unix epoch, for dates that come from outside. */
   wallMs(): number
-  /** Calls `run` once, when `delayMs` have passed and never before. Keeps the process alive. */
+  /** Calls `run` once, `delayMs` from now or later, never earlier. Keeps the process alive. */
   schedule(delayMs: number, run: () => void): Timer
   /**
-   * Calls `run` once, when the event loop has come past its sockets. Asked by a timer, everything
-   * that had arrived when the timer fired has been read by then: a process that was busy itself asks
-   * for this before it calls somebody else late. Keeps the process alive.
+   * Calls `run` once, after the event loop has polled its sockets. If a timer calls this,
+   * everything that had arrived when the timer fired is read first. So a process that was itself
+   * busy can find out before it declares a reply late. Keeps the process alive.
    */
   pollTurn(run: () => void): void
 }
 
-/** A scheduled call. Every method may be called at any time, any number of times. */
+/** A scheduled call. Each method may be called at any time and more than once. */
 export interface Timer {
   cancel(): void
-  /** Let the process end although this timer is armed. */
+  /** Lets the process end although this timer is armed. */
   unref(): void
-  /** Undo `unref`. */
+  /** Undoes `unref`. */
   ref(): void
 }
 
-/** `setTimeout` takes a 32-bit delay and fires at once beyond it; longer waits are done in legs. */
+/**
+ * `setTimeout` has a 32-bit delay and fires at once beyond it, so longer waits take several timers.
+ */
 const LONGEST_LEG_MS = 2 ** 31 - 1
 
 class SystemTimer implements Timer {
@@ -56,15 +61,15 @@ class SystemTimer implements Timer {
   }
 
   #arm(delayMs: number): NodeJS.Timeout {
-    // Node warns of delays below zero; what is overdue is due now.
+    // Node warns about negative delays.
     const legMs = delayMs > 0 ? Math.min(Math.ceil(delayMs), LONGEST_LEG_MS) : 0
     return setTimeout(() => this.#fire(), legMs)
   }
 
-  /** Node's timers count whole milliseconds and can be up to one early; we never are. */
+  /** Node's timers can fire up to one millisecond early; this clock never does. */
   #fire(): void {
     const leftMs = this.#dueMs - performance.now()
-    // Written so that a delay that is no number ends too.
+    // Written so that a delay of NaN ends, too.
     if (!(leftMs > 0)) return this.#run()
     this.#handle = this.#arm(leftMs)
     if (!this.#keepsAlive) this.#handle.unref()
@@ -75,14 +80,14 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   wallMs: () => Date.now(),
   schedule: (delayMs, run) => new SystemTimer(delayMs, run),
-  // Between its timers and its immediates the loop polls its sockets, and what it reads there, with
-  // every promise that settles, is dealt with before the first immediate runs.
+  // The event loop polls sockets between timers and immediates. What it reads there, and every
+  // promise that this settles, is handled before the first immediate runs.
   pollTurn: (run) => {
     setImmediate(run)
   },
 }
 
-/** Taken now, because fake timers of a test may replace it. */
+/** Read at load time, because fake timers of a test may replace it. */
 const { nextTick } = process
 
 /** What `turnMs` returned in this turn of the event loop. */
@@ -93,9 +98,10 @@ function endTurn(): void {
 }
 
 /**
- * When this turn of the event loop first called `turnMs`. For ages of calls, which wait for the network
- * for at least one turn. A loop that calls a breaker without leaving its turn reads the clock once
- * instead of three times per call, which saves 120 of 400 ns. Other clocks are read each time.
+ * The time at which this turn of the event loop first called `turnMs`. Used for the ages of calls,
+ * which wait for the network for at least one turn. Code that makes many calls in one turn reads
+ * the clock once and not three times per call, which saves 120 of 400 ns. Other clocks are read
+ * each time.
  */
 export function turnMs(clock: Clock): number {
   if (clock !== systemClock) return clock.now()

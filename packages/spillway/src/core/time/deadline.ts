@@ -1,7 +1,7 @@
 /**
- * The moment after which nobody wants the answer any more. It travels with the request through
- * AsyncLocalStorage, so that two requests under way at once never see each other's, and it only
- * ever moves closer: of two deadlines the earlier wins.
+ * The moment after which a request's answer is useless. It travels with the request through
+ * AsyncLocalStorage, so concurrent requests never see each other's deadline. Of two deadlines the
+ * earlier wins.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { SpillwayError, type Stage } from '../errors.js'
@@ -9,7 +9,7 @@ import { type Duration, duration, validate } from '../options/checks.js'
 import { type Clock, systemClock } from './clock.js'
 
 export class Deadline {
-  /** In milliseconds of the clock it was made with. */
+  /** Time of the clock it was created with, in milliseconds. */
   readonly atMs: number
   readonly #clock: Clock
 
@@ -18,7 +18,7 @@ export class Deadline {
     this.#clock = clock
   }
 
-  /** Milliseconds left; zero once it has passed. */
+  /** Milliseconds left; 0 once it has passed. */
   remainingMs(): number {
     return Math.max(0, this.atMs - this.#clock.now())
   }
@@ -27,7 +27,7 @@ export class Deadline {
     return this.#clock.now() >= this.atMs
   }
 
-  /** An earlier deadline for what is called from here, so that time is left for work done here. */
+  /** An earlier deadline for nested calls, which leaves `reserveMs` for work in this process. */
   withReserve(reserveMs: Duration): Deadline {
     const ms = validate('reserveMs', reserveMs, duration({ min: 0 }))
     return new Deadline(this.atMs - ms, this.#clock)
@@ -35,8 +35,8 @@ export class Deadline {
 }
 
 /**
- * A deadline `timeoutMs` from now. What is left of somebody else's may have run out on its way here:
- * a negative time is a deadline that has passed, not a mistake.
+ * A deadline `timeoutMs` from now. A negative value is a deadline that has passed: the time left of
+ * a remote deadline can run out on its way here.
  */
 export function createDeadline(timeoutMs: Duration, clock: Clock = systemClock): Deadline {
   const ms = validate('timeoutMs', timeoutMs, duration({ min: -Number.MAX_VALUE }))
@@ -54,12 +54,12 @@ export function earlierOf(
 
 const storage = new AsyncLocalStorage<Deadline>()
 
-/** The deadline of the request this code runs for, if it has one. */
+/** The deadline of the request that this code runs for, if any. */
 export function currentDeadline(): Deadline | undefined {
   return storage.getStore()
 }
 
-/** Runs `fn`, and all it starts, under the earlier of this deadline and the one already there. */
+/** Runs `fn`, and everything it starts, under the earlier of `deadline` and the current one. */
 export function runWithDeadline<T>(deadline: Deadline | undefined, fn: () => T): T {
   const current = storage.getStore()
   const effective = earlierOf(current, deadline)

@@ -1,13 +1,14 @@
 /**
- * What a pod does by itself every so often it does all at once, and at another moment than other pods:
- * one wake-up for everything, and no fleet that knocks in step.
+ * Spreads periodic work of a fleet. Each pod does all of its periodic work at the same moment of
+ * the period, so it wakes up once. The moment follows from the pod's name, so pods do not hit Redis
+ * together.
  */
 import { placeOf } from '../stable-hash.js'
 
-/** How long until the next beat of this pod, of those that come every so often. */
+/** Milliseconds until this pod's next moment in a period of `everyMs`. */
 export function untilBeatMs(pod: string, everyMs: number, nowMs: number): number {
   const phaseMs = placeOf(pod, 0) * everyMs
   const sinceMs = (((nowMs - phaseMs) % everyMs) + everyMs) % everyMs
-  // Not the one it has just had, by a timer that was a hair early.
+  // A timer that fired slightly early must not get the same moment again.
   return sinceMs > everyMs - 1 ? 2 * everyMs - sinceMs : everyMs - sinceMs
 }

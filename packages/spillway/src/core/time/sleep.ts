@@ -1,7 +1,7 @@
 import { type CallerSignal, onAbort } from '../abort.js'
 import type { Clock } from './clock.js'
 
-/** Waits `delayMs`. An abort ends it at once with the signal's reason and disarms the timer. */
+/** Waits `delayMs`. An abort rejects at once with the signal's reason and cancels the timer. */
 export function sleep(clock: Clock, delayMs: number, signal?: CallerSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)

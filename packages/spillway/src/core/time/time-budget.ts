@@ -1,7 +1,7 @@
 /**
- * One deadline divided over the steps of a request. Each step gets its weight's share of the time
- * that is left when it starts, so an early step cannot eat what later ones need, and what it leaves
- * unused flows on to them.
+ * Divides one deadline over the steps of a request. Each step gets its weight's share of the time
+ * left when it starts. So an early step cannot use up the time of later ones, and time that it
+ * leaves unused goes to them.
  */
 
 import {
@@ -19,16 +19,18 @@ import { clockOption } from './clock-options.js'
 import { currentDeadline, Deadline, earlierOf, runWithDeadline } from './deadline.js'
 
 export interface TimeBudgetOptions {
-  /** Time for all steps together; an earlier deadline of the request wins. */
+  /** Time for all steps together. An earlier deadline of the request wins. */
   totalMs: Duration
-  /** The steps with their weights: `{ auth: 1, search: 3, answer: 6 }`. */
+  /** The steps and their weights: `{ auth: 1, search: 3, answer: 6 }`. */
   steps: Readonly<Record<string, number>>
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
 export interface TimeBudget {
-  /** Starts a step: its deadline, as a share of what is left. A step can be started once. */
+  /**
+   * Starts a step and returns its deadline, a share of the time left. A step can be started once.
+   */
   step(name: string): Deadline
   /** Starts a step and runs `fn` under its deadline. */
   run<T>(name: string, fn: () => T): T

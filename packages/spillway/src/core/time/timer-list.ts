@@ -1,32 +1,32 @@
 /**
- * Many timers of one and the same delay behind a single clock timer. Entries expire in the order
- * they were added, but for a few that count from a moment ago, so a linked list is all the order
- * there is: adding and removing cost a few pointer writes, where a clock timer costs a heap and a
- * handle. Nearly every timeout is armed and disarmed without ever firing.
+ * Many timers with the same delay behind one clock timer. Nearly every timeout is armed and
+ * cancelled without firing. Entries expire in the order in which they were added, except for a few
+ * that count from a moment ago. So a linked list suffices: adding and removing take a few pointer
+ * writes, while a clock timer needs a heap and a handle.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { gathering } from '../next-tick-batch.js'
 import type { Clock, Timer } from './clock.js'
 
 /**
- * The shared timer belongs to no request. Armed inside of one it would fire all entries in that
- * request's async context, and keep that context for as long as there is traffic.
+ * The shared timer belongs to no request. If it were armed in the async context of one, all entries
+ * would fire in that context, and it would be kept alive for as long as there is traffic.
  */
 const outsideOfRequests = AsyncLocalStorage.snapshot()
 
-/** Something whose time will be up. Its place in the list is in itself: there are very many. */
+/** An item with a time limit. It is its own list node, because there are very many. */
 export interface Timed {
   /** Its neighbours in the list. */
   sooner: Timed | undefined
   later: Timed | undefined
-  /** Whether it is in a list; that is the list's to say. */
+  /** Whether it is in a list. Set by the list. */
   timed: boolean
-  /** From when its time counts: now, or a moment ago. */
+  /** When its delay began: now, or a moment ago. */
   readonly fromMs: number
   onTimeUp(): void
 }
 
-/** For those who have no place for it. */
+/** A list node for callers that have no object of their own. */
 class Entry implements Timed {
   sooner: Timed | undefined
   later: Timed | undefined
@@ -44,8 +44,8 @@ class Entry implements Timed {
 }
 
 /**
- * Lists that ran empty, dealt with together: not each at once, because nearly all are filled again
- * soon. When the process has nothing else to do is early enough.
+ * Lists that became empty are handled together on the next tick, because most are filled again
+ * soon.
  */
 const emptied: TimerList[] = []
 const letGoSoon = gathering(() => {
@@ -54,31 +54,31 @@ const letGoSoon = gathering(() => {
 })
 
 export class TimerList {
-  /** The delay that is cheap. */
+  /** The delay of all entries. */
   readonly delayMs: number
   readonly #clock: Clock
   readonly #mayKeepAlive: boolean
   #first: Timed | undefined
   #last: Timed | undefined
   /**
-   * Left armed when the list runs empty, because the next entry usually comes before it would fire;
-   * meanwhile it is unreferenced, so that it does not keep the process alive.
+   * Stays armed when the list becomes empty, because the next entry usually comes before it would
+   * fire. Meanwhile it is unreferenced, so that it does not keep the process alive.
    */
   #timer: Timer | undefined
   #timerDueMs = 0
   #keepsAlive = true
   #firing = false
-  /** Among those that ran empty. */
+  /** Whether it is in `emptied`. */
   #emptied = false
 
-  /** With `keepsAlive: false` the process may end although something is in the list. */
+  /** With `keepsAlive: false` the process may end although the list has entries. */
   constructor(clock: Clock, delayMs: number, { keepsAlive = true } = {}) {
     this.delayMs = delayMs
     this.#clock = clock
     this.#mayKeepAlive = keepsAlive
   }
 
-  /** Like `clock.schedule`; cheap when `delayMs` is the list's own. */
+  /** Like `clock.schedule`; cheap if `delayMs` is the list's own delay. */
   schedule(delayMs: number, run: () => void): Pick<Timer, 'cancel'> {
     if (delayMs !== this.delayMs) return this.#clock.schedule(delayMs, run)
     const entry = new Entry(this, this.#clock.now(), run)
@@ -86,7 +86,7 @@ export class TimerList {
     return entry
   }
 
-  /** Its time is up after the list's delay. */
+  /** Calls `onTimeUp` after the list's delay. */
   add(item: Timed): void {
     const { fromMs } = item
     item.timed = true
@@ -99,11 +99,11 @@ export class TimerList {
     else sooner.later = item
     if (later === undefined) this.#last = item
     else later.sooner = item
-    // One that is not the first is later than the one there is a timer for.
+    // Only a new first entry can be due earlier than the armed timer.
     if (sooner === undefined && !this.#firing) this.#ensureTimer()
   }
 
-  /** It may have been removed before. */
+  /** Does nothing if the item was removed before. */
   remove(item: Timed): void {
     if (!item.timed) return
     item.timed = false
@@ -124,14 +124,14 @@ export class TimerList {
     letGoSoon()
   }
 
-  /** Disarms everything. */
+  /** Cancels all entries. */
   close(): void {
     while (this.#first !== undefined) this.remove(this.#first)
     this.#timer?.cancel()
     this.#timer = undefined
   }
 
-  /** If it still is empty, the process may end although its timer is armed. */
+  /** If the list is still empty, its armed timer no longer keeps the process alive. */
   letGo(): void {
     this.#emptied = false
     if (this.#first !== undefined || !this.#keepsAlive) return
@@ -139,7 +139,7 @@ export class TimerList {
     this.#timer?.unref()
   }
 
-  /** A timer that fires when the first entry is due, or before. */
+  /** Arms a timer that fires when the first entry is due, or earlier. */
   #ensureTimer(): void {
     if (this.#first === undefined) return
     const dueMs = this.#first.fromMs + this.delayMs
@@ -155,7 +155,7 @@ export class TimerList {
     this.#keepsAlive = this.#mayKeepAlive
   }
 
-  /** Runs what is due, then sleeps until the next entry is: earlier ones may have been removed. */
+  /** Runs the entries that are due, then sleeps until the next one. */
   #fire(): void {
     this.#timer = undefined
     this.#firing = true
@@ -171,7 +171,7 @@ export class TimerList {
       }
     } finally {
       this.#firing = false
-      // Also those that were due behind one that threw: at once.
+      // If an entry threw, those due after it run at once.
       this.#ensureTimer()
     }
   }

@@ -3,6 +3,7 @@
  * what looks like a key: some name lanes after the API key they use.
  */
 import { toUSVString } from 'node:util'
+import { BoundedCache } from '../../core/collections/bounded-cache.js'
 import type { Details } from '../../core/errors.js'
 import { PRIORITIES, type Priority } from '../../core/options/priority.js'
 import { ALL_LANES } from '../../shared/default-lane.js'
@@ -15,13 +16,12 @@ const MOST_REMEMBERED = 2_000
 const SECRETS =
   /\b(?:sk|pk|rk|xox[abprs]|gh[oprsu]|github_pat|glpat|npm|AIza|AKIA|ASIA)[-_]?[A-Za-z0-9_-]{12,}|\bBearer\s+\S+|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|:\/\/[^\s/@]*:[^\s/@]+@/gi
 
-const remembered = new Map<string, string>()
+const remembered = new BoundedCache<string, string>(MOST_REMEMBERED)
 
 /** The same names come again and again. */
 export function shown(text: string): string {
   const known = remembered.get(text)
   if (known !== undefined) return known
-  if (remembered.size >= MOST_REMEMBERED) remembered.clear()
   const result = cut(mask(toUSVString(text)))
   // A long text that is remembered is a long text in memory.
   if (text.length <= MOST_TEXT) remembered.set(text, result)

@@ -1,7 +1,8 @@
 /**
- * How many calls at once a downstream can bear, found out by watching them: a number, which others
- * enforce. For downstreams whose capacity you do not know or that changes; where it is known and
- * constant, write it down. One for each thing that has a capacity of its own, such as a model.
+ * Finds out how many concurrent calls a downstream can handle, by observing calls. The limit is a
+ * number that others enforce. For downstreams whose capacity is unknown or changes; if it is known
+ * and constant, configure it. Create one for each thing with a capacity of its own, such as a
+ * model.
  */
 
 import { emit, listening } from '../../core/events.js'
@@ -26,50 +27,58 @@ import { CallWindow } from './call-window.js'
 import { Gradient2 } from './gradient2.js'
 
 export interface AdaptiveLimitOptions {
-  /** Stands in events and snapshots. Default: `limit`. */
+  /** Name in events and snapshots. Default: `limit`. */
   name?: string
-  /** Goes by refusals and a latency you name, or by how much longer calls take than when it is idle. */
+  /**
+   * `aimd` reacts to refusals and to `latencyMs`. `gradient2` compares latencies with those of an
+   * idle downstream.
+   */
   adaptive: 'aimd' | 'gradient2'
-  /** Never less. Default: 1. */
+  /** Lowest limit. Default: 1. */
   min?: number
-  /** Never more. Default: 1,000. */
+  /** Highest limit. Default: 1,000. */
   max?: number
-  /** What it begins with. Default: 20, or what is nearest to it between `min` and `max`. */
+  /** First limit. Default: 20, or the nearest value between `min` and `max`. */
   initial?: number
-  /** `aimd`: what is left when the downstream refuses, 0.5 to 0.99. Default: 0.9. */
+  /** `aimd`: factor for the limit when the downstream refuses, 0.5 to 0.99. Default: 0.9. */
   backoff?: number
-  /** `aimd`: calls should not typically take longer. Default: only refusals count. */
+  /** `aimd`: typical latency above which the limit falls. Default: only refusals count. */
   latencyMs?: Duration
-  /** `gradient2`: so many times the idle latency is no queue yet, 1 to 10. Default: 1.1. */
+  /**
+   * `gradient2`: multiple of the idle latency that still counts as no queue, 1 to 10. Default: 1.1.
+   */
   tolerance?: number
-  /** `gradient2`: how often it looks for the idle latency. Default: 30 seconds. */
+  /** `gradient2`: how often the idle latency is measured. Default: 30 seconds. */
   probeMs?: Duration
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
-/** How a call ended, for whoever decides on a limit. */
+/** How a call ended. */
 export interface LimitedCall {
-  /** Until the answer, or its first byte. */
+  /** Time until the response, or until its first byte. */
   latencyMs: number
-  /** Calls at once, this one included. */
+  /** Concurrent calls, including this one. */
   inFlight: number
-  /** `dropped`: refused because there was too much, or timed out. `ignored`: says nothing. */
+  /** `dropped`: refused because of overload, or timed out. `ignored`: says nothing. */
   outcome: 'success' | 'dropped' | 'ignored'
 }
 
 export interface AdaptiveLimitSnapshot {
   name: string
   limit: number
-  /** `gradient2`: what a call takes when the downstream is idle. */
+  /** `gradient2`: latency of a call on an idle downstream. */
   baselineMs: number | undefined
 }
 
 export interface AdaptiveLimit {
   readonly name: string
-  /** Calls at once, as of now. */
+  /** The current limit of concurrent calls. */
   readonly limit: number
-  /** Reports a call that has ended. Ignored if `latencyMs` or `inFlight` is not a number of at least 0. */
+  /**
+   * Reports a call that has ended. Ignored if `latencyMs` or `inFlight` is not a number of at least
+   * 0.
+   */
   record(call: LimitedCall): void
   snapshot(): AdaptiveLimitSnapshot
 }
@@ -98,7 +107,7 @@ const readOptions = together(
 
 export type WatchedLimitOptions = ReturnType<typeof readOptions>
 
-/** Whether the bounds leave room for anything. */
+/** Checks that `min`, `max` and `initial` fit together. */
 export function checkBounds(
   { min, max, initial }: { min: number; max: number; initial?: number | undefined },
   path: string,
@@ -117,7 +126,7 @@ export function createAdaptiveLimit(options: AdaptiveLimitOptions): AdaptiveLimi
 }
 
 const USUAL_INITIAL = 20
-/** Longer counts as this: the squares of latencies are summed up. */
+/** Longer latencies count as this, because the squares of latencies are summed up. */
 const LONGEST_MS = 86_400_000
 
 function isMeasured(value: number): boolean {
@@ -131,9 +140,9 @@ export class WatchedLimit implements AdaptiveLimit {
   readonly #clock: Clock
   readonly #algorithm: LimitAlgorithm
   readonly #window = new CallWindow()
-  /** With fractions, or it would never grow slowly. */
+  /** With fractions, so that it can grow slowly. */
   #exact: number
-  /** So many more calls have to end before what they say is about the limit of now. */
+  /** How many more calls have to end before their figures reflect the current limit. */
   #outdated = 0
 
   constructor(options: WatchedLimitOptions) {
@@ -144,19 +153,19 @@ export class WatchedLimit implements AdaptiveLimit {
     this.#algorithm = adaptive === 'aimd' ? new Aimd(options) : new Gradient2(options)
     this.#exact = Math.min(Math.max(initial, min), max)
     this.limit = Math.floor(this.#exact)
-    // Of the first ones, too, the short ones end first.
+    // Among the first calls, the short ones end first.
     this.#outdated = 2 * this.limit
   }
 
   record({ latencyMs, inFlight, outcome }: LimitedCall): void {
     if (outcome === 'ignored') return
-    // One figure that is no number would stay in every average from now on.
+    // A value of NaN would stay in every average.
     if (!isMeasured(latencyMs) || !isMeasured(inFlight)) return
     const nowMs = this.#clock.now()
     this.ended(nowMs, nowMs - Math.min(latencyMs, LONGEST_MS), inFlight, outcome === 'dropped')
   }
 
-  /** The same for those who know all of it already. */
+  /** Like `record`, with all figures already known. */
   ended(nowMs: number, startMs: number, inFlight: number, dropped: boolean): void {
     if (this.#outdated > 0) {
       this.#outdated--
@@ -172,8 +181,9 @@ export class WatchedLimit implements AdaptiveLimit {
     window.clear()
     this.#exact = Math.min(Math.max(next, min), max)
     this.limit = Math.floor(this.#exact)
-    // Those that run now began under a higher limit. It is their number that is waited for and not that
-    // they have ended: of those begun since, the short ones end first, and would look like all.
+    // Calls that run now began under a higher limit. This waits for as many ends as there are such
+    // calls, and not for those calls: of the calls begun since then the short ones end first and
+    // would look typical.
     if (this.limit < before) this.#outdated = inFlight
     if (this.limit === before || !listening()) return
     emit({ type: 'limit.changed', name: this.name, from: before, to: this.limit })

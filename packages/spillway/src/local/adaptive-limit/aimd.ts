@@ -1,19 +1,19 @@
 /**
- * Additive increase, multiplicative decrease: one more while all goes well, a tenth less when calls are
- * refused or take longer than they may. Knows no baseline, so there is none that could drift; it has to
- * be told what is too long.
+ * Additive increase, multiplicative decrease: one more while all goes well, a tenth less when calls
+ * are refused or too slow. It has no baseline that could drift, so `latencyMs` has to say what is
+ * too slow.
  */
 import { isUsed, type LimitAlgorithm, TELLING_SHARE } from './algorithm.js'
 import type { CallWindow } from './call-window.js'
 
 export interface AimdOptions {
-  /** What is left of the limit when calls are refused, 0.5 to 0.99. */
+  /** Factor for the limit when calls are refused, 0.5 to 0.99. */
   backoff: number
-  /** Calls should not typically take longer. */
+  /** Typical latency above which the limit falls. */
   latencyMs: number | undefined
 }
 
-/** After so many good windows in a row it grows by one more at a time. */
+/** After this many good windows in a row the step grows by one. */
 const WINDOWS_A_STEP = 4
 
 export class Aimd implements LimitAlgorithm {

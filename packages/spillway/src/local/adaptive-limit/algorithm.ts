@@ -1,17 +1,17 @@
-/** How a limit follows what calls say about the downstream. Pure arithmetic, one step for each window. */
+/** How a limit follows the results of calls. Pure arithmetic, one step per window. */
 import type { CallWindow } from './call-window.js'
 
 export interface LimitAlgorithm {
   /** The next limit, with fractions. `nowMs` is when the window ended. */
   next(limit: number, window: CallWindow, nowMs: number): number
-  /** What a call takes when the downstream has nothing else to do, as far as it is known. */
+  /** Latency of a call on an idle downstream, if known. */
   readonly baselineMs: number | undefined
 }
 
-/** A refusal now and then is bad luck; from here on it is a sign. */
+/** Share of refused calls from which they count as a sign of overload. */
 export const TELLING_SHARE = 0.05
 
-/** A limit that is not used says nothing about what would happen if it were. */
+/** A limit that is not reached says nothing about the load at the limit. */
 export function isUsed(limit: number, { mostInFlight }: CallWindow): boolean {
   return mostInFlight * 2 >= limit
 }

@@ -1,17 +1,20 @@
 /**
- * The calls that ended since the last decision on a limit: how long they typically took, how many ran
- * at once, how many the downstream refused. About one round of all slots, so that a decision sees what
- * the last one has done.
+ * The calls that ended since the last decision on a limit: their typical latency, how many ran at
+ * once, how many the downstream refused. Holds about one round of all slots, so that each decision
+ * sees the effect of the last one.
  */
 const FEWEST = 30
 const MOST = 256
-/** A straggler counts as so many times the median: a few of them say nothing about the load. */
+/**
+ * Longer latencies count as this multiple of the median: a few slow calls say nothing about the
+ * load.
+ */
 const LONGEST = 3
 
 export interface Typical {
-  /** The mean, with stragglers counted as less; zero without calls. */
+  /** The mean with slow calls capped; 0 without calls. */
   ms: number
-  /** How far from the truth it may well be: its standard error. */
+  /** Its standard error. */
   errorMs: number
 }
 
@@ -32,12 +35,12 @@ export class CallWindow {
     this.#note(inFlight)
   }
 
-  /** Enough calls to decide on a limit of this size. */
+  /** Whether there are enough calls to decide on a limit of this size. */
   isFull(limit: number): boolean {
     return this.count >= Math.min(MOST, Math.max(FEWEST, limit))
   }
 
-  /** Part of the calls that were refused. */
+  /** Share of the calls that were refused. */
   get dropShare(): number {
     return this.dropped / this.count
   }

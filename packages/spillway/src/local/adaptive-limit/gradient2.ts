@@ -1,49 +1,53 @@
 /**
- * Goes by how much longer calls take than they would on an idle downstream: what is beyond that they
- * spend in its queue. The limit shrinks by that ratio, and always gets a few slots more than that, so
- * that it finds out when there is more to be had.
+ * Compares the latency of calls with that of an idle downstream. The difference is time spent in
+ * the downstream's queue. The limit shrinks by that ratio. It always gets a few extra slots, so
+ * that it notices when there is more capacity.
  *
- * What an idle downstream takes cannot be an average of the past: in a long incident the queue becomes
- * what is normal, and the limit grows into it. Nor the least ever seen: of calls whose latency varies
- * that is luck. So it is measured: now and then half of the slots stay empty for one window. If calls
- * still take as long, it is not our doing. Between two probes it falls only if calls are certainly
- * faster, and follows slowly while less than half of the limit is used.
+ * The idle latency cannot be an average of the past: in a long incident the queue becomes normal
+ * and the limit grows. It cannot be the minimum either: where latencies vary, that is luck. So it
+ * is measured. Now and then half of the slots stay empty for one window. If calls take as long as
+ * before, our load is not the reason. Between two such probes the idle latency falls only if calls
+ * are certainly faster, and follows slowly while less than half of the limit is used.
  */
 import { isUsed, type LimitAlgorithm, TELLING_SHARE } from './algorithm.js'
 import type { CallWindow, Typical } from './call-window.js'
 
 export interface Gradient2Options {
-  /** So many times the idle latency is no queue yet. */
+  /** Multiple of the idle latency that still counts as no queue. */
   tolerance: number
-  /** How often the idle latency is looked for. */
+  /** How often the idle latency is measured. */
   probeMs: number
 }
 
 const STEEPEST = 0.5
 const WHEN_REFUSED = 0.9
-/** How much of a difference is taken over: by the baseline when idle and after a probe, by the trend. */
+/**
+ * Weights of a new value: in the baseline when idle, in the baseline after a probe, in the trend.
+ */
 const IDLE = 0.05
 const PROBED = 0.5
 const TREND = 0.4
-/** So many standard errors away is no luck. */
+/** A difference of this many standard errors is not chance. */
 const CERTAIN = 3
-/** What does not vary at all still varies so much. */
+/** The smallest standard error assumed, as a fraction of the latency. */
 const LEAST_ERROR = 0.02
-/** The first probe comes so many times earlier: what it began with may be too much already. */
+/**
+ * The first probe comes this many times earlier, because the first limit may already be too high.
+ */
 const FIRST_PROBE = 10
 
 export class Gradient2 implements LimitAlgorithm {
   baselineMs = 0
-  /** How far from the truth that may be. */
+  /** Standard error of the baseline. */
   #doubtMs = 0
   readonly #options: Gradient2Options
-  /** What calls take, over a few windows. */
+  /** Latency over a few windows. */
   #trendMs = 0
-  /** Windows in a row in which there was more to be had. */
+  /** Good windows in a row. */
   #good = 0
   #wasFaster = false
   #nextProbeMs: number | undefined
-  /** The limit that is kept for the time after the probe. */
+  /** The limit to restore after the probe. */
   #kept: number | undefined
 
   constructor(options: Gradient2Options) {
@@ -72,7 +76,7 @@ export class Gradient2 implements LimitAlgorithm {
   }
 
   #nextLimit(limit: number, used: boolean): number {
-    // Of calls that vary much it is not known well. Doubt must not shrink the limit, again and again.
+    // If latencies vary a lot, the baseline is uncertain. That alone must not shrink the limit.
     const idleMs = this.baselineMs + this.#doubtMs
     const gradient = (this.#options.tolerance * idleMs) / this.#trendMs
     const room = Math.max(0.5, Math.sqrt(limit) / 4)
@@ -87,14 +91,14 @@ export class Gradient2 implements LimitAlgorithm {
     return limit + Math.min(room * (1 + this.#good++), limit / 2)
   }
 
-  /** Twice in a row, or it would happen by chance one day. How much there is to be had is seen then. */
+  /** Requires two windows in a row, because one can be chance. */
   #faster(limit: number, typical: Typical): number {
     if (this.#wasFaster) this.#measured(typical, 1)
     this.#wasFaster = !this.#wasFaster
     return limit
   }
 
-  /** A real change counts at once, the rest is luck and evens out. */
+  /** Takes over a certain change at once, and averages out the rest. */
   #follow(typical: Typical): void {
     const { ms } = typical
     const changed =

@@ -1,8 +1,8 @@
 /**
- * Between those who make something and those who use it up, when the first can be faster: a queue that
- * makes producers wait once it holds `highWatermark` items, and lets them go on when no more than
- * `lowWatermark` are left. What was taken in comes out, in order; nothing in it can grow without bound.
- * For calls to a downstream use a guard: this is for items on their way through the process.
+ * A bounded queue between producers and slower consumers. Producers wait once it holds
+ * `highWatermark` items, and continue when at most `lowWatermark` are left. Items come out in the
+ * order in which they went in. For calls to a downstream use a guard; this is for items on their
+ * way through the process.
  */
 import { onAbort } from '../../core/abort.js'
 import { closedError, type Details, refuse, SpillwayError } from '../../core/errors.js'
@@ -18,15 +18,15 @@ import {
 import { Ring } from './ring.js'
 
 export interface BackpressureQueueOptions {
-  /** Stands in errors. Default: `queue`. */
+  /** Name in errors. Default: `queue`. */
   name?: string
-  /** Items it holds at most. */
+  /** Most items it holds. */
   size: number
-  /** With so many, producers wait. Default: 0.8 of `size`. */
+  /** Number of items from which producers wait. Default: 0.8 of `size`. */
   highWatermark?: number
-  /** With no more than so many left, they go on. Default: a quarter of `highWatermark`. */
+  /** Number of items at which they continue. Default: a quarter of `highWatermark`. */
   lowWatermark?: number
-  /** Producers that may wait, each with its item. Default: 1,000. */
+  /** Most producers that may wait, each with its item. Default: 1,000. */
   maxWaiting?: number
 }
 
@@ -34,9 +34,9 @@ export interface QueueSnapshot {
   name: string
   length: number
   size: number
-  /** Producers are to wait. */
+  /** Whether producers wait. */
   paused: boolean
-  /** Producers, and consumers, that wait. */
+  /** Waiting producers and consumers. */
   producers: number
   consumers: number
   closed: boolean
@@ -45,20 +45,24 @@ export interface QueueSnapshot {
 export interface BackpressureQueue<T> extends AsyncIterable<T> {
   readonly name: string
   readonly length: number
-  /** Producers are to wait. */
+  /** Whether producers wait. */
   readonly paused: boolean
   /**
-   * Puts an item in. Nothing to wait for: returns nothing. Otherwise a promise that resolves when the
-   * item is in; it rejects with the signal's reason, CLOSED, or QUEUE_FULL if too many wait already.
+   * Puts an item in. Returns undefined if that succeeded at once. Otherwise returns a promise that
+   * resolves when the item is in. It rejects with the signal's reason, CLOSED, or QUEUE_FULL if too
+   * many producers wait.
    */
   put(item: T, options?: { signal?: AbortSignal }): Promise<void> | undefined
-  /** For those who cannot wait: whether the item was taken. Up to `size`, paused or not. */
+  /**
+   * Puts an item in without waiting and returns whether it fitted. Works up to `size`, even while
+   * paused.
+   */
   offer(item: T): boolean
-  /** The next item, when there is one; done when the queue is closed and empty. */
+  /** The next item once there is one; done when the queue is closed and empty. */
   take(options?: { signal?: AbortSignal }): Promise<IteratorResult<T, undefined>>
   /**
-   * No more items: who waits to put one in is refused with CLOSED, what is in comes out. With an error
-   * consumers get that one in the end.
+   * Accepts no more items. Waiting producers are refused with CLOSED; items in the queue come out.
+   * With `error`, consumers get that error at the end.
    */
   close(error?: unknown): void
   snapshot(): QueueSnapshot
@@ -90,7 +94,7 @@ export function createBackpressureQueue<T>(
   return new WatermarkQueue<T>(validate('backpressureQueue', options, readOptions))
 }
 
-/** A producer that waits. */
+/** A waiting producer. */
 interface Producer<T> {
   readonly item: T
   readonly resolve: () => void
@@ -159,7 +163,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
 
   offer(item: T): boolean {
     if (this.#closed !== undefined || this.#items.length >= this.#size) return false
-    // Who waits came first.
+    // Waiting producers came first.
     if (this.#producers.length > 0) return false
     this.#add(item)
     return true
@@ -184,7 +188,9 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
     })
   }
 
-  /** Several may share one queue: who stops takes nothing along, and closes nothing. */
+  /**
+   * Several loops may share one queue, so leaving a loop neither takes items nor closes the queue.
+   */
   [Symbol.asyncIterator](): AsyncIterator<T, undefined> {
     return { next: () => this.take(), return: () => Promise.resolve(DONE) }
   }
@@ -197,7 +203,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
       forget?.()
       reject(closedError('room', this.name))
     }
-    // Whoever waits finds it empty.
+    // Waiting consumers see the end of the queue.
     while (this.#consumers.length > 0) {
       const { resolve, reject, forget } = this.#consumers.shift()
       forget?.()
@@ -219,7 +225,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
     }
   }
 
-  /** To whoever waits for it, or to the others. */
+  /** Passes the item to a waiting consumer, or stores it. */
   #add(item: T): void {
     if (this.#consumers.length > 0) {
       const { resolve, forget } = this.#consumers.shift()
@@ -237,7 +243,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
     return item
   }
 
-  /** Lets those in who wait, until there are enough again. */
+  /** Lets waiting producers in until `highWatermark` is reached again. */
   #resume(): void {
     this.paused = false
     while (!this.paused && this.#producers.length > 0) {

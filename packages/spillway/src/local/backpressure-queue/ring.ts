@@ -1,10 +1,10 @@
-/** First in, first out, in an array that grows to what was once needed and is used in circles. */
+/** A first-in, first-out ring buffer that grows when it is full. */
 export class Ring<T> {
   length = 0
   #items: (T | undefined)[]
   #head = 0
 
-  /** `capacity`: a power of two. */
+  /** `capacity` is a power of two. */
   constructor(capacity = 16) {
     this.#items = new Array(capacity)
   }
@@ -15,17 +15,17 @@ export class Ring<T> {
     this.length++
   }
 
-  /** Only when there is one. */
+  /** The ring must not be empty. */
   shift(): T {
     const item = this.#items[this.#head] as T
-    // Nothing is kept that was given away.
+    // Drops the reference, so that the item can be collected.
     this.#items[this.#head] = undefined
     this.#head = (this.#head + 1) & (this.#items.length - 1)
     this.length--
     return item
   }
 
-  /** Takes one out of the middle. */
+  /** Removes an item from the middle. */
   remove(item: T): void {
     const kept: T[] = []
     while (this.length > 0) {

@@ -3,11 +3,14 @@ import { Readable, Writable } from 'node:stream'
 import { ReadableStream, WritableStream } from 'node:stream/web'
 import type { BackpressureQueue } from './backpressure-queue.js'
 
-/** What is written goes into the queue; its end closes it, an error closes it with that error. */
+/**
+ * Written items go into the queue. The end of the stream closes it; an error closes it with that
+ * error.
+ */
 export function queueWritable<T>(queue: BackpressureQueue<T>): Writable {
   return new Writable({
     objectMode: true,
-    // The queue holds what waits, this only what it is putting in.
+    // The queue buffers, so the stream need not.
     highWaterMark: 1,
     write(item: T, _encoding, done) {
       const wait = queue.put(item)
@@ -19,14 +22,14 @@ export function queueWritable<T>(queue: BackpressureQueue<T>): Writable {
       done()
     },
     destroy(error, done) {
-      // After a clean end it is closed already, and stays so.
+      // Does nothing after a clean end, because the queue is closed already.
       queue.close(error ?? undefined)
       done(error)
     },
   })
 }
 
-/** What comes out of the queue, taken when somebody asks for it and not before. */
+/** Reads items from the queue when the stream is read, and not earlier. */
 export function queueReadable<T>(queue: BackpressureQueue<T>): Readable {
   const leave = new AbortController()
   return new Readable({
@@ -64,7 +67,7 @@ export function queueReadableStream<T>(queue: BackpressureQueue<T>): ReadableStr
       },
       cancel: (reason) => leave.abort(reason),
     },
-    // Nothing is taken out before somebody asks for it: it would be lost when the stream is cancelled.
+    // No item is taken in advance, because it would be lost if the stream were cancelled.
     { highWaterMark: 0 },
   )
 }

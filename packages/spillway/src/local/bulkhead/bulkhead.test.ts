@@ -5,8 +5,7 @@ import { sleep } from '../../core/time/sleep.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { createPodMetrics } from '../pod-metrics/pod-metrics.js'
 import { createTimeout } from '../timeout/timeout.js'
-import { type BulkheadOptions, createBulkhead } from './bulkhead.js'
-import { createBulkheadRegistry } from './bulkhead-registry.js'
+import { type BulkheadOptions, createBulkhead, createBulkheadRegistry } from './bulkhead.js'
 
 function setup(options: Partial<BulkheadOptions> = {}) {
   const clock = createVirtualClock()

@@ -1,10 +1,10 @@
 /**
- * At most `limit` calls at once, and a line of bounded length and patience for the rest. Protects
- * this pod's sockets, memory and event loop from one slow dependency; give each dependency its own.
- * It does not protect the dependency: a fleet of n pods sends n times as much.
+ * Runs at most `limit` calls at once; further calls wait in a bounded queue. Protects this pod's
+ * sockets, memory and event loop from one slow downstream, so give each downstream its own. It does
+ * not protect the downstream: a fleet of n pods sends n times as much.
  *
- * A slot is given back when the work behind it has ended. A call that timed out or was aborted keeps
- * its slot while its work goes on, for at most `graceMs`: the socket is still open, after all.
+ * A slot is freed when the work behind it has ended. A call that timed out or was aborted keeps its
+ * slot while its work is still running, for at most `graceMs`, because its socket is still open.
  */
 
 import {
@@ -38,24 +38,27 @@ import type { Clock } from '../../core/time/clock.js'
 import { clockOption } from '../../core/time/clock-options.js'
 import { currentDeadline, deadlineError } from '../../core/time/deadline.js'
 import type { PodMetrics } from '../pod-metrics/pod-metrics.js'
+import { createRegistry, type Registry } from '../registry.js'
 
 export interface BulkheadOptions {
-  /** Who is protected from whom: stands in errors, events and snapshots. Default: `bulkhead`. */
+  /** Name in errors, events and snapshots. Default: `bulkhead`. */
   name?: string
-  /** Calls at once. A positive integer. */
+  /** Concurrent calls. A positive integer. */
   limit: number
-  /** The line for those who find no slot. Default: none, they are refused. */
+  /** Where calls wait for a slot. Default: none, they are refused. */
   queue?: {
-    /** Calls in line. An integer of at least 0. */
+    /** Most waiting calls. An integer of at least 0. */
     size: number
     /** Longest wait. Default: 5 seconds. */
     timeoutMs?: Duration
   }
-  /** How long work may go on after its call timed out before its slot is reused. Default: 30 s. */
+  /**
+   * How long work may continue after its call timed out before its slot is reused. Default: 30 s.
+   */
   graceMs?: Duration
-  /** Told how long each call that got a slot had waited for it. */
+  /** Receives the waiting time of each call that got a slot. */
   metrics?: Pick<PodMetrics, 'recordQueueWait'>
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
@@ -72,17 +75,17 @@ export interface Bulkhead {
   readonly limit: number
   /** Slots in use. */
   readonly active: number
-  /** Calls in line. */
+  /** Waiting calls. */
   readonly waiting: number
-  /** Slots free. */
+  /** Free slots. */
   readonly available: number
   /**
    * Runs `fn` once there is a slot. Refuses with QUEUE_FULL, QUEUE_TIMEOUT, DEADLINE_EXCEEDED or
-   * CLOSED; the signal ends the wait, not the call.
+   * CLOSED. The signal ends the wait but not the call.
    */
   run<T>(fn: () => T | PromiseLike<T>, options?: { signal?: AbortSignal }): Promise<T>
   snapshot(): BulkheadSnapshot
-  /** Refuses new calls and those in line; resolves when the running ones have ended. */
+  /** Refuses new and waiting calls; resolves when the running ones have ended. */
   close(): Promise<void>
 }
 
@@ -100,6 +103,15 @@ export const bulkheadFields = {
 
 const readOptions = object(bulkheadFields)
 
+export type BulkheadRegistry = Registry<Bulkhead, Omit<BulkheadOptions, 'name'>>
+
+/** One bulkhead per downstream: `bulkheads.get('payments').run(…)`. */
+export function createBulkheadRegistry(defaults: Omit<BulkheadOptions, 'name'>): BulkheadRegistry {
+  // Validates the defaults now and not when the first downstream is called.
+  createBulkhead(defaults)
+  return createRegistry(defaults, createBulkhead)
+}
+
 export function createBulkhead(options: BulkheadOptions): Bulkhead {
   return new SlotBulkhead(validate('bulkhead', options, readOptions))
 }
@@ -114,7 +126,7 @@ class SlotBulkhead implements Bulkhead {
   readonly #clock: Clock
   readonly #metrics: Pick<PodMetrics, 'recordQueueWait'> | undefined
   readonly #line: Line
-  /** Gives back, before its time, each slot whose work has outlived its call. */
+  /** For each slot whose work is still running after its call: frees the slot early. */
   readonly #overdue = new Set<() => void>()
   #closed = false
   #idle: (() => void)[] = []
@@ -152,8 +164,8 @@ class SlotBulkhead implements Bulkhead {
     if (this.#line.length >= this.#size) return refuse(this.#refusal('QUEUE_FULL'))
     const sinceMs = this.#clock.now()
     const patienceMs = Math.min(this.#timeoutMs, deadline?.remainingMs() ?? this.#timeoutMs)
-    // Goes on in a continuation of the caller's, so that `fn` sees the caller's async context and
-    // not that of whoever gave back the slot.
+    // Continues in the caller's promise chain, so that `fn` sees the caller's async context and not
+    // that of the call that freed the slot.
     return this.#line.join({ patienceMs, signal }).then((admitted) => {
       if (admitted && !signal?.aborted && !deadline?.expired) {
         this.#noteWait(this.#clock.now() - sinceMs)
@@ -180,7 +192,7 @@ class SlotBulkhead implements Bulkhead {
     })
   }
 
-  /** Runs `fn` in a slot already taken. */
+  /** Runs `fn` in a slot that was already taken. */
   #start<T>(fn: () => T | PromiseLike<T>): Promise<T> {
     let result: T | PromiseLike<T>
     let calls: readonly Outlivable[] | undefined
@@ -201,7 +213,7 @@ class SlotBulkhead implements Bulkhead {
     return Promise.resolve(result)
   }
 
-  // Made once, not per call.
+  // Created once and not per call.
   readonly #onValue = (value: unknown): unknown => {
     this.#release()
     return value
@@ -212,7 +224,7 @@ class SlotBulkhead implements Bulkhead {
     throw error
   }
 
-  /** The function began calls that may leave work behind, whatever it then returns or throws. */
+  /** `fn` began calls that may leave work running, whatever it returns or throws. */
   #holdFor<T>(promise: Promise<T>, calls: readonly Outlivable[]): Promise<T> {
     const release = () => {
       const left = calls.flatMap(({ leftBehind }) => leftBehind ?? [])
@@ -236,7 +248,7 @@ class SlotBulkhead implements Bulkhead {
   }
 
   #releaseAfter(work: Promise<unknown> | undefined): void {
-    // Who closes waits for calls, not for what they left behind.
+    // Closing waits for calls but not for work that they left running.
     if (work === undefined || this.#closed) return this.#release()
     const letGo = () => {
       if (!this.#overdue.delete(letGo)) return
@@ -254,7 +266,7 @@ class SlotBulkhead implements Bulkhead {
     work.then(letGo, letGo)
   }
 
-  /** Hands the slot to the head of the line, or frees it. */
+  /** Passes the slot to the first waiting call, or frees it. */
   #release(): void {
     const next = this.#line.head
     if (next !== undefined) return this.#line.admit(next)
@@ -278,7 +290,7 @@ class SlotBulkhead implements Bulkhead {
     const { name, active, limit, waiting } = this
     this.#noteRefusal(code)
     const explain = code === 'QUEUE_FULL' ? explainFull : explainTimeout
-    // Written out, not spread from the snapshot: that alone would double the cost of a refusal.
+    // Written out, because spreading the snapshot would double the cost of a refusal.
     const details = { name, active, limit, waiting, size: this.#size, timeoutMs: this.#timeoutMs }
     return new SpillwayError({ code, stage: 'concurrency', scope: 'local', details, explain })
   }

@@ -1,10 +1,10 @@
 /**
- * A bulkhead for CPU work: at most `limit` threads of its own for one kind of work, so that neither
- * the event loop nor other kinds of work wait for it. Not for I/O, which Node does better without
- * threads. Threads come from piscina, an optional peer dependency.
+ * A bulkhead for CPU work: at most `limit` threads for one kind of work, so that neither the event
+ * loop nor other work waits for it. Not for I/O, which Node does better without threads. The
+ * threads come from piscina, an optional peer dependency.
  *
- * Unlike a promise a thread can be stopped: when a call times out or its caller aborts, the work
- * really ends.
+ * Unlike a promise, a thread can be stopped: when a call times out or is aborted, its work really
+ * ends.
  */
 import { isAbsolute } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -27,20 +27,22 @@ import {
 import { WorkerThreads } from './worker-threads.js'
 
 export interface WorkerBulkheadOptions extends Omit<BulkheadOptions, 'graceMs'> {
-  /** The module each thread loads; its default export is the work. A file URL or absolute path. */
+  /**
+   * The module that each thread loads; its default export is the work. A file URL or absolute path.
+   */
   file: URL | string
-  /** Longest time for one piece of work; its thread is stopped then. Default: none. */
+  /** Longest time for one piece of work, after which its thread is stopped. Default: none. */
   callMs?: Duration
 }
 
 export interface WorkerBulkhead extends Readonly<BulkheadSnapshot> {
   /**
-   * Runs the work on a thread. Input and result are copied between threads. `task` names another
-   * export of the file than its default.
+   * Runs the work on a thread. Input and result are copied between threads. `task` names an export
+   * of the file other than the default.
    */
   run<T>(input: unknown, options?: { signal?: AbortSignal; task?: string }): Promise<T>
   snapshot(): BulkheadSnapshot
-  /** Refuses new work and what is in line; resolves when all threads have ended. */
+  /** Refuses new and waiting work; resolves when all threads have ended. */
   close(): Promise<void>
 }
 
@@ -102,7 +104,7 @@ export function createWorkerBulkhead(options: WorkerBulkheadOptions): WorkerBulk
 
 export type WorkerBulkheadRegistry = Registry<WorkerBulkhead, Omit<WorkerBulkheadOptions, 'name'>>
 
-/** A pool per dependency, so that one kind of work cannot take another's threads. */
+/** One pool per name, so that one kind of work cannot take another's threads. */
 export function createWorkerBulkheadRegistry(
   defaults: Omit<WorkerBulkheadOptions, 'name'>,
 ): WorkerBulkheadRegistry {

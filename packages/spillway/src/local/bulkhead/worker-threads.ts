@@ -2,7 +2,7 @@
 import type { Piscina } from 'piscina'
 import { emit, listening } from '../../core/events.js'
 
-/** Long enough to outlast a pause between requests, short enough to give memory back. */
+/** Longer than a pause between requests, short enough to free memory. */
 const IDLE_THREAD_MS = 30_000
 
 export class WorkerThreads {
@@ -10,7 +10,7 @@ export class WorkerThreads {
   readonly #limit: number
   #pool: Promise<Piscina> | undefined
   #opened: Piscina | undefined
-  /** Fails each piece of work that a thread has not taken yet or is doing. */
+  /** Rejects each piece of work that is waiting for a thread or running. */
   readonly #running = new Set<(error: unknown) => void>()
 
   constructor(file: string, limit: number) {
@@ -30,7 +30,7 @@ export class WorkerThreads {
   }
 
   async close(): Promise<void> {
-    // One that could not be opened has nothing to close.
+    // A pool that could not be opened needs no closing.
     const pool = await this.#pool?.catch(() => undefined)
     await pool?.destroy()
   }
@@ -51,8 +51,8 @@ export class WorkerThreads {
   }
 
   /**
-   * A thread died without work: it could not load its file, or crashed afterwards. If none is left,
-   * what waits would wait for ever; the next call opens a new pool.
+   * A thread died without work: it could not load its file, or crashed afterwards. If no thread is
+   * left, waiting work would never run. The next call opens a new pool.
    */
   #onError(pool: Piscina, error: unknown): void {
     if (listening()) emit({ type: 'callback.failed', name: this.#file, callback: 'file', error })

@@ -1,15 +1,18 @@
-/** When a second attempt is worth it: after a set time, or when the first takes longer than nearly all. */
+/**
+ * When a second attempt begins: after a fixed time, or when the first is slower than nearly all
+ * calls.
+ */
 import { type Duration, duration, integer, number, optional } from '../../core/options/checks.js'
 import { RollingHistogram } from '../rolling-histogram.js'
 
 export interface HedgeDelayOptions {
-  /** Begins the second attempt after so long. Default: what `percentile` of the calls took. */
+  /** Delay of the second attempt. Default: the duration at `percentile`. */
   delayMs?: Duration
-  /** Calls slower than this part of them get a second attempt, 0.5 to 0.999. Default: 0.95. */
+  /** Calls slower than this fraction of calls get a second attempt, 0.5 to 0.999. Default: 0.95. */
   percentile?: number
-  /** Calls needed before the percentile is believed. Default: 20. */
+  /** Calls needed before the percentile is used. Default: 20. */
   minimumCalls?: number
-  /** How far back it looks. Default: 60 seconds. */
+  /** Window of the percentile. Default: 60 seconds. */
   windowMs?: Duration
 }
 
@@ -27,7 +30,7 @@ export interface CheckedHedgeDelay {
   windowMs: number
 }
 
-/** Reading a percentile costs microseconds, and it does not change that fast. */
+/** Reading a percentile takes microseconds, and it changes slowly. */
 const REFRESH_MS = 250
 
 export class HedgeDelay {
@@ -44,14 +47,14 @@ export class HedgeDelay {
   }
 
   /**
-   * How long a first attempt took, or how long it had run when the second one won. Leaving those out
-   * would make calls look faster than they are, and every delay shorter than the last.
+   * Records how long a first attempt took, or how long it had run when the second one won. Without
+   * the latter, calls would look faster than they are and the delay would keep shrinking.
    */
   record(nowMs: number, tookMs: number): void {
     this.#histogram?.record(nowMs, tookMs)
   }
 
-  /** Nothing: too little is known to say. */
+  /** Undefined if there are too few calls. */
   delayMs(nowMs: number): number | undefined {
     if (this.#histogram !== undefined && nowMs >= this.#refreshAtMs) {
       this.#refreshAtMs = nowMs + REFRESH_MS

@@ -1,8 +1,8 @@
 /**
- * A second attempt for calls that take longer than nearly all others, beside the first one: whichever
- * answers first counts, the other is aborted. Cuts the tail of a downstream whose calls are slow now
- * and then, for no reason of their own. Does not help one that is slow because it has too much to do,
- * and hurts it: that is what the budget is for. Only for calls that may be made twice.
+ * Starts a second attempt beside a call that takes longer than nearly all others. The first answer
+ * counts, and the other attempt is aborted. This shortens the tail of a downstream that is slow at
+ * random. It hurts one that is slow because it is overloaded; the budget limits that. Only for
+ * calls that may be made twice.
  */
 import { onAbort } from '../../core/abort.js'
 import { refuse } from '../../core/errors.js'
@@ -25,38 +25,38 @@ import { HedgeDelay, type HedgeDelayOptions, hedgeDelayFields } from './hedge-de
 import { HedgeLostError, Race, type RaceEnd, type RaceRunner, type RaceSide } from './race.js'
 
 export interface HedgeOptions extends HedgeDelayOptions {
-  /** Stands in events and snapshots. Default: `hedge`. */
+  /** Name in events and snapshots. Default: `hedge`. */
   name?: string
   /** Second attempts as a fraction of the calls, or a budget shared with retries. Default: 0.1. */
   budget?: number | RetryBudget
-  /** Whether there is something free for a second attempt now. Default: there always is. */
+  /** Whether there is capacity for a second attempt now. Default: always. */
   free?: () => boolean
-  /** Your own word on how an attempt ended. */
+  /** Overrides the verdict on how an attempt ended. */
   classify?: OutcomeOptions['classify']
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
 export interface HedgeContext {
-  /** Aborted when the other attempt has answered, or the caller aborts. */
+  /** Aborted when the other attempt has answered, or when the caller aborts. */
   readonly signal: AbortSignal
-  /** The second attempt: it may go to another replica. */
+  /** Whether this is the second attempt, which may use another replica. */
   readonly hedge: boolean
 }
 
 export interface HedgeRunOptions {
   signal?: AbortSignal
-  /** False: doing it twice might do harm. Then it is hedged only with a key. Default: true. */
+  /** False: repeating the call could do harm, so it is hedged only with a key. Default: true. */
   idempotent?: boolean
-  /** The downstream recognises a repetition by this key. */
+  /** The downstream recognises a repeated call by this key. */
   idempotencyKey?: string
 }
 
 export interface HedgeSnapshot {
   name: string
-  /** When a second attempt would begin now; nothing: not enough is known. */
+  /** Delay of a second attempt that would begin now; undefined if there are too few calls. */
   delayMs: number | undefined
-  /** Calls, second attempts, and those of them that were faster. */
+  /** Calls, second attempts, and second attempts that were faster. */
   calls: number
   hedges: number
   won: number
@@ -120,7 +120,7 @@ class LocalHedge implements Hedge {
     })
   }
 
-  /** Asked last, because the budget spends. */
+  /** The budget comes last, because asking it spends. */
   mayHedge(): boolean {
     const { name, free, budget } = this.settings
     if (free !== undefined && !callSafely(name, 'free', free, false)) return this.#skip('busy')
@@ -197,7 +197,9 @@ class HedgedCall<T> implements RaceRunner<T> {
     }
   }
 
-  /** A body that is still being read when the call is decided heeds the caller's signal as before. */
+  /**
+   * A body that is still being read when the race is decided keeps following the caller's signal.
+   */
   #heeding({ signal: own }: AbortController): AbortSignal {
     const { signal } = this.#options
     return signal === undefined ? own : AbortSignal.any([signal, own])

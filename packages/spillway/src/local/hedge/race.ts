@@ -1,7 +1,7 @@
 /**
- * Two attempts at the same thing, of which the first good answer counts. One that failed waits for the
- * other; only when both have failed the first one's failure is what comes out. Knows nothing of what
- * attempts are: whoever runs them is told which one to break off.
+ * Two attempts of one call, of which the first good answer counts. If one fails, the other decides.
+ * If both fail, the failure of the first attempt is the result. This class does not run attempts:
+ * its owner is notified which one to abort.
  */
 import { discardResult } from '../../core/discard.js'
 import type { Verdict } from '../../core/outcome.js'
@@ -9,9 +9,9 @@ import type { Verdict } from '../../core/outcome.js'
 export type RaceEnd<T> = { value: T } | { error: unknown }
 
 export interface RaceRunner<T> {
-  /** This one counts. */
+  /** The result of this attempt is the result of the call. */
   onDecided(side: RaceSide<T>, end: RaceEnd<T>, verdict: Verdict): void
-  /** Nobody waits for this one any more. */
+  /** This attempt is no longer needed. */
   breakOff(side: RaceSide<T>): void
 }
 
@@ -37,13 +37,13 @@ export class Race<T> {
     this.#runner = runner
   }
 
-  /** Somebody has joined, while the first was under way. */
+  /** A second attempt begins while the first is running. */
   join(): RaceSide<T> {
     this.second = new RaceSide<T>(true)
     return this.second
   }
 
-  /** Who had joined does not come after all. */
+  /** The second attempt was not started after all. */
   leave(): void {
     this.second = undefined
   }
@@ -53,12 +53,12 @@ export class Race<T> {
     side.end = end
     side.verdict = verdict
     const other = side === this.first ? this.second : this.first
-    // What would fail again the same way is an answer, too.
+    // A failure that would recur is a final answer as well.
     if (!verdict.retryable || other === undefined) return this.#decide(side, other)
     if (other.end !== undefined) this.#decide(this.first, this.second)
   }
 
-  /** The caller aborted: neither attempt is needed, not even one that has ended already. */
+  /** The caller aborted, so neither attempt is needed, not even one that has ended. */
   abandon(): void {
     this.over = true
     for (const side of [this.first, this.second]) {
@@ -76,7 +76,7 @@ export class Race<T> {
     this.#runner.onDecided(winner, winner.end as RaceEnd<T>, winner.verdict as Verdict)
   }
 
-  /** Releases a result that is not returned. Attempts may share one, as functions that deduplicate do. */
+  /** Releases a result that is not returned. Both attempts may return the same object. */
   #discard(end: RaceEnd<T>): void {
     const won = this.#winner?.end
     if (!('value' in end) || (won !== undefined && 'value' in won && won.value === end.value))
@@ -85,7 +85,7 @@ export class Race<T> {
   }
 }
 
-/** What the one hears that was not needed: no failure of anybody. */
+/** The abort reason of the attempt that lost. It counts as nobody's failure. */
 export class HedgeLostError extends Error {
   override readonly name = 'AbortError'
   readonly code = 'HEDGE_LOST'

@@ -1,7 +1,8 @@
 /**
- * Refuses early what this pod could not do in time anyway, the least important first, so that it stays
- * up and those it lets in get a good answer. Put it where a request comes in, before anything is done
- * for it. In front of a downstream use the stage of a guard: it knows its own queue.
+ * Refuses calls early that this pod could not handle in time, the least important first, so that it
+ * stays up and admitted calls get a good answer. Use it where requests come in, before any work is
+ * done for them. In front of a downstream use the `shed` stage of a guard, which knows the guard's
+ * queue.
  */
 
 import { closedError, type Details, refuse, SpillwayError } from '../../core/errors.js'
@@ -18,17 +19,17 @@ import { figureOf } from './pressure-gauge.js'
 import { type ShedCall, Shedder, type ShedderSnapshot, type ShedReason } from './shedder.js'
 
 export interface LoadShedderOptions extends ShedOptions {
-  /** Stands in errors, events and snapshots. Default: `shedder`. */
+  /** Name in errors, events and snapshots. Default: `shedder`. */
   name?: string
-  /** Calls that wait, for `maxQueue`: the line is yours. */
+  /** Number of waiting calls, compared with `maxQueue`. The application keeps that queue. */
   waiting?: () => number
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
   /** Default: `Math.random`. */
   random?: Random
 }
 
-/** What is known of a request before anything is done for it. */
+/** What is known of a request before any work is done for it. */
 export interface ShedRequest extends ShedCall {
   /** Default: `normal`. */
   priority?: Priority | undefined
@@ -36,16 +37,16 @@ export interface ShedRequest extends ShedCall {
 
 export interface LoadShedderSnapshot extends ShedderSnapshot {
   name: string
-  /** Calls inside now. */
+  /** Calls in flight. */
   inFlight: number
-  /** Calls let in, and calls refused, since it was made. */
+  /** Calls admitted and calls refused since it was created. */
   admitted: number
   shed: number
 }
 
-/** A call that was let in. */
+/** An admitted call. */
 export interface ShedVisit {
-  /** It is over, as often as you like. */
+  /** Ends the call. May be called more than once. */
   end(): void
 }
 
@@ -53,14 +54,14 @@ export interface LoadShedder {
   readonly name: string
   /** The highest of the signals; 1 is the limit. */
   readonly pressure: number
-  /** Runs it, or refuses with SHED. */
+  /** Runs `fn`, or refuses with SHED. */
   run<T>(fn: () => T | PromiseLike<T>, request?: ShedRequest): Promise<T>
-  /** The same for servers: nothing means refused; otherwise say when it is over. */
+  /** For servers: undefined means refused. Otherwise call `end` when the request is over. */
   enter(request?: ShedRequest): ShedVisit | undefined
-  /** Why it would be refused now; nothing: it would not. Asking counts as nothing. */
+  /** Why a call would be refused now, or undefined. Does not count as a call. */
   check(request?: ShedRequest): ShedReason | undefined
   snapshot(): LoadShedderSnapshot
-  /** Refuses everything with CLOSED, and has no timer any more. */
+  /** Refuses everything with CLOSED and stops its timer. */
   close(): void
 }
 
@@ -202,7 +203,7 @@ class LocalLoadShedder implements LoadShedder {
   }
 }
 
-/** With the numbers behind it. */
+/** A refusal with the numbers behind it. */
 export function shedError(
   name: string,
   reason: ShedReason,

@@ -1,4 +1,4 @@
-/** How a load shedder is written down: which signals it heeds, and whom it refuses first. */
+/** Options of a load shedder: its signals and their limits, and which calls are refused first. */
 import {
   arrayOf,
   bool,
@@ -17,54 +17,57 @@ import type { Priority } from '../../core/options/priority.js'
 import { described, schemaOf } from '../../core/options/schema.js'
 
 export interface ShedOptions {
-  /** Calls that wait. With so many, all but critical ones are refused. */
+  /** Most waiting calls. Beyond it all but critical calls are refused. */
   maxQueue?: number
-  /** Calls that run. With so many, all but critical ones are refused. */
+  /** Most running calls. Beyond it all but critical calls are refused. */
   maxInFlight?: number
-  /** Calls that come in a second. */
+  /** Incoming calls per second. */
   maxRps?: number
-  /** What was promised: pressure is 1 when the 95th percentile reaches 0.9 of it. */
+  /** Promised latency. The pressure is 1 when the 95th percentile reaches 0.9 of it. */
   slaMs?: Duration
   /** Share of the CPU this process may use, 0 to 1. */
   cpu?: number
   /** Share of the memory this process may use, 0 to 1. */
   memory?: number
-  /** Share of its time in which the event loop is busy, 0 to 1. */
+  /** Share of its time that the event loop may be busy, 0 to 1. */
   loopUtilization?: number
-  /** How late the event loop is, 99th percentile of the last sample. */
+  /** Delay of the event loop, 99th percentile of the last sample. */
   loopDelayMs?: Duration
-  /** A tier is refused while the pressure is over its number; `*` stands for all others. */
+  /** Pressure above which a tier is refused; `*` stands for all other tiers. */
   tiers?: Readonly<Record<string, number>>
   /**
-   * A priority is refused from this pressure on; `true`: low from 0.8, normal from 0.85, high from
+   * Pressure from which a priority is refused. `true`: low from 0.8, normal from 0.85, high from
    * 0.9. Default: none is.
    */
   priorities?: true | Readonly<Partial<Record<Exclude<Priority, 'critical'>, number>>>
   /**
-   * What part of the overload beyond 1 hits a priority, 0 to 1. Default: high 0.1, normal 0.5, low 1.
+   * Share of the overload beyond 1 that applies to a priority, 0 to 1. Default: high 0.1, normal
+   * 0.5, low 1.
    */
   weights?: Readonly<Partial<Record<Exclude<Priority, 'critical'>, number>>>
-  /** Refuses what cannot be done before its deadline, at the pace of the last calls. Default: false. */
+  /**
+   * Refuses calls that cannot end before their deadline, judging by recent calls. Default: false.
+   */
   inTime?: boolean
   /** Endpoints that are never refused. Default: the usual names of health checks. */
   critical?: readonly string[]
-  /** How often signals are read. Default: 100 ms. */
+  /** How often the signals are read. Default: 100 ms. */
   sampleMs?: Duration
-  /** How far back latencies count. Default: 1 second. */
+  /** Window of the latencies. Default: 1 second. */
   windowMs?: Duration
-  /** After so long others of a class are the ones that are refused. Default: 1 hour. */
+  /** How long the same users are refused before others are. Default: 1 hour. */
   rotateMs?: Duration
-  /** Readings of your own in place of Node's. */
+  /** Replaces readings of Node by your own. */
   sensors?: Partial<Sensors>
 }
 
-/** What signals are read from, once for each sample. */
+/** Sources of the signals, read once per sample. */
 export interface Sensors {
   /** Share of the CPU used since the last reading. */
   cpu(): number
   /** Share of the memory used. */
   memory(): number
-  /** Share of the time since the last reading in which the event loop was busy. */
+  /** Share of the time since the last reading that the event loop was busy. */
   loopUtilization(): number
   /** 99th percentile of the event loop's delay since the last reading, in milliseconds. */
   loopDelayMs(): number
@@ -109,7 +112,7 @@ described(readThresholds, () => ({ anyOf: [{ const: true }, schemaOf(readOwnThre
 
 const weight = (fallback: number) => optional(number({ min: 0, max: 1 }), fallback)
 
-/** Of a guard's stage and of a shedder alone alike. */
+/** Shared by the stage of a guard and the standalone shedder. */
 export const shedFields = {
   maxQueue: optional(integer({ min: 1 })),
   maxInFlight: optional(integer({ min: 1 })),

@@ -1,7 +1,8 @@
 /**
- * How hard this pod is pressed: each signal divided by its limit, and the highest of them. Read every
- * `sampleMs` while calls come, and not per call; a pod without calls has no timer. A timer cannot fire
- * while the event loop is blocked: then the next call takes the sample, and how late it is is a signal.
+ * Measures the load of this pod: each signal divided by its limit, and the highest of them. Signals
+ * are read every `sampleMs` while calls come in, not per call. A pod without calls has no timer. A
+ * timer cannot fire while the event loop is blocked. Then the next call takes the sample, and its
+ * lateness is a signal as well.
  */
 
 import { callSafely } from '../../core/events.js'
@@ -12,27 +13,27 @@ import { SystemSensors } from './system-sensors.js'
 
 export type SampledSignal = 'rps' | 'latency' | 'cpu' | 'memory' | 'loopUtilization' | 'loopDelay'
 
-/** The promise is nearly broken when so much of it is used up. */
+/** The share of `slaMs` at which the pressure is 1. */
 const SLA_SHARE = 0.9
-/** Fewer calls than this say nothing about a percentile. */
+/** Fewest calls for a percentile. */
 const FEWEST_LATENCIES = 10
-/** So many samples without a call, and nobody needs the next one. */
+/** The timer stops after this many samples without a call. */
 const IDLE_SAMPLES = 10
-/** The rate is of the last so many samples. */
+/** The rate is measured over this many samples. */
 const RATE_SAMPLES = 10
-/** Over the limit for so many samples: what is refused so far is not enough. */
+/** After this many samples above the limit, more is refused. */
 const SUSTAINED_SAMPLES = 5
 const MOST_OVERLOAD = 10
 
 export class PressureGauge {
-  /** The highest of the signals as of the last sample; 1 is the limit. */
+  /** The highest signal of the last sample; 1 is the limit. */
   pressure = 0
   highest: SampledSignal | undefined
-  /** The part of the pressure beyond 1, and more the longer it does not go away. */
+  /** The part of the pressure beyond 1, increased while the pressure stays there. */
   overload = 0
-  /** Calls that have come. */
+  /** Calls that came in. */
   arrived = 0
-  /** What a call usually takes, and how far apart calls end. */
+  /** Usual duration of a call, and the usual time between two ends of calls. */
   usualMs = 0
   msPerCall = 0
   readonly signals: Partial<Record<SampledSignal, number>> = {}
@@ -47,7 +48,7 @@ export class PressureGauge {
   #samplesOver = 0
   #insistence = 0
   #sampledMs = 0
-  /** A call after this takes the sample itself. */
+  /** A call after this time takes the sample itself, because the timer is late. */
   #lateMs = Number.NEGATIVE_INFINITY
   #timer: Timer | undefined
   #closed = false
@@ -65,7 +66,7 @@ export class PressureGauge {
     this.#latencies = timesCalls ? new RollingHistogram(options.windowMs) : undefined
   }
 
-  /** Whether anything is to be sampled at all. */
+  /** Whether any of the options needs samples. */
   static isNeeded(options: CheckedShed): boolean {
     const { maxRps, slaMs, cpu, memory, loopUtilization, loopDelayMs, inTime } = options
     return (
@@ -77,13 +78,12 @@ export class PressureGauge {
     return this.#latencies !== undefined
   }
 
-  /** Somebody wants to know. */
+  /** Called when the pressure is read. Keeps the samples coming. */
   touch(nowMs: number): void {
     this.#touched = true
     if (nowMs >= this.#lateMs) this.#wake(nowMs)
   }
 
-  /** A call has been answered. */
   record(nowMs: number, tookMs: number): void {
     this.#latencies?.record(nowMs, tookMs)
   }
@@ -96,7 +96,7 @@ export class PressureGauge {
   #wake(nowMs: number): void {
     if (this.#closed) return
     if (this.#lateMs === Number.NEGATIVE_INFINITY) {
-      // What was before the first call says nothing about now.
+      // Readings from before the first call say nothing about now.
       this.#system?.start(this.#options.loopDelayMs !== undefined)
       this.#arrivals.splice(0, RATE_SAMPLES, { atMs: nowMs, count: this.arrived })
       this.#sampledMs = nowMs
@@ -127,7 +127,7 @@ export class PressureGauge {
 
   #tick(): void {
     const nowMs = this.#clock.now()
-    // A call has taken the sample a moment ago, because this timer was late.
+    // Skipped if a call has just taken the sample because this timer was late.
     if (nowMs - this.#sampledMs >= this.#options.sampleMs / 2) this.#sample(nowMs)
     this.#idleSamples = this.#touched ? 0 : this.#idleSamples + 1
     this.#touched = false
@@ -165,7 +165,7 @@ export class PressureGauge {
     this.highest = signal
   }
 
-  /** A sensor of the user's that throws, or gives no number, reads 0. */
+  /** A user's sensor that throws or returns no number counts as 0. */
   #read(sensor: keyof Sensors): number {
     const own = this.#options.sensors[sensor]
     if (own === undefined) return this.#system?.[sensor]() ?? 0
@@ -191,9 +191,9 @@ export class PressureGauge {
   }
 
   /**
-   * Most signals cannot be far over their limit, however great the load: a CPU is never busier than
-   * all the time. So while the pressure stays over 1, more and more is refused; when it is gone, less
-   * and less, and within two seconds nothing.
+   * Most signals cannot go far beyond their limit: a CPU is at most fully busy. So while the
+   * pressure stays above 1, more and more is refused. Afterwards this declines and is 0 within two
+   * seconds.
    */
   #insist(samples: number): void {
     if (this.pressure > 1) {
@@ -210,7 +210,7 @@ export class PressureGauge {
   }
 }
 
-/** Throws where a user's function gives something that cannot be compared with a limit. */
+/** Throws if a user's function returns a value that cannot be compared with a limit. */
 export function figureOf(value: unknown): number {
   if (Number.isFinite(value) && Number(value) >= 0) return Number(value)
   throw new TypeError(`must return a number of at least 0, got ${String(value)}`)

@@ -1,6 +1,6 @@
 /**
- * Whom to refuse, from what was sampled and from two counters. No I/O, no allocation, no percentile:
- * overload is when the cost of a decision matters.
+ * Decides which calls to refuse, from the last sample and two counters. Without I/O, allocations or
+ * percentiles, because the cost of a decision matters under overload.
  */
 
 import type { Random } from '../../core/random.js'
@@ -11,21 +11,21 @@ import { PressureGauge, type SampledSignal } from './pressure-gauge.js'
 
 /** Why a call is refused. */
 export type ShedReason =
-  /** So many wait, or run, already. */
+  /** `maxQueue` or `maxInFlight` is reached. */
   | 'queue'
   | 'inFlight'
-  /** The pressure is over what its tier is served at. */
+  /** The pressure is above the limit of its tier. */
   | 'tier'
-  /** The same for its priority. */
+  /** The pressure is above the limit of its priority. */
   | 'priority'
-  /** It is among those of its priority that the overload hits. */
+  /** It belongs to the share of its priority that is refused under this overload. */
   | 'overload'
-  /** It could not be done in time. */
+  /** It could not end before its deadline. */
   | 'deadline'
 
 export type Signal = SampledSignal | 'queue' | 'inFlight'
 
-/** What a decision goes by, for one call. */
+/** What the decision needs to know of a call. */
 export interface ShedCall {
   tier?: string | undefined
   user?: string | undefined
@@ -35,11 +35,11 @@ export interface ShedCall {
 export interface ShedderSnapshot {
   /** The highest of the signals; 1 is the limit. */
   pressure: number
-  /** Which one that is; none while there is no pressure at all. */
+  /** The signal with the highest value; undefined without pressure. */
   highest: Signal | undefined
   /** Each signal divided by its limit. */
   signals: Partial<Record<Signal, number>>
-  /** What part of the least important calls is refused, and more: it may be over 1. */
+  /** The share of the least important calls that is refused. Can exceed 1. */
   overload: number
 }
 
@@ -49,7 +49,7 @@ export class Shedder {
   readonly #clock: Clock
   readonly #random: Random
   readonly #critical: ReadonlySet<string>
-  /** By importance: from which pressure on, and what part of the overload. */
+  /** By importance: the pressure from which it is refused, and its share of the overload. */
   readonly #thresholds: readonly number[]
   readonly #weights: readonly number[]
   #salt = 0
@@ -68,22 +68,22 @@ export class Shedder {
     this.#weights = [0, weights.high, weights.normal, weights.low]
   }
 
-  /** Whether `record` wants to hear of calls. */
+  /** Whether `record` has to be called. */
   get timesCalls(): boolean {
     return this.#gauge?.timesCalls === true
   }
 
-  /** A call has come, whatever becomes of it. */
+  /** Counts a call that came in, refused or not. */
   arrive(): void {
     if (this.#gauge !== undefined) this.#gauge.arrived++
   }
 
-  /** A call was answered, that had come so long ago. */
+  /** Records the duration of a call that was answered. */
   record(nowMs: number, tookMs: number): void {
     this.#gauge?.record(nowMs, tookMs)
   }
 
-  /** Why this call should be refused; nothing: it should not. `importance`: 0 is critical. */
+  /** Why this call should be refused, or undefined. `importance` 0 is critical. */
   decide(
     importance: number,
     call: ShedCall,
@@ -139,13 +139,16 @@ export class Shedder {
     this.#gauge?.close()
   }
 
-  /** A tier that nobody thought of is served, unless `*` says otherwise. */
+  /** Unlisted tiers are served unless `*` is set. */
   #tierLimit(tiers: ReadonlyMap<string, number>, tier: string | undefined): number {
     const own = tier === undefined ? undefined : tiers.get(tier)
     return own ?? tiers.get('*') ?? Infinity
   }
 
-  /** The same ones while the overload is the same; of those nobody knows, any. */
+  /**
+   * The same users are refused while the overload is the same. Calls without a user are drawn at
+   * random.
+   */
   #isHit(importance: number, user: string | undefined, overload: number, nowMs: number): boolean {
     const part = overload * (this.#weights[importance] as number)
     if (part >= 1) return true
@@ -154,7 +157,7 @@ export class Shedder {
     return placeOf(user, this.#salt) < part
   }
 
-  /** By the time of day, so that all pods turn to others at once. */
+  /** By the time of day, so that all pods rotate at once. */
   #rotate(nowMs: number): void {
     const { rotateMs } = this.options
     const wallMs = this.#clock.wallMs()

@@ -1,6 +1,6 @@
 /**
- * What Node and the kernel say about this process. Each reading is about the time since the last one
- * of its kind. Nothing is measured between `start` and the first reading, or after `stop`.
+ * Readings of this process from Node and the kernel. Each reading covers the time since the last
+ * one of its kind. Nothing is measured before `start` or after `stop`.
  */
 import { readFileSync } from 'node:fs'
 import { availableParallelism, totalmem } from 'node:os'
@@ -25,7 +25,7 @@ export class SystemSensors implements Sensors {
   #cpuAtSeconds = 0
   #delay: IntervalHistogram | undefined
 
-  /** `delay`: whether anybody wants to know; measuring it wakes the process every 10 ms. */
+  /** `delay`: whether to measure the event loop's delay, which wakes the process every 10 ms. */
   start(delay: boolean): void {
     this.#loop = performance.eventLoopUtilization()
     this.#cpu = process.cpuUsage()
@@ -51,7 +51,7 @@ export class SystemSensors implements Sensors {
     return elapsed > 0 ? used / elapsed / this.#cores : 0
   }
 
-  /** Of the container's memory or of what V8 lets the heap grow to, whichever is nearer. */
+  /** Share of the container's memory or of V8's heap limit, whichever is higher. */
   memory(): number {
     const { rss, heapUsed } = process.memoryUsage()
     return Math.max(rss / this.#memoryBytes, heapUsed / this.#heapBytes)
@@ -73,13 +73,13 @@ export class SystemSensors implements Sensors {
   }
 }
 
-/** Node tells none, or an absurd number, where there is no limit. */
+/** Without a limit Node returns 0 or an absurdly large number. */
 function memoryAllowed(): number {
   const limit = process.constrainedMemory()
   return limit > 0 && limit < totalmem() ? limit : totalmem()
 }
 
-/** The cores of the machine, or what a container was given of them. */
+/** The cores of the machine, or the container's share of them. */
 function coresAllowed(): number {
   const cores = availableParallelism()
   try {
@@ -87,7 +87,7 @@ function coresAllowed(): number {
     const given = (quota as number) / (period as number)
     return given > 0 ? Math.min(cores, given) : cores
   } catch {
-    // No cgroups here, or others than these.
+    // There are no cgroups, or another version of them.
     return cores
   }
 }

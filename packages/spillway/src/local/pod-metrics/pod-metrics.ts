@@ -1,7 +1,7 @@
 /**
- * How this pod is doing, over the last seconds: error rate, time in line, calls per second, latency
- * percentiles. What local decisions (retry budget, load shedding, adaptive timeouts) are made from;
- * not a replacement for your monitoring. Recording is O(1) and allocates nothing.
+ * Figures of this pod over the last seconds: error rate, queue wait, calls per second, latency
+ * percentiles. Local decisions use them (retry budget, load shedding, adaptive timeouts). They do
+ * not replace monitoring. Recording is O(1) and allocates nothing.
  */
 
 import { RollingCounter } from '../../core/collections/rolling-counter.js'
@@ -19,18 +19,18 @@ import { clockOption } from '../../core/time/clock-options.js'
 import { RollingHistogram } from '../rolling-histogram.js'
 
 export interface PodMetricsOptions {
-  /** How far back figures look. At least 100 ms. Default: 10 seconds. */
+  /** Length of the window. At least 100 ms. Default: 10 seconds. */
   windowMs?: Duration
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
 export interface PodMetricsSnapshot {
   /** Calls recorded in the window, whatever their outcome. */
   calls: number
-  /** Failures ÷ (successes + slow ones + failures), 0 to 1; zero without calls. */
+  /** Failures ÷ (successes + slow ones + failures), 0 to 1; 0 without calls. */
   errorRate: number
-  /** Average milliseconds in line. */
+  /** Average queue wait in milliseconds. */
   queueWaitMs: number
   /** Calls per second. */
   rps: number
@@ -40,12 +40,12 @@ export interface PodMetricsSnapshot {
 }
 
 export interface MeasureOptions extends Pick<OutcomeOptions, 'classify' | 'slowMs'> {
-  /** The caller's signal: if it aborts the call, that is no failure of the downstream. */
+  /** The caller's signal. An abort by the caller is no failure of the downstream. */
   signal?: AbortSignal
 }
 
 export interface PodMetrics {
-  /** Runs a call and records how long it took and how it ended; what it gives or throws comes out. */
+  /** Runs a call and records its duration and outcome. Returns or throws what the call does. */
   measure<T>(fn: () => T | PromiseLike<T>, options?: MeasureOptions): Promise<T>
   record(durationMs: number, outcome: Outcome): void
   recordQueueWait(waitMs: number): void
@@ -86,7 +86,7 @@ export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
       complain('durationMs', 'of at least 0', durationMs)
     const now = clock.now()
     calls.add(now, 1)
-    // What was refused before it began is no latency: it would look splendid under overload.
+    // Refused calls have no latency. Their short times would look good under overload.
     if (outcome !== 'ignored') latencies.record(now, durationMs)
     if (outcome === 'ignored' || outcome === 'throttled') return
     judged.add(now, 1)
@@ -126,7 +126,7 @@ export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
     percentile,
     snapshot() {
       const now = clock.now()
-      // A pod that has just started has not had a whole window yet.
+      // A pod that has just started has not seen a whole window yet.
       const seenMs = Math.min(calls.coveredMs(now), Math.max(1_000, now - startedMs))
       return {
         calls: calls.total(now),
@@ -141,7 +141,7 @@ export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
   }
 }
 
-/** A figure that is no number would stay in the sums for a whole window. */
+/** A value of NaN would stay in the sums for a whole window. */
 function complain(what: string, range: string, value: number): never {
   const message = `must be a number ${range}, got ${value}`
   throw new OptionsError([{ path: `podMetrics.${what}`, message }])

@@ -1,4 +1,4 @@
-/** How much there is to do, as whoever measures it says: 1 is as much as this pod can bear. */
+/** A load figure from the application: 1 is as much as this pod can bear. */
 import type { Check } from '../../core/options/checks.js'
 import { described } from '../../core/options/schema.js'
 

@@ -1,7 +1,7 @@
 /**
- * How this process fares, for whoever tells others of it: how late its event loop is, how busy, how large. One
- * gauge for all who ask, measured only while somebody has it open. Not for deciding anything: load shedders have
- * sensors of their own.
+ * Figures of this process for reports: delay and utilization of the event loop, and memory. All
+ * readers share one gauge, which measures only while it is open. It decides nothing: load shedders
+ * have their own sensors.
  */
 import {
   type EventLoopUtilization,
@@ -13,16 +13,18 @@ import {
 export interface ProcessReading {
   /** Mean delay of the event loop since the last reading. */
   loopMs: number
-  /** What part of the time it was busy, 0 to 1. */
+  /** Share of the time it was busy, 0 to 1. */
   loopBusy: number
   memoryMb: number
-  /** Since the process began. */
+  /** Time since the process started. */
   upMs: number
 }
 
-/** Twenty wake-ups a second: seldom enough to cost nothing, often enough to see every long turn. */
+/** Twenty wake-ups per second cost next to nothing and still show every long block. */
 const RESOLUTION_MS = 50
-/** Who asks again sooner gets the same answer, so that several askers do not halve each other's time. */
+/**
+ * Readers within this time get the same figures, so that they do not shorten each other's period.
+ */
 const FRESH_MS = 500
 const MEGABYTE = 2 ** 20
 
@@ -32,7 +34,7 @@ let loop: EventLoopUtilization | undefined
 let last: ProcessReading | undefined
 let lastAtMs = 0
 
-/** Returns what ends it. */
+/** Returns a function that closes it. */
 export function openProcessGauge(): () => void {
   if (users++ === 0) {
     delay ??= monitorEventLoopDelay({ resolution: RESOLUTION_MS })

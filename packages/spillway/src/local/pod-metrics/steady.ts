@@ -1,18 +1,18 @@
 /**
- * A condition that has to hold for a while before it counts, and to be gone for a while before it does not:
- * what hovers around a limit does not flap.
+ * A condition with hysteresis in time: it has to hold for a while before it counts, and to be gone
+ * for a while before it no longer does. A value near its limit does not make it flap.
  */
 export interface SteadyOptions {
-  /** It holds for so long before it counts. */
+  /** How long it has to hold. */
   riseMs: number
-  /** It is gone for so long before it does not. */
+  /** How long it has to be gone. */
   fallMs: number
 }
 
 export class Steady {
   readonly #options: SteadyOptions
   #on = false
-  /** Since when it has been other than what counts. */
+  /** Since when the current value differs from the one that counts. */
   #sinceMs: number | undefined
 
   constructor(options: SteadyOptions) {
@@ -23,7 +23,7 @@ export class Steady {
     return this.#on
   }
 
-  /** What is so now; answers with what counts. */
+  /** Takes the current value and returns the one that counts. */
   see(holds: boolean, nowMs: number): boolean {
     if (holds === this.#on) {
       this.#sinceMs = undefined

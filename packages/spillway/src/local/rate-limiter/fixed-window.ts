@@ -1,10 +1,10 @@
 import type { Algorithm } from './algorithm.js'
 
 /**
- * A counter that starts from zero at every multiple of `windowMs` on the wall clock, as simple
- * vendors count: `wallOffsetMs` is what the time of day is ahead of our clock. Promise: at most
- * `limit` per such window, which allows twice that around its edge: use `sliding-window` where this
- * matters.
+ * A counter that restarts at every multiple of `windowMs` of the wall clock, as simple vendors
+ * count. `wallOffsetMs` is the difference between the time of day and our clock. Promise: at most
+ * `limit` per such window. Around the edge of two windows that allows twice as much; use
+ * `sliding-window` if it matters.
  */
 export function fixedWindow(limit: number, windowMs: number, wallOffsetMs: number): Algorithm {
   // Only the phase matters, and small numbers keep their fractions.
@@ -26,7 +26,7 @@ export function fixedWindow(limit: number, windowMs: number, wallOffsetMs: numbe
     },
     waitMs(nowMs, cost, ahead) {
       if (usedAt(nowMs) + ahead + cost <= limit) return 0
-      // The rest of this window, then a whole one for each limit's worth in front.
+      // The rest of this window, then a whole window for each full limit ahead.
       const current = windowAt(nowMs)
       const inThis = Math.max(0, Math.min(ahead, limit - usedAt(nowMs)))
       const windows = 1 + Math.floor((ahead - inThis + cost - 1) / limit)

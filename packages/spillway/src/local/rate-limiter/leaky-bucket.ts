@@ -1,9 +1,9 @@
 import type { Algorithm } from './algorithm.js'
 
 /**
- * Pacing: one unit every `windowMs` / `limit`, never two together, however long nobody came. Promise:
- * after the slot of a grant of cost c no other slot begins for c beats. Who waits gets a slot and may
- * be woken a few milliseconds after it has begun.
+ * Pacing: one unit every `windowMs` / `limit`, never two together, even after a quiet time.
+ * Promise: after the slot of a grant of cost c, no other slot begins for c intervals. A waiting
+ * call may be woken a few milliseconds after its slot began.
  */
 export function leakyBucket(limit: number, windowMs: number): Algorithm {
   const beatMs = windowMs / limit
@@ -13,9 +13,9 @@ export function leakyBucket(limit: number, windowMs: number): Algorithm {
     capacity: limit,
     tryTake(nowMs, cost, sinceMs = nowMs) {
       if (freeAtMs > nowMs) return false
-      // A timer wakes the waiter a little late. Its slot still began when it was free, else a pace
-      // of one a millisecond would come out as one in two. A pod that was blocked for longer does
-      // not catch up: that would be a burst.
+      // A timer wakes the call a little late. Its slot still began when it was free; otherwise a
+      // pace of one per millisecond would become one per two. A pod that was blocked for longer
+      // does not catch up, because that would be a burst.
       const slotMs = sinceMs < freeAtMs ? Math.max(freeAtMs, nowMs - MOST_LATE_MS) : nowMs
       freeAtMs = slotMs + cost * beatMs
       return true

@@ -1,8 +1,8 @@
 /**
- * So much per time, counted in this pod alone. Smooths what this pod sends and protects it from its
- * own bursts; a contract with a vendor needs the shared limiter, because the vendor counts all pods.
+ * Limits a rate in this pod alone. Smooths what this pod sends. A vendor's limit needs the shared
+ * rate limiter, because the vendor counts all pods.
  *
- * Nobody overtakes: whoever waits is served in order, and only the head of the line has a timer.
+ * Waiting calls are served in order, and only the first one has a timer.
  */
 
 import { Line } from '../../core/collections/wait-list.js'
@@ -29,19 +29,19 @@ import { slidingWindow } from './sliding-window.js'
 import { tokenBucket } from './token-bucket.js'
 
 export interface RateLimiterOptions {
-  /** Stands in errors and events. Default: `limiter`. */
+  /** Name in errors and events. Default: `limiter`. */
   name?: string
   /** Units per window. A positive integer. */
   limit: number
   /** Length of the window. At least 1 ms. */
   windowMs: Duration
-  /** What is promised; see the docs. Default: `token-bucket`. */
+  /** See the docs for the promise of each. Default: `token-bucket`. */
   algorithm?: 'token-bucket' | 'leaky-bucket' | 'fixed-window' | 'sliding-window'
   /** `token-bucket` only: units that may be taken at once after a quiet time. Default: `limit`. */
   burst?: number
-  /** `sliding-window` only: how finely the window is cut, 1 to 1,000. Default: 50. */
+  /** `sliding-window` only: number of slices of the window, 1 to 1,000. Default: 50. */
   slices?: number
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
@@ -49,21 +49,21 @@ export interface RateLimiter {
   readonly name: string
   /** Units that can be taken now. */
   readonly remaining: number
-  /** Calls in line. */
+  /** Waiting calls. */
   readonly waiting: number
-  /** Takes `cost` (default 1) now, or takes nothing and says no. */
+  /** Takes `cost` (default 1) now and returns true, or takes nothing and returns false. */
   tryAcquire(cost?: number): boolean
   /**
    * Takes `cost` as soon as it is free, if that is within `waitMs` and before the request's
-   * deadline. Says no, having taken nothing, as soon as it is clear that it cannot be.
+   * deadline. Returns false, having taken nothing, as soon as it is clear that this is impossible.
    */
   acquireWithin(
     waitMs: Duration,
     options?: { cost?: number; signal?: AbortSignal },
   ): Promise<boolean>
-  /** Milliseconds until `cost` (default 1) could be taken, behind those in line. */
+  /** Milliseconds until `cost` (default 1) could be taken, behind the waiting calls. */
   retryAfterMs(cost?: number): number
-  /** Refuses with CLOSED whoever waits or comes later. */
+  /** Refuses waiting and new calls with CLOSED. */
   close(): void
 }
 
@@ -181,7 +181,7 @@ class LocalRateLimiter implements RateLimiter {
     this.#timer?.cancel()
   }
 
-  /** Admits from the head of the line what fits, then sleeps exactly until the next one does. */
+  /** Admits waiting calls that fit, then sleeps until the next one does. */
   #serve(): void {
     this.#timer?.cancel()
     this.#timer = undefined
@@ -192,12 +192,12 @@ class LocalRateLimiter implements RateLimiter {
       head = this.#line.head
     }
     if (head === undefined) return
-    // Rounding may say "now" to one who has just been told "not yet"; time has to move on.
+    // After rounding, the wait can be 0 for a call that did not fit; time has to pass.
     const delayMs = Math.max(SHORTEST_WAIT_MS, this.#algorithm.waitMs(now, head.cost, 0))
     this.#timer = this.#clock.schedule(delayMs, () => this.#serve())
   }
 
-  /** Below zero once the deadline has passed: then nothing may be taken, even if it is free. */
+  /** Below zero once the deadline has passed. Then nothing may be taken, even if it is free. */
   #patienceMs(waitMs: Duration): number {
     const willingMs = typeof waitMs === 'number' && waitMs >= 0 ? waitMs : readWait(waitMs)
     const deadline = currentDeadline()

@@ -2,10 +2,10 @@ import { RollingCounter } from '../../core/collections/rolling-counter.js'
 import type { Algorithm } from './algorithm.js'
 
 /**
- * Promise: never more than `limit` in any window of `windowMs`, wherever it begins. Kept in slices
- * instead of a log per request: a slice counts in full until its last moment has left the window,
- * so what is free comes back at most one slice late (two, where slices do not divide the window).
- * Proof: a window of that length touches at most the slices the counter adds up when its last grant
+ * Promise: never more than `limit` in any window of `windowMs`, wherever it begins. It is kept in
+ * slices and not in a log of requests. A slice counts in full until its last moment has left the
+ * window. So capacity returns at most one slice late (two, where slices do not divide the window).
+ * Proof: any such window touches only slices that the counter adds up when the window's last grant
  * is made.
  */
 export function slidingWindow(limit: number, windowMs: number, slices: number): Algorithm {
@@ -21,7 +21,7 @@ export function slidingWindow(limit: number, windowMs: number, slices: number): 
     waitMs(nowMs, cost, ahead) {
       const wanted = cost + ahead
       const missing = counter.total(nowMs) + Math.min(wanted, limit) - limit
-      // What exceeds the limit comes a whole window later for each limit's worth.
+      // Each full limit beyond the first takes one more window.
       const wholeWindowsMs = Math.floor((wanted - 1) / limit) * windowMs
       return Math.max(counter.msUntilLeft(nowMs, missing), wholeWindowsMs)
     },

@@ -1,14 +1,15 @@
 import type { Algorithm } from './algorithm.js'
 
 /**
- * A bucket of `burst` tokens, refilled at `limit` per `windowMs`, in GCRA form: the whole state is
- * the time at which the bucket would be full again, so there is nothing to refill and no fraction
- * of a token to lose. Promise: in any time t at most `burst` + t × rate.
+ * A bucket of `burst` tokens, refilled at `limit` per `windowMs`, as GCRA: the whole state is the
+ * time at which the bucket is full again. So there is nothing to refill and no fraction of a token
+ * to lose. Promise: in any time t at most `burst` + t × rate.
  */
 export function tokenBucket(limit: number, windowMs: number, burst: number): Algorithm {
   const tokenMs = windowMs / limit
   const burstMs = burst * tokenMs
-  // Sums of fractions like 1000/3 are off by less than this; who waited its time must get through.
+  // Sums of fractions such as 1000/3 are off by less than this. A call that waited long enough must
+  // pass.
   const roundingMs = Math.min(1e-6, tokenMs / 1_000)
   let fullAtMs = Number.NEGATIVE_INFINITY
 

@@ -14,14 +14,14 @@ export interface Attempt {
 }
 
 /**
- * Lets an error tell of all attempts that led to it. The error stays the object the user's function
- * threw, and looks the same: the property is not enumerable. One that cannot take it (frozen, not
- * an object, with such a property of its own) goes without; `tryRun` tells in any case.
+ * Adds the attempts to an error. The error stays the object that the user's function threw and
+ * looks the same: the property is not enumerable. An error that cannot take it (frozen, not an
+ * object, already has such a property) is left alone; `tryRun` returns the attempts in any case.
  */
 export function carryAttempts(error: unknown, attempts: readonly Attempt[]): void {
   if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
   if (Object.hasOwn(error, 'attempts') && attemptsOf(error).length === 0) return
-  // Reflect says no where Object throws: an error may forbid it in ways of its own.
+  // `Reflect` returns false where `Object` throws.
   Reflect.defineProperty(error, 'attempts', {
     value: attempts,
     enumerable: false,
@@ -31,17 +31,17 @@ export function carryAttempts(error: unknown, attempts: readonly Attempt[]): voi
 }
 
 /**
- * Results that retries inside of one attempt have given up on. Two nested retries of three attempts
- * each would make nine, so the outer one does not retry what the inner one has given up on.
+ * Results that retries within one attempt have given up on. Two nested retries of three attempts
+ * each would make nine, so the outer one does not repeat what the inner one has given up on.
  *
- * An error object says nothing about where it was thrown: a constant error may be shared by calls that
- * have nothing to do with each other. So each attempt runs in an async context of its own, and an inner
- * retry adds its final results to the context that it runs in.
+ * An error object does not say where it was thrown: unrelated calls may share a constant error. So
+ * each attempt runs in an async context of its own, and an inner retry adds its final results to
+ * the context that it runs in.
  */
 export class AttemptScope {
   readonly #final = new Set<unknown>()
 
-  /** Runs an attempt's function in this scope. */
+  /** Runs the function of an attempt in this scope. */
   run<T>(fn: () => T): T {
     return scopes.run(this, fn)
   }
@@ -50,7 +50,7 @@ export class AttemptScope {
     this.#final.add(result)
   }
 
-  /** Whether a retry inside of this attempt has given up on this error or answer. */
+  /** Whether a retry within this attempt has given up on this error or response. */
   has(result: unknown): boolean {
     let each = result
     while (each !== undefined) {
@@ -64,17 +64,17 @@ export class AttemptScope {
 const scopes = new AsyncLocalStorage<AttemptScope>()
 const originals = new WeakMap<object, object>()
 
-/** A retry that runs inside of another one's attempt has given up on this error or answer. */
+/** Notes that a retry within another retry's attempt has given up on this error or response. */
 export function noteConclusion(result: unknown): void {
   scopes.getStore()?.add(result)
 }
 
-/** An answer takes the place of another; what was noted of the original holds for it, too. */
+/** Copies the note from a response to the one that replaces it. */
 export function carryConclusion(original: object, copy: object): void {
   originals.set(copy, original)
 }
 
-/** Every attempt behind an error that came out of `retry.run`; none for any other error. */
+/** All attempts behind an error of `retry.run`; empty for any other error. */
 export function attemptsOf(error: unknown): readonly Attempt[] {
   if (typeof error !== 'object' || error === null) return []
   const own = Object.getOwnPropertyDescriptor(error, 'attempts')

@@ -1,6 +1,6 @@
 /**
- * How long to wait before trying again: growing, so that a downstream in trouble is left alone, and
- * scattered, so that all its callers do not come back at the same moment. Never zero.
+ * How long to wait before a retry. The wait grows, to give a downstream time to recover, and is
+ * random, so that callers do not return at the same moment. Never 0.
  */
 import {
   type Duration,
@@ -16,7 +16,7 @@ import type { Random } from '../../core/random.js'
 export interface BackoffOptions {
   /**
    * `constant`: base, base, base. `linear`: 1, 2, 3 × base. `exponential`: 1, 2, 4 × base.
-   * `decorrelated`: anything from base to three times the last wait, which is jitter enough.
+   * `decorrelated`: random between base and three times the last wait, without further jitter.
    * Default: `exponential`.
    */
   backoff?: 'constant' | 'linear' | 'exponential' | 'decorrelated'
@@ -25,8 +25,8 @@ export interface BackoffOptions {
   /** The longest wait. Default: 10 seconds. */
   maxMs?: Duration
   /**
-   * `full`: anything up to the computed wait. `equal`: half of it, plus anything up to the other
-   * half. A number from 0 to 1: plus or minus that fraction. `none`. Default: `full`.
+   * `full`: random up to the computed wait. `equal`: half of it, plus random up to the other half.
+   * A number from 0 to 1: plus or minus that fraction. `none`. Default: `full`.
    */
   jitter?: 'none' | 'full' | 'equal' | number
 }
@@ -43,7 +43,7 @@ export type BackoffPolicy = ReturnType<typeof readBackoff>
 
 const SHORTEST_MS = 1
 
-/** Milliseconds before the n-th retry (from 1), `previousMs` being the wait before the last one. */
+/** Milliseconds before the n-th retry (from 1); `previousMs` is the wait before the last one. */
 export function backoffMs(
   policy: BackoffPolicy,
   retry: number,

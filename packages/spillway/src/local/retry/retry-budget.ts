@@ -1,7 +1,8 @@
 /**
- * How much retrying this pod can afford. Retries help against a blip and kill against an overload:
- * when everybody tries three times, a downstream that is struggling gets three times the load. So
- * they are a fraction of the requests, and none at all while something is known to be full.
+ * Limits how much this pod retries. Retries help against short failures and worsen an overload: if
+ * every call is tried three times, a struggling downstream gets three times the load. So retries
+ * are limited to a fraction of the requests, and stop while a queue or the slots are known to be
+ * full.
  */
 
 import { RollingCounter } from '../../core/collections/rolling-counter.js'
@@ -21,14 +22,14 @@ import { isThenable, swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import { clockOption } from '../../core/time/clock-options.js'
 
-/** What this pod knows about its own state; what is left out counts as healthy. */
+/** What the application knows about this pod; figures that are left out count as healthy. */
 export interface RetryConditions {
   breakerOpen?: boolean
-  /** Average wait in line. */
+  /** Average queue wait. */
   queueWaitMs?: number
-  /** Part of the slots in use, 0 to 1. */
+  /** Share of the slots in use, 0 to 1. */
   slotsInUse?: number
-  /** Part of the recent calls that failed, 0 to 1. */
+  /** Share of recent calls that failed, 0 to 1. */
   errorRate?: number
 }
 
@@ -36,32 +37,32 @@ export interface RetryBudgetOptions {
   /** Most retries, as a fraction of the requests in the window. 0 to 1. Default: 0.2. */
   ratio?: number
   /**
-   * Retries in a window that are allowed however few requests there were. Default: 3, or none if
-   * the ratio is 0.
+   * Retries per window that are allowed however few requests there are. Default: 3, or none if the
+   * ratio is 0.
    */
   minimum?: number
   /** Default: 10 seconds. */
   windowMs?: Duration
-  /** Asked before each retry. */
+  /** Called before each retry. */
   conditions?: () => RetryConditions
-  /** No retry while the average wait in line is over this. Default: 2 seconds. */
+  /** No retry while the average queue wait is above this. Default: 2 seconds. */
   maxQueueWaitMs?: Duration
-  /** No retry while more of the slots than this are in use. Default: 0.9. */
+  /** No retry while a larger share of the slots than this is in use. Default: 0.9. */
   maxSlotsInUse?: number
-  /** Retries of one call while more than `errorRate` of calls fail; the lowest that applies counts. */
+  /** Retries per call while more than `errorRate` of calls fail; the lowest that applies counts. */
   steps?: readonly { errorRate: number; retries: number }[]
-  /** Retries of one call when all is well. Default: 3. */
+  /** Retries per call in normal conditions. Default: 3. */
   retries?: number
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
 export interface RetryBudget {
-  /** Notes a request, the first attempt of a call. `nowMs`: if the time is known. */
+  /** Counts a request, the first attempt of a call. `nowMs`: the time, if known. */
   recordRequest(nowMs?: number): void
-  /** Pays for a call's n-th retry (from 1), or says no. */
+  /** Spends the budget for the n-th retry of a call (from 1), or returns false. */
   tryRetry(retry: number): boolean
-  /** Retries a call may make now, by the pod's condition alone. */
+  /** Retries that a call may make now, judging by the conditions alone. */
   allowedRetries(): number
   snapshot(): { requests: number; retries: number; allowedRetries: number }
 }
@@ -115,7 +116,7 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
   return {
     recordRequest(nowMs) {
       const now = clock.now()
-      // A time in the future would keep the window from moving on.
+      // A time in the future would stop the window from moving on.
       requests.add(nowMs !== undefined && nowMs >= 0 && nowMs <= now ? nowMs : now, 1)
     },
     tryRetry(retry) {
@@ -138,7 +139,7 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
   }
 }
 
-/** How many retries a call may make in this condition. */
+/** How many retries a call may make under these conditions. */
 function retriesUnder(known: RetryConditions, rules: RetryRules): number {
   if (isThenable(known)) {
     swallow(known)

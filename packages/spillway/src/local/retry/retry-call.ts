@@ -1,4 +1,4 @@
-/** One call under way that may be tried again: its attempts, and what becomes of it after each. */
+/** One call that may be retried: its attempts, and the decision after each. */
 import type { CallerSignal } from '../../core/abort.js'
 import { discardResult } from '../../core/discard.js'
 import { refuse } from '../../core/errors.js'
@@ -24,7 +24,7 @@ import { decideRetry, type RetryDecision } from './retry-decision.js'
 export interface RetryContext {
   /** 1 for the first attempt. */
   readonly attempt: number
-  /** The caller's signal, passed on. */
+  /** The caller's signal. */
   readonly signal: AbortSignal | undefined
 }
 
@@ -32,21 +32,21 @@ export type RetryFunction<T> = (context: RetryContext) => T | PromiseLike<T>
 
 export interface RetryRunOptions {
   signal?: AbortSignal
-  /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
+  /** False: repeating the call could do harm, so it is retried only with a key. Default: true. */
   idempotent?: boolean
-  /** The downstream recognises a repetition by this key. */
+  /** The downstream recognises a repeated call by this key. */
   idempotencyKey?: string
-  /** Asked before each retry, before the budget is: false ends it. */
+  /** Called before each retry, before the budget; false prevents the retry. */
   mayRetry?: () => boolean
 }
 
-/** For whoever makes the attempts and has judged them already. */
+/** For a guard, which makes the attempts itself and has already judged them. */
 export interface JudgedRunOptions extends Omit<RetryRunOptions, 'signal'> {
   signal?: CallerSignal
   judged?: () => Verdict | undefined
 }
 
-/** What all calls of one retry have in common. */
+/** Settings that all calls of one retry share. */
 export interface RetryPolicy extends BackoffPolicy {
   name: string
   attempts: number
@@ -55,17 +55,17 @@ export interface RetryPolicy extends BackoffPolicy {
   classify: OutcomeOptions['classify'] | undefined
   clock: Clock
   random: Random
-  /** What a successful attempt usually takes, learnt from calls that have a deadline. */
+  /** Usual duration of a successful attempt, learnt from calls with a deadline. */
   usualMs: number
-  /** Whether an answer says that somebody further on has tried again already. Default: never. */
+  /** Whether a response says that a service further down has already retried. Default: never. */
   retriedBelow?: (value: unknown) => boolean
-  /** Whoever waits to try again is woken when nothing new should begin. Default: never. */
+  /** Wakes calls that wait for a retry when nothing new should begin. Default: never. */
   closing?: Closing
 }
 
 export interface Closing {
   readonly closed: boolean
-  /** Waits so long, or until it closes; rejects when the signal is aborted. */
+  /** Waits `delayMs` or until it closes; rejects when the signal is aborted. */
   sleep(delayMs: number, signal: CallerSignal | undefined): Promise<void>
 }
 
@@ -76,10 +76,10 @@ export class RetryCall<T> {
   readonly #fn: RetryFunction<T>
   readonly #options: JudgedRunOptions
   readonly #deadline: Deadline | undefined
-  /** Told of every attempt, if anybody asked; without it only failures are worth a note. */
+  /** Collects every attempt for `tryRun`; otherwise only failures are noted. */
   readonly #report: Attempt[] | undefined
   #attempt = 1
-  /** Of this attempt; nothing if a retry is not possible anyway. */
+  /** Scope of this attempt; undefined if a retry is impossible anyway. */
   #scope: AttemptScope | undefined
   #startMs = 0
   /** The wait before this attempt. */
@@ -99,7 +99,7 @@ export class RetryCall<T> {
     this.#deadline = deadline
   }
 
-  /** Makes the first attempt. Nearly every call ends here, so it does without an async function. */
+  /** Makes the first attempt. Nearly every call ends here, so this is no async function. */
   start(): Promise<T> {
     const { signal } = this.#options
     const { name, budget } = this.#policy
@@ -121,7 +121,9 @@ export class RetryCall<T> {
     )
   }
 
-  /** Continues after a first attempt that the guard made: when it began, and the scope it ran in. */
+  /**
+   * Continues after a first attempt that the guard made: when it began, and the scope it ran in.
+   */
   resume(firstEnd: End<T>, startMs: number, scope: AttemptScope | undefined): Promise<T> {
     this.#startMs = startMs
     this.#scope = scope
@@ -130,7 +132,7 @@ export class RetryCall<T> {
 
   #call(): T | PromiseLike<T> {
     this.#startMs = this.#policy.clock.now()
-    // Whoever gives something lighter makes the attempts and knows it.
+    // Only a guard passes a lighter signal, and it makes the attempts itself.
     const signal = this.#options.signal as AbortSignal | undefined
     const context = { attempt: this.#attempt, signal }
     if (this.#policy.attempts === 1) return this.#fn(context)
@@ -147,7 +149,7 @@ export class RetryCall<T> {
     return plain ? value : this.#goOn({ value })
   }
 
-  /** Judges how an attempt ended and makes further ones, until one is final. */
+  /** Judges the end of an attempt and makes further ones until one is final. */
   async #goOn(firstEnd: End<T>): Promise<T> {
     const attempts = this.#report ?? []
     const { signal } = this.#options
@@ -219,7 +221,7 @@ export class RetryCall<T> {
     const { idempotent, idempotencyKey, signal, mayRetry } = this.#options
     if (signal?.aborted) return { retry: false, because: 'aborted' }
     if (this.#policy.closing?.closed === true) return { retry: false, because: 'closed' }
-    // Tiers that each try three times are twenty-seven calls for one.
+    // Three tiers of three attempts each would make twenty-seven calls out of one.
     if (this.#retriedBelow(end)) return { retry: false, because: 'retried-below' }
     return decideRetry({
       verdict,
@@ -246,7 +248,7 @@ export class RetryCall<T> {
     const { random, jitter, baseMs } = this.#policy
     const ownMs = backoffMs(this.#policy, this.#attempt, this.#delayMs, random)
     if (retryAfterMs === undefined) return ownMs
-    // Everybody was told the same moment; come a little after it, each at another time.
+    // All callers got the same time, so each adds a random delay to it.
     return Math.max(ownMs, retryAfterMs + (jitter === 'none' ? 0 : random() * baseMs))
   }
 
@@ -263,7 +265,7 @@ export class RetryCall<T> {
   }
 }
 
-/** A successful attempt took so long. A moving average, heavy on the recent. */
+/** Updates the usual duration of a successful attempt, a moving average. */
 export function learnUsual(policy: RetryPolicy, durationMs: number): void {
   const { usualMs } = policy
   policy.usualMs = usualMs === 0 ? durationMs : usualMs + (durationMs - usualMs) / 8

@@ -1,6 +1,6 @@
 /**
- * Whether to try again, as a list of questions, each of which can say no. The budget is asked last,
- * because asking it spends.
+ * Decides whether to retry: a list of conditions, each of which can prevent it. The budget comes
+ * last, because asking it spends.
  */
 import type { StopReason } from '../../core/events.js'
 import type { Verdict } from '../../core/outcome.js'
@@ -9,14 +9,14 @@ export type RetryDecision = { retry: true; delayMs: number } | { retry: false; b
 
 export interface RetryQuestion {
   verdict: Verdict
-  /** Attempts made, and how many there may be. */
+  /** Attempts made, and the most allowed. */
   attempt: number
   attempts: number
   idempotent: boolean
   /** The wait before another attempt. */
   delayMs: number
   maxRetryAfterMs: number
-  /** What an attempt usually takes, where known. */
+  /** Usual duration of an attempt, if known. */
   usualMs: number
   /** Time left until the deadline; infinite without one. */
   remainingMs: number

@@ -1,7 +1,7 @@
 /**
- * Tries again what failed for a passing reason. Helps against blips; multiplies the load in an
- * outage, which is why it needs a reason, time, and a budget. Put it outside of bulkhead and
- * timeout, so that nothing is held while it waits.
+ * Repeats calls that failed for a temporary reason. In an outage retries multiply the load, so each
+ * one needs a reason, time and a budget. Use it outside of bulkhead and timeout, so that nothing is
+ * held while it waits.
  */
 
 import {
@@ -32,17 +32,17 @@ import {
 } from './retry-call.js'
 
 export interface RetryOptions extends BackoffOptions {
-  /** Stands in events. Default: `retry`. */
+  /** Name in events. Default: `retry`. */
   name?: string
-  /** Attempts in all, the first one included. Default: 3. */
+  /** Most attempts, including the first. Default: 3. */
   attempts?: number
-  /** A budget, shared or made from a ratio (0.2: one retry to five requests). Default: none. */
+  /** A budget, shared or created from a ratio (0.2: one retry per five requests). Default: none. */
   budget?: RetryBudget | number
-  /** A longer `Retry-After` than this ends the retrying. Default: 60 seconds. */
+  /** A longer `Retry-After` than this ends the call. Default: 60 seconds. */
   maxRetryAfterMs?: Duration
-  /** Your own word on how an attempt ended; nothing keeps the default. */
+  /** Overrides the verdict on how an attempt ended; return undefined to keep the default. */
   classify?: OutcomeOptions['classify']
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
   /** Default: `Math.random`. */
   random?: Random
@@ -54,9 +54,9 @@ export type RetryResult<T> =
 
 export interface Retry {
   readonly name: string
-  /** Throws what the last attempt threw, unchanged; `attemptsOf(error)` tells of all of them. */
+  /** Throws what the last attempt threw, unchanged; `attemptsOf(error)` returns all attempts. */
   run<T>(fn: RetryFunction<T>, options?: RetryRunOptions): Promise<T>
-  /** The same without throwing, and with every attempt. */
+  /** Like `run`, but returns the error and all attempts instead of throwing. */
   tryRun<T>(fn: RetryFunction<T>, options?: RetryRunOptions): Promise<RetryResult<T>>
 }
 

@@ -1,6 +1,6 @@
 /**
- * A time limit that follows what calls really take: a high percentile of the recent past plus a
- * margin, within bounds. A limit set by hand is too long when all is well and too short when the
+ * A time limit that follows the real duration of calls: a high percentile of recent ones plus a
+ * margin, within bounds. A fixed limit is too long while all is well and too short when the
  * downstream changes.
  */
 import {
@@ -14,17 +14,17 @@ import {
 import { RollingHistogram } from '../rolling-histogram.js'
 
 export interface AdaptiveOptions {
-  /** Which percentile, as a fraction. Default: 0.99. */
+  /** Percentile, as a fraction. Default: 0.99. */
   percentile?: number
-  /** How much longer than that, as a fraction. Default: 0.5. */
+  /** How much longer than the percentile, as a fraction. Default: 0.5. */
   margin?: number
-  /** Never shorter than this. Default: 100 ms, or `maxMs` if that is less. */
+  /** Shortest limit. Default: 100 ms, or `maxMs` if that is less. */
   minMs?: Duration
-  /** Never longer than this. Default: `callMs`. */
+  /** Longest limit. Default: `callMs`. */
   maxMs?: Duration
-  /** Calls needed before the limit leaves `callMs`. Default: 20. */
+  /** Calls needed before the limit differs from `callMs`. Default: 20. */
   minimumCalls?: number
-  /** How far back it looks. Default: 60 seconds. */
+  /** Length of the window. Default: 60 seconds. */
   windowMs?: Duration
 }
 
@@ -37,7 +37,7 @@ export const readAdaptive = object({
   windowMs: optional(duration({ min: 100 }), 60_000),
 })
 
-/** Reading a percentile costs microseconds, and it does not change that fast. */
+/** Reading a percentile takes microseconds, and it changes slowly. */
 const REFRESH_MS = 250
 
 export class AdaptiveTimeout {
@@ -55,8 +55,8 @@ export class AdaptiveTimeout {
   }
 
   /**
-   * How long a call took that succeeded, or was cut off: leaving those out would make every limit
-   * look generous and the next one tighter.
+   * Records the duration of a call that succeeded or was cut off. Without the latter, every limit
+   * would look generous and the next one would be tighter.
    */
   record(nowMs: number, durationMs: number): void {
     this.#histogram.record(nowMs, durationMs)

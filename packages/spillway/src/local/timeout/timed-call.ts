@@ -1,4 +1,4 @@
-/** One call under way with its timers, and with a signal if anybody looks at it. */
+/** One running call with its timers, and with a signal if the function uses it. */
 import { AsyncResource } from 'node:async_hooks'
 import { markUnfinished, noteCall, type Outlivable } from '../../core/abandoned-work.js'
 import { type CallerSignal, onAbort } from '../../core/abort.js'
@@ -11,17 +11,17 @@ import type { Clock, Timer } from '../../core/time/clock.js'
 import type { Deadline } from '../../core/time/deadline.js'
 import type { Timed, TimerList } from '../../core/time/timer-list.js'
 
-/** What the function is given. */
+/** The argument of the user's function. */
 export interface TimeoutContext {
-  /** Aborted when the time is up or the caller aborts. Made when first looked at. */
+  /** Aborted when the time is up or the caller aborts. Created when first read. */
   readonly signal: AbortSignal
-  /** The moment all must be over, if there is one. */
+  /** The deadline of the call, if any. */
   readonly deadline: Deadline | undefined
-  /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */
+  /** Reports that bytes arrived. Ends `firstByteMs` and restarts `idleMs`. */
   readonly progress: () => void
 }
 
-/** What all calls of one timeout have in common. */
+/** Settings that all calls of one timeout share. */
 export interface CallLimits {
   readonly name: string
   readonly clock: Clock
@@ -34,24 +34,24 @@ export interface CallLimits {
   record(startMs: number): void
 }
 
-/** Told once how a call ended. */
+/** Called once when a call has ended. */
 export interface CallEndListener<T> {
-  /** `goesOn`: it is only the beginning of an answer. */
+  /** `goesOn`: the value is only the beginning of a streamed response. */
   onValue(value: T, goesOn: boolean): void
   onError(error: unknown): void
 }
 
-/** The rest of an answer that has begun. */
+/** The rest of a response that has begun. */
 export interface ComingBody {
-  /** Nobody waits for it any more. */
+  /** The call was given up, so the body is not needed. */
   givenUp(error: unknown): void
 }
 
 export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCall<unknown>>, Timed {
-  /** Its neighbours in the list of whoever keeps one. */
+  /** Its neighbours in its owner's list. */
   before: TimedCall<unknown> | undefined
   after: TimedCall<unknown> | undefined
-  /** Those in a list of timers, until it answers. */
+  /** Its neighbours in a timer list, until it answers. */
   sooner: Timed | undefined
   later: Timed | undefined
   timed = false
@@ -69,17 +69,17 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #forgetSignal: (() => void) | undefined
   /** For the call as a whole, if its limit is not the usual one. */
   #timer: Timer | undefined
-  /** For the next sign of life, once there was one. */
+  /** For the next progress, once there was some. */
   #silenceTimer: Timer | undefined
-  /** It has shown a sign of life. */
+  /** Whether there was any progress. */
   #alive = false
   #work: Promise<T> | undefined
   #end: CallEndListener<T> | undefined
   #over = false
   #streaming = false
-  /** How long it took until the answer began; known where there is a limit for its first byte. */
+  /** Time until the response began. Measured if there is a limit for the first byte. */
   answerMs = 0
-  /** What is still coming in of its answer. */
+  /** The rest of a response that has begun. */
   body: ComingBody | undefined
   #givenUp: { error: unknown } | undefined
 
@@ -103,21 +103,23 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
-      // Whoever listens does so in the async context of the call, not in that of a shared timer.
-      // A resource and not `AsyncLocalStorage.snapshot()`, which costs a hundred times as much.
+      // Listeners run in the async context of the call and not in that of a shared timer. An
+      // AsyncResource costs a hundredth of `AsyncLocalStorage.snapshot()`.
       this.#context = new AsyncResource('SpillwaySignal', CONTEXT_OPTIONS)
       if (this.#givenUp !== undefined) this.#controller.abort(this.#givenUp.error)
     }
     return this.#controller.signal
   }
 
-  /** The same for one who needs no signal. */
+  /** For callers that need no signal. */
   onAbort(run: (reason: unknown) => void): void {
     if (this.#givenUp === undefined) this.#onAborted = run
     else run(this.#givenUp.error)
   }
 
-  /** Bound when looked at, because a context is taken apart: `({ signal, progress }) => …`. */
+  /**
+   * Bound when read, because functions destructure their context: `({ signal, progress }) => …`.
+   */
   get progress(): () => void {
     return () => {
       if (this.#over) return
@@ -129,7 +131,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     }
   }
 
-  /** Until now its first byte may have been what was waited for, and no other limit. */
+  /** Until now `firstByteMs` may have been the earliest limit. */
   #firstSign(): void {
     if (this.#alive) return
     this.#alive = true
@@ -138,14 +140,13 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#limit()
   }
 
-  /** As a promise. */
   run(fn: (context: TimeoutContext) => T | PromiseLike<T>): Promise<T> {
     let early: { error: unknown } | undefined
     const promise = new Promise<T>((resolve, reject) => {
       this.start(fn, this, {
         onValue: resolve,
         onError: (error) => {
-          // A promise born rejected costs four times as much.
+          // A promise that is created rejected costs four times as much.
           if (this.#work === undefined) early = { error }
           else reject(error)
         },
@@ -154,7 +155,10 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     return early === undefined ? promise : refuse(early.error)
   }
 
-  /** `goesOn` says whether a value is only the beginning of an answer: then it is not over yet. */
+  /**
+   * `goesOn` returns whether a value is only the beginning of a response. Then the call is not over
+   * yet.
+   */
   start<C>(
     fn: (context: C) => T | PromiseLike<T>,
     context: C,
@@ -178,7 +182,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     end.onValue(value, begun)
   }
 
-  /** Nothing more was heard of its answer, for as long as its limits allow. */
+  /** No bytes of the response arrived for as long as its limits allow. */
   silent(begun: boolean): void {
     const { firstByteMs, idleMs } = this.#limits
     if (begun || firstByteMs === undefined) this.#timeUp('idle', idleMs as number)
@@ -194,7 +198,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     }
     work.then(
       (value) => {
-        // Given up: no caller will read this answer.
+        // The call was given up, so the response is not read.
         if (this.#over) return discardResult(value)
         this.#limits.record(this.startMs)
         const begun = goesOn(value)
@@ -209,7 +213,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     )
   }
 
-  /** The time for the call is over with its answer's beginning; the deadline is not. */
+  /** The time limit of the call ends when the response begins; the deadline does not. */
   #answered(goesOn: boolean): void {
     if (!goesOn) return this.end()
     this.#streaming = true
@@ -220,7 +224,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#silenceTimer?.cancel()
     if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs())
     const signal = this.#callerSignal
-    // A function that answered at once was not watched so far.
+    // The signal of a function that answered synchronously was not watched so far.
     if (signal !== undefined && this.#forgetSignal === undefined) {
       this.#forgetSignal = onAbort(signal, () => this.giveUp(signal.reason))
     }
@@ -233,13 +237,13 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#forgetSignal?.()
   }
 
-  /** Left of the deadline when the call began. */
+  /** Milliseconds between the start of the call and its deadline. */
   #leftMs(): number {
     if (this.deadline === undefined) return Number.POSITIVE_INFINITY
     return Math.max(0, this.deadline.atMs - this.startMs)
   }
 
-  /** Of its limits, all of which count from its start, only the earliest can be reached. */
+  /** All limits count from the start, so only the earliest one needs a timer. */
   #limit(): void {
     const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
     const leftMs = this.#leftMs()
@@ -251,7 +255,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     else if (this.#limitMs !== undefined) this.#arm('call', limitMs)
   }
 
-  /** Counted from the start of the call: its synchronous part is part of it. */
+  /** Counts from the start of the call, including the synchronous part of its function. */
   #arm(kind: 'call' | 'deadline', limitMs: number): void {
     const { timers, clock } = this.#limits
     if (kind === 'call' && limitMs === timers.delayMs) {
@@ -276,7 +280,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #timeUp(kind: CallTimeoutKind, limitMs: number): void {
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
-    // Cut off by its own limit it says how long calls take; by somebody else's it does not.
+    // Only a call that was cut off by its own limit says how long calls take.
     if (kind === 'call') this.#limits.record(this.startMs)
     const elapsedMs = this.#limits.clock.now() - this.startMs
     this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
@@ -286,7 +290,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     return this.#givenUp !== undefined
   }
 
-  /** Nobody waits for it any more. */
+  /** Ends the call with `error` although its work is still running. */
   giveUp(error: unknown): void {
     if (this.#over) return
     this.end()
@@ -299,7 +303,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.body?.givenUp(error)
   }
 
-  /** A listener that throws does not keep the call from its end. */
+  /** A listener that throws does not prevent the end of the call. */
   #tellAborted(run: (reason: unknown) => void, error: unknown): void {
     callSafely(this.#limits.name, 'onAbort', () => swallow(run(error)), undefined)
   }
@@ -307,10 +311,10 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
 
 const never = () => false
 
-/** Nothing to clean up: there is nobody to tell. */
+/** The resource has no destroy hook. */
 const CONTEXT_OPTIONS = { requireManualDestroy: true }
 
-/** Connecting is watched where it is done. */
+/** Connecting has a timeout of its own. */
 type CallTimeoutKind = Exclude<TimeoutKind, 'connect'>
 
 const EXPLAIN: Record<CallTimeoutKind, (details: Details) => string> = {

@@ -1,8 +1,8 @@
 /**
- * An end to waiting: for one call (`callMs`), for its first sign of life (`firstByteMs`), between
- * two of them (`idleMs`), for everything inside, retries included (`totalMs`); and never past the
- * deadline of the request. The caller is told at once; the call is asked to stop through its signal
- * and cannot be forced: what holds a slot for it keeps holding (see bulkhead).
+ * Limits the time of one call (`callMs`), of its first byte (`firstByteMs`), between two reports of
+ * progress (`idleMs`), and of everything inside, including retries (`totalMs`). Never exceeds the
+ * deadline of the request. The caller gets its error at once. The call's signal is aborted, but its
+ * work cannot be forced to stop, so a bulkhead keeps its slot until it ends.
  */
 
 import type { CallerSignal } from '../../core/abort.js'
@@ -31,25 +31,25 @@ import { type AdaptiveOptions, AdaptiveTimeout, readAdaptive } from './adaptive-
 import { type CallLimits, TimedCall, type TimeoutContext } from './timed-call.js'
 
 export interface TimeoutOptions {
-  /** Stands in errors and events. Default: `timeout`. */
+  /** Name in errors and events. Default: `timeout`. */
   name?: string
   /** Longest time for one call. */
   callMs?: Duration
-  /** Longest time for everything inside: sets a deadline that all mechanisms in there heed. */
+  /** Longest time for everything inside: sets a deadline that all nested mechanisms follow. */
   totalMs?: Duration
   /** Longest time until the call first reports progress. */
   firstByteMs?: Duration
   /** Longest time between two reports of progress. */
   idleMs?: Duration
-  /** Lets the call's limit follow what calls really take, beginning with `callMs`. */
+  /** Lets the limit follow the real duration of calls, starting with `callMs`. */
   adaptive?: AdaptiveOptions
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
 export interface Timeout {
   readonly name: string
-  /** What a call would be given now, in milliseconds; nothing without `callMs`. */
+  /** The limit of a call that begins now, in milliseconds; undefined without `callMs`. */
   readonly callMs: number | undefined
   /** Fails with CALL_TIMEOUT, DEADLINE_EXCEEDED, or the signal's reason if the caller aborts. */
   run<T>(
@@ -76,7 +76,7 @@ export function createTimeout(options: TimeoutOptions): Timeout {
   return createLocalTimeout(options)
 }
 
-/** The same, for those inside who begin calls themselves. */
+/** Like `createTimeout`, for mechanisms that begin calls themselves. */
 export function createLocalTimeout(options: TimeoutOptions): LocalTimeout {
   const { name, callMs, totalMs, firstByteMs, idleMs, ...rest } = validate(
     'timeout',
@@ -93,7 +93,7 @@ export function createLocalTimeout(options: TimeoutOptions): LocalTimeout {
   return new LocalTimeout({ name, callMs, totalMs, firstByteMs, idleMs, ...rest })
 }
 
-/** Whether an adaptive limit has something to begin with, and bounds that leave it room. */
+/** Checks that an adaptive limit has a starting value and consistent bounds. */
 export function checkAdaptive(
   { callMs, adaptive }: Pick<Options, 'callMs' | 'adaptive'>,
   path: string,
@@ -109,7 +109,7 @@ export function checkAdaptive(
   }
 }
 
-/** No limit of its own: only the deadline of the request counts. */
+/** Without a limit of its own: only the deadline of the request counts. */
 export function createDeadlineTimeout(name: string, clock: Clock): LocalTimeout {
   return new LocalTimeout({ ...validate('timeout', { name, clock }, readOptions) })
 }
@@ -134,7 +134,7 @@ export class LocalTimeout implements Timeout, CallLimits {
     this.#callMs = callMs
     this.#totalMs = options.totalMs
     this.#adaptive = adaptive && new AdaptiveTimeout(callMs as number, adaptive)
-    // Without `callMs` no delay is the usual one: NaN equals none.
+    // Without `callMs` there is no usual delay, and NaN equals none.
     this.timers = new TimerList(clock, callMs ?? Number.NaN)
     this.firstByteTimers = new TimerList(clock, options.firstByteMs ?? Number.NaN)
   }
@@ -159,7 +159,7 @@ export class LocalTimeout implements Timeout, CallLimits {
     return call.run((context) => runWithDeadline(deadline, () => fn(context)))
   }
 
-  /** One call, for whoever has its own idea of the deadline. */
+  /** One call whose deadline the caller passes in. */
   begin<T>(
     nowMs: number,
     deadline: Deadline | undefined,

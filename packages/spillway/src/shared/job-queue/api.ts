@@ -1,4 +1,4 @@
-/** What a job queue looks like to whoever adds jobs and looks after them. */
+/** The interface of a job queue for adding and managing jobs. */
 import type { Duration } from '../../core/options/checks.js'
 import type { Priority } from '../../core/options/priority.js'
 import type { JobState } from '../../store/queue-port.js'
@@ -7,34 +7,38 @@ import type { Subject } from '../user-limits/levels.js'
 export interface JobOptions {
   /** Default: `normal`. */
   priority?: Priority
-  /** Not before this has passed. */
+  /** The job does not start before this time has passed. */
   delayMs?: Duration
-  /** Of no use after this: then it is a dead letter instead. */
+  /** The job must start within this time; otherwise it becomes a dead letter. */
   timeoutMs?: Duration
   /**
-   * Adding again under the same key adds nothing as long as that job is known. One of more than 200 characters
-   * is kept as its SHA-256.
+   * Adding another job with this key does nothing while the first is known. A key of more than 200
+   * characters is stored as its SHA-256.
    */
   key?: string
-  /** Inside a priority, tenants take turns. One of more than 200 characters is kept as its SHA-256. */
+  /**
+   * Tenants take turns within a priority. A name of more than 200 characters is stored as its
+   * SHA-256.
+   */
   tenant?: string
-  /** By unit of the guard's limits; `requests` is 1 unless said otherwise. */
+  /** By unit of the guard's limits; `requests` is 1 by default. */
   cost?: Readonly<Record<string, number>>
-  /** So often it may be tried, the first time included. Default: the queue's. */
+  /** Most attempts, including the first. Default: that of the queue. */
   attempts?: number
 }
 
 export interface AddOptions extends JobOptions {
   /**
-   * Whose it is: who has used up a limit of theirs is refused with USER_LIMITED, as a call would be. A
-   * job that is known already, or finds no room, costs nothing. Default: nobody is charged.
+   * The user whose limits are charged. If they are used up, the job is refused with USER_LIMITED,
+   * as a call would be. A job that is already known, or does not fit into the queue, is not
+   * charged. Default: no user is.
    */
   as?: Subject
 }
 
 export interface AddedJob {
   id: string
-  /** False: there was one under this key already, and this is its id. */
+  /** False: a job with this key was known, and this is its id. */
   fresh: boolean
 }
 
@@ -46,19 +50,19 @@ export interface JobInfo<Data = unknown, Result = unknown> {
   priority: Priority
   tenant: string | undefined
   key: string | undefined
-  /** How often it was tried, and how often it may be. */
+  /** Attempts made, and the most allowed. */
   attempt: number
   attempts: number
   ageMs: number
-  /** What its handler said last of how far it is. */
+  /** The last progress that its handler reported. */
   progress: unknown
   /** Of a job that is done. */
   result: Result | undefined
-  /** Why it failed last. */
+  /** Reason of the last failure. */
   error: string | undefined
 }
 
-/** What may change while one looks at it; see `JobInfo`. */
+/** The part of a job that changes while it is watched; see `JobInfo`. */
 export interface JobProgress {
   state: JobState
   attempt: number
@@ -68,36 +72,36 @@ export interface JobProgress {
 
 export interface JobCounts {
   waiting: number
-  /** The same, by priority. */
+  /** Waiting jobs by priority. */
   byPriority: Record<Priority, number>
   delayed: number
   active: number
-  /** Ended, and still known: results, and what was cancelled. */
+  /** Jobs that have ended and are still known: with results, or cancelled. */
   done: number
   dead: number
   paused: boolean
-  /** How long the job that is next has waited, or that of another priority if that is longer. */
+  /** The longest wait among the next jobs of each priority. */
   oldestMs: number
-  /** Leases that ended without a word: a worker died, or was away. Those jobs ran again. */
+  /** Leases that expired because a worker died or lost the store. Those jobs ran again. */
   lapsed: number
-  /** Whose jobs wait; only where it was asked for. */
+  /** Waiting jobs by tenant, if requested. */
   tenants?: TenantCounts
 }
 
 export interface TenantCounts {
   /**
-   * False: not all could be counted. With many jobs in a priority that is so if jobs that waited far back were
-   * cancelled, or if there are very many tenants.
+   * False: an estimate. That happens with many jobs in a priority, if jobs far back were cancelled
+   * or there are very many tenants.
    */
   exact: boolean
-  /** Those with the most, the most first. */
+  /** The tenants with the most jobs, in that order. */
   top: TenantCount[]
-  /** How many others have jobs that wait; of an estimate, how many others were seen. */
+  /** How many other tenants have waiting jobs; in an estimate, how many others were seen. */
   others: number
 }
 
 export interface TenantCount {
-  /** Nothing: jobs without a tenant. */
+  /** Undefined: jobs without a tenant. */
   tenant: string | undefined
   waiting: number
   byPriority: Record<Priority, number>
@@ -108,30 +112,37 @@ export interface JobQueue<Data = unknown, Result = unknown> {
   /** Rejects with QUEUE_FULL if the queue has `maxSize` jobs, or `maxPerTenant` of this tenant. */
   add(data: Data, options?: AddOptions): Promise<AddedJob>
   /**
-   * Adds the jobs in this order, up to 200 in one step. If there is not room for all, it rejects with
-   * QUEUE_FULL, and the first jobs may have been added: `error.added` (`QueueFullError`) lists them with their ids, in this order.
+   * Adds the jobs in this order, up to 200 in one step. If not all fit, it rejects with QUEUE_FULL,
+   * and the first jobs may have been added: `error.added` (`QueueFullError`) lists them with their
+   * ids, in this order.
    */
   addMany(jobs: readonly ({ data: Data } & JobOptions)[]): Promise<AddedJob[]>
-  /** Nothing, if it is not known any more. */
+  /** Undefined if it is no longer known. */
   job(id: string): Promise<JobInfo<Data, Result> | undefined>
-  /** How it stands, without its data and its result: for whoever looks often. */
+  /** The state of a job without its data and result, for frequent reads. */
   standing(id: string): Promise<JobProgress | undefined>
-  /** Aborts the signal of a job that runs, in whichever pod. Answers whether there was anything to cancel. */
+  /**
+   * Aborts the signal of a running job, in whichever pod. Returns whether there was anything to
+   * cancel.
+   */
   cancel(id: string): Promise<boolean>
   /**
-   * Calls `onChange` when a worker of any pod reports progress of this job or when it is cancelled while it
-   * runs, until the function it returns is called. Read the job then: a message may be lost or come twice.
+   * Calls `onChange` when a worker of any pod reports progress of this job, or when it is cancelled
+   * while it runs, until the returned function is called. Read the job then: a message may be lost
+   * or arrive twice.
    */
   watch(id: string, onChange: () => void): () => void
-  /** With `tenants`, also of how many jobs each waits: of so many, at most 100, those with the most. */
+  /** With `tenants`, also counts waiting jobs of the tenants with the most, at most 100 tenants. */
   counts(options?: { tenants?: number }): Promise<JobCounts>
-  /** Nothing is handed out until `resume`; what runs goes on. For the whole fleet. */
+  /** Hands out no jobs in the whole fleet until `resume`; running jobs continue. */
   pause(): Promise<void>
   resume(): Promise<void>
   /** Dead letters, the oldest first. Default: the first hundred. */
   dead(range?: { from?: number; count?: number }): Promise<JobInfo<Data, Result>[]>
-  /** Dead letters go back into the queue, with all their attempts: one, or all. Answers how many. */
+  /**
+   * Moves dead letters back into the queue, with all their attempts: one, or all. Returns how many.
+   */
   replay(id?: string): Promise<number>
-  /** Forgets dead letters: one, or all. Answers how many. */
+  /** Deletes dead letters: one, or all. Returns how many. */
   drop(id?: string): Promise<number>
 }

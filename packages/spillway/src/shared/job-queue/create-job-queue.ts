@@ -1,6 +1,6 @@
 /**
- * A job queue for whoever only adds jobs to it, or looks after them, and has no guard: it belongs to the
- * fleet no more than a look at it does. Those who work on them call `spillway.queue(name, { guard })`.
+ * A job queue for processes that only add or manage jobs and have no guard. Such a process is no
+ * member of the fleet. Workers use `spillway.queue(name, { guard })`.
  */
 import { object, text, validate } from '../../core/options/checks.js'
 import type { Store } from '../../store/port.js'
@@ -9,19 +9,19 @@ import type { JobQueue } from './api.js'
 import { SharedJobQueue } from './job-queue.js'
 import { type JobQueueSettings, settingFields, toUs } from './options.js'
 
-/** What is said of limits and attempts goes for jobs that are added here. */
+/** Limits and attempts apply to jobs that are added here. */
 export interface DistantQueueOptions extends Omit<JobQueueSettings, 'lane'> {
   store: Store
-  /** As those call it who work on it. */
+  /** The name of the queue, as its workers have it. */
   name: string
-  /** The name of the guard they go by. */
+  /** The name of the workers' guard. */
   guard: string
 }
 
 const { lane: _, ...fields } = settingFields
 const readOptions = object({ ...fields, store: readStore, name: text(), guard: text() })
 
-/** Costs are checked, and users charged, by nobody here. */
+/** Without a guard, costs are not checked and users are not charged. */
 export function createJobQueue<Data = unknown, Result = unknown>(
   options: DistantQueueOptions,
 ): JobQueue<Data, Result> {

@@ -1,10 +1,10 @@
 /**
- * Work that may wait: a queue that all pods share, for whoever adds jobs to it and looks after them.
- * Who works on them is somebody else's business: a guard's, because a job is taken together with what
- * its call needs. Not for work that somebody waits for: that is what a guard's room is for.
+ * A durable queue of jobs that all pods share: adding and managing jobs. Workers belong to a guard,
+ * because a job is taken together with the permits of its call. Not for work that a caller waits
+ * for: that is what a guard's queue is for.
  */
 
-import { inMs, SpillwayError } from '../../core/errors.js'
+import { inMs, SpillwayError, storeUnavailable } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import { boundedName } from '../../core/long-name.js'
 import { func, OptionsError, text, validate } from '../../core/options/checks.js'
@@ -35,13 +35,13 @@ export interface SharedJobQueueOptions {
   ref: QueueRef
   store: QueueStore
   settings: CheckedSettings
-  /** Throws where a job's cost is in a unit that there is no limit on. */
+  /** Throws if a job's cost has a unit without a limit. */
   checkCost(cost: Readonly<Record<string, number>>): void
-  /** Charges somebody's limits, or throws; answers with what takes it back. */
+  /** Charges a user's limits, or throws. Returns a function that refunds them. */
   charge(subject: Subject): Promise<() => void>
 }
 
-/** So many jobs go in one step. */
+/** Most jobs added in one step. */
 const MOST_IN_A_STEP = 200
 const DEAD_LISTED = 100
 
@@ -66,7 +66,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
       if (added?.fresh === false) refund()
       return added as AddedJob
     } catch (error) {
-      // Where nobody knows whether the job is there, it counts as there.
+      // If it is unknown whether the job was added, it counts as added.
       if (error instanceof SpillwayError && error.code === 'QUEUE_FULL') refund()
       throw error
     }
@@ -151,7 +151,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     return this.#forDead('drop', id)
   }
 
-  /** Of all, so many as there were: what dies meanwhile stays. */
+  /** Handles as many as there are now; jobs that die meanwhile stay. */
   async #forDead(kind: 'replay' | 'drop', id: string | undefined): Promise<number> {
     const command = (each: string) =>
       this.#ask((store) => store.command({ ...this.#ref, command: { kind, id: each } }))
@@ -188,7 +188,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     }
   }
 
-  /** `before`: what earlier steps of the same call have added. */
+  /** `before`: jobs that earlier steps of the same call have added. */
   async #add(jobs: readonly NewJob[], before: readonly AddedJob[] = []): Promise<AddedJob[]> {
     const { settings } = this.#options
     const { durable, confirmMs: timeoutMs, maxSize } = settings
@@ -211,14 +211,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     try {
       return await ask(this.#options.store)
     } catch (cause) {
-      throw new SpillwayError({
-        code: 'STORE_UNAVAILABLE',
-        stage: 'room',
-        scope: 'shared',
-        details: { name: this.name },
-        explain: ({ name }) => `queue ${name}: the store did not answer`,
-        cause,
-      })
+      throw storeUnavailable('room', this.name, cause)
     }
   }
 
@@ -270,7 +263,7 @@ function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
   }
 }
 
-/** What is not JSON (the store was written to by something else) is shown as it is. */
+/** Text that is not JSON was written by another program and is returned as it is. */
 function parsed(json: string): unknown {
   if (json === '') return undefined
   try {

@@ -1,4 +1,4 @@
-/** How a queue is described, and what its store is told of it. */
+/** Options of a job queue, and their encoding for the store. */
 import {
   bool,
   type Check,
@@ -14,40 +14,41 @@ import {
 import { readPriority } from '../../core/options/priority.js'
 
 export interface JobQueueSettings {
-  /** The lane of the guard that jobs go to. Default: the one of calls that name none. */
+  /** The lane of the guard that jobs use. Default: the lane of calls that name none. */
   lane?: string
-  /** Most jobs that may wait, be delayed or run at a time. Default: 100,000. */
+  /** Most jobs that are waiting, delayed or running. Default: 100,000. */
   maxSize?: number
   /**
-   * Most jobs of one tenant that may wait, be delayed or run at a time, from 1. Jobs without a tenant share
-   * `maxSize` only. Default: a tenth of `maxSize`, at least 1.
+   * Most jobs of one tenant that are waiting, delayed or running, at least 1. Jobs without a tenant
+   * share `maxSize` only. Default: a tenth of `maxSize`, at least 1.
    */
   maxPerTenant?: number | undefined
-  /** Attempts a job has, the first one included. Default: 3. */
+  /** Attempts of a job, including the first. Default: 3. */
   attempts?: number
   /**
-   * Turns of a job that may end without counting as an attempt, from 0: with a 429, a refusal inside the
-   * handler, or a failure of a downstream that is known to be broken. From then on each counts. Default: 10.
+   * Turns of a job that may end without counting as an attempt, at least 0: with a 429, a refusal
+   * inside the handler, or a failure of a downstream that is known to be broken. Later turns all
+   * count. Default: 10.
    */
   uncountedTurns?: number
-  /** A worker that is silent for so long has lost its jobs to others. Default: 30 seconds. */
+  /** A worker that is silent for this long loses its jobs to others. Default: 30 seconds. */
   leaseMs?: Duration
-  /** So long results are kept; 0: a job that is done is forgotten. Default: 1 hour. */
+  /** How long results are kept; 0: a job that is done is deleted. Default: 1 hour. */
   resultMs?: Duration
-  /** So long dead letters are kept. Default: 7 days. */
+  /** How long dead letters are kept. Default: 7 days. */
   deadMs?: Duration
-  /** A queue that nobody touches for so long is forgotten, jobs and all. Default: 30 days. */
+  /** A queue that is not used for this long is deleted with its jobs. Default: 30 days. */
   forgetMs?: Duration
-  /** After so long a job is worth one of the next higher priority. Default: 5 minutes. */
+  /** After this time a job counts as one priority higher. Default: 5 minutes. */
   agingMs?: Duration
   /**
-   * Part of every limit that jobs leave to calls, 0 to 0.9. Unless it is 0, jobs also come evenly, not
-   * as many at once as the limit allows. Default: 0.05.
+   * Fraction of every limit that is reserved for calls, 0 to 0.9. Unless it is 0, jobs are also
+   * spread evenly over the window. Default: 0.05.
    */
   keep?: number
   /**
-   * Adding answers only when so many replicas of the store have the job; `true` is 1. It rejects if they
-   * do not within `confirmMs`; the job may be there nevertheless. Default: false.
+   * Number of replicas that must have the job before adding resolves; `true` is 1. Rejects if they
+   * do not within `confirmMs`; the job may still have been added. Default: false.
    */
   durable?: boolean | number
   /** Default: 1 second. */
@@ -73,7 +74,7 @@ export const settingFields = {
 const readSettings = object(settingFields)
 export type CheckedSettings = ReturnType<typeof readSettings>
 
-/** Jobs of one tenant, unless the options name a number. */
+/** `maxPerTenant` is `maxSize` divided by this, by default. */
 const TENANT_SHARE = 10
 
 export function maxPerTenantOf({
@@ -118,7 +119,7 @@ export const readAdd = object({
   ),
 })
 
-/** Tenants may be named after what callers send: an answer has an end. */
+/** Callers may choose tenant names, so the reply needs a limit. */
 export const readCountsOptions = object({ tenants: optional(integer({ min: 0, max: 100 }), 0) })
 
 export function toUs(ms: number): number {

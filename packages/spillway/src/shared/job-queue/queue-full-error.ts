@@ -1,4 +1,4 @@
-/** The refusal of `add` and `addMany`: the queue, or one tenant's part of it, has no room for a job. */
+/** The refusal of `add` and `addMany`: the queue, or the tenant's share of it, is full. */
 import { SpillwayError } from '../../core/errors.js'
 import type { AddReply } from '../../store/queue-port.js'
 import type { AddedJob } from './api.js'
@@ -7,7 +7,7 @@ export interface FullQueue {
   name: string
   maxSize: number
   maxPerTenant: number
-  /** Of the first job that found no room; empty: none. */
+  /** Tenant of the first job that did not fit; empty: none. */
   tenant: string
   reply: Pick<AddReply, 'size' | 'tenantSize'>
   /** Jobs of the same call that were added before. */

@@ -67,7 +67,7 @@ export class LaneMap<T> implements LaneHolder {
     if (this.#lastLane === lane) this.#lastLane = undefined
   }
 
-  /** Its owner has ended: it no longer keeps lanes from being dropped. */
+  /** Its owner was closed, so it no longer keeps lanes from being dropped. */
   close(): void {
     this.#registry.detach(this)
   }

@@ -11,7 +11,7 @@ import { integer, optional } from '../../core/options/checks.js'
 import { type Clock, turnMs } from '../../core/time/clock.js'
 import { ALL_LANES, DEFAULT_LANE, OTHER_LANE } from '../default-lane.js'
 
-/** Keeps state by lane. */
+/** A holder of state by lane. */
 export interface LaneHolder {
   /**
    * Whether nothing is lost if the lane's state is dropped. `unusedMs`: the time since a call last used the
@@ -60,7 +60,7 @@ export class LaneRegistry {
   /** Least recently used first. */
   readonly #lanes = new Map<string, LaneUse>()
   readonly #holders = new Set<LaneHolder>()
-  /** The last call that asked for a new lane did not get one. */
+  /** The last call with a new lane name did not get a lane. */
   #crowded = false
   #sharedMs = Number.NEGATIVE_INFINITY
   #lastName: string | undefined
@@ -129,8 +129,8 @@ export class LaneRegistry {
   }
 
   /**
-   * The lane that a call of this name uses: its own, or `(other)` if there are `maxLanes` lanes and none of
-   * them can be dropped. For calls that nothing before the breaker refused.
+   * The lane that a call of this name uses: its own, or `(other)` if there are `maxLanes` lanes and
+   * none of them can be dropped. Only for calls that no stage before the breaker refused.
    */
   enter(name: string): string {
     if (name === ALL_LANES) return name
@@ -152,7 +152,7 @@ export class LaneRegistry {
     return fits
   }
 
-  /** Creates the lane even beyond `maxLanes`: something already depends on it. */
+  /** Creates the lane even beyond `maxLanes`, because other state already depends on it. */
   add(name: string): void {
     if (name === ALL_LANES || this.#lanes.has(name)) return
     const nowMs = this.#clock.now()
@@ -171,7 +171,7 @@ export class LaneRegistry {
     if (use !== undefined && use.slots > 0) use.slots--
   }
 
-  /** Now and then: drops lanes that were idle for `LANE_REST_MS`. */
+  /** Called periodically: drops lanes that were idle for `LANE_REST_MS`. */
   sweep(): void {
     const nowMs = this.#clock.now()
     for (const [name, use] of this.#lanes) {

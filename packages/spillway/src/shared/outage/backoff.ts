@@ -1,11 +1,14 @@
-/** How long until the store is asked again: longer each time, until it has been well for a while. */
+/**
+ * Pauses between attempts to reach the store. They grow until the store has been reachable for a
+ * while.
+ */
 
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
 
 const FIRST_MS = 50
 const LONGEST_MS = 800
-/** Who stays well for so long is forgiven. */
+/** After this time without a failure the pauses start again with the shortest. */
 const WELL_MS = 5_000
 
 export class Backoff {
@@ -27,7 +30,7 @@ export class Backoff {
     this.#wellSinceMs = this.#clock.now()
   }
 
-  /** Half of it is chance, so that a fleet does not come back in step. */
+  /** Half of it is random, so that the pods of a fleet do not reconnect together. */
   nextMs(): number {
     const fullMs = Math.min(FIRST_MS * 2 ** this.#tries++, LONGEST_MS)
     return fullMs * (0.5 + 0.5 * this.#random())

@@ -1,18 +1,24 @@
-/** Whether a store that fails now and then is as good as none. Counts only; who asks says what time it is. */
+/**
+ * Decides when failures of single commands count as an outage of the store. Pure counting; callers
+ * pass the time.
+ */
 import { StoreFailure } from '../../store/store-failure.js'
 
-/** So many failures are an outage although other answers came meanwhile. */
+/** This number of failures is an outage although other replies arrived meanwhile. */
 const MOST_FAILURES = 3
-/** Nothing at all for so long is no bad luck. */
+/** A failure after this long without any reply is an outage. */
 const SILENCE_MS = 90
-/** Permits that came too late to be used, so many in a row and for so long, are an outage as well. */
+/**
+ * Permits that arrive too late to be used are an outage as well, if there are this many in a row
+ * over this time.
+ */
 const MOST_LATE = 10
 const LATE_MS = 500
 
 export class Doubts {
   #heardMs = Number.NEGATIVE_INFINITY
   #failures = 0
-  /** Answers in a row that came too late to be of use. */
+  /** Late replies in a row. */
   #late = 0
   #lateSinceMs = 0
 
@@ -25,20 +31,20 @@ export class Doubts {
     return nowMs - this.#heardMs
   }
 
-  /** A command has failed: is that an outage? One answer that did not come may be bad luck, if others did. */
+  /** Whether a failed command means an outage. A single missing reply among others does not. */
   failed(error: unknown, nowMs: number): boolean {
     const unsure = error instanceof StoreFailure ? error.kind === 'ambiguous' : true
     return !unsure || this.silentMs(nowMs) >= SILENCE_MS || ++this.#failures >= MOST_FAILURES
   }
 
-  /** Permits have come, in time to be used or not: has it been too late for too long? */
+  /** Whether permits have been late for too long. Called for each reply with permits. */
   permitted(late: boolean, nowMs: number): boolean {
     if (this.#late === 0) this.#lateSinceMs = nowMs
     this.#late = late ? this.#late + 1 : 0
     return this.#late >= MOST_LATE && nowMs - this.#lateSinceMs >= LATE_MS
   }
 
-  /** It was taken for an outage: what comes late after that is counted anew. */
+  /** The late replies led to an outage, so counting starts again. */
   forgetLate(): void {
     this.#late = 0
   }

@@ -1,19 +1,19 @@
-/** Among how many pods limits are shared out, and how many of them are not heard of. */
+/** The number of pods that share the limits, and how many of them are missing. */
 import type { Fleet } from '../../store/local-spend.js'
 import type { PulseReply } from '../../store/port.js'
 
-/** After a return it takes so long until all pods have been heard of again. */
+/** After an outage it takes this long until all pods have reported again. */
 const REMEMBER_MS = 5_000
 
 export class PodShares {
   fleet: Fleet
-  /** Pods whose shares have to be left alone. */
+  /** Pods that have not reported; their shares must not be used. */
   missing = 0
   readonly #expectedPods: number
   #before = 0
   #rememberUntilMs = Number.NEGATIVE_INFINITY
 
-  /** `expectedPods`: as long as nobody has said. */
+  /** `expectedPods` is used until the store has replied. */
   constructor(expectedPods: number) {
     this.#expectedPods = expectedPods
     this.fleet = { pods: expectedPods, rank: expectedPods - 1 }
@@ -26,15 +26,15 @@ export class PodShares {
     this.missing = Math.max(0, all - joined)
   }
 
-  /** The store is away. `known`: it has said how many there are. */
+  /** The store is unreachable. `known`: it has reported the number of pods before. */
   lost(known: boolean): void {
     if (known) this.#before = this.fleet.pods
-    // Pods that start together have not all been heard of yet.
+    // Pods that start together may not all have reported yet.
     const pods = this.#expectedPods
     if (this.fleet.pods < pods) this.fleet = { ...this.fleet, pods }
   }
 
-  /** The store is back; the other pods need a moment. */
+  /** The store is reachable again; the other pods need a moment to report. */
   returned(nowMs: number): void {
     this.#rememberUntilMs = nowMs + REMEMBER_MS
   }

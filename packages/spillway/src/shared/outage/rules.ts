@@ -1,10 +1,10 @@
-/** What a mechanism does while the store does not answer. */
+/** Outage rules: what a mechanism does while the store is unreachable. */
 import { OptionsError, oneOf, optional } from '../../core/options/checks.js'
 import { suggest } from '../../core/options/suggest.js'
 
 /**
- * - `share`: this pod's equal part of the limit, so that the fleet as a whole stays within it;
- * - `local`: as if this pod were alone;
+ * - `share`: uses this pod's equal share of the limit, so that the fleet stays within it;
+ * - `local`: counts as if this pod were alone;
  * - `open`: lets everything through;
  * - `closed`: refuses with STORE_UNAVAILABLE.
  */
@@ -12,12 +12,12 @@ export type OutageRule = 'share' | 'local' | 'open' | 'closed'
 
 export const limitOutage = optional(oneOf('share', 'local', 'open', 'closed'), 'share')
 export const levelOutage = optional(oneOf('share', 'local', 'open', 'closed'), 'open')
-/** A breaker has nothing to share out. */
+/** A breaker has nothing to share. */
 export const breakerOutage = optional(oneOf('local', 'open', 'closed'), 'local')
 
 const VARIABLE = 'SPILLWAY_SHARED'
 
-/** `SPILLWAY_SHARED=off`: a pod goes by local state, whatever its code says. */
+/** `SPILLWAY_SHARED=off`: a pod uses local state only, whatever its code says. */
 export function isSharingOff(env: NodeJS.ProcessEnv = process.env): boolean {
   const word = env[VARIABLE] ?? ''
   if (word === '' || word === 'on') return false

@@ -1,24 +1,24 @@
 /**
- * Whether it is still the store that was known. One that was restarted empty, or took over with losses, is not trusted
- * until what was spent before counts no more.
+ * Whether the store is still the one that was known. A store that was restarted empty, or took over
+ * with losses, is not trusted until everything spent before has left the window.
  */
 import type { PulseReply } from '../../store/port.js'
 
-/** All pods notice within this time that a store has lost something. */
+/** All pods notice within this time that a store has lost data. */
 const ALL_HERE_MS = 2_000
 
 export class StoreEpoch {
-  /** As the store was told to be; nothing heard: empty. */
+  /** The epoch of the last reply; empty before the first. */
   epoch = ''
   count = 0
   #trustedFromMs = Number.NEGATIVE_INFINITY
 
-  /** For how much longer it is not trusted; 0 or less: it is. */
+  /** How much longer the store is distrusted; 0 or less: it is trusted. */
   distrustMs(nowMs: number): number {
     return this.#trustedFromMs - nowMs
   }
 
-  /** Whether this is another store than before. */
+  /** Whether the reply comes from another store than before. */
   isOther({ epoch, count }: PulseReply): boolean {
     const other = this.epoch !== '' && this.epoch !== epoch
     this.epoch = epoch
@@ -26,7 +26,7 @@ export class StoreEpoch {
     return other
   }
 
-  /** Whether it has lost something that still counts. `windowMs`: for how long what was spent does. */
+  /** Whether the store has lost data that still counts. `windowMs`: how long spent units count. */
   hasLost({ lostUs, nowUs }: PulseReply, windowMs: number, nowMs: number): boolean {
     if (lostUs === 0) return false
     const distrustMs = Math.max(windowMs, ALL_HERE_MS) - (nowUs - lostUs) / 1_000

@@ -1,13 +1,12 @@
 /**
- * Watches over the store for one guard of this pod. When it fails, nobody asks it any more: each
- * mechanism goes by its outage rule, and one pulse now and then finds out, in the background, when it
- * is back. Pulses also tell whether it is still the store that was known (its epoch), and among how
- * many pods limits are shared.
+ * Watches the store for one guard of this pod. When it fails, no commands are sent: each mechanism
+ * follows its outage rule. Pulses in the background notice when the store is back. They also show
+ * whether it is still the same store (its epoch), and how many pods share the limits.
  */
 
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
-import type { Clock, Timer } from '../../core/time/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { untilBeatMs } from '../../core/time/pod-phase.js'
 import type { Fleet } from '../../store/local-spend.js'
 import type { PulsePart, PulseReply, PulseStore } from '../../store/port.js'
@@ -16,32 +15,34 @@ import { createPodId } from '../pod-id.js'
 import { Backoff } from './backoff.js'
 import { Doubts } from './distrust.js'
 import { PodShares } from './pod-shares.js'
+import { PulseLoop } from './pulse-loop.js'
+import { SILENT_MS, SilenceCheck } from './silence-check.js'
 import { StoreEpoch } from './store-epoch.js'
 
 /**
- * - `starting`: not connected yet, and not long ago;
- * - `shared`: all is as it should be;
- * - `away`: the store does not answer;
- * - `apart`: it answers, but has lost what it knew: limits are not shared yet;
+ * - `starting`: not connected yet, for a short time;
+ * - `shared`: normal operation;
+ * - `away`: the store is unreachable;
+ * - `apart`: it is reachable but has lost data, so limits are not shared yet;
  * - `off`: `SPILLWAY_SHARED=off`.
  */
 export type StoreStatus = 'starting' | 'shared' | 'away' | 'apart' | 'off'
 
-/** Who spends, and has to be told of it: the book of a guard's limits. */
+/** Spends units of limits and reports them to the store: the limits of a guard. */
 export interface Spender {
-  /** How long what was spent counts. */
+  /** How long spent units count. */
   readonly windowMs: number
-  /** An answer that takes longer is of no use. */
+  /** Replies that take longer are useless. */
   readonly usableMs: number
-  /** What was heard holds no longer: whoever waits asks again. */
+  /** Replies so far are no longer valid: waiting calls have to ask again. */
   wake(): void
-  /** Another store: what the old one was told is lost. */
+  /** The store is another one, so earlier reports are lost. */
   forgotten(): void
-  /** Tells the store what was spent without it; rejects if it cannot. */
+  /** Reports units spent during the outage; rejects if it cannot. */
   tell(): Promise<void>
-  /** Looks what is left, now and then. */
+  /** Reads the units left. */
   refresh(): void
-  /** From now on the store is asked again. */
+  /** The store is used again from now on. */
   returned(): void
 }
 
@@ -51,40 +52,38 @@ export interface StoreWatchOptions {
   pod: string
   clock: Clock
   random: Random
-  /** How many pods there are, as long as nobody has said. */
+  /** Number of pods until the store has replied. */
   expectedPods: number
   off: boolean
 }
 
 export interface StoreSnapshot {
   status: StoreStatus
-  /** Milliseconds since it became so. */
+  /** Milliseconds since the status changed. */
   forMs: number
-  /** What went wrong, if something did. */
+  /** The reason of a problem, if any. */
   why: string | undefined
-  /** Among how many pods limits are shared. */
+  /** The number of pods that share the limits. */
   pods: number
-  /** Of these, how many are not heard of: their shares are kept for them. */
+  /** How many of these have not reported; their shares are reserved for them. */
   missing: number
-  /** What an operator should know. */
+  /** A warning for the operator. */
   warning: string | undefined
 }
 
 const BEAT_MS = 1_000
 /**
- * So often a new pod looks for its first connection before it goes by its outage rules: for a second,
- * or longer where it is busy starting.
+ * How often a new pod tries to reach the store before its outage rules apply: for a second, or
+ * longer while it is busy starting.
  */
 const FIRST_LOOKS = 100
 const FIRST_LOOK_MS = 10
-/** After so long without an answer one more is asked for. */
-const DOUBT_MS = 40
 
 export class StoreWatch {
   status: StoreStatus
-  /** Limits go through the store. Read for every trip. */
+  /** Whether limits are counted in the store. Read for every round trip. */
   joined = false
-  /** The store answers. */
+  /** Whether the store replies. */
   reachable = true
   readonly #started: Promise<void>
   readonly #options: StoreWatchOptions
@@ -92,27 +91,24 @@ export class StoreWatch {
   readonly #doubts = new Doubts()
   readonly #epoch = new StoreEpoch()
   readonly #shares: PodShares
+  readonly #loop: PulseLoop
+  readonly #silence: SilenceCheck
   readonly #onChange = new Set<() => void>()
-  /** Of all guards that go by this; the last who came speaks for them. */
+  /** Of all guards that use this watch; the last one represents them. */
   #spenders: Spender[] = []
   #spender: Spender | undefined
   #users = 1
   #beginning = true
-  /** A call waits for the first answer. */
+  /** A call waits for the first reply. */
   #awaited = false
   #begun!: () => void
   #sinceMs: number
   #looks = 0
   #why: unknown
   #connected = false
-  /** Commands that mechanisms wait for. */
-  #underWay = 0
-  #doubt: Timer | undefined
   #refreshedMs = Number.NEGATIVE_INFINITY
-  /** Store time less ours, in microseconds. */
+  /** Store time minus our time, in microseconds. */
   #aheadUs: number
-  #timer: Timer | undefined
-  #round: Promise<void> | undefined
   #closed = false
 
   constructor(options: StoreWatchOptions) {
@@ -120,6 +116,14 @@ export class StoreWatch {
     this.#options = options
     this.#backoff = new Backoff(clock, random)
     this.#shares = new PodShares(expectedPods)
+    this.#loop = new PulseLoop({
+      clock,
+      round: () => this.#look(),
+      pauseMs: () => this.#pauseMs(),
+      // The watch of an idle guard does not keep the process alive.
+      keepsAlive: () => this.status === 'starting' && this.#awaited,
+    })
+    this.#silence = new SilenceCheck(clock, () => this.#checkSilence())
     this.#sinceMs = clock.now()
     this.#aheadUs = clock.wallMs() * 1_000 - this.#sinceMs * 1_000
     this.#started = new Promise((resolve) => {
@@ -132,30 +136,32 @@ export class StoreWatch {
     }
   }
 
-  /** Among whom limits are shared. */
   get fleet(): Fleet {
     return this.#shares.fleet
   }
 
-  /** Pods whose shares have to be left alone. */
+  /** Pods that have not reported; their shares must not be used. */
   get missing(): number {
     return this.#shares.missing
   }
 
-  /** For a guard that takes the place of another: whoever closes it last closes it. */
+  /** For a guard that replaces another: the last one to close it stops it. */
   share(): this {
     this.#users++
     return this
   }
 
-  /** Resolves when it is known whether there is a store. A call waits for this, so the process stays alive. */
+  /**
+   * Resolves when it is known whether the store is reachable. A call waits for this, so it keeps
+   * the process alive.
+   */
   whenStarted(): Promise<void> {
     this.#awaited = true
-    this.#timer?.ref()
+    this.#loop.ref()
     return this.#started
   }
 
-  /** When everything that depends on it is there; once for each guard that goes by it. */
+  /** Called once by each guard, when everything that depends on the watch exists. */
   start(spender: Spender | undefined): void {
     if (spender !== undefined) {
       this.#spenders.push(spender)
@@ -163,38 +169,41 @@ export class StoreWatch {
     }
     if (!this.#beginning) return this.lookNow()
     this.#beginning = false
-    if (this.status !== 'off') this.#next(0)
+    if (this.status !== 'off') this.#loop.next(0)
   }
 
-  /** A connection was made anew: perhaps to another server than before. */
+  /** There is a new connection, perhaps to another server. */
   lookNow(): void {
-    if (this.reachable && this.status !== 'starting' && this.#round === undefined) this.#next(0)
+    if (this.reachable && this.status !== 'starting' && !this.#loop.busy) this.#loop.next(0)
   }
 
-  /** Tells when `reachable` or `joined` have changed, until the returned function is called. */
+  /**
+   * Calls `listener` when `reachable` or `joined` has changed, until the returned function is
+   * called.
+   */
   onChange(listener: () => void): () => void {
     this.#onChange.add(listener)
     return () => this.#onChange.delete(listener)
   }
 
-  /** The store's time, as far as this pod can tell. */
+  /** The store's time, as this pod estimates it. */
   nowUs(): number {
     return Math.floor(this.#options.clock.now() * 1_000 + this.#aheadUs)
   }
 
-  /** An answer has come. `nowUs`: the store's time in it. */
+  /** A reply arrived. `nowUs` is the store's time in it. */
   heard(nowUs: number): void {
     const nowMs = this.#options.clock.now()
     this.#doubts.heard(nowMs)
     this.#aheadUs = nowUs - nowMs * 1_000
   }
 
-  /** An answer has come. */
+  /** A reply arrived. */
   alive(): void {
     this.#doubts.heard(this.#options.clock.now())
   }
 
-  /** Whether permits came in time to be used. A store that is too slow for that is as good as none. */
+  /** Permits arrived after `tookMs`. A store that is too slow for permits counts as unreachable. */
   permitted(tookMs: number): void {
     const late = tookMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
     if (!this.#doubts.permitted(late, this.#options.clock.now()) || !this.reachable) return
@@ -204,30 +213,22 @@ export class StoreWatch {
     )
   }
 
-  /** A command has failed. */
   failed(error: unknown): void {
     if (!this.reachable || this.status === 'starting') return
     if (this.#doubts.failed(error, this.#options.clock.now())) this.#lose(error)
   }
 
-  /** A command leaves. While it is under way and nothing is heard, pulses follow: all cannot be bad luck. */
+  /**
+   * A command is sent. While it is in flight and no reply arrives, pulses are sent: if those fail
+   * as well, it is an outage.
+   */
   asked(): void {
-    this.#underWay++
-    if (this.#doubt !== undefined) return
-    this.#doubt = this.#options.clock.schedule(DOUBT_MS, () => {
-      this.#doubt = undefined
-      if (!this.reachable || this.#closed || this.#underWay === 0) return
-      const silentMs = this.#doubts.silentMs(this.#options.clock.now())
-      if (silentMs >= DOUBT_MS && this.#round === undefined) this.#next(0)
-      this.#underWay--
-      this.asked()
-    })
-    this.#doubt.unref()
+    this.#silence.begin()
   }
 
-  /** It has come back, or not. */
+  /** The command has ended, with or without a reply. */
   over(): void {
-    this.#underWay--
+    this.#silence.end()
   }
 
   snapshot(): StoreSnapshot {
@@ -247,16 +248,16 @@ export class StoreWatch {
   async close(spender?: Spender): Promise<void> {
     if (--this.#users > 0) return this.#withdraw(spender)
     this.#closed = true
-    this.#timer?.cancel()
-    this.#doubt?.cancel()
-    // Whoever waits to hear whether there is one hears that nobody looks any more.
+    const ended = this.#loop.close()
+    this.#silence.close()
+    // Calls that wait for the first reply continue.
     if (this.status === 'starting') this.#change('away')
-    await this.#round
+    await ended
     if (!this.reachable || this.#spender === undefined || !this.#connected) return
     await this.#pulse('gone').catch(() => {})
   }
 
-  /** It spends nothing any more; others may. */
+  /** This spender has ended; others may remain. */
   async #withdraw(spender: Spender | undefined): Promise<void> {
     if (spender === undefined) return
     this.#spenders = this.#spenders.filter((each) => each !== spender)
@@ -265,20 +266,15 @@ export class StoreWatch {
     await this.#pulse('gone').catch(() => {})
   }
 
-  #next(delayMs: number): void {
-    if (this.#closed) return
-    this.#timer?.cancel()
-    this.#timer = this.#options.clock.schedule(delayMs, () => {
-      this.#round ??= this.#look().finally(() => {
-        this.#round = undefined
-        this.#next(this.#delayMs())
-      })
-    })
-    // A watch over an idle guard does not keep the process alive.
-    if (this.status !== 'starting' || !this.#awaited) this.#timer.unref()
+  /** Sends a pulse if nothing was heard for a while; returns whether to check again. */
+  #checkSilence(): boolean {
+    if (!this.reachable || this.#closed) return false
+    const silentMs = this.#doubts.silentMs(this.#options.clock.now())
+    if (silentMs >= SILENT_MS && !this.#loop.busy) this.#loop.next(0)
+    return true
   }
 
-  #delayMs(): number {
+  #pauseMs(): number {
     if (this.status === 'starting') return FIRST_LOOK_MS
     if (!this.reachable) return this.#backoff.nextMs()
     const { clock, pod } = this.#options
@@ -301,8 +297,8 @@ export class StoreWatch {
   }
 
   /**
-   * Takes a command for each lane. Pulses that only look whether a slow store still answers do not repeat it, or
-   * they would make the store slower.
+   * Sends a command for each lane. Not repeated by the extra pulses to a slow store, which would
+   * make it slower.
    */
   #refresh(): void {
     const nowMs = this.#options.clock.now()
@@ -317,7 +313,7 @@ export class StoreWatch {
       if (!this.reachable) this.#why = error
       return
     }
-    // A connection that is being made needs a moment; one that was refused does not.
+    // A connection that is being opened needs a moment; one that was refused does not.
     const dialling =
       error instanceof StoreFailure && error.kind === 'not-sent' && error.cause === undefined
     if (!dialling || ++this.#looks >= FIRST_LOOKS) this.#lose(error)
@@ -340,7 +336,7 @@ export class StoreWatch {
     })
   }
 
-  /** It is back when it is back to being of use. */
+  /** A store is back only if it replies fast enough to be used. */
   #mindLateness(sentMs: number): void {
     const tookMs = this.#options.clock.now() - sentMs
     if (this.reachable || tookMs <= (this.#spender?.usableMs ?? tookMs)) return
@@ -355,7 +351,7 @@ export class StoreWatch {
     if (this.#spender === undefined) return this.#change('shared')
     if (this.#isDistrusted) return this.#change('apart')
     if (this.status === 'starting' || this.joined) return this.#change('shared')
-    // The store hears of everything before anybody counts on what it says.
+    // The store gets all reports before its replies are used.
     await this.#spender.tell()
     this.#take(await this.#pulse('joined'))
     this.#change(this.#isDistrusted ? 'apart' : 'shared')
@@ -365,7 +361,7 @@ export class StoreWatch {
     return this.#epoch.distrustMs(this.#options.clock.now()) > 0
   }
 
-  /** Which store it is, and who else is there. */
+  /** Takes over the epoch and the number of pods. */
   #take(reply: PulseReply): void {
     const nowMs = this.#options.clock.now()
     const spender = this.#spender
@@ -382,7 +378,7 @@ export class StoreWatch {
     this.#backoff.lost()
     this.#shares.lost(this.#connected)
     this.#change('away')
-    this.#next(this.#backoff.nextMs())
+    this.#loop.next(this.#backoff.nextMs())
   }
 
   #change(status: StoreStatus): void {

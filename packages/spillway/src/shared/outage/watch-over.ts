@@ -2,7 +2,7 @@ import type { Store } from '../../store/port.js'
 import { isSharingOff } from './rules.js'
 import { StoreWatch, type StoreWatchOptions } from './store-watch.js'
 
-/** A store in this process does not go away. */
+/** Undefined for a memory store, which is always reachable. */
 export function watchOver(
   store: Store,
   { name, pod, clock, random, expectedPods }: Omit<StoreWatchOptions, 'pulses' | 'off'>,

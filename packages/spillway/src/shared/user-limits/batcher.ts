@@ -1,7 +1,7 @@
 /**
- * Group commit: one trip at a time carries everybody who asked in one go, or while the last one was
- * under way, in order. Alone, a request waits for nobody. Whoever asks is told by a method of its own:
- * a promise for each would be most of what a request costs here.
+ * Group commit: one round trip at a time carries all requests made in one turn, or while the last
+ * one was in flight, in order. A single request does not wait. Requesters are called back by a
+ * method, because a promise for each would be most of the cost.
  */
 import { gathering } from '../../core/next-tick-batch.js'
 import { isThenable } from '../../core/thenable.js'
@@ -9,7 +9,7 @@ import type { MaybePromise } from '../../store/port.js'
 
 const MOST_IN_A_TRIP = 256
 
-/** Who has asked. Hears one or the other, once, in whatever async context the answer came. */
+/** A requester. One of the two methods is called, once, in any async context. */
 export interface Asker<A> {
   onReply(reply: A): void
   onFailure(error: unknown): void
@@ -17,13 +17,13 @@ export interface Asker<A> {
 
 export interface BatcherOptions<Q, A> {
   send(requests: Q[]): MaybePromise<A[]>
-  /** What to reply when the trip came to nothing; throws what the asker is to hear of it. */
+  /** The reply if the round trip failed, or throws the error for the requester. */
   instead(request: Q, error: unknown): A
 }
 
 export class Batcher<Q, A> {
   readonly #options: BatcherOptions<Q, A>
-  /** Each with its asker. */
+  /** Each with its requester at the same index. */
   #requests: Q[] = []
   #askers: Asker<A>[] = []
   #underWay = false
@@ -68,7 +68,7 @@ export class Batcher<Q, A> {
     }
   }
 
-  /** The next trip leaves before anybody does anything with what this one has brought. */
+  /** The next round trip starts before requesters handle the replies of this one. */
   #back(): void {
     this.#underWay = false
     this.#go()
@@ -94,7 +94,7 @@ function deliver<A>(askers: readonly Asker<A>[], replies: readonly A[]): void {
   }
 }
 
-/** A mistake in one of them is not the others' fault: they hear, and whoever watches the process hears of it. */
+/** An exception in one requester must not affect the others. It is reported as uncaught. */
 function tell(one: () => void): void {
   try {
     one()

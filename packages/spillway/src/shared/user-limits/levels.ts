@@ -1,5 +1,6 @@
-/** The levels of user limits: to whom each applies, and in which bucket it is counted. */
+/** The levels of user limits: which requests each applies to, and its buckets. */
 
+import { BoundedCache } from '../../core/collections/bounded-cache.js'
 import { isLongName } from '../../core/long-name.js'
 import {
   arrayOf,
@@ -22,20 +23,20 @@ type Limit = number | 'unlimited'
 
 export interface UserLevel {
   /**
-   * Who is counted together: everybody, all users of a tier, one user, one address, one address at
-   * one endpoint. A level that asks for something a request does not name does not apply to it.
+   * What is counted together: all requests, all users of a tier, one user, one address, one address
+   * at one endpoint. A level whose field a request does not have does not apply to it.
    */
   per: 'global' | 'tier' | 'user' | 'ip' | 'endpoint'
-  /** Units per window; for `tier` and `endpoint` by name, where names left out are not limited. */
+  /** Units per window; for `tier` and `endpoint` by name, where missing names are not limited. */
   limit: Limit | Readonly<Record<string, Limit>>
   windowMs: Duration
   /** Units that may be taken at once. Default: the limit. */
   burst?: number
-  /** What to go by while the store is away. Default: `open`, nobody is limited. */
+  /** Outage rule while the store is unreachable. Default: `open`, no limit. */
   outage?: OutageRule
 }
 
-/** Whose request it is. */
+/** The caller of a request. */
 export interface Subject {
   user?: string | undefined
   tier?: string | undefined
@@ -45,7 +46,7 @@ export interface Subject {
 
 const SUBJECT_FIELDS = ['user', 'tier', 'ip', 'endpoint'] as const
 
-/** Keys are made from these. An id that is a number in the database is the usual mistake. */
+/** Keys are built from these. A numeric id from a database is the usual mistake. */
 export function checkSubject(subject: Subject): void {
   for (const field of SUBJECT_FIELDS) {
     const value: unknown = subject[field]
@@ -63,25 +64,25 @@ function shownType(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
-/** What a request is charged on a level, and what callers are told of that level. */
+/** What a request is charged on a level, and what clients see of that level. */
 export interface OwnCharge extends LevelCharge {
   readonly per: UserLevel['per']
-  /** What it goes by while the store is away. */
+  /** Outage rule of the level. */
   readonly outage: OutageRule
-  /** The level as a client may know it, told apart from others of its kind: `user`, `user-2`. */
+  /** Name of the level for clients, unique among its kind: `user`, `user-2`. */
   readonly name: string
 }
 
 export interface UserRequest extends LevelRequest {
   levels: readonly OwnCharge[]
-  /** Charged by this pod, because the store was away. */
+  /** Set if this pod charged it because the store was unreachable. */
   alone?: readonly OutageRule[]
 }
 
 export interface Level {
-  /** What this request is charged here; nothing if the level does not apply to it. */
+  /** What this request is charged on the level; undefined if the level does not apply to it. */
   chargeFor(subject: Subject): OwnCharge | undefined
-  /** A request that costs one, where no other level applies. */
+  /** For a request of cost 1 to which no other level applies. */
   requestFor(subject: Subject): UserRequest | undefined
 }
 
@@ -124,10 +125,10 @@ export function createLevels(
   })
 }
 
-/** The most specific are the highest. */
+/** The most specific levels have the highest rank. */
 const RANK = { global: 0, tier: 1, user: 2, ip: 3, endpoint: 4 } as const
 
-/** Users are many; those of the last while are enough. */
+/** There are many users; those of the last while are enough. */
 const MOST_KNOWN = 4_096
 
 function createLevel(
@@ -140,9 +141,11 @@ function createLevel(
   const limitFor = (which = ''): Limit =>
     typeof limit !== 'object' ? limit : (own(limit, which) ?? 'unlimited')
 
-  /** Making a key costs more than looking one up. Only where nothing else decides what is charged. */
+  /** Building a key costs more than looking it up. Only where nothing else decides the charge. */
   const known =
-    typeof limit === 'number' && per !== 'endpoint' ? new Map<string, UserRequest>() : undefined
+    typeof limit === 'number' && per !== 'endpoint'
+      ? new BoundedCache<string, UserRequest>(MOST_KNOWN)
+      : undefined
 
   function requestFor(subject: Subject): UserRequest | undefined {
     const who = whose(per, subject)
@@ -162,17 +165,14 @@ function createLevel(
       outage,
     }
     const request = { levels: [charge], cost: 1 }
-    if (known !== undefined && !isLongName(who)) {
-      if (known.size >= MOST_KNOWN) known.clear()
-      known.set(who, request)
-    }
+    if (!isLongName(who)) known?.set(who, request)
     return request
   }
 
   return { requestFor, chargeFor: (subject) => requestFor(subject)?.levels[0] }
 }
 
-/** Whom a level counts this request under. */
+/** What a level counts this request under. */
 function whose(per: UserLevel['per'], subject: Subject): string | undefined {
   if (per === 'global') return '*'
   if (per === 'endpoint') return subject.endpoint === undefined ? undefined : subject.ip

@@ -1,6 +1,6 @@
 /**
- * User limits while the store does not answer: decided by this pod, by each level's outage rule. Users
- * may be in other parts of a cluster than the guard, so this has its own idea of whether to ask.
+ * User limits while the store is unreachable: this pod decides, by each level's outage rule. In a
+ * cluster, users may be on other nodes than the guard, so this tracks failures on its own.
  */
 
 import { SpillwayError } from '../../core/errors.js'
@@ -14,7 +14,7 @@ import { Backoff } from '../outage/backoff.js'
 import type { OutageRule } from '../outage/rules.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 
-/** Every level lets it through. */
+/** The reply if every level grants the request. */
 const OPEN: LevelReply = {
   refusedBy: 0,
   waitUs: 0,
@@ -23,7 +23,7 @@ const OPEN: LevelReply = {
   resetUs: 0,
 }
 
-/** What has to be known of the store. */
+/** The part of the watch that is used. */
 export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
   Partial<Pick<StoreWatch, 'whenStarted' | 'asked' | 'over' | 'alive' | 'failed'>>
 
@@ -44,19 +44,19 @@ export class LevelsAlone {
     this.#local = memoryStore({ clock }).levels
   }
 
-  /** Not to be asked: it is away, or has not answered the last time. */
+  /** Whether to skip the store: it is unreachable, or the last command failed. */
   get inForce(): boolean {
-    // When it is back, it is asked.
+    // When it is back, it is used again.
     if (!this.#watch.reachable) this.#failing = false
     return !this.#watch.reachable || this.#failing
   }
 
-  /** Until it is known whether there is a store. */
+  /** Set until it is known whether the store is reachable. */
   get starting(): Promise<void> | undefined {
     return this.#watch.status === 'starting' ? this.#watch.whenStarted?.() : undefined
   }
 
-  /** Time to see, in the background, whether it answers again. */
+  /** Whether to try again, in the background. */
   get shouldTry(): boolean {
     if (!this.#watch.reachable || this.#clock.now() < this.#askAgainMs) return false
     this.#askAgainMs = Number.POSITIVE_INFINITY
@@ -71,19 +71,19 @@ export class LevelsAlone {
     this.#backoff.found()
   }
 
-  /** One is on its way, to see. */
+  /** Whether such a trial is in flight. */
   get trying(): boolean {
     return this.#askAgainMs === Number.POSITIVE_INFINITY
   }
 
-  /** A trip leaves. */
+  /** A command is sent. */
   asked(): void {
     this.#watch.asked?.()
   }
 
   failed(error: unknown): void {
     this.#watch.over?.()
-    // If it is gone altogether, whoever watches over it knows when it is back.
+    // If the store is unreachable altogether, the watch knows when it is back.
     const here = error instanceof StoreFailure && error.kind === 'server'
     if (!here) this.#watch.failed?.(error)
     if (!this.#watch.reachable) return
@@ -92,7 +92,7 @@ export class LevelsAlone {
     this.#askAgainMs = this.#clock.now() + this.#backoff.nextMs()
   }
 
-  /** Throws STORE_UNAVAILABLE if a level is closed without the store. */
+  /** Throws STORE_UNAVAILABLE if a level has the rule `closed`. */
   charge({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): LevelReply {
     if (rules.includes('closed')) throw unavailable(this.#name)
     const counted = levels.flatMap((level, index) =>

@@ -1,20 +1,27 @@
-/** What requests are charged on their levels: at once if the store is here, together if it is not. */
-import { SpillwayError } from '../../core/errors.js'
+/**
+ * Charges requests on their levels: synchronously with a memory store, in batches with a remote
+ * one.
+ */
+import { storeUnavailable } from '../../core/errors.js'
+import type { Random } from '../../core/random.js'
 import { swallow } from '../../core/thenable.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'
-import type { OutageRule } from '../outage/rules.js'
+import { isSharingOff, type OutageRule } from '../outage/rules.js'
 import { type Asker, Batcher } from './batcher.js'
 import {
   checkSubject,
+  createLevels,
   type Level,
   type OwnCharge,
+  type readLevels,
   type Subject,
   type UserRequest,
 } from './levels.js'
-import type { LevelsAlone } from './outage-levels.js'
+import { LevelsAlone, type StoreView } from './outage-levels.js'
 
-/** `alone`: decided by this pod, by these rules of its levels. */
+/** `alone`: this pod decided, by these outage rules of its levels. */
 export type UserReply = LevelReply & { alone?: readonly OutageRule[] }
 
 export class UserCharges {
@@ -31,17 +38,19 @@ export class UserCharges {
     this.#batcher = new Batcher({
       send: (requests) =>
         alone === undefined ? store.levels.check(requests) : this.#trip(alone, requests),
-      instead: (request, error) =>
-        alone === undefined ? complain(error) : this.#chargeAlone(alone, request),
+      instead: (request, error) => {
+        if (alone === undefined) throw storeUnavailable('user-limit', 'user limits', error)
+        return this.#chargeAlone(alone, request)
+      },
     })
   }
 
-  /** Replies come later. */
+  /** Whether replies are asynchronous. */
   get remote(): boolean {
     return this.#store.remote
   }
 
-  /** Nothing, if no level applies. */
+  /** Undefined if no level applies. */
   requestFor(subject: Subject, cost: number): UserRequest | undefined {
     checkSubject(subject)
     // Mostly there is one level, and the same request as the last time.
@@ -66,26 +75,26 @@ export class UserCharges {
     return this.ask(request, { onReply, onFailure }) ?? later
   }
 
-  /** By a store that is here. */
+  /** For a memory store. */
   chargeHere(request: UserRequest, atMs?: number): UserReply {
     const [reply] = this.#store.levels.check([request], atMs) as LevelReply[]
     return reply as LevelReply
   }
 
-  /** By one that is not. Nothing: the asker will be told. */
+  /** For a remote store. Undefined: the requester is called back. */
   ask(request: UserRequest, asker: Asker<UserReply>): UserReply | undefined {
     if (this.#alone !== undefined) return this.#askFar(this.#alone, request, asker)
     this.#batcher.ask(request, asker)
     return undefined
   }
 
-  /** The request came to nothing. If this is lost, it counts as spent. */
+  /** The request never started. If the refund is lost, it counts as spent. */
   refund(request: UserRequest): void {
     try {
       if (request.alone !== undefined) this.#alone?.refund(request, request.alone)
       else swallow(this.#store.levels.refund([request]))
     } catch {
-      // As good as lost.
+      // The refund is lost.
     }
   }
 
@@ -117,7 +126,7 @@ export class UserCharges {
     if (reply !== undefined) asker.onReply(reply)
   }
 
-  /** Whoever gathered while the last trip failed is not sent on the next. */
+  /** Requests that collected while the last round trip failed are not sent. */
   async #trip(alone: LevelsAlone, requests: LevelRequest[]): Promise<LevelReply[]> {
     if (alone.inForce && !alone.trying) throw new StoreFailure('not-sent', 'the store is away')
     alone.asked()
@@ -137,12 +146,28 @@ export class UserCharges {
   }
 }
 
-function complain(cause: unknown): never {
-  throw new SpillwayError({
-    code: 'STORE_UNAVAILABLE',
-    stage: 'user-limit',
-    scope: 'shared',
-    explain: () => 'user limits: the store did not answer',
-    cause,
-  })
+interface UserChargesOptions {
+  store: Store
+  name: string | undefined
+  levels: ReturnType<typeof readLevels>
+  /** The number of pods that share levels with the outage rule `share`. */
+  expectedPods: number
+  clock: Clock
+  random: Random
+}
+
+/**
+ * Charges of user limits that belong to no guard. Without a guard's watch they find out on their own
+ * when the store is unreachable, and then follow their levels' outage rules.
+ */
+export function createUserCharges(options: UserChargesOptions): UserCharges {
+  const { store, name, levels, expectedPods, clock, random } = options
+  const fleet = { pods: expectedPods, rank: expectedPods - 1 }
+  const view: StoreView = isSharingOff()
+    ? { status: 'off', reachable: false, fleet }
+    : { status: 'shared', reachable: true, fleet }
+  const alone = store.remote
+    ? new LevelsAlone(name ?? 'user limits', view, clock, random)
+    : undefined
+  return new UserCharges(store, createLevels(levels, name), alone)
 }

@@ -1,8 +1,8 @@
 /**
- * Fairness between users: how much one user, address, tier or endpoint may ask for, counted for the
- * whole fleet. All levels that apply to a request are checked together: one that refuses costs
- * nothing on the others. For a vendor's contract use the rate limiter: a token bucket lets a burst
- * and then a steady rate through, which is more than its limit in the first window.
+ * Fairness between users: how much one user, address, tier or endpoint may request, counted for the
+ * whole fleet. All levels that apply to a request are checked together; a refusal by one costs
+ * nothing on the others. For a vendor's limit use the shared rate limiter: a token bucket grants a
+ * burst and then a steady rate, which is more than the limit in the first window.
  */
 
 import { integer, object, optional, text, validate } from '../../core/options/checks.js'
@@ -12,16 +12,16 @@ import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import type { Store } from '../../store/port.js'
 import { readStore } from '../store-option.js'
 import { readLevels, type Subject, type UserLevel } from './levels.js'
-import { createOwnCharges } from './own-charges.js'
+import { createUserCharges } from './user-charges.js'
 
 export interface UserLimitsOptions {
   store: Store
-  /** Told apart from other user limits in the same store by this. Default: no name. */
+  /** Separates these user limits from others in the same store. Default: no name. */
   name?: string
   levels: readonly UserLevel[]
-  /** Among how many pods levels with the outage rule `share` are shared out. Default: 1. */
+  /** The number of pods that share levels with the outage rule `share`. Default: 1. */
   expectedPods?: number
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
   /** Default: `Math.random`. */
   random?: Random
@@ -29,12 +29,12 @@ export interface UserLimitsOptions {
 
 export interface UserLimitResult {
   allowed: boolean
-  /** The level these figures are of: the one that refused, or the one with least left. */
+  /** The level of these figures: the one that refused, or that has least left. */
   level: UserLevel['per'] | undefined
   remaining: number
-  /** Milliseconds until that level has everything again. */
+  /** Milliseconds until that level is full again. */
   resetMs: number
-  /** Milliseconds until this request would be allowed; zero if it is. */
+  /** Milliseconds until this request would be granted; 0 if it was. */
   retryAfterMs: number
 }
 
@@ -61,7 +61,7 @@ const readOptions = object({
 })
 
 export function createUserLimits(options: UserLimitsOptions): UserLimits {
-  const charges = createOwnCharges(validate('userLimits', options, readOptions))
+  const charges = createUserCharges(validate('userLimits', options, readOptions))
   return {
     async check({ cost = 1, ...subject }) {
       if (!Number.isInteger(cost) || cost < 1) validate('cost', cost, integer({ min: 1 }))

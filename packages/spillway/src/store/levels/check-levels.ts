@@ -1,16 +1,16 @@
 /**
- * Several token buckets of one request, charged together or not at all. A bucket is one number: the
- * time at which it is full again. What costs more than a bucket holds takes all of it, instead of
- * waiting for ever. Twin: `redis/lua/check-levels.lua`.
+ * Charges several token buckets for one request, all of them or none. A bucket is one number: the
+ * time at which it is full again. A cost above the size of a bucket takes all of it; otherwise the
+ * request would wait forever. Twin: `redis/lua/check-levels.lua`.
  */
 
 import { SET_BACK_US } from '../clock-setback.js'
 import type { LevelCharge, LevelReply, LevelRequest } from '../port.js'
 
-/** The buckets: when each is full again, or nothing for one that is. */
+/** When each bucket is full again; undefined for one that is full. */
 export interface Buckets {
   get(key: string): number | undefined
-  /** Until then it means something. */
+  /** The value matters until `fullAtUs`. */
   set(key: string, fullAtUs: number): void
 }
 
@@ -24,7 +24,7 @@ export function checkLevels(
   return requests.map((request) => checkOne(buckets, request, nowUs))
 }
 
-/** A bucket never holds more than it can, nor one that was set back less. */
+/** Cannot fill a bucket beyond its size. A bucket whose clock was set back is not emptied. */
 export function refundLevels(
   buckets: Buckets,
   requests: readonly LevelRequest[],
@@ -44,7 +44,7 @@ function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number)
   if (only !== undefined && levels.length === 1) return checkLevel(buckets, only, cost, now)
   let refusedBy = 0
   let waitUs = 0
-  // Loops by index: this runs for every call of a guard.
+  // Loops by index, because this runs for every call of a guard.
   for (let index = 0; index < levels.length; index++) {
     const level = levels[index] as LevelCharge
     const wait = next(buckets, level, cost, now) - now - capacityUs(level)
@@ -58,7 +58,7 @@ function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number)
   for (let index = 0; index < levels.length; index++) {
     const level = levels[index] as LevelCharge
     const charged = next(buckets, level, cost, now)
-    // A refusal takes nothing: what is left is what was left before.
+    // A refusal takes nothing, so the remaining units are those from before.
     const full = refusedBy === 0 ? charged : charged - toUs(level, Math.min(cost, level.burst))
     const free = capacityUs(level) - (full - now)
     const left = Math.max(0, Math.floor((free * level.limit) / level.windowUs))
@@ -72,7 +72,7 @@ function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number)
   return { refusedBy, waitUs, tightest, remaining, resetUs }
 }
 
-/** The same for one level, as it mostly is: looked up once, and worked out once. */
+/** The common case of one level, with one look-up and one computation. */
 function checkLevel(buckets: Buckets, level: LevelCharge, cost: number, now: number): LevelReply {
   const capacity = capacityUs(level)
   const costUs = toUs(level, Math.min(cost, level.burst))
@@ -88,13 +88,15 @@ function checkLevel(buckets: Buckets, level: LevelCharge, cost: number, now: num
     : { refusedBy: 0, waitUs: 0, tightest: 1, remaining: left, resetUs }
 }
 
-/** When the bucket would be full again, if it were charged. */
+/** When the bucket would be full again if it were charged. */
 function next(buckets: Buckets, level: LevelCharge, cost: number, now: number): number {
   const burstUs = toUs(level, level.burst)
   return fullAtUs(buckets.get(level.key), burstUs, now) + toUs(level, Math.min(cost, level.burst))
 }
 
-/** Never in the past, and never further ahead than a bucket can be: then the clock was set back. */
+/**
+ * Never in the past, and never further ahead than the bucket's size: then the clock was set back.
+ */
 function fullAtUs(stored: number | undefined, burstUs: number, now: number): number {
   const full = Math.max(stored ?? 0, now)
   return full - now > burstUs + SET_BACK_US ? now + burstUs : full

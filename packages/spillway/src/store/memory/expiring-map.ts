@@ -1,7 +1,7 @@
-/** A map whose entries end, so that a million users who never come back do not stay for ever. */
+/** A map whose entries expire, so that users who never return do not take memory forever. */
 export class ExpiringMap<T> {
   readonly #entries = new Map<string, { value: T; untilUs: number }>()
-  /** Entries are looked through for ended ones each time the map has doubled. */
+  /** Expired entries are removed each time the map has doubled. */
   #sweepAt = 1_024
 
   get size(): number {
@@ -24,7 +24,7 @@ export class ExpiringMap<T> {
     if (this.#entries.size >= this.#sweepAt) this.#sweep(nowUs)
   }
 
-  /** As `set`, but what is there ends no earlier than it would have. */
+  /** Like `set`, but never shortens the life of an existing entry. */
   prolong(key: string, value: T, nowUs: number, untilUs: number): void {
     this.set(key, value, nowUs, Math.max(untilUs, this.#entries.get(key)?.untilUs ?? 0))
   }

@@ -16,11 +16,11 @@ import type {
 } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
 
-/** As long as the longest window: after that no pod sends a report again. */
+/** As long as the longest window. After that no pod repeats a report. */
 const SEQUENCE_LIFE_US = 300_000_000
 
 export interface MemoryBreakers extends BreakerStore {
-  /** Answers synchronously. */
+  /** Replies synchronously. */
   report(request: BreakerReport): BreakerView
   /** Replaces the state, which expires after `lifeUs`. */
   put(guard: string, lane: string, state: BreakerState, lifeUs: number): void
@@ -40,7 +40,10 @@ export function createMemoryBreakers(
   const sequences = new ExpiringMap<number>()
   const watchers = new Set<BreakerWatcher>()
 
-  /** A transition may change a state in place that it does not keep: this clock never goes back. */
+  /**
+   * A transition may change a state in place that it does not keep, because this clock never goes
+   * back.
+   */
   function change<R extends BreakerRef, T>(
     request: R,
     transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,

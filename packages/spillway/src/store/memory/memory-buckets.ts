@@ -1,18 +1,18 @@
-/** Token buckets of a million users: one number each, forgotten once it is full again. */
+/** Token buckets of a million users: one number each, removed once the bucket is full again. */
 import type { Buckets } from '../levels/check-levels.js'
 
 const FEWEST = 1_024
 
 /**
- * The numbers are in an array of their own, and the map says where: as values of the map each change
- * would be a new object, and one that outlives many a collection.
+ * The numbers are in an array and the map holds indexes. As values of the map, V8 would allocate a
+ * new heap number for each change.
  */
 export class MemoryBuckets implements Buckets {
-  /** The time of whoever asks now. */
+  /** Time of the current operation. */
   nowUs = 0
   #places = new Map<string, number>()
   #fullAtUs = new Float64Array(FEWEST)
-  /** Whoever sets a bucket has just looked at it. */
+  /** `set` follows a `get` of the same key. */
   #lastKey: string | undefined
   #lastPlace: number | undefined
 
@@ -40,7 +40,9 @@ export class MemoryBuckets implements Buckets {
     return place
   }
 
-  /** Looks for full ones each time all places are taken, and makes twice as many as are left. */
+  /**
+   * Removes full buckets each time the array is full, and makes room for twice as many as are left.
+   */
   #sweep(): void {
     const left = [...this.#places].filter(([, at]) => (this.#fullAtUs[at] as number) > this.nowUs)
     const fullAtUs = new Float64Array(Math.max(FEWEST, 2 * left.length))

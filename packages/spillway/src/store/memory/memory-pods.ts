@@ -1,4 +1,4 @@
-/** Which pods are alive, as far as one process can tell. Twins: `redis/lua/*-pod*.lua`. */
+/** Live pods, within one process. Twins: `redis/lua/*-pod*.lua`. */
 import type { PodStore } from '../port.js'
 
 interface Pod {
@@ -9,17 +9,17 @@ interface Pod {
 }
 
 export interface MemoryPods extends PodStore {
-  /** How many pods of a group are alive. */
+  /** Number of live pods of a group. */
   live(group: string): number
 }
 
-/** Nobody can have said this: the clock was set back since. */
+/** A time this far ahead means that the clock was set back since. */
 const FAR_AHEAD_US = 60_000_000
 
 export function createMemoryPods(nowUs: () => number): MemoryPods {
   const groups = new Map<string, Map<string, Pod>>()
 
-  /** Those of a group that have not gone silent. */
+  /** The live pods of a group. */
   function alive(group: string): [string, Pod][] {
     const now = nowUs()
     return [...(groups.get(group) ?? [])].filter(([, { untilUs }]) => untilUs > now)

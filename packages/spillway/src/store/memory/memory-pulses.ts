@@ -1,4 +1,4 @@
-/** Epochs, as far as one process can tell: this store forgets nothing as long as it is there. */
+/** Epochs within one process: this store never loses data. */
 import type { PulseStore } from '../port.js'
 import { type PulseState, pulse, type Shares } from '../pulse.js'
 

@@ -1,4 +1,4 @@
-/** Job queues in one process: the transitions on a map; whoever is to be woken is, at once. */
+/** Job queues in one process: the transitions on a map. Workers are woken at once. */
 import type { BreakerState } from '../breaker/breaker-state.js'
 import type { BreakerKept } from '../breaker/transitions.js'
 import type { GuardState, LaneState } from '../limits/lane-state.js'
@@ -6,14 +6,13 @@ import type { Kept } from '../limits/transitions.js'
 import type { BreakerRef, LaneRef } from '../port.js'
 import { addJobs, type Woken } from '../queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../queue/finish-jobs.js'
-import { readStanding } from '../queue/job-standing.js'
-import { commandQueue, countJobs, listDead, readJob } from '../queue/maintenance.js'
+import { commandQueue, countJobs, listDead, readJob, readStanding } from '../queue/maintenance.js'
 import { ACTIVE, emptyQueue, type QueueState } from '../queue/queue-state.js'
 import { type ReserveKept, reserveJobs } from '../queue/reserve-jobs.js'
 import type { JobChange, JobWatcher, QueueRef, QueueStore, ReserveRequest } from '../queue-port.js'
 import { ExpiringMap } from './expiring-map.js'
 
-/** What a queue shares a step with: the limits of its lane, and the breaker. */
+/** State that a queue changes in the same step: the limits of its lane, and the breaker. */
 export interface QueueNeighbours {
   limits<R extends LaneRef, T>(
     request: R,
@@ -38,13 +37,13 @@ export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): 
     return state
   }
 
-  /** Not before whoever asked has its answer. */
+  /** After the caller has its reply. */
   function wake<T>({ reply, wakes }: Woken<T>): T {
     for (const worker of wakes) queueMicrotask(() => sleepers.get(worker)?.())
     return reply
   }
 
-  /** Not before the caller has its reply. */
+  /** After the caller has its reply. */
   function publish(kind: JobChange['kind'], { guard, queue }: QueueRef, id: string): void {
     queueMicrotask(() => {
       for (const each of watchers) each.onChange({ kind, guard, queue, id })
@@ -69,7 +68,7 @@ export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): 
   return {
     add: (request) => {
       const reply = wake(addJobs(queueOf(request), request, nowUs()))
-      // What one process keeps in memory has no replica to lose it to.
+      // There are no replicas to wait for.
       return request.durable === undefined ? reply : { ...reply, confirmed: true }
     },
     reserve: (request) => wake(reserve(request)),

@@ -1,6 +1,6 @@
 /**
- * The store of a fleet of one: the same transitions on a Map, answered at once. Also what a pod
- * falls back to, and what simulations run on.
+ * The store of a single pod: the same transitions on a Map, with synchronous replies. Pods also
+ * fall back to it, and simulations run on it.
  */
 
 import { object, validate } from '../../core/options/checks.js'
@@ -38,7 +38,7 @@ import { createMemoryQueues, type QueueNeighbours } from './memory-queue.js'
 import { createMicroseconds, type Microseconds } from './microseconds.js'
 
 export interface MemoryStoreOptions {
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
@@ -78,14 +78,14 @@ function createMemoryLevels(nowUs: Microseconds): LevelStore {
   }
 }
 
-/** What is kept of one guard's limits. */
+/** The stored limits of one guard. */
 class KeptGuard {
   readonly lanes = new ExpiringMap<KeptLane>()
   readonly reports: Reports = new Map()
   #state: GuardState | undefined
   #untilUs = 0
 
-  /** What spans its lanes, if there is anything. */
+  /** State that spans its lanes, if any. */
   stateAt(nowUs: number): GuardState | undefined {
     return this.#untilUs > nowUs ? this.#state : undefined
   }
@@ -98,11 +98,11 @@ class KeptGuard {
 
 interface KeptLane {
   readonly state: LaneState
-  /** The short way, found by the last one who had to go the long way. */
+  /** The fast path, set up by the last request that needed the general one. */
   usual: UsualTake | undefined
 }
 
-/** `change`: for those who take permits in a step of their own. */
+/** `change` is for operations that take permits as part of their own step. */
 interface MemoryLimits {
   limits: LimitStore
   change: QueueNeighbours['limits']
@@ -121,8 +121,8 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
   }
 
   /**
-   * Runs a transition on both states of a lane and keeps what it says has to be kept. It may change
-   * states in place also where it says nothing: our time never goes back, so that makes no difference.
+   * Runs a transition on both states of a lane and keeps what it returns. A transition may change
+   * states in place even if it returns nothing to keep, because this clock never goes back.
    */
   function change<R extends LaneRef, T>(
     request: R,
@@ -145,7 +145,7 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
     if (lane === undefined || guard.stateAt(now) !== undefined) {
       return change(request, takePermits, now)
     }
-    // What is booked later in a slice leaves with it, so this needs no new expiry.
+    // Later bookings of a slice expire with it, so this sets no new expiry.
     const usual = lane.usual?.take(request, now)
     if (usual !== undefined) return usual
     const reply = change(request, takePermits, now)

@@ -14,13 +14,13 @@ import {
   wakeOne,
 } from './queue-state.js'
 
-/** What came of it, and which workers are to be woken. */
+/** A reply, and the workers to wake. */
 export interface Woken<T> {
   reply: T
   wakes: readonly string[]
 }
 
-/** Forgotten at least, whatever comes in. */
+/** Fewest ended jobs that are removed per call. */
 const FORGOTTEN = 16
 
 export function addJobs(state: QueueState, request: AddRequest, serverUs: number): Woken<AddReply> {
@@ -51,7 +51,7 @@ export function addJobs(state: QueueState, request: AddRequest, serverUs: number
   return { reply, wakes }
 }
 
-/** Nobody will look before it is due: one has to hear of it. */
+/** No worker looks before the job is due, so one has to be woken. */
 function wakeForDelay(state: QueueState, dueUs: number, now: number): string[] {
   return state.alarmUs > now && state.alarmUs <= dueUs ? [] : wakeOne(state, now)
 }

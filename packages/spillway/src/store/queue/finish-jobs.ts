@@ -1,4 +1,4 @@
-/** How jobs end, and how they go on. Twins: `redis/lua/{finish,extend}-jobs.lua`. */
+/** Ends jobs and extends leases. Twins: `redis/lua/{finish,extend}-jobs.lua`. */
 import { type BreakerState, CLOSED } from '../breaker/breaker-state.js'
 import type { Extended, ExtendRequest, Finished, FinishRequest, JobEnd } from '../queue-port.js'
 import type { Woken } from './add-jobs.js'
@@ -17,14 +17,14 @@ import {
   wakeOne,
 } from './queue-state.js'
 
-/** Told again, what has ended under this number ends as it did. */
+/** The reply to a repeated report, by the state in which the job ended. */
 const TOLD: Readonly<Record<number, Finished>> = {
   [DONE]: 'done',
   [DEAD]: 'dead',
   [CANCELLED]: 'cancelled',
 }
 
-/** `breaker` is only looked at. */
+/** `breaker` is only read. */
 export function finishJobs(
   state: QueueState,
   breaker: BreakerState | undefined,
@@ -36,7 +36,7 @@ export function finishJobs(
 
 type Ends = Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs' | 'uncountedTurns'>
 
-/** The same, for whoever has brought the queue to the present. */
+/** Like `finishJobs`, for a queue that is already up to date. */
 export function finishNow(
   state: QueueState,
   breaker: BreakerState | undefined,
@@ -81,8 +81,8 @@ function finish(
     (breaker.kind !== CLOSED || breaker.generation !== generation)
   const probed = kind === 'failed' && probe
   const excused = kind === 'released' || known || (probed && job.attempt >= job.attempts)
-  // Behind the others: a job that is throttled or opens the breaker each time must not block them, and
-  // the next probe is another job.
+  // Behind the others: a job that is throttled or opens the breaker each time must not block them,
+  // and the next probe is another job.
   if (excused || probed) job.tag = 0
   if (kind === 'returned') job.attempt--
   else if (excused && job.uncounted < uncountedTurns) {

@@ -1,14 +1,14 @@
 /**
- * How long a job has to wait for one limit, so that calls that do not wait in a queue find something.
- * A part of the limit is not for jobs. That alone would not do: jobs that use up a window in its first
- * second leave nothing for the rest of it. So jobs also come evenly, slice by slice; then every slice
- * that leaves the window sets as much free as the others, and calls are first to get it. Twin:
- * `redis/lua/include/kept-share.lua`.
+ * How long a job has to wait for one limit, so that calls outside the job queue get their share. A
+ * fraction of the limit is reserved for calls. That alone is not enough: jobs that use up a window
+ * in its first second leave nothing for the rest of it. So jobs are also spread evenly over the
+ * slices. Then each slice that leaves the window frees the same amount, and calls get it first.
+ * Twin: `redis/lua/include/kept-share.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'
 import { type Count, capacity, fits, waitUs } from '../limits/counting.js'
 
-/** Zero: it fits now. */
+/** 0: it fits now. */
 export function jobWaitUs(
   spec: LimitSpec,
   count: Count,
@@ -32,7 +32,7 @@ function evenWaitUs(
 ): number {
   if (spec.algorithm === 'sliding-window') {
     const inSlice = count.b[count.n % count.b.length] as number
-    // A whole oldest slice counts, so one more than the window has shares it.
+    // The oldest slice counts entirely, so one slice more than the window has shares the limit.
     const each = (spec.limit - Math.ceil(spec.limit * keep)) / (spec.slices + 1)
     const even = Math.floor((count.n + 1) * each) - Math.floor(count.n * each)
     return inSlice > 0 && inSlice + cost > even ? (count.n + 1) * count.w - now : 0
@@ -42,6 +42,6 @@ function evenWaitUs(
     const due = Math.floor(((count.s + cost - 1) * count.w) / spec.limit)
     return count.s > 0 && elapsed < due ? due - elapsed : 0
   }
-  // A bucket fills evenly.
+  // A bucket refills evenly.
   return 0
 }

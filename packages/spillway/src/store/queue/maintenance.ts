@@ -1,5 +1,11 @@
-/** What people do with a queue, and what they see of it. Twins: `redis/lua/{command,read}-queue.lua`. */
-import type { JobView, QueueCommand, QueueCounts, TenantDepths } from '../queue-port.js'
+/** Operator commands on a queue, and reading it. Twins: `redis/lua/{command,read}-queue.lua`, `redis/lua/read-standing.lua`. */
+import type {
+  JobStanding,
+  JobView,
+  QueueCommand,
+  QueueCounts,
+  TenantDepths,
+} from '../queue-port.js'
 import { deepestFirst } from '../tenant-depths.js'
 import type { Woken } from './add-jobs.js'
 import {
@@ -8,12 +14,14 @@ import {
   countOpen,
   DEAD,
   DELAYED,
+  DONE,
   end,
   forget,
   type JobRecord,
   line,
   present,
   type QueueState,
+  stateNamed,
   timeOf,
   unline,
   viewOf,
@@ -52,13 +60,13 @@ export function commandQueue(
   job.uncounted = 0
   job.deadlineUs = 0
   countOpen(state, job)
-  // It lines up at the end: others have waited meanwhile.
+  // Behind the others, which have waited meanwhile.
   job.tag = 0
   line(state, command.id, job, now)
   return { reply: true, wakes: state.blockedUs <= now ? wakeOne(state, now) : [] }
 }
 
-/** One that runs is told, and goes on until it has heard. */
+/** A running job gets the cancellation and continues until its handler reacts. */
 function cancel(
   state: QueueState,
   id: string,
@@ -119,4 +127,13 @@ export function listDead(
   const now = timeOf(state, serverUs)
   const ids = state.dead.sorted().slice(from, from + count)
   return ids.map((id) => viewOf(state, id, now) as JobView)
+}
+
+/** The changing part of one job, for frequent reads. */
+export function readStanding(state: QueueState, id: string): JobStanding | undefined {
+  const job = state.jobs.get(id)
+  if (job === undefined) return undefined
+  const { attempt, progress } = job
+  const text = job.state === DONE ? '' : (state.texts.get(id) ?? '')
+  return { state: stateNamed(job.state), attempt, progress, text }
 }

@@ -1,10 +1,10 @@
 /**
- * What is shared about a job queue, and the moves that all transitions are made of. Twin:
+ * The shared state of a job queue, and the moves that all transitions consist of. Twin:
  * `redis/lua/include/queue-{state,moves}.lua`.
  *
- * Order: priorities one after the other, and inside a priority by tag. A tenant's jobs have tags that
- * follow each other, from where the queue has got to, so that tenants take turns whoever came first
- * with however many; with one tenant it is first come, first served.
+ * Jobs are ordered by priority, and within a priority by tag. The tags of a tenant's jobs follow
+ * each other, starting from the position the queue has reached. So tenants take turns, however many
+ * jobs one of them adds. With one tenant the order is first come, first served.
  */
 
 import { SET_BACK_US } from '../clock-setback.js'
@@ -23,7 +23,7 @@ const PRIORITIES = 4
 export interface JobRecord {
   state: number
   priority: number
-  /** Its place in its priority; zero until it first waits. */
+  /** Position in its priority; 0 before it first waits. */
   tag: number
   attempt: number
   attempts: number
@@ -38,31 +38,31 @@ export interface JobRecord {
   key: string
   cost: Readonly<Record<string, number>>
   progress: string
-  /** Somebody wants it to stop. */
+  /** Whether it was cancelled. */
   cancel: boolean
 }
 
 export interface QueueState {
-  /** The latest time this state was seen at. */
+  /** The latest time at which this state was used. */
   t: number
-  /** The queue's time is so much ahead of the server's: that was set back. */
+  /** How far the queue's time is ahead of the server's, whose clock was set back. */
   ahead: number
-  /** The last id, which is also when that job was added, or a little later. */
+  /** The last id, which is the time at which that job was added, or slightly later. */
   last: number
   paused: boolean
-  /** By priority: how far the queue has got. */
+  /** By priority: the position the queue has reached. */
   reached: number[]
-  /** Somebody will look then. */
+  /** When a worker will look. */
   alarmUs: number
-  /** Nothing can be handed out before: no need to wake anybody. */
+  /** Nothing can be handed out before this time, so no worker is woken. */
   blockedUs: number
   lapsed: number
   waiting: SortedIds[]
   delayed: SortedIds
   leases: SortedIds
-  /** Of what has ended: when it is forgotten. */
+  /** Ended jobs, by the time of their removal. */
   ends: SortedIds
-  /** Dead letters, by when they died. */
+  /** Dead letters, by the time of their death. */
   dead: SortedIds
   parked: SortedIds
   jobs: Map<string, JobRecord>
@@ -71,7 +71,7 @@ export interface QueueState {
   keys: Map<string, string>
   /** The last tag of each tenant, by priority and tenant. */
   tags: Map<string, number>
-  /** Of each tenant that has jobs waiting, how many, by priority. The twin works it out when asked. */
+  /** Waiting jobs of each tenant, by priority. The twin computes them when requested. */
   depths: Map<string, number[]>
   /** Jobs of each tenant that have not ended. Jobs without a tenant are not counted. */
   open: Map<string, number>
@@ -107,12 +107,12 @@ export function openJobsOf({ open }: QueueState, tenant: string): number {
   return open.get(tenant) ?? 0
 }
 
-/** Counts a job that was added, or sent back from the dead letters. */
+/** Counts a job that was added, or replayed from the dead letters. */
 export function countOpen(state: QueueState, { tenant }: JobRecord): void {
   if (tenant !== '') state.open.set(tenant, openJobsOf(state, tenant) + 1)
 }
 
-/** A tenant without open jobs leaves nothing behind: its next job is treated as its first. */
+/** A tenant without open jobs leaves no entry; its next job is treated as its first. */
 function countEnded(state: QueueState, { tenant }: JobRecord): void {
   if (tenant === '') return
   const left = openJobsOf(state, tenant) - 1
@@ -127,8 +127,9 @@ function countEnded(state: QueueState, { tenant }: JobRecord): void {
 }
 
 /**
- * A queue's time never goes back: moving every lease and every delay would take as long as the queue
- * is. Where the server's clock was set back, the queue's is from then on so much ahead of it.
+ * The queue's time never goes back, because moving every lease and delay would take time
+ * proportional to its length. If the server's clock is set back, the queue's time stays ahead of it
+ * by that amount.
  */
 export function present(state: QueueState, serverUs: number): number {
   const now = timeOf(state, serverUs)
@@ -137,18 +138,18 @@ export function present(state: QueueState, serverUs: number): number {
   return now
 }
 
-/** For those who only look. */
+/** For reading only. */
 export function timeOf({ t, ahead }: QueueState, serverUs: number): number {
   return Math.max(t, serverUs + ahead)
 }
 
-/** Ids sort as they were given out, and go on growing where a queue was lost. */
+/** Ids sort in the order in which they were given out, even after the queue was lost. */
 export function nextId(state: QueueState, now: number): string {
   state.last = Math.max(state.last + 1, now)
   return String(state.last).padStart(16, '0')
 }
 
-/** All that has not ended. */
+/** All jobs that have not ended. */
 export function sizeOf(state: QueueState): number {
   return waitingIn(state) + state.delayed.size + state.leases.size
 }
@@ -157,7 +158,7 @@ export function waitingIn({ waiting }: QueueState): number {
   return waiting.reduce((sum, { size }) => sum + size, 0)
 }
 
-/** It waits from now on; in its old place, if it had one. */
+/** Lets a job wait, in its old position if it had one. */
 export function line(state: QueueState, id: string, job: JobRecord, now: number): void {
   job.state = WAITING
   job.readyUs = now
@@ -212,7 +213,7 @@ export function forget(state: QueueState, id: string, job: JobRecord): void {
   if (job.key !== '') state.keys.delete(job.key)
 }
 
-/** As many of what is over as come in, and more. */
+/** Removes ended jobs whose time is over, at most `most`. */
 export function forgetEnded(state: QueueState, now: number, most: number): void {
   for (let count = 0; count < most; count++) {
     const first = state.ends.first()
@@ -222,10 +223,12 @@ export function forgetEnded(state: QueueState, now: number, most: number): void 
   }
 }
 
-/** In one step at most so many come back; the others with the next. */
+/** Most jobs moved per step; the next step moves the others. */
 const MOST_AT_ONCE = 256
 
-/** What was delayed and is due waits; what was leased and is over waits again, or is dead. */
+/**
+ * Delayed jobs that are due start to wait. Jobs whose lease has expired wait again, or are dead.
+ */
 export function bringBack(state: QueueState, now: number, deadUs: number): void {
   for (let count = 0; count < MOST_AT_ONCE; count++) {
     const first = state.delayed.first()
@@ -248,7 +251,7 @@ export function bringBack(state: QueueState, now: number, deadUs: number): void 
 const LAPSED = 'the worker did not say how it ended'
 export const TOO_LATE = 'its deadline has passed'
 
-/** The worker that has waited longest, if any; it is not called twice. */
+/** The worker that has been parked longest, if any. It is unparked, so that it is woken once. */
 export function wakeOne(state: QueueState, now: number): string[] {
   for (;;) {
     const first = state.parked.first()

@@ -1,6 +1,6 @@
 /**
- * Hands out jobs, each with its permits of all limits, and as far as the breaker lets it; what cannot
- * be called is not handed out. Twin: `redis/lua/reserve-jobs.lua`.
+ * Hands out jobs, each with its permits from all limits, as far as the breaker allows. A job that
+ * cannot be called is not handed out. Twin: `redis/lua/reserve-jobs.lua`.
  */
 import {
   type BreakerState,
@@ -40,12 +40,12 @@ import {
   wakeOne,
 } from './queue-state.js'
 
-/** So many jobs whose deadline has passed are cleared away in one step. */
+/** Most jobs with a passed deadline that are removed per step. */
 const MOST_TOO_LATE = 100
 const FORGOTTEN = 16
-/** All places for probes are taken: whoever ends one looks again, and so does somebody after this. */
+/** If all probes are taken, a worker looks again after this time, unless a probe ends earlier. */
 const PROBING_US = 250_000
-/** The breaker is isolated by hand: nobody knows until when. */
+/** The end of a manual isolation is unknown, so a worker looks again after this time. */
 const ISOLATED_US = 1_000_000
 
 const SECOND_LOOK_US = 1_000_000
@@ -56,7 +56,7 @@ export interface Surroundings {
   breaker: BreakerState | undefined
 }
 
-/** What has to be kept of the limits, and of the breaker. */
+/** The states of limits and breaker that have to be stored. */
 export interface ReserveKept extends Woken<ReserveReply> {
   limits: Kept<TakeReply>
   breaker: BreakerKept<BreakerView> | undefined
@@ -114,7 +114,7 @@ export function reserveJobs(
   const taken = limits.close(jobs.length, blocked === 'limited' ? waitUs : 0)
   const view = gate.close(jobs.length)
   state.blockedUs = isShut(blocked) ? now + waitUs : 0
-  // Whoever has got all it wanted and leaves something behind calls the next.
+  // A worker that got all it wanted and leaves jobs behind wakes the next one.
   const wakes = [...(finished?.wakes ?? [])]
   if (hasAll && waitingIn(state) > 0) wakes.push(...wakeOne(state, now))
   if (!hasAll && request.parkUs > 0) state.parked.set(request.worker, now + request.parkUs)
@@ -138,7 +138,7 @@ function isShut(blocked: Blocked): boolean {
   return blocked !== 'no' && blocked !== 'empty'
 }
 
-/** The first of each priority, and of these the one that is worth most by now. */
+/** Of the first job of each priority, the one with the highest priority after aging. */
 function nextOf({ waiting, jobs }: QueueState, agingUs: number): string | undefined {
   let best: string | undefined
   let bestUs = 0
@@ -157,7 +157,7 @@ function lease(state: QueueState, id: string, job: JobRecord, untilUs: number): 
   unline(state, id, job)
   const { priority, tag, tenant } = job
   if (tag > (state.reached[priority] as number)) state.reached[priority] = tag
-  // A tenant that has nothing left to come is as good as new.
+  // A tenant without waiting jobs is treated as new.
   const field = `${priority}:${tenant}`
   if (tenant !== '' && (state.tags.get(field) ?? 0) <= tag) state.tags.delete(field)
   job.state = ACTIVE
@@ -167,8 +167,8 @@ function lease(state: QueueState, id: string, job: JobRecord, untilUs: number): 
 }
 
 /**
- * Of all who would look then, one does. But that may be the very one whose leases end because it has
- * died: the others look a little later.
+ * Of all workers that would look at this time, one does. That may be the worker whose leases expire
+ * because it has died, so the others look a little later.
  */
 function claimAlarm(state: QueueState, waitUs: number, now: number): number {
   let dueUs = waitUs > 0 ? now + waitUs : Number.POSITIVE_INFINITY
@@ -184,7 +184,7 @@ function claimAlarm(state: QueueState, waitUs: number, now: number): number {
   return dueUs - now
 }
 
-/** The limits, as far as jobs are charged to them. */
+/** The limits that jobs are charged to. */
 class JobLimits {
   readonly #lane: LaneState
   readonly #guard: GuardState
@@ -197,7 +197,7 @@ class JobLimits {
     this.#guard = guard
     this.#request = request
     const { limits, version } = request.take
-    // Nothing is known of a lane that has no limits, and nothing is kept of it.
+    // Nothing is stored for a lane without limits.
     this.#at =
       limits.length === 0
         ? { now: serverUs, entries: [], changed: false }
@@ -256,10 +256,10 @@ class JobLimits {
 interface Gate {
   blocked: 'no' | 'breaker'
   waitUs: number
-  /** So many may go. */
+  /** Most jobs that the breaker allows. */
   most: number
   probing: boolean
-  /** So many went. */
+  /** Stores the breaker after `taken` jobs were handed out. */
   close(taken: number): BreakerKept<BreakerView> | undefined
 }
 
@@ -287,7 +287,7 @@ function openGate(
         for (const probe of probes.slice(0, taken)) state.probes.set(probe, now + spec.probeLeaseUs)
       }
       const view = keptBreaker(state, spec, now, before, (each) => each)
-      // Looked at only: as it was, it is not kept any longer because of that.
+      // A breaker that was only read is not stored again, which would prolong its life.
       const isNews = state.version !== before || (gate.probing && taken > 0)
       return isNews ? view : { reply: view.reply }
     },

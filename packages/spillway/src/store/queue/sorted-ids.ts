@@ -1,6 +1,6 @@
 /**
- * Names by number, smallest first and equals by name: what a sorted set of Redis is. A heap, in which
- * what was removed or moved stays until it comes up, or until it is most of it.
+ * Names sorted by a number, and by name where numbers are equal, like a sorted set of Redis. A heap
+ * in which removed and moved entries stay until they come up, or until they are most of it.
  */
 export class SortedIds {
   readonly #scores = new Map<string, number>()
@@ -36,7 +36,7 @@ export class SortedIds {
     }
   }
 
-  /** All of them, in order; for people who look at it. */
+  /** All names in order, for displays. */
   sorted(): string[] {
     return Array.from(this.#scores, ([id, score]) => [score, id] as [number, string])
       .sort((one, other) => (before(one, other) ? -1 : 1))

@@ -1,4 +1,4 @@
-/** The options of a Redis store that say how to reach the server, or the servers. */
+/** The options of a Redis store that describe how to reach the server or servers. */
 import type { ConnectionOptions } from 'node:tls'
 import {
   arrayOf,
@@ -18,31 +18,36 @@ import { readClient } from './user-client/user-client.js'
 
 export interface RedisConnectionOptions {
   /**
-   * One server: `redis://user:password@host:6379/0`, `rediss:` for TLS, or `unix:`. Default, if the key is
-   * left out: `redis://127.0.0.1:6379`. An empty or undefined `url` is an error: its variable is not set.
+   * One server: `redis://user:password@host:6379/0`, `rediss:` for TLS, or `unix:`. Default, if the
+   * key is left out: `redis://127.0.0.1:6379`. An empty or undefined `url` is an error, because its
+   * variable is not set.
    */
   url?: string | undefined
-  /** Nodes of a cluster, as URLs. Some are enough: they know the others. */
+  /** Nodes of a cluster, as URLs. Some are enough, because they know the others. */
   urls?: readonly string[] | undefined
-  /** Sentinels, as URLs such as `redis://host:26379`; a user and password there is for the Sentinels. */
+  /**
+   * Sentinels, as URLs such as `redis://host:26379`. A user and password there are for the
+   * Sentinels.
+   */
   sentinels?: readonly string[] | undefined
-  /** What the Sentinels call the servers they watch over. Default: `mymaster`. */
+  /** The name under which the Sentinels know the master. Default: `mymaster`. */
   master?: string | undefined
-  /** The login, where it is not in the URL. */
+  /** The login, if it is not in the URL. */
   username?: string | undefined
   password?: string | undefined
-  /** The database, where it is not in the URL. A cluster has none but 0. Default: 0. */
+  /** The database, if it is not in the URL. A cluster has only 0. Default: 0. */
   database?: number | undefined
-  /** Certificates and such for `rediss:` URLs. */
+  /** TLS options for `rediss:` URLs, such as certificates. */
   tls?: ConnectionOptions | undefined
   /**
-   * Which package makes the connections: `'redis'` (node-redis), `'ioredis'`, or the package itself.
-   * Default: `redis` if it is installed, or else `ioredis`.
+   * The package for connections: `'redis'` (node-redis), `'ioredis'`, or the package itself.
+   * Default: `redis` if it is installed, otherwise `ioredis`.
    */
   driver?: 'redis' | 'ioredis' | object | undefined
   /**
-   * A client you have, of node-redis or ioredis, instead of connections of our own. It is never
-   * closed by us. One that queues while it is offline, or sends again what may have run, is refused.
+   * An existing client of node-redis or ioredis, used in place of our own connections. It is never
+   * closed. A client that queues while it is offline, or resends commands that may have run, is
+   * rejected.
    */
   client?: unknown
   clock?: Clock | undefined
@@ -55,7 +60,7 @@ const readUrl =
   (expected: string, defaultPort?: number): Check<ServerUrl> =>
   (value, path, problems) => {
     const url = typeof value === 'string' ? parseServerUrl(value, defaultPort) : undefined
-    // Does not say what was found: URLs contain passwords.
+    // The value is not shown, because URLs contain passwords.
     if (url === undefined) problems.push({ path, message: `must be a URL such as ${expected}` })
     return url as ServerUrl
   }
@@ -114,7 +119,9 @@ const UNSET_URL =
   'is empty; is the environment variable set that it is read from? ' +
   'Leave url out for a Redis on this machine (redis://127.0.0.1:6379)'
 
-/** `url: process.env.REDIS_URL` without that variable would silently mean the Redis of this machine. */
+/**
+ * `url: process.env.REDIS_URL` without that variable would silently mean the Redis of this machine.
+ */
 function isUnsetUrl(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || !('url' in value)) return false
   const { url, ...others } = value as RedisConnectionOptions

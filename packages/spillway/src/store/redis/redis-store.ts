@@ -27,24 +27,27 @@ import { type RedisConnectionOptions, readConnection } from './redis-options.js'
 import { createWarnings } from './setup/setup-error.js'
 
 export interface RedisStoreOptions extends RedisConnectionOptions {
-  /** What all keys begin with; fleets that must not meet need different ones. Default: `sw`. */
+  /** Prefix of all keys. Fleets that share a Redis need different ones. Default: `sw`. */
   prefix?: string
-  /** The longest a command may take. Default: 100 ms. */
+  /** Longest time of a command. Default: 100 ms. */
   commandTimeoutMs?: Duration
 }
 
 export interface RedisStore extends Store {
   /** Whether a command sent now would reach the server. */
   readonly ready: boolean
-  /** Why it is not ready, if that is known; or what is wrong with the server of a client of yours. */
+  /**
+   * Why it is not ready, if known; or what is wrong with the server of a client that was passed in.
+   */
   readonly problem: unknown
-  /** What is wrong with the servers, as far as it was met. Each is a process warning, too. */
+  /** Problems of the servers found so far. Each is also a process warning. */
   readonly warnings: readonly string[]
   /** Commands sent so far. */
   readonly commands: number
   /**
-   * Resolves when the store has a connection. Rejects with STORE_UNAVAILABLE after `timeoutMs` (default:
-   * 5 seconds), with the URL and the reason. For programs that should fail at start without their store.
+   * Resolves when the store has a connection. Rejects with STORE_UNAVAILABLE after `timeoutMs`
+   * (default: 5 seconds), with the URL and the reason. For programs that should not start without
+   * their store.
    */
   connected(options?: { timeoutMs?: Duration }): Promise<void>
 }
@@ -56,8 +59,8 @@ const readOwn = object({
 })
 
 /**
- * For a store that is written down inside something larger: notes every mistake under the path where the
- * options stand. What comes out is what went in; the store reads it again when it is made.
+ * For a store inside a larger configuration: notes every mistake under the path of the options.
+ * Returns the input; `redisStore` reads it again.
  */
 export const readRedisOptions: Check<RedisStoreOptions> = (value, path, problems) => {
   const { prefix, commandTimeoutMs, ...connection } = value as RedisStoreOptions
@@ -68,7 +71,7 @@ export const readRedisOptions: Check<RedisStoreOptions> = (value, path, problems
   return value as RedisStoreOptions
 }
 
-/** Connects in the background: an unreachable server is no error here, `ready` tells. */
+/** Connects in the background. An unreachable server is no error here: `ready` shows the state. */
 export function redisStore(options: RedisStoreOptions = {}): RedisStore {
   const { prefix, commandTimeoutMs, ...connection } = options
   const own = validate('redis', { prefix, commandTimeoutMs, clock: options.clock }, readOwn)

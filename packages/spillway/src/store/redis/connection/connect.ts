@@ -1,4 +1,4 @@
-/** The way to the store that the options ask for. */
+/** Creates the connection that the options describe. */
 import { validate } from '../../../core/options/checks.js'
 import { loadDriver } from '../drivers/load-driver.js'
 import {
@@ -25,8 +25,8 @@ export interface Surroundings {
 const HERE = parseServerUrl('redis://127.0.0.1:6379') as ServerUrl
 
 /**
- * Connects in the background: an unreachable server is no error here, `ready` and `problem` say how
- * it stands. Connections alone do not keep the process alive; a command under way does.
+ * Connects in the background. An unreachable server is no error here: `ready` and `problem` show
+ * the state. Connections alone do not keep the process alive; a running command does.
  */
 export function connectRedis(
   options: RedisConnectionOptions,

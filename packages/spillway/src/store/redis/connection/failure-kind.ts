@@ -1,4 +1,4 @@
-/** What a failed command's error says about whether it has run. */
+/** Classifies the error of a failed command: whether the command may have run. */
 import type { FailureKind } from '../../store-failure.js'
 
 export const OFFLINE = 'The client is offline'
@@ -15,8 +15,8 @@ const NEVER_WRITTEN = new Set([
 ])
 
 /**
- * By message, because an application may have another copy of the package, with other classes. The
- * server's errors begin with a word in capitals; those of sockets and of clients never do.
+ * By message, because an application may use another copy of the package, with other classes.
+ * Errors of the server begin with a word in capitals; errors of sockets and clients never do.
  */
 export function kindOf(error: unknown): FailureKind {
   const message = error instanceof Error ? error.message : ''
@@ -24,7 +24,7 @@ export function kindOf(error: unknown): FailureKind {
   return NEVER_WRITTEN.has(message) ? 'not-sent' : 'ambiguous'
 }
 
-/** Node leaves the message empty when each of a host's addresses has failed, and sets the code. */
+/** If each address of a host has failed, Node leaves the message empty and sets the code. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.message || String((error as NodeJS.ErrnoException).code ?? error.name)

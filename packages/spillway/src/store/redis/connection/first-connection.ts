@@ -1,7 +1,7 @@
 /**
- * The time until a Redis store has its first connection. Commands that have no outage rule wait for it,
- * instead of failing although nothing is wrong. If it does not come about, one process warning and one
- * event say so: until then a wrong URL looks like a store that grants everything.
+ * The time until a Redis store has its first connection. Commands without an outage rule wait for
+ * it. If no connection is made, one process warning and one event report it, because a wrong URL
+ * otherwise looks like a store that grants everything.
  */
 
 import { SpillwayError } from '../../../core/errors.js'
@@ -24,16 +24,22 @@ export interface FirstConnectionOptions {
 }
 
 /**
- * How a command waits. `brief`: until a connection attempt has failed, about 1 s at most: there is an
- * outage rule, or a report that is useful without the store. `patient`: about 5 s, through failed attempts.
- * After one command has waited without success the others fail at once: a store that is down does not delay them.
+ * How a command waits. `brief`: until a connection attempt has failed, about 1 s at most; used
+ * where there is an outage rule, or for a report that is useful without the store. `patient`: about
+ * 5 s, through failed attempts. After one command has waited without success the others fail at
+ * once, so that a store that is down does not delay them.
  */
 export type Patience = 'brief' | 'patient'
 
-/** Looks and not time: a process that is busy starting needs longer to connect. */
+/**
+ * Numbers of checks and not times, because a process that is busy starting needs longer to connect.
+ */
 const LOOKS = { brief: 200, patient: 1_000 } as const
 const LOOK_MS = 5
-/** Looks and not one timer here, too: a starved process must not report a Redis that is about to connect. */
+/**
+ * Several checks and not one timer, so that a starved process does not report a Redis that is about
+ * to connect.
+ */
 const WATCH_MS = 50
 /** Without a connection and without an error for this long, the store counts as unreachable. */
 const UNREACHABLE_MS = 5_000
@@ -74,7 +80,7 @@ export class FirstConnection {
     for (let look = 0; !this.made && !this.#closed && !this.#exhausted[patience]; look++) {
       if (deadline?.expired || (patience === 'brief' && client.problem !== undefined)) return
       if (look === LOOKS[patience]) this.#exhausted[patience] = true
-      // Keeps the process alive: a caller waits for this.
+      // Keeps the process alive, because a caller waits for this.
       else await sleep(clock, LOOK_MS)
     }
   }

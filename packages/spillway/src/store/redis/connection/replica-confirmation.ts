@@ -1,6 +1,7 @@
 /**
- * A connection for what has to be confirmed by replicas. The server holds back everything else that
- * comes over a connection that waits for them, so it is one of its own, made when first needed.
+ * A connection for writes that replicas have to confirm. While a connection waits for replicas
+ * (WAIT), the server processes nothing else on it. So this is a separate connection, opened when
+ * first needed.
  */
 import type { Clock } from '../../../core/time/clock.js'
 import { sleep } from '../../../core/time/sleep.js'
@@ -11,7 +12,7 @@ import { createScriptRunner, type ScriptRunner } from './runner.js'
 
 export interface Confirming {
   readonly runner: ScriptRunner
-  /** Answers with how many replicas have all that was written over this connection. */
+  /** Returns how many replicas have everything that was written over this connection. */
   confirm(key: string, replicas: number, timeoutMs: number): Promise<number>
 }
 
@@ -21,10 +22,10 @@ export interface ConfirmingOptions {
   clock: Clock
 }
 
-/** So long a new connection may take. */
+/** Longest time to open the connection. */
 const CONNECT_MS = 2_000
 const LOOK_MS = 5
-/** Replies travel, too. */
+/** Time for the reply to travel. */
 const MARGIN_MS = 100
 
 export function createConfirming({ connect, commandTimeoutMs, clock }: ConfirmingOptions) {

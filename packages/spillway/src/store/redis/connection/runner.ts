@@ -1,8 +1,8 @@
 /**
- * Runs scripts on a Redis server, each with a deadline and each at most once. What fails says in
- * which of three ways (`StoreFailure`), because what to do next depends on whether it may have run.
- * Only replies which say that nothing has run lead to a second command: NOSCRIPT, and what a cluster
- * says of keys that are elsewhere.
+ * Runs scripts on Redis, each with a deadline and each at most once. A failure is one of three
+ * kinds (`StoreFailure`), because the reaction depends on whether the script may have run. A
+ * command is sent again only after replies which say that nothing has run: NOSCRIPT, and
+ * redirections of a cluster.
  */
 
 import { refuse } from '../../../core/errors.js'
@@ -14,40 +14,43 @@ import type { FirstConnection, Patience } from './first-connection.js'
 
 export interface Script {
   readonly name: string
-  /** Hexadecimal SHA-1 of the text: what the server knows the script by. */
+  /** Hexadecimal SHA-1 of the text, by which the server knows the script. */
   readonly sha: string
   readonly text: string
 }
 
-/** What a Redis client has to be able to do. */
+/** What the runner needs from a Redis client. */
 export interface RedisClient {
   /** Whether a command sent now would reach the server. */
   readonly ready: boolean
-  /** Why it is not ready, if that is known. */
+  /** Why it is not ready, if known. */
   readonly problem: unknown
   /**
-   * Sends one command, in the order of the calls, and answers with its reply. Never queues for a
-   * connection that is not there, never sends anything twice. `key` is one of the command's keys:
-   * in a cluster, what decides who gets it, unless we were told to go `via` another node.
+   * Sends one command, in the order of the calls, and returns its reply. Never queues commands
+   * while there is no connection, and never sends anything twice. `key` is one of the command's
+   * keys: in a cluster it decides which node gets the command, unless `via` names another.
    */
   send(args: readonly string[], key: string | undefined, via?: Via): Promise<unknown>
-  /** What an error that `send` rejected with says about the command. */
+  /** Classifies an error that `send` rejected with. */
   kindOf(error: unknown): FailureKind
-  /** Absent but in a cluster: in which of its parts a key is. */
+  /** Set for clusters only: the slot of a key. */
   readonly slotOf?: ((key: string) => number) | undefined
-  /** In a cluster: where to go with the command, if that is what the error says. */
+  /** In a cluster: where to send the command instead, if the error is a redirection. */
   redirect?(message: string): Via | undefined
-  /** There was no answer in time: looks whether the connection is dead. Absent if that is for others to do. */
+  /**
+   * A reply was late: checks whether the connection is dead. Absent if the application's client
+   * does that.
+   */
   doubt?(key: string | undefined): void
-  /** Gives up a connection that leads to the wrong server. Absent if that is for others to do. */
+  /** Drops a connection to the wrong server. Absent if the application's client does that. */
   reconnect?(why: Error): void
   close(): Promise<void>
 }
 
-/** A node of a cluster, named by another. */
+/** A node of a cluster that another node named. */
 export interface Via {
   readonly node: string
-  /** Only for this command: the keys are on their way there. */
+  /** Only for this command, because the keys are being moved there. */
   readonly asking: boolean
 }
 
@@ -55,14 +58,14 @@ export interface ScriptRunnerOptions {
   /** Longest time from sending to reply, in milliseconds. */
   commandTimeoutMs: number
   clock: Clock
-  /** What scripts with patience wait for. */
+  /** What scripts with `patience` wait for. */
   first?: Pick<FirstConnection, 'made' | 'missed' | 'wait'>
 }
 
 export interface ScriptRunner {
   /**
-   * Answers with the script's reply or rejects with a `StoreFailure`. With `patience` it waits for the
-   * first connection, and not for a later one: a store that was lost has outage rules.
+   * Returns the script's reply or rejects with a `StoreFailure`. With `patience` it waits for the
+   * first connection, but not for a later one: for a store that was lost there are outage rules.
    */
   run(
     script: Script,
@@ -70,17 +73,17 @@ export interface ScriptRunner {
     args: readonly (string | number)[],
     patience?: Patience,
   ): Promise<unknown>
-  /** In a cluster: in which of its parts a key is. A script has the keys of one of them. */
+  /** In a cluster: the slot of a key. All keys of a script are in one slot. */
   readonly slotOf: ((key: string) => number) | undefined
-  /** Commands sent so far, for tests and benches. */
+  /** Commands sent so far, for tests and benchmarks. */
   readonly commands: number
-  /** Refuses new scripts, waits for those under way, then closes the client. */
+  /** Refuses new scripts, waits for running ones, then closes the client. */
   close(): Promise<void>
 }
 
-/** Where keys are on their way from one node to another, both may be needed before they can be used. */
+/** While keys are being moved between nodes, a command may have to wait. */
 const TRY_AGAIN_MS = 10
-/** A cluster in which nodes point at each other would send us in circles. */
+/** Limits redirections, in case nodes of a broken cluster point at each other. */
 const MOST_REDIRECTS = 5
 
 /** Scripts sent in one turn of the event loop. They share a deadline. */
@@ -144,7 +147,7 @@ class Runner implements ScriptRunner {
       batch.unsettled++
       this.#unsettled++
       this.#send(call)
-      // After sending, so that the client, which also waits for the loop, has its turn first.
+      // After sending, so that the client's own callback for the end of the turn comes first.
       if (this.#batch === undefined) this.#openBatch(batch)
     })
   }
@@ -169,7 +172,7 @@ class Runner implements ScriptRunner {
   }
 
   async #shut(): Promise<void> {
-    // The deadline bounds this wait.
+    // The deadline limits this wait.
     if (this.#unsettled > 0) {
       await new Promise<void>((resolve) => {
         this.#drained = resolve
@@ -188,8 +191,8 @@ class Runner implements ScriptRunner {
   }
 
   /**
-   * The deadline counts from when the loop has come to writing, not from when it was asked to: a
-   * client gathers what one turn sends, and a turn may be long.
+   * The deadline counts from the moment at which the event loop writes: a client collects what is
+   * sent in one turn, and a turn may be long.
    */
   #openBatch(batch: Batch): void {
     this.#batch = batch
@@ -197,7 +200,7 @@ class Runner implements ScriptRunner {
       this.#batch = undefined
       if (batch.unsettled === 0) return
       batch.deadline = this.#deadlines.schedule(this.#timeoutMs, () => {
-        // If this process was the one that was late, the replies are waiting to be read.
+        // If this process itself was late, the replies may be waiting to be read.
         this.#clock.pollTurn(() => this.#expire(batch))
       })
     })
@@ -217,17 +220,17 @@ class Runner implements ScriptRunner {
     call.reject(new StoreFailure(kind, `${call.script.name}: ${messageOf(error)}`, error))
   }
 
-  /** After an error which says that nothing has run, and what would help. */
+  /** Sends a command again after an error which says that nothing has run. */
   #sendAgain(call: Call, message: string): boolean {
     if (message.startsWith('NOSCRIPT') && call.command[0] === 'EVALSHA') {
       this.#sendText(call)
       return true
     }
-    // A server that was demoted: whoever connects again will find the right one.
+    // The server was demoted. A new connection will find the new master.
     if (message.startsWith('READONLY')) this.#client.reconnect?.(new Error(message))
     if (this.#client.redirect === undefined) return false
     if (message.startsWith('TRYAGAIN')) {
-      // Bounded by the deadline, which settles the call.
+      // Limited by the deadline, which settles the call.
       this.#clock.schedule(TRY_AGAIN_MS, () => {
         if (!call.settled) this.#send(call)
       })
@@ -240,7 +243,7 @@ class Runner implements ScriptRunner {
     return true
   }
 
-  /** The server does not know the script, after a restart for example; this time it gets the text. */
+  /** The server does not know the script, for example after a restart. It now gets the text. */
   #sendText(call: Call): void {
     if (this.#client.ready) {
       call.command[0] = 'EVAL'

@@ -1,7 +1,7 @@
 /**
- * Hears what is published on a channel of a Redis server. That takes a connection of its own, which is
- * kept up by `Redial`. What was published while there was none is lost, so whoever listens is told
- * each time it is up.
+ * Subscribes to a channel of Redis over a connection of its own, which `Redial` keeps up. Messages
+ * published without a connection are lost, so the subscriber is notified each time the connection
+ * is up again.
  */
 
 import type { Random } from '../../../core/random.js'
@@ -10,7 +10,7 @@ import { type Line, Redial } from '../topology/redial.js'
 
 export interface Hearer {
   onMessage(text: string): void
-  /** From now on messages come; earlier ones may have been missed. */
+  /** Messages arrive from now on; earlier ones may have been missed. */
   onSubscribed(): void
 }
 
@@ -20,10 +20,10 @@ export interface Subscription {
 
 export type Subscribe = (channel: string, hearer: Hearer) => Subscription
 
-/** What a connection has to be able to do. */
+/** What it needs from a connection. */
 export interface Listener {
   subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
-  /** Answers if the connection is alive. Absent if that is for others to see. */
+  /** Resolves if the connection is alive. Absent if the application's client checks that. */
   ping?(): Promise<unknown>
 }
 
@@ -31,13 +31,13 @@ export interface SubscriptionOptions<T extends Listener> {
   dial: (lost: (problem: unknown) => void) => Promise<Line<T>> | Line<T>
   clock: Clock
   random: Random
-  /** The server does not let us listen. */
+  /** The Redis user may not subscribe. */
   denied?: (channel: string) => void
 }
 
 /**
- * On a channel where nothing happens, nobody notices that the other end has vanished. After this long
- * without an answer we hang up.
+ * On a quiet channel a dead connection goes unnoticed. It is dropped after this long without a
+ * reply.
  */
 const PING_MS = 5_000
 
@@ -79,7 +79,7 @@ function listening<T extends Listener>(
       answered = true
     }, lost)
     timer = clock.schedule(PING_MS, () => {
-      // If this process was busy itself, the answer may not have been read yet.
+      // If this process itself was busy, the reply may not have been read yet.
       clock.pollTurn(() => (answered ? watch() : lost(new Error('the server was silent'))))
     })
     timer.unref()

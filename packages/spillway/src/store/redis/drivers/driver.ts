@@ -1,7 +1,7 @@
 /**
- * What we need of a client library: one connection, commands in order, and an end. Where servers are,
- * which of them is asked and what happens after a loss is the same for all libraries, so none of them
- * is trusted with it: some send again what may have run already.
+ * What we need from a client library: one connection, commands in order, and closing. Discovery,
+ * routing and reconnecting are our own and the same for all libraries, because some of them resend
+ * commands that may already have run.
  */
 import type { ConnectionOptions } from 'node:tls'
 import type { Address } from '../topology/address.js'
@@ -19,9 +19,9 @@ export interface Connection {
 export type Lost = (problem: unknown) => void
 
 export interface Driver {
-  /** A connection that is not made yet; `lost` is called when it breaks. No login, no question asked. */
+  /** Prepares a connection without opening it. `lost` is called when it breaks. Does not log in. */
   line(address: Address, tls: ConnectionOptions | undefined, lost: Lost): Line<Connection>
 }
 
-/** TCP and TLS; `Redial` watches over the rest of the way. */
+/** For TCP and TLS; `Redial` limits the rest of the handshake. */
 export const CONNECT_MS = 3_000

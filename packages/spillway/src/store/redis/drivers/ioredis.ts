@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Line } from '../topology/redial.js'
 import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
 
-/** What we use of a client. */
+/** The part of the client that we use. */
 export interface IoredisClient {
   readonly status: string
   readonly stream?: Socket | undefined
@@ -18,11 +18,11 @@ export interface IoredisClient {
 type ClientClass = new (options: object) => IoredisClient
 
 /**
- * What makes a client one that is used for one connection: it neither connects again nor keeps
- * anything for later. The ready check asks for INFO and waits; our own handshake does that.
+ * Options of a client for one connection: it neither reconnects nor queues. The ready check would
+ * send INFO and wait; our own handshake does that.
  */
 export const ONE_CONNECTION = {
-  // Nothing of RESP 3 is needed, and older servers and proxies do not speak it.
+  // RESP 3 is not needed, and older servers and proxies do not support it.
   protocol: 2,
   lazyConnect: true,
   retryStrategy: null,
@@ -42,7 +42,7 @@ export async function loadIoredis(): Promise<Driver> {
   return driver
 }
 
-/** The package, however it was imported, or its class. Nothing, if this is another package. */
+/** Accepts the package, however it was imported, or its class. Undefined for another package. */
 export function ioredisDriver(value: unknown): Driver | undefined {
   const given = Object(value) as { Redis?: unknown; default?: unknown }
   const Redis = [given.Redis, given.default, value].find(isClientClass)
@@ -77,7 +77,8 @@ export function lineOf(client: IoredisClient, lost: Lost): Line<Connection> {
         return client.status === 'ready'
       },
       send(args) {
-        // ioredis writes each command by itself; this way those of one turn leave together.
+        // ioredis writes each command separately. Corking the socket sends those of one turn
+        // together.
         if (!corked && client.stream !== undefined) {
           corked = true
           client.stream.cork()
@@ -96,9 +97,10 @@ export function lineOf(client: IoredisClient, lost: Lost): Line<Connection> {
     },
     open: () => client.connect(),
     drop: () => {
-      // An error reaches us before the commands under way; let them have it, too.
+      // The error event comes before running commands are rejected; they should get that error,
+      // too.
       queueMicrotask(() => {
-        // `disconnect` would give the other end two seconds to say goodbye.
+        // `disconnect` would wait up to two seconds for the server to close.
         if (client.stream === undefined) client.disconnect()
         else client.stream.destroy()
       })

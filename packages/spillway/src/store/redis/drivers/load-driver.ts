@@ -1,4 +1,4 @@
-/** Finds the client library: the one that was asked for, or whichever is installed. */
+/** Loads the client library: the configured one, or the one that is installed. */
 import type { Check } from '../../../core/options/checks.js'
 import type { Driver } from './driver.js'
 import { ioredisDriver, loadIoredis } from './ioredis.js'
@@ -11,7 +11,7 @@ const NAMES = Object.keys(LOADERS) as Name[]
 /** A package by its name, or the package itself. */
 export const readDriver: Check<Name | Driver> = (value, path, problems) => {
   if (typeof value === 'string' && Object.hasOwn(LOADERS, value)) return value as Name
-  // In this order, because ioredis has a createClient, too.
+  // In this order, because ioredis has a `createClient`, too.
   const driver = ioredisDriver(value) ?? nodeRedisDriver(value)
   if (driver === undefined) {
     problems.push({ path, message: "must be 'redis', 'ioredis' or one of these packages itself" })

@@ -4,7 +4,7 @@ import type { Address } from '../topology/address.js'
 import type { Line } from '../topology/redial.js'
 import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
 
-/** What we use of a client. */
+/** The part of the client that we use. */
 export interface NodeRedisClient {
   readonly isOpen: boolean
   readonly isReady: boolean
@@ -22,20 +22,20 @@ interface Package {
 }
 
 /**
- * Without a word about `timeout`, node-redis makes an `AbortSignal` and a timer for every command,
- * ten times the cost of the rest; type mappings would change what a reply looks like. Said once and
- * not with each command, because then node-redis would merge the two each time.
+ * Unless `timeout` is set, node-redis creates an `AbortSignal` and a timer for every command, ten
+ * times the cost of the rest. Type mappings would change the form of replies. Set once and not per
+ * command, because node-redis would merge the options each time.
  */
 export const COMMAND_OPTIONS = { timeout: undefined, typeMapping: undefined }
 
-/** What makes a client one that is used for one connection. */
+/** Options of a client for one connection. */
 export const ONE_CONNECTION = { disableOfflineQueue: true, commandOptions: COMMAND_OPTIONS }
 
 export async function loadNodeRedis(): Promise<Driver> {
   return driverOf((await import('redis')) as unknown as Package)
 }
 
-/** Nothing, if this is another package. */
+/** Undefined for another package. */
 export function nodeRedisDriver(value: unknown): Driver | undefined {
   const given = Object(value) as Partial<Package>
   return typeof given.createClient === 'function' ? driverOf(given as Package) : undefined
@@ -50,7 +50,7 @@ function driverOf({ createClient }: Package): Driver {
 
 function optionsOf(address: Address, tls: ConnectionOptions | undefined, socket: object): object {
   return {
-    // Nothing of RESP 3 is needed, and older servers and proxies do not speak it.
+    // RESP 3 is not needed, and older servers and proxies do not support it.
     RESP: 2,
     disableClientInfo: true,
     ...ONE_CONNECTION,
@@ -66,7 +66,7 @@ function optionsOf(address: Address, tls: ConnectionOptions | undefined, socket:
 
 export function lineOf(lost: Lost, create: (socket: object) => NodeRedisClient): Line<Connection> {
   const hangUp = new AbortController()
-  // `destroy` does not reach a socket that is still connecting; the signal does.
+  // `destroy` does not close a socket that is still connecting; the signal does.
   const client = create({ reconnectStrategy: false, signal: hangUp.signal })
   client.on('error', lost)
   client.unref()
@@ -81,7 +81,8 @@ export function lineOf(lost: Lost, create: (socket: object) => NodeRedisClient):
     },
     open: () => client.connect(),
     drop: () => {
-      // An error reaches us before the commands under way; let them have it, too.
+      // The error event comes before running commands are rejected; they should get that error,
+      // too.
       queueMicrotask(() => {
         destroy(client)
         hangUp.abort()
@@ -95,11 +96,13 @@ export function isReady(client: { isReady: boolean; isOpen: boolean }): boolean 
   return client.isReady && client.isOpen
 }
 
-/** Also takes a client out of the package's books, so it is called for one that never connected. */
+/**
+ * Also removes a client from the package's registry, so it is called for one that never connected.
+ */
 function destroy(client: NodeRedisClient): void {
   try {
     client.destroy()
   } catch {
-    // Before 6.3 that was an error.
+    // An error before 6.3.
   }
 }

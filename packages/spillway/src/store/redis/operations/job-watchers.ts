@@ -1,4 +1,7 @@
-/** Changes of jobs that scripts publish. All watchers share one subscription, open while there are any. */
+/**
+ * Changes of jobs, as published by scripts. All watchers share one subscription, open while there
+ * are any.
+ */
 import type { JobChange, JobWatcher } from '../../queue-port.js'
 import type { Subscribe, Subscription } from '../connection/subscription.js'
 
@@ -25,7 +28,7 @@ export function createJobWatchers(channel: string, subscribe: Subscribe) {
   }
 }
 
-/** A message that is not one of ours says nothing. */
+/** Other messages are ignored. */
 function readChanges(text: string): JobChange[] {
   try {
     const { kind, guard, queue, ids } = JSON.parse(text)

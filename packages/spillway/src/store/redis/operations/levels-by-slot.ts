@@ -1,8 +1,8 @@
 /**
- * Levels in a cluster. Those of a request that share a slot are charged together. Of several slots the
- * one with the most specific level is asked first, because it refuses most often, and the next only if it
- * has let the request through; a request that is refused later gets back what it was charged before. A
- * refund that fails counts as spent.
+ * Levels of user limits in a cluster. Levels of a request that share a slot are charged together.
+ * Of several slots the one with the most specific level is first, because it refuses most often.
+ * The next one follows only if that one granted the request. A request that is refused later gets a
+ * refund of what it was charged before. A refund that fails counts as spent.
  */
 import type { LevelCharge, LevelReply, LevelRequest, LevelStore } from '../../port.js'
 
@@ -10,21 +10,21 @@ import type { LevelCharge, LevelReply, LevelRequest, LevelStore } from '../../po
 interface Part {
   readonly slot: number
   readonly request: LevelRequest
-  /** The number, from 1, that each level has in the whole request. */
+  /** The number, from 1, of each level in the whole request. */
   readonly numbers: readonly number[]
 }
 
-/** A request on its way from slot to slot. */
+/** A request that goes from slot to slot. */
 interface Journey {
   readonly parts: readonly Part[]
-  /** So many have been charged. */
+  /** How many parts have been charged. */
   charged: number
-  /** The refusal, or the tightest of what was charged. */
+  /** The refusal, or the tightest of the levels charged so far. */
   reply: LevelReply | undefined
 }
 
 export function levelsBySlot(together: LevelStore, slotOf: (key: string) => number): LevelStore {
-  /** Asks for the next part of each journey, those of one slot in one trip. */
+  /** Checks the next part of each request; those of one slot share one round trip. */
   async function ask(journeys: readonly Journey[]): Promise<void> {
     await all(bySlot(journeys, nextPart), async (travellers) => {
       const replies = await together.check(travellers.map((one) => nextPart(one).request))
@@ -43,7 +43,7 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
     )
   }
 
-  /** In the background: nobody waits for it, and what fails counts as spent. */
+  /** In the background, and a failure counts as spent. */
   function refundCharged(journeys: readonly Journey[]): void {
     const parts = journeys.flatMap((journey) => journey.parts.slice(0, journey.charged))
     if (parts.length > 0) refund(parts).catch(() => {})
@@ -55,7 +55,7 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
       try {
         for (let left = journeys; left.length > 0; left = left.filter(goesOn)) await ask(left)
       } catch (failure) {
-        // Nobody is told that it was let through, so nobody is charged.
+        // The caller gets an error, so the request is not charged.
         refundCharged(journeys)
         throw failure
       }
@@ -66,7 +66,7 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
   }
 }
 
-/** Does something for each slot at once, and fails if any of it did, when all of it is over. */
+/** Handles all slots in parallel. When all have ended, fails if any of them failed. */
 async function all<T>(slots: Map<number, T[]>, deal: (each: T[]) => Promise<void>): Promise<void> {
   const ends = await Promise.allSettled([...slots.values()].map(deal))
   for (const end of ends) if (end.status === 'rejected') throw end.reason

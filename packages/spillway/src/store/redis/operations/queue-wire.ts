@@ -1,4 +1,4 @@
-/** What scripts of a queue are told, and what they answer. */
+/** Encodes the arguments of job queue scripts and decodes their replies. */
 import type { Keys } from '../../keys.js'
 import type {
   Blocked,
@@ -24,12 +24,12 @@ const END: readonly EndKind[] = ['done', 'failed', 'dead', 'released', 'returned
 const FINISHED: readonly Finished[] = ['stale', 'done', 'again', 'dead', 'cancelled']
 const STATE: readonly JobState[] = ['waiting', 'delayed', 'active', 'done', 'dead', 'cancelled']
 
-/** Without a breaker the script looks at none; but the key has to be of the same slot. */
+/** Without a breaker the script reads none, but the key has to be in the same slot. */
 export function breakerKey(keys: Keys, guard: string, lane = ''): string {
   return keys.breaker(guard, lane)
 }
 
-/** Nearly all are done, and that takes no words. */
+/** Nearly all jobs end as done, which is encoded as nothing. */
 export function writeEnds({ ends, resultUs }: Pick<Ends, 'ends' | 'resultUs'>): string[] {
   const args = [String(resultUs)]
   for (const { id, turn, kind, text, delayUs, generation, probe } of ends) {
@@ -46,7 +46,7 @@ export function readFinished(reply: readonly number[]): Finished[] {
 const NO_ENDS = { ends: [], resultUs: 0, deadUs: 0, uncountedTurns: 0 }
 const NO_LIMITS = { json: '[]', tag: '' }
 
-/** Put together by hand: it is on the way of every job. */
+/** Built by hand, because every job passes here. */
 export function reserveArgs(request: ReserveRequest, keys: Keys, time: string): string[] {
   const { take, breaker, probes, finish = NO_ENDS } = request
   const limits = take.limits.length === 0 ? NO_LIMITS : writeSpecs(take.limits)

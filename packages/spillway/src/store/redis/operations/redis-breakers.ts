@@ -17,7 +17,7 @@ export interface RedisBreakers extends BreakerStore {
   close(): void
 }
 
-/** `time` replaces the server's, for tests that feed twins the same history. */
+/** `time` replaces the server's time in twin tests. */
 export function createRedisBreakers(
   runner: ScriptRunner,
   keys: Keys,
@@ -79,15 +79,16 @@ export function writeReport(
   keys: Keys,
   request: BreakerReport,
 ): { scriptKeys: string[]; input: string } {
-  const { guard, lane, pod, sequence, generation, outcomes, inFlight, probes } = request
-  const own = { pod, sequence, generation, outcomes, in_flight: inFlight, probes }
+  const { guard, lane, pod, sequence, generation, outcomes, inFlight, hung, probes } = request
+  const written = hung && [hung.answeredAgoUs, hung.failed, hung.overdue]
+  const own = { pod, sequence, generation, outcomes, in_flight: inFlight, hung: written, probes }
   return {
     scriptKeys: [keys.breaker(guard, lane), keys.outcomes(guard, lane, pod), keys.pods(guard)],
     input: writeInput(keys, request, own),
   }
 }
 
-/** The input that include/breaker-state reads. */
+/** The input that `include/breaker-state` reads. */
 export function writeInput(keys: Keys, request: BreakerRef, own: object): string {
   const { breakers: channel } = keys
   const spec = writeSpec(request.spec)

@@ -1,6 +1,6 @@
 /**
- * The level checks as a script: many requests in one trip, each key sent once. In a cluster a script
- * has the keys of one slot, so there it takes several: see `levels-by-slot.ts`.
+ * Checks levels by a script: many requests in one round trip, each key sent once. In a cluster a
+ * script has the keys of one slot, so there it takes several: see `levels-by-slot.ts`.
  */
 import type { Keys } from '../../keys.js'
 import type { LevelReply, LevelRequest, LevelStore } from '../../port.js'
@@ -10,7 +10,7 @@ import { levelsBySlot } from './levels-by-slot.js'
 
 const NUMBERS_IN_A_REPLY = 5
 
-/** `time` replaces the server's, for tests that feed twins the same history. */
+/** `time` replaces the server's time in twin tests. */
 export function createRedisLevels(
   runner: ScriptRunner,
   keys: Keys,
@@ -33,7 +33,7 @@ export function createRedisLevels(
   return slotOf === undefined ? together : levelsBySlot(together, (key) => slotOf(keys.level(key)))
 }
 
-/** Each key once, and everything else as numbers: in JSON, put together by hand. */
+/** Each key once, and the rest as numbers, in JSON built by hand. */
 function writeRequests(requests: readonly LevelRequest[], keys: Keys) {
   const known = new Map<string, number>()
   const allKeys: string[] = []

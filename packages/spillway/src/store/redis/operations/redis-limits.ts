@@ -1,4 +1,4 @@
-/** The limit operations as scripts: how requests are written down and replies are read. */
+/** The limit operations as scripts: encodes requests and decodes replies. */
 import { createHash } from 'node:crypto'
 import type { Keys } from '../../keys.js'
 import type { LimitSpec } from '../../limit-spec.js'
@@ -14,7 +14,7 @@ import type { ScriptRunner } from '../connection/runner.js'
 import { SCRIPTS } from '../scripts.gen.js'
 import { readView, writeReport } from './redis-breakers.js'
 
-/** What the scripts call the algorithms. */
+/** Numbers of the algorithms in the scripts. */
 const ALGORITHM = {
   'sliding-window': 1,
   'token-bucket': 2,
@@ -22,14 +22,14 @@ const ALGORITHM = {
   'fixed-window': 4,
 } as const
 
-/** `time` replaces the server's, for tests that feed twins the same history. */
+/** `time` replaces the server's time in twin tests. */
 export function createRedisLimits(
   runner: ScriptRunner,
   keys: Keys,
   time: () => string = () => '',
 ): LimitStore {
   const laneKeys = ({ guard, lane }: LaneRef) => [keys.lane(guard, lane), keys.guard(guard)]
-  /** One argument in JSON: cheaper to send, and to read over there, than many. */
+  /** One JSON argument is cheaper to send and to parse than many arguments. */
   const input = (request: LaneRef, own: object) => [
     time(),
     JSON.stringify({ v: request.version, l: request.limits.map(writeSpec), ...own }),
@@ -52,7 +52,7 @@ export function createRedisLimits(
 
   return {
     take(request) {
-      // The hot one, so it is put together by hand.
+      // Built by hand, because every call passes here.
       const { json, tag } = writeSpecs(request.limits)
       const asked = `{"v":${request.version},"l":${json}}`
       const { costs } = request
@@ -113,21 +113,21 @@ export function createRedisLimits(
   }
 }
 
-/** A limiter sends the same limits with every trip, until they change. */
+/** A limiter sends the same limits in every round trip until they change. */
 const written = new WeakMap<readonly LimitSpec[], Written>()
 
 interface Written {
   json: string
-  /** A digest. While a lane bears it, the store counts by these limits as they are written here. */
+  /** A digest. While a lane has it, the store counts by these limits as encoded here. */
   tag: string
-  /** The largest costs, while a lane bears the tag: then all limits are windows. */
+  /** The largest costs while a lane has the tag: then all limits are windows. */
   capacities: readonly number[]
 }
 
-/** As long as the place that a lane has for it. */
+/** Length of the lane's field for it. */
 const TAG_LENGTH = 16
 
-/** As scripts read them. */
+/** Encodes limits for the scripts. */
 export function writeSpecs(limits: readonly LimitSpec[]): Written {
   const known = written.get(limits)
   if (known !== undefined) return known
@@ -145,7 +145,7 @@ function writeSpec({ id, algorithm, limit, windowUs, slices, burst, span }: Limi
   return [id, ALGORITHM[algorithm], limit, windowUs, slices, burst, span === 'vendor' ? 1 : 0]
 }
 
-/** Calls that cost the same share one list: it is written once for those that follow each other. */
+/** Calls of equal cost share one list object, which is encoded once for consecutive calls. */
 function writeCosts(costs: TakeRequest['costs']): string {
   let written: readonly number[] | undefined
   let numbers = ''
@@ -160,7 +160,7 @@ function writeCosts(costs: TakeRequest['costs']): string {
   return `${text}]`
 }
 
-/** By limit, what all wishes cost together. */
+/** Per limit, the sum of all costs. */
 function sumsOf({ limits, costs }: TakeRequest): number[] {
   const sums = limits.map(() => 0)
   for (const each of costs) {
@@ -169,7 +169,7 @@ function sumsOf({ limits, costs }: TakeRequest): number[] {
   return sums
 }
 
-/** So many numbers stand before the stamps, and so many between them and the largest costs. */
+/** Numbers in the reply before the stamps, and between the stamps and the largest costs. */
 const BEFORE_STAMPS = 2
 const BEFORE_CAPACITIES = 3
 

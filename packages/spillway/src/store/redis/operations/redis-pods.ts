@@ -1,4 +1,4 @@
-/** Which pods are alive, as scripts. */
+/** Live pods, as scripts. */
 import type { Keys } from '../../keys.js'
 import type { PodRecord, PodStore } from '../../port.js'
 import type { ScriptRunner } from '../connection/runner.js'
@@ -6,7 +6,7 @@ import { SCRIPTS } from '../scripts.gen.js'
 
 const FIELDS_OF_A_POD = 3
 
-/** `time` replaces the server's, for tests that feed twins the same history. */
+/** `time` replaces the server's time in twin tests. */
 export function createRedisPods(
   runner: ScriptRunner,
   keys: Keys,

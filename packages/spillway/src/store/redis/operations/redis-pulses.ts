@@ -14,7 +14,7 @@ type PulseWire = [
   rank: number,
 ]
 
-/** `time` replaces the server's, for tests that feed twins the same history. */
+/** `time` replaces the server's time in twin tests. */
 export function createRedisPulses(
   runner: ScriptRunner,
   keys: Keys,

@@ -1,4 +1,4 @@
-/** The queue operations as scripts, and what the scripts publish as calls of workers. */
+/** The job queue operations as scripts. Messages published by scripts wake workers. */
 import type { Keys } from '../../keys.js'
 import type {
   AddReply,
@@ -34,11 +34,13 @@ export interface RedisQueuesOptions {
   runner: ScriptRunner
   keys: Keys
   subscribe: Subscribe
-  /** What adds that have to be confirmed go through: others must not wait behind them. */
+  /**
+   * Connection for jobs whose replicas have to confirm; other commands must not wait behind them.
+   */
   confirming: () => Promise<Confirming>
-  /** Of a priority, so many jobs are looked at to tell whose they are. Default: 200. */
+  /** Jobs read per priority to estimate the tenants. Default: 200. */
   look?: number
-  /** Replaces the server's time, for tests that feed twins the same history. */
+  /** Replaces the server's time in twin tests. */
   time?: () => string
 }
 
@@ -52,7 +54,7 @@ export function createRedisQueues({
   look: mostLookedAt = 200,
   time = () => '',
 }: RedisQueuesOptions): QueueStore {
-  /** Names are escaped and put together once, not with every trip. */
+  /** Keys are built once and not for every round trip. */
   const known = new Map<string, Map<string, readonly string[]>>()
   function keysOf({ guard, queue }: QueueRef): readonly string[] {
     const ofGuard = known.get(guard) ?? new Map<string, readonly string[]>()
@@ -73,7 +75,10 @@ export function createRedisQueues({
     JSON.stringify({ life: lifeUs, wakes: keys.wakes, ...own })
   const changesOf = ({ guard, queue }: QueueRef) => ({ channel: keys.jobChanges, guard, queue })
 
-  /** After an error: deletes keys of the queue that have the wrong type. Answers whether there were any. */
+  /**
+   * After an error: deletes keys of the queue that have the wrong type. Returns whether there were
+   * any.
+   */
   async function repair(by: ScriptRunner, request: QueueRef, error: unknown): Promise<boolean> {
     if (!(error instanceof Error) || !error.message.includes('WRONGTYPE')) return false
     return (await by.run(SCRIPTS.repairQueue, keysOf(request), [time(), input(request, {})])) !== 0
@@ -113,7 +118,7 @@ export function createRedisQueues({
     try {
       reply = await by.run(SCRIPTS.addJobs, keysOf(request), args, 'patient')
     } catch (error) {
-      // Not run again: the first of the jobs may have been added, and would be added twice.
+      // Not run again, because the first of the jobs may have been added and would be added twice.
       await repair(by, request, error)
       throw error
     }

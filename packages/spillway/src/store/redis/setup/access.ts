@@ -1,4 +1,7 @@
-/** Whether the user we are logged in as may do all that the scripts do; said before anything depends on it. */
+/**
+ * Checks whether the Redis user may do everything that the scripts do, before anything depends on
+ * it.
+ */
 
 import { refuse } from '../../../core/errors.js'
 import type { Keys } from '../../keys.js'
@@ -6,7 +9,7 @@ import { messageOf } from '../connection/failure-kind.js'
 import { SCRIPTS } from '../scripts.gen.js'
 import { RedisSetupError, type Warn } from './setup-error.js'
 
-/** Which keys and which channels, for the check and for whoever has to grant them. */
+/** Keys and channels, for the check and for the message about missing permissions. */
 export type Access = Pick<Keys, 'prefix' | 'breakers' | 'wakes' | 'check'>
 
 type Failed = [command: string, error: string, channel?: string][]
@@ -19,18 +22,18 @@ export async function checkAccess(
   warn: Warn,
 ): Promise<void> {
   const { text, sha } = SCRIPTS.checkAccess
-  // Nobody sleeps under this name.
+  // No worker has this name.
   const wake = `${access.wakes}check`
   const args = ['1', key, access.breakers, wake]
   const fail = (cause: unknown) => refuse(explain(cause, access, name))
-  // Both ways in which scripts are run; the second knows the script by the time it gets there.
+  // Both ways to run scripts. The second one knows the script once it arrives.
   const [, failed] = await Promise.all([
     send(['EVAL', text, ...args]).catch(fail),
     send(['EVALSHA', sha, ...args]).catch(fail),
   ])
   const problem = problemOf(failed as Failed, access, name)
   if (problem !== undefined) throw problem
-  // Breakers count without it, and jobs are done; others only hear of it a little later.
+  // Breakers and jobs work without publishing; other pods only learn of changes a little later.
   for (const [, , channel] of failed as Failed) {
     if (channel === undefined) continue
     const pattern = channel === wake ? `${access.wakes}*` : channel
@@ -68,12 +71,12 @@ function missing(
   )
 }
 
-/** Whoever may not listen asks now and then, and is up to date a little later. */
+/** A pod that may not subscribe polls, and is up to date a little later. */
 export function deafness(warn: Warn): (channel: string) => void {
   return (channel) => warn(missing(['SUBSCRIBE'], `&${channel}`, 'Redis').message)
 }
 
-/** A connection that breaks meanwhile is nobody's fault; the rest is. */
+/** A connection that breaks meanwhile is no problem of permissions; other errors are. */
 function explain(cause: unknown, access: Access, name: string, within?: string): Error {
   const message = messageOf(cause)
   const command = /'(evalsha|eval)/i.exec(message)?.[1]?.toUpperCase()
@@ -88,6 +91,6 @@ function explain(cause: unknown, access: Access, name: string, within?: string):
     const why = `it does not know ${within} … PXAT`
     return new RedisSetupError(`${name} is too old: ${why}, which came with Redis 6.2`, cause)
   }
-  // Out of memory, for example: this passes.
+  // A temporary error, such as out of memory.
   return new Error(`${name}: ${within ?? 'EVAL'}: ${message}`, { cause })
 }

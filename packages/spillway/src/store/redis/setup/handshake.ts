@@ -1,4 +1,4 @@
-/** What is said on a connection before anything else: who we are, and what the server is. */
+/** The first commands on a connection: login, and reading what the server is. */
 
 import { messageOf } from '../connection/failure-kind.js'
 import type { Connection } from '../drivers/driver.js'
@@ -11,7 +11,7 @@ export interface Login {
   readonly database: number
 }
 
-/** Rejects if the server does not take us, or is not what it has to be. */
+/** Rejects if the server refuses the login or does not meet the requirements. */
 export async function shakeHands(
   { send }: Connection,
   { username, password, database }: Login,
@@ -32,7 +32,7 @@ export async function shakeHands(
   if (database > 0) await ask(['SELECT', String(database)])
   if (expected === 'sentinel') return
   const info = await ask(['INFO']).catch((error: unknown) => {
-    // Without it we know less; what is wrong will still be noticed, only later.
+    // Without INFO less is known; problems will be noticed later.
     if (error instanceof Error && /NOPERM/.test(String(error.cause))) return ''
     throw error
   })

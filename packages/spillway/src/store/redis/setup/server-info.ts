@@ -1,17 +1,17 @@
-/** What a server says of itself, and whether that will do. */
+/** Reads INFO of a server and checks it against the requirements. */
 import { RedisSetupError } from './setup-error.js'
 
-/** What we were told the server is. */
+/** What the options say the server is. */
 export type Expected = 'server' | 'cluster'
 
 export interface Verdict {
   /** Why it cannot be used, if so. */
   problem?: Error
-  /** It can, but something is wrong. */
+  /** It can be used, but something is wrong. */
   warning?: string
 }
 
-/** `SET … PXAT` came with it; without it keys would have no end that the server's clock decides. */
+/** `SET … PXAT` came with it. Without it, keys would not expire by the server's clock. */
 const OLDEST = [6, 2] as const
 
 export function judge(info: string, expected: Expected, name: string): Verdict {
@@ -59,7 +59,7 @@ function problemOf(
   return undefined
 }
 
-/** Everything we store has an expiry, so policies that spare the others are of no help. */
+/** All of our keys expire, so the `volatile-*` policies evict them as well. */
 function evictionWarning(fields: ReadonlyMap<string, string>, name: string): string | undefined {
   const policy = fields.get('maxmemory_policy') ?? 'noeviction'
   if (policy === 'noeviction' || (fields.get('maxmemory') ?? '0') === '0') return undefined

@@ -1,4 +1,4 @@
-/** A server answers, but cannot be used as it is set up: somebody has to change something. */
+/** A server answers but cannot be used as it is configured. */
 
 export class RedisSetupError extends Error {
   readonly code = 'REDIS_SETUP'
@@ -18,7 +18,7 @@ export type Warn = (message: string, code?: string) => void
 
 export interface Warnings {
   readonly warn: Warn
-  /** All that was told. */
+  /** All messages so far. */
   readonly told: readonly string[]
 }
 

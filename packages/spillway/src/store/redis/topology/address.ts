@@ -1,4 +1,4 @@
-/** Where a Redis server is, and what URLs say of it. */
+/** Addresses of Redis servers, and their URLs. */
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string }
 
@@ -50,7 +50,7 @@ function login(username: string | undefined, password: string | undefined) {
   }
 }
 
-/** As people write it, and as cluster nodes name each other: the last colon is before the port. */
+/** `host:port`, as cluster nodes name each other. The port follows the last colon. */
 export function nameOf(address: Address): string {
   return 'path' in address ? address.path : `${address.host}:${address.port}`
 }

@@ -1,19 +1,19 @@
-/** Who has which slots, as a node of a cluster tells it. */
+/** Which master has which slots, according to a node of the cluster. */
 import { nameOf } from './address.js'
 
 export interface ClusterMap {
   /** Names of masters, such as `10.0.0.1:6379`. */
   readonly masters: ReadonlySet<string>
-  /** Everybody, replicas included: who can be asked when all masters are gone. */
+  /** All nodes including replicas, which can be asked when all masters are gone. */
   readonly nodes: ReadonlySet<string>
-  /** From slot to slot, both included. */
+  /** Ranges of slots, both ends included. */
   readonly ranges: readonly { from: number; to: number; master: string }[]
 }
 
 type WireNode = [host: string | null, port: number, ...rest: unknown[]]
 type WireRange = [from: number, to: number, master: WireNode, ...replicas: WireNode[]]
 
-/** `asked` is the host that answered: a node that does not know its own name leaves it out. */
+/** `asked` is the host that replied: a node that does not know its own name leaves it out. */
 export function readClusterSlots(reply: unknown, asked: string): ClusterMap {
   const nodes = new Set<string>()
   const masters = new Set<string>()
@@ -31,7 +31,7 @@ export function readClusterSlots(reply: unknown, asked: string): ClusterMap {
   return { masters, nodes, ranges }
 }
 
-/** `MOVED 3999 10.0.0.1:6379`, or `ASK …`; a host that is left out is the one that was asked. */
+/** `MOVED 3999 10.0.0.1:6379`, or `ASK …`. A missing host means the one that replied. */
 export function readRedirect(
   message: string,
 ): { slot: number; node: string; asking: boolean } | undefined {

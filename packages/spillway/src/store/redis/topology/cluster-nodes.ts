@@ -1,4 +1,4 @@
-/** The nodes of a cluster that we are connected to, and who of them has which slots. */
+/** The cluster nodes that we are connected to, and the slots of each. */
 
 import type { Connection, Lost } from '../drivers/driver.js'
 import { type Access, checkAccess } from '../setup/access.js'
@@ -15,20 +15,20 @@ export interface ClusterNode {
   readonly name: string
   readonly redial: Redial<Connection>
   readonly doubt: () => void
-  /** The connection on which we have seen that scripts may do all they have to. */
+  /** The connection whose permissions were checked. */
   checked: Connection | undefined
-  /** Until then we keep it, whether the map knows it or not. */
+  /** Until then it is kept even if the map does not have it. */
   keepUntilMs: number
 }
 
-/** A node that does not answer within this is not waited for. */
+/** Longest wait for the reply of a node. */
 export const ANSWER_MS = 1_000
-/** For so long we believe a node that points at another, whatever others say: word spreads slowly. */
+/** How long a redirection outweighs the maps of other nodes, which learn of changes slowly. */
 const WORD_MS = 5_000
 
 export class ClusterNodes {
   readonly #dialler: Dialler
-  /** A connection has come up, or was lost. */
+  /** Called when a connection is up or lost. */
   readonly #changed: (how: 'up' | 'lost') => void
   readonly #nodes = new Map<string, ClusterNode>()
   readonly #owners: (ClusterNode | undefined)[] = new Array(SLOTS).fill(undefined)
@@ -54,7 +54,7 @@ export class ClusterNodes {
     return this.all.filter(({ redial }) => redial.client?.ready)
   }
 
-  /** Connects to it, if we are not. */
+  /** Connects to it, unless we are connected already. */
   add(name: string): ClusterNode {
     const known = this.#nodes.get(name)
     if (known !== undefined) return known
@@ -75,14 +75,14 @@ export class ClusterNodes {
     return node
   }
 
-  /** Another node has named it: for a slot that is its own now, or for one command. */
+  /** Another node redirected us to it: for a slot that it now has, or for one command. */
   pointTo(name: string, slot: number | undefined): void {
     const node = this.add(name)
     node.keepUntilMs = this.#dialler.clock.now() + WORD_MS
     if (slot !== undefined) this.#owners[slot] = node
   }
 
-  /** Connects to all masters, and to nobody else. */
+  /** Connects to all masters and drops all other nodes. */
   follow(map: ClusterMap): void {
     this.#owners.fill(undefined)
     for (const { from, to, master } of map.ranges) {
@@ -96,7 +96,7 @@ export class ClusterNodes {
     }
   }
 
-  /** What is wrong with any of them: each has users of its own. */
+  /** The first problem of any node, because each has its own users. */
   async check(): Promise<RedisSetupError | undefined> {
     const problems = await Promise.all(this.all.map((node) => this.#check(node)))
     return problems.find((problem) => problem !== undefined)
@@ -123,10 +123,10 @@ export class ClusterNodes {
     return undefined
   }
 
-  /** A key that this node has, to try things on. */
+  /** A key in a slot of this node, for checks. */
   #keyOf(node: ClusterNode, access: Access): string | undefined {
     if (!this.#owners.includes(node)) return undefined
-    // One in so many is by chance, so this finds one soon, or next to no slot is its own.
+    // Slots are random, so this finds a key soon, unless the node has next to no slots.
     for (let tag = 0; tag < SLOTS; tag++) {
       const key = access.check(`check${tag}`)
       if (this.ownerOf(key) === node) return key

@@ -1,7 +1,7 @@
 /**
- * A cluster: a connection to every master, and a map of which of them has which slots. The map is read
- * again when a node points elsewhere, while a node that is needed cannot be reached, and now and then.
- * Nothing is sent twice but what a node has said it did not run.
+ * A cluster: a connection to every master, and a map of their slots. The map is read again after a
+ * redirection, while a needed node cannot be reached, and periodically. A command is sent twice
+ * only after a node has said that it did not run it.
  */
 
 import { refuse } from '../../../core/errors.js'
@@ -37,11 +37,11 @@ class Cluster implements RedisConnection {
   readonly #seeds: readonly string[]
   readonly #nodes: ClusterNodes
   #map: ClusterMap | undefined
-  /** The node that was last pointed at: it knows best. */
+  /** The node of the last redirection, which has the newest map. */
   #pointedAt: string | undefined
-  /** Where we listen. */
+  /** The connections for subscriptions. */
   readonly #listening = new Map<Redial<Connection>, string>()
-  /** Every master has been there; from then on it is ready as long as any of them is. */
+  /** Every master was connected once. From then on the client is ready while any of them is. */
   #complete = false
   #setup: RedisSetupError | undefined
   #reading = false
@@ -73,7 +73,7 @@ class Cluster implements RedisConnection {
       this.#readSoon(WORRIED_MS)
       return refuse(new Error(OFFLINE))
     }
-    // Nothing can come between the two: what is sent in one turn leaves in order.
+    // Commands sent in one turn leave in order, so nothing can come between the two.
     if (via?.asking === true) connection.send(['ASKING']).catch(() => {})
     return connection.send(args)
   }
@@ -96,7 +96,7 @@ class Cluster implements RedisConnection {
     this.#readSoon(WORRIED_MS)
   }
 
-  /** What is published anywhere in a cluster is heard on every node. */
+  /** In a cluster, published messages reach every node. */
   readonly subscribe: Subscribe = (channel, hearer) => {
     const { clock, random, warn } = this.#dialler
     const dial = (lost: Lost) => {
@@ -105,7 +105,7 @@ class Cluster implements RedisConnection {
       this.#listening.set(redial, name)
       return this.#dialler.dial(addressNamed(name), { expected: 'cluster' }, lost)
     }
-    // Dials in a moment, not now: by then we know what it is called.
+    // Dials a microtask later, when the name is known.
     const later = (lost: Lost) => Promise.resolve(lost).then(dial)
     const options = { dial: later, clock, random, denied: deafness(warn) }
     const redial: Redial<Connection> = openSubscription(options, channel, hearer)
@@ -163,7 +163,7 @@ class Cluster implements RedisConnection {
     this.#readSoon(well && this.#setup === undefined ? CALM_MS : WORRIED_MS)
   }
 
-  /** Whom to ask first; mostly the first knows. */
+  /** The order in which nodes are asked for the map; mostly the first one replies. */
   #inOrder(): ClusterNode[] {
     const nodes = this.#nodes.connected
     const from = Math.floor(this.#dialler.random() * nodes.length)
@@ -176,7 +176,7 @@ class Cluster implements RedisConnection {
       const asked = redial.client?.send(['CLUSTER', 'SLOTS']) ?? refuse(new Error(OFFLINE))
       const reply = await within(ANSWER_MS, this.#dialler.clock, asked)
       const map = readClusterSlots(reply, addressNamed(name).host)
-      // A node that has just been started, or was thrown out, knows nothing.
+      // A node that has just started, or was removed, knows no masters.
       return map.masters.size > 0 ? map : undefined
     } catch (error) {
       if (messageOf(error).startsWith('NOPERM')) this.#note(blind(error))
@@ -193,7 +193,7 @@ class Cluster implements RedisConnection {
     this.#map = map
     this.#pointedAt = undefined
     this.#nodes.follow(map)
-    // A node that was thrown out is alive, and silent.
+    // A removed node is alive but gets no messages.
     for (const [redial, name] of this.#listening) {
       if (!map.nodes.has(name) && !this.#seeds.includes(name)) {
         redial.hangUp(new Error(`${name} is no node of the cluster any more`))
@@ -201,7 +201,7 @@ class Cluster implements RedisConnection {
     }
   }
 
-  /** Nobody we know is there: maybe others are. */
+  /** No known node is connected, so the configured ones are tried. */
   #lookAround(): void {
     for (const name of this.#seeds) this.#nodes.add(name)
     for (const name of this.#map?.nodes ?? []) this.#nodes.add(name)

@@ -1,4 +1,7 @@
-/** Makes lines to servers: connected, logged in, looked at, and for scripts also tried. */
+/**
+ * Opens connections to servers: connects, logs in, checks the server, and for scripts also the
+ * permissions.
+ */
 import type { ConnectionOptions } from 'node:tls'
 import type { Random } from '../../../core/random.js'
 import type { Clock } from '../../../core/time/clock.js'
@@ -12,7 +15,7 @@ import type { Line } from './redial.js'
 
 export interface DiallerOptions {
   driver: Promise<Driver>
-  /** With TLS, and how. */
+  /** TLS options, if TLS is used. */
   tls: ConnectionOptions | undefined
   access: Access
   warn: Warn
@@ -20,7 +23,7 @@ export interface DiallerOptions {
   random: Random
 }
 
-/** What we call for: to talk to it, to run scripts on it, or only to ask a Sentinel. */
+/** What the connection is for: commands, scripts, or only questions to a Sentinel. */
 export interface Wanted {
   expected: Expected | 'sentinel'
   scripts?: boolean
@@ -31,12 +34,12 @@ export interface Dialler extends DiallerOptions {
   dial(address: Address, wanted: Wanted, lost: Lost): Promise<Line<Connection>>
 }
 
-/** The tag of the key that is tried where any slot will do. */
+/** Tag of the key used for checks where any slot will do. */
 const TAG = 'check'
 
 export function createDialler(options: DiallerOptions, login: Login): Dialler {
   const { driver, tls, access, warn } = options
-  // A package that is missing is told about by whoever dials.
+  // A missing package is reported when dialling.
   driver.catch(() => {})
 
   async function open(line: Line<Connection>, address: Address, wanted: Wanted): Promise<void> {

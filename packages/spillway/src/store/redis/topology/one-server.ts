@@ -1,4 +1,4 @@
-/** All scripts run on one server: the one that was named, or whichever the Sentinels name. */
+/** All scripts run on one server: the configured one, or the master that the Sentinels name. */
 import { refuse } from '../../../core/errors.js'
 import { kindOf, OFFLINE } from '../connection/failure-kind.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
@@ -15,14 +15,14 @@ export function connectServer(address: Address, dialler: Dialler): RedisConnecti
 }
 
 export interface ServerConnection extends RedisConnection {
-  /** Gives up whatever leads elsewhere, and connects again without waiting. */
+  /** Drops all connections and connects again without waiting. */
   move(why: Error): void
 }
 
 const SCRIPTS: Wanted = { expected: 'server', scripts: true }
 const MESSAGES: Wanted = { expected: 'server' }
 
-/** `dial` may lead to another server each time. */
+/** `dial` may connect to another server each time. */
 export function serverAt(
   dial: (wanted: Wanted, lost: Lost) => Promise<Line<Connection>>,
   { clock, random, warn }: Pick<Dialler, 'clock' | 'random' | 'warn'>,

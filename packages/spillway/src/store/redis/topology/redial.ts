@@ -1,8 +1,7 @@
 /**
  * Keeps one connection up: dials, and after every loss dials again, with growing, jittered pauses.
- * Each dial makes a client of its own and each loss throws it away. Clients that reconnect by
- * themselves sleep through `close()` and can hang in a handshake for ever; one that is used once
- * cannot.
+ * Each dial creates a client and each loss discards it. Clients that reconnect by themselves ignore
+ * `close()` during their pauses and can hang in a handshake forever.
  */
 
 import type { Random } from '../../../core/random.js'
@@ -13,12 +12,12 @@ export interface Line<T> {
   readonly client: T
   /** Resolves when the connection can be used. */
   open(): Promise<unknown>
-  /** Gives everything back, at once, in whatever state it is. */
+  /** Releases everything at once, in any state. */
   drop(): void
 }
 
 export interface RedialOptions<T> {
-  /** Makes a client that calls `lost` when its connection breaks. Nothing is connected yet. */
+  /** Creates a client that calls `lost` when its connection breaks. Does not connect yet. */
   dial: (lost: (problem: unknown) => void) => Promise<Line<T>> | Line<T>
   clock: Clock
   random: Random
@@ -26,7 +25,7 @@ export interface RedialOptions<T> {
 
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 1_000
-/** For the whole way, the handshake included: a server that accepts may still never answer. */
+/** For the whole handshake: a server that accepts a connection may still never reply. */
 const OPEN_MS = 5_000
 
 type State<T> =
@@ -36,7 +35,7 @@ type State<T> =
   | { kind: 'closed' }
 
 export class Redial<T> {
-  /** Why there is no connection, if that is known. */
+  /** Why there is no connection, if known. */
   problem: unknown
   readonly #options: RedialOptions<T>
   #state!: State<T>
@@ -52,13 +51,13 @@ export class Redial<T> {
     return this.#state.kind === 'open' ? this.#state.line.client : undefined
   }
 
-  /** Gives the connection up, or the attempt at one, and makes another. */
+  /** Drops the connection, or the attempt, and dials again. */
   hangUp(problem: unknown): void {
     const { kind } = this.#state
     if (kind === 'open' || kind === 'dialling') this.#lost(this.#state, problem)
   }
 
-  /** Does not wait for the next attempt: there is news. */
+  /** Dials now instead of after the pause. */
   hurry(): void {
     if (this.#state.kind !== 'waiting') return
     this.#state.timer.cancel()
@@ -95,7 +94,7 @@ export class Redial<T> {
     this.problem = undefined
   }
 
-  /** Of several reports about one connection the first counts. */
+  /** Only the first report about a connection counts. */
   #lost(state: State<T>, problem: unknown): void {
     if (this.#state !== state) return
     this.problem = problem
@@ -111,7 +110,7 @@ export class Redial<T> {
     if (state.kind === 'dialling' || state.kind === 'open') state.line?.drop()
   }
 
-  /** Half of it is chance, so that a fleet does not come back in step. */
+  /** Half of it is random, so that the pods of a fleet do not reconnect together. */
   #pauseMs(): number {
     const fullMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, LONGEST_PAUSE_MS)
     return fullMs * (0.5 + 0.5 * this.#options.random())

@@ -1,7 +1,6 @@
 /**
- * Servers that Sentinels watch over. Who the master is, is asked before every connection, of all
- * Sentinels at once; and one of them is listened to, so that a master that was replaced but can still be
- * reached is left at once.
+ * Servers behind Sentinels. Before every connection all Sentinels are asked for the master. One of
+ * them is also subscribed to, so that a replaced master that is still reachable is left at once.
  */
 import type { Clock } from '../../../core/time/clock.js'
 import { messageOf } from '../connection/failure-kind.js'
@@ -16,7 +15,7 @@ import { serverAt } from './one-server.js'
 import type { Line } from './redial.js'
 import { within } from './within.js'
 
-/** How much longer to wait for others, once one Sentinel has answered. */
+/** How long to wait for the other Sentinels once one has replied. */
 const OTHERS_MS = 100
 const ANSWER_MS = 1_000
 const SENTINEL: Wanted = { expected: 'sentinel' }
@@ -77,7 +76,7 @@ export function connectSentinels(
 
 interface Answer {
   address: Address
-  /** Grows with every failover: a Sentinel that was cut off has an older one. */
+  /** Grows with every failover, so a Sentinel that was cut off has an older one. */
   epoch: number
 }
 

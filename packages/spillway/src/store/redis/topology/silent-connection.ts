@@ -1,7 +1,7 @@
 /**
- * A connection whose other end has vanished without a word stays up for a quarter of an hour, as TCP
- * sees it. Whoever has waited for an answer in vain doubts it; then it is asked for a sign of life, and
- * given up if there is none.
+ * Detects dead connections. If the other end disappears without closing, TCP notices after a
+ * quarter of an hour. So when a reply is late, the connection is pinged, and dropped if the ping
+ * gets no reply.
  */
 import type { Clock } from '../../../core/time/clock.js'
 import type { Connection } from '../drivers/driver.js'
@@ -21,7 +21,7 @@ export function createDoubt(redial: Redial<Connection>, clock: Clock): () => voi
         redial.hangUp(new Error('the server was silent'))
       }
     }
-    // If this process was busy itself, the answer may not have been read yet.
+    // If this process itself was busy, the reply may not have been read yet.
     const timer = clock.schedule(SILENCE_MS, () => clock.pollTurn(giveUp))
     timer.unref()
     const answered = () => {

@@ -1,4 +1,7 @@
-/** In which of a cluster's 16384 slots a key is: CRC16 (XMODEM) of its hash tag, or of all of it. */
+/**
+ * The slot of a key, of the 16384 of a cluster: CRC16 (XMODEM) of its hash tag, or of the whole
+ * key.
+ */
 
 export const SLOTS = 16_384
 const POLYNOMIAL = 0x1021
@@ -14,7 +17,7 @@ export function slotOf(key: string): number {
   let crc = 0
   for (let index = 0; index < part.length; index++) {
     const code = part.charCodeAt(index)
-    // The server hashes UTF-8; nearly no key has anything in it that is not ASCII.
+    // The server hashes UTF-8; nearly all keys are ASCII.
     if (code > 127) return crcOf(Buffer.from(part)) % SLOTS
     crc = next(crc, code)
   }
@@ -31,7 +34,7 @@ function next(crc: number, byte: number): number {
   return ((crc << 8) & 0xffff) ^ TABLE[(crc >> 8) ^ byte]!
 }
 
-/** What is between the first brace and the next that closes it, if there is anything. */
+/** The part between the first `{` and the next `}`, unless it is empty. */
 function hashedPart(key: string): string {
   const open = key.indexOf('{')
   if (open === -1) return key

@@ -1,4 +1,4 @@
-/** A wait with an end: what is not there in time is an error. Does not keep the process alive. */
+/** Rejects if `promise` takes longer than `ms`. Does not keep the process alive. */
 import type { Clock } from '../../../core/time/clock.js'
 
 export async function within<T>(ms: number, clock: Clock, promise: Promise<T>): Promise<T> {

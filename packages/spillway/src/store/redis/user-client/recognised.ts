@@ -1,11 +1,11 @@
-/** What is asked of a client that the application already has, whichever library it is of. */
+/** What we need from a client that the application passes in, of either library. */
 import type { Listener, Subscribe, SubscriptionOptions } from '../connection/subscription.js'
 
 export interface RecognisedClient {
   isReady(): boolean
-  /** There is more than one server. */
+  /** Whether there is more than one server. */
   readonly cluster: boolean
-  /** In which part of a cluster a key is. */
+  /** The slot of a key in a cluster. */
   readonly slotOf?: (key: string) => number
   send(args: readonly string[], key: string | undefined): Promise<unknown>
   /** Calls back each time it becomes ready, and at once if it is. */

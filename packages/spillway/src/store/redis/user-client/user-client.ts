@@ -1,7 +1,7 @@
 /**
- * A client that the application already has, of node-redis or ioredis: one server or a cluster. It is
- * used as it is and never closed. What such a client does after a loss is its own affair, so one that
- * would send a debit twice, or long after it was given up, is refused.
+ * A client that the application passes in, of node-redis or ioredis, for one server or a cluster.
+ * It is used as it is and never closed. It reconnects in its own way, so a client that could send a
+ * debit twice, or long after it was given up, is rejected.
  */
 
 import type { Check } from '../../../core/options/checks.js'
@@ -68,7 +68,7 @@ export function useClient(
 
 const NAME = 'the Redis server of redis.client'
 
-/** The application's client has logged in; we only look. In a cluster, at one of its nodes. */
+/** Checks the server of the client, which is logged in already. In a cluster, one of its nodes. */
 async function inspect(
   { send, cluster }: RecognisedClient,
   own: ClientSurroundings,

@@ -1,4 +1,6 @@
-/** Clients of ioredis that the application has: of one server, of Sentinels, or of a cluster. */
+/**
+ * Clients of ioredis that the application passes in: of one server, of Sentinels, or of a cluster.
+ */
 import { refuse } from '../../../core/errors.js'
 import { OFFLINE } from '../connection/failure-kind.js'
 import { openSubscription } from '../connection/subscription.js'
@@ -29,7 +31,7 @@ interface Cluster extends Given {
   nodes(role: 'master'): Client[]
 }
 
-/** What it is, or what is wrong with it; nothing, if it is of another library. */
+/** The client, or what is wrong with it; undefined if it is of another library. */
 export function givenIoredis(value: unknown): RecognisedClient | string | undefined {
   const given = Object(value) as Partial<Client>
   const methods = [given.call, given.duplicate, given.on, given.disconnect]
@@ -58,7 +60,7 @@ function ofCluster(given: Cluster): RecognisedClient | string {
   const { redisOptions = {} } = options
   if (enableOfflineQueue !== false) return created('enableOfflineQueue: false', LATE)
   if (retryDelayOnFailover !== 0) return created('retryDelayOnFailover: 0', TWICE)
-  // Otherwise ioredis never connects to a node again, but makes a new client for it.
+  // Otherwise ioredis never reconnects to a node but creates a new client for it.
   const reconnects = typeof options.clusterNodeRetryStrategy === 'function'
   if (reconnects && redisOptions.autoResendUnfulfilledCommands !== false) {
     return created('redisOptions: { autoResendUnfulfilledCommands: false }', TWICE)
@@ -69,14 +71,14 @@ function ofCluster(given: Cluster): RecognisedClient | string {
     if (node === undefined) throw new Error('the cluster is not connected')
     return node
   }
-  // What is published anywhere in a cluster is heard on every node.
+  // In a cluster, published messages reach every node.
   const client = recognised(given, anyNode)
   return { ...client, cluster: true, slotOf, isReady: allConnected(given, client.isReady) }
 }
 
 /**
- * A cluster connects to a node when the first command for it comes, and refuses all others until then.
- * So we have it connect to all of them first.
+ * A cluster client connects to a node on its first command and refuses other commands until then.
+ * So this makes it connect to all of them first.
  */
 function allConnected(given: Cluster, isReady: () => boolean): () => boolean {
   let complete = false
@@ -114,7 +116,7 @@ function recognised(given: Given, listenTo: () => Client): RecognisedClient {
     subscribe: (chances) => (channel, hearer) =>
       openSubscription(
         {
-          // Like a client of the application, but for one connection, and ours.
+          // A copy of the application's client, for one connection of our own.
           dial: (lost) =>
             lineOf(listenTo().duplicate({ ...ONE_CONNECTION, sentinelRetryStrategy: null }), lost),
           ...chances,

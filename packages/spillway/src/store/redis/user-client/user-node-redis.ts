@@ -1,4 +1,4 @@
-/** Clients and clusters of node-redis that the application has. */
+/** Clients and clusters of node-redis that the application passes in. */
 
 import {
   type Hearer,
@@ -37,7 +37,7 @@ interface Client extends Given {
 }
 
 interface Cluster extends Given {
-  /** Not in its types, but there. */
+  /** Missing in its types. */
   readonly _options?: { defaults?: { disableOfflineQueue?: boolean } }
   sendCommand(key: string | undefined, readOnly: boolean, args: readonly string[]): Promise<unknown>
   withCommandOptions(options: object): Cluster
@@ -47,7 +47,7 @@ interface Cluster extends Given {
 
 type Chances = Omit<SubscriptionOptions<Listener>, 'dial'>
 
-/** What it is, or what is wrong with it; nothing, if it is of another library. */
+/** The client, or what is wrong with it; undefined if it is of another library. */
 export function givenNodeRedis(value: unknown): RecognisedClient | string | undefined {
   const given = Object(value) as Partial<Client>
   const methods = [given.sendCommand, given.withCommandOptions, given.on]
@@ -68,7 +68,7 @@ function ofClient(given: Client): RecognisedClient | string {
     return `must be created with disableOfflineQueue: true, ${LATE}`
   }
   listenForErrors(given)
-  // The same client and connection, asked in another way.
+  // The same client and connection with other command options.
   const client = given.withCommandOptions(COMMAND_OPTIONS)
   return {
     isReady: () => isReady(given),
@@ -84,7 +84,7 @@ function ofClient(given: Client): RecognisedClient | string {
   }
 }
 
-/** Like a client of the application, but for one connection, and ours. */
+/** A copy of the application's client, for one connection of our own. */
 function duplicate(given: Client, socket: object): NodeRedisClient {
   return given.duplicate({
     ...ONE_CONNECTION,
@@ -109,12 +109,12 @@ function ofCluster(given: Cluster): RecognisedClient | string {
   }
 }
 
-/** Whether a client with these options keeps commands until it is connected. */
+/** Whether a client with these options queues commands until it is connected. */
 function queues(options: { disableOfflineQueue?: boolean } | undefined): boolean {
   return options !== undefined && options.disableOfflineQueue !== true
 }
 
-/** Nobody listening for errors means that the first one ends the process. */
+/** Without a listener the first error ends the process. */
 function listenForErrors(given: Given): void {
   if (given.listenerCount('error') === 0) given.on('error', () => {})
 }
@@ -125,8 +125,8 @@ function whenReady(given: Given, event: 'ready' | 'connect', call: () => void): 
 }
 
 /**
- * A cluster makes the connection by itself and makes it again, maybe to another node. It does not say
- * which of its connections is up again, so any of them may be this one.
+ * A cluster client opens this connection itself and reopens it, maybe to another node. It does not
+ * say which of its connections is up again, so any of them may be this one.
  */
 function subscribeCluster(
   cluster: Cluster,
