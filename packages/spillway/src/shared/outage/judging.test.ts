@@ -181,8 +181,8 @@ describe('SPILLWAY_SHARED', () => {
   })
 
   it('another value is an error with a suggestion', () => {
-    expect(() => isSharingOff({ SPILLWAY_SHARED: 'offf' })).toThrow(
-      "SPILLWAY_SHARED: must be one of 'on', 'off', got \"of\"; did you mean 'off'?",
+    expect(() => isSharingOff({ SPILLWAY_SHARED: 'OFF' })).toThrow(
+      "SPILLWAY_SHARED: must be one of 'on', 'off', got \"OFF\"; did you mean 'off'?",
     )
     expect(() => isSharingOff({ SPILLWAY_SHARED: 'disabled' })).toThrow(/got "disabled"$/)
   })
