@@ -5,9 +5,9 @@ import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
 import { isThenable } from '../core/thenable.js'
 import { endpointOf } from './endpoint.js'
+import { onResponseEnd } from './response-end.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
-import { whenOver } from './when-over.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -101,7 +101,7 @@ function tell(reply: FastifyReply, { refusal, policy, standing, visit }: Verdict
     sendJson(reply, refusal.status, refusalBody(refusal))
     return false
   }
-  if (visit !== undefined) whenOver(reply.raw, () => visit.end())
+  if (visit !== undefined) onResponseEnd(reply.raw, () => visit.end())
   return true
 }
 

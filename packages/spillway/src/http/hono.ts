@@ -6,9 +6,9 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Context, MiddlewareHandler } from 'hono'
 import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { onResponseEnd } from './response-end.js'
 import { type Incoming, type ServerCall, ServerGate, type ServerSnapshot } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
-import { whenOver } from './when-over.js'
 
 export type HonoServerOptions = ServerOptions<Context>
 
@@ -39,7 +39,7 @@ export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
     if (refusal !== undefined) return refusalResponse(refusal, told)
     context.set('spillway', call)
     const outgoing = nodeOf(context).outgoing
-    if (visit !== undefined && outgoing !== undefined) whenOver(outgoing, () => visit.end())
+    if (visit !== undefined && outgoing !== undefined) onResponseEnd(outgoing, () => visit.end())
     try {
       if (!gate.needsContext(incoming.headers)) await next()
       else {

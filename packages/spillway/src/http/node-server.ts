@@ -5,9 +5,9 @@ import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/
 import { isThenable } from '../core/thenable.js'
 import type { HealthLevel } from '../health/health.js'
 import { endpointOf } from './endpoint.js'
+import { onResponseEnd } from './response-end.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
-import { whenOver } from './when-over.js'
 
 /** What comes after the gate. */
 export type Next = (call: ServerCall) => unknown
@@ -84,7 +84,7 @@ function tell(response: ServerResponse, { refusal, policy, standing, visit }: Ve
     answerRefusal(response, refusal)
     return false
   }
-  if (visit !== undefined) whenOver(response, () => visit.end())
+  if (visit !== undefined) onResponseEnd(response, () => visit.end())
   return true
 }
 

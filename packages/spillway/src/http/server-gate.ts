@@ -12,7 +12,7 @@ import { createDeadline, deadlineError, runWithDeadline } from '../core/time/dea
 import { shedByHookError, storeError } from '../guard/refusals.js'
 import { userLimitedError } from '../guard/user-standing.js'
 import type { HealthLevel } from '../health/health.js'
-import type { OwnCharge, UserRequest } from '../shared/user-limits/levels.js'
+import type { UserLevelCharge, UserRequest } from '../shared/user-limits/levels.js'
 import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
 import { createUserCharges } from '../shared/user-limits/user-charges.js'
 import { memoryStore } from '../store/memory/memory-store.js'
@@ -96,7 +96,7 @@ export class ServerGate<Request> {
   readonly #names: HopNames
   readonly #address: ClientAddress
   readonly #charges: UserCharges | undefined
-  #lastLevels: readonly OwnCharge[] = []
+  #lastLevels: readonly UserLevelCharge[] = []
   #lastPolicy = ''
   readonly #refused = new Map<ErrorCode, number>()
   #admitted = 0
@@ -204,7 +204,7 @@ export class ServerGate<Request> {
     // Nobody has counted it, so there is nothing to tell.
     if (reply.tightest === 0) return this.#admit(visit)
     const policy = this.#policyOf(request.levels)
-    const charge = request.levels[reply.tightest - 1] as OwnCharge
+    const charge = request.levels[reply.tightest - 1] as UserLevelCharge
     if (reply.refusedBy === 0) {
       this.#admitted++
       return { refusal: undefined, policy, standing: standingItem(charge, reply), visit }
@@ -216,7 +216,7 @@ export class ServerGate<Request> {
   }
 
   /** Nearly always the same as the last time. */
-  #policyOf(levels: readonly OwnCharge[]): string {
+  #policyOf(levels: readonly UserLevelCharge[]): string {
     if (!isAlike(levels, this.#lastLevels)) {
       this.#lastLevels = levels
       this.#lastPolicy = levels.map(policyItem).join(', ')
@@ -243,11 +243,11 @@ export class ServerGate<Request> {
 }
 
 /** For all that a client is told of them. */
-function isAlike(levels: readonly OwnCharge[], others: readonly OwnCharge[]): boolean {
+function isAlike(levels: readonly UserLevelCharge[], others: readonly UserLevelCharge[]): boolean {
   if (levels.length !== others.length) return false
   for (let index = 0; index < levels.length; index++) {
-    const one = levels[index] as OwnCharge
-    const other = others[index] as OwnCharge
+    const one = levels[index] as UserLevelCharge
+    const other = others[index] as UserLevelCharge
     if (one !== other && (one.name !== other.name || one.limit !== other.limit)) return false
   }
   return true

@@ -1,7 +1,7 @@
 /** Rules by which the store is judged unreachable, without a store and without time. */
 import { describe, expect, it } from 'vitest'
 import { StoreFailure } from '../../store/store-failure.js'
-import { Doubts } from './distrust.js'
+import { Distrust } from './distrust.js'
 import { PodShares } from './pod-shares.js'
 import { StoreEpoch } from './store-epoch.js'
 
@@ -10,35 +10,35 @@ const refused = new StoreFailure('not-sent', 'no connection')
 
 describe('store failure detection', () => {
   it('one missing reply among others does not make the store unreachable', () => {
-    const doubts = new Doubts()
-    doubts.heard(1_000)
-    expect(doubts.failed(lost, 1_050)).toBe(false)
-    expect(doubts.failed(lost, 1_060)).toBe(false)
-    expect(doubts.failed(lost, 1_070)).toBe(true)
+    const distrust = new Distrust()
+    distrust.heard(1_000)
+    expect(distrust.failed(lost, 1_050)).toBe(false)
+    expect(distrust.failed(lost, 1_060)).toBe(false)
+    expect(distrust.failed(lost, 1_070)).toBe(true)
   })
 
   it('every reply resets the failure count', () => {
-    const doubts = new Doubts()
-    doubts.heard(1_000)
-    doubts.failed(lost, 1_010)
-    doubts.failed(lost, 1_020)
-    doubts.heard(1_030)
-    expect(doubts.failed(lost, 1_040)).toBe(false)
-    expect(doubts.failed(lost, 1_130)).toBe(true)
+    const distrust = new Distrust()
+    distrust.heard(1_000)
+    distrust.failed(lost, 1_010)
+    distrust.failed(lost, 1_020)
+    distrust.heard(1_030)
+    expect(distrust.failed(lost, 1_040)).toBe(false)
+    expect(distrust.failed(lost, 1_130)).toBe(true)
   })
 
   it('a command that could not be sent makes the store unreachable at once', () => {
-    const doubts = new Doubts()
-    doubts.heard(1_000)
-    expect(doubts.failed(refused, 1_000)).toBe(true)
+    const distrust = new Distrust()
+    distrust.heard(1_000)
+    expect(distrust.failed(refused, 1_000)).toBe(true)
   })
 
   it('ten late permits in a row over half a second make the store unreachable', () => {
-    const doubts = new Doubts()
+    const distrust = new Distrust()
     const late = (from: number, count: number) =>
-      Array.from({ length: count }, (_, index) => doubts.permitted(true, from + index * 60))
+      Array.from({ length: count }, (_, index) => distrust.permitted(true, from + index * 60))
     expect(late(0, 9)).not.toContain(true)
-    expect(doubts.permitted(false, 600)).toBe(false)
+    expect(distrust.permitted(false, 600)).toBe(false)
     const again = late(1_000, 10)
     expect(again.slice(0, -1)).not.toContain(true)
     expect(again.at(-1)).toBe(true)
