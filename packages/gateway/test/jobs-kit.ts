@@ -44,9 +44,10 @@ export async function untilStatus(
   headers: Headers = {},
 ): Promise<JobDocument> {
   for (;;) {
-    const { document } = await look(url, address, headers)
+    const { status, document } = await look(url, address, headers)
     if (document.status === wanted) return document
-    if (['done', 'failed', 'cancelled'].includes(document.status)) {
+    // These will not change any more.
+    if (status === 500 || ['done', 'failed', 'cancelled'].includes(document.status)) {
       throw new Error(`it is ${document.status}: ${JSON.stringify(document)}`)
     }
     await new Promise((wake) => setTimeout(wake, 20))

@@ -3,7 +3,7 @@
 /** Async requests: accepted with 202, done later and readable only by their caller. */
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { until } from '../../spillway/test/streams/stream-kit.js'
+import { pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
 import { MOST_STREAMS } from '../src/jobs/job-streams.js'
 import { startGateway, type Written } from './gateway-kit.js'
 import { ASYNC, as, look, readEvents, submit, untilStatus } from './jobs-kit.js'
@@ -183,7 +183,8 @@ describe('async requests', () => {
   it('a job past its deadline is not run', async () => {
     const gateway = await start({ concurrency: 0 })
     const { address } = await submit(gateway, { 'spillway-deadline-ms': '1' })
-    // A worker has to take the job to notice the deadline.
+    // A worker has to take the job to notice the deadline. On a fast machine that takes less than a millisecond.
+    await pauseMs(5)
     const worker = gateway.gateway.spillway.queue('night').work(() => 'never')
     await untilStatus(gateway.url, address, 'failed')
     await worker.close()

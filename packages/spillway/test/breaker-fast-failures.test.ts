@@ -152,6 +152,41 @@ describe('breaker of a dead downstream', () => {
     60_000,
   )
 
+  it('a hang behind a window full of successes opens the breaker within a timeout and the usual duration', async () => {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + 10; seed++) {
+      const run = { ...drawDead(seed), errorRate: 0 }
+      const fleet = createFleet(run)
+      await fleet.call(40_000)
+      fleet.become({ hangs: true })
+      const sinceMs = fleet.nowMs()
+      await fleet.call(5 * run.timeoutMs)
+      await fleet.close()
+      // Callers that start apart from each other time out apart from each other.
+      const usualMs = Math.max(1.05 * run.successMs * run.spread, run.startWithinMs)
+      expect(fleet.openedMs()! - sinceMs, `seed ${seed}`).toBeLessThanOrEqual(
+        run.timeoutMs + usualMs,
+      )
+    }
+  }, 60_000)
+
+  it.each([
+    ['fails at once', { errorRate: 1 }],
+    ['does not answer', { hangs: true }],
+  ])(
+    'a downstream that %s for 0.8 s does not open the breaker behind a window full of successes',
+    async (_how, change) => {
+      const run = { ...WELL, errorRate: 0, successMs: 100, failureMs: 50, timeoutMs: 300 }
+      const fleet = createFleet({ ...run, retries: false, callers: 20 })
+      await fleet.call(20_000)
+      fleet.become(change)
+      await fleet.call(800)
+      fleet.become({ errorRate: 0, hangs: false })
+      await fleet.call(20_000)
+      await fleet.close()
+      expect(fleet.openedMs()).toBeUndefined()
+    },
+  )
+
   it.each([0.1, 0.3, 0.5])(
     'breaker opens within two latencies at 1.5 times a failureRate of %d',
     async (failureRate) => {

@@ -4,6 +4,8 @@ import { memoryStore } from 'spillway/shared'
 import { createVirtualClock, sleep } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
 
+const BREAKER = { failureRate: 0.9, minimumCalls: 50 }
+
 function setup(options: GuardOptions) {
   const clock = createVirtualClock()
   const spillway = createSpillway({ store: memoryStore({ clock }), clock })
@@ -18,7 +20,7 @@ function setup(options: GuardOptions) {
     await clock.advance(1_000)
     expect(guard.breaker!.state()).toBe('half-open')
   }
-  return { clock, guard, counts, fails, halfOpen }
+  return { clock, spillway, guard, counts, fails, halfOpen }
 }
 
 describe('the breaker of a guard', () => {
@@ -68,6 +70,66 @@ describe('the breaker of a guard', () => {
     await clock.until(guard.run(slowFirst))
     expect(attempts).toBe(2)
     expect(counts()).toMatchObject({ calls: 1, failures: 0 })
+  })
+
+  it.each([
+    ['neither has ended', 100, 1_000, 1_000],
+    ['the first has failed', 250, 200, 1_000],
+    ['the second has failed', 250, 1_000, 100],
+  ])(
+    'breaker counts two hedged attempts as one call in flight while %s',
+    async (_, atMs, ...ms) => {
+      const { clock, guard, counts, fails } = setup({
+        breaker: BREAKER,
+        hedge: { delayMs: 50 },
+      })
+      let attempts = 0
+      const calls = Array.from({ length: 3 }, async () => {
+        let own = 0
+        return guard
+          .run(async () => {
+            attempts++
+            await sleep(clock, ms[own++] as number)
+            throw Object.assign(new Error('broken'), { status: 500 })
+          })
+          .catch(() => {})
+      })
+      await clock.advance(atMs)
+      expect(attempts).toBe(6)
+      // A report carries the number of calls in flight.
+      const failing = guard.run(fails).catch(() => {})
+      await clock.advance(6)
+      expect(counts()).toMatchObject({ inFlight: 3, calls: 1 })
+      await clock.until(Promise.all([failing, ...calls]))
+      expect(counts()).toMatchObject({ inFlight: 0, calls: 4, failures: 4 })
+    },
+  )
+
+  it('breaker counts nothing in flight once the hedge of a call has succeeded', async () => {
+    const { clock, guard, counts } = setup({ breaker: BREAKER, hedge: { delayMs: 50 } })
+    let attempts = 0
+    const slowFirst = () => sleep(clock, ++attempts % 2 === 1 ? 10_000 : 20)
+    await clock.until(guard.run(slowFirst))
+    await clock.advance(200)
+    expect(counts()).toMatchObject({ inFlight: 0, calls: 1, failures: 0 })
+  })
+
+  it('calls in flight of a replaced guard stay counted beside those of the new guard', async () => {
+    const { clock, spillway, guard, fails } = setup({ breaker: BREAKER })
+    const before = Array.from({ length: 7 }, () => guard.run(() => sleep(clock, 1_000)))
+    await clock.advance(50)
+    const next = spillway.replaceGuard('vendor', { breaker: { ...BREAKER, minimumCalls: 60 } })
+    const after = Array.from({ length: 3 }, () => next.run(() => sleep(clock, 1_000)))
+    await clock.advance(50)
+    const report = () => next.run(fails).catch(() => {})
+    await clock.until(report())
+    expect(next.breaker!.snapshot().inFlight).toBe(10)
+    await clock.until(Promise.all(before))
+    await clock.until(report())
+    expect(next.breaker!.snapshot()).toMatchObject({ inFlight: 3, calls: 9 })
+    await clock.until(Promise.all(after))
+    await clock.until(report())
+    expect(next.breaker!.snapshot()).toMatchObject({ inFlight: 0, calls: 13 })
   })
 
   it('breaker shows the calls in flight in its snapshot', async () => {

@@ -86,6 +86,8 @@ describe('success reports of a busy guard', () => {
     await callFor(3_000)
     expect(trips.take).toBeGreaterThan(1_000)
     expect(sent.length).toBeLessThanOrEqual(60)
+    // Reports at most 100 ms apart cover the three seconds.
+    expect(sent.length).toBeGreaterThanOrEqual(29)
     for (const [index, { atMs }] of sent.entries()) {
       if (index > 0) expect(atMs - sent[index - 1]!.atMs).toBeLessThanOrEqual(100)
     }

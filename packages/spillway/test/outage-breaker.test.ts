@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { createSpillway, type GuardOptions } from '../src/index.js'
-import { createHarness } from '../src/testing/index.js'
+import { createHarness, sleep } from '../src/testing/index.js'
 import { vendorError } from './guard-pod.js'
 
 const BREAKER = {
@@ -103,6 +103,23 @@ describe('breaker during an outage', () => {
     all('comeBack')
     await fleet.run(1_500)
     expect(await call(0)).toBe('CIRCUIT_OPEN')
+  })
+
+  it('a breaker whose outage rule allows calls stays closed while calls hang', async () => {
+    const { fleet, guards, all, call } = setup({ failureRate: 0.5, outage: 'open' })
+    const answered = () => guards[0]!.run(() => sleep(fleet.clock, 50))
+    all('goDown')
+    await fleet.run(1_500)
+    await fleet.settle(Promise.all(Array.from({ length: 20 }, answered)))
+    const hang = async () => {
+      await sleep(fleet.clock, 5_000)
+      throw vendorError(500)
+    }
+    for (let wave = 0; wave < 3; wave++) {
+      const calls = Array.from({ length: 20 }, () => guards[0]!.run(hang).catch(() => {}))
+      await fleet.settle(Promise.all(calls))
+    }
+    expect(await call(0)).toBe('fine')
   })
 
   it('a breaker whose outage rule refuses calls refuses with STORE_UNAVAILABLE', async () => {

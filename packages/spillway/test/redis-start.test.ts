@@ -1,6 +1,9 @@
 // test-group: io, slow
 
-/** Programs that use a Redis store from their first line, each in its own process. */
+/**
+ * Programs that use a Redis store from their first line, each in its own process. Several run at once,
+ * because some of them wait for a connection.
+ */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -30,8 +33,8 @@ function runProgram(options: object, body: string): Promise<Ended> {
   const text = JSON.stringify({ commandTimeoutMs: 5_000, ...options })
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program, text], {
     cwd: PACKAGE,
-    // Ends a program that hangs; a busy machine needs a while to start one.
-    timeout: 100_000,
+    // Kills a program that does not end, which then has no exit code. A busy machine starts one slowly.
+    timeout: 60_000,
   })
   let stdout = ''
   let stderr = ''
@@ -99,7 +102,7 @@ const FIRST_CALLS = [
   ['the connection itself', `await store.connected(); console.log(store.ready && 'ran')`],
 ] as const
 
-describe.each(DRIVERS)('a program with %s', (driver) => {
+describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
   let server: RedisServer
   beforeAll(async () => {
     server = await startRedis()
@@ -148,9 +151,7 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
   ])('a program with %s ends with code 0, whether Redis is reachable or not', async (_, body) => {
     const down = `redis://127.0.0.1:${await freePort()}`
     for (const url of [server.url, down]) {
-      const startMs = performance.now()
       expect(await runProgram({ url, driver }, body)).toMatchObject({ code: 0 })
-      expect(performance.now() - startMs).toBeLessThan(15_000)
     }
   })
 
@@ -172,7 +173,7 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
   })
 })
 
-describe('a program whose Redis is not there', () => {
+describe.concurrent('a program whose Redis is not there', () => {
   const SEEN = `
     process.on('warning', ({ name, code, message }) => console.log(JSON.stringify({ name, code, message })))
     const { onEvent } = await import('spillway')
@@ -214,7 +215,9 @@ describe('a program whose Redis is not there', () => {
     const { stdout } = await runProgram(
       { url: `redis://127.0.0.1:${port}` },
       `${SEEN}
-       setTimeout(() => process.exit(), 8_000)`,
+       // Keeps the program alive until it has warned.
+       setInterval(() => {}, 1_000)
+       process.on('warning', () => setImmediate(() => process.exit()))`,
     )
     silent.close()
     expect(stdout).toContain('SPILLWAY_STORE_UNREACHABLE')
@@ -271,29 +274,33 @@ describe('a program whose Redis is not there', () => {
        spillway.guard('vendor', {})
        const queue = spillway.queue('jobs', { guard: 'vendor' })
        const fails = () => queue.add({}).catch((error) => console.log(error.code))
-       await fails()
        const startMs = performance.now()
        await fails()
-       console.log(performance.now() - startMs < 1_000)`,
+       const firstMs = performance.now()
+       await fails()
+       console.log(performance.now() - firstMs < (firstMs - startMs) / 2)`,
     )
     expect(stdout.split('\n')).toEqual(['STORE_UNAVAILABLE', 'STORE_UNAVAILABLE', 'true'])
   })
 })
 
-describe.each<TopologyName>(['Sentinels', 'a cluster'])('a program with %s', (topology) => {
-  let servers: Servers
-  beforeAll(async () => {
-    servers = await TOPOLOGIES[topology]()
-  }, START_MS)
-  afterAll(() => servers.stop())
+describe.concurrent.each<TopologyName>(['Sentinels', 'a cluster'])(
+  'a program with %s',
+  (topology) => {
+    let servers: Servers
+    beforeAll(async () => {
+      servers = await TOPOLOGIES[topology]()
+    }, START_MS)
+    afterAll(() => servers.stop())
 
-  it.each(DRIVERS)('a program ends with code 0 after a call and a job (%s)', async (driver) => {
-    const { code, stdout, stderr } = await runProgram(
-      { ...servers.connection, driver, prefix: `first-${driver}` },
-      `const guard = spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS} })
+    it.each(DRIVERS)('a program ends with code 0 after a call and a job (%s)', async (driver) => {
+      const { code, stdout, stderr } = await runProgram(
+        { ...servers.connection, driver, prefix: `first-${driver}` },
+        `const guard = spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS} })
        await spillway.queue('jobs', { guard }).add({ n: 1 })
        console.log(await guard.run(() => 'ran', { user: 'u' }))`,
-    )
-    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
-  })
-})
+      )
+      expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
+    })
+  },
+)

@@ -48,3 +48,53 @@ describe('callers on one connection', () => {
     expect(whose(callersOf('ben'), 'key-of-ann')).toBeUndefined()
   })
 })
+
+describe('callers with configured keys', () => {
+  it('a caller has the user, tier and priority of its key, not those of its headers', () => {
+    const keyHash = hashOfKey('key-of-ann')
+    const callers = new Callers([{ keyHash, user: 'ann', tier: 'paid', priority: 'high' }])
+    const headers = { 'spillway-user': 'ben', 'spillway-priority': 'critical' }
+    const request = { headers, socket: new Socket() }
+    const ann = { user: 'ann', tier: 'paid', priority: 'high' }
+    expect(callers.find('key-of-ann', request)).toEqual(ann)
+    // From memory of the connection.
+    expect(callers.find('key-of-ann', request)).toEqual(ann)
+    expect(callers.known).toBe(true)
+  })
+
+  it('without any configured key every key is refused', () => {
+    const callers = new Callers([])
+    expect(callers.known).toBe(true)
+    expect(connection()(callers, 'key-of-ann')).toBeUndefined()
+  })
+
+  it('a wrong key is refused on a new connection, and again on the same one', () => {
+    const whose = connection()
+    const callers = callersOf('ann')
+    expect([whose(callers, 'wrong'), whose(callers, 'wrong')]).toEqual([undefined, undefined])
+  })
+})
+
+describe('callers without configured keys', () => {
+  const find = (headers: Record<string, string | string[]>) =>
+    new Callers(undefined).find(undefined, { headers, socket: new Socket() })
+
+  it('a request without caller headers is anonymous', () => {
+    expect(new Callers(undefined).known).toBe(false)
+    expect(find({})).toEqual({ user: 'anonymous', tier: undefined, priority: 'normal' })
+  })
+
+  it.each([
+    [{ 'spillway-user': 'ann' }, { user: 'ann', tier: undefined, priority: 'normal' }],
+    [{ 'spillway-tier': 'paid' }, { user: 'anonymous', tier: 'paid', priority: 'normal' }],
+    [{ 'spillway-priority': 'low' }, { user: 'anonymous', tier: undefined, priority: 'low' }],
+    [{ 'spillway-priority': 'urgent' }, { user: 'anonymous', tier: undefined, priority: 'normal' }],
+    [{ 'spillway-user': '' }, { user: 'anonymous', tier: undefined, priority: 'normal' }],
+    [
+      { 'spillway-user': 'ann', 'spillway-tier': ['paid', 'free'] },
+      { user: 'ann', tier: undefined, priority: 'normal' },
+    ],
+  ])('the caller headers %j identify %j', (headers, caller) => {
+    expect(find(headers as Record<string, string>)).toEqual(caller)
+  })
+})

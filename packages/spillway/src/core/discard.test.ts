@@ -88,10 +88,16 @@ describe('discardResult', () => {
   })
 
   it('discardResult accepts a body that is being read', async () => {
-    const { stream } = webStream()
-    stream.getReader()
-    discardResult(new Response(new ReadableStream()))
-    discardResult(stream)
+    const { stream, isReleased } = webStream()
+    const reader = stream.getReader()
+    const unhandled: unknown[] = []
+    const listen = (reason: unknown) => unhandled.push(reason)
+    process.on('unhandledRejection', listen)
+    expect(() => discardResult(stream)).not.toThrow()
     await new Promise(setImmediate)
+    process.off('unhandledRejection', listen)
+    expect(unhandled).toEqual([])
+    expect(isReleased()).toBe(false)
+    await reader.cancel()
   })
 })

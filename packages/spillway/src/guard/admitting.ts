@@ -37,9 +37,8 @@ export function takeNow(
   deadline: Deadline | undefined,
   nowMs: number,
 ): CallAdmission | Refusal | undefined {
-  const { dispatcher, sameClock } = machinery
-  const atMs = sameClock ? nowMs : undefined
-  return dispatcher.takeNow(call.lane, call, atMs) ?? tryNow(machinery, call, deadline, nowMs)
+  const { dispatcher } = machinery
+  return dispatcher.takeNow(call.lane, call, nowMs) ?? tryNow(machinery, call, deadline, nowMs)
 }
 
 /** Nobody wants it any more, or nobody may begin any more. */

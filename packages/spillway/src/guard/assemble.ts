@@ -20,6 +20,8 @@ import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
 import { watchOver } from '../shared/outage/watch-over.js'
+import { CallQueue } from '../shared/permit-queue/call-queue.js'
+import { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
 import { LimitBook } from '../shared/rate-limiter/limit-book.js'
 import { createLevels } from '../shared/user-limits/levels.js'
 import { LevelsAlone } from '../shared/user-limits/outage-levels.js'
@@ -27,19 +29,17 @@ import { UserCharges } from '../shared/user-limits/user-charges.js'
 import type { Store } from '../store/port.js'
 import { AttemptMeter } from './attempt-meter.js'
 import type { ClosingSign } from './closing.js'
-import { Dispatcher } from './dispatcher.js'
 import { Hedger } from './hedger.js'
 import { LaneLimits } from './lane-limits.js'
 import { LaneThrottles } from './lane-throttles.js'
 import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
 import { SHADOW_ROWS, type ShadowStage } from './order.js'
+import { CallResumer } from './queue/resume.js'
 import { busyError, limitedError, shortageOf, storeError } from './refusals.js'
-import { Room } from './room.js'
 import { Shadow, shadowSlotsOf } from './shadow.js'
 import { LimitStage, UserStage } from './shared-stages.js'
 import { Slots } from './slots.js'
-import { Starter } from './starter.js'
 import { bodyLimits } from './stream/body-limits.js'
 import { Tally } from './tally.js'
 import type { GuardTracer } from './trace.js'
@@ -75,7 +75,7 @@ export function assemble(
   const { clock, random } = around
   const { queue, pace, concurrency } = options
   const queueMs = queue?.timeoutMs ?? Number.POSITIVE_INFINITY
-  const room = new Room({
+  const room = new CallQueue({
     clock,
     size: queue?.size ?? 0,
     timeoutMs: queueMs,
@@ -109,10 +109,10 @@ export function assemble(
     lanes,
     stages?.has('breaker') === true,
   )
-  const dispatcher = new Dispatcher({
+  const dispatcher = new PermitDispatcher({
     clock,
-    room,
-    slots,
+    queue: room,
+    capacity: slots,
     lanes,
     breaker: breaker && {
       isClear: (lane) => breaker.isClear(lane),
@@ -122,7 +122,7 @@ export function assemble(
     },
     limits,
     sameClock: around.sameClock,
-    patient: queue !== undefined,
+    mayWait: queue !== undefined,
     limitedError: ({ lane, paused, left }, retryAfterMs, price) =>
       limitedError({
         name,
@@ -164,7 +164,7 @@ export function assemble(
     lanes,
     room,
     slots,
-    starter: new Starter(),
+    starter: new CallResumer(),
     dispatcher,
     breaker,
     limits,

@@ -12,7 +12,6 @@ import { DEFAULT_LANE, OTHER_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { MeteredAttempt } from './attempt-meter.js'
 import type { CallContext, CallFunction } from './context.js'
-import type { HedgePair } from './hedge-pair.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
 import { BodyWatch } from './stream/body-watch.js'
@@ -32,8 +31,6 @@ export interface AttemptListener<T> {
 export class GuardAttempt<T> implements CallEndListener<T>, CallContext, AttemptExit {
   readonly attempt: number
   hedge = false
-  /** Set if a second attempt may run beside this one on the same lane. */
-  pair: HedgePair | undefined
   trace: AttemptTrace | undefined
   readonly #machinery: Machinery
   readonly #options: RunOptions
@@ -200,13 +197,19 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     callSafely(this.#machinery.name, 'tracer', () => tell(trace), undefined)
   }
 
+  /** A second attempt of the same call begins beside this one, on the same lane. */
+  hedgedBy(second: GuardAttempt<T>): void {
+    const first = this.#admission.breaker
+    const beside = second.#admission.breaker
+    if (first !== undefined && beside !== undefined) this.#machinery.breaker?.hedge(first, beside)
+  }
+
   /** Once: a streamed probe may have succeeded before its stream ends. */
   exitBreaker(outcome: Outcome): void {
     const { breaker: permit } = this.#admission
     if (permit === undefined) return
     this.#admission.breaker = undefined
     const { breaker } = this.#machinery
-    if (this.pair?.leavesOut(outcome) === true) breaker?.repeat(permit)
     breaker?.exit(permit, outcome)
   }
 

@@ -12,25 +12,25 @@ import type { Shedder } from '../local/load-shedder/shedder.js'
 import { type Attempt, AttemptScope } from '../local/retry/attempts.js'
 import { learnUsual, RetryCall } from '../local/retry/retry-call.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
+import { type LeaveReason, QueuedCall } from '../shared/permit-queue/queued-call.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import { Refusal, takeNow, tooLate, tryNow } from './admitting.js'
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
 import type { CallFollower } from './decisions/follower.js'
-import { Entry, type Leaving } from './entry.js'
 import { giveBack } from './free-now.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Hedger } from './hedger.js'
 import { noPlaceError, waitRefusal } from './known-refusals.js'
 import { type ChargedCall, LaterCharge, type LeavingCall } from './later-charge.js'
-import { LaterStay } from './later-stay.js'
 import type { CallAdmission, Machinery, WaitingCall } from './machinery.js'
+import { QueuedRetry } from './queue/queued-retry.js'
+import type { ResumableCall } from './queue/resume.js'
 import { leaveError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
 import { mayHedge, mayRetry, retryOptions } from './second-tries.js'
 import type { UserStage } from './shared-stages.js'
-import type { Startable } from './starter.js'
 import type { CallTrace } from './trace.js'
 
 const NO_COSTS: readonly number[] = []
@@ -59,13 +59,13 @@ interface Begun<T> {
 }
 
 export class GuardCall<T>
-  extends Entry<CallAdmission>
-  implements AttemptListener<T>, WaitingCall, Startable<CallAdmission>, ChargedCall, LeavingCall
+  extends QueuedCall<CallAdmission>
+  implements AttemptListener<T>, WaitingCall, ResumableCall<CallAdmission>, ChargedCall, LeavingCall
 {
   /** As the guard's lanes resolve it: its own, or the one it shares. */
   lane: string
   costs: readonly number[] = NO_COSTS
-  of: unknown
+  costsUnder: unknown
   readonly priority: number
   readonly arrivedMs: number
   readonly #machinery: Machinery
@@ -389,13 +389,13 @@ export class GuardCall<T>
     const { room, dispatcher, starter } = this.#machinery
     this.#watchers?.follower?.waits(nowMs)
     const spare = room.full ? dispatcher.spare(this.lane, this, nowMs) : 0
-    const stay = this.#retry === undefined ? this : new LaterStay(this, starter)
+    const stay = this.#retry === undefined ? this : new QueuedRetry(this, starter)
     if (room.join(stay, nowMs, spare)) dispatcher.arrived(stay)
     else this.refuse(noPlaceError(this.#machinery))
   }
 
   admit(admission: CallAdmission): void {
-    this.#machinery.starter.startSoon(this, admission)
+    this.#machinery.starter.resumeSoon(this, admission)
   }
 
   /** It has waited, and has what it wanted. */
@@ -413,7 +413,7 @@ export class GuardCall<T>
     else this.#retry.end.onError(error)
   }
 
-  onLeave(why: Leaving): void {
+  onLeave(why: LeaveReason): void {
     this.mustLeave(why, this)
   }
 
@@ -422,13 +422,13 @@ export class GuardCall<T>
   }
 
   /** One of its stays in the room is over, and it has got nothing. */
-  mustLeave(why: Leaving, stay: Entry): void {
+  mustLeave(why: LeaveReason, stay: QueuedCall): void {
     const { name, clock, room, slots } = this.#machinery
-    const waitedMs = clock.now() - stay.enteredMs
+    const waitedMs = clock.now() - stay.joinedMs
     this.abandon(leaveError(name, why, waitedMs, room.length, slots), stay)
   }
 
-  abandon(reason: unknown, stay: Entry): void {
+  abandon(reason: unknown, stay: QueuedCall): void {
     this.refuse(reason)
     this.#machinery.dispatcher.left(stay)
   }

@@ -3,18 +3,18 @@
  * waits, but for the store's answer: whoever is in the room comes first.
  */
 import { isThenable } from '../core/thenable.js'
+import type { CallCost } from '../shared/permit-queue/ports.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { MaybePromise } from '../store/port.js'
 import type { Hedger } from './hedger.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { LimitStage } from './shared-stages.js'
-import type { Price } from './wish.js'
 
 export function takeFree(
   machinery: Machinery,
   hedger: Hedger,
   lane: string,
-  price: Price,
+  price: CallCost,
 ): MaybePromise<CallAdmission | undefined> {
   const { limits, dispatcher, clock } = machinery
   if (!isFree(machinery, lane, price)) return hedger.skip('busy')
@@ -43,12 +43,12 @@ function askStore(
   limits: LimitStage,
   hedger: Hedger,
   lane: string,
-  price: Price,
+  price: CallCost,
 ): MaybePromise<CallAdmission | undefined> {
   const { slots, clock, breaker, dispatcher } = machinery
   const askedMs = clock.now()
   const costs = dispatcher.costsOf(price)
-  const reply = limits.take(lane, [costs], undefined)
+  const reply = limits.take(lane, [costs], undefined, 0)
   slots.reserve(1, lane)
 
   function giveUp(): undefined {
@@ -73,7 +73,7 @@ function askStore(
 }
 
 /** Nobody waits, there is a slot, and neither the breaker nor the vendor is in the way. */
-function isFree(machinery: Machinery, lane: string, price: Price): boolean {
+function isFree(machinery: Machinery, lane: string, price: CallCost): boolean {
   const { room, dispatcher, breaker, clock, closed } = machinery
   if (closed || room.length > 0) return false
   if (breaker !== undefined && !breaker.isClear(lane)) return false

@@ -18,7 +18,6 @@ import {
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
 import { giveBack, takeFree } from './free-now.js'
-import { HedgePair } from './hedge-pair.js'
 import type { Hedger } from './hedger.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
@@ -42,7 +41,6 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
   readonly #end: AttemptListener<T>
   readonly #race = new Race<T>(this)
   readonly first: GuardAttempt<T>
-  readonly #pair = new HedgePair()
   #second: GuardAttempt<T> | undefined
   #delayMs = 0
   #timer: Timer | undefined
@@ -75,7 +73,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     const { lane, machinery, options } = this.#call
     if (this.#race.over || options.signal?.aborted === true) return
     const other = this.#hedger.laneFor(lane)
-    const price = { cost: options.cost, costs: [], of: undefined }
+    const price = { cost: options.cost, costs: [], costsUnder: undefined }
     const admission = takeFree(machinery, this.#hedger, other, price)
     if (isThenable(admission)) void admission.then((each) => this.#begin(other, each))
     else this.#begin(other, admission)
@@ -98,11 +96,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     this.#second = second
     second.hedge = true
     // On another lane it is a call of its own to the breaker.
-    if (lane === this.#call.lane) {
-      this.#pair.join()
-      this.first.pair = this.#pair
-      second.pair = this.#pair
-    }
+    if (lane === this.#call.lane) this.first.hedgedBy(second)
     second.start(fn)
   }
 

@@ -1,14 +1,14 @@
 /** What this pod knows against a call without asking anybody, the cheapest reasons first. */
 import { closedError, type SpillwayError } from '../core/errors.js'
+import type { CallCost } from '../shared/permit-queue/ports.js'
 import type { Machinery } from './machinery.js'
 import { busyError, fullError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
 import type { Shadow } from './shadow.js'
 import { shedRefusal } from './shed.js'
-import type { Price } from './wish.js'
 
 /** What is known of a call that has just come. */
-export interface NewCall extends Price {
+export interface NewCall extends CallCost {
   readonly lane: string
   /** As a number. */
   readonly priority: number

@@ -12,26 +12,26 @@ import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
 import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
+import type { CallQueue } from '../shared/permit-queue/call-queue.js'
+import type { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
+import type { AttemptPermits, PermitCall } from '../shared/permit-queue/ports.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
 import type { LevelsAlone } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
 import type { AttemptMeter } from './attempt-meter.js'
 import type { DecisionWatcher } from './decisions/follower.js'
-import type { Dispatcher } from './dispatcher.js'
 import type { Hedger } from './hedger.js'
 import type { LaneThrottles } from './lane-throttles.js'
 import type { CheckedGuard } from './options.js'
-import type { Room } from './room.js'
+import type { CallResumer } from './queue/resume.js'
 import type { Shadow } from './shadow.js'
 import type { LimitStage, UserStage } from './shared-stages.js'
 import type { Slots } from './slots.js'
-import type { Starter } from './starter.js'
 import type { BodyLimits } from './stream/body-limits.js'
 import type { Tally } from './tally.js'
 import type { Timings } from './timings.js'
 import type { GuardTracer } from './trace.js'
-import type { Admission, Waiting } from './wish.js'
 
 export interface Machinery {
   readonly name: string
@@ -42,10 +42,10 @@ export interface Machinery {
   readonly options: CheckedGuard
   /** Resolves the lane of each call; also of the guard that this one replaces. */
   readonly lanes: LaneRegistry
-  readonly room: Room
+  readonly room: CallQueue
   readonly slots: Slots
-  readonly starter: Starter<CallAdmission>
-  readonly dispatcher: Dispatcher<BreakerPermit, LimitPermit, Trip>
+  readonly starter: CallResumer<CallAdmission>
+  readonly dispatcher: PermitDispatcher<BreakerPermit, LimitPermit, Trip>
   readonly breaker: FleetBreaker | undefined
   /** Those that calls wait for. */
   readonly limits: LimitStage | undefined
@@ -88,5 +88,5 @@ export interface Machinery {
   onFree(): void
 }
 
-export type CallAdmission = Admission<BreakerPermit, LimitPermit>
-export type WaitingCall = Waiting<BreakerPermit, LimitPermit>
+export type CallAdmission = AttemptPermits<BreakerPermit, LimitPermit>
+export type WaitingCall = PermitCall<BreakerPermit, LimitPermit>

@@ -1,7 +1,7 @@
 /** The errors of a guard's own stages, each with the numbers behind it. */
 import { type Details, inMs, SpillwayError } from '../core/errors.js'
+import type { LeaveReason } from '../shared/permit-queue/queued-call.js'
 import type { UnitLimit } from '../shared/rate-limiter/options.js'
-import type { Leaving } from './entry.js'
 import type { Slots } from './slots.js'
 
 export function shedByQueueError(name: string, waiting: number, maxQueue: number): SpillwayError {
@@ -66,7 +66,7 @@ export function busyError(
 /** Why somebody had to leave the room. */
 export function leaveError(
   name: string,
-  why: Leaving,
+  why: LeaveReason,
   waitedMs: number,
   waiting: number,
   { active, limit }: Slots,
@@ -188,7 +188,7 @@ const LEAVING = {
     explain: ({ name, waitedMs }: Details) =>
       `${name}: let go after ${inMs(waitedMs)}, because the waiting room does not get shorter`,
   },
-} as const satisfies Record<Leaving, { code: string; explain: (details: Details) => string }>
+} as const satisfies Record<LeaveReason, { code: string; explain: (details: Details) => string }>
 
 const explainHalfOpen = ({ name, lane }: Details) =>
   `${name}: the circuit of lane ${lane} has opened, and is being probed`

@@ -103,7 +103,7 @@ export class Shadow {
       this.spares(error, lane, caller)
     }
     try {
-      const reply = limits.take(lane, [costs], undefined)
+      const reply = limits.take(lane, [costs], undefined, 0)
       // A store that does not answer has said nothing.
       if (isThenable(reply)) reply.then(answered, () => {})
       else answered(reply)

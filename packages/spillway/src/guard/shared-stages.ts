@@ -7,6 +7,7 @@ import { callSafely } from '../core/events.js'
 import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
 import { swallow } from '../core/thenable.js'
 import type { BreakerRide } from '../shared/circuit-breaker/lane-line.js'
+import type { LimitPort } from '../shared/permit-queue/ports.js'
 import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
 import type { LimitBook, LimitPassage, Trip } from '../shared/rate-limiter/limit-book.js'
 import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
@@ -14,7 +15,6 @@ import type { UserRequest } from '../shared/user-limits/levels.js'
 import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
 import type { MaybePromise } from '../store/port.js'
 import { type ChargedCall, type ChargeReader, LaterCharge } from './later-charge.js'
-import type { LimitGate } from './limit-gate.js'
 import { storeError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
 import { standingOf, userLimitedError } from './user-standing.js'
@@ -29,7 +29,7 @@ export interface LimitStageOptions {
 }
 
 /** Stage 5. */
-export class LimitStage implements LimitGate<LanePermit, Trip> {
+export class LimitStage implements LimitPort<LanePermit, Trip> {
   readonly remote: boolean
   readonly book: LimitBook
   readonly #onPause: LimitStageOptions['onPause']
@@ -62,11 +62,12 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     lane: string,
     costs: readonly (readonly number[])[],
     atMs: number | undefined,
+    waitMs: number,
   ): MaybePromise<Trip> {
     // A store that answers at once is told at once.
     const ride = this.remote && !this.book.alone ? this.#ride(lane) : undefined
-    if (ride !== undefined) return this.#takeAlong(ride, lane, costs)
-    return this.book.take(lane, costs, atMs)
+    if (ride !== undefined) return this.#takeAlong(ride, lane, costs, waitMs)
+    return this.book.take(lane, costs, atMs, waitMs)
   }
 
   /** The breaker hears first what came back: who was granted a permit may not use it any more. */
@@ -74,10 +75,11 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     ride: BreakerRide,
     lane: string,
     costs: readonly (readonly number[])[],
+    waitMs: number,
   ): Promise<Trip> {
     let trip: Trip
     try {
-      trip = await this.book.takeAlong(lane, costs, ride.report)
+      trip = await this.book.takeAlong(lane, costs, ride.report, waitMs)
     } catch (error) {
       ride.lost()
       throw error

@@ -183,8 +183,20 @@ export interface BreakerReport extends BreakerRef {
    * none.
    */
   inFlight?: readonly [calls: number, forUs: number]
+  /** Calls of this pod that hung; undefined until it got its first answer. */
+  hung?: HungReport | undefined
   /** How probes ended; 3: returns the permit and is not counted. */
   probes: readonly (readonly [probe: string, kind: number])[]
+}
+
+/** Calls that took longer than answers usually do. */
+export interface HungReport {
+  /** How long ago the call began that began last of those that were answered. */
+  answeredAgoUs: number
+  /** Calls that failed after that long and began later than the answered one: how long ago, and how many. */
+  failed: readonly (readonly [agoUs: number, times: number])[]
+  /** Calls in flight that are older than that. */
+  overdue: number
 }
 
 export interface ProbeRequest extends BreakerRef {

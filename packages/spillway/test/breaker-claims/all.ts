@@ -1,4 +1,4 @@
-/** All claims about the shared circuit breaker, run on one kind of store. */
+/** All claims about the shared circuit breaker, run on one kind of store. On real servers they mostly wait, so several run at once. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { START_MS } from '../topologies.js'
@@ -12,7 +12,7 @@ import { claimRiding } from './riding.js'
 import { claimTripping } from './tripping.js'
 
 export function claimBreakers(fleet: Fleet): void {
-  describe(`circuit breaker in ${fleet.name}`, () => {
+  describe(`circuit breaker in ${fleet.name}`, { concurrent: fleet.kind !== 'memory' }, () => {
     beforeAll(() => fleet.start(), START_MS)
     afterAll(() => fleet.stop())
 

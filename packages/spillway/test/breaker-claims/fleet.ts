@@ -8,13 +8,14 @@ import {
   createCircuitBreaker,
   type LaneOption,
 } from 'spillway/shared'
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
+import { onTestFinished } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 
 /** Never ends within a test. */
 export const LONG_MS = 120_000
 /** Short enough to wait for on a real server. */
-export const SHORT_MS = 150
+export const SHORT_MS = 400
 /** Tolerance for a busy machine. */
 export const MARGIN_MS = 50
 /** Changes arrive within this virtual time. In real time it only ends a test that hangs. */
@@ -113,7 +114,6 @@ export async function halfOpen(
   const pods = Array.from({ length: count }, () => pod())
   await untilKnown(fleet, pods)
   await pods[0]!.trip()
-  await untilState(fleet, pods, 'open')
   await untilState(fleet, pods, 'half-open')
   return pods
 }

@@ -1,5 +1,6 @@
 /** Keys that remain on the server after the tests expire soon. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { createDownstream, report, untilKnown } from './fleet.js'
 
@@ -11,21 +12,22 @@ const HOUR_MS = 3_600_000
 export function claimKeys(fleet: Fleet): void {
   if (fleet.kind === 'memory') return
 
-  describe('breaker keys', () => {
-    /** All keys with their remaining lifetime in milliseconds. */
-    const allKeys = async () => {
-      const script = `
-        local found = {}
-        for _, key in ipairs(redis.call('KEYS', '*')) do
-          found[#found + 1] = { key, redis.call('PTTL', key) }
-        end
-        return found`
-      const found = await fleet.everywhere('EVAL', script, '0')
-      return found.flat() as [key: string, leftMs: number][]
-    }
-    const keysOf = async (name: string) =>
-      (await allKeys()).filter(([key]) => key.includes(`{${name}}`))
+  /** All keys with their remaining lifetime in milliseconds. */
+  const allKeys = async () => {
+    const script = `
+      local found = {}
+      for _, key in ipairs(redis.call('KEYS', '*')) do
+        found[#found + 1] = { key, redis.call('PTTL', key) }
+      end
+      return found`
+    const found = await fleet.everywhere('EVAL', script, '0')
+    return found.flat() as [key: string, leftMs: number][]
+  }
+  const keysOf = async (name: string) =>
+    (await allKeys()).filter(([key]) => key.includes(`{${name}}`))
 
+  // These two inspect the keys of all the tests before them.
+  describe.sequential('breaker keys', () => {
     it('every breaker key contains one hash tag, that of its downstream', async () => {
       const keys = await allKeys()
       expect(keys.length).toBeGreaterThan(50)
@@ -38,7 +40,9 @@ export function claimKeys(fleet: Fleet): void {
         expect(leftMs, key).toBeLessThanOrEqual(LONGEST_MS + MARGIN_MS)
       }
     })
+  })
 
+  describe('keys of one breaker', () => {
     it('keys of an open breaker live as long as the open time and at most twice that', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 1, openMs: HOUR_MS })()
       await report(fleet, pod, 'failure')

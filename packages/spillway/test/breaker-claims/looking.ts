@@ -1,7 +1,8 @@
 /** Reading the breaker's state costs nothing. */
 import { onEvent, type SpillwayEvent } from 'spillway'
 import { type BreakerChange, type CircuitBreaker, createCircuitBreaker } from 'spillway/shared'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it, onTestFinished } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import {
   counted,

@@ -5,7 +5,8 @@ import {
   type Membership,
   type MembershipOptions,
 } from 'spillway/shared'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it, onTestFinished } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { eventually } from './fleet.js'
 
@@ -46,7 +47,7 @@ export function claimMembers(fleet: Fleet): void {
     })
 
     it('a pod without heartbeats disappears after its lifetime', async () => {
-      const join = createGroup({ heartbeatMs: 50, lifeMs: 1_000 })
+      const join = createGroup({ heartbeatMs: 50, lifeMs: 30_000 })
       const [one, other] = [join(), join()]
       // Sends no second heartbeat within this test.
       const dying = join({ heartbeatMs: 60_000, lifeMs: 300 })

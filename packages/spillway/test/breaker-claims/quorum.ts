@@ -1,7 +1,8 @@
 /** One failing pod does not mean a failing downstream. */
 import { onEvent } from 'spillway'
 import type { CircuitBreaker } from 'spillway/shared'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it, onTestFinished } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { createDownstream, LONG_MS, untilKnown, untilState } from './fleet.js'
 

@@ -1,6 +1,7 @@
 /** Outcomes piggybacked on a permit request count as if they were reported alone. */
 import type { Store } from 'spillway/shared'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { eventually } from './fleet.js'
 

@@ -1,5 +1,6 @@
 /** When the breaker opens, and that it opens on all pods. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import {
   counted,

@@ -1,6 +1,7 @@
 /** Claims about each algorithm with many concurrent pods. */
 import type { SharedLimit } from 'spillway/shared'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import {
   askTogether,
   createVendor,

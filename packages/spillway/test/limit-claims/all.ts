@@ -1,4 +1,4 @@
-/** All claims about the shared rate limiter, run on one kind of store. */
+/** All claims about the shared rate limiter, run on one kind of store. On real servers they mostly wait, so several run at once. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import { START_MS } from '../topologies.js'
 import { claimAlgorithms } from './algorithms.js'
@@ -10,7 +10,7 @@ import { claimKeys } from './keys.js'
 import { claimVendorWord } from './vendor-word.js'
 
 export function claimLimits(fleet: Fleet): void {
-  describe(`shared limits in ${fleet.name}`, () => {
+  describe(`shared limits in ${fleet.name}`, { concurrent: fleet.kind !== 'memory' }, () => {
     beforeAll(() => fleet.start(), START_MS)
     afterAll(() => fleet.stop())
 

@@ -2,7 +2,8 @@
 import { setImmediate as tripsBegin } from 'node:timers/promises'
 import { createDeadline, runWithDeadline } from 'spillway'
 import { redisStore } from 'spillway/redis'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, vi } from 'vitest'
+import { it, onTestFinished } from '../concurrent-tests.js'
 import {
   createVendor,
   type Fleet,
@@ -190,7 +191,7 @@ export function claimAsking(fleet: Fleet): void {
       await tripsBegin()
       leave.abort(new Error('enough'))
       await expect(asked).rejects.toThrow('enough')
-      await expect.poll(() => usedOf(pod)).toEqual({ requests: 0 })
+      await vi.waitFor(async () => expect(await usedOf(pod)).toEqual({ requests: 0 }))
     })
 
     it('the permit of a request aborted during the round trip goes to the next request', async () => {
@@ -264,7 +265,7 @@ export function claimAsking(fleet: Fleet): void {
     })
 
     it('permits that are always late reject with STORE_UNAVAILABLE', async () => {
-      const one = ofRequests(9)({ store: slowStore(fleet, [150, 150, 150]), jitterMs })
+      const one = ofRequests(9)({ store: slowStore(fleet, [150, 150, 150, 150, 150]), jitterMs })
       const outage = { code: 'STORE_UNAVAILABLE', scope: 'shared', status: 503 }
       await expect(fleet.until(one.acquire())).rejects.toMatchObject(outage)
     })

@@ -1,5 +1,6 @@
 /** Costs of a call, the limits they count on, and settlement. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import { createVendor, type Fleet, LONG_MS, passing, take, usedOf } from './fleet.js'
 
 const ALGORITHMS = ['sliding-window', 'token-bucket', 'fixed-window'] as const

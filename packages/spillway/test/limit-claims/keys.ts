@@ -1,5 +1,6 @@
 /** Keys: names never collide and every key expires. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import { createVendor, type Fleet, JITTER_MS, LONG_MS, passing, take } from './fleet.js'
 
 const NAMES = [
@@ -53,7 +54,7 @@ export function claimKeys(fleet: Fleet): void {
 
   if (fleet.kind === 'memory') return
 
-  describe('limit keys', () => {
+  describe.sequential('limit keys', () => {
     /** All keys with their remaining lifetime in milliseconds. */
     const allKeys = async () => {
       const script = `

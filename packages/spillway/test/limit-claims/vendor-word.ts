@@ -1,6 +1,7 @@
 /** Pauses, set manually or requested by an answer of the vendor. */
 import type { Permit, RateLimiter, RateLimiterOptions } from 'spillway/shared'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import { createVendor, type Fleet, LONG_MS, passing, take, usedOf } from './fleet.js'
 
 export function claimVendorWord(fleet: Fleet): void {

@@ -1,6 +1,6 @@
 /** A running mock vendor with shortcuts for requests. */
 import { createMockVendor, type MockVendorOptions } from 'spillway/testing'
-import { onTestFinished } from 'vitest'
+import { onTestFinished } from '../concurrent-tests.js'
 
 /** Three tokens. */
 const MESSAGES = [{ role: 'user', content: 'twelve chars' }]

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { createQueueKit, LEASE_US, SECOND } from './queue-kit.js'
 

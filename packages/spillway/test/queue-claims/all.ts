@@ -1,4 +1,4 @@
-/** All claims about the job queue, run on one kind of store. */
+/** All claims about the job queue, run on one kind of store. On real servers they mostly wait, so several run at once. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { START_MS } from '../topologies.js'
@@ -13,7 +13,7 @@ import { claimTold } from './told.js'
 import { claimWorkers } from './workers.js'
 
 export function claimQueues(fleet: Fleet): void {
-  describe(`job queues in ${fleet.name}`, () => {
+  describe(`job queues in ${fleet.name}`, { concurrent: fleet.kind !== 'memory' }, () => {
     beforeAll(() => fleet.start(), START_MS)
     afterAll(() => fleet.stop())
     claimAdding(fleet)

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { BreakerSpec } from '../../src/store/breaker-spec.js'
+import { it } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { createQueueKit, limitOf, SECOND } from './queue-kit.js'
 

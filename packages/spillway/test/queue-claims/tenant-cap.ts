@@ -1,6 +1,7 @@
 /** One tenant cannot fill a job queue. */
 import { createSpillway, QueueFullError } from 'spillway'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it, onTestFinished } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { createQueueKit, LEASE_US, SECOND } from './queue-kit.js'
 

@@ -1,5 +1,6 @@
 /** Waiting jobs by tenant. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { createQueueKit } from './queue-kit.js'
 

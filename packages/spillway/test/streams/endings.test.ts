@@ -5,7 +5,8 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { GuardOptions } from 'spillway'
 import type { MockKnobs, MockVendor } from 'spillway/testing'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it, onTestFinished } from '../concurrent-tests.js'
 import { startVendor } from '../mock-vendor/mock-client.js'
 import {
   codeOf,
@@ -41,7 +42,7 @@ async function cancelled(vendor: MockVendor): Promise<void> {
   expect(vendor.calls[0]?.end).toBe('cancelled')
 }
 
-describe('cut stream', () => {
+describe.concurrent('cut stream', () => {
   it('a stream cut at 40 of 60 chunks ends with an error, and the breaker counts it', async () => {
     const { vendor, guard, ask } = await start(
       { tokens: 60, cutAfter: 40, tokenMs: 1 },
@@ -97,7 +98,7 @@ describe('cut stream', () => {
   })
 })
 
-describe('complete stream', () => {
+describe.concurrent('complete stream', () => {
   it('a stream holds its slot until it ends and then counts as a success', async () => {
     const { guard, ask } = await start({ tokens: 20, tokenMs: 2 }, { breaker: BREAKER })
     const response = await ask()
@@ -137,7 +138,7 @@ describe('complete stream', () => {
   })
 })
 
-describe('silent stream', () => {
+describe.concurrent('silent stream', () => {
   it("firstByteMs ends a stream without a first token and the vendor's request", async () => {
     const { vendor, guard, ask } = await start(
       { stallBefore: true },
@@ -167,24 +168,23 @@ describe('silent stream', () => {
 
   it('timeouts do not run while the body is not being read', async () => {
     const { guard, ask } = await start(
-      { tokens: 3, tokenMs: 1 },
-      { timeout: { firstByteMs: 500, idleMs: 500 } },
+      { tokens: 3, tokenMs: 800 },
+      { timeout: { firstByteMs: 1_500, idleMs: 1_500 } },
     )
     const response = await ask()
-    // Longer than both timeouts before the first read and between any two.
-    await pauseMs(600)
+    // Longer than both timeouts before the first read and after it.
+    await pauseMs(1_600)
     const reader = bodyOf(response).getReader()
     const chunks: Uint8Array[] = []
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      chunks.push(next.value)
-      await pauseMs(600)
+      if (chunks.push(next.value) === 1) await pauseMs(1_600)
     }
     expect(tokensOf(chunks)).toBe('0 1 2')
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
   it('callMs ends with the headers, so a long stream is not cut', async () => {
-    const { guard, ask } = await start({ tokens: 60, tokenMs: 20 }, { timeout: { callMs: 1_000 } })
+    const { guard, ask } = await start({ tokens: 60, tokenMs: 40 }, { timeout: { callMs: 2_000 } })
     const { chunks, error } = await readAll(bodyOf(await ask()))
     expect(error).toBeUndefined()
     expect(tokensOf(chunks)).toMatch(/ 59$/)
@@ -192,7 +192,7 @@ describe('silent stream', () => {
   })
 })
 
-describe('unread answer', () => {
+describe.concurrent('unread answer', () => {
   it('an unread answer is released after unreadMs', async () => {
     const { vendor, guard, ask } = await start(
       { tokens: 10, stallAfter: 3 },
@@ -222,7 +222,7 @@ describe('unread answer', () => {
   })
 })
 
-describe('reader that stops early', () => {
+describe.concurrent('reader that stops early', () => {
   it.each([
     ['cancels the body', async (body: ReadableStream) => body.cancel('enough')],
     [
@@ -258,7 +258,7 @@ describe('reader that stops early', () => {
   })
 })
 
-describe("caller's abort", () => {
+describe.concurrent("caller's abort", () => {
   it.each(['reads', 'does not read'])('an abort reaches the vendor while it %s', async (how) => {
     const { vendor, guard, ask } = await start({ tokens: 10, stallAfter: 3 }, { breaker: BREAKER })
     const leave = new AbortController()
@@ -296,10 +296,10 @@ describe("caller's abort", () => {
   })
 })
 
-describe('deadline of a stream', () => {
+describe.concurrent('deadline of a stream', () => {
   it('a deadline ends a stream with DEADLINE_EXCEEDED', async () => {
     const { vendor, guard, path } = await start({ tokens: 1_000, tokenMs: 5 })
-    const fetchIn = guard.fetchFor({ timeoutMs: 200 })
+    const fetchIn = guard.fetchFor({ timeoutMs: 1_500 })
     const { chunks, error } = await readAll(bodyOf(await fetchIn(path, question())))
     expect(codeOf(error)).toBe('DEADLINE_EXCEEDED')
     expect(chunks.length).toBeGreaterThan(0)
@@ -309,7 +309,7 @@ describe('deadline of a stream', () => {
   })
 })
 
-describe('closing with open streams', () => {
+describe.concurrent('closing with open streams', () => {
   it('close() lets streams finish within graceMs', async () => {
     const { guard, ask } = await start({ tokens: 20, tokenMs: 5 })
     const reading = readAll(bodyOf(await ask()))
@@ -332,7 +332,7 @@ describe('closing with open streams', () => {
   })
 })
 
-describe('retry of streams', () => {
+describe.concurrent('retry of streams', () => {
   const RETRY: GuardOptions = {
     retry: { attempts: 3, budget: 1, baseMs: 1 },
     fetch: { idempotencyHeader: 'idempotency-key' },
@@ -389,7 +389,7 @@ describe('retry of streams', () => {
   })
 })
 
-describe('backpressure', () => {
+describe.concurrent('backpressure', () => {
   it('a reader that stops also stops the vendor, and nothing is buffered in between', async () => {
     const chunk = Buffer.alloc(64 * 1_024)
     const total = 200 * 1_024 * 1_024

@@ -8,7 +8,8 @@ import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import type { CallContext, Guard, GuardOptions } from 'spillway'
 import type { MockKnobs, MockVendor } from 'spillway/testing'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import { startVendor } from '../mock-vendor/mock-client.js'
 import {
   codeOf,
@@ -143,7 +144,7 @@ async function start(form: Form, knobs: MockKnobs, options: GuardOptions = {}): 
   }
 }
 
-describe.each(FORMS)('answer as $name', (form) => {
+describe.concurrent.each(FORMS)('answer as $name', (form) => {
   it('a streamed answer holds its slot until it has ended and then counts', async () => {
     const { guard, ask } = await start(form, { tokens: 20, tokenMs: 2 })
     const answer = await ask()
@@ -204,12 +205,14 @@ describe.each(FORMS)('answer as $name', (form) => {
   it('a streamed answer may be read slowly', async () => {
     const { guard, ask } = await start(
       form,
-      { tokens: 3, tokenMs: 1 },
-      { timeout: { firstByteMs: 400, idleMs: 400 } },
+      { tokens: 3, tokenMs: 800 },
+      { timeout: { firstByteMs: 1_500, idleMs: 1_500 } },
     )
     const answer = await ask()
-    await pauseMs(500)
-    for await (const _ of answer) await pauseMs(450)
+    // Longer than both timeouts before the first read and after it.
+    await pauseMs(1_600)
+    let chunks = 0
+    for await (const _ of answer) if (chunks++ === 0) await pauseMs(1_600)
     await until('it counts', () => guard.snapshot().active === 0)
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
@@ -244,7 +247,7 @@ describe.each(FORMS)('answer as $name', (form) => {
   it('a streamed answer ends at its deadline', async () => {
     const { vendor, guard } = await start(form, { tokens: 1_000, tokenMs: 5 })
     const { url } = await vendor.start()
-    const answer = await guard.run((context) => form.ask(url, context), { timeoutMs: 1_000 })
+    const answer = await guard.run((context) => form.ask(url, context), { timeoutMs: 3_000 })
     const { error } = await readAll(form.read(answer as never))
     expect(codeOf(error)).toBe('DEADLINE_EXCEEDED')
     await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
@@ -262,7 +265,7 @@ describe.each(FORMS)('answer as $name', (form) => {
   })
 })
 
-describe('Node stream', () => {
+describe.concurrent('Node stream', () => {
   it.each(['data', 'pipe', 'read'])('a Node stream may be read by %s', async (way) => {
     const { guard, ask } = await start(FORMS[3] as Form, { tokens: 20, tokenMs: 2 })
     const stream = (await ask()) as unknown as IncomingMessage
@@ -305,8 +308,8 @@ describe('Node stream', () => {
   it('a paused Node stream does not time out', async () => {
     const { guard, ask } = await start(
       FORMS[3] as Form,
-      { tokens: 6, stallAfter: 3, stallMs: 400, tokenMs: 1 },
-      { timeout: { idleMs: 200 } },
+      { tokens: 6, stallAfter: 3, stallMs: 1_800, tokenMs: 1 },
+      { timeout: { idleMs: 1_500 } },
     )
     const stream = (await ask()) as unknown as IncomingMessage
     let seen = 0
@@ -314,7 +317,7 @@ describe('Node stream', () => {
       seen++
       if (seen !== 3) return
       stream.pause()
-      setTimeout(() => stream.resume(), 700)
+      setTimeout(() => stream.resume(), 2_000)
     })
     await new Promise((resolve, reject) => stream.on('end', resolve).on('error', reject))
     await until('it counts', () => guard.snapshot().active === 0)
@@ -363,7 +366,7 @@ describe('Node stream', () => {
   })
 })
 
-describe('SDK stream', () => {
+describe.concurrent('SDK stream', () => {
   const form = FORMS[6] as Form
 
   it('an SDK stream keeps its class, methods and controller', async () => {
@@ -397,7 +400,7 @@ describe('SDK stream', () => {
   })
 })
 
-describe('nested guards', () => {
+describe.concurrent('nested guards', () => {
   it.each(FORMS)('$name ends for both guards', async (form) => {
     const { vendor, guard, ask } = await start(form, { tokens: 5, tokenMs: 2 })
     const outer = startGuard({ concurrency: { limit: 1 } })

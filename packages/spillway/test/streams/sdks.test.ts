@@ -3,7 +3,8 @@
 /** Real SDKs through `guard.fetch` against the mock vendor, for every knob, streamed or not. */
 import { createSpillway, type GuardOptions } from 'spillway'
 import type { MockKnobs, MockVendor } from 'spillway/testing'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
+import { it } from '../concurrent-tests.js'
 import { startVendor } from '../mock-vendor/mock-client.js'
 import { type ErrorName, SDKS, type Sdk } from './sdk-clients.js'
 import { codeOf, endsOf, errorOf, outcomesOf, pauseMs, startGuard, until } from './stream-kit.js'
@@ -49,7 +50,7 @@ const CASES: Case[] = [
   {
     knob: 'silence before the first token',
     knobs: { stallBefore: true },
-    guard: { timeout: { firstByteMs: 150 } },
+    guard: { timeout: { firstByteMs: 1_500 } },
     result: { code: 'CALL_TIMEOUT' },
   },
   {
@@ -86,7 +87,7 @@ async function expectNothingLeft(vendor: MockVendor, guard: ReturnType<typeof st
   await until('every slot is free', () => guard.snapshot().active === 0)
 }
 
-describe.each(SDKS)('$name SDK through a guard', (sdk) => {
+describe.concurrent.each(SDKS)('$name SDK through a guard', (sdk) => {
   for (const { knob, knobs, guard: options, result } of CASES) {
     for (const way of ['in one piece', 'streamed']) {
       it(`${knob}, ${way}: SDK gets ${nameOf(result)} after one attempt`, async () => {
@@ -210,7 +211,7 @@ describe.each(SDKS)('$name SDK through a guard', (sdk) => {
   describe('guard with the `sdk` option', () => {
     const way = { ask: 'in one piece', stream: 'streamed' } as const
     const SILENCES: [string, MockKnobs, GuardOptions, string][] = [
-      ['firstByteMs', { stallBefore: true }, { timeout: { firstByteMs: 150 } }, 'CALL_TIMEOUT'],
+      ['firstByteMs', { stallBefore: true }, { timeout: { firstByteMs: 1_500 } }, 'CALL_TIMEOUT'],
       [
         'idleMs',
         { stallAfter: 3, tokenMs: 2 },
@@ -220,7 +221,7 @@ describe.each(SDKS)('$name SDK through a guard', (sdk) => {
       [
         'the deadline of the call',
         { stallAfter: 3, tokenMs: 2 },
-        { fetch: { describe: () => ({ timeoutMs: 400 }) } },
+        { fetch: { describe: () => ({ timeoutMs: 1_500 }) } },
         'DEADLINE_EXCEEDED',
       ],
     ]

@@ -1,7 +1,7 @@
 /** A vendor, a guard around fetch and shortcuts for reading answers. */
 import { createSpillway, type Guard, type GuardOptions } from 'spillway'
-import { onTestFinished } from 'vitest'
 import { SpillwayError } from '../../src/core/errors.js'
+import { onTestFinished } from '../concurrent-tests.js'
 
 export const QUESTION = [{ role: 'user' as const, content: 'twelve chars' }]
 

@@ -17,9 +17,10 @@ const begin = sharedServers('a cluster')
 /** The scripts are the same everywhere, and the test on one server runs twenty times as many. */
 const HISTORIES = 6
 
-claimLimits(createRedisFleet('a cluster', begin))
-claimBreakers(createRedisFleet('a cluster', begin))
-claimQueues(createRedisFleet('a cluster', begin))
+// Each `describe` starts after the one before it, because some claims inspect all keys.
+describe('limits', () => claimLimits(createRedisFleet('a cluster', begin)))
+describe('breakers', () => claimBreakers(createRedisFleet('a cluster', begin)))
+describe('job queues', () => claimQueues(createRedisFleet('a cluster', begin)))
 describe('Lua twins on a cluster', () => {
   const twin = twinRedis(begin)
   claimLimitTwins(twin, HISTORIES)

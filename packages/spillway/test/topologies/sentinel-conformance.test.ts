@@ -17,9 +17,10 @@ const begin = sharedServers('Sentinels')
 /** The scripts are the same everywhere, and the test on one server runs twenty times as many. */
 const HISTORIES = 6
 
-claimLimits(createRedisFleet('Sentinels', begin))
-claimBreakers(createRedisFleet('Sentinels', begin))
-claimQueues(createRedisFleet('Sentinels', begin))
+// Each `describe` starts after the one before it, because some claims inspect all keys.
+describe('limits', () => claimLimits(createRedisFleet('Sentinels', begin)))
+describe('breakers', () => claimBreakers(createRedisFleet('Sentinels', begin)))
+describe('job queues', () => claimQueues(createRedisFleet('Sentinels', begin)))
 describe('Lua twins with Sentinels', () => {
   const twin = twinRedis(begin)
   claimLimitTwins(twin, HISTORIES)

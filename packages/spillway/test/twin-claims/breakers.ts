@@ -6,7 +6,6 @@
 
 import { describe, expect, it, vi } from 'vitest'
 import { type BreakerState, emptyBreaker } from '../../src/store/breaker/breaker-state.js'
-import { isTripped } from '../../src/store/breaker/tally.js'
 import {
   type BreakerKept,
   commandBreaker,
@@ -14,6 +13,7 @@ import {
   syncBreaker,
   takeProbes,
 } from '../../src/store/breaker/transitions.js'
+import { isTripped } from '../../src/store/breaker/trip-conditions.js'
 import type { BreakerSpec } from '../../src/store/breaker-spec.js'
 import { createKeys } from '../../src/store/keys.js'
 import { createMemoryPods } from '../../src/store/memory/memory-pods.js'
@@ -80,11 +80,22 @@ const someOutcomes = fc.array(outcome, { maxLength: 5 })
 /** A report without outcomes only brings the number of calls in flight. */
 const outcomes = fc.oneof(
   { weight: 5, arbitrary: someOutcomes },
-  { weight: 2, arbitrary: fc.array(outcome, { maxLength: 0 }) },
+  { weight: 3, arbitrary: fc.array(outcome, { maxLength: 0 }) },
 )
 const inFlight = fc.oneof(
   fc.constant([0, 0] as const),
   fc.tuple(fc.integer({ min: 0, max: 8 }), fc.integer({ min: 1, max: 30_000_000 })),
+)
+/** Calls that hung; undefined until a pod got its first answer. */
+const hung = fc.option(
+  fc.record({
+    answeredAgoUs: fc.oneof(fc.nat(3_000_000), fc.nat(60_000_000)),
+    failed: fc.array(fc.tuple(fc.nat(10_000_000), fc.integer({ min: 1, max: 20 })), {
+      maxLength: 3,
+    }),
+    overdue: fc.constantFrom(0, 0, 1, 5),
+  }),
+  { nil: undefined, freq: 3 },
 )
 const which = fc.nat(100)
 const operation = fc.oneof(
@@ -94,6 +105,7 @@ const operation = fc.oneof(
       kind: fc.constant('report' as const),
       outcomes,
       inFlight,
+      hung,
       generation: fc.constantFrom('known', 'known', 'known', 'known', 'stale', 'later'),
       resent: fc.boolean(),
     }),
@@ -108,6 +120,7 @@ const operation = fc.oneof(
       }),
       outcomes,
       inFlight,
+      hung,
     }),
   },
   {
@@ -180,6 +193,7 @@ const reached = {
   leasesLost: 0,
   heldByInFlight: 0,
   outlived: 0,
+  hanging: 0,
   failedProbes: 0,
   quorumRefusals: 0,
   quorumTrips: 0,
@@ -266,15 +280,19 @@ async function replay(
     const state = states.get(request.lane) as BreakerState
     if (state.kind === 0 && state.tally.inFlight.size > 0) {
       const none = { ...state.tally, inFlight: new Map() }
-      if (isTripped(none, request.spec, live)) reached.heldByInFlight++
+      if (isTripped(none, request.spec, live, nowUs)) reached.heldByInFlight++
     }
     if (view.kind === 1 && view.version === view.nowUs && request.outcomes.length === 0) {
       reached.outlived++
     }
+    if (view.kind === 1 && view.version === view.nowUs) {
+      const none = { ...state.tally, hung: new Map() }
+      if (!isTripped(none, request.spec, live, nowUs)) reached.hanging++
+    }
     if (view.kind === 2 && view.failedProbes > 0) reached.failedProbes++
     if (request.spec.quorum > 1 && state.kind === 0) {
       const alone = { ...request.spec, quorum: 1 }
-      if (isTripped(state.tally, alone, 1)) reached.quorumRefusals++
+      if (isTripped(state.tally, alone, 1, nowUs)) reached.quorumRefusals++
     } else if (request.spec.quorum > 1 && view.kind === 1 && view.version === view.nowUs) {
       reached.quorumTrips++
     }
@@ -316,6 +334,7 @@ async function replay(
             return [sickPods.includes(pod) ? 1 : 0, times, slicesAgo]
           }),
           inFlight: op.inFlight,
+          hung: op.hung,
           probes: ends.flatMap(([index, kind]): [string, number][] => {
             const [name] = underWay.splice(index % Math.max(1, underWay.length), 1)
             return name === undefined ? [] : [[name, kind]]

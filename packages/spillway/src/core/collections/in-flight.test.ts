@@ -85,6 +85,30 @@ describe('calls in flight', () => {
   })
 })
 
+describe('overdue calls', () => {
+  it('calls are overdue from the usual duration of successes until the timeout', () => {
+    const { calls, begin } = setup()
+    for (const call of begin(0, 20)) calls.end(call, 'success', 1_000)
+    const [ended] = begin(1_000, 5)
+    expect(calls.overdue(2_000)).toBe(0)
+    expect(calls.overdue(2_100)).toBe(5)
+    calls.end(ended!, 'failure', 2_200)
+    expect(calls.overdue(2_200)).toBe(4)
+    expect(calls.overdue(1_000 + TIMEOUT_MS)).toBe(0)
+  })
+
+  it('a call in flight can be counted in the place of another', () => {
+    const { calls, begin } = setup()
+    const [first] = begin(0)
+    const second = new InFlightCall()
+    calls.transfer(first!, second)
+    calls.end(first!, 'failure', 10)
+    expect(calls.count(10)).toBe(1)
+    calls.end(second, 'success', 20)
+    expect(calls.count(20)).toBe(0)
+  })
+})
+
 describe('the usual duration of calls', () => {
   it('the usual duration of calls is not that of the fast ones, which end first after a cold start', () => {
     const { calls, begin } = setup()

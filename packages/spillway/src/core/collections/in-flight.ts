@@ -12,8 +12,8 @@ import { type Cohort, UsualDuration } from './usual-duration.js'
 /** Calls that began in the same millisecond, counted together. */
 export class Batch implements Linked<Batch> {
   readonly startMs: number
-  /** Too young to count, counting, too old to count, or left out. */
-  phase: 'young' | 'counting' | 'overdue' | 'left out' = 'young'
+  /** Too young to count, counting, too old to count, older than the timeout, or left out. */
+  phase: 'young' | 'counting' | 'overdue' | 'timed out' | 'left out' = 'young'
   /** The number of these calls that are still in flight. */
   calls = 0
   /** The calls their durations are compared with; undefined if they are not measured. */
@@ -31,8 +31,9 @@ const BATCH_MS = 1
 
 /** A call in flight. */
 export class InFlightCall {
-  /** Undefined before the call begins and after it has ended. */
+  /** Undefined before the call begins, after it has ended, and while it is left out. */
   batch: Batch | undefined = undefined
+  startMs = 0
 }
 
 /** How many failures' durations are kept, and for how long. */
@@ -42,16 +43,27 @@ const FAILURE_LIFE_MS = 10_000
 export class InFlight {
   readonly #young = new LinkedList<Batch>()
   readonly #counting = new LinkedList<Batch>()
-  /** Calls in the batches that count. */
+  readonly #overdue = new LinkedList<Batch>()
+  /** Calls in the batches of these two lists. */
   #countingCalls = 0
+  #overdueCalls = 0
   #newest: Batch | undefined
   readonly #usual: UsualDuration
-  readonly #longestMs: number
+  #timeoutMs: number
+  #longestMs: number
   #failures: { durationMs: number; endMs: number }[] = []
 
   /** `timeoutMs`: how long a call may take. `windowMs`: calls that began before the window do not count. */
   constructor(timeoutMs: number, windowMs: number) {
     this.#usual = new UsualDuration(timeoutMs)
+    this.#timeoutMs = timeoutMs
+    this.#longestMs = windowMs
+  }
+
+  /** Replaces what the constructor was given; calls in flight and known durations stay. */
+  configure(timeoutMs: number, windowMs: number): void {
+    this.#usual.timeoutMs = timeoutMs
+    this.#timeoutMs = timeoutMs
     this.#longestMs = windowMs
   }
 
@@ -62,6 +74,7 @@ export class InFlight {
     if (batch.phase === 'counting') this.#countingCalls++
     this.#usual.begin(batch.cohort)
     call.batch = batch
+    call.startMs = nowMs
   }
 
   /** `outcome` is undefined if the end says nothing about the downstream. */
@@ -73,6 +86,7 @@ export class InFlight {
     if (batch.phase === 'left out') return
     batch.calls--
     if (batch.phase === 'counting') this.#countingCalls--
+    else if (batch.phase === 'overdue') this.#overdueCalls--
     if (batch.calls === 0 && batch !== this.#newest) this.#remove(batch)
     const durationMs = nowMs - batch.startMs
     if (outcome === 'failure') this.#failed({ durationMs, endMs: nowMs })
@@ -84,9 +98,15 @@ export class InFlight {
     this.end(call, undefined, nowMs)
   }
 
+  /** From now on `to` counts in the place of `from`: both are attempts of one call. */
+  transfer(from: InFlightCall, to: InFlightCall): void {
+    to.batch = from.batch
+    from.batch = undefined
+  }
+
   /** A new generation begins: calls of earlier ones no longer count. Known durations are kept. */
   clear(nowMs: number): void {
-    for (const list of [this.#young, this.#counting]) {
+    for (const list of [this.#young, this.#counting, this.#overdue]) {
       for (let batch = list.first; batch !== undefined; batch = list.first) {
         list.remove(batch)
         batch.phase = 'left out'
@@ -94,6 +114,7 @@ export class InFlight {
     }
     this.#newest = undefined
     this.#countingCalls = 0
+    this.#overdueCalls = 0
     this.#usual.leaveOutAll(nowMs)
   }
 
@@ -117,11 +138,27 @@ export class InFlight {
     batch = this.#counting.first
     while (batch !== undefined && batch.startMs <= oldestMs) {
       this.#counting.remove(batch)
+      this.#overdue.push(batch)
       batch.phase = 'overdue'
       this.#countingCalls -= batch.calls
+      this.#overdueCalls += batch.calls
       batch = this.#counting.first
     }
     return this.#countingCalls
+  }
+
+  /** The number of calls that are too old to count now, and have not reached their timeout. */
+  overdue(nowMs: number): number {
+    this.count(nowMs)
+    const timedOutMs = nowMs - this.#timeoutMs
+    let batch = this.#overdue.first
+    while (batch !== undefined && batch.startMs <= timedOutMs) {
+      this.#overdue.remove(batch)
+      batch.phase = 'timed out'
+      this.#overdueCalls -= batch.calls
+      batch = this.#overdue.first
+    }
+    return this.#overdueCalls
   }
 
   /** When the next call that is too young now will count. */
@@ -148,6 +185,7 @@ export class InFlight {
   #remove(batch: Batch): void {
     if (batch.phase === 'young') this.#young.remove(batch)
     else if (batch.phase === 'counting') this.#counting.remove(batch)
+    else if (batch.phase === 'overdue') this.#overdue.remove(batch)
   }
 
   #failed(failure: { durationMs: number; endMs: number }): void {

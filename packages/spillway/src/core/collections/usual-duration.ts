@@ -31,7 +31,7 @@ const REST_MS = 10_000
 
 export class UsualDuration {
   /** The result while no success is known, and the longest time to wait for a cohort. */
-  readonly #timeoutMs: number
+  timeoutMs: number
   #cohort: Cohort | undefined
   #recentMs: number[] = []
   /** Estimated from the few calls that ended before the first cohort was full. */
@@ -40,15 +40,15 @@ export class UsualDuration {
   #lastEndMs = Number.NEGATIVE_INFINITY
 
   constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs
+    this.timeoutMs = timeoutMs
   }
 
   get ms(): number {
     const usualMs =
       this.#recentMs.length > 0
         ? MARGIN * Math.max(...this.#recentMs)
-        : (this.#provisionalMs ?? this.#timeoutMs)
-    return Math.min(this.#timeoutMs, usualMs)
+        : (this.#provisionalMs ?? this.timeoutMs)
+    return Math.min(this.timeoutMs, usualMs)
   }
 
   /** The cohort of calls that begin now; undefined if an earlier one is still being measured. */
@@ -56,7 +56,7 @@ export class UsualDuration {
     if (this.#running === 0 && nowMs - this.#lastEndMs >= REST_MS) this.#forget()
     // Its last calls may never end.
     const cohort = this.#cohort
-    if (cohort?.full === true && nowMs - cohort.sinceMs > this.#timeoutMs) this.#cohort = undefined
+    if (cohort?.full === true && nowMs - cohort.sinceMs > this.timeoutMs) this.#cohort = undefined
     this.#cohort ??= { sinceMs: nowMs, calls: 0, succeeded: 0, longestMs: 0, full: false }
     return this.#cohort.full ? undefined : this.#cohort
   }

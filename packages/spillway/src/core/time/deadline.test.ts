@@ -20,6 +20,7 @@ describe('deadline', () => {
   it('withReserve() shortens a deadline', () => {
     const clock = createVirtualClock()
     expect(createDeadline(100, clock).withReserve(30).remainingMs()).toBe(70)
+    expect(createDeadline(100, clock).withReserve(0).remainingMs()).toBe(100)
     expect(createDeadline(100, clock).withReserve(300).expired).toBe(true)
   })
 
@@ -30,6 +31,7 @@ describe('deadline', () => {
     expect(earlierOf(soon, late)).toBe(soon)
     expect(earlierOf(late, soon)).toBe(soon)
     expect(earlierOf(undefined, late)).toBe(late)
+    expect(earlierOf(late, undefined)).toBe(late)
     expect(earlierOf(undefined, undefined)).toBeUndefined()
   })
 
@@ -63,14 +65,13 @@ describe('current deadline', () => {
 
   it('an inner deadline cannot postpone the outer one', () => {
     const clock = createVirtualClock()
-    runWithDeadline(createDeadline(100, clock), () => {
-      runWithDeadline(createDeadline(5_000, clock), () => {
-        expect(currentDeadline()?.atMs).toBe(100)
-      })
-      runWithDeadline(createDeadline(10, clock), () => {
-        expect(currentDeadline()?.atMs).toBe(10)
-      })
-    })
+    const atMs = () => currentDeadline()?.atMs
+    const seen = runWithDeadline(createDeadline(100, clock), () => [
+      runWithDeadline(createDeadline(5_000, clock), atMs),
+      runWithDeadline(createDeadline(10, clock), atMs),
+      runWithDeadline(undefined, atMs),
+    ])
+    expect(seen).toEqual([100, 10, 100])
   })
 })
 
@@ -92,11 +93,11 @@ describe('time budget', () => {
 
   it('time budget stays within the deadline of the request', () => {
     const clock = createVirtualClock()
-    runWithDeadline(createDeadline(100, clock), () => {
-      const budget = createTimeBudget({ totalMs: '10s', steps: { only: 1 }, clock })
-      expect(budget.remainingMs()).toBe(100)
-      expect(budget.step('only').remainingMs()).toBe(100)
-    })
+    const budget = runWithDeadline(createDeadline(100, clock), () =>
+      createTimeBudget({ totalMs: '10s', steps: { only: 1 }, clock }),
+    )
+    expect(budget.remainingMs()).toBe(100)
+    expect(budget.step('only').remainingMs()).toBe(100)
   })
 
   it('time budget runs a step under its own deadline', () => {
@@ -108,6 +109,7 @@ describe('time budget', () => {
   it('time budget rejects unknown steps, steps started twice and invalid weights', () => {
     const budget = createTimeBudget({ totalMs: 1_000, steps: { one: 1 } })
     expect(() => budget.step('onee')).toThrow("timeBudget.onee: unknown step; did you mean 'one'?")
+    expect(() => budget.step('search')).toThrow('timeBudget.search: unknown step; known: one')
     budget.step('one')
     expect(() => budget.step('one')).toThrow('timeBudget.one: was started before')
     expect(() => createTimeBudget({ totalMs: 1, steps: { one: 0 } })).toThrow(

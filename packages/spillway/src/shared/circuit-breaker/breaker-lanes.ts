@@ -11,6 +11,7 @@ import { LaneMap } from '../lanes/lane-map.js'
 import { LANE_REST_MS, type LaneRegistry } from '../lanes/lane-registry.js'
 import type { BreakerNews } from './breaker-news.js'
 import { LaneBreaker, type LaneBreakerOptions } from './lane-breaker.js'
+import type { LaneTraffic } from './lane-traffic.js'
 import { type CheckedPolicy, flushMsOf, rampMsOf } from './options.js'
 import { QuorumLane } from './quorum-lane.js'
 
@@ -46,6 +47,8 @@ export class BreakerLanes {
   readonly whole: LaneBreaker | undefined
   readonly #options: BreakerLanesOptions
   readonly #lanes: LaneMap<Lane>
+  /** Calls of a guard that this one replaces, by lane, until the lane is used here. */
+  #inherited = new Map<string, LaneTraffic>()
   /** Created when there is a quorum. */
   #privateStore: BreakerStore | undefined
 
@@ -56,6 +59,11 @@ export class BreakerLanes {
       isIdle: ({ fleet, quorum }, unusedMs) => canDrop(quorum ?? fleet, unusedMs),
     })
     if (options.policy.per === 'lane') this.whole = new LaneBreaker(this.#laneOptions(ALL_LANES))
+  }
+
+  /** Calls that the lanes of another guard of the same name have in flight stay counted. */
+  inheritTraffic(before: BreakerLanes): void {
+    this.#inherited = new Map(before.fleets().map((each) => [each.lane, each.traffic]))
   }
 
   /** For a call of this lane. */
@@ -147,7 +155,8 @@ export class BreakerLanes {
     const { clock, spec, news } = this.#options
     let quorum: QuorumLane | undefined
     const options = this.#laneOptions(lane, () => quorum?.forget())
-    const fleet = new LaneBreaker(options)
+    const fleet = new LaneBreaker({ ...options, traffic: this.#inherited.get(lane) })
+    this.#inherited.delete(lane)
     const use = { used: true, usedMs: clock.now() }
     if (spec.quorum === 1) return { fleet, quorum, ...use }
     this.#privateStore ??= memoryStore({ clock }).breakers

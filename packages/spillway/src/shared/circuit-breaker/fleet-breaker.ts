@@ -101,6 +101,7 @@ export class FleetBreaker {
 
   /** Begins with what another one of the same name knows, which goes by another policy. */
   learnFrom(before: FleetBreaker): void {
+    this.#lanes.inheritTraffic(before.#lanes)
     for (const { fleet } of before.#lanes.list()) {
       const heard = fleet.lastHeard
       if (heard !== undefined) this.#lanes.hear(fleet.lane, heard.view)
@@ -136,10 +137,17 @@ export class FleetBreaker {
     if (own !== undefined) (own.quorum ?? own.fleet).exit(permit, outcome)
   }
 
-  /** The attempt is a retry or a hedge: its call is counted in the rates by another attempt. */
+  /** The attempt is a retry: its call is counted in the rates by another attempt. */
   repeat(permit: LanePermit): void {
     const { fleet, quorum } = this.#lanes.of(permit.lane)
     ;(quorum ?? fleet).repeat(permit)
+  }
+
+  /** The second attempt of a hedged call begins on the same lane: in the rates both are one call. */
+  hedge(first: LanePermit, second: LanePermit): void {
+    if (first.lane !== second.lane) return
+    const { fleet, quorum } = this.#lanes.of(first.lane)
+    ;(quorum ?? fleet).hedge(first, second)
   }
 
   /** Waiting outcomes of this lane, for a request that leaves for the store now. */

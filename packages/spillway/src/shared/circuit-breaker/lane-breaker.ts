@@ -3,7 +3,6 @@
  * one are decided in memory. Only probes of a half-open breaker need a round trip to the store.
  */
 
-import { InFlight, InFlightCall } from '../../core/collections/in-flight.js'
 import type { Scope, SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
@@ -17,7 +16,6 @@ import {
   SLOW,
   SUCCESS,
   sliceUsOf,
-  WINDOW_SLICES,
 } from '../../store/breaker-spec.js'
 import type {
   BreakerCommand,
@@ -29,8 +27,9 @@ import type {
 import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'
 import { type BreakerRide, LaneLine, type Question } from './lane-line.js'
 import { refusalOf } from './lane-refusal.js'
+import { LaneTraffic, TrackedCall } from './lane-traffic.js'
 import { type ProbeAnswer, ProbeDesk } from './probe-desk.js'
-import { mostAtOnce, RecentPeak } from './ramp.js'
+import { mostAtOnce } from './ramp.js'
 import { explainUnknown } from './refusal-words.js'
 import { Replica } from './replica.js'
 import { Reporter } from './reporter.js'
@@ -50,6 +49,8 @@ export interface LaneBreakerOptions {
   timeoutMs: number
   /** Whether the state of the fleet decides, or that of this pod alone. */
   scope: Scope
+  /** The calls of the same lane in a guard that this one replaces. */
+  traffic?: LaneTraffic | undefined
   onChange(from: BreakerStateName, to: BreakerStateName): void
 }
 
@@ -61,12 +62,6 @@ const KIND: Record<Outcome, number> = {
   ignored: NOTHING,
 }
 
-/** What the duration of a call of this kind says. */
-function durationOf(kind: number): 'success' | 'failure' | undefined {
-  if (kind === NOTHING) return undefined
-  return kind === FAILURE ? 'failure' : 'success'
-}
-
 export interface LanePermit extends BreakerPermit {
   readonly generation: number
   /** The name of the probe, if it is one. */
@@ -74,11 +69,9 @@ export interface LanePermit extends BreakerPermit {
 }
 
 /** The permit of a call that is no probe. */
-class CallPermit extends InFlightCall implements LanePermit {
+class CallPermit extends TrackedCall implements LanePermit {
   readonly lane: string
   readonly generation: number
-  /** A retry or a hedge: not counted in the rates. */
-  repeated = false
 
   constructor(lane: string, generation: number) {
     super()
@@ -139,17 +132,10 @@ export class LaneBreaker {
   /** Closed, its ramp over, and not isolated: entering cannot fail. */
   #clear = false
   #generation = 0
-  /** Attempts of this generation that are running. */
-  #running = 0
-  readonly #inFlight: InFlight
-  /** The number of calls in flight that was reported last. */
-  #reportedInFlight = 0
+  readonly traffic: LaneTraffic
   #announceTimer: Timer | undefined
   readonly #fewCalls: number
   readonly #sliceMs: number
-  /** The most attempts at once lately, and the same when the breaker last opened. */
-  readonly #peak = new RecentPeak()
-  #carried = 0
   #state: BreakerStateName = 'closed'
   #endTimer: Timer | undefined
   #recheckTimer: Timer | undefined
@@ -168,8 +154,8 @@ export class LaneBreaker {
     const windowMs = spec.windowUs > 0 ? spec.windowUs / 1_000 : Number.POSITIVE_INFINITY
     this.#sliceMs =
       windowMs === Number.POSITIVE_INFINITY ? windowMs : sliceUsOf(spec.windowUs) / 1_000
-    // One slice longer than the window, because the whole oldest slice is in it.
-    this.#inFlight = new InFlight(options.timeoutMs, windowMs * (1 + 1 / WINDOW_SLICES))
+    this.traffic = options.traffic ?? new LaneTraffic(options.timeoutMs, windowMs)
+    this.traffic.configure(options.timeoutMs, windowMs)
     const fewCalls = Math.min(
       spec.windowCalls || Number.POSITIVE_INFINITY,
       Math.max(FEW_CALLS, 2 * spec.minimumCalls),
@@ -180,11 +166,7 @@ export class LaneBreaker {
       flushMs: () => (this.#replica.view.calls < fewCalls ? 0 : flushMs),
       staleMs: spec.windowUs > 0 ? spec.windowUs / 1_000 : 60_000,
       nextNumber: () => ++reports,
-      inFlight: () => {
-        const calls = this.#inFlight.count(clock.now())
-        this.#reportedInFlight = calls
-        return [calls, Math.ceil(this.#inFlight.usualMs * 1_000)]
-      },
+      traffic: () => this.traffic.report(clock.now()),
       send: (report) => this.#line.report(report),
     })
     this.#desk = new ProbeDesk({
@@ -217,7 +199,7 @@ export class LaneBreaker {
 
   /** No call, probe or report of this pod is in flight, whatever the state. */
   get hasNothingInFlight(): boolean {
-    if (this.#learning !== undefined || this.#running > 0) return false
+    if (this.#learning !== undefined || this.traffic.running > 0) return false
     return this.#desk.isIdle && this.#reporter.isIdle
   }
 
@@ -253,22 +235,24 @@ export class LaneBreaker {
     }
     // From before the last transition: it says nothing about the present.
     if (permit.generation !== this.#generation) return
-    if (this.#running > 0) this.#running--
     const call = permit as CallPermit
-    if (call.repeated) return this.#count(kind, true, 0)
     const nowMs = turnMs(this.#options.clock)
-    const startMs = call.batch?.startMs ?? nowMs
-    this.#inFlight.end(call, durationOf(kind), nowMs)
-    this.#count(kind, false, this.#slices(nowMs - startMs))
+    this.traffic.end(call, outcome, nowMs)
+    this.#count(kind, call.repeated, call.repeated ? 0 : this.#slices(nowMs - call.startMs))
   }
 
-  /** The attempt is a retry or a hedge: its call is counted in the rates by another attempt. */
+  /** The attempt is a retry: its call is counted in the rates by another attempt. */
   repeat(permit: LanePermit): void {
-    if (permit.id !== undefined || permit.generation !== this.#generation) return
-    const call = permit as CallPermit
-    if (call.repeated) return
-    call.repeated = true
-    this.#inFlight.leaveOut(call, this.#options.clock.now())
+    if (this.#isCurrentCall(permit)) {
+      this.traffic.markRepeated(permit, this.#options.clock.now())
+    }
+  }
+
+  /** The second attempt of a hedged call begins beside the first: in the rates they are one call. */
+  hedge(first: LanePermit, second: LanePermit): void {
+    if (this.#isCurrentCall(first) && this.#isCurrentCall(second)) {
+      this.traffic.hedge(first, second, this.#options.clock.now())
+    }
   }
 
   /** Counts a call that was made without a permit. */
@@ -335,7 +319,7 @@ export class LaneBreaker {
   get spare(): number {
     const nowMs = this.#options.clock.now()
     if (this.#clear || this.state !== 'closed' || nowMs >= this.#rampEndsMs) return Infinity
-    return Math.max(0, this.#mostAtOnce(nowMs) - this.#running)
+    return Math.max(0, this.#mostAtOnce(nowMs) - this.traffic.running)
   }
 
   passage(): BreakerPassage {
@@ -386,14 +370,9 @@ export class LaneBreaker {
     if (!this.#replica.hear(view, this.#options.clock.now(), asked)) return
     this.#learning = undefined
     if (view.generation !== this.#generation) {
-      const nowMs = this.#options.clock.now()
-      if (this.#state === 'closed') {
-        this.#peak.note(0, nowMs)
-        this.#carried = this.#peak.value
-      }
+      const wasClosed = this.#state === 'closed'
       this.#generation = view.generation
-      this.#running = 0
-      this.#inFlight.clear(nowMs)
+      this.traffic.startGeneration(view.generation, wasClosed, this.#options.clock.now())
       this.#desk.reopen()
       this.#reporter.begin(view.generation)
     }
@@ -404,8 +383,7 @@ export class LaneBreaker {
   /** A permit that counts. */
   #admit(nowMs: number): LanePermit {
     const permit = new CallPermit(this.lane, this.#generation)
-    this.#inFlight.begin(permit, nowMs)
-    this.#peak.note(++this.#running, nowMs)
+    this.traffic.begin(permit, nowMs)
     this.#announceLater(nowMs)
     return permit
   }
@@ -416,7 +394,7 @@ export class LaneBreaker {
    */
   #announceLater(nowMs: number): void {
     if (this.#announceTimer !== undefined || this.#replica.view.calls >= this.#fewCalls) return
-    const countsMs = this.#inFlight.nextCountingMs(nowMs)
+    const countsMs = this.traffic.nextCountingMs(nowMs)
     if (countsMs === undefined || this.#closed) return
     const delayMs = Math.max(ANNOUNCE_MS, countsMs - nowMs)
     this.#announceTimer = this.#options.clock.schedule(delayMs, () => this.#announce())
@@ -426,9 +404,9 @@ export class LaneBreaker {
   #announce(): void {
     this.#announceTimer = undefined
     const nowMs = this.#options.clock.now()
-    const reported = this.#reportedInFlight
+    const reported = this.traffic.reportedInFlight
     const growth = Math.max(ANNOUNCED_GROWTH, ANNOUNCED_SHARE * reported)
-    if (this.#inFlight.count(nowMs) >= reported + growth) this.#reporter.sendNow()
+    if (this.traffic.inFlight(nowMs) >= reported + growth) this.#reporter.sendNow()
     this.#announceLater(nowMs)
   }
 
@@ -461,7 +439,7 @@ export class LaneBreaker {
       (enough && failureRate > 0 && failures / calls >= failureRate) ||
       (enough && slowRate > 0 && slow / calls >= slowRate)
     if (!bad) return
-    const changeMs = (this.#inFlight.nextChangeMs ?? Number.POSITIVE_INFINITY) - clock.now()
+    const changeMs = (this.traffic.nextChangeMs ?? Number.POSITIVE_INFINITY) - clock.now()
     const delayMs = Math.min(LONGEST_RECHECK_MS, Math.max(SHORTEST_RECHECK_MS, changeMs))
     this.#recheckTimer = clock.schedule(delayMs, () => this.#reporter.sendNow())
     this.#recheckTimer.unref()
@@ -517,7 +495,7 @@ export class LaneBreaker {
     }
     if (state !== 'closed') return this.#refusal(state, nowMs)
     this.#clear = nowMs >= this.#rampEndsMs
-    if (!this.#clear && this.#running >= this.#mostAtOnce(nowMs)) {
+    if (!this.#clear && this.traffic.running >= this.#mostAtOnce(nowMs)) {
       return this.#refusal('closed', nowMs)
     }
     return this.#admit(nowMs)
@@ -526,7 +504,7 @@ export class LaneBreaker {
   #mostAtOnce(nowMs: number): number {
     const { rampMs, spec } = this.#options
     const closedForMs = nowMs - this.#replica.closedAtMs
-    return mostAtOnce({ closedForMs, rampMs, probes: spec.probes, carried: this.#carried })
+    return mostAtOnce({ closedForMs, rampMs, probes: spec.probes, carried: this.traffic.carried })
   }
 
   #askForProbe(): Entry | Promise<Entry> {
@@ -541,6 +519,11 @@ export class LaneBreaker {
     // It closed or opened meanwhile; the store is not asked twice for one call.
     if (answer === 'elsewhere') return this.#enterWarily(nowMs, false)
     return { lane: this.lane, generation: answer.generation, probe: true, id: answer.name }
+  }
+
+  /** It belongs to the present generation, and is no probe. */
+  #isCurrentCall(permit: LanePermit): permit is CallPermit {
+    return permit.id === undefined && permit.generation === this.#generation
   }
 
   #refusal(state: BreakerStateName, nowMs: number, explain?: typeof explainUnknown): SpillwayError {

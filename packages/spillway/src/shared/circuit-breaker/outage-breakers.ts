@@ -84,7 +84,9 @@ export class OutageBreakers implements BreakerStore {
   }
 
   #reportHere(request: BreakerReport): BreakerView {
-    return this.#local.report(this.#rule === 'open' ? { ...request, outcomes: [] } : request)
+    return this.#local.report(
+      this.#rule === 'open' ? { ...request, outcomes: [], hung: undefined } : request,
+    )
   }
 
   #ask<T>(remote: () => T | Promise<T>, local: () => T): T | Promise<T> {

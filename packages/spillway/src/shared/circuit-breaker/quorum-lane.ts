@@ -72,6 +72,15 @@ export class QuorumLane {
     this.fleet.repeat(permit.fleet)
   }
 
+  hedge(first: LanePermit, second: LanePermit): void {
+    if (isPair(first) && isPair(second)) {
+      this.#own.hedge(first.own, second.own)
+      this.fleet.hedge(first.fleet, second.fleet)
+    } else if (!isPair(first) && !isPair(second)) {
+      this.fleet.hedge(first, second)
+    }
+  }
+
   note(outcome: Outcome): void {
     this.#own.note(outcome)
     this.fleet.note(outcome)

@@ -13,7 +13,7 @@ function setup() {
     flushMs: () => 100,
     staleMs: 1_000,
     nextNumber: () => ++numbers,
-    inFlight: () => [0, 1],
+    traffic: () => ({ inFlight: [0, 1] }),
     send(report) {
       sent.push(report)
       if (store.down) throw new Error('down')

@@ -12,7 +12,7 @@ import type { BreakerReport, MaybePromise } from '../../store/port.js'
 
 export type Report = Pick<
   BreakerReport,
-  'sequence' | 'generation' | 'outcomes' | 'inFlight' | 'probes'
+  'sequence' | 'generation' | 'outcomes' | 'inFlight' | 'hung' | 'probes'
 >
 
 /** A report that is piggybacked on another request, whose sender says what became of it. */
@@ -30,8 +30,8 @@ export interface ReporterOptions {
   staleMs: number
   /** A number for a report: greater than any before, of this reporter or of one that it replaces. */
   nextNumber(): number
-  /** Calls in flight that count in the rates, and for how long at most. */
-  inFlight(): readonly [calls: number, forUs: number]
+  /** The calls in flight and those that hung, as of now. */
+  traffic(): Pick<BreakerReport, 'inFlight' | 'hung'>
   send(report: Report): MaybePromise<void>
 }
 
@@ -164,7 +164,7 @@ export class Reporter {
       sequence: this.#options.nextNumber(),
       generation: this.#generation,
       outcomes: this.#outcomes,
-      inFlight: this.#options.inFlight(),
+      ...this.#options.traffic(),
       probes: this.#probes,
     }
     this.#outcomes = []

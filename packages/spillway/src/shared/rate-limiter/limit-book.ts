@@ -179,7 +179,12 @@ export class LimitBook implements Spender {
     return this.#costs.of(cost, this.#limits)
   }
 
-  take(lane: string, costs: readonly (readonly number[])[], atMs?: number): MaybePromise<Trip> {
+  take(
+    lane: string,
+    costs: readonly (readonly number[])[],
+    atMs: number | undefined,
+    waitMs: number,
+  ): MaybePromise<Trip> {
     if (this.#watch !== undefined) return this.#takeWatched(this.#watch, lane, costs, undefined)
     const limits = this.#limits
     // Written out: copying one object into another is what would cost most here.
@@ -226,6 +231,7 @@ export class LimitBook implements Spender {
     lane: string,
     costs: readonly (readonly number[])[],
     report: BreakerReport,
+    waitMs: number,
   ): Promise<Trip> {
     if (this.#watch !== undefined) return this.#takeWatched(this.#watch, lane, costs, report)
     const limits = this.#limits

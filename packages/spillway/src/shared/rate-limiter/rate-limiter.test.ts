@@ -182,7 +182,7 @@ describe('failed round trips', () => {
 
   it('repeated failures reject with STORE_UNAVAILABLE instead of a refusal', async () => {
     const { clock, limiter, faults } = setup()
-    faults.push('lose-request', 'lose-reply', 'lose-request')
+    faults.push('lose-request', 'lose-reply', 'lose-reply', 'lose-reply', 'lose-request')
     await expect(clock.until(limiter.acquire())).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
       stage: 'vendor-limit',

@@ -1,10 +1,9 @@
 /**
- * One budget for the whole fleet: so many requests, tokens or anything per time, counted by the
- * store for all pods together. Protects the vendor's contract, and us from its 429s. Not for
- * protecting this pod: the local limiter does that without a round trip.
+ * One limit for the whole fleet: requests, tokens or any other unit per time, counted by the store for all pods
+ * together. It protects the vendor, and this fleet from the vendor's 429s. To protect a single pod use the local
+ * limiter, which needs no round trip.
  */
-
-import { closedError, refuse, type SpillwayError } from '../../core/errors.js'
+import { closedError, refuse, SpillwayError } from '../../core/errors.js'
 import {
   type Duration,
   duration,
@@ -14,13 +13,17 @@ import {
   text,
   validate,
 } from '../../core/options/checks.js'
+import { NORMAL_IMPORTANCE } from '../../core/options/priority.js'
 import type { Clock } from '../../core/time/clock.js'
 import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import { currentDeadline } from '../../core/time/deadline.js'
 import { DEFAULT_LANE } from '../default-lane.js'
-import { LaneMap } from '../lanes/lane-map.js'
 import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'
 import { watchOver } from '../outage/watch-over.js'
+import { CallQueue } from '../permit-queue/call-queue.js'
+import { PermitDispatcher } from '../permit-queue/permit-dispatcher.js'
+import type { AttemptPermits, Capacity, PermitCall } from '../permit-queue/ports.js'
+import { QueuedCall } from '../permit-queue/queued-call.js'
 import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
 import type {
@@ -30,10 +33,9 @@ import type {
   RateLimiterFigures,
   RateLimiterOptions,
 } from './api.js'
-import { LaneLine, type Wish } from './lane-line.js'
 import { LimitBook, type Trip } from './limit-book.js'
 import { readLimits, type SharedLimit } from './options.js'
-import type { LanePermit, Permit } from './permit.js'
+import type { Cost, LanePermit, Permit } from './permit.js'
 
 const readOptions = object({
   name: text(),
@@ -53,43 +55,88 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   return new SharedRateLimiter(validate('rateLimiter', options, readOptions))
 }
 
+/** A limiter does not run calls, so it has no slots and no pace. */
+const UNLIMITED: Capacity = {
+  full: false,
+  free: () => Number.POSITIVE_INFINITY,
+  paceWaitMs: () => 0,
+  reserve() {},
+  giveUp() {},
+  admit() {},
+}
+
+type Dispatcher = PermitDispatcher<never, LanePermit, Trip>
+
 class SharedRateLimiter implements RateLimiter {
   readonly name: string
   readonly #clock: Clock
   readonly #book: LimitBook
-  readonly #registry: LaneRegistry
-  readonly #lanes: LaneMap<LaneLine<LanePermit, Trip>>
+  readonly #lanes: LaneRegistry
+  readonly #queue: CallQueue
+  readonly #dispatcher: Dispatcher
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
-    const { name, store, random, ...rest } = options
+    const { name, store, random, clock, ...rest } = options
     this.name = name
-    this.#clock = options.clock
+    this.#clock = clock
     const pod = createPodId(options.pod, random)
-    this.#registry = new LaneRegistry({ name, clock: options.clock, maxLanes: options.maxLanes })
-    this.#lanes = new LaneMap(this.#registry, {
-      create: (lane) => this.#createLine(lane),
-      isIdle: (line) => line.isIdle,
-    })
-    this.#book = new LimitBook({
+    const lanes = new LaneRegistry({ name, clock, maxLanes: options.maxLanes })
+    this.#lanes = lanes
+    const book = new LimitBook({
       ...rest,
       name,
       store: store.limits,
       pod,
-      lanes: this.#registry,
+      clock,
+      lanes,
       watch: watchOver(store, { ...options, pod }),
-      onGivenBack: (lane) => this.#lanes.get(lane)?.wake(),
+      onGivenBack: (lane) => this.#dispatcher.unblock(lane),
+    })
+    this.#book = book
+    // Requests wait in the order of their arrival, each until its own deadline.
+    this.#queue = new CallQueue({
+      clock,
+      size: Number.POSITIVE_INFINITY,
+      timeoutMs: Number.POSITIVE_INFINITY,
+      targetMs: Number.POSITIVE_INFINITY,
+      agingMs: Number.POSITIVE_INFINITY,
+    })
+    this.#dispatcher = new PermitDispatcher<never, LanePermit, Trip>({
+      clock,
+      queue: this.#queue,
+      capacity: UNLIMITED,
+      lanes,
+      breaker: undefined,
+      limits: {
+        // Requests of one turn share a round trip, whichever store it is.
+        remote: true,
+        useWithinMs: book.useWithinMs,
+        get limits() {
+          return book.limits
+        },
+        costsOf: (cost) => book.costsOf(cost),
+        take: (lane, costs, atMs, waitMs) => book.take(lane, costs, atMs, waitMs),
+        createPermit: (lane, costs, reply) => book.createPermit(lane, costs, reply),
+        isFresh: (reply) => reply.alone === true,
+        refund: (permit) => permit.refund(),
+        pausedMs: async (lane) => (book.alone ? undefined : (await book.look(lane)).pausedMs),
+      },
+      mayWait: true,
+      limitedError: ({ paused }, retryAfterMs) => this.#limitedError(retryAfterMs, paused),
+      busyError: () => this.#limitedError(0, false),
+      storeError: (cause) => book.storeError(cause),
     })
   }
 
   acquire(options: AcquireOptions = {}): Promise<Acquisition> {
-    return this.#ask(options, undefined)
+    return this.#acquire(options, undefined)
   }
 
   acquireWithin(waitMs: Duration, options: AcquireOptions = {}): Promise<Acquisition> {
     try {
       const ms = validate('waitMs', waitMs, duration({ min: 0 }))
-      return this.#ask(options, this.#clock.now() + ms)
+      return this.#acquire(options, this.#clock.now() + ms)
     } catch (error) {
       return refuse(error)
     }
@@ -102,7 +149,7 @@ class SharedRateLimiter implements RateLimiter {
   }
 
   async heed(answer: { status: number; headers: unknown }, permit: Permit): Promise<void> {
-    await this.#heard(() => this.#book.heed(answer, permit as LanePermit))
+    await this.#orStoreError(() => this.#book.heed(answer, permit as LanePermit))
   }
 
   async pauseFor(
@@ -110,77 +157,85 @@ class SharedRateLimiter implements RateLimiter {
     { lane = DEFAULT_LANE }: { lane?: string } = {},
   ): Promise<void> {
     const ms = validate('pauseMs', pauseMs, duration({ min: 0 }))
-    await this.#heard(() => this.#book.pause(lane, ms))
+    await this.#orStoreError(() => this.#book.pause(lane, ms))
   }
 
   async setLimits(limits: readonly SharedLimit[]): Promise<void> {
     const checked = validate('rateLimiter.limits', limits, readLimits)
-    await this.#heard(() => this.#book.change(checked, DEFAULT_LANE))
+    await this.#orStoreError(() => this.#book.change(checked, DEFAULT_LANE))
   }
 
   async override(unit: string, limit: number, forMs: Duration): Promise<void> {
     this.#book.checkLimit(unit)
     const ms = validate('forMs', forMs, duration({ min: 0 }))
     const checked = validate('limit', limit, integer({ min: 1 }))
-    await this.#heard(() => this.#book.override(unit, checked, ms, DEFAULT_LANE))
+    await this.#orStoreError(() => this.#book.override(unit, checked, ms, DEFAULT_LANE))
   }
 
   figures({ lane = DEFAULT_LANE }: { lane?: string } = {}): Promise<RateLimiterFigures> {
-    return this.#heard(() => this.#book.figures(lane))
+    return this.#orStoreError(() => this.#book.figures(lane))
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    const lanes = [...this.#lanes.values()]
-    await Promise.all(lanes.map((lane) => lane.close(() => this.#closedError())))
+    this.#dispatcher.empty(undefined, () => this.#closedError())
+    await this.#dispatcher.close()
+    this.#queue.close()
     await this.#book.close()
   }
 
-  #ask(options: AcquireOptions, untilMs: number | undefined): Promise<Acquisition> {
+  /** Without `untilMs` the request is answered with what is free now. */
+  async #acquire(options: AcquireOptions, untilMs: number | undefined): Promise<Acquisition> {
     const { lane = DEFAULT_LANE, signal, cost } = options
-    if (signal?.aborted) return refuse(signal.reason)
-    if (this.#closed) return refuse(this.#closedError())
-    let costs: readonly number[]
+    if (signal?.aborted) throw signal.reason
+    if (this.#closed) throw this.#closedError()
+    this.#book.checkCost(cost)
+    const request = new PermitRequest(this.#lanes.enter(lane), options, this.#dispatcher, {
+      nowMs: this.#clock.now(),
+      untilMs: this.#earlier(untilMs),
+    })
     try {
-      this.#book.checkCost(cost)
-      costs = this.#book.costsOf(cost)
+      return { allowed: true, permit: await this.#join(request) }
     } catch (error) {
-      return refuse(error)
+      if (!(error instanceof SpillwayError) || error.code !== 'VENDOR_LIMITED') throw error
+      const { retryAfterMs = 0, details } = error
+      return {
+        allowed: false,
+        retryAfterMs,
+        paused: details.paused === true,
+        alone: this.#book.alone,
+      }
     }
-    const of = this.#book.limits
-    const wish: Wish<LanePermit> = { cost, costs, of, untilMs: this.#earlier(untilMs) }
-    const line = this.#lanes.of(this.#registry.enter(lane))
-    return line.ask(wish, signal).then(
-      (allowed): Acquisition => {
-        const { permit, retryAfterMs = line.blockedMs, paused = false } = wish
-        if (!allowed || permit === undefined) {
-          return { allowed: false, retryAfterMs, paused, alone: this.#book.alone }
-        }
-        return { allowed: true, permit }
-      },
-      (error) => {
-        throw signal?.aborted && error === signal.reason ? error : this.#book.storeError(error)
-      },
-    )
   }
 
-  /** Nobody waits past the deadline of the request. */
+  #join(request: PermitRequest): Promise<LanePermit> {
+    const dispatcher = this.#dispatcher
+    const { lane, arrivedMs: nowMs } = request
+    const blockedMs = dispatcher.blockedMs(lane, request, nowMs)
+    if (blockedMs > 0 && this.#queue.giveUpMs(request) < nowMs + blockedMs) {
+      request.refuse(dispatcher.limitedError(lane, blockedMs, request))
+    } else {
+      this.#queue.join(request, nowMs, 0)
+      dispatcher.arrived(request)
+    }
+    return request.permit
+  }
+
+  /** No request waits past the deadline of its caller. */
   #earlier(untilMs: number | undefined): number | undefined {
     const deadline = currentDeadline()
     if (untilMs === undefined || deadline === undefined) return untilMs
     return Math.min(untilMs, this.#clock.now() + deadline.remainingMs())
   }
 
-  #createLine(name: string): LaneLine<LanePermit, Trip> {
-    const book = this.#book
-    return new LaneLine<LanePermit, Trip>({
-      clock: this.#clock,
-      useWithinMs: book.useWithinMs,
-      limits: () => book.limits,
-      costsOf: (cost) => book.costsOf(cost),
-      take: (costs) => book.take(name, costs),
-      createPermit: (costs, trip) => book.createPermit(name, costs, trip),
-      giveBack: (permit) => permit.refund(),
+  #limitedError(retryAfterMs: number, paused: boolean): SpillwayError {
+    return new SpillwayError({
+      code: 'VENDOR_LIMITED',
+      stage: 'vendor-limit',
+      scope: 'shared',
+      retryAfterMs,
+      details: { name: this.name, paused },
+      explain: ({ name }) => `${name}: the limit is reached`,
     })
   }
 
@@ -188,12 +243,80 @@ class SharedRateLimiter implements RateLimiter {
     return closedError('vendor-limit', this.name)
   }
 
-  /** What the store says; if it says nothing, that is what the error says. */
-  async #heard<T>(ask: () => T | PromiseLike<T>): Promise<T> {
+  async #orStoreError<T>(ask: () => T | PromiseLike<T>): Promise<T> {
     try {
       return await ask()
     } catch (error) {
       throw this.#book.storeError(error)
     }
+  }
+}
+
+/** A request for one permit, in the queue. */
+class PermitRequest
+  extends QueuedCall<AttemptPermits<never, LanePermit>>
+  implements PermitCall<never, LanePermit>
+{
+  readonly lane: string
+  readonly priority = NORMAL_IMPORTANCE
+  readonly arrivedMs: number
+  readonly deadlineMs: number
+  readonly signal: AbortSignal | undefined
+  readonly cost: Cost | undefined
+  costs: readonly number[] = []
+  costsUnder: unknown
+  readonly permit: Promise<LanePermit>
+  readonly #mayWait: boolean
+  readonly #dispatcher: Dispatcher
+  #resolve!: (permit: LanePermit) => void
+  #reject!: (error: unknown) => void
+
+  constructor(
+    lane: string,
+    { signal, cost }: AcquireOptions,
+    dispatcher: Dispatcher,
+    { nowMs, untilMs }: { nowMs: number; untilMs: number | undefined },
+  ) {
+    super()
+    this.lane = lane
+    this.signal = signal
+    this.cost = cost
+    this.arrivedMs = nowMs
+    this.deadlineMs = untilMs ?? Number.POSITIVE_INFINITY
+    this.#mayWait = untilMs !== undefined
+    this.#dispatcher = dispatcher
+    this.permit = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+  }
+
+  override get mayWait(): boolean {
+    return this.#mayWait
+  }
+
+  /** A permit may become free at the very time of the deadline, and a reply in flight may bring one. */
+  override mayExpire(): boolean {
+    this.#dispatcher.dispatch()
+    return this.state !== 'requesting'
+  }
+
+  admit({ permit }: AttemptPermits<never, LanePermit>): void {
+    this.#resolve(permit as LanePermit)
+  }
+
+  refuse(error: unknown): void {
+    this.#reject(error)
+  }
+
+  onLeave(): void {
+    const waitMs = this.#dispatcher.waitMs(this.lane, this.deadlineMs)
+    this.#reject(this.#dispatcher.limitedError(this.lane, waitMs, this))
+    this.#dispatcher.left(this)
+  }
+
+  onAborted(reason: unknown): void {
+    this.#reject(reason)
+    this.#dispatcher.left(this)
   }
 }

@@ -7,7 +7,8 @@ import {
   SLOW,
   SUCCESS,
 } from '../breaker-spec.js'
-import { advance, count, emptyTally, isTripped, setInFlight, type Tally, totals } from './tally.js'
+import { advance, count, emptyTally, setInFlight, type Tally, totals } from './tally.js'
+import { isTripped } from './trip-conditions.js'
 
 const START_US = 1_900_000_000_000_000
 const SECOND = 1_000_000
@@ -50,7 +51,7 @@ function counting(spec: BreakerSpec, tally: Tally = emptyTally()) {
     seeOld(kind: number, times: number, slicesAgo: number) {
       count(tally, spec, 'p', [kind, times, slicesAgo], now)
     },
-    trips: (live = 1) => isTripped(tally, spec, live),
+    trips: (live = 1) => isTripped(tally, spec, live, now),
   }
 }
 

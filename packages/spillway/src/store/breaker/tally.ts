@@ -1,5 +1,5 @@
 /**
- * What a closed breaker has counted, and whether that opens it. Twin:
+ * What a closed breaker has counted; `trip-conditions.ts` decides whether that opens it. Twin:
  * `redis/lua/include/breaker-tally.lua`.
  *
  * The rates are taken over the calls that began in the window: those that finished, and those in
@@ -18,6 +18,7 @@ import {
   sliceUsOf,
   WINDOW_SLICES,
 } from '../breaker-spec.js'
+import type { HungReport } from '../port.js'
 
 /** Finished calls, and how many of them failed or were slow. */
 export interface Counts {
@@ -46,23 +47,29 @@ export interface Tally {
   inFlight: Map<string, { calls: number; lately: number; untilUs: number }>
   /** Failures in a row, by pod: since any pod's last success, and since its own. */
   runs: Map<string, { fleet: number; own: number; atUs: number }>
+  /** When the call began that began last of those that any pod got an answer to; 0 if unknown. */
+  answeredUs: number
+  /** By pod: calls that hung. */
+  hung: Map<string, HungCalls>
+}
+
+/** Calls of one pod that took longer than answers usually do. */
+export interface HungCalls {
+  /** When the call began that began last of those that this pod got an answer to. */
+  answeredUs: number
+  /** How long answers usually take. */
+  usualUs: number
+  /** Calls that failed after more than that and began after the last answered one: when, and how many. */
+  failed: [startUs: number, times: number][]
+  /** Calls in flight that are older than that. */
+  overdue: number
+  reportedUs: number
 }
 
 /** For a window of calls; the state as a whole does not live longer either. */
 const RUN_LIFE_US = 300_000_000
 /** Without a quorum all pods are counted under this name. */
 const ALL_PODS = '*'
-/**
- * For every 20 finished calls, rounded up, one call in flight is not counted. Otherwise a `failureRate`
- * of 1 would never be reached while the callers of a dead downstream try again.
- */
-const FINISHED_PER_IGNORED = 20
-
-const SIDE_BY_SIDE = 2
-/** A downstream with this part of the limit is well enough to stay in use. */
-const FINE_SHARE = 0.6
-/** Standard deviations that its number of bad calls practically never exceeds. */
-const DEVIATIONS = 3
 
 export function emptyTally(): Tally {
   return {
@@ -71,6 +78,8 @@ export function emptyTally(): Tally {
     sums: new Map(),
     inFlight: new Map(),
     runs: new Map(),
+    answeredUs: 0,
+    hung: new Map(),
   }
 }
 
@@ -87,8 +96,12 @@ export function advance(tally: Tally, spec: BreakerSpec, now: number): void {
   for (const [pod, { untilUs }] of tally.inFlight) {
     if (untilUs <= now) tally.inFlight.delete(pod)
   }
+  const lifeUs = spec.windowUs || RUN_LIFE_US
   for (const [pod, { atUs }] of tally.runs) {
-    if (now - atUs >= (spec.windowUs || RUN_LIFE_US)) tally.runs.delete(pod)
+    if (now - atUs >= lifeUs) tally.runs.delete(pod)
+  }
+  for (const [pod, { reportedUs }] of tally.hung) {
+    if (now - reportedUs >= lifeUs) tally.hung.delete(pod)
   }
 }
 
@@ -127,6 +140,28 @@ export function setInFlight(
   if (forUs === 0 || calls + lately === 0) return void inFlight.delete(pod)
   const untilUs = reported > 0 ? now + forUs : (known?.untilUs ?? now + forUs)
   inFlight.set(pod, { calls, lately, untilUs })
+}
+
+/** Replaces the calls of a pod that hung. `usualUs` is 0 if it does not know how long calls usually take. */
+export function setHung(
+  tally: Tally,
+  pod: string,
+  report: HungReport | undefined,
+  usualUs: number,
+  now: number,
+): void {
+  if (report === undefined || usualUs === 0) return void tally.hung.delete(pod)
+  const { answeredAgoUs, failed, overdue } = report
+  const answeredUs = now - answeredAgoUs
+  tally.answeredUs = Math.max(tally.answeredUs, answeredUs)
+  if (failed.length === 0 && overdue === 0) return void tally.hung.delete(pod)
+  tally.hung.set(pod, {
+    answeredUs,
+    usualUs,
+    failed: failed.map(([agoUs, times]) => [now - agoUs, times]),
+    overdue,
+    reportedUs: now,
+  })
 }
 
 /** Whether this kind of outcome is left out of the rates. */
@@ -244,111 +279,4 @@ export function totals({ sums, inFlight, runs }: Tally): Totals {
   }
   for (const { fleet } of runs.values()) all.consecutive += fleet
   return all
-}
-
-/** `live`: the number of pods that the store knows; 0 if none has reported itself yet. */
-export function isTripped(tally: Tally, spec: BreakerSpec, live: number): boolean {
-  // Some of the pods that were counted may be gone, so the number of live ones is preferred.
-  const pods = live > 0 ? live : tally.sums.size
-  const quorum = Math.min(spec.quorum, pods)
-  if (quorum <= 1) return holds(spec, totals(tally))
-  return holdsWithoutWorst(tally, spec, quorum - 1) || halfAgree(tally, spec, quorum, pods)
-}
-
-/**
- * A row of failures has to be at least as long as the number of calls in flight, which are no
- * failures so far.
- */
-function holds(spec: BreakerSpec, totals: Totals): boolean {
-  const { calls, failures, slow, inFlight, lately, consecutive } = totals
-  if (spec.consecutive > 0 && consecutive >= spec.consecutive && consecutive >= inFlight)
-    return true
-  if (calls < spec.minimumCalls || calls === 0) return false
-  const all = calls + Math.max(0, inFlight - Math.ceil(calls / FINISHED_PER_IGNORED))
-  return (
-    isReached(spec.failureRate, failures, all, lately) ||
-    isReached(spec.slowRate, slow, all, lately)
-  )
-}
-
-/**
- * Shares are divided, not multiplied: 7 of 100 are 0.07, but 0.07 times 100 is a little more than 7.
- * Calls one after the other are counted exactly as configured. Of calls side by side only a sample has
- * ended at any time: then the bad ones also have to be more than chance produces at a share that is
- * clearly below the limit, unless all are bad.
- */
-function isReached(share: number, bad: number, all: number, lately: number): boolean {
-  if (share === 0 || bad / all < share) return false
-  if (lately < SIDE_BY_SIDE) return true
-  const fine = FINE_SHARE * share
-  const byChance = fine * all + DEVIATIONS * Math.sqrt(fine * (1 - fine) * all)
-  return bad >= Math.min(all, byChance)
-}
-
-/** The worst pods differ by condition: most over the failure rate, over the slow rate, longest row. */
-function holdsWithoutWorst(tally: Tally, spec: BreakerSpec, leaveOut: number): boolean {
-  const all = totals(tally)
-  const runs = Array.from(tally.runs.values(), ({ fleet }) => fleet).sort((a, b) => b - a)
-  let { consecutive } = all
-  for (const fleet of runs.slice(0, leaveOut)) consecutive -= fleet
-  const failing = sumOfWorst(tally, 'failures', spec.failureRate, leaveOut)
-  const lagging = sumOfWorst(tally, 'slow', spec.slowRate, leaveOut)
-  return (
-    holds(spec, {
-      calls: all.calls - failing.calls,
-      failures: all.failures - failing.bad,
-      slow: 0,
-      inFlight: all.inFlight - failing.inFlight,
-      lately: all.lately,
-      consecutive,
-    }) ||
-    holds(spec, {
-      calls: all.calls - lagging.calls,
-      failures: 0,
-      slow: all.slow - lagging.bad,
-      inFlight: all.inFlight - lagging.inFlight,
-      lately: all.lately,
-      consecutive: 0,
-    })
-  )
-}
-
-/**
- * The counts of the pods without which the share of bad calls would be lowest: those furthest over
- * the share. A pod may have the most failures only because it has the most calls.
- */
-function sumOfWorst(
-  { sums, inFlight }: Tally,
-  bad: 'failures' | 'slow',
-  share: number,
-  most: number,
-): { calls: number; bad: number; inFlight: number } {
-  const pods = Array.from(sums, ([pod, counts]) => {
-    const running = inFlight.get(pod)?.calls ?? 0
-    const all = counts.calls + running
-    const over = counts[bad] - share * all
-    return { calls: counts.calls, bad: counts[bad], inFlight: running, all, over }
-  })
-  pods.sort((a, b) => b.over - a.over || b.all - a.all || b.calls - a.calls)
-  const sum = { calls: 0, bad: 0, inFlight: 0 }
-  for (const each of pods.slice(0, most)) {
-    sum.calls += each.calls
-    sum.bad += each.bad
-    sum.inFlight += each.inFlight
-  }
-  return sum
-}
-
-/**
- * Half of the pods see it, each on its own: then the cause is not in the pods, even if the other half
- * still does well enough for all of them together.
- */
-function halfAgree(tally: Tally, spec: BreakerSpec, quorum: number, pods: number): boolean {
-  let agree = 0
-  for (const [pod, counts] of tally.sums) {
-    const { calls: inFlight = 0, lately = 0 } = tally.inFlight.get(pod) ?? {}
-    const consecutive = tally.runs.get(pod)?.own ?? 0
-    if (holds(spec, { ...counts, inFlight, lately, consecutive })) agree++
-  }
-  return agree >= Math.max(quorum, Math.ceil(pods / 2))
 }

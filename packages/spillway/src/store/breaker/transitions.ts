@@ -21,7 +21,8 @@ import {
   show,
   viewOf,
 } from './breaker-state.js'
-import { count, isRepeated, isTripped, setInFlight } from './tally.js'
+import { count, isRepeated, setHung, setInFlight } from './tally.js'
+import { isTripped } from './trip-conditions.js'
 
 /** The reply of a transition, how long its state has to be kept, and what to publish. */
 export interface BreakerKept<T> {
@@ -67,16 +68,19 @@ export function reportOutcomes(
   // When a call ended, those further on in this report were still in flight.
   let later = 0
   for (const [kind, times] of request.outcomes) later += isRepeated(kind) ? 0 : times
-  if (isCurrent()) setInFlight(state.tally, request.pod, inFlight, later, forUs, now)
+  if (isCurrent()) {
+    setInFlight(state.tally, request.pod, inFlight, later, forUs, now)
+    setHung(state.tally, request.pod, request.hung, forUs, now)
+  }
   for (const outcome of request.outcomes) {
     if (!isCurrent()) break
     if (!isRepeated(outcome[0])) later -= outcome[1]
     setInFlight(state.tally, request.pod, inFlight, later, forUs, now)
     count(state.tally, spec, request.pod, outcome, now)
-    if (isTripped(state.tally, spec, live)) open(state, spec, now)
+    if (isTripped(state.tally, spec, live, now)) open(state, spec, now)
   }
   // Without outcomes, too: the calls in flight that kept it closed may count no longer.
-  if (isCurrent() && isTripped(state.tally, spec, live)) open(state, spec, now)
+  if (isCurrent() && isTripped(state.tally, spec, live, now)) open(state, spec, now)
   return kept(state, spec, now, before, (view) => view)
 }
 

@@ -47,7 +47,7 @@ function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number)
   // Loops by index, because this runs for every call of a guard.
   for (let index = 0; index < levels.length; index++) {
     const level = levels[index] as LevelCharge
-    const wait = next(buckets, level, cost, now) - now - toUs(level, level.burst)
+    const wait = next(buckets, level, cost, now) - now - capacityUs(level)
     if (wait <= waitUs) continue
     waitUs = wait
     refusedBy = index + 1
@@ -60,7 +60,7 @@ function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number)
     const charged = next(buckets, level, cost, now)
     // A refusal takes nothing, so the remaining units are those from before.
     const full = refusedBy === 0 ? charged : charged - toUs(level, Math.min(cost, level.burst))
-    const free = toUs(level, level.burst) - (full - now)
+    const free = capacityUs(level) - (full - now)
     const left = Math.max(0, Math.floor((free * level.limit) / level.windowUs))
     if (refusedBy === 0) buckets.set(level.key, charged)
     if (refusedBy === 0 ? left < remaining : index + 1 === refusedBy) {
@@ -74,15 +74,15 @@ function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number)
 
 /** The common case of one level, with one look-up and one computation. */
 function checkLevel(buckets: Buckets, level: LevelCharge, cost: number, now: number): LevelReply {
-  const burstUs = toUs(level, level.burst)
+  const capacity = capacityUs(level)
   const costUs = toUs(level, Math.min(cost, level.burst))
-  const before = fullAtUs(buckets.get(level.key), burstUs, now)
-  const waitUs = before + costUs - now - burstUs
+  const before = fullAtUs(buckets.get(level.key), toUs(level, level.burst), now)
+  const waitUs = before + costUs - now - capacity
   const refused = waitUs > 0
   const full = refused ? before : before + costUs
   if (!refused) buckets.set(level.key, full)
   const resetUs = full - now
-  const left = Math.max(0, Math.floor(((burstUs - resetUs) * level.limit) / level.windowUs))
+  const left = Math.max(0, Math.floor(((capacity - resetUs) * level.limit) / level.windowUs))
   return refused
     ? { refusedBy: 1, waitUs, tightest: 1, remaining: left, resetUs }
     : { refusedBy: 0, waitUs: 0, tightest: 1, remaining: left, resetUs }
@@ -104,4 +104,13 @@ function fullAtUs(stored: number | undefined, burstUs: number, now: number): num
 
 function toUs({ limit, windowUs }: LevelCharge, units: number): number {
   return Math.ceil((units * windowUs) / limit)
+}
+
+/**
+ * How far ahead of now a bucket may be charged. Each charge is rounded up to a whole microsecond, so `burst` charges of
+ * one unit may take longer than a full bucket, and are granted nevertheless: less than one unit more than `burst`.
+ */
+function capacityUs(level: LevelCharge): number {
+  const unitUs = toUs(level, 1)
+  return Math.min(level.burst * unitUs, toUs(level, level.burst) + unitUs - 1)
 }

@@ -16,6 +16,18 @@ describe('MemoryBuckets', () => {
     }
   })
 
+  it('every bucket keeps its value while the number of buckets grows', () => {
+    const buckets = new MemoryBuckets()
+    for (let user = 0; user < 5_000; user++) {
+      buckets.get(`u${user}`)
+      buckets.set(`u${user}`, 1_000 + user)
+    }
+    const wrong = Array.from({ length: 5_000 }, (_, user) => user).filter(
+      (user) => buckets.get(`u${user}`) !== 1_000 + user,
+    )
+    expect(wrong).toEqual([])
+  })
+
   it('a bucket can be set before it was read', () => {
     const buckets = new MemoryBuckets()
     buckets.set('a', 1)

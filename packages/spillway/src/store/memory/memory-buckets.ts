@@ -27,7 +27,9 @@ export class MemoryBuckets implements Buckets {
 
   set(key: string, fullAtUs: number): void {
     const known = key === this.#lastKey ? this.#lastPlace : this.#places.get(key)
-    this.#fullAtUs[known ?? this.#add(key)] = fullAtUs
+    // Before the array is read: adding a bucket may replace it.
+    const place = known ?? this.#add(key)
+    this.#fullAtUs[place] = fullAtUs
   }
 
   #add(key: string): number {

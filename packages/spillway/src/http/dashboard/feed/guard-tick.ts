@@ -29,7 +29,7 @@ export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickS
       size: room.size,
       oldestMs: rounded(room.oldestMs),
       byPriority: inOrder(room.byPriority),
-      codel: machinery.room.stands,
+      codel: machinery.room.standing,
     },
     slots: { active, ...(Number.isFinite(limit) && { limit }) },
     ...(shed !== undefined && { shed: shedTick(shed) }),

@@ -18,25 +18,28 @@ for index = 1, #KEYS do full_at[index] = tonumber(full_at[index] or 0) end
 local charged = {}
 
 -- The level described at this place: its key; when its bucket is full again as things are; how long
--- the cost, and a whole bucket, take to flow back.
+-- the cost takes to flow back; how far ahead of now the bucket may be charged. Charges are rounded up,
+-- so that is as much as `burst` charges of one unit take, but less than one unit more than a full bucket.
 local function level_at(at, cost)
   local key, limit, window, units = input[at], input[at + 1], input[at + 2], input[at + 3]
   local burst = ceil((units * window) / limit)
   local full = max(full_at[key], now)
   if full - now > burst + SET_BACK_US then full = now + burst end
-  return key, full, ceil((min(cost, units) * window) / limit), burst
+  local unit = ceil(window / limit)
+  local capacity = min(units * unit, burst + unit - 1)
+  return key, full, ceil((min(cost, units) * window) / limit), capacity
 end
 
-local function left_at(at, full, burst)
-  return max(0, floor(((burst - (full - now)) * input[at + 1]) / input[at + 2]))
+local function left_at(at, full, capacity)
+  return max(0, floor(((capacity - (full - now)) * input[at + 1]) / input[at + 2]))
 end
 
 -- Which level keeps the request waiting longest, and how long.
 local function refusal(first, level_count, cost)
   local refused_by, wait = 0, 0
   for level = 1, level_count do
-    local _, full, cost_us, burst = level_at(first + (level - 1) * LEVEL_FIELDS, cost)
-    local excess = full + cost_us - now - burst
+    local _, full, cost_us, capacity = level_at(first + (level - 1) * LEVEL_FIELDS, cost)
+    local excess = full + cost_us - now - capacity
     if excess > wait then refused_by, wait = level, excess end
   end
   return refused_by, wait
@@ -47,11 +50,11 @@ local function charge_all(first, level_count, cost)
   local tightest, remaining, reset = 0, 9007199254740991, 0
   for level = 1, level_count do
     local at = first + (level - 1) * LEVEL_FIELDS
-    local key, full, cost_us, burst = level_at(at, cost)
+    local key, full, cost_us, capacity = level_at(at, cost)
     full = full + cost_us
     full_at[key] = full
     charged[key] = true
-    local left = left_at(at, full, burst)
+    local left = left_at(at, full, capacity)
     if left < remaining then tightest, remaining, reset = level, left, full - now end
   end
   return tightest, remaining, reset
@@ -67,8 +70,8 @@ while at <= length do
     tightest, remaining, reset = charge_all(first, level_count, cost)
   else
     local refusing = first + (refused_by - 1) * LEVEL_FIELDS
-    local _, full, _, burst = level_at(refusing, cost)
-    tightest, remaining, reset = refused_by, left_at(refusing, full, burst), full - now
+    local _, full, _, capacity = level_at(refusing, cost)
+    tightest, remaining, reset = refused_by, left_at(refusing, full, capacity), full - now
   end
   reply[said + 1], reply[said + 2], reply[said + 3] = refused_by, wait, tightest
   reply[said + 4], reply[said + 5] = remaining, reset

@@ -2,7 +2,8 @@
 -- number, it only returns the state.
 -- KEYS: breaker, the pod's last sequence number in this lane, the guard's pods
 -- ARGV: see include/breaker-state; pod, sequence, generation; outcomes as { kind, times, slices ago };
---       in_flight as { calls, for us }; probes as { name, kind }
+--       in_flight as { calls, for us }; hung as { answered ago us, failed as { ago us, times },
+--       overdue }, optional; probes as { name, kind }
 -- reply: view
 -- expiry: breaker, see include/breaker-state; the sequence number five minutes, as long as the longest
 --         window: after that no pod sends a report again

@@ -79,8 +79,9 @@ export function writeReport(
   keys: Keys,
   request: BreakerReport,
 ): { scriptKeys: string[]; input: string } {
-  const { guard, lane, pod, sequence, generation, outcomes, inFlight, probes } = request
-  const own = { pod, sequence, generation, outcomes, in_flight: inFlight, probes }
+  const { guard, lane, pod, sequence, generation, outcomes, inFlight, hung, probes } = request
+  const written = hung && [hung.answeredAgoUs, hung.failed, hung.overdue]
+  const own = { pod, sequence, generation, outcomes, in_flight: inFlight, hung: written, probes }
   return {
     scriptKeys: [keys.breaker(guard, lane), keys.outcomes(guard, lane, pod), keys.pods(guard)],
     input: writeInput(keys, request, own),

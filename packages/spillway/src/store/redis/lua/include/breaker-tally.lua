@@ -1,22 +1,20 @@
--- What a closed breaker has counted, and whether that opens it. Twin of store/breaker/tally.ts, which
--- explains the rules.
+-- What a closed breaker has counted. Twin of store/breaker/tally.ts, which explains the rules.
 -- Specs are arrays:
 local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 -- So are counts:
 local CALLS, FAILURES, SLOW_CALLS = 1, 2, 3
 -- slices: { start us, counts by pod }; recent: { pod, kind, times }; in flight: { calls, until us, the last number except 0 };
--- runs: { since any success, since the pod's own, at us }
+-- runs: { since any success, since the pod's own, at us };
+-- hung: { answered us, usual us, failed as { start us, times }, overdue, reported us }
 local FAILURE, SLOW, NOTHING, REPEATED_SUCCESS, REPEATED_FAILURE = 1, 2, 3, 4, 5
 local WINDOW_SLICES = 10
 local RUN_LIFE_US = 300000000
 local ALL_PODS = '*'
-local FINISHED_PER_IGNORED = 20
-local SIDE_BY_SIDE, FINE_SHARE, DEVIATIONS = 2, 0.6, 3
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
 local function empty_tally()
-  return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
+  return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {}, answered_us = 0, hung = {} }
 end
 
 local function add(all, pod, counts, sign)
@@ -76,6 +74,9 @@ local function advance(tally, spec, now)
   for pod, run in pairs(tally.runs) do
     if now - run[3] >= life then tally.runs[pod] = nil end
   end
+  for pod, hung in pairs(tally.hung) do
+    if now - hung[5] >= life then tally.hung[pod] = nil end
+  end
 end
 
 local function set_in_flight(tally, pod, reported, later, for_us, now)
@@ -88,6 +89,17 @@ local function set_in_flight(tally, pod, reported, later, for_us, now)
   end
   local until_us = reported == 0 and known and known[2] or now + for_us
   tally.in_flight[pod] = { calls, until_us, lately }
+end
+
+-- report: { answered ago us, failed as { ago us, times }, overdue }
+local function set_hung(tally, pod, report, usual_us, now)
+  tally.hung[pod] = nil
+  if not report or usual_us == 0 then return end
+  local answered_us, failed, overdue = now - report[1], {}, report[3]
+  tally.answered_us = max(tally.answered_us, answered_us)
+  for index, each in ipairs(report[2]) do failed[index] = { now - each[1], each[2] } end
+  if #failed == 0 and overdue == 0 then return end
+  tally.hung[pod] = { answered_us, usual_us, failed, overdue, now }
 end
 
 local function is_repeated(kind)
@@ -154,79 +166,4 @@ local function totals(tally)
   end
   for _, each in pairs(tally.runs) do run = run + each[1] end
   return calls, failures, slow, in_flight, run, lately
-end
-
-local function is_reached(share, bad, all, lately)
-  if share == 0 or bad / all < share then return false end
-  if lately < SIDE_BY_SIDE then return true end
-  local fine = FINE_SHARE * share
-  return bad >= min(all, fine * all + DEVIATIONS * math.sqrt(fine * (1 - fine) * all))
-end
-
-local function holds(spec, calls, failures, slow, in_flight, run, lately)
-  if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] and run >= in_flight then return true end
-  if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-  local all = calls + max(0, in_flight - ceil(calls / FINISHED_PER_IGNORED))
-  return is_reached(spec[FAILURE_RATE], failures, all, lately)
-    or is_reached(spec[SLOW_RATE], slow, all, lately)
-end
-
-local function in_flight_of(tally, pod)
-  return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
-end
-
--- bad: where in counts the bad ones are. Pods that compare as equal have equal sums, so the order in
--- which `pairs` returns them does not matter.
-local function sum_of_worst(tally, bad, share, most)
-  local worst = {}
-  for pod, counts in pairs(tally.sums) do
-    local all = counts[CALLS] + in_flight_of(tally, pod)
-    worst[#worst + 1] = { counts[bad] - share * all, all, counts[CALLS], counts[bad] }
-  end
-  table.sort(worst, function(one, other)
-    if one[1] ~= other[1] then return one[1] > other[1] end
-    if one[2] ~= other[2] then return one[2] > other[2] end
-    return one[3] > other[3]
-  end)
-  local calls, bad_calls, in_flight = 0, 0, 0
-  for index = 1, min(most, #worst) do
-    local _, all, finished, failed = unpack(worst[index])
-    calls, bad_calls, in_flight = calls + finished, bad_calls + failed, in_flight + all - finished
-  end
-  return calls, bad_calls, in_flight
-end
-
-local function holds_without_worst(tally, spec, leave_out)
-  local calls, failures, slow, in_flight, run, lately = totals(tally)
-  local runs = {}
-  for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
-  table.sort(runs, function(one, other) return one > other end)
-  for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-  local failing, failed, failing_flight = sum_of_worst(tally, FAILURES, spec[FAILURE_RATE], leave_out)
-  local lagging, lagged, lagging_flight = sum_of_worst(tally, SLOW_CALLS, spec[SLOW_RATE], leave_out)
-  return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run, lately)
-    or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0, lately)
-end
-
-local function half_agree(tally, spec, quorum, pods)
-  local agree = 0
-  for pod, counts in pairs(tally.sums) do
-    local run = tally.runs[pod] and tally.runs[pod][2] or 0
-    local in_flight = in_flight_of(tally, pod)
-    local lately = tally.in_flight[pod] and tally.in_flight[pod][3] or 0
-    if holds(spec, counts[CALLS], counts[FAILURES], counts[SLOW_CALLS], in_flight, run, lately) then
-      agree = agree + 1
-    end
-  end
-  return agree >= max(quorum, ceil(pods / 2))
-end
-
-local function is_tripped(tally, spec, live)
-  local pods = live
-  if live == 0 then
-    for _ in pairs(tally.sums) do pods = pods + 1 end
-  end
-  local quorum = min(spec[QUORUM], pods)
-  if quorum <= 1 then return holds(spec, totals(tally)) end
-  return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end

@@ -1,5 +1,5 @@
 -- The body of report-outcomes, which other scripts include as well.
---- @include breaker-tally
+--- @include breaker-conditions
 --- @include breaker-state
 local spec = input.spec
 local state = read_breaker(KEYS[1])
@@ -54,13 +54,14 @@ for _, outcome in ipairs(input.outcomes) do
 end
 if is_current() then
   set_in_flight(state.tally, input.pod, in_flight, later, in_flight_us, now)
+  set_hung(state.tally, input.pod, input.hung, in_flight_us, now)
 end
 for _, outcome in ipairs(input.outcomes) do
   if not is_current() then break end
   if not is_repeated(outcome[1]) then later = later - outcome[2] end
   set_in_flight(state.tally, input.pod, in_flight, later, in_flight_us, now)
   count(state.tally, spec, input.pod, outcome, now)
-  if is_tripped(state.tally, spec, live) then open(state, spec, now) end
+  if is_tripped(state.tally, spec, live, now) then open(state, spec, now) end
 end
-if is_current() and is_tripped(state.tally, spec, live) then open(state, spec, now) end
+if is_current() and is_tripped(state.tally, spec, live, now) then open(state, spec, now) end
 return keep(KEYS[1], input.name, state, spec, now, before)

@@ -1,0 +1,253 @@
+/**
+ * Until when the next call of each lane has to wait: because the vendor asked for a pause, or because the limits
+ * have nothing left. Calls that cannot wait that long are refused at once.
+ */
+import type { SpillwayError } from '../../core/errors.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
+import type { TakeReply } from '../../store/port.js'
+import { LaneMap } from '../lanes/lane-map.js'
+import type { LaneRegistry } from '../lanes/lane-registry.js'
+import type { CallQueue } from './call-queue.js'
+import type { CallCost, PermitCall } from './ports.js'
+import type { QueuedCall } from './queued-call.js'
+
+/**
+ * An operator may end a pause, and no message announces it. A lane that is paused for longer than this reads
+ * the pause again.
+ */
+const RECHECK_PAUSE_MS = 1_000
+/** How long a refusal is trusted when no call of the lane waits. Other pods may return permits meanwhile. */
+const TRUSTED_MS = 10
+
+export class LaneBlock {
+  readonly lane: string
+  /** Calls on the round trip that is in flight; one at a time. */
+  requesting: readonly PermitCall[] = NO_CALLS
+  inFlight = false
+  /** The next call has to wait until then; if paused, every call. */
+  blockedUntilMs = Number.NEGATIVE_INFINITY
+  paused = false
+  /** When to read a pause again that the store reported. */
+  recheckMs = Number.POSITIVE_INFINITY
+  /** When the store refused which call, and its costs. */
+  blockedAtMs = Number.NEGATIVE_INFINITY
+  blocker: PermitCall | undefined
+  blockedCosts: readonly number[] = []
+  /** Per limit: the units that were left then, if the store reported them. */
+  left: readonly number[] | undefined
+  timer: Timer | undefined
+  timerDueMs = 0
+  /** Round trips in a row without a usable reply. */
+  lostRoundTrips = 0
+  /** Replies in a row that arrived too late to use. */
+  lateReplies = 0
+
+  constructor(lane: string) {
+    this.lane = lane
+  }
+
+  isBlocked(nowMs: number): boolean {
+    return this.blockedUntilMs > nowMs
+  }
+
+  /** When to look at the lane again. */
+  get wakeMs(): number {
+    return Math.min(this.blockedUntilMs, this.recheckMs)
+  }
+
+  unblock(): void {
+    this.blockedUntilMs = Number.NEGATIVE_INFINITY
+    this.paused = false
+    this.recheckMs = Number.POSITIVE_INFINITY
+    this.blocker = undefined
+  }
+}
+
+export interface LaneBlocksOptions {
+  clock: Clock
+  queue: CallQueue
+  lanes: LaneRegistry
+  /** The remaining pause of a lane; undefined if it cannot be read. */
+  pausedMs(lane: string): Promise<number | undefined> | undefined
+  costsOf(call: CallCost): readonly number[]
+  /** The refusal of a call that would have to wait too long. */
+  limitedError(block: LaneBlock, retryAfterMs: number, call: CallCost): SpillwayError
+  /** A pause has ended early. */
+  onUnblocked(): void
+}
+
+export class LaneBlocks {
+  readonly #options: LaneBlocksOptions
+  readonly #blocks: LaneMap<LaneBlock>
+
+  constructor(options: LaneBlocksOptions) {
+    this.#options = options
+    const { clock, queue, lanes } = options
+    this.#blocks = new LaneMap(lanes, {
+      create: (lane) => new LaneBlock(lane),
+      isIdle: (block) =>
+        !block.inFlight &&
+        block.timer === undefined &&
+        !block.isBlocked(clock.now()) &&
+        queue.lengthOf(block.lane) === 0,
+    })
+  }
+
+  /** Creates nothing. */
+  known(lane: string): LaneBlock | undefined {
+    return this.#blocks.get(lane)
+  }
+
+  of(lane: string): LaneBlock {
+    return this.#blocks.of(lane)
+  }
+
+  lanes(): Iterable<string> {
+    return this.#blocks.lanes()
+  }
+
+  values(): Iterable<LaneBlock> {
+    return this.#blocks.values()
+  }
+
+  /**
+   * How long a new call of this cost has to wait, as far as is known. A pause applies to every call, and a call
+   * waits at least as long as those before it. If none waits, an earlier refusal counts only for a moment.
+   */
+  blockedMs(lane: string, call: CallCost, nowMs: number): number {
+    const block = this.known(lane)
+    // Without a reply of the store, nothing is known about the limits.
+    if (block === undefined || !block.isBlocked(nowMs) || block.lostRoundTrips > 0) return 0
+    this.recheckPause(block, nowMs)
+    const applies =
+      block.paused ||
+      this.#options.queue.lengthOf(lane) > 0 ||
+      this.#wasJustRefused(block, call, nowMs)
+    return applies ? block.blockedUntilMs - nowMs : 0
+  }
+
+  /** Paused, or calls wait for its limits. */
+  isShut(lane: string, nowMs: number): boolean {
+    const block = this.known(lane)
+    if (block?.isBlocked(nowMs) !== true || block.lostRoundTrips > 0) return false
+    return block.paused || this.#options.queue.lengthOf(lane) > 0
+  }
+
+  /** A call has joined the queue. */
+  joined(block: LaneBlock, call: PermitCall): void {
+    const { queue, clock } = this.#options
+    if (queue.lengthOf(block.lane) !== 1 || block.inFlight || block.paused) return
+    // An earlier refusal was for calls that have left. One of this moment was for this call.
+    if (block.blockedAtMs < clock.now()) block.unblock()
+    else block.blocker = call
+  }
+
+  /** A call has left the queue. True if the lane has to ask the store for its next call. */
+  left(call: QueuedCall, nowMs: number): boolean {
+    const block = this.known(call.lane)
+    if (block === undefined || block.blocker !== call || block.paused) return false
+    const next = this.#options.queue.next(call.lane, nowMs) as PermitCall | undefined
+    if (next === undefined) {
+      block.unblock()
+      return false
+    }
+    // Whatever costs at least as much has to wait as long. This keeps leaving cheap in a long queue.
+    if (costsAsMuch(this.#options.costsOf(next), block.blockedCosts)) {
+      block.blocker = next
+      return false
+    }
+    block.unblock()
+    return true
+  }
+
+  /**
+   * The store refused `blocker`. Returns whether the other calls may ask again at once, because that call
+   * cannot wait and has left.
+   */
+  block(
+    block: LaneBlock,
+    { waitUs, paused, left }: TakeReply,
+    costs: readonly number[],
+    blocker: PermitCall | undefined,
+  ): boolean {
+    const nowMs = this.#options.clock.now()
+    const untilMs = nowMs + waitUs / 1_000
+    // The vendor asked for a longer pause during the round trip.
+    if (block.paused && block.blockedUntilMs > untilMs) return this.#refuseHasty(block)
+    block.blockedUntilMs = untilMs
+    block.recheckMs = paused ? nowMs + RECHECK_PAUSE_MS : Number.POSITIVE_INFINITY
+    block.blockedAtMs = nowMs
+    block.blockedCosts = costs
+    block.left = left
+    block.blocker = blocker
+    block.paused = paused
+    return this.#refuseHasty(block)
+  }
+
+  /** The vendor asked this pod for a pause. The longer of two pauses counts. */
+  pause(block: LaneBlock, untilMs: number): void {
+    block.blockedUntilMs = block.paused ? Math.max(block.blockedUntilMs, untilMs) : untilMs
+    block.paused = true
+    // This is newer than anything the store may say about it.
+    block.recheckMs = Number.POSITIVE_INFINITY
+    this.#refuseHasty(block)
+  }
+
+  recheckPause(block: LaneBlock, nowMs: number): void {
+    if (nowMs >= block.recheckMs) void this.#readPause(block, nowMs).catch(() => {})
+  }
+
+  close(): void {
+    for (const { timer } of this.#blocks.values()) timer?.cancel()
+    this.#blocks.close()
+  }
+
+  async #readPause(block: LaneBlock, nowMs: number): Promise<void> {
+    block.recheckMs = nowMs + RECHECK_PAUSE_MS
+    const { clock, onUnblocked, pausedMs: readPausedMs } = this.#options
+    const pausedMs = await readPausedMs(block.lane)
+    // Meanwhile the vendor may have asked for a pause.
+    if (pausedMs === undefined || block.recheckMs === Number.POSITIVE_INFINITY) return
+    block.blockedUntilMs = clock.now() + pausedMs
+    if (pausedMs > 0) return
+    block.unblock()
+    onUnblocked()
+  }
+
+  /** The store has just refused a call that cost no more. */
+  #wasJustRefused(block: LaneBlock, call: CallCost, nowMs: number): boolean {
+    if (nowMs - block.blockedAtMs >= TRUSTED_MS) return false
+    return costsAsMuch(this.#options.costsOf(call), block.blockedCosts)
+  }
+
+  /**
+   * Refuses calls that cannot wait as long as the next one has to. If the next one cannot wait itself, only
+   * calls that cost as much leave with it; the others may fit, and ask again.
+   */
+  #refuseHasty(block: LaneBlock): boolean {
+    const { queue, clock, costsOf, limitedError } = this.#options
+    const { blocker, blockedUntilMs } = block
+    const blockerLeaves =
+      !block.paused &&
+      blocker !== undefined &&
+      (blocker.state === 'gone' || queue.giveUpMs(blocker) < blockedUntilMs)
+    const retryAfterMs = blockedUntilMs - clock.now()
+    for (const call of queue.givingUpBefore(block.lane, blockedUntilMs) as PermitCall[]) {
+      if (call.state === 'gone') continue
+      if (blockerLeaves && !costsAsMuch(costsOf(call), block.blockedCosts)) continue
+      queue.remove(call)
+      call.refuse(limitedError(block, retryAfterMs, call))
+    }
+    if (blockerLeaves) block.unblock()
+    return blockerLeaves
+  }
+}
+
+const NO_CALLS: readonly PermitCall[] = []
+
+function costsAsMuch(one: readonly number[], other: readonly number[]): boolean {
+  for (let index = 0; index < one.length; index++) {
+    if ((one[index] as number) < (other[index] ?? 0)) return false
+  }
+  return true
+}

@@ -1,0 +1,367 @@
+/**
+ * Starts queued calls. It takes as many calls from the queue as this pod has free slots, requests the permits of
+ * all of them in one round trip and starts those that were granted. The others return to their position, and
+ * the lane sleeps exactly as long as the store says. While a round trip is in flight, the next batch collects.
+ */
+import type { SpillwayError } from '../../core/errors.js'
+import { gathering } from '../../core/next-tick-batch.js'
+import type { Timer } from '../../core/time/clock.js'
+import type { TakeReply } from '../../store/port.js'
+import { LaneRegistry } from '../lanes/lane-registry.js'
+import { type LaneBlock, LaneBlocks } from './lane-block.js'
+import { PermitRequests, type PermitRequestsOptions } from './permit-requests.js'
+import type { AttemptPermits, CallCost, PermitCall } from './ports.js'
+import type { QueuedCall } from './queued-call.js'
+
+export interface PermitDispatcherOptions<P, L, R extends TakeReply>
+  extends PermitRequestsOptions<P, L, R> {
+  /** The store uses this clock, so it can be given the time. Default: false. */
+  sameClock?: boolean
+  /** The guard's lanes. Default: lanes of its own. */
+  lanes?: LaneRegistry
+  /** The refusal of a call that the limits would keep waiting too long. */
+  limitedError(block: LaneBlock, retryAfterMs: number, call: CallCost): SpillwayError
+  /** The refusal of a call that finds no slot and may not wait. */
+  busyError(stage: 'pace' | 'concurrency'): SpillwayError
+}
+
+/** A call that is not queued yet. Without a deadline it waits for nothing. */
+export type NewPermitCall = CallCost & { readonly deadlineMs?: number }
+
+const MAX_BATCH = 256
+const NOW = Promise.resolve()
+
+export class PermitDispatcher<P, L, R extends TakeReply> {
+  readonly #options: PermitDispatcherOptions<P, L, R>
+  readonly #requests: PermitRequests<P, L, R>
+  readonly #blocks: LaneBlocks
+  #dispatching = false
+  #again = false
+  #paceTimer: Timer | undefined
+  readonly #dispatchSoon = gathering(() => this.dispatch())
+  /** Slots have become free and are given away in a microtask. */
+  #freeing = false
+  readonly #serveFreed = () => {
+    this.#freeing = false
+    this.dispatch()
+  }
+
+  constructor(options: PermitDispatcherOptions<P, L, R>) {
+    this.#options = options
+    const { clock, queue, limits, limitedError } = options
+    this.#blocks = new LaneBlocks({
+      clock,
+      queue,
+      lanes: options.lanes ?? new LaneRegistry({ name: '', clock }),
+      pausedMs: (lane) => limits?.pausedMs(lane),
+      costsOf: (call) => this.#requests.costsOf(call),
+      limitedError,
+      onUnblocked: () => this.dispatch(),
+    })
+    this.#requests = new PermitRequests(options, {
+      onRefused: (block, reply, costs, call) => {
+        const othersMayAsk = this.#blocks.block(block, reply, costs, call as PermitCall)
+        // What this lane did not take is free for the next lane.
+        if (othersMayAsk || block.isBlocked(clock.now())) this.#again = true
+      },
+      onLost: (block, untilMs) => {
+        block.blockedUntilMs = Math.max(block.blockedUntilMs, untilMs)
+      },
+      onEnd: () => this.dispatch(),
+    })
+  }
+
+  /** The costs of a call under the limits in force. */
+  costsOf(call: CallCost): readonly number[] {
+    return this.#requests.costsOf(call)
+  }
+
+  /** All permits at once and synchronously, or nothing. */
+  tryNow(lane: string, call: NewPermitCall, nowMs: number): AttemptPermits<P, L> | undefined {
+    const { capacity } = this.#options
+    if (!this.#isOpen(lane) || capacity.free(nowMs, lane) <= 0) return undefined
+    if (this.blockedMs(lane, call, nowMs) > 0) return undefined
+    return this.#takeNow(lane, call, undefined, nowMs)
+  }
+
+  /** As `tryNow`, where `isClear` was true this moment. */
+  takeNow(lane: string, call: NewPermitCall, nowMs: number): AttemptPermits<P, L> | undefined {
+    return this.#takeNow(lane, call, this.#options.sameClock === true ? nowMs : undefined, nowMs)
+  }
+
+  /** Nothing is known against a call: no call waits, and breaker, limits and slots are free. */
+  isClear(lane: string, nowMs: number): boolean {
+    if (!this.#isOpen(lane) || this.#blocks.known(lane)?.isBlocked(nowMs) === true) return false
+    return this.#options.capacity.free(nowMs, lane) > 0
+  }
+
+  /** A call has joined the queue. */
+  arrived(call: QueuedCall): void {
+    const block = this.#blocks.of(call.lane)
+    this.#blocks.joined(block, call as PermitCall)
+    if (this.#options.limits?.remote !== true) return this.dispatch()
+    if (!block.inFlight) this.#dispatchSoon()
+  }
+
+  /** A slot has become free. Slots that become free together share one round trip. */
+  freed(): void {
+    if (this.#options.limits?.remote === true) return this.#dispatchSoon()
+    if (this.#freeing) return
+    this.#freeing = true
+    NOW.then(this.#serveFreed)
+  }
+
+  /** A call has left the queue without a permit. */
+  left(call: QueuedCall): void {
+    if (this.#blocks.left(call, this.#options.clock.now())) this.dispatch()
+  }
+
+  /** Calls that wait for this pod's slots and pace, not for their lane's limits. */
+  crowd(nowMs: number): number {
+    const { queue } = this.#options
+    const { onlyLane } = queue
+    if (onlyLane !== undefined)
+      return this.#blocks.known(onlyLane)?.isBlocked(nowMs) === true ? 0 : queue.length
+    let waiting = 0
+    for (const lane of queue.lanes) {
+      if (this.#blocks.known(lane)?.isBlocked(nowMs) !== true) waiting += queue.lengthOf(lane)
+    }
+    return waiting
+  }
+
+  /** Calls that could start now; the queue accepts that many beyond its size. */
+  spare(lane: string, call: CallCost, nowMs: number): number {
+    if (this.blockedMs(lane, call, nowMs) > 0) return 0
+    return Math.max(0, this.#options.capacity.free(nowMs, lane))
+  }
+
+  /** How long a new call of this cost has to wait for the limits, as far as is known. */
+  blockedMs(lane: string, call: CallCost, nowMs: number): number {
+    return this.#blocks.blockedMs(lane, call, nowMs)
+  }
+
+  /** The age of the refusal that blocks the lane; undefined if it is not blocked. */
+  heardAgoMs(lane: string, nowMs: number): number | undefined {
+    const block = this.#blocks.known(lane)
+    return block?.isBlocked(nowMs) === true ? Math.max(0, nowMs - block.blockedAtMs) : undefined
+  }
+
+  /** Paused, or calls wait for its limits. */
+  isShut(lane: string, nowMs: number): boolean {
+    return this.#blocks.isShut(lane, nowMs)
+  }
+
+  /** How long the next call has to wait, as far as is known. */
+  waitMs(lane: string, nowMs: number): number {
+    return Math.max(0, (this.#blocks.known(lane)?.blockedUntilMs ?? 0) - nowMs)
+  }
+
+  isPaused(lane: string): boolean {
+    return this.#blocks.known(lane)?.paused === true
+  }
+
+  /** The refusal of a call that the limits would keep waiting too long. */
+  limitedError(lane: string, retryAfterMs: number, call: CallCost): SpillwayError {
+    return this.#options.limitedError(this.#blocks.of(lane), retryAfterMs, call)
+  }
+
+  /** Starts what can be started. */
+  dispatch(): void {
+    // A call that starts or leaves may lead back here; one loop is enough.
+    this.#again = true
+    if (this.#dispatching) return
+    const { clock, queue, capacity, mayWait } = this.#options
+    // Whoever frees a slot calls this again.
+    if (mayWait && capacity.full) return
+    const nowMs = clock.now()
+    this.#dispatching = true
+    try {
+      while (this.#again) {
+        this.#again = false
+        const { onlyLane } = queue
+        if (onlyLane !== undefined) this.#serveLane(this.#blocks.of(onlyLane), nowMs)
+        else for (const [block, calls] of this.#choose(nowMs)) this.#request(block, calls, nowMs)
+      }
+    } finally {
+      this.#dispatching = false
+    }
+    if (!mayWait) this.#refuseWaiting()
+    this.#sleep(nowMs)
+  }
+
+  /** Capacity of the lane's limits may have become free. A pause stays. */
+  unblock(lane: string): void {
+    const block = this.#blocks.known(lane)
+    if (block === undefined || block.paused) return
+    block.unblock()
+    this.dispatch()
+  }
+
+  /** As `unblock`, for every lane: limits were raised. */
+  unblockAll(): void {
+    for (const block of this.#blocks.values()) if (!block.paused) block.unblock()
+    this.dispatch()
+  }
+
+  /** The remaining pause of the lane; 0 if it is not paused. */
+  pausedMs(lane: string): number {
+    const block = this.#blocks.known(lane)
+    if (block?.paused !== true) return 0
+    return Math.max(0, block.blockedUntilMs - this.#options.clock.now())
+  }
+
+  /** No call of the lane starts before then. */
+  pauseUntil(lane: string, untilMs: number): void {
+    this.#blocks.pause(this.#blocks.of(lane), untilMs)
+    this.#sleep(this.#options.clock.now())
+  }
+
+  /** Refuses all calls of the lane, also those on a round trip. Stops when there is no error. */
+  empty(lane: string | undefined, createError: (lane: string) => unknown): void {
+    const { queue } = this.#options
+    const lanes = lane === undefined ? [...queue.lanes, ...this.#blocks.lanes()] : [lane]
+    for (const each of new Set(lanes)) {
+      const requesting = this.#blocks.known(each)?.requesting ?? []
+      for (const call of [...queue.list(each), ...requesting]) {
+        if (call.state === 'gone') continue
+        const error = createError(each)
+        if (error === undefined) break
+        queue.remove(call)
+        ;(call as PermitCall<P, L>).refuse(error)
+      }
+    }
+  }
+
+  /** Resolves when no round trip is in flight, and unused permits were returned. */
+  close(): Promise<void> {
+    this.#paceTimer?.cancel()
+    this.#blocks.close()
+    return this.#requests.idle()
+  }
+
+  /** No call waits for slots or pace, which all lanes share, and the breaker is clear. */
+  #isOpen(lane: string): boolean {
+    const { queue, breaker, limits } = this.#options
+    if (queue.length > 0 || limits?.remote === true) return false
+    return breaker === undefined || breaker.isClear(lane)
+  }
+
+  #takeNow(
+    lane: string,
+    call: NewPermitCall,
+    atMs: number | undefined,
+    nowMs: number,
+  ): AttemptPermits<P, L> | undefined {
+    const { queue, mayWait } = this.#options
+    const { deadlineMs } = call
+    const waits = mayWait && deadlineMs !== undefined
+    const waitMs = waits ? queue.longestWaitMs(deadlineMs, nowMs) : 0
+    return this.#requests.takeNow(this.#blocks.of(lane), call, atMs, waitMs)
+  }
+
+  /** The usual case: all waiting calls are in one lane. */
+  #serveLane(block: LaneBlock, nowMs: number): void {
+    const { queue, capacity } = this.#options
+    const { lane } = block
+    if (block.inFlight || block.isBlocked(nowMs)) return
+    const calls: PermitCall<P, L>[] = []
+    const most = Math.min(capacity.free(nowMs, lane), MAX_BATCH)
+    while (calls.length < most) {
+      const call = queue.take(lane, nowMs)
+      if (call === undefined) break
+      calls.push(call as PermitCall<P, L>)
+    }
+    // The rest follows with the next request; if the store replies synchronously, that is now.
+    if (calls.length === MAX_BATCH) this.#again = true
+    if (calls.length > 0) this.#request(block, calls, nowMs)
+  }
+
+  #request(block: LaneBlock, calls: PermitCall<P, L>[], nowMs: number): void {
+    this.#requests.request(block, calls, this.#options.sameClock === true ? nowMs : undefined)
+  }
+
+  /** Takes the best calls of all lanes out of the queue, as many as this pod can start. */
+  #choose(nowMs: number): Map<LaneBlock, PermitCall<P, L>[]> {
+    const { queue, capacity } = this.#options
+    const chosen = new Map<LaneBlock, PermitCall<P, L>[]>()
+    const ready = [...queue.lanes].filter((lane) => {
+      const block = this.#blocks.of(lane)
+      return !block.inFlight && !block.isBlocked(nowMs) && capacity.free(nowMs, lane) > 0
+    })
+    for (let free = capacity.free(nowMs); free > 0; ) {
+      const lane = ready.length === 1 ? ready[0] : queue.bestOf(ready, nowMs)
+      const call = lane === undefined ? undefined : queue.take(lane, nowMs)
+      if (call === undefined) {
+        if (lane === undefined || ready.length === 1) break
+        // CoDel dropped the last call of this lane. There are others.
+        continue
+      }
+      free--
+      const block = this.#blocks.of(call.lane)
+      const calls = chosen.get(block)
+      if (calls === undefined) chosen.set(block, [call as PermitCall<P, L>])
+      else calls.push(call as PermitCall<P, L>)
+      const most = capacity.lanes?.free(call.lane) ?? Number.POSITIVE_INFINITY
+      if ((calls?.length ?? 1) >= most) ready.splice(ready.indexOf(call.lane), 1)
+      if (calls !== undefined && calls.length >= MAX_BATCH) {
+        // The rest follows with the next request; if the store replies synchronously, that is now.
+        this.#again = true
+        break
+      }
+    }
+    return chosen
+  }
+
+  /** Without a queue, a call that is not on a round trip is refused. */
+  #refuseWaiting(): void {
+    const { queue, clock, limitedError, busyError, capacity } = this.#options
+    for (const lane of [...queue.lanes]) {
+      const block = this.#blocks.of(lane)
+      if (block.inFlight || block.lostRoundTrips > 0) continue
+      const nowMs = clock.now()
+      const blockedMs = block.blockedUntilMs - nowMs
+      for (const each of queue.list(lane)) {
+        if (each.state === 'gone') continue
+        queue.remove(each)
+        const stage = capacity.paceWaitMs(nowMs) > 0 ? 'pace' : 'concurrency'
+        const call = each as PermitCall<P, L>
+        call.refuse(blockedMs > 0 ? limitedError(block, blockedMs, call) : busyError(stage))
+      }
+    }
+  }
+
+  /** One timer for each lane that waits for a known time, and one for the pace. */
+  #sleep(nowMs: number): void {
+    const { queue, clock, capacity } = this.#options
+    if (queue.length === 0) return
+    if (queue.onlyLane !== undefined) this.#sleepInLane(this.#blocks.of(queue.onlyLane), nowMs)
+    else for (const lane of queue.lanes) this.#sleepInLane(this.#blocks.of(lane), nowMs)
+    const paceMs = capacity.paceWaitMs(nowMs)
+    if (paceMs === 0) return
+    for (const lane of queue.lanes) queue.excuse(lane, nowMs + paceMs)
+    if (this.#paceTimer !== undefined) return
+    this.#paceTimer = clock.schedule(paceMs, () => {
+      this.#paceTimer = undefined
+      this.dispatch()
+    })
+    this.#paceTimer.unref()
+  }
+
+  #sleepInLane(block: LaneBlock, nowMs: number): void {
+    if (block.inFlight || !block.isBlocked(nowMs)) return
+    const { queue, clock } = this.#options
+    this.#blocks.recheckPause(block, nowMs)
+    queue.excuse(block.lane, block.blockedUntilMs)
+    // A timer that fires earlier will do: it leads back here.
+    const { wakeMs } = block
+    if (block.timer !== undefined && block.timerDueMs <= wakeMs) return
+    block.timer?.cancel()
+    block.timerDueMs = wakeMs
+    block.timer = clock.schedule(wakeMs - nowMs, () => {
+      block.timer = undefined
+      this.dispatch()
+    })
+    // Waiting calls keep the process alive by their own timers, until they have left.
+    block.timer.unref()
+  }
+}

@@ -1,0 +1,374 @@
+/**
+ * Requests the permits of queued calls: the breaker's, and those of the limits for all of them in one round
+ * trip. Slots are held meanwhile. A call that does not get everything returns everything, and returns to its
+ * position in the queue. If the store replies synchronously, nothing has to be held.
+ */
+import { SpillwayError } from '../../core/errors.js'
+import { isThenable } from '../../core/thenable.js'
+import type { Clock } from '../../core/time/clock.js'
+import type { MaybePromise, TakeReply } from '../../store/port.js'
+import type { CallQueue } from './call-queue.js'
+import type { LaneBlock } from './lane-block.js'
+import type {
+  AttemptPermits,
+  BreakerPort,
+  CallCost,
+  Capacity,
+  LimitPort,
+  PermitCall,
+} from './ports.js'
+
+export interface PermitRequestsOptions<P, L, R extends TakeReply> {
+  clock: Clock
+  queue: CallQueue
+  capacity: Capacity
+  breaker: BreakerPort<P> | undefined
+  limits: LimitPort<L, R> | undefined
+  /** Whether calls may wait for a permit. */
+  mayWait: boolean
+  storeError(cause: unknown): SpillwayError
+}
+
+export interface PermitRequestEvents<P, L> {
+  /** The store refused a call of this cost. */
+  onRefused(
+    block: LaneBlock,
+    reply: TakeReply,
+    costs: readonly number[],
+    call: PermitCall<P, L> | undefined,
+  ): void
+  /** A round trip had no usable reply; the next one starts at `untilMs`. */
+  onLost(block: LaneBlock, untilMs: number): void
+  /** A round trip has ended, or what was free still is. */
+  onEnd(): void
+}
+
+/** At this many lost round trips in a row the calls on the last one are refused. */
+const MAX_LOST_ROUND_TRIPS = 5
+/** Doubles each time: 25, 50, 100 and 200 ms are long enough for a new connection. */
+const FIRST_RETRY_MS = 25
+const NO_COSTS: readonly number[] = []
+
+export class PermitRequests<P, L, R extends TakeReply> {
+  readonly #options: PermitRequestsOptions<P, L, R>
+  readonly #events: PermitRequestEvents<P, L>
+  #inFlight = 0
+  #onIdle: (() => void) | undefined
+
+  constructor(options: PermitRequestsOptions<P, L, R>, events: PermitRequestEvents<P, L>) {
+    this.#options = options
+    this.#events = events
+  }
+
+  /** The costs of a call under the limits in force. */
+  costsOf(call: CallCost): readonly number[] {
+    const { limits } = this.#options
+    if (limits !== undefined && call.costsUnder !== limits.limits) {
+      call.costs = limits.costsOf(call.cost)
+      call.costsUnder = limits.limits
+    }
+    return call.costs
+  }
+
+  /** For a call that is not queued, with a clear breaker, a free slot and a store that replies synchronously. */
+  takeNow(
+    block: LaneBlock,
+    call: CallCost,
+    atMs: number | undefined,
+    waitMs: number,
+  ): AttemptPermits<P, L> | undefined {
+    const { limits } = this.#options
+    if (limits === undefined) return this.#permits(block.lane, NO_COSTS, undefined)
+    const costs = this.costsOf(call)
+    let reply: R
+    try {
+      reply = limits.take(block.lane, [costs], atMs, waitMs) as R
+    } catch (error) {
+      throw this.#options.storeError(error)
+    }
+    if (reply.granted > 0) return this.#permits(block.lane, costs, reply)
+    this.#events.onRefused(block, reply, costs, undefined)
+    return undefined
+  }
+
+  /** For calls that were taken out of the queue. */
+  request(block: LaneBlock, calls: PermitCall<P, L>[], atMs: number | undefined): void {
+    const { breaker } = this.#options
+    if (breaker === undefined || breaker.isClear(block.lane)) {
+      return this.#requestLimits(block, calls, atMs)
+    }
+    this.#hold(block, calls)
+    const waiting: Promise<void>[] = []
+    for (const call of calls) {
+      const answer = breaker.enter(block.lane)
+      if (isThenable(answer)) waiting.push(answer.then((each) => this.#afterBreaker(call, each)))
+      else this.#afterBreaker(call, answer)
+    }
+    const permitted = () => calls.filter(({ state }) => state === 'requesting')
+    if (waiting.length === 0) return this.#requestLimits(block, permitted(), atMs)
+    this.#begin(block, calls)
+    void Promise.all(waiting).then(() => {
+      this.#end(block)
+      this.#requestLimits(block, permitted(), undefined)
+      this.#events.onEnd()
+    })
+  }
+
+  /** Resolves when no round trip is in flight, and unused permits were returned. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#inFlight === 0) resolve()
+      else this.#onIdle = resolve
+    })
+  }
+
+  #afterBreaker(call: PermitCall<P, L>, answer: P | SpillwayError): void {
+    const { breaker, queue } = this.#options
+    if (breaker?.isPermit(answer) === true) {
+      if (call.held !== undefined) call.held.breaker = answer
+      // It has left meanwhile.
+      if (call.state === 'gone') this.#release(call)
+      return
+    }
+    this.#release(call)
+    if (call.state === 'gone') return
+    queue.remove(call)
+    call.refuse(answer)
+  }
+
+  #requestLimits(block: LaneBlock, calls: PermitCall<P, L>[], atMs: number | undefined): void {
+    const { limits, clock } = this.#options
+    if (calls.length === 0) return
+    if (limits === undefined) {
+      for (const call of calls) this.#start(block, call, undefined)
+      return
+    }
+    const sentMs = clock.now()
+    let reply: MaybePromise<R>
+    try {
+      const costs = calls.map((call) => this.costsOf(call))
+      reply = limits.take(block.lane, costs, atMs, this.#longestWaitMs(calls, sentMs))
+    } catch (error) {
+      // Not an outage, which would be a rejection: the store is in this process, or an outage rule refuses.
+      this.#refuse(calls, error)
+      return this.#events.onEnd()
+    }
+    if (!isThenable(reply)) return this.#answered(block, calls, reply)
+    // With a breaker that is not clear, the calls hold their slots already.
+    if (calls[0]?.held === undefined) this.#holdWithBreaker(block, calls)
+    this.#begin(block, calls)
+    reply.then(
+      (each) => {
+        this.#end(block)
+        this.#arrived(block, calls, each, sentMs)
+        this.#events.onEnd()
+      },
+      (error) => {
+        this.#end(block)
+        this.#lost(block, calls, error)
+        this.#events.onEnd()
+      },
+    )
+  }
+
+  /** How long the most patient of these calls can wait for a permit. */
+  #longestWaitMs(calls: readonly PermitCall<P, L>[], nowMs: number): number {
+    const { mayWait, queue } = this.#options
+    let longestMs = 0
+    if (mayWait) {
+      for (const call of calls) longestMs = Math.max(longestMs, queue.giveUpMs(call) - nowMs)
+    }
+    return longestMs
+  }
+
+  #begin(block: LaneBlock, calls: readonly PermitCall<P, L>[]): void {
+    this.#inFlight++
+    block.inFlight = true
+    block.requesting = calls as readonly PermitCall[]
+  }
+
+  #end(block: LaneBlock): void {
+    block.inFlight = false
+    block.requesting = []
+    if (--this.#inFlight === 0) this.#onIdle?.()
+  }
+
+  #arrived(block: LaneBlock, calls: PermitCall<P, L>[], reply: R, sentMs: number): void {
+    const { limits, clock } = this.#options
+    const tookMs = clock.now() - sentMs
+    // A refusal is usable however late it is.
+    const inTime =
+      reply.granted === 0 || limits?.isFresh(reply) === true || tookMs <= (limits?.useWithinMs ?? 0)
+    if (inTime) return this.#answered(block, calls, reply)
+    // Granted so long ago that using it now could exceed the vendor's window. It was not used, so it goes back.
+    for (const { costs } of calls.slice(0, reply.granted)) {
+      limits?.refund(limits.createPermit(block.lane, costs, reply))
+    }
+    // No reason for a waiting call to give up: the store replies, and if it stays too slow, outage rules
+    // replace it.
+    block.lostRoundTrips = Math.max(1, block.lostRoundTrips)
+    block.lateReplies++
+    const took = `${Math.round(tookMs)} ms`
+    const error = new Error(`the store took ${took} to answer; raise jitterMs if that is usual`)
+    this.#retry(block, calls, error, clock.now() + FIRST_RETRY_MS)
+  }
+
+  #answered(block: LaneBlock, calls: PermitCall<P, L>[], reply: R): void {
+    block.lostRoundTrips = 0
+    block.lateReplies = 0
+    const { granted } = reply
+    for (let index = 0; index < granted; index++) {
+      const call = calls[index] as PermitCall<P, L>
+      if (call.state === 'requesting') this.#start(block, call, reply)
+      else this.#passOn(block, call, reply, calls)
+    }
+    const blocker = calls[granted]
+    if (blocker === undefined) return
+    const { costs } = blocker
+    // The last one first: that way each goes to the front of its queue.
+    for (let index = calls.length - 1; index >= granted; index--) {
+      const call = calls[index] as PermitCall<P, L>
+      this.#release(call)
+      this.#options.queue.putBack(call)
+    }
+    this.#events.onRefused(block, reply, costs, blocker)
+  }
+
+  /** The caller has left: the permit goes to the next call of the same cost, or back to the store. */
+  #passOn(block: LaneBlock, left: PermitCall<P, L>, reply: R, calls: PermitCall<P, L>[]): void {
+    const { limits } = this.#options
+    const heir = calls
+      .slice(reply.granted)
+      .find(
+        ({ state, costs }) =>
+          state === 'requesting' && costs.every((cost, index) => cost === left.costs[index]),
+      )
+    this.#release(left)
+    if (heir !== undefined) return this.#start(block, heir, reply)
+    limits?.refund(limits.createPermit(block.lane, left.costs, reply))
+  }
+
+  #start(block: LaneBlock, call: PermitCall<P, L>, reply: R | undefined): void {
+    const { queue, capacity } = this.#options
+    const { held } = call
+    call.held = undefined
+    queue.remove(call)
+    if (held === undefined) return call.admit(this.#permits(block.lane, call.costs, reply))
+    if (reply !== undefined) {
+      held.permit = this.#options.limits?.createPermit(block.lane, call.costs, reply)
+    }
+    capacity.admit()
+    call.admit(held)
+  }
+
+  /** Takes a slot and the permit of a clear breaker, at once. */
+  #permits(lane: string, costs: readonly number[], reply: R | undefined): AttemptPermits<P, L> {
+    const { limits, capacity, breaker } = this.#options
+    capacity.reserve(1, lane)
+    capacity.admit()
+    const entered = breaker?.enter(lane) as P | undefined
+    if (limits === undefined || reply === undefined) return { breaker: entered, permit: undefined }
+    return new LazyPermits(entered, limits, lane, costs, reply)
+  }
+
+  /** Holds a slot for each call. */
+  #hold(block: LaneBlock, calls: readonly PermitCall<P, L>[]): void {
+    this.#options.capacity.reserve(calls.length, block.lane)
+    for (const call of calls) call.held = { breaker: undefined, permit: undefined }
+  }
+
+  #holdWithBreaker(block: LaneBlock, calls: readonly PermitCall<P, L>[]): void {
+    const { breaker } = this.#options
+    this.#hold(block, calls)
+    if (breaker === undefined) return
+    for (const call of calls) {
+      if (call.held !== undefined) call.held.breaker = breaker.enter(block.lane) as P
+    }
+  }
+
+  /** Returns what is held for a call. Nothing is if it has started or left. */
+  #release(call: PermitCall<P, L>): void {
+    const { breaker, capacity } = this.#options
+    const { held } = call
+    if (held === undefined) return
+    call.held = undefined
+    capacity.giveUp(call.lane)
+    if (held.breaker !== undefined) breaker?.exit(held.breaker, 'ignored')
+  }
+
+  /** The store may have granted permits; those count as spent. Asks again, a little later each time. */
+  #lost(block: LaneBlock, calls: readonly PermitCall<P, L>[], error: unknown): void {
+    const pauseMs = FIRST_RETRY_MS * 2 ** block.lostRoundTrips
+    // A refusal comes from an outage rule that allows no call: asking again would not help.
+    const giveUp = ++block.lostRoundTrips >= MAX_LOST_ROUND_TRIPS || error instanceof SpillwayError
+    if (giveUp) {
+      block.lostRoundTrips = 0
+      return this.#refuse(calls, error)
+    }
+    this.#retry(block, calls, error, this.#options.clock.now() + pauseMs)
+  }
+
+  /** Calls with time left ask again at `untilMs`: until then, the store may reply or be replaced. */
+  #retry(
+    block: LaneBlock,
+    calls: readonly PermitCall<P, L>[],
+    error: unknown,
+    untilMs: number,
+  ): void {
+    const { queue, clock } = this.#options
+    const nowMs = clock.now()
+    const tooLate = block.lateReplies >= MAX_LOST_ROUND_TRIPS
+    for (let index = calls.length - 1; index >= 0; index--) {
+      const call = calls[index] as PermitCall<P, L>
+      if (call.mayWait ? queue.giveUpMs(call) <= nowMs : tooLate) {
+        this.#refuse([call], error)
+        continue
+      }
+      this.#release(call)
+      queue.putBack(call)
+    }
+    this.#events.onLost(block, untilMs)
+  }
+
+  #refuse(calls: readonly PermitCall<P, L>[], error: unknown): void {
+    const { queue, storeError } = this.#options
+    for (const call of calls) {
+      this.#release(call)
+      if (call.state === 'gone') continue
+      queue.remove(call)
+      call.refuse(storeError(error))
+    }
+  }
+}
+
+/**
+ * Creates the permit of the limits when it is first read. Most calls never read theirs: only those do whose
+ * cost has to be settled, whose response carries limit headers, or that do not start after all.
+ */
+class LazyPermits<P, L, R extends TakeReply> implements AttemptPermits<P, L> {
+  breaker: P | undefined
+  readonly #limits: LimitPort<L, R>
+  readonly #lane: string
+  readonly #costs: readonly number[]
+  readonly #reply: R
+  #permit: L | undefined
+
+  constructor(
+    breaker: P | undefined,
+    limits: LimitPort<L, R>,
+    lane: string,
+    costs: readonly number[],
+    reply: R,
+  ) {
+    this.breaker = breaker
+    this.#limits = limits
+    this.#lane = lane
+    this.#costs = costs
+    this.#reply = reply
+  }
+
+  get permit(): L {
+    this.#permit ??= this.#limits.createPermit(this.#lane, this.#costs, this.#reply)
+    return this.#permit
+  }
+}

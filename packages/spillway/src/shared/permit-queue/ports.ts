@@ -1,0 +1,83 @@
+/** What the dispatcher needs from the queued calls, the breaker, the limits and this pod's capacity. */
+import type { SpillwayError } from '../../core/errors.js'
+import type { Outcome } from '../../core/outcome.js'
+import type { MaybePromise, TakeReply } from '../../store/port.js'
+import type { Cost } from '../rate-limiter/permit.js'
+import type { QueuedCall } from './queued-call.js'
+
+/** Everything an attempt needs to start. `P` is the breaker's permit, `L` that of the limits. */
+export interface AttemptPermits<P = unknown, L = unknown> {
+  breaker: P | undefined
+  permit: L | undefined
+}
+
+/** The cost of a call, by unit and as numbers. */
+export interface CallCost {
+  readonly cost: Cost | undefined
+  /** One number per limit, and the limits these numbers belong to: limits may change while a call waits. */
+  costs: readonly number[]
+  costsUnder: unknown
+}
+
+/** A queued call that waits for its permits. During a round trip it holds the ones granted so far. */
+export interface PermitCall<P = unknown, L = unknown>
+  extends QueuedCall<AttemptPermits<P, L>>,
+    CallCost {
+  /** It has everything it needs. */
+  admit(permits: AttemptPermits<P, L>): void
+  refuse(error: unknown): void
+}
+
+/** The circuit breaker. `P` is its permit. */
+export interface BreakerPort<P> {
+  /** Nothing is known against a call, so `enter` succeeds without a round trip. */
+  isClear(lane: string): boolean
+  enter(lane: string): P | SpillwayError | Promise<P | SpillwayError>
+  exit(permit: P, outcome: Outcome): void
+  isPermit(entry: P | SpillwayError): entry is P
+}
+
+/** The vendor's limits. `L` is their permit, `R` the store's reply. */
+export interface LimitPort<L, R extends TakeReply> {
+  /** Replies arrive later, so requests of one turn are batched. */
+  readonly remote: boolean
+  /** A permit may not be used if its round trip took longer than this. */
+  readonly useWithinMs: number
+  /** The limits in force. */
+  readonly limits: unknown
+  costsOf(cost: Cost | undefined): readonly number[]
+  /**
+   * Requests permits for a prefix of the calls. `atMs`: the time, for a store with this clock. `waitMs`: how
+   * long one of the calls could wait for a permit; the store then wakes this pod when capacity becomes free.
+   */
+  take(
+    lane: string,
+    costs: readonly (readonly number[])[],
+    atMs: number | undefined,
+    waitMs: number,
+  ): MaybePromise<R>
+  createPermit(lane: string, costs: readonly number[], reply: R): L
+  /** The reply was made by this pod just now, so it cannot be too old. */
+  isFresh(reply: R): boolean
+  refund(permit: L): void
+  /** The remaining pause of a lane; undefined if it cannot be read. */
+  pausedMs(lane: string): Promise<number | undefined>
+}
+
+/** Slots and pace of this pod. */
+export interface Capacity {
+  /** No slot is free, whatever the pace. */
+  readonly full: boolean
+  /** Calls that could start now, in a lane or in any. */
+  free(nowMs: number, lane?: string): number
+  /** How long until the pace allows a call; 0 if slots are missing, too. */
+  paceWaitMs(nowMs: number): number
+  /** Slots of a single lane, where lanes have limits of their own. */
+  readonly lanes?: { free(lane: string): number } | undefined
+  /** Holds slots during a round trip. */
+  reserve(count: number, lane?: string): void
+  /** Gives one of them back. */
+  giveUp(lane?: string): void
+  /** Turns one of them into the slot of a running call. */
+  admit(): void
+}

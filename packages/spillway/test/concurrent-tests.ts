@@ -1,0 +1,32 @@
+/**
+ * `it` and `onTestFinished` for tests of which several run at once. Vitest's own `onTestFinished`
+ * knows only the test that started last.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type TestContext, it as vitestIt, onTestFinished as vitestOnFinished } from 'vitest'
+
+const running = new AsyncLocalStorage<TestContext>()
+
+type Test<T extends unknown[]> = (...values: T) => unknown
+
+export function it(name: string, test: Test<[]>): void {
+  vitestIt(name, (context) => running.run(context, test) as Promise<void>)
+}
+
+/** One test for each row. An array is spread into arguments, as Vitest does it. */
+it.each = <const T>(rows: readonly T[]) => {
+  return (name: string, test: Test<T extends readonly unknown[] ? [...T] : [T]>): void => {
+    vitestIt.for(rows)(name, (row, context) => {
+      const values = (Array.isArray(row) ? row : [row]) as Parameters<typeof test>
+      return running.run(context, () => test(...values)) as Promise<void>
+    })
+  }
+}
+
+/** Also works in a test of Vitest's own `it`, if it runs alone. */
+export function onTestFinished(release: () => unknown): void {
+  const { onTestFinished: onFinished } = running.getStore() ?? { onTestFinished: vitestOnFinished }
+  onFinished(async () => {
+    await release()
+  })
+}
