@@ -45,7 +45,7 @@ export function collectCalls<T>(fn: () => T, receive: (calls: AbandonableCall[])
 /** Errors are wrapped in others, and a chain of causes can be circular. */
 const MOST_CAUSES = 5
 
-/** An abort reason belongs to the caller, so many calls can share one. */
+/** An abort reason belongs to the caller, and several calls can share one. */
 const works = new WeakMap<object, Set<Promise<unknown>>>()
 
 export function markAbandonedWork(error: unknown, work: Promise<unknown>): void {

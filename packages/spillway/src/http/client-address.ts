@@ -29,7 +29,7 @@ export const readTrustedProxies: Check<TrustedProxies> = (value, path, problems)
     }
     return value
   }
-  const hint = value === true ? '; to trust everybody is to let clients choose their address' : ''
+  const hint = value === true ? '; trusting all proxies lets clients choose their address' : ''
   const message = `must be a number of proxies, or an array of their networks${hint}`
   problems.push({ path, message })
   return 0

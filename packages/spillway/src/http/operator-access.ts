@@ -86,7 +86,7 @@ export function checkToken(
   }
   if (token.length < SHORTEST_TOKEN) complain(`must have at least ${SHORTEST_TOKEN} characters`)
   if (!CAN_BE_SHOWN.test(token)) {
-    complain('must be visible ASCII characters without blanks, or nobody can show it in a header')
+    complain('must be visible ASCII characters without blanks, or no header can carry it')
   }
 }
 

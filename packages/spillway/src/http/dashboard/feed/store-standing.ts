@@ -1,4 +1,4 @@
-/** How the store stands for all guards together, and since when. */
+/** The state of the store for all guards together, and since when. */
 import type { GuardSnapshot } from '../../../guard/guard-snapshot.js'
 import { worstStore } from '../../../guard/own-vitals.js'
 import { shown } from '../shown.js'
