@@ -1,7 +1,7 @@
 /** Puts a guard together: from its options, everything its calls have in common. */
 
 import { LinkedList } from '../core/collections/linked-list.js'
-import { definedOf } from '../core/options/omit-undefined.js'
+import { omitUndefined } from '../core/options/omit-undefined.js'
 import { isResponse, type OutcomeOptions } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
@@ -19,13 +19,13 @@ import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
-import { watchOver } from '../shared/outage/watch-over.js'
+import { watchStore } from '../shared/outage/store-watch.js'
 import { CallQueue } from '../shared/permit-queue/call-queue.js'
 import { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
 import { LimitBook } from '../shared/rate-limiter/limit-book.js'
+import { UserCharges } from '../shared/user-limits/charges.js'
 import { createLevels } from '../shared/user-limits/levels.js'
-import { LevelsAlone } from '../shared/user-limits/outage-levels.js'
-import { UserCharges } from '../shared/user-limits/user-charges.js'
+import { OutageLevels } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
 import { AttemptMeter } from './attempt-meter.js'
 import type { ClosingSign } from './closing.js'
@@ -97,8 +97,8 @@ export function assemble(
   const watch = createWatch(name, options, around)
   const counted = createLimits(name, options, around, watch, lanes, () => machinery)
   const limits = stages?.has('vendor-limit') ? undefined : counted
-  const levelsAlone = createLevelsAlone(name, options, around, watch)
-  const users = createUsers(name, options, around, levelsAlone)
+  const outageLevels = createLevelsAlone(name, options, around, watch)
+  const users = createUsers(name, options, around, outageLevels)
   const timeout = createTimeout(name, options, clock)
   // Last, because it begins to listen at once: nothing that complains comes after it.
   const breaker = createBreaker(
@@ -181,7 +181,7 @@ export function assemble(
         shadowSlots: shadowSlotsOf(stages, concurrency?.limit, bucket),
       }),
     users,
-    levelsAlone,
+    outageLevels,
     watch,
     timeout,
     bodies: bodyLimits(timeout, options.timeout?.unreadMs ?? DEFAULT_UNREAD_MS),
@@ -346,7 +346,7 @@ function createUsers(
   name: string,
   { userLimits }: CheckedGuard,
   { store }: GuardSurroundings,
-  alone: LevelsAlone | undefined,
+  alone: OutageLevels | undefined,
 ): UserStage | undefined {
   if (userLimits === undefined) return undefined
   return new UserStage(name, new UserCharges(store, createLevels(userLimits, name), alone))
@@ -357,9 +357,9 @@ function createLevelsAlone(
   { userLimits }: CheckedGuard,
   { clock, random, before }: GuardSurroundings,
   watch: StoreWatch | undefined,
-): LevelsAlone | undefined {
+): OutageLevels | undefined {
   if (userLimits === undefined || watch === undefined) return undefined
-  return before?.levelsAlone ?? new LevelsAlone(name, watch, clock, random)
+  return before?.outageLevels ?? new OutageLevels(name, watch, clock, random)
 }
 
 function createWatch(
@@ -369,7 +369,7 @@ function createWatch(
 ): StoreWatch | undefined {
   const shares = (limits ?? breaker ?? userLimits) !== undefined
   if (!shares) return undefined
-  return before?.watch?.share() ?? watchOver(store, { name, ...around })
+  return before?.watch?.share() ?? watchStore(store, { name, ...around })
 }
 
 function createTimeout(name: string, { timeout }: CheckedGuard, clock: Clock): LocalTimeout {
@@ -381,6 +381,6 @@ function createTimeout(name: string, { timeout }: CheckedGuard, clock: Clock): L
     ...(callMs !== undefined && { callMs }),
     ...(firstByteMs !== undefined && { firstByteMs }),
     ...(idleMs !== undefined && { idleMs }),
-    ...(adaptive !== undefined && { adaptive: definedOf(adaptive) }),
+    ...(adaptive !== undefined && { adaptive: omitUndefined(adaptive) }),
   })
 }

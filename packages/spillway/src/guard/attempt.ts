@@ -3,7 +3,7 @@
  * the stages from the timeout on, and the way out through those before it.
  */
 
-import { allEnded, unfinishedWork } from '../core/abandoned-work.js'
+import { abandonedWork, allEnded } from '../core/abandoned-work.js'
 import { callSafely } from '../core/events.js'
 import { type CallEnd, judge, type Outcome, probeOutcome, type Verdict } from '../core/outcome.js'
 import { type Deadline, runWithDeadline } from '../core/time/deadline.js'
@@ -290,7 +290,7 @@ function workBehind(
   { leftBehind }: TimedCall<unknown>,
 ): Promise<unknown> | undefined {
   if (leftBehind !== undefined) return allEnded([leftBehind])
-  return 'error' in end ? unfinishedWork(end.error) : undefined
+  return 'error' in end ? abandonedWork(end.error) : undefined
 }
 
 const SUCCESS: Verdict = Object.freeze({ outcome: 'success', retryable: false })

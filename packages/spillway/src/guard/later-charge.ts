@@ -7,9 +7,9 @@ import { type CallerSignal, onAbort } from '../core/abort.js'
 import type { SpillwayError } from '../core/errors.js'
 import type { Clock, Timer } from '../core/time/clock.js'
 import type { Deadline } from '../core/time/deadline.js'
-import type { Asker } from '../shared/user-limits/batcher.js'
+import type { ReplyListener } from '../shared/user-limits/batcher.js'
+import type { UserReply } from '../shared/user-limits/charges.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
-import type { UserReply } from '../shared/user-limits/user-charges.js'
 import type { RunOptions } from './run-options.js'
 
 /** What the replies are read by. */
@@ -33,7 +33,7 @@ export interface LeavingCall {
   onChargeLeft(reason: unknown): void
 }
 
-export class LaterCharge implements Asker<UserReply> {
+export class LaterCharge implements ReplyListener<UserReply> {
   readonly #reader: ChargeReader
   readonly #subject: RunOptions
   readonly #request: UserRequest

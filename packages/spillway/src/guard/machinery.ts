@@ -17,7 +17,7 @@ import type { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.
 import type { AttemptPermits, PermitCall } from '../shared/permit-queue/ports.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
-import type { LevelsAlone } from '../shared/user-limits/outage-levels.js'
+import type { OutageLevels } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
 import type { AttemptMeter } from './attempt-meter.js'
 import type { DecisionWatcher } from './decisions/follower.js'
@@ -55,7 +55,7 @@ export interface Machinery {
   readonly shadow: Shadow | undefined
   readonly users: UserStage | undefined
   /** What users may while the store is away; nothing where they have no limits, or the store is here. */
-  readonly levelsAlone: LevelsAlone | undefined
+  readonly outageLevels: OutageLevels | undefined
   /** Over a remote store. */
   readonly watch: StoreWatch | undefined
   readonly timeout: LocalTimeout

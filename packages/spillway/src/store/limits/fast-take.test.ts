@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import type { LimitSpec } from '../limit-spec.js'
-import { UsualTake } from './fast-take.js'
+import { FastTake } from './fast-take.js'
 import { emptyGuard, emptyLane } from './lane-state.js'
 import { settlePermits, takePermits } from './transitions.js'
 
@@ -41,7 +41,7 @@ describe('fast path of taking a permit', () => {
           const pods = [limits, limits.map((each) => ({ ...each }))] as const
           const oldLimits = limits.map((each) => ({ ...each, windowUs: each.windowUs * 2 }))
           const [mine, other] = [emptyLane(), emptyLane()]
-          let usual: UsualTake | undefined
+          let usual: FastTake | undefined
           let now = START_US
           for (const [index, { passUs, costs, pauseUs, settled, old }] of steps.entries()) {
             now += passUs
@@ -52,7 +52,7 @@ describe('fast path of taking a permit', () => {
             const reply = usual?.take(request, now)
             if (reply === undefined) {
               expect(takePermits(mine, emptyGuard(), request, now).reply).toEqual(long)
-              usual = UsualTake.of(mine, ref.limits)
+              usual = FastTake.of(mine, ref.limits)
             } else {
               short++
               expect(reply).toEqual(long)

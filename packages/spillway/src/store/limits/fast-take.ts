@@ -8,7 +8,7 @@ import type { TakeReply, TakeRequest } from '../port.js'
 import type { Count } from './counting.js'
 import type { LaneState } from './lane-state.js'
 
-export class UsualTake {
+export class FastTake {
   readonly #lane: LaneState
   readonly #limits: readonly LimitSpec[]
   /** Per limit, as in the lane's state. */
@@ -30,7 +30,7 @@ export class UsualTake {
   }
 
   /** Only for a guard whose limits were neither changed nor overridden, and have no counts of its own. */
-  static of(lane: LaneState, limits: readonly LimitSpec[]): UsualTake | undefined {
+  static of(lane: LaneState, limits: readonly LimitSpec[]): FastTake | undefined {
     const counts: Count[] = []
     for (const { id, algorithm, span, windowUs, slices } of limits) {
       const count = lane.counts[id]
@@ -38,7 +38,7 @@ export class UsualTake {
       if (count.u !== windowUs || count.w !== Math.ceil(windowUs / slices)) return undefined
       counts.push(count)
     }
-    return new UsualTake(lane, limits, counts)
+    return new FastTake(lane, limits, counts)
   }
 
   take({ limits, costs }: TakeRequest, now: number): TakeReply | undefined {

@@ -7,7 +7,7 @@ import { object, validate } from '../../core/options/checks.js'
 import type { Clock } from '../../core/time/clock.js'
 import { clockOption } from '../../core/time/clock-options.js'
 import { checkLevels, refundLevels } from '../levels/check-levels.js'
-import { UsualTake } from '../limits/fast-take.js'
+import { FastTake } from '../limits/fast-take.js'
 import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limits/lane-state.js'
 import { type Reports, reportRequests, totalRequests } from '../limits/reports.js'
 import {
@@ -99,7 +99,7 @@ class KeptGuard {
 interface KeptLane {
   readonly state: LaneState
   /** The fast path, set up by the last request that needed the general one. */
-  usual: UsualTake | undefined
+  usual: FastTake | undefined
 }
 
 /** `change` is for operations that take permits as part of their own step. */
@@ -149,7 +149,7 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
     const usual = lane.usual?.take(request, now)
     if (usual !== undefined) return usual
     const reply = change(request, takePermits, now)
-    if (reply.granted > 0) lane.usual = UsualTake.of(lane.state, request.limits)
+    if (reply.granted > 0) lane.usual = FastTake.of(lane.state, request.limits)
     return reply
   }
 
