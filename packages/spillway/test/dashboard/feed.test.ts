@@ -157,6 +157,9 @@ describe('dashboard feed', () => {
       reader.all('decisions').flatMap(({ records }) => records.map(({ id }) => id))
     await vi.waitUntil(() => ids(stays).length === 1, 10_000)
     const from = stays.lastId
+    // The history since then begins with the next sample.
+    const ticks = stays.all('guards').length
+    await vi.waitUntil(() => stays.all('guards').length > ticks)
     for (let again = 0; again < 5; again++) {
       await call()
       const back = await pod.read({ 'last-event-id': from })

@@ -1,4 +1,4 @@
-/** What would have let a refused call in, in a sentence: one for each code. */
+/** What would have admitted a refused call, in a sentence: one for each code. */
 import type { Details, ErrorCode, Stage } from '../../core/errors.js'
 import { spoken } from './shown.js'
 

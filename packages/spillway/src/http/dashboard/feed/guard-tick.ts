@@ -1,4 +1,4 @@
-/** What the page is told of one guard, every second. */
+/** What the page gets of one guard, every second. */
 import type { LaneFlow } from '../../../guard/decisions/decision-book.js'
 import type { GuardSnapshot } from '../../../guard/snapshot.js'
 import type { BreakerSnapshot } from '../../../shared/circuit-breaker/api.js'
@@ -61,7 +61,7 @@ function shedTick(shed: NonNullable<GuardSnapshot['shed']>): NonNullable<GuardTi
   }
 }
 
-/** The busiest ones, and the one that calls without a lane go by first. */
+/** The default lane first, then the busiest ones. */
 function laneTicks(watch: GuardWatch, snapshot: GuardSnapshot, sources: TickSources): LaneTick[] {
   const flows = watch.book.takeFlows()
   const breakers = new Map(snapshot.breakers.map((each) => [each.lane, each]))
@@ -133,7 +133,7 @@ function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSou
   })
 }
 
-/** By id, as they were written down. */
+/** By id, as configured. */
 function usualLimits(watch: GuardWatch): [string, number][] {
   const seen = new Map<string, number>()
   return (watch.guard.parts.options.limits ?? []).map(({ unit, limit }) => {
@@ -143,7 +143,10 @@ function usualLimits(watch: GuardWatch): [string, number][] {
   })
 }
 
-/** While the store is away each pod has a part to itself. How much of it is used nobody counts for others. */
+/**
+ * While the store is unreachable each pod has its own share. The use of the other shares is
+ * unknown.
+ */
 function sharesOf(shares: Record<string, number>, ageMs: number): LimitTick[] {
   return Object.entries(shares).map(([id, limit]) => ({
     id: shown(id),
@@ -153,7 +156,7 @@ function sharesOf(shares: Record<string, number>, ageMs: number): LimitTick[] {
   }))
 }
 
-/** By this pod's word, or by the store's if that is longer. */
+/** According to this pod or the store, whichever is longer. */
 function pausedMs(watch: GuardWatch, lane: string, { nowMs, figures }: TickSources): number {
   const { dispatcher } = watch.guard.parts.queue
   const here = dispatcher.isPaused(lane) ? dispatcher.waitMs(lane, nowMs) : 0

@@ -1,4 +1,7 @@
-/** One guard as the dashboard sees it: sampled every second, and told of in full while somebody looks. */
+/**
+ * One guard as the dashboard sees it: sampled every second, and reported in full while there are
+ * readers.
+ */
 import type { DecisionBook } from '../../../guard/decisions/decision-book.js'
 import type { DecisionLog } from '../../../guard/decisions/decision-log.js'
 import { worstOf } from '../../../guard/fleet/own-status.js'
@@ -50,7 +53,7 @@ export class GuardWatch {
     })
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   sample(at: number, sinceMs: number): GuardSample {
     const snapshot = this.guard.snapshot()
     const before = this.#before

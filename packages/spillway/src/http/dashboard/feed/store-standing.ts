@@ -1,5 +1,4 @@
-/** How the store stands for all guards together, and since when. */
-
+/** The state of the store for all guards together, and since when. */
 import { worstStore } from '../../../guard/fleet/own-status.js'
 import type { GuardSnapshot } from '../../../guard/snapshot.js'
 import { shown } from '../shown.js'

@@ -1,10 +1,10 @@
-/** Tells once that a request is over: answered, or its client gone. */
+/** Calls `over` once, when a response was sent or its client has disconnected. */
 import type { ServerResponse } from 'node:http'
 
-export function whenOver(response: ServerResponse, over: () => void): void {
+export function onResponseEnd(response: ServerResponse, over: () => void): void {
   if (response.destroyed) return over()
   const { socket } = response.req
-  // Behind another answer on its connection, it does not hear that the connection is gone.
+  // A pipelined response that waits for an earlier one gets no event when the connection closes.
   const waits = response.socket === null
   const end = () => {
     response.off('close', end)
@@ -16,7 +16,7 @@ export function whenOver(response: ServerResponse, over: () => void): void {
   }
   response.once('close', end)
   if (!waits) return
-  // As many as are pipelined; that is no leak.
+  // One listener per pipelined request is no leak.
   socket.setMaxListeners(socket.getMaxListeners() + 1)
   socket.once('close', end)
 }
