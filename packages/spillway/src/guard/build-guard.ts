@@ -128,17 +128,14 @@ export function buildGuard(
   const bucket = pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit)
   const podLimit = shadowed.has('concurrency') ? undefined : concurrency?.limit
   const slots = new Slots(
-    () => podLimit ?? Number.POSITIVE_INFINITY,
+    podLimit ?? Number.POSITIVE_INFINITY,
     shadowed.has('pace') ? undefined : bucket,
     createLaneLimits(name, options, clock, lanes),
     lanes,
   )
   const waiting = createQueue(options, clock)
   const { size, timeoutMs = 0 } = options.queue ?? {}
-  const queue = new QueueStage(
-    { guard: name, size, timeoutMs, calls: waiting, slots },
-    () => dispatcher,
-  )
+  const queue = new QueueStage({ guard: name, size, timeoutMs, calls: waiting, slots })
   const watch = createWatch(name, options, around, before)
   const countedLimits = createLimits(name, options, around, watch, lanes, before, {
     dispatcher: () => dispatcher,
@@ -158,6 +155,7 @@ export function buildGuard(
     options,
     sameClock,
   )
+  queue.dispatcher = dispatcher
   const counters = before?.counters ?? new CallCounters()
   const judging = judgingOf(name, options)
   const built = new Map<StageName, Stage>()

@@ -21,7 +21,7 @@ const GUARD = {
 } as const
 
 describe('dashboard feed', () => {
-  it('feed begins with the ten stages and the guards with their options', async () => {
+  it('feed begins with the built-in stages and the guards with their options', async () => {
     const pod = await startPod({ pod: 'alpha' })
     pod.spillway.guard('openai', GUARD)
     const reader = await pod.read()

@@ -30,8 +30,8 @@ import { HedgedAttempt } from './hedged-attempt.js'
 import type { Pipeline } from './pipeline.js'
 import {
   type CallKind,
-  isPending,
   type PendingCall,
+  PendingGrant,
   type Permits,
   type QueuedAttempt,
   type StageCall,
@@ -155,7 +155,7 @@ export class GuardCall<T>
     const { entered } = this.#shared.pipeline
     for (let index = place; index < entered.length; index++) {
       const grant = entered[index]?.enter(this, nowMs)
-      if (isPending(grant)) {
+      if (grant instanceof PendingGrant) {
         this.#pendingPlace = index
         return grant.whenDecided(this)
       }

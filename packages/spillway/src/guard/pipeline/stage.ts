@@ -71,9 +71,9 @@ export interface CallResult {
 }
 
 /** Returned by `enter` if the store has to be asked first. */
-export interface PendingGrant {
+export abstract class PendingGrant {
   /** The call hears once what was granted or refused, or that it left before. */
-  whenDecided(call: PendingCall): void
+  abstract whenDecided(call: PendingCall): void
 }
 
 /** A call that waits for the store's decision on a stage that it enters. */
@@ -126,8 +126,4 @@ export interface Stage {
   /** The stage's own state, for `guard.snapshot().stages`. */
   snapshot?(): unknown
   close?(): void
-}
-
-export function isPending(grant: unknown): grant is PendingGrant {
-  return typeof (grant as Partial<PendingGrant> | undefined)?.whenDecided === 'function'
 }

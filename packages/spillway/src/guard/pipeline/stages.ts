@@ -103,10 +103,8 @@ export const STAGES = [
     shadow: true,
     create({ guard, options: { shed }, clock, random, queue, slots }: StageContext) {
       if (shed === undefined) return undefined
-      return new ShedStage(guard, new Shedder(guard, shed, clock, random), shed.when, {
-        waiting: (nowMs) => queue.waiting(nowMs),
-        active: () => slots.active,
-      })
+      const shedder = new Shedder(guard, shed, clock, random)
+      return new ShedStage(guard, shedder, shed.when, queue, slots)
     },
   },
   {

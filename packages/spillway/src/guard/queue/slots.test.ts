@@ -4,7 +4,7 @@ import { Slots } from './slots.js'
 
 describe('Slots', () => {
   it('a slot is free, then reserved, then in use until its call ends', () => {
-    const slots = new Slots(() => 3, undefined)
+    const slots = new Slots(3, undefined)
     slots.reserve(2)
     expect(slots.free(0)).toBe(1)
     slots.giveUp()
@@ -17,7 +17,7 @@ describe('Slots', () => {
   })
 
   it('a pace token is spent only when a call really starts', () => {
-    const slots = new Slots(() => 10, tokenBucket(2, 1_000, 2))
+    const slots = new Slots(10, tokenBucket(2, 1_000, 2))
     slots.reserve(2)
     expect(slots.free(0)).toBe(0)
     slots.giveUp()
@@ -31,7 +31,7 @@ describe('Slots', () => {
   })
 
   it('paceWaitMs() is the wait for the pace, or zero if slots are missing', () => {
-    const slots = new Slots(() => 2, tokenBucket(2, 1_000, 1))
+    const slots = new Slots(2, tokenBucket(2, 1_000, 1))
     const start = () => {
       slots.reserve(1)
       slots.admit()
@@ -45,7 +45,7 @@ describe('Slots', () => {
   })
 
   it('slots that are reserved or about to start count for the wait for the pace', () => {
-    const slots = new Slots(() => 3, tokenBucket(2, 1_000, 1))
+    const slots = new Slots(3, tokenBucket(2, 1_000, 1))
     slots.reserve(1)
     expect(slots.paceWaitMs(0)).toBe(500)
     slots.admit()
@@ -56,13 +56,12 @@ describe('Slots', () => {
   })
 
   it('slots follow a limit that changes', () => {
-    let limit = 1
-    const slots = new Slots(() => limit, undefined)
+    const slots = new Slots(1, undefined)
     slots.reserve(1)
     slots.admit()
-    limit = 3
+    slots.limit = 3
     expect(slots.free(0)).toBe(2)
-    limit = 0
+    slots.limit = 0
     expect(slots.free(0)).toBeLessThanOrEqual(0)
   })
 })

@@ -7,7 +7,8 @@ import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import type { LaneLimits } from '../stages/lane-limits.js'
 
 export class Slots {
-  readonly #limit: () => number
+  /** Slots of this pod. */
+  limit: number
   readonly #pace: Algorithm | undefined
   /** What each lane may have of it, where that is found out. */
   readonly lanes: LaneLimits | undefined
@@ -21,29 +22,25 @@ export class Slots {
   #starting = 0
 
   constructor(
-    limit: () => number,
+    limit: number,
     pace: Algorithm | undefined,
     lanes?: LaneLimits,
     registry?: LaneRegistry,
   ) {
-    this.#limit = limit
+    this.limit = limit
     this.#pace = pace
     this.lanes = lanes
     this.#registry = registry
   }
 
-  get limit(): number {
-    return this.#limit()
-  }
-
   /** No slot is free, whatever the pace. */
   get full(): boolean {
-    return this.active + this.reserved >= this.#limit()
+    return this.active + this.reserved >= this.limit
   }
 
   /** Calls of a lane that could start now; of any, if none is named. */
   free(nowMs: number, lane?: string): number {
-    const podSlots = this.#limit() - this.active - this.reserved
+    const podSlots = this.limit - this.active - this.reserved
     const slots =
       this.lanes === undefined || lane === undefined
         ? podSlots
@@ -54,7 +51,7 @@ export class Slots {
 
   /** If it is the pace that is missing: for how long. */
   paceWaitMs(nowMs: number): number {
-    if (this.#pace === undefined || this.active + this.reserved >= this.#limit()) return 0
+    if (this.#pace === undefined || this.active + this.reserved >= this.limit) return 0
     return this.#pace.waitMs(nowMs, 1, this.reserved + this.#starting)
   }
 
@@ -71,7 +68,7 @@ export class Slots {
 
   /** Slots of a lane that are free now, whatever the pace. */
   slotsLeft(lane: string): number {
-    const left = this.#limit() - this.active - this.reserved
+    const left = this.limit - this.active - this.reserved
     return this.lanes === undefined ? left : Math.min(left, this.lanes.free(lane))
   }
 

@@ -39,19 +39,14 @@ export class QueueStage implements Stage, QueueRoom {
   readonly calls: CallQueue
   /** Starts calls that have waited. */
   readonly resumer = new CallResumer<Permits>()
+  /** Set by the builder of the guard: the dispatcher needs what grants permits, which comes after the queue. */
+  dispatcher!: Dispatcher
   readonly #options: QueueStageOptions
-  readonly #dispatcher: () => Dispatcher
 
-  /** The dispatcher needs the stages that grant permits, so it is created after this one. */
-  constructor(options: QueueStageOptions, dispatcher: () => Dispatcher) {
+  constructor(options: QueueStageOptions) {
     this.#options = options
-    this.#dispatcher = dispatcher
     this.calls = options.calls
     this.patient = options.size !== undefined
-  }
-
-  get dispatcher(): Dispatcher {
-    return this.#dispatcher()
   }
 
   /** The call would have to wait, and the queue is full. */

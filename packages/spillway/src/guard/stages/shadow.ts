@@ -6,13 +6,7 @@ import { SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening } from '../../core/events.js'
 import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise } from '../../store/port.js'
-import {
-  isPending,
-  type PendingCall,
-  type PendingGrant,
-  type Stage,
-  type StageAttempt,
-} from '../pipeline/stage.js'
+import { type PendingCall, PendingGrant, type Stage, type StageAttempt } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
 
 /** A stage that holds attempts back itself says at their start what it would have done. */
@@ -63,7 +57,7 @@ export function inShadow(stage: ShadowedStage, reporter: ShadowReporter): Stage 
       const spared = (grant: unknown) =>
         grant instanceof SpillwayError ? report(grant, call.lane, call.options) : grant
       const grant = stage.enter?.(call, nowMs)
-      return isPending(grant) ? new SparedGrant(grant, spared) : spared(grant)
+      return grant instanceof PendingGrant ? new SparedGrant(grant, spared) : spared(grant)
     }
   }
   if (stage.acquire !== undefined) {
@@ -98,11 +92,12 @@ export function inShadow(stage: ShadowedStage, reporter: ShadowReporter): Stage 
 }
 
 /** The store has yet to decide; a refusal by then lets the call pass. */
-class SparedGrant implements PendingGrant {
+class SparedGrant extends PendingGrant {
   readonly #grant: PendingGrant
   readonly #spared: (grant: unknown) => unknown
 
   constructor(grant: PendingGrant, spared: (grant: unknown) => unknown) {
+    super()
     this.#grant = grant
     this.#spared = spared
   }

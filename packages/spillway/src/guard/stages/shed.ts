@@ -5,6 +5,8 @@ import { PRIORITIES, type Priority } from '../../core/options/priority.js'
 import { shedError } from '../../local/load-shedder/load-shedder.js'
 import type { Shedder, ShedderSnapshot } from '../../local/load-shedder/shedder.js'
 import type { Stage, StageCall } from '../pipeline/stage.js'
+import type { Slots } from '../queue/slots.js'
+import type { QueueStage } from './queue.js'
 import { shedByHookError, shedByQueueError } from './refusal-errors.js'
 
 /** What `shed.when` is asked about a call. */
@@ -16,40 +18,35 @@ export interface ShedQuestion {
   waiting: number
 }
 
-/** The load that this pod has now. */
-export interface PodLoad {
-  /** Calls that wait for this pod; those of a lane that waits for its vendor do not count. */
-  waiting(nowMs: number): number
-  /** Calls that hold a slot. */
-  active(): number
-}
-
 export class ShedStage implements Stage {
   readonly name = 'shed'
   readonly scope = 'local'
   readonly per = 'call'
   readonly shedder: Shedder
   readonly #guard: string
-  readonly #load: PodLoad
+  readonly #queue: QueueStage
+  readonly #slots: Slots
   readonly #when: ((question: ShedQuestion) => boolean) | undefined
 
   constructor(
     guard: string,
     shedder: Shedder,
     when: ((question: ShedQuestion) => boolean) | undefined,
-    load: PodLoad,
+    queue: QueueStage,
+    slots: Slots,
   ) {
     this.#guard = guard
     this.shedder = shedder
     this.#when = when
-    this.#load = load
+    this.#queue = queue
+    this.#slots = slots
   }
 
   check({ options, priority, deadlineMs }: StageCall, nowMs: number): SpillwayError | undefined {
     const shedder = this.shedder
     shedder.arrive()
-    const waiting = this.#load.waiting(nowMs)
-    const active = this.#load.active()
+    const waiting = this.#queue.waiting(nowMs)
+    const { active } = this.#slots
     const reason = shedder.decide(priority, options, deadlineMs, nowMs, waiting, active)
     if (reason === 'queue') {
       return shedByQueueError(this.#guard, waiting, shedder.options.maxQueue as number)
@@ -80,7 +77,7 @@ export class ShedStage implements Stage {
   }
 
   pressureAt(nowMs: number): ShedderSnapshot {
-    return this.shedder.snapshot(this.#load.waiting(nowMs), this.#load.active())
+    return this.shedder.snapshot(this.#queue.waiting(nowMs), this.#slots.active)
   }
 
   close(): void {

@@ -12,7 +12,13 @@ import type { ReplyListener } from '../../shared/user-limits/batcher.js'
 import type { UserCharges, UserReply } from '../../shared/user-limits/charges.js'
 import type { UserRequest } from '../../shared/user-limits/levels.js'
 import type { LevelReply } from '../../store/port.js'
-import type { CallResult, PendingCall, PendingGrant, Stage, StageCall } from '../pipeline/stage.js'
+import {
+  type CallResult,
+  type PendingCall,
+  PendingGrant,
+  type Stage,
+  type StageCall,
+} from '../pipeline/stage.js'
 import type { RunOptions, UserStanding } from '../run-options.js'
 import { storeError } from './refusal-errors.js'
 
@@ -112,7 +118,7 @@ interface ChargeReader {
 }
 
 /** A charge that the store has been asked for. If its call leaves before, the charge is refunded. */
-export class PendingCharge implements ReplyListener<UserReply>, PendingGrant {
+export class PendingCharge extends PendingGrant implements ReplyListener<UserReply> {
   readonly #reader: ChargeReader
   #call: PendingCall | undefined
   #left = false
@@ -122,6 +128,7 @@ export class PendingCharge implements ReplyListener<UserReply>, PendingGrant {
   onDecided: ((charge: UserRequest | SpillwayError) => void) | undefined
 
   constructor(reader: ChargeReader) {
+    super()
     this.#reader = reader
   }
 
@@ -181,7 +188,7 @@ export class PendingCharge implements ReplyListener<UserReply>, PendingGrant {
 }
 
 /** The level with the least left, after this call was charged. */
-export function standingOf({ levels }: UserRequest, reply: LevelReply): UserStanding {
+function standingOf({ levels }: UserRequest, reply: LevelReply): UserStanding {
   const charge = levels[reply.tightest - 1]
   return {
     level: charge?.per ?? 'user',
