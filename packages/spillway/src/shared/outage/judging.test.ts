@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { StoreFailure } from '../../store/store-failure.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { Backoff } from './backoff.js'
-import { Doubts } from './distrust.js'
+import { Distrust } from './distrust.js'
 import { PodShares } from './pod-shares.js'
 import { isSharingOff } from './rules.js'
 import { StoreEpoch } from './store-epoch.js'
@@ -13,64 +13,64 @@ const refused = new StoreFailure('not-sent', 'no connection')
 
 describe('store failure detection', () => {
   it('one missing reply among others does not make the store unreachable', () => {
-    const doubts = new Doubts()
-    doubts.heard(1_000)
-    expect(doubts.failed(lost, 1_050)).toBe(false)
-    expect(doubts.failed(lost, 1_060)).toBe(false)
-    expect(doubts.failed(lost, 1_070)).toBe(true)
+    const distrust = new Distrust()
+    distrust.heard(1_000)
+    expect(distrust.failed(lost, 1_050)).toBe(false)
+    expect(distrust.failed(lost, 1_060)).toBe(false)
+    expect(distrust.failed(lost, 1_070)).toBe(true)
   })
 
   it('every reply resets the failure count', () => {
-    const doubts = new Doubts()
-    doubts.heard(1_000)
-    doubts.failed(lost, 1_010)
-    doubts.failed(lost, 1_020)
-    doubts.heard(1_030)
-    expect(doubts.failed(lost, 1_040)).toBe(false)
-    expect(doubts.failed(lost, 1_130)).toBe(true)
+    const distrust = new Distrust()
+    distrust.heard(1_000)
+    distrust.failed(lost, 1_010)
+    distrust.failed(lost, 1_020)
+    distrust.heard(1_030)
+    expect(distrust.failed(lost, 1_040)).toBe(false)
+    expect(distrust.failed(lost, 1_130)).toBe(true)
   })
 
   it('a command that could not be sent makes the store unreachable at once', () => {
-    const doubts = new Doubts()
-    doubts.heard(1_000)
-    expect(doubts.failed(refused, 1_000)).toBe(true)
+    const distrust = new Distrust()
+    distrust.heard(1_000)
+    expect(distrust.failed(refused, 1_000)).toBe(true)
   })
 
   it('silence of 90 ms makes the store unreachable with the first missing reply', () => {
-    const doubts = new Doubts()
-    doubts.heard(1_000)
-    expect(doubts.silentMs(1_040)).toBe(40)
-    expect(doubts.failed(lost, 1_089)).toBe(false)
-    doubts.heard(2_000)
-    expect(doubts.failed(lost, 2_090)).toBe(true)
+    const distrust = new Distrust()
+    distrust.heard(1_000)
+    expect(distrust.silentMs(1_040)).toBe(40)
+    expect(distrust.failed(lost, 1_089)).toBe(false)
+    distrust.heard(2_000)
+    expect(distrust.failed(lost, 2_090)).toBe(true)
   })
 
   it('an error of another kind counts as a missing reply', () => {
-    const doubts = new Doubts()
-    doubts.heard(1_000)
-    expect(doubts.failed(new Error('bug'), 1_010)).toBe(false)
-    expect(doubts.failed(new Error('bug'), 1_020)).toBe(false)
-    expect(doubts.failed(new Error('bug'), 1_030)).toBe(true)
+    const distrust = new Distrust()
+    distrust.heard(1_000)
+    expect(distrust.failed(new Error('bug'), 1_010)).toBe(false)
+    expect(distrust.failed(new Error('bug'), 1_020)).toBe(false)
+    expect(distrust.failed(new Error('bug'), 1_030)).toBe(true)
   })
 
   it('late permits count anew after they were taken for an outage', () => {
-    const doubts = new Doubts()
-    const late = () => Array.from({ length: 10 }, (_, i) => doubts.permitted(true, 1_000 + i * 60))
+    const distrust = new Distrust()
+    const late = () => Array.from({ length: 10 }, (_, i) => distrust.permitted(true, 1_000 + i * 60))
     expect(late().at(-1)).toBe(true)
-    doubts.forgetLate()
-    expect(doubts.permitted(true, 2_000)).toBe(false)
+    distrust.forgetLate()
+    expect(distrust.permitted(true, 2_000)).toBe(false)
     // Ten of them, but in less than half a second.
-    const quick = Array.from({ length: 9 }, (_, i) => doubts.permitted(true, 2_010 + i * 10))
+    const quick = Array.from({ length: 9 }, (_, i) => distrust.permitted(true, 2_010 + i * 10))
     expect(quick).not.toContain(true)
-    expect(doubts.permitted(true, 2_500)).toBe(true)
+    expect(distrust.permitted(true, 2_500)).toBe(true)
   })
 
   it('ten late permits in a row over half a second make the store unreachable', () => {
-    const doubts = new Doubts()
+    const distrust = new Distrust()
     const late = (from: number, count: number) =>
-      Array.from({ length: count }, (_, index) => doubts.permitted(true, from + index * 60))
+      Array.from({ length: count }, (_, index) => distrust.permitted(true, from + index * 60))
     expect(late(0, 9)).not.toContain(true)
-    expect(doubts.permitted(false, 600)).toBe(false)
+    expect(distrust.permitted(false, 600)).toBe(false)
     const again = late(1_000, 10)
     expect(again.slice(0, -1)).not.toContain(true)
     expect(again.at(-1)).toBe(true)
