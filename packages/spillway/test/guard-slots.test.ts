@@ -67,7 +67,7 @@ describe.each(EVERYWHERE)('slots and pace with the store %s', (where) => {
     expect(starts.map((at) => at - first)).toEqual([0, 100, 250, 350, 500, 600])
   })
 
-  it(`never more calls run than concurrency.limit, and every slot is used (${where})`, async () => {
+  it(`at most concurrency.limit calls run at once, and every slot is used (${where})`, async () => {
     const { clock, calls, starts, most } = createCalls(
       where,
       { concurrency: { limit: 3 }, limits: [{ limit: 1_000, windowMs: '1h' }] },
