@@ -15,8 +15,8 @@ import {
   createLocalTimeout,
   type LocalTimeout,
 } from '../local/timeout/timeout.js'
-import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
-import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
+import { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
+import { isBreakerPermit } from '../shared/circuit-breaker/lane/breaker-permit.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
 import { watchOver } from '../shared/outage/watch-over.js'
@@ -118,7 +118,7 @@ export function assemble(
       isClear: (lane) => breaker.isClear(lane),
       enter: (lane) => breaker.enter(lane),
       exit: (permit, outcome) => breaker.exit(permit, outcome),
-      isPermit,
+      isPermit: isBreakerPermit,
     },
     limits,
     sameClock: around.sameClock,
@@ -220,13 +220,13 @@ function createBreaker(
   watch: StoreWatch | undefined,
   lanes: LaneRegistry,
   shadow: boolean,
-): FleetBreaker | undefined {
+): BreakerLanes | undefined {
   if (options.breaker === undefined) return undefined
   const { store, pod, clock, before } = around
   const policy = { ...options.breaker, shadow }
   const known = before?.breaker
-  if (known?.goesBy(policy) === true) return known.share()
-  const breaker = new FleetBreaker({
+  if (known?.hasPolicy(policy) === true) return known.share()
+  const breaker = new BreakerLanes({
     name,
     store,
     pod,
@@ -236,7 +236,7 @@ function createBreaker(
     watch,
     lanes,
   })
-  if (known !== undefined) breaker.learnFrom(known)
+  if (known !== undefined) breaker.continueFrom(known)
   return breaker
 }
 
@@ -274,7 +274,7 @@ function createLimits(
       const untilMs = clock.now() + Math.min(pauseMs, maxPauseMs)
       machinery().dispatcher.pauseUntil(lane, untilMs)
     },
-    ride: (lane) => machinery().breaker?.ride(lane),
+    ride: (lane) => machinery().breaker?.piggybackReport(lane),
   })
 }
 

@@ -59,7 +59,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#end = end
     this.#timed = machinery.timeout.begin<T>(startMs, deadline, options.signal)
     const { breaker } = admission
-    if (attempt > 1 && breaker !== undefined) machinery.breaker?.repeat(breaker)
+    if (attempt > 1 && breaker !== undefined) machinery.breaker?.markRepeated(breaker)
   }
 
   get signal(): AbortSignal {

@@ -12,8 +12,8 @@ import { definedOf } from '../core/options/omit-undefined.js'
 import type { Attempt } from '../local/retry/attempts.js'
 import type { RetryResult } from '../local/retry/retry.js'
 import type { BreakerChange } from '../shared/circuit-breaker/api.js'
+import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
-import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
 import { assemble, type GuardSurroundings } from './assemble.js'
 import { ClosingSign } from './closing.js'
@@ -113,7 +113,7 @@ export class SharedGuard implements Guard {
   }
 
   /** The fleet's, and this pod's own where there is a quorum. */
-  #heedBreaker(breaker: FleetBreaker, everywhere: boolean): void {
+  #heedBreaker(breaker: BreakerLanes, everywhere: boolean): void {
     const { dispatcher } = this.#machinery
     const heed = ({ lane, to }: BreakerChange) => {
       const where = everywhere || lane === ALL_LANES ? undefined : lane

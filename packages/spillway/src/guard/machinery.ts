@@ -8,8 +8,8 @@ import type { RetryBudget } from '../local/retry/retry-budget.js'
 import type { RetryPolicy } from '../local/retry/retry-call.js'
 import type { TimedCall } from '../local/timeout/timed-call.js'
 import type { LocalTimeout } from '../local/timeout/timeout.js'
-import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
-import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
+import type { BreakerPermit } from '../shared/circuit-breaker/api.js'
+import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
 import type { CallQueue } from '../shared/permit-queue/call-queue.js'
@@ -46,7 +46,7 @@ export interface Machinery {
   readonly slots: Slots
   readonly starter: CallResumer<CallAdmission>
   readonly dispatcher: PermitDispatcher<BreakerPermit, LimitPermit, Trip>
-  readonly breaker: FleetBreaker | undefined
+  readonly breaker: BreakerLanes | undefined
   /** Those that calls wait for. */
   readonly limits: LimitStage | undefined
   /** The same, or those in shadow: what is counted, whether or not it is in force. */

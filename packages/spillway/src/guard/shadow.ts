@@ -6,7 +6,7 @@
 import type { SpillwayError } from '../core/errors.js'
 import { callSafely, emit, listening } from '../core/events.js'
 import { isThenable } from '../core/thenable.js'
-import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
+import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { LanePermit } from '../shared/rate-limiter/permit.js'
 import type { ShadowStage } from './order.js'
@@ -25,7 +25,7 @@ export interface ShadowOptions {
   readonly name: string
   readonly stages: ReadonlySet<ShadowStage>
   readonly tally: Tally
-  readonly breaker: FleetBreaker | undefined
+  readonly breaker: BreakerLanes | undefined
   /** Those that nobody waits for. */
   readonly limits: LimitStage | undefined
   /** What this pod has in fact, and what it would have to give. */

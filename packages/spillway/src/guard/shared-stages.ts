@@ -6,7 +6,7 @@ import { SpillwayError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
 import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
 import { swallow } from '../core/thenable.js'
-import type { BreakerRide } from '../shared/circuit-breaker/lane-line.js'
+import type { PiggybackedReport } from '../shared/circuit-breaker/lane/breaker-client.js'
 import type { LimitPort } from '../shared/permit-queue/ports.js'
 import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
 import type { LimitBook, LimitPassage, Trip } from '../shared/rate-limiter/limit-book.js'
@@ -25,7 +25,7 @@ export interface LimitStageOptions {
   /** Hears how long a lane is paused, as far as this pod can tell at once. */
   onPause(lane: string, pauseMs: number): void
   /** What of the breaker goes along on a trip for this lane. */
-  ride(lane: string): BreakerRide | undefined
+  ride(lane: string): PiggybackedReport | undefined
 }
 
 /** Stage 5. */
@@ -72,7 +72,7 @@ export class LimitStage implements LimitPort<LanePermit, Trip> {
 
   /** The breaker hears first what came back: who was granted a permit may not use it any more. */
   async #takeAlong(
-    ride: BreakerRide,
+    ride: PiggybackedReport,
     lane: string,
     costs: readonly (readonly number[])[],
     waitMs: number,

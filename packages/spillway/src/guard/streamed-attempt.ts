@@ -76,7 +76,7 @@ export class StreamedAttempt implements BodyListener {
     this.#exit.leave(outcome, undefined)
     // The probe has left the breaker with a success already.
     const succeeded = this.#probe?.end() === true
-    if (succeeded && outcome === 'failure') this.#machinery.breaker?.note(this.#lane, 'failure')
+    if (succeeded && outcome === 'failure') this.#machinery.breaker?.record(this.#lane, 'failure')
   }
 }
 
