@@ -7,7 +7,7 @@ import { subscribe } from 'node:diagnostics_channel'
 import { type Details, inMs, SpillwayError } from '../core/errors.js'
 import { emit, listening as isHeard } from '../core/events.js'
 import type { Clock } from '../core/time/clock.js'
-import type { CallContext } from './context.js'
+import type { CallContext } from './pipeline/context.js'
 
 const attempts = new AsyncLocalStorage<{ connected(): void }>()
 /** Requests of undici's, by which it names them on its channels. */

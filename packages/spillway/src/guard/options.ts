@@ -18,7 +18,6 @@ import {
   together,
   validate,
 } from '../core/options/checks.js'
-import type { Priority } from '../core/options/priority.js'
 import { describedAs } from '../core/options/schema.js'
 import type { OutcomeOptions } from '../core/outcome.js'
 import {
@@ -41,19 +40,11 @@ import {
 import { readMaxLanes } from '../shared/lanes/lane-registry.js'
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
-import { type FallbackStep, type GuardLike, readFallback } from './fallback.js'
 import type { Fetch, FetchOptions } from './fetch.js'
-import { SHADOW_ROWS, type ShadowStage } from './order.js'
+import { SHADOW_ROWS, type ShadowStage } from './pipeline/stages.js'
 import { readSdk } from './sdk-errors.js'
-
-/** What stage 1 is told about a call. */
-export interface ShedQuestion {
-  priority: Priority
-  user: string | undefined
-  tier: string | undefined
-  /** Calls in the waiting room. */
-  waiting: number
-}
+import { type FallbackStep, type GuardLike, readFallback } from './stages/fallback.js'
+import type { ShedQuestion } from './stages/shed.js'
 
 export interface GuardOptions {
   /** Stage 1: refuse early, before anything is done. Calls of priority `critical` are never shed. */

@@ -1,8 +1,8 @@
 /** How this pod stands, as the others are told. */
 import { VERSION } from '../core/version.js'
 import type { ProcessReading } from '../local/pod-metrics/process-gauge.js'
-import type { GuardSnapshot } from './guard-snapshot.js'
 import type { QueueSnapshot } from './jobs/queue-snapshot.js'
+import type { GuardSnapshot } from './snapshot.js'
 import { BREAKER_CODES, type GuardVitals, type PodVitals, SELF_ISOLATED } from './vitals.js'
 
 /** On a clock that is not the process', nothing is measured of it either. */

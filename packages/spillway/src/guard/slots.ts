@@ -58,6 +58,23 @@ export class Slots {
     return this.#pace.waitMs(nowMs, 1, this.reserved + this.#starting)
   }
 
+  /** Starts that the pace allows now, whatever the slots. */
+  startsLeft(nowMs: number): number {
+    if (this.#pace === undefined) return Number.POSITIVE_INFINITY
+    return this.#pace.remaining(nowMs) - this.reserved - this.#starting
+  }
+
+  /** How long until the pace allows another start, whatever the slots. */
+  startWaitMs(nowMs: number): number {
+    return this.#pace?.waitMs(nowMs, 1, this.reserved + this.#starting) ?? 0
+  }
+
+  /** Slots of a lane that are free now, whatever the pace. */
+  slotsLeft(lane: string): number {
+    const left = this.#limit() - this.active - this.reserved
+    return this.lanes === undefined ? left : Math.min(left, this.lanes.free(lane))
+  }
+
   reserve(count: number, lane = ''): void {
     this.reserved += count
     this.#registry?.hold(lane, count)
@@ -80,11 +97,6 @@ export class Slots {
   /** It starts. */
   beat(nowMs: number): void {
     this.#starting--
-    this.#pace?.tryTake(nowMs, 1)
-  }
-
-  /** A beat of the pace, for somebody who has a slot elsewhere. */
-  take(nowMs: number): void {
     this.#pace?.tryTake(nowMs, 1)
   }
 

@@ -56,6 +56,10 @@ export interface Keys {
   readonly wakes: string
   /** Not a key: the channel for changes of all jobs. No worker has this name. */
   readonly jobChanges: string
+  /** Not a key: a channel that tells a pod that there may be permits for calls that wait. */
+  permits(pod: string): string
+  /** Not a key: a channel that tells all pods that limits were changed. */
+  readonly limitChanges: string
   /** Not a key: the channel for changes of all breakers. */
   readonly breakers: string
 }
@@ -105,6 +109,8 @@ export function createKeys(prefix: string): Keys {
       QUEUE_PARTS.map((part) => tagged(guard, `${QUEUES}:${escaped(queue)}:${part}`)),
     wakes: `${prefix}${SCHEMA}:wake:`,
     jobChanges: `${prefix}${SCHEMA}:wake:changes`,
+    permits: (pod) => `${prefix}${SCHEMA}:wake:permits:${escaped(pod)}`,
+    limitChanges: `${prefix}${SCHEMA}:wake:limits`,
     breakers: `${prefix}${SCHEMA}:breakers`,
   }
 }

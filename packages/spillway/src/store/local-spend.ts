@@ -231,7 +231,7 @@ export class OwnSpend {
   /** Whether the store knows everything that this pod has used of the lane. */
   isTold(lane: string): boolean {
     for (const { untold } of this.#lanes.get(lane)?.values() ?? []) {
-      if (untold.s > 0 || untold.f > 0) return false
+      if (untold.units > 0 || untold.freeAtUs > 0) return false
     }
     return true
   }
@@ -248,8 +248,8 @@ export class OwnSpend {
         if (own === undefined) continue
         advance(counted(spec, at.fleet), own.spent, at.nowUs, 0)
         if (
-          own.spent.s === 0 &&
-          own.spent.f <= at.nowUs &&
+          own.spent.units === 0 &&
+          own.spent.freeAtUs <= at.nowUs &&
           at.nowUs - own.heardUs > spec.windowUs
         ) {
           owns.delete(spec.id)
@@ -273,9 +273,9 @@ export class OwnSpend {
     }
     if (isBucket(spec)) return spec
     if (own.ceiling === undefined && nowUs >= own.heardUs + MISSED_AFTER_US) {
-      own.ceiling = own.spent.s + Math.max(0, own.budget)
+      own.ceiling = own.spent.units + Math.max(0, own.budget)
     }
-    const most = own.ceiling ?? own.spent.s + Math.max(0, own.budget)
+    const most = own.ceiling ?? own.spent.units + Math.max(0, own.budget)
     return most < spec.limit ? { ...spec, limit: most } : spec
   }
 
@@ -348,14 +348,19 @@ function untoldOf(spec: LimitSpec, own: Own, limit: number, nowUs: number): Spen
   advance(spec, untold, nowUs, 0)
   own.untold = emptyCount()
   if (isBucket(spec)) {
-    const units = Math.ceil((Math.max(0, untold.f - nowUs) * spec.limit) / spec.windowUs)
+    const units = Math.ceil((Math.max(0, untold.freeAtUs - nowUs) * spec.limit) / spec.windowUs)
     return units > 0 ? [{ limit, stamp: 0, units }] : []
   }
-  if (untold.s === 0) return []
-  if (spec.algorithm === 'fixed-window') return [{ limit, stamp: untold.n, units: untold.s }]
+  if (untold.units === 0) return []
+  if (spec.algorithm === 'fixed-window')
+    return [{ limit, stamp: untold.newestSlice, units: untold.units }]
   const spent: Spent[] = []
-  for (let stamp = Math.max(0, untold.n - untold.b.length + 1); stamp <= untold.n; stamp++) {
-    const units = untold.b[stamp % untold.b.length] as number
+  for (
+    let stamp = Math.max(0, untold.newestSlice - untold.slices.length + 1);
+    stamp <= untold.newestSlice;
+    stamp++
+  ) {
+    const units = untold.slices[stamp % untold.slices.length] as number
     if (units > 0) spent.push({ limit, stamp, units })
   }
   return spent

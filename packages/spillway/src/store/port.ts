@@ -23,6 +23,11 @@ export interface TakeRequest extends LaneRef {
    * own, under its number.
    */
   report?: BreakerReport | undefined
+  /**
+   * The pod whose calls wait if they are refused, and how long they can. The store then puts the pod into the
+   * lane's waiting list, and wakes it (`watch`) when capacity becomes free before its time. Absent: no call waits.
+   */
+  waiter?: { pod: string; forUs: number } | undefined
 }
 
 /**
@@ -112,6 +117,13 @@ export interface ReportRequest {
   requests: number
 }
 
+export interface PermitWatcher {
+  /** There may be permits for calls that wait: in one lane of a guard or, without a lane, in all of them. */
+  onFreed(guard: string, lane: string | undefined): void
+  /** Messages may have been missed. */
+  onGap(): void
+}
+
 export interface LimitStore {
   take(request: TakeRequest): MaybePromise<TakeReply>
   settle(request: SettleRequest): MaybePromise<void>
@@ -125,6 +137,8 @@ export interface LimitStore {
   change(request: ChangeRequest): MaybePromise<number>
   figures(request: LaneRef): MaybePromise<LaneFigures>
   report(request: ReportRequest): MaybePromise<void>
+  /** Delivers wake-ups for a pod until the returned function is called. */
+  watch(pod: string, watcher: PermitWatcher): () => void
 }
 
 /** One level of user limits that applies to a request: a token bucket. */

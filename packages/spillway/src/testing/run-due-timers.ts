@@ -14,7 +14,7 @@ const NOW = Promise.resolve()
  * `fireNext` returns whether there was a timer to fire. All promises must have settled when this is
  * called.
  */
-export function passQuickly(fireNext: () => boolean): Promise<void> {
+export function runDueTimers(fireNext: () => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     let events = 0
     /** Batches scheduled when all was settled last, and when this round of microtasks began. */

@@ -5,7 +5,7 @@ import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { insideOf } from '../../src/guard/inside.js'
-import { ORDER } from '../../src/guard/order.js'
+import { ORDER } from '../../src/guard/pipeline/stages.js'
 import { GuardWatch } from '../../src/http/dashboard/feed/guard-watch.js'
 import { memoryStore } from '../../src/store/memory/memory-store.js'
 import { startPod } from './dashboard-kit.js'
@@ -157,6 +157,9 @@ describe('dashboard feed', () => {
       reader.all('decisions').flatMap(({ records }) => records.map(({ id }) => id))
     await vi.waitUntil(() => ids(stays).length === 1, 10_000)
     const from = stays.lastId
+    // The history since then begins with the next sample.
+    const ticks = stays.all('guards').length
+    await vi.waitUntil(() => stays.all('guards').length > ticks)
     for (let again = 0; again < 5; again++) {
       await call()
       const back = await pod.read({ 'last-event-id': from })

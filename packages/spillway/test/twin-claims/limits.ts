@@ -3,7 +3,7 @@
  * with several pods and clock jumps, and have to give the same replies.
  */
 
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createKeys } from '../../src/store/keys.js'
 import { checkLevels } from '../../src/store/levels/check-levels.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
@@ -14,6 +14,7 @@ import {
   type LaneState,
 } from '../../src/store/limits/lane-state.js'
 import { type Reports, reportRequests, totalRequests } from '../../src/store/limits/reports.js'
+import { takePermits } from '../../src/store/limits/take-permits.js'
 import {
   applyFeedback,
   bookPermits,
@@ -22,7 +23,6 @@ import {
   pauseLane,
   readLimits,
   settlePermits,
-  takePermits,
 } from '../../src/store/limits/transitions.js'
 import { createRedisLevels } from '../../src/store/redis/operations/redis-levels.js'
 import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
@@ -57,6 +57,8 @@ const operations = (weight: number) =>
       arbitrary: fc.record({
         kind: fc.constant('take' as const),
         costs: fc.array(fc.array(cost, { minLength: 3, maxLength: 3 }), { maxLength: 12 }),
+        /** How long its calls can wait, if they do. */
+        waitsUs: fc.option(fc.nat(60_000_000), { nil: undefined, freq: 4 }),
       }),
     },
     {
@@ -168,6 +170,20 @@ const usualTraffic: Kind = {
   weight: 1_000,
 }
 
+/** Small windows and short pauses, so that several pods wait and are due at the same time. */
+const saturated: Kind = {
+  spec: fc.record({
+    algorithm: fc.constantFrom('sliding-window', 'token-bucket', 'leaky-bucket', 'fixed-window'),
+    limit: fc.integer({ min: 30, max: 200 }),
+    windowUs: fc.integer({ min: 1_000_000, max: 3_000_000 }),
+    slices: fc.integer({ min: 1, max: 12 }),
+    burst: fc.nat(60),
+    span: fc.constantFrom('lane', 'lane', 'vendor'),
+  }),
+  usualPauseUs: 150_000,
+  weight: 30,
+}
+
 const historyOf = ({ spec, usualPauseUs, weight }: Kind) =>
   fc.record({
     specs: fc
@@ -192,6 +208,8 @@ const historyOf = ({ spec, usualPauseUs, weight }: Kind) =>
 type History = ReturnType<typeof historyOf> extends fc.Arbitrary<infer T> ? T : never
 
 let histories = 0
+/** How often the histories reached a state that must not be missed. */
+const reached = { messages: 0, severalWait: 0, shared: 0 }
 
 export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
   describe('Lua scripts of the limits', () => {
@@ -212,6 +230,14 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       await replayMany(anyLimits)
     })
 
+    it('limit scripts give the same replies and wake the same pods while several pods wait', async () => {
+      await replayMany(saturated)
+      if (runs < ALL_HISTORIES) return
+      for (const [what, times] of Object.entries(reached)) {
+        expect(times, what).toBeGreaterThan(runs / 4)
+      }
+    })
+
     it('limit scripts give the same replies for usual traffic, much of it on the fast path', async () => {
       const before = { takes: await calls(twin, 'evalsha'), usual: await calls(twin, 'setrange') }
       await replayMany(usualTraffic)
@@ -229,7 +255,7 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         burst: 0,
         algorithm: 'sliding-window',
       } as const
-      const take = { kind: 'take' as const, costs: [[5, 0, 0]] }
+      const take = { kind: 'take' as const, costs: [[5, 0, 0]], waitsUs: undefined }
       const giveBack = { kind: 'settle' as const, which: 0, delta: -15, resent: false }
       const steps = [
         { pod: OLD_POD, operation: take },
@@ -310,9 +336,19 @@ async function calls({ servers }: TwinRedis, command: string): Promise<number> {
   return stats.reduce((sum: number, each) => sum + Number(pattern.exec(String(each))?.[1] ?? 0), 0)
 }
 
-async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: History): Promise<void> {
+async function replay(twin: TwinRedis, { specs, oldFactors, steps }: History): Promise<void> {
   let nowUs = START_US
-  const redis = createRedisLimits(runner, createKeys(`l${histories++}-`), () => String(nowUs))
+  const keys = createKeys(`l${histories++}-`)
+  const redis = createRedisLimits(
+    twin.runner,
+    keys,
+    () => ({ close() {} }),
+    () => String(nowUs),
+  )
+  /** Messages that wake pods, by channel. */
+  const expected = new Map<string, string[]>()
+  const expectMessage = (channel: string, text: string) =>
+    expected.set(channel, [...(expected.get(channel) ?? []), text])
   const lanes: Record<string, LaneState> = { a: emptyLane(), b: emptyLane() }
   let guard: GuardState = emptyGuard()
   /** Runs a transition on copies and keeps the changed ones. */
@@ -322,9 +358,14 @@ async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: Histo
   ): T => {
     const lane = structuredClone(lanes[request.lane] as LaneState)
     const ofGuard = structuredClone(guard)
-    const { reply, laneLifeUs, guardLifeUs } = transition(lane, ofGuard, request, nowUs)
+    const kept = transition(lane, ofGuard, request, nowUs)
+    const { reply, laneLifeUs, guardLifeUs, message, wakesAll } = kept
     if (laneLifeUs !== undefined) lanes[request.lane] = lane
     if (guardLifeUs !== undefined) guard = ofGuard
+    if (message) expectMessage(keys.permits(message.pod), `g ${message.lane}`)
+    if (wakesAll) expectMessage(keys.limitChanges, 'g')
+    if (message) reached.messages++
+    if (lane.waiting.length + ofGuard.waiting.length > 2) reached.severalWait++
     return reply
   }
   const oldSpecs = specs.slice(0, 1).map((each) => changedBy(each, oldFactors))
@@ -342,8 +383,12 @@ async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: Histo
     switch (op.kind) {
       case 'take': {
         const costs = op.costs.map((each) => each.slice(0, release.length))
-        const reply = mine(takePermits, { ...ref, costs })
-        expect(await redis.take({ ...ref, costs })).toEqual(reply)
+        const waiter =
+          op.waitsUs === undefined ? undefined : { pod: `p${number}`, forUs: op.waitsUs }
+        const request = { ...ref, costs, waiter }
+        const reply = mine(takePermits, request)
+        expect(await redis.take(request)).toEqual(reply)
+        if (reply.granted > 0 && reply.waitUs === 20_000) reached.shared++
         stamps[name] = [...reply.stamps]
         const { newer } = reply
         if (newer) beliefs[number] = { limits: [...newer.limits], version: newer.version }
@@ -420,5 +465,12 @@ async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: Histo
         })
       }
     }
+  }
+  const server = await twin.servers.at(keys.guard('g'))
+  await server.send('PUBLISH', keys.prefix, 'end')
+  await vi.waitUntil(() => twin.published.has(keys.prefix), { interval: 1 })
+  const channels = [...[0, 1, 2].map((pod) => keys.permits(`p${pod}`)), keys.limitChanges]
+  for (const channel of channels) {
+    expect(twin.published.get(channel) ?? []).toEqual(expected.get(channel) ?? [])
   }
 }

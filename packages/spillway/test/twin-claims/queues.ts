@@ -16,12 +16,8 @@ import type { BreakerSpec } from '../../src/store/breaker-spec.js'
 import { createKeys, type Keys } from '../../src/store/keys.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
 import { emptyGuard, emptyLane } from '../../src/store/limits/lane-state.js'
-import {
-  applyFeedback,
-  changeLimits,
-  type Kept,
-  takePermits,
-} from '../../src/store/limits/transitions.js'
+import { takePermits } from '../../src/store/limits/take-permits.js'
+import { applyFeedback, changeLimits, type Kept } from '../../src/store/limits/transitions.js'
 import { addJobs } from '../../src/store/queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
 import {
@@ -285,12 +281,19 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   const keys = createKeys(`q${histories++}-`)
   const time = () => String(nowUs)
   const deaf = () => ({ close() {} })
-  const confirming = () => Promise.reject(new Error('nothing is confirmed here'))
-  const queues = createRedisQueues({ runner, keys, subscribe: deaf, confirming, time })
-  const limits = createRedisLimits(runner, keys, time)
+  const replicaConfirmation = () => Promise.reject(new Error('nothing is confirmed here'))
+  const queues = createRedisQueues({ runner, keys, subscribe: deaf, replicaConfirmation, time })
+  const limits = createRedisLimits(runner, keys, () => ({ close() {} }), time)
   const breakers = createRedisBreakers(runner, keys, deaf, time)
   /** Reads only a few entries at once, as with a very long queue. */
-  const hasty = createRedisQueues({ runner, keys, subscribe: deaf, confirming, time, look: 2 })
+  const hasty = createRedisQueues({
+    runner,
+    keys,
+    subscribe: deaf,
+    replicaConfirmation,
+    time,
+    look: 2,
+  })
   const queue = emptyQueue()
   let [lane, guard] = [emptyLane(), emptyGuard()]
   let breakerState: BreakerState = emptyBreaker()

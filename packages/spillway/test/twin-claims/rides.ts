@@ -23,12 +23,8 @@ import {
   type GuardState,
   type LaneState,
 } from '../../src/store/limits/lane-state.js'
-import {
-  applyFeedback,
-  changeLimits,
-  type Kept,
-  takePermits,
-} from '../../src/store/limits/transitions.js'
+import { takePermits } from '../../src/store/limits/take-permits.js'
+import { applyFeedback, changeLimits, type Kept } from '../../src/store/limits/transitions.js'
 import { createMemoryPods } from '../../src/store/memory/memory-pods.js'
 import type { BreakerReport, BreakerView, TakeReply, TakeRequest } from '../../src/store/port.js'
 import {
@@ -194,7 +190,7 @@ async function replay(
   const keys = createKeys(`r${histories++}-`)
   const time = () => String(nowUs)
   const redis = {
-    limits: createRedisLimits(twin.runner, keys, time),
+    limits: createRedisLimits(twin.runner, keys, () => ({ close() {} }), time),
     breakers: createRedisBreakers(twin.runner, keys, () => ({ close() {} }), time),
     pods: createRedisPods(twin.runner, keys, time),
   }

@@ -8,9 +8,9 @@
  */
 
 import {
+  type AbandonableCall,
   allEnded,
   collectCalls,
-  type Outlivable,
   unfinishedWork,
 } from '../../core/abandoned-work.js'
 import { Line } from '../../core/collections/wait-list.js'
@@ -195,7 +195,7 @@ class SlotBulkhead implements Bulkhead {
   /** Runs `fn` in a slot that was already taken. */
   #start<T>(fn: () => T | PromiseLike<T>): Promise<T> {
     let result: T | PromiseLike<T>
-    let calls: readonly Outlivable[] | undefined
+    let calls: readonly AbandonableCall[] | undefined
     try {
       result = collectCalls(fn, (began) => {
         calls = began
@@ -225,7 +225,7 @@ class SlotBulkhead implements Bulkhead {
   }
 
   /** `fn` began calls that may leave work running, whatever it returns or throws. */
-  #holdFor<T>(promise: Promise<T>, calls: readonly Outlivable[]): Promise<T> {
+  #holdFor<T>(promise: Promise<T>, calls: readonly AbandonableCall[]): Promise<T> {
     const release = () => {
       const left = calls.flatMap(({ leftBehind }) => leftBehind ?? [])
       this.#releaseAfter(left.length === 0 ? undefined : allEnded(left))

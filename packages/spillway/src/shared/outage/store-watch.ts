@@ -7,13 +7,13 @@
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
-import { untilBeatMs } from '../../core/time/pod-phase.js'
+import { untilPodPhaseMs } from '../../core/time/pod-phase.js'
 import type { Fleet } from '../../store/local-spend.js'
 import type { PulsePart, PulseReply, PulseStore } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'
 import { createPodId } from '../pod-id.js'
 import { Backoff } from './backoff.js'
-import { Doubts } from './distrust.js'
+import { Distrust } from './distrust.js'
 import { PodShares } from './pod-shares.js'
 import { PulseLoop } from './pulse-loop.js'
 import { SILENT_MS, SilenceCheck } from './silence-check.js'
@@ -88,7 +88,7 @@ export class StoreWatch {
   readonly #started: Promise<void>
   readonly #options: StoreWatchOptions
   readonly #backoff: Backoff
-  readonly #doubts = new Doubts()
+  readonly #distrust = new Distrust()
   readonly #epoch = new StoreEpoch()
   readonly #shares: PodShares
   readonly #loop: PulseLoop
@@ -194,20 +194,20 @@ export class StoreWatch {
   /** A reply arrived. `nowUs` is the store's time in it. */
   heard(nowUs: number): void {
     const nowMs = this.#options.clock.now()
-    this.#doubts.heard(nowMs)
+    this.#distrust.heard(nowMs)
     this.#aheadUs = nowUs - nowMs * 1_000
   }
 
   /** A reply arrived. */
   alive(): void {
-    this.#doubts.heard(this.#options.clock.now())
+    this.#distrust.heard(this.#options.clock.now())
   }
 
   /** Permits arrived after `tookMs`. A store that is too slow for permits counts as unreachable. */
   permitted(tookMs: number): void {
     const late = tookMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
-    if (!this.#doubts.permitted(late, this.#options.clock.now()) || !this.reachable) return
-    this.#doubts.forgetLate()
+    if (!this.#distrust.permitted(late, this.#options.clock.now()) || !this.reachable) return
+    this.#distrust.forgetLate()
     this.#lose(
       new Error(`it takes ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`),
     )
@@ -215,7 +215,7 @@ export class StoreWatch {
 
   failed(error: unknown): void {
     if (!this.reachable || this.status === 'starting') return
-    if (this.#doubts.failed(error, this.#options.clock.now())) this.#lose(error)
+    if (this.#distrust.failed(error, this.#options.clock.now())) this.#lose(error)
   }
 
   /**
@@ -269,7 +269,7 @@ export class StoreWatch {
   /** Sends a pulse if nothing was heard for a while; returns whether to check again. */
   #checkSilence(): boolean {
     if (!this.reachable || this.#closed) return false
-    const silentMs = this.#doubts.silentMs(this.#options.clock.now())
+    const silentMs = this.#distrust.silentMs(this.#options.clock.now())
     if (silentMs >= SILENT_MS && !this.#loop.busy) this.#loop.next(0)
     return true
   }
@@ -279,7 +279,7 @@ export class StoreWatch {
     if (!this.reachable) return this.#backoff.nextMs()
     const { clock, pod } = this.#options
     const nowMs = clock.now()
-    const beatMs = untilBeatMs(pod, BEAT_MS, nowMs)
+    const beatMs = untilPodPhaseMs(pod, BEAT_MS, nowMs)
     if (this.status !== 'apart') return beatMs
     return Math.min(beatMs, Math.max(1, this.#epoch.distrustMs(nowMs)))
   }

@@ -15,6 +15,7 @@ import type {
   MaybePromise,
   SettleRequest,
   TakeReply,
+  TakeRequest,
 } from '../../store/port.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
@@ -53,6 +54,8 @@ export interface LimitBookOptions {
   before?: LimitBook | undefined
   /** Something was given back on this lane: perhaps nobody need wait any longer. */
   onGivenBack(lane: string): void
+  /** Limits were changed, by this pod or by another one: waiting calls ask again. */
+  onLimitsChanged(): void
 }
 
 /** What came back, with the limits it was asked under. */
@@ -71,6 +74,10 @@ export interface LimitPassage {
 }
 
 const REPORT_MS = 5_000
+/** A queue without a timeout lets calls wait for ever; a number for the store has to be finite. */
+const LONGEST_WAIT_US = 86_400_000_000
+
+type Waiter = NonNullable<TakeRequest['waiter']>
 /** Over a network: what calls really cost is told so late, and then of many at once. */
 const SETTLE_TOGETHER_MS = 5
 
@@ -95,6 +102,9 @@ export class LimitBook implements Spender {
   #granted = 0
   #reporting: Timer | undefined
   #closed = false
+  /** Set from the first call that waits on: until then there is nothing to wake. */
+  #stopListening: (() => void) | undefined
+  #lastWaiter: Waiter | undefined
   readonly #watch: StoreWatch | undefined
   readonly #alone: LimitsAlone | undefined
 
@@ -185,7 +195,10 @@ export class LimitBook implements Spender {
     atMs: number | undefined,
     waitMs: number,
   ): MaybePromise<Trip> {
-    if (this.#watch !== undefined) return this.#takeWatched(this.#watch, lane, costs, undefined)
+    const waiter = this.#waiterFor(waitMs)
+    if (this.#watch !== undefined) {
+      return this.#takeWatched(this.#watch, lane, costs, undefined, waiter)
+    }
     const limits = this.#limits
     // Written out: copying one object into another is what would cost most here.
     const { name: guard } = this
@@ -196,10 +209,11 @@ export class LimitBook implements Spender {
       version: this.#version,
       costs,
       atMs,
+      waiter,
     })
     return reply instanceof Promise
-      ? reply.then((each) => this.#learn(each, limits))
-      : this.#learn(reply, limits)
+      ? reply.then((each) => this.#learn(each, limits, waiter))
+      : this.#learn(reply, limits, waiter)
   }
 
   /** For permits that are taken in a step of somebody else's; nothing while the store is away. */
@@ -233,10 +247,13 @@ export class LimitBook implements Spender {
     report: BreakerReport,
     waitMs: number,
   ): Promise<Trip> {
-    if (this.#watch !== undefined) return this.#takeWatched(this.#watch, lane, costs, report)
+    const waiter = this.#waiterFor(waitMs)
+    if (this.#watch !== undefined) {
+      return this.#takeWatched(this.#watch, lane, costs, report, waiter)
+    }
     const limits = this.#limits
-    const reply = await this.#store.take({ ...this.#ref(lane), costs, report })
-    return this.#learn(reply, limits)
+    const reply = await this.#store.take({ ...this.#ref(lane), costs, report, waiter })
+    return this.#learn(reply, limits, waiter)
   }
 
   /** Through the store while it is there; by this pod's own books while it is not. */
@@ -245,10 +262,11 @@ export class LimitBook implements Spender {
     lane: string,
     costs: readonly (readonly number[])[],
     report: BreakerReport | undefined,
+    waiter: Waiter | undefined,
   ): MaybePromise<Trip> {
     if (!watch.joined) {
       if (watch.status !== 'starting') return this.#takeAlone(lane, costs)
-      return watch.whenStarted().then(() => this.#takeWatched(watch, lane, costs, report))
+      return watch.whenStarted().then(() => this.#takeWatched(watch, lane, costs, report, waiter))
     }
     const limits = this.#limits
     const specs = this.#specs
@@ -263,6 +281,7 @@ export class LimitBook implements Spender {
       version: this.#version,
       costs,
       report,
+      waiter,
     })
     return Promise.resolve(reply).then(
       (each) => {
@@ -270,7 +289,7 @@ export class LimitBook implements Spender {
         alone.heard(lane, specs, costs, each)
         watch.heard(each.nowUs)
         if (each.granted > 0) watch.permitted(this.#clock.now() - sentMs)
-        return this.#learn(each, limits)
+        return this.#learn(each, limits, waiter)
       },
       (error) => {
         watch.over()
@@ -337,6 +356,7 @@ export class LimitBook implements Spender {
     this.#limits = next
     this.#specs = specsOf(next)
     this.#costs.learn(next)
+    this.#options.onLimitsChanged()
   }
 
   /** There is a limit on this unit, or an error. */
@@ -351,6 +371,7 @@ export class LimitBook implements Spender {
     const { id } = this.checkLimit(unit).spec
     const override = { id, limit, forUs: toUs(forMs) }
     await this.#store.change({ ...this.#ref(lane), override })
+    this.#options.onLimitsChanged()
   }
 
   async figures(lane: string): Promise<RateLimiterFigures> {
@@ -367,6 +388,7 @@ export class LimitBook implements Spender {
   async close(): Promise<void> {
     this.#closed = true
     this.#reporting?.cancel()
+    this.#stopListening?.()
     this.#words.close()
     await this.#settler.drain()
     await this.#watch?.close(this)
@@ -425,6 +447,8 @@ export class LimitBook implements Spender {
 
   async #look(alone: LimitsAlone, lane: string, specs: readonly LimitSpec[]): Promise<void> {
     const figures = await this.#store.figures(this.#ref(lane))
+    // The message about it may have been lost.
+    if (figures.version > this.#version) this.#options.onLimitsChanged()
     if (this.#watch?.joined === true) alone.saw(lane, specs, figures)
   }
 
@@ -465,8 +489,10 @@ export class LimitBook implements Spender {
   }
 
   /** Another pod may have changed the limits. */
-  #learn(reply: TakeReply, limits: readonly UnitLimit[]): Trip {
+  #learn(reply: TakeReply, limits: readonly UnitLimit[], waiter?: Waiter): Trip {
     this.#count(reply.granted)
+    const { waitUs } = reply
+    if (waiter !== undefined && waitUs > 0 && waitUs <= waiter.forUs) this.#listen()
     const { newer } = reply
     const trip = reply as Trip
     trip.under = limits
@@ -480,6 +506,28 @@ export class LimitBook implements Spender {
     }))
     this.#specs = newer.limits
     return trip
+  }
+
+  /** Mostly the same as for the last request, because calls without a deadline can wait equally long. */
+  #waiterFor(waitMs: number): Waiter | undefined {
+    if (waitMs <= 0) return undefined
+    const forUs = Math.min(toUs(waitMs), LONGEST_WAIT_US)
+    if (this.#lastWaiter?.forUs !== forUs) this.#lastWaiter = { pod: this.#options.pod, forUs }
+    return this.#lastWaiter
+  }
+
+  /** Hears when capacity becomes free for calls of this pod that wait. */
+  #listen(): void {
+    if (this.#stopListening !== undefined || this.#closed) return
+    const { pod, onGivenBack, onLimitsChanged } = this.#options
+    this.#stopListening = this.#store.watch(pod, {
+      onFreed: (guard, lane) => {
+        if (guard !== this.name) return
+        if (lane === undefined) onLimitsChanged()
+        else onGivenBack(lane)
+      },
+      onGap: onLimitsChanged,
+    })
   }
 
   /** For the figures of others: told in the background, only while there is something to tell. */

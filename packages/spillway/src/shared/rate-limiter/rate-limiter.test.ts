@@ -35,6 +35,7 @@ function distantStore(clock: VirtualClock) {
     change: far('change', near.limits.change),
     figures: near.limits.figures,
     report: near.limits.report,
+    watch: near.limits.watch,
   }
   const store: Store = { ...near, limits }
   return { store, faults, trips }

@@ -92,6 +92,7 @@ class SharedRateLimiter implements RateLimiter {
       lanes,
       watch: watchOver(store, { ...options, pod }),
       onGivenBack: (lane) => this.#dispatcher.unblock(lane),
+      onLimitsChanged: () => this.#dispatcher.unblockAll(),
     })
     this.#book = book
     // Requests wait in the order of their arrival, each until its own deadline.

@@ -14,9 +14,9 @@ import {
   checkSubject,
   createLevels,
   type Level,
-  type OwnCharge,
   type readLevels,
   type Subject,
+  type UserLevelCharge,
   type UserRequest,
 } from './levels.js'
 import { LevelsAlone, type StoreView } from './outage-levels.js'
@@ -56,7 +56,7 @@ export class UserCharges {
     // Mostly there is one level, and the same request as the last time.
     const [only] = this.#levels
     if (this.#levels.length === 1 && cost === 1) return only?.requestFor(subject)
-    const levels: OwnCharge[] = []
+    const levels: UserLevelCharge[] = []
     for (const level of this.#levels) {
       const charge = level.chargeFor(subject)
       if (charge !== undefined) levels.push(charge)

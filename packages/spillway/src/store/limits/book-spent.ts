@@ -1,6 +1,6 @@
 /**
- * Units that were used without asking, while the store was away. Booked in the slice or window they
- * were used in, while that counts; of buckets as debt. Twin: `redis/lua/book-spent.lua`.
+ * Books units that a pod used under an outage rule, while the store was unreachable: in the slice or window in
+ * which they were used, if that still counts, and for buckets as debt. Twin: `redis/lua/book-spent.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'
 import { type Count, isBucket, overrun } from './counting.js'
@@ -14,12 +14,12 @@ export function bookSpent(
 ): void {
   if (isBucket(spec)) return overrun(spec, count, now, units)
   if (spec.algorithm === 'fixed-window') {
-    // A pod's guess at the store's time may be a little ahead.
-    if (stamp >= count.n) count.s += units
+    // A pod's estimate of the store's time may be slightly ahead.
+    if (stamp >= count.newestSlice) count.units += units
     return
   }
-  if (stamp <= count.n - count.b.length) return
-  const index = Math.min(stamp, count.n) % count.b.length
-  count.b[index] = (count.b[index] as number) + units
-  count.s += units
+  if (stamp <= count.newestSlice - count.slices.length) return
+  const index = Math.min(stamp, count.newestSlice) % count.slices.length
+  count.slices[index] = (count.slices[index] as number) + units
+  count.units += units
 }

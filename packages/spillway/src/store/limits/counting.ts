@@ -1,36 +1,44 @@
 /**
- * How each algorithm counts, as changes to a few numbers. The Lua twin of this file is
- * `redis/lua/include/counting.lua`: the same histories have to give the same replies.
- * All numbers are whole, and small enough for a double.
+ * How each algorithm counts. Twin: `redis/lua/include/counting.lua`; both have to give the same replies for the
+ * same history. All numbers are whole and small enough for a double.
  */
 import type { LimitSpec } from '../limit-spec.js'
 
-/** What is kept of one limit. Fields mean different things to different algorithms. */
+/** The state of one limit. Windows use the first four fields and the last two, buckets the others. */
 export interface Count {
-  /** Windows: number of the newest slice, or of the window. */
-  n: number
-  /** Windows: units counted. */
-  s: number
-  /** Length of a slice (sliding) or of the window, that the numbers above were made with. */
-  w: number
+  /** Number of the newest slice (sliding window) or of the current window (fixed window). */
+  newestSlice: number
+  /** Units counted in the window. */
+  units: number
+  /** Length of a slice, or of the fixed window, that the numbers above refer to. Buckets: the window. */
+  sliceUs: number
   /** Sliding window: units by slice, as a ring. */
-  b: number[]
-  /** Buckets: when the bucket is full again (token), or when the next beat is free (leaky). */
-  f: number
-  /** Buckets: the limit that `f` was computed with. */
-  r: number
-  /** Windows: the window, and the version of the limits, that the numbers above were made with. */
-  u: number
-  v: number
+  slices: number[]
+  /** Token bucket: when it is full again. Leaky bucket: when the next unit may pass. */
+  freeAtUs: number
+  /** The limit that `freeAtUs` was computed with. */
+  bucketLimit: number
+  /** The window, and the version of the limits, that a window's numbers refer to. */
+  windowUs: number
+  version: number
 }
 
 export function emptyCount(): Count {
-  return { n: 0, s: 0, w: 0, b: [], f: 0, r: 0, u: 0, v: 0 }
+  return {
+    newestSlice: 0,
+    units: 0,
+    sliceUs: 0,
+    slices: [],
+    freeAtUs: 0,
+    bucketLimit: 0,
+    windowUs: 0,
+    version: 0,
+  }
 }
 
 /**
- * Brings a count to the present: drops what has left, and adapts to limits that have changed. Says
- * whether it had to adapt something: that has to be kept, because it depends on when it happened.
+ * Brings a count to the present: drops what has left the window, and adapts to changed limits. Returns whether
+ * it adapted something. That has to be saved, because it depends on when it happened.
  */
 export function advance(spec: LimitSpec, count: Count, now: number, version: number): boolean {
   if (spec.algorithm === 'sliding-window') return advanceSlices(spec, count, now, version)
@@ -39,82 +47,92 @@ export function advance(spec: LimitSpec, count: Count, now: number, version: num
 }
 
 /**
- * Whether a count has to be made anew for this window. Two releases of a fleet may differ in it; then
- * the wider one counts, or each would undo what the other did and nothing would ever leave.
+ * Whether a count has to be rebuilt for this window. Two releases of a fleet may use different windows. Then the
+ * wider one is used: otherwise each would undo what the other did, and nothing would ever leave the window.
  */
 function adopts(spec: LimitSpec, count: Count, sliceUs: number, version: number): boolean {
-  if (count.w === sliceUs && count.u === spec.windowUs) return false
-  return count.w === 0 || count.s === 0 || version > count.v || spec.windowUs > count.u
+  if (count.sliceUs === sliceUs && count.windowUs === spec.windowUs) return false
+  return (
+    count.sliceUs === 0 ||
+    count.units === 0 ||
+    version > count.version ||
+    spec.windowUs > count.windowUs
+  )
 }
 
 function advanceSlices(spec: LimitSpec, count: Count, now: number, version: number): boolean {
   const ownSliceUs = Math.ceil(spec.windowUs / spec.slices)
   if (adopts(spec, count, ownSliceUs, version)) {
-    // Another window than before: what counted goes on counting, as if it had happened now.
+    // The window has changed: all units keep counting, as if they had been used now.
     const length = Math.ceil(spec.windowUs / ownSliceUs) + 1
     const slice = Math.floor(now / ownSliceUs)
-    count.w = ownSliceUs
-    count.u = spec.windowUs
-    count.v = version
-    count.b = new Array(length).fill(0)
-    count.b[slice % length] = count.s
-    count.n = slice
-    return count.s > 0
+    count.sliceUs = ownSliceUs
+    count.windowUs = spec.windowUs
+    count.version = version
+    count.slices = new Array(length).fill(0)
+    count.slices[slice % length] = count.units
+    count.newestSlice = slice
+    return count.units > 0
   }
-  const slice = Math.floor(now / count.w)
-  const length = count.b.length
-  for (let passed = Math.max(count.n, slice - length) + 1; passed <= slice; passed++) {
-    count.s -= sliceAt(count, passed)
-    count.b[passed % length] = 0
+  const slice = Math.floor(now / count.sliceUs)
+  const length = count.slices.length
+  for (let passed = Math.max(count.newestSlice, slice - length) + 1; passed <= slice; passed++) {
+    count.units -= sliceAt(count, passed)
+    count.slices[passed % length] = 0
   }
-  count.n = Math.max(count.n, slice)
+  count.newestSlice = Math.max(count.newestSlice, slice)
   return false
 }
 
 function advanceWindow(spec: LimitSpec, count: Count, now: number, version: number): boolean {
   if (adopts(spec, count, spec.windowUs, version)) {
-    count.w = spec.windowUs
-    count.u = spec.windowUs
-    count.v = version
-    count.n = Math.floor(now / spec.windowUs)
-    return count.s > 0
+    count.sliceUs = spec.windowUs
+    count.windowUs = spec.windowUs
+    count.version = version
+    count.newestSlice = Math.floor(now / spec.windowUs)
+    return count.units > 0
   }
-  const window = Math.floor(now / count.w)
-  if (window > count.n) {
-    count.n = window
-    count.s = 0
+  const window = Math.floor(now / count.sliceUs)
+  if (window > count.newestSlice) {
+    count.newestSlice = window
+    count.units = 0
   }
   return false
 }
 
-/** A debt is so many units; when the rate changes it takes more or less time to pay off. */
+/** A debt is a number of units. When the rate changes, it takes more or less time to flow back. */
 function rescale(spec: LimitSpec, count: Count, now: number): boolean {
-  if (count.r === spec.limit && count.w === spec.windowUs) return false
-  const inDebt = count.f > now && count.r > 0
+  if (count.bucketLimit === spec.limit && count.sliceUs === spec.windowUs) return false
+  const inDebt = count.freeAtUs > now && count.bucketLimit > 0
   if (inDebt) {
-    const units = ((count.f - now) * count.r) / count.w
-    count.f = now + Math.ceil((units * spec.windowUs) / spec.limit)
+    const units = ((count.freeAtUs - now) * count.bucketLimit) / count.sliceUs
+    count.freeAtUs = now + Math.ceil((units * spec.windowUs) / spec.limit)
   }
-  count.r = spec.limit
-  count.w = spec.windowUs
+  count.bucketLimit = spec.limit
+  count.sliceUs = spec.windowUs
   return inDebt
 }
 
-function unitsToUs(spec: LimitSpec, units: number): number {
+export function unitsToUs(spec: LimitSpec, units: number): number {
   return Math.ceil((units * spec.windowUs) / spec.limit)
 }
 
+/**
+ * How far ahead of now a token bucket may be charged. Each charge is rounded up to a whole microsecond, so a burst of
+ * single units may take longer than a full bucket, and fits nevertheless: less than one unit more than `burst`.
+ */
 function burstUs(spec: LimitSpec): number {
-  return unitsToUs(spec, spec.burst === 0 ? spec.limit : spec.burst)
+  const burst = spec.burst === 0 ? spec.limit : spec.burst
+  return Math.min(burst * unitsToUs(spec, 1), unitsToUs(spec, burst + 1) - 1)
 }
 
 export function fits(spec: LimitSpec, count: Count, now: number, cost: number): boolean {
   if (cost === 0) return true
-  if (spec.algorithm === 'leaky-bucket') return count.f <= now
+  if (spec.algorithm === 'leaky-bucket') return count.freeAtUs <= now
   if (spec.algorithm === 'token-bucket') {
-    return Math.max(count.f, now) + unitsToUs(spec, cost) - now <= burstUs(spec)
+    return Math.max(count.freeAtUs, now) + unitsToUs(spec, cost) - now <= burstUs(spec)
   }
-  return count.s + cost <= spec.limit
+  return count.units + cost <= spec.limit
 }
 
 /** The largest cost that can ever fit. */
@@ -122,41 +140,45 @@ export function capacity({ algorithm, limit, burst }: LimitSpec): number {
   return algorithm === 'token-bucket' && burst > 0 ? burst : limit
 }
 
-/** How long until `cost` fits. What can never fit is asked to come back in a window's time. */
+/** How long until `cost` fits. A cost that can never fit waits for a whole window. */
 export function waitUs(spec: LimitSpec, count: Count, now: number, cost: number): number {
-  if (spec.algorithm === 'leaky-bucket') return count.f - now
+  if (spec.algorithm === 'leaky-bucket') return count.freeAtUs - now
   if (spec.algorithm === 'token-bucket') {
-    return Math.max(count.f, now) + unitsToUs(spec, cost) - burstUs(spec) - now
+    return Math.max(count.freeAtUs, now) + unitsToUs(spec, cost) - burstUs(spec) - now
   }
-  if (spec.algorithm === 'fixed-window') return (count.n + 1) * count.w - now
-  const length = count.b.length
-  let missing = count.s + cost - spec.limit
-  for (let slice = Math.max(0, count.n - length + 1); slice <= count.n; slice++) {
+  if (spec.algorithm === 'fixed-window') return (count.newestSlice + 1) * count.sliceUs - now
+  const length = count.slices.length
+  let missing = count.units + cost - spec.limit
+  for (
+    let slice = Math.max(0, count.newestSlice - length + 1);
+    slice <= count.newestSlice;
+    slice++
+  ) {
     missing -= sliceAt(count, slice)
-    if (missing <= 0) return (slice + length) * count.w - now
+    if (missing <= 0) return (slice + length) * count.sliceUs - now
   }
   return spec.windowUs
 }
 
-/** Books a cost and says where, for settling. */
+/** Books a cost. */
 export function charge(spec: LimitSpec, count: Count, now: number, cost: number): void {
   if (isBucket(spec)) {
-    count.f = Math.max(count.f, now) + unitsToUs(spec, cost)
+    count.freeAtUs = Math.max(count.freeAtUs, now) + unitsToUs(spec, cost)
     return
   }
-  count.s += cost
+  count.units += cost
   if (spec.algorithm === 'sliding-window') {
-    const index = count.n % count.b.length
-    count.b[index] = (count.b[index] as number) + cost
+    const index = count.newestSlice % count.slices.length
+    count.slices[index] = (count.slices[index] as number) + cost
   }
 }
 
-/** Where a permit granted now is booked. */
+/** The slice or window in which a permit granted now is booked, for settling. */
 export function stampOf(spec: LimitSpec, count: Count): number {
-  return isBucket(spec) ? 0 : count.n
+  return isBucket(spec) ? 0 : count.newestSlice
 }
 
-/** Gives back units that were booked under `stamp` and not used, as far as that still counts. */
+/** Returns units that were booked under `stamp` and not used, if that slice still counts. */
 export function refund(
   spec: LimitSpec,
   count: Count,
@@ -165,57 +187,61 @@ export function refund(
   units: number,
 ): void {
   if (isBucket(spec)) {
-    count.f = Math.max(now, count.f - unitsToUs(spec, units))
+    count.freeAtUs = Math.max(now, count.freeAtUs - unitsToUs(spec, units))
   } else if (spec.algorithm === 'fixed-window') {
-    if (stamp === count.n) count.s = Math.max(0, count.s - units)
-  } else if (stamp > count.n - count.b.length && stamp <= count.n) {
-    const index = stamp % count.b.length
-    const back = Math.min(units, count.b[index] as number)
-    count.b[index] = (count.b[index] as number) - back
-    count.s -= back
+    if (stamp === count.newestSlice) count.units = Math.max(0, count.units - units)
+  } else if (stamp > count.newestSlice - count.slices.length && stamp <= count.newestSlice) {
+    const index = stamp % count.slices.length
+    const back = Math.min(units, count.slices[index] as number)
+    count.slices[index] = (count.slices[index] as number) - back
+    count.units -= back
   }
 }
 
-/** Books units that were used beyond what was asked for. The debt is bounded by one limit's worth. */
+/** Books units used beyond the booked cost. The debt is at most one limit. */
 export function overrun(spec: LimitSpec, count: Count, now: number, units: number): void {
   if (isBucket(spec)) {
     const most = now + burstUs(spec) + spec.windowUs
-    count.f = Math.min(Math.max(count.f, now) + unitsToUs(spec, units), Math.max(most, count.f))
+    count.freeAtUs = Math.min(
+      Math.max(count.freeAtUs, now) + unitsToUs(spec, units),
+      Math.max(most, count.freeAtUs),
+    )
     return
   }
-  const most = Math.max(0, 2 * spec.limit - count.s)
+  const most = Math.max(0, 2 * spec.limit - count.units)
   charge(spec, count, now, Math.min(units, most))
 }
 
 /** Units that could be taken now. */
 export function remaining(spec: LimitSpec, count: Count, now: number): number {
-  if (spec.algorithm === 'leaky-bucket') return count.f <= now ? 1 : 0
+  if (spec.algorithm === 'leaky-bucket') return count.freeAtUs <= now ? 1 : 0
   if (spec.algorithm === 'token-bucket') {
-    const freeUs = burstUs(spec) - Math.max(0, count.f - now)
+    const freeUs = burstUs(spec) - Math.max(0, count.freeAtUs - now)
     return Math.max(0, Math.floor((freeUs * spec.limit) / spec.windowUs))
   }
-  return Math.max(0, spec.limit - count.s)
+  return Math.max(0, spec.limit - count.units)
 }
 
 /** Units taken and not yet flowed back. */
 export function used(spec: LimitSpec, count: Count, now: number): number {
-  if (!isBucket(spec)) return count.s
+  if (!isBucket(spec)) return count.units
   const whole = spec.algorithm === 'leaky-bucket' ? 1 : spec.burst === 0 ? spec.limit : spec.burst
   return whole - remaining(spec, count, now)
 }
 
-/** How long this count still means something, whatever it is a count of. */
+/** How long this count still matters. */
 export function lifeUs(count: Count, now: number): number {
-  // What is booked in the newest slice, or in the window, is the last to leave.
-  const slices = Math.max(1, count.b.length)
-  const windowUs = count.w === 0 ? count.u : (count.n + slices) * count.w - now
-  return Math.max(0, count.f - now, windowUs)
+  // Units of the newest slice, or of the fixed window, are the last to leave.
+  const slices = Math.max(1, count.slices.length)
+  const windowUs =
+    count.sliceUs === 0 ? count.windowUs : (count.newestSlice + slices) * count.sliceUs - now
+  return Math.max(0, count.freeAtUs - now, windowUs)
 }
 
-/** The clock was set back by so much: what counted goes on counting, as if it had happened now. */
+/** The clock was set back: all units keep counting, as if they had been used now. */
 export function rebase(count: Count, backUs: number): void {
-  if (count.r > 0) count.f -= backUs
-  else count.w = 0
+  if (count.bucketLimit > 0) count.freeAtUs -= backUs
+  else count.sliceUs = 0
 }
 
 export function isBucket(spec: LimitSpec): boolean {
@@ -223,5 +249,5 @@ export function isBucket(spec: LimitSpec): boolean {
 }
 
 function sliceAt(count: Count, slice: number): number {
-  return count.b[slice % count.b.length] as number
+  return count.slices[slice % count.slices.length] as number
 }

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import type { LimitSpec } from '../limit-spec.js'
-import { UsualTake } from './fast-take.js'
+import { FastTake } from './fast-take.js'
 import { emptyGuard, emptyLane } from './lane-state.js'
-import { settlePermits, takePermits } from './transitions.js'
+import { takePermits } from './take-permits.js'
+import { settlePermits } from './transitions.js'
 
 const START_US = 1_900_000_000_000_000
 
@@ -41,7 +42,7 @@ describe('fast path of taking a permit', () => {
           const pods = [limits, limits.map((each) => ({ ...each }))] as const
           const oldLimits = limits.map((each) => ({ ...each, windowUs: each.windowUs * 2 }))
           const [mine, other] = [emptyLane(), emptyLane()]
-          let usual: UsualTake | undefined
+          let usual: FastTake | undefined
           let now = START_US
           for (const [index, { passUs, costs, pauseUs, settled, old }] of steps.entries()) {
             now += passUs
@@ -52,7 +53,7 @@ describe('fast path of taking a permit', () => {
             const reply = usual?.take(request, now)
             if (reply === undefined) {
               expect(takePermits(mine, emptyGuard(), request, now).reply).toEqual(long)
-              usual = UsualTake.of(mine, ref.limits)
+              usual = FastTake.of(mine, ref.limits)
             } else {
               short++
               expect(reply).toEqual(long)
@@ -60,7 +61,7 @@ describe('fast path of taking a permit', () => {
             const settlements = [{ limit: 0, stamp: long.stamps[0] as number, delta: settled }]
             for (const lane of [mine, other]) {
               if (settled !== 0) settlePermits(lane, emptyGuard(), { ...ref, settlements }, now)
-              if (pauseUs > 0) lane.p = now + pauseUs
+              if (pauseUs > 0) lane.pausedUntilUs = now + pauseUs
             }
             expect(mine).toEqual(other)
           }

@@ -1,65 +1,71 @@
 /**
- * Most takes: the same limits as last time, nobody paused, the same slice, and everything fits. Says
- * what `takePermits` would say, at a fraction of its cost, or nothing. What does not change within a
- * slice is worked out once, and replies share it. Twin: `redis/lua/include/usual-take.lua`.
+ * The fast path of `takePermits`, for most requests: the same limits as last time, no pause, no waiting pod, the
+ * same slice, and everything fits. It returns the same reply at a fraction of the cost, or undefined if the
+ * request needs the full transition. Replies share what does not change within a slice. Twin:
+ * `redis/lua/include/usual-take.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'
 import type { TakeReply, TakeRequest } from '../port.js'
 import type { Count } from './counting.js'
 import type { LaneState } from './lane-state.js'
 
-export class UsualTake {
+export class FastTake {
   readonly #lane: LaneState
   readonly #limits: readonly LimitSpec[]
-  /** Per limit, as in the lane's state. */
+  /** Per limit, from the lane's state. */
   readonly #counts: readonly Count[]
   readonly #sliceUs: readonly number[]
   readonly #stamps: readonly number[]
   readonly #capacities: readonly number[]
-  /** The first of the slices is over then. */
+  /** When the first of the slices ends. */
   readonly #untilUs: number
 
   private constructor(lane: LaneState, limits: readonly LimitSpec[], counts: readonly Count[]) {
     this.#lane = lane
     this.#limits = limits
     this.#counts = counts
-    this.#sliceUs = counts.map(({ w }) => w)
-    this.#stamps = counts.map(({ n }) => n)
+    this.#sliceUs = counts.map(({ sliceUs }) => sliceUs)
+    this.#stamps = counts.map(({ newestSlice }) => newestSlice)
     this.#capacities = limits.map(({ limit }) => limit)
-    this.#untilUs = Math.min(...counts.map(({ n, w }) => (n + 1) * w))
+    this.#untilUs = Math.min(
+      ...counts.map(({ newestSlice, sliceUs }) => (newestSlice + 1) * sliceUs),
+    )
   }
 
-  /** Only for a guard whose limits were neither changed nor overridden, and have no counts of its own. */
-  static of(lane: LaneState, limits: readonly LimitSpec[]): UsualTake | undefined {
+  /** For guards without changed limits, overrides and vendor-wide limits only. */
+  static of(lane: LaneState, limits: readonly LimitSpec[]): FastTake | undefined {
     const counts: Count[] = []
     for (const { id, algorithm, span, windowUs, slices } of limits) {
       const count = lane.counts[id]
       if (count === undefined || algorithm !== 'sliding-window' || span !== 'lane') return undefined
-      if (count.u !== windowUs || count.w !== Math.ceil(windowUs / slices)) return undefined
+      if (count.windowUs !== windowUs || count.sliceUs !== Math.ceil(windowUs / slices))
+        return undefined
       counts.push(count)
     }
-    return new UsualTake(lane, limits, counts)
+    return new FastTake(lane, limits, counts)
   }
 
   take({ limits, costs }: TakeRequest, now: number): TakeReply | undefined {
     const lane = this.#lane
     if (!areSame(limits, this.#limits) || costs.length === 0) return undefined
-    if (now >= this.#untilUs || lane.p > now || lane.t > now) return undefined
+    if (now >= this.#untilUs || lane.pausedUntilUs > now || lane.changedUs > now) return undefined
+    // Waiting pods share what is free.
+    if (lane.waiting.length > 0) return undefined
     for (let index = 0; index < limits.length; index++) {
       const { limit, windowUs } = limits[index] as LimitSpec
-      const { n, w, u, s } = this.#counts[index] as Count
+      const count = this.#counts[index] as Count
       // Another release of the fleet may have counted in another window meanwhile.
-      if (n !== this.#stamps[index] || w !== this.#sliceUs[index] || u !== windowUs)
+      if (count.newestSlice !== this.#stamps[index] || count.sliceUs !== this.#sliceUs[index])
         return undefined
-      if (s + sumOf(costs, index) > limit) return undefined
+      if (count.windowUs !== windowUs || count.units + sumOf(costs, index) > limit) return undefined
     }
     for (let index = 0; index < limits.length; index++) {
       const count = this.#counts[index] as Count
       const sum = sumOf(costs, index)
-      count.s += sum
-      ;(count.b[count.n % count.b.length] as number) += sum
+      count.units += sum
+      ;(count.slices[count.newestSlice % count.slices.length] as number) += sum
     }
-    lane.t = now
+    lane.changedUs = now
     return {
       granted: costs.length,
       waitUs: 0,
@@ -67,13 +73,13 @@ export class UsualTake {
       nowUs: now,
       stamps: this.#stamps,
       capacities: this.#capacities,
-      // A place for what the asker adds: adding one later would cost a copy.
+      // Set by the client later; adding a property then would change the object's hidden class.
       under: undefined,
     }
   }
 }
 
-/** Pods that share a store in memory each have their own copy. */
+/** Pods that share a memory store have their own copies of equal limits. */
 function areSame(some: readonly LimitSpec[], others: readonly LimitSpec[]): boolean {
   if (some === others) return true
   if (some.length !== others.length) return false

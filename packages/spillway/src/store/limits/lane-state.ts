@@ -1,47 +1,55 @@
 /**
- * What is shared about limits: of one lane, and of the guard it belongs to. Stores keep these two
- * under two keys of one slot, and run the transitions in `transitions.ts` on them. Twin:
- * `redis/lua/include/lane-state.lua`.
+ * The shared state of limits: of one lane, and of its guard. Stores keep these two under two keys of one slot and
+ * run the transitions on them. Twin: `redis/lua/include/lane-state.lua`.
  */
-
 import { SET_BACK_US } from '../clock-setback.js'
 import type { LimitSpec } from '../limit-spec.js'
 import { advance, type Count, emptyCount, lifeUs, rebase } from './counting.js'
+import { noneWaiting, type WaitingList, waitingLifeUs } from './waiting-pods.js'
 
-export interface LaneState {
-  /** The latest time this state was changed at. */
-  t: number
-  /** Paused until then. */
-  p: number
-  /** How often in a row the vendor said "slow down" without saying for how long. */
-  g: number
-  /** The newest permit a vendor's answer told us about. */
-  f: number
+export interface LaneState extends WaitingList {
+  /** The latest time this state was changed. */
+  changedUs: number
+  pausedUntilUs: number
+  /** How often in a row the vendor asked for a pause without a duration. */
+  pauseDoublings: number
+  /** When the newest permit was granted whose call reported vendor feedback. */
+  feedbackUs: number
   counts: Record<string, Count>
 }
 
-export interface GuardState {
-  t: number
-  /** All lanes are paused until then, by hand. */
-  p: number
-  /** Version of the limits, and the limits if they were changed while running. */
-  v: number
+export interface GuardState extends WaitingList {
+  changedUs: number
+  /** All lanes are paused until then, by an operator. */
+  pausedUntilUs: number
+  /** Version of the limits, and the limits if they were changed at run time. */
+  version: number
   limits: Record<string, [limit: number, windowUs: number, burst: number, slices: number]>
-  /** Limits for a while. */
+  /** Temporary limits. */
   overrides: Record<string, [limit: number, untilUs: number]>
+  /** Of limits that span all lanes. */
   counts: Record<string, Count>
 }
 
 export function emptyLane(): LaneState {
-  return { t: 0, p: 0, g: 0, f: 0, counts: {} }
+  const state = { changedUs: 0, pausedUntilUs: 0, pauseDoublings: 0, feedbackUs: 0, counts: {} }
+  return { ...state, ...noneWaiting() }
 }
 
 export function emptyGuard(): GuardState {
-  return { t: 0, p: 0, v: 0, limits: {}, overrides: {}, counts: {} }
+  const state = {
+    changedUs: 0,
+    pausedUntilUs: 0,
+    version: 0,
+    limits: {},
+    overrides: {},
+    counts: {},
+  }
+  return { ...state, ...noneWaiting() }
 }
 
-/** One limit, as it is in force, with its count. */
-export interface Entry {
+/** A limit as it is in force, with its count. */
+export interface CountedLimit {
   spec: LimitSpec
   count: Count
 }
@@ -49,8 +57,8 @@ export interface Entry {
 /** Both states brought to the present. */
 export interface Present {
   now: number
-  entries: Entry[]
-  /** Something changed that has to be kept even if nothing is granted. */
+  entries: CountedLimit[]
+  /** Something changed that has to be saved even if nothing is granted. */
   changed: boolean
 }
 
@@ -61,51 +69,66 @@ export function present(
   version: number,
   serverUs: number,
 ): Present {
-  const setBack = Math.max(lane.t, guard.t) - serverUs > SET_BACK_US
+  const setBack = Math.max(lane.changedUs, guard.changedUs) - serverUs > SET_BACK_US
   if (setBack) {
     rebaseLane(lane, serverUs)
     rebaseGuard(guard, serverUs)
   }
-  const now = Math.max(serverUs, lane.t, guard.t)
+  const now = Math.max(serverUs, lane.changedUs, guard.changedUs)
   let changed = setBack
-  const entries: Entry[] = []
+  const entries: CountedLimit[] = []
   for (const each of specs) {
     const spec = specInForce(each, guard, version, now)
     const counts = each.span === 'vendor' ? guard.counts : lane.counts
     counts[each.id] ??= emptyCount()
     const count = counts[each.id] as Count
-    if (advance(spec, count, now, Math.max(guard.v, version))) changed = true
+    if (advance(spec, count, now, Math.max(guard.version, version))) changed = true
     entries.push({ spec, count })
   }
   return { now, entries, changed }
 }
 
 function rebaseLane(lane: LaneState, serverUs: number): void {
-  const backUs = lane.t - serverUs
+  const backUs = lane.changedUs - serverUs
   if (backUs <= 0) return
   for (const count of Object.values(lane.counts)) rebase(count, backUs)
-  lane.p = Math.max(0, lane.p - backUs)
-  lane.f = 0
-  lane.t = serverUs
+  lane.pausedUntilUs = Math.max(0, lane.pausedUntilUs - backUs)
+  lane.feedbackUs = 0
+  Object.assign(lane, noneWaiting())
+  lane.changedUs = serverUs
 }
 
 function rebaseGuard(guard: GuardState, serverUs: number): void {
-  const backUs = guard.t - serverUs
+  const backUs = guard.changedUs - serverUs
   if (backUs <= 0) return
   for (const count of Object.values(guard.counts)) rebase(count, backUs)
   for (const override of Object.values(guard.overrides)) override[1] -= backUs
-  guard.p = Math.max(0, guard.p - backUs)
-  guard.t = serverUs
+  guard.pausedUntilUs = Math.max(0, guard.pausedUntilUs - backUs)
+  Object.assign(guard, noneWaiting())
+  guard.changedUs = serverUs
 }
 
-/** Until when nobody gets anything on this lane; in the past, if it is not paused. */
+/** When the lane's pause ends; in the past if it is not paused. */
 export function pausedUntilUs(lane: LaneState, guard: GuardState): number {
-  return Math.max(lane.p, guard.p)
+  return Math.max(lane.pausedUntilUs, guard.pausedUntilUs)
 }
 
-/** The newest configuration wins; an override wins over it while it lasts. */
+/** Pods that wait for limits of one lane wait in the lane, those that wait for vendor-wide limits in the guard. */
+export function waitingListOf(
+  lane: LaneState,
+  guard: GuardState,
+  entries: readonly CountedLimit[],
+): WaitingList {
+  return spansVendor(entries) ? guard : lane
+}
+
+export function spansVendor(entries: readonly CountedLimit[]): boolean {
+  return entries.some(({ spec }) => spec.span === 'vendor')
+}
+
+/** The newest configuration is used; an override replaces its limit while it lasts. */
 function specInForce(spec: LimitSpec, guard: GuardState, version: number, now: number): LimitSpec {
-  const base = guard.v > version ? specStored(spec, guard) : spec
+  const base = guard.version > version ? specStored(spec, guard) : spec
   const override = guard.overrides[spec.id]
   return override !== undefined && override[1] > now ? { ...base, limit: override[0] } : base
 }
@@ -117,22 +140,38 @@ export function specStored(spec: LimitSpec, guard: GuardState): LimitSpec {
   return { ...spec, limit, windowUs, burst, slices }
 }
 
-/** A margin over what still counts, for clocks and for whoever looks at a key that has just ended. */
+/** How long until the first override of these limits ends: the limit may be higher then. */
+export function overrideEndsInUs(
+  guard: GuardState,
+  entries: readonly CountedLimit[],
+  now: number,
+): number {
+  let soonest = Number.POSITIVE_INFINITY
+  for (const { spec } of entries) {
+    const override = guard.overrides[spec.id]
+    if (override !== undefined && override[1] > now) soonest = Math.min(soonest, override[1] - now)
+  }
+  return soonest
+}
+
+/** Keys live longer than their content counts, so that clock differences do not matter. */
 const MARGIN_US = 1_000_000
-/** Changed limits outlive their counts: pods that start later have to hear of them. */
+/** Changed limits outlive their counts: pods that start later have to learn them. */
 const CHANGED_LIMITS_LIFE_US = 86_400_000_000
 
 export function laneLifeUs(lane: LaneState, now: number): number {
-  return Math.max(lane.p - now, longestLifeUs(lane.counts, now)) + MARGIN_US
+  const life = Math.max(lane.pausedUntilUs - now, longestLifeUs(lane.counts, now))
+  return Math.max(life, waitingLifeUs(lane, now)) + MARGIN_US
 }
 
 export function guardLifeUs(guard: GuardState, now: number): number {
-  let life = Math.max(guard.p - now, guard.v > 0 ? CHANGED_LIMITS_LIFE_US : 0)
+  let life = Math.max(guard.pausedUntilUs - now, guard.version > 0 ? CHANGED_LIMITS_LIFE_US : 0)
   for (const override of Object.values(guard.overrides)) life = Math.max(life, override[1] - now)
+  life = Math.max(life, waitingLifeUs(guard, now))
   return Math.max(life, longestLifeUs(guard.counts, now)) + MARGIN_US
 }
 
-/** Of all that is counted: another release of the fleet may have limits that this one has not. */
+/** Of all counts: another release of the fleet may have limits that this one does not have. */
 function longestLifeUs(counts: Readonly<Record<string, Count>>, now: number): number {
   let life = 0
   // Not `Object.values`: this runs for every call of a guard.

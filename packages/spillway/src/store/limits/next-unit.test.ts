@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import type { LimitSpec } from '../limit-spec.js'
 import { emptyGuard, emptyLane } from './lane-state.js'
-import { readLimits, settlePermits, takePermits } from './transitions.js'
+import { takePermits } from './take-permits.js'
+import { readLimits, settlePermits } from './transitions.js'
 
 const START_US = 2_000_000_000_000_000
 const step = fc.record({

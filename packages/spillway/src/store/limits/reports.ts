@@ -1,11 +1,11 @@
 /**
- * How many requests each pod made in the last minute, as pods report it now and then. For figures
- * only: nothing is decided by it, so nothing has to be exact. Twins: `redis/lua/report-requests.lua`
- * and the end of `redis/lua/read-limits.lua`.
+ * How many requests each pod made in the last minute, as the pods report it every few seconds. It is only
+ * displayed and decides nothing, so it need not be exact. Twins: `redis/lua/report-requests.lua` and the end of
+ * `redis/lua/read-limits.lua`.
  */
 export type Reports = Map<string, { requests: number; atUs: number }>
 
-/** A pod that has not reported for this long made no requests, or is gone. */
+/** After this time without a report a pod counts as idle or stopped. */
 const REPORT_LIFE_US = 60_000_000
 
 export function reportRequests(

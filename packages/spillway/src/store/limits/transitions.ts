@@ -1,9 +1,8 @@
 /**
- * Every change of a lane's shared state, as a function without I/O. Each has a Lua script of the
- * same name in `redis/lua/`; a differential test feeds both the same histories.
+ * The changes of a lane's shared state, as functions without I/O. Each has a Lua script of the same name in
+ * `redis/lua/`; a differential test feeds both the same histories. See also take-permits.ts.
  */
 
-import type { LimitSpec } from '../limit-spec.js'
 import type {
   BookRequest,
   ChangeRequest,
@@ -12,23 +11,11 @@ import type {
   LaneRef,
   PauseRequest,
   Settlement,
-  TakeReply,
-  TakeRequest,
 } from '../port.js'
 import { bookSpent } from './book-spent.js'
+import { charge, fits, overrun, refund, remaining, used, waitUs } from './counting.js'
 import {
-  capacity,
-  charge,
-  fits,
-  overrun,
-  refund,
-  remaining,
-  stampOf,
-  used,
-  waitUs,
-} from './counting.js'
-import {
-  type Entry,
+  type CountedLimit,
   type GuardState,
   guardLifeUs,
   type LaneState,
@@ -36,68 +23,20 @@ import {
   type Present,
   pausedUntilUs,
   present,
-  specStored,
+  spansVendor,
+  waitingListOf,
 } from './lane-state.js'
+import { type WakeMessage, wakeNext } from './waiting-pods.js'
 
-/** What a store has to keep after a transition, and for how long; nothing: leave it as it is. */
+/** The result of a transition. A state without a life time need not be saved. */
 export interface Kept<T> {
   reply: T
   laneLifeUs?: number
   guardLifeUs?: number
-}
-
-export function takePermits(
-  lane: LaneState,
-  guard: GuardState,
-  request: TakeRequest,
-  serverUs: number,
-): Kept<TakeReply> {
-  const at = present(lane, guard, request.limits, request.version, serverUs)
-  const { now, entries } = at
-  const pauseUs = pausedUntilUs(lane, guard) - now
-  const paused = pauseUs > 0
-  let granted = 0
-  let wait = paused ? pauseUs : 0
-  if (!paused) {
-    for (const costs of request.costs) {
-      wait = longestWaitUs(entries, costs, now)
-      if (wait > 0) break
-      for (let index = 0; index < entries.length; index++) {
-        const { spec, count } = entries[index] as Entry
-        const cost = costIn(spec, costs[index] as number)
-        if (cost > 0) charge(spec, count, now, cost)
-      }
-      granted++
-    }
-  }
-  const stamps = entries.map(({ spec, count }) => stampOf(spec, count))
-  const capacities = entries.map(({ spec }) => capacity(spec))
-  const reply: TakeReply = { granted, waitUs: wait, paused, nowUs: now, stamps, capacities }
-  if (wait > 0) reply.left = entries.map(({ spec, count }) => remaining(spec, count, now))
-  if (guard.v > request.version) {
-    reply.newer = { version: guard.v, limits: newest(request.limits, guard) }
-  }
-  return granted > 0 || at.changed ? keep(lane, guard, at, reply) : { reply }
-}
-
-export function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSpec[] {
-  return limits.map((spec) => specStored(spec, guard))
-}
-
-/** An estimate above what can ever be granted is lowered to that, instead of waiting for ever. */
-function costIn(spec: LimitSpec, cost: number): number {
-  return Math.min(cost, capacity(spec))
-}
-
-function longestWaitUs(entries: readonly Entry[], costs: readonly number[], now: number): number {
-  let longest = 0
-  for (let index = 0; index < entries.length; index++) {
-    const { spec, count } = entries[index] as Entry
-    const cost = costIn(spec, costs[index] as number)
-    if (!fits(spec, count, now, cost))
-      longest = Math.max(longest, waitUs(spec, count, now, cost), 1)
-  }
-  return longest
+  /** Wakes one waiting pod. */
+  message?: WakeMessage
+  /** Wakes all pods with calls that wait for limits of this guard. */
+  wakesAll?: true
 }
 
 export function settlePermits(
@@ -108,11 +47,15 @@ export function settlePermits(
 ): Kept<void> {
   const at = present(lane, guard, request.limits, request.version, serverUs)
   for (const { limit, stamp, delta } of request.settlements) {
-    const { spec, count } = at.entries[limit] as Entry
+    const { spec, count } = at.entries[limit] as CountedLimit
     if (delta < 0) refund(spec, count, at.now, stamp, -delta)
     else if (delta > 0) overrun(spec, count, at.now, delta)
   }
-  return keep(lane, guard, at, undefined)
+  const frees = request.settlements.some(({ delta }) => delta < 0)
+  const list = waitingListOf(lane, guard, at.entries)
+  const message = frees ? wakeNext(list, at.entries, at.now) : undefined
+  const kept = keep(lane, guard, at, undefined)
+  return message === undefined ? kept : { ...kept, message }
 }
 
 export function bookPermits(
@@ -123,7 +66,7 @@ export function bookPermits(
 ): Kept<void> {
   const at = present(lane, guard, request.limits, request.version, serverUs)
   for (const { limit, stamp, units } of request.spent) {
-    const { spec, count } = at.entries[limit] as Entry
+    const { spec, count } = at.entries[limit] as CountedLimit
     bookSpent(spec, count, at.now, stamp, units)
   }
   return keep(lane, guard, at, undefined)
@@ -137,30 +80,31 @@ export function applyFeedback(
 ): Kept<number> {
   const at = present(lane, guard, request.limits, request.version, serverUs)
   const { now, entries } = at
-  // What an earlier call heard is known already, and may be out of date.
+  // Feedback on an earlier permit is older than what is known.
   if (request.grantedUs > 0) {
-    if (request.grantedUs < lane.f) {
+    if (request.grantedUs < lane.feedbackUs) {
       const reply = stillPausedUs(lane, guard, now)
       return at.changed ? keep(lane, guard, at, reply) : { reply }
     }
-    lane.f = request.grantedUs
+    lane.feedbackUs = request.grantedUs
   }
   if (request.throttled) {
     let pause = request.pauseUs
     if (pause === undefined) {
-      // Many calls of one burst are refused together: that is one refusal.
-      pause = lane.p > now ? 0 : request.basePauseUs * 2 ** Math.min(lane.g, 20)
-      if (lane.p <= now) lane.g++
+      // Calls of one burst are throttled together: that counts once.
+      pause =
+        lane.pausedUntilUs > now ? 0 : request.basePauseUs * 2 ** Math.min(lane.pauseDoublings, 20)
+      if (lane.pausedUntilUs <= now) lane.pauseDoublings++
     }
-    lane.p = Math.max(lane.p, now + Math.min(pause, request.maxPauseUs))
+    lane.pausedUntilUs = Math.max(lane.pausedUntilUs, now + Math.min(pause, request.maxPauseUs))
   } else if (request.grantedUs > 0) {
-    lane.g = 0
+    lane.pauseDoublings = 0
   }
   for (const { limit, remaining: left, resetUs } of request.left) {
-    const { spec, count } = entries[limit] as Entry
+    const { spec, count } = entries[limit] as CountedLimit
     const more = remaining(spec, count, now) - left
     if (left === 0 && resetUs > 0)
-      lane.p = Math.max(lane.p, now + Math.min(resetUs, request.maxPauseUs))
+      lane.pausedUntilUs = Math.max(lane.pausedUntilUs, now + Math.min(resetUs, request.maxPauseUs))
     else if (more > 0) charge(spec, count, now, more)
   }
   return keep(lane, guard, at, stillPausedUs(lane, guard, now))
@@ -171,7 +115,7 @@ function stillPausedUs(lane: LaneState, guard: GuardState, now: number): number 
   return untilUs > now ? untilUs : 0
 }
 
-/** Counts nothing, so it need not know the limits. */
+/** Needs no limits, because it counts nothing. */
 export function pauseLane(
   lane: LaneState,
   guard: GuardState,
@@ -180,17 +124,17 @@ export function pauseLane(
 ): Kept<number> {
   const { now } = present(lane, guard, [], 0, serverUs)
   const state = name === undefined ? guard : lane
-  state.p = forUs > 0 ? Math.max(state.p, now + forUs) : 0
-  state.t = now
+  state.pausedUntilUs = forUs > 0 ? Math.max(state.pausedUntilUs, now + forUs) : 0
+  state.changedUs = now
   if (name === undefined) {
     return { reply: stillPausedUs(lane, guard, now), guardLifeUs: guardLifeUs(guard, now) }
   }
-  // The next refusal is the first again.
-  if (forUs === 0) lane.g = 0
+  // The next pause without a duration is a first one again.
+  if (forUs === 0) lane.pauseDoublings = 0
   return { reply: stillPausedUs(lane, guard, now), laneLifeUs: laneLifeUs(lane, now) }
 }
 
-/** Leaves the lane alone: its counts adapt when they are next used. */
+/** Does not touch the lane: its counts adapt when they are next used. */
 export function changeLimits(
   lane: LaneState,
   guard: GuardState,
@@ -203,16 +147,16 @@ export function changeLimits(
     if (forUs > 0) guard.overrides[id] = [limit, at.now + forUs]
     else delete guard.overrides[id]
   } else {
-    guard.v = Math.max(guard.v, request.version) + 1
+    guard.version = Math.max(guard.version, request.version) + 1
     for (const { id, limit, windowUs, burst, slices } of request.limits) {
       guard.limits[id] = [limit, windowUs, burst, slices]
     }
   }
-  guard.t = at.now
-  return { reply: guard.v, guardLifeUs: guardLifeUs(guard, at.now) }
+  guard.changedUs = at.now
+  return { reply: guard.version, guardLifeUs: guardLifeUs(guard, at.now), wakesAll: true }
 }
 
-/** Changes nothing, so it looks at copies. */
+/** Changes nothing, so it works on copies. */
 export function readLimits(
   laneState: LaneState,
   guardState: GuardState,
@@ -224,7 +168,7 @@ export function readLimits(
   const { now, entries } = present(lane, guard, request.limits, request.version, serverUs)
   return {
     nowUs: now,
-    version: Math.max(guard.v, request.version),
+    version: Math.max(guard.version, request.version),
     pausedUntilUs: stillPausedUs(lane, guard, now),
     limits: entries.map(({ spec, count }) => {
       return {
@@ -239,9 +183,9 @@ export function readLimits(
 }
 
 export function keep<T>(lane: LaneState, guard: GuardState, at: Present, reply: T): Kept<T> {
-  lane.t = at.now
-  const spansVendor = at.entries.some(({ spec }) => spec.span === 'vendor')
-  if (!spansVendor && !at.changed) return { reply, laneLifeUs: laneLifeUs(lane, at.now) }
-  guard.t = at.now
+  lane.changedUs = at.now
+  if (!spansVendor(at.entries) && !at.changed)
+    return { reply, laneLifeUs: laneLifeUs(lane, at.now) }
+  guard.changedUs = at.now
   return { reply, laneLifeUs: laneLifeUs(lane, at.now), guardLifeUs: guardLifeUs(guard, at.now) }
 }

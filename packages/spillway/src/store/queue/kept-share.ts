@@ -31,16 +31,16 @@ function evenWaitUs(
   keep: number,
 ): number {
   if (spec.algorithm === 'sliding-window') {
-    const inSlice = count.b[count.n % count.b.length] as number
-    // The oldest slice counts entirely, so one slice more than the window has shares the limit.
+    const inSlice = count.slices[count.newestSlice % count.slices.length] as number
+    // A whole oldest slice counts, so one more than the window has shares it.
     const each = (spec.limit - Math.ceil(spec.limit * keep)) / (spec.slices + 1)
-    const even = Math.floor((count.n + 1) * each) - Math.floor(count.n * each)
-    return inSlice > 0 && inSlice + cost > even ? (count.n + 1) * count.w - now : 0
+    const even = Math.floor((count.newestSlice + 1) * each) - Math.floor(count.newestSlice * each)
+    return inSlice > 0 && inSlice + cost > even ? (count.newestSlice + 1) * count.sliceUs - now : 0
   }
   if (spec.algorithm === 'fixed-window') {
-    const elapsed = now - count.n * count.w
-    const due = Math.floor(((count.s + cost - 1) * count.w) / spec.limit)
-    return count.s > 0 && elapsed < due ? due - elapsed : 0
+    const elapsed = now - count.newestSlice * count.sliceUs
+    const due = Math.floor(((count.units + cost - 1) * count.sliceUs) / spec.limit)
+    return count.units > 0 && elapsed < due ? due - elapsed : 0
   }
   // A bucket refills evenly.
   return 0

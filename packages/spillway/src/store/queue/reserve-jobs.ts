@@ -12,13 +12,14 @@ import { type BreakerKept, kept as keptBreaker } from '../breaker/transitions.js
 import type { LimitSpec } from '../limit-spec.js'
 import { capacity, charge, remaining, stampOf } from '../limits/counting.js'
 import {
-  type Entry,
+  type CountedLimit,
   type GuardState,
   type LaneState,
   pausedUntilUs,
   present as presentLane,
 } from '../limits/lane-state.js'
-import { type Kept, keep, newest } from '../limits/transitions.js'
+import { newest } from '../limits/take-permits.js'
+import { type Kept, keep } from '../limits/transitions.js'
 import type { BreakerView, TakeReply } from '../port.js'
 import type { Blocked, ReservedJob, ReserveReply, ReserveRequest } from '../queue-port.js'
 import type { Woken } from './add-jobs.js'
@@ -237,16 +238,16 @@ class JobLimits {
       waitUs: this.pausedUs > 0 ? this.pausedUs : waitUs,
       paused: this.pausedUs > 0,
       nowUs: now,
-      stamps: entries.map(({ spec, count }: Entry) => stampOf(spec, count)),
-      capacities: entries.map(({ spec }: Entry) => capacity(spec)),
+      stamps: entries.map(({ spec, count }: CountedLimit) => stampOf(spec, count)),
+      capacities: entries.map(({ spec }: CountedLimit) => capacity(spec)),
     }
     const guard = this.#guard
     if (entries.length === 0) return { reply }
     if (reply.waitUs > 0) {
-      reply.left = entries.map(({ spec, count }: Entry) => remaining(spec, count, now))
+      reply.left = entries.map(({ spec, count }: CountedLimit) => remaining(spec, count, now))
     }
-    if (guard.v > version) {
-      reply.newer = { version: guard.v, limits: newest(limits as LimitSpec[], guard) }
+    if (guard.version > version) {
+      reply.newer = { version: guard.version, limits: newest(limits as LimitSpec[], guard) }
     }
     if (granted === 0 && !changed) return { reply }
     return keep(this.#lane, guard, this.#at, reply)

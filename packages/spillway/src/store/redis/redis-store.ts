@@ -15,7 +15,7 @@ import { createKeys } from '../keys.js'
 import type { Store } from '../port.js'
 import { connectRedis, describeServers } from './connection/connect.js'
 import { FirstConnection } from './connection/first-connection.js'
-import { createConfirming } from './connection/replica-confirmation.js'
+import { createReplicaConfirmation } from './connection/replica-confirmation.js'
 import { createScriptRunner } from './connection/runner.js'
 import { createRedisBreakers } from './operations/redis-breakers.js'
 import { createRedisLevels } from './operations/redis-levels.js'
@@ -92,15 +92,16 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     clock: own.clock,
     first,
   })
-  const confirming = createConfirming({
+  const replicaConfirmation = createReplicaConfirmation({
     connect,
     commandTimeoutMs: own.commandTimeoutMs,
     clock: own.clock,
   })
   const breakers = createRedisBreakers(runner, keys, client.subscribe)
+  const limits = createRedisLimits(runner, keys, client.subscribe)
   return {
     remote: true,
-    limits: createRedisLimits(runner, keys),
+    limits,
     levels: createRedisLevels(runner, keys),
     breakers,
     pods: createRedisPods(runner, keys),
@@ -109,7 +110,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
       runner,
       keys,
       subscribe: client.subscribe,
-      confirming: confirming.open,
+      replicaConfirmation: replicaConfirmation.open,
     }),
     get ready() {
       return first.made && client.ready
@@ -125,7 +126,8 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     close: async () => {
       first.close()
       breakers.close()
-      await Promise.all([runner.close(), confirming.close()])
+      limits.close()
+      await Promise.all([runner.close(), replicaConfirmation.close()])
     },
   }
 }

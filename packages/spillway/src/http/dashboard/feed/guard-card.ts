@@ -1,7 +1,7 @@
-/** What about a guard's options the page draws. Functions, headers and keys are none of its business. */
+/** The part of a guard's options that the page draws. Functions, headers and keys are left out. */
 import { definedOf } from '../../../core/options/omit-undefined.js'
 import type { CheckedGuard } from '../../../guard/options.js'
-import { ORDER } from '../../../guard/order.js'
+import { ORDER } from '../../../guard/pipeline/stages.js'
 import { toSpec } from '../../../shared/circuit-breaker/options.js'
 import { shown } from '../shown.js'
 import type { GuardCard } from '../wire/hello.js'
@@ -63,7 +63,7 @@ function levelCard({ per, limit, windowMs }: NonNullable<CheckedGuard['userLimit
 
 function breakerCard(breaker: NonNullable<CheckedGuard['breaker']>): GuardCard['breaker'] {
   const { openMs, probes, successes, per, shadow } = breaker
-  // With what was left out filled in.
+  // With defaults filled in.
   const spec = toSpec(breaker)
   return {
     ...(spec.failureRate > 0 && { failureRate: spec.failureRate }),
@@ -80,7 +80,7 @@ function breakerCard(breaker: NonNullable<CheckedGuard['breaker']>): GuardCard['
   }
 }
 
-/** Several of one unit are told apart by number, as the store does. */
+/** Several limits of one unit are numbered, as in the store. */
 function limitCards(limits: NonNullable<CheckedGuard['limits']>): Limits {
   const seen = new Map<string, number>()
   return limits.map(({ unit, limit, windowMs, per }) => {

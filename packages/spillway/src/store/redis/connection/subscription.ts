@@ -1,12 +1,12 @@
 /**
- * Subscribes to a channel of Redis over a connection of its own, which `Redial` keeps up. Messages
- * published without a connection are lost, so the subscriber is notified each time the connection
- * is up again.
+ * Hears what is published on channels of a Redis server. That takes a connection of its own, which is
+ * kept up by `Redial`. What was published while there was none is lost, so whoever listens is told
+ * each time it is up.
  */
 
 import type { Random } from '../../../core/random.js'
 import type { Clock, Timer } from '../../../core/time/clock.js'
-import { type Line, Redial } from '../topology/redial.js'
+import { type Dialed, Redial } from '../topology/redial.js'
 
 export interface Hearer {
   onMessage(text: string): void
@@ -18,7 +18,7 @@ export interface Subscription {
   close(): void
 }
 
-export type Subscribe = (channel: string, hearer: Hearer) => Subscription
+export type Subscribe = (channels: string | readonly string[], hearer: Hearer) => Subscription
 
 /** What it needs from a connection. */
 export interface Listener {
@@ -28,7 +28,7 @@ export interface Listener {
 }
 
 export interface SubscriptionOptions<T extends Listener> {
-  dial: (lost: (problem: unknown) => void) => Promise<Line<T>> | Line<T>
+  dial: (lost: (problem: unknown) => void) => Promise<Dialed<T>> | Dialed<T>
   clock: Clock
   random: Random
   /** The Redis user may not subscribe. */
@@ -43,15 +43,17 @@ const PING_MS = 5_000
 
 export function openSubscription<T extends Listener>(
   { dial, clock, random, denied }: SubscriptionOptions<T>,
-  channel: string,
+  channels: string | readonly string[],
   hearer: Hearer,
 ): Redial<T> {
   const subscribe = async (client: T, hear: (text: string) => void) => {
-    try {
-      await client.subscribe(channel, hear)
-    } catch (error) {
-      if (error instanceof Error && error.message.startsWith('NOPERM')) denied?.(channel)
-      throw error
+    for (const channel of typeof channels === 'string' ? [channels] : channels) {
+      try {
+        await client.subscribe(channel, hear)
+      } catch (error) {
+        if (error instanceof Error && error.message.startsWith('NOPERM')) denied?.(channel)
+        throw error
+      }
     }
   }
   return new Redial<T>({
@@ -62,13 +64,13 @@ export function openSubscription<T extends Listener>(
 }
 
 function listening<T extends Listener>(
-  line: Line<T>,
+  dialed: Dialed<T>,
   subscribe: (client: T, hear: (text: string) => void) => Promise<void>,
   hearer: Hearer,
   clock: Clock,
   lost: (problem: unknown) => void,
-): Line<T> {
-  const { client } = line
+): Dialed<T> {
+  const { client } = dialed
   let dropped = false
   let timer: Timer | undefined
 
@@ -87,7 +89,7 @@ function listening<T extends Listener>(
   return {
     client,
     async open() {
-      await line.open()
+      await dialed.open()
       await subscribe(client, (text) => {
         if (!dropped) hearer.onMessage(text)
       })
@@ -98,7 +100,7 @@ function listening<T extends Listener>(
     drop() {
       dropped = true
       timer?.cancel()
-      line.drop()
+      dialed.drop()
     },
   }
 }

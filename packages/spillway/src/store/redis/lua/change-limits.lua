@@ -1,7 +1,7 @@
--- Changes the limits of a guard for good, or one of them for a while.
+-- Changes the limits of a guard for good, or one of them for a while, and wakes all waiting pods.
 -- KEYS: lane, guard
 -- ARGV: see include/lane-state; id to override (empty: the limits given are the new ones), its
---       limit, for how long (us; 0 ends the override)
+--       limit, for how long (us; 0 ends the override); channel and text of the message to all pods
 -- reply: the version in force
 -- expiry: guard, a day for changed limits, an override's end plus a margin
 --- @include counting
@@ -17,4 +17,5 @@ else
   end
 end
 save_guard()
+redis.call('PUBLISH', input.channel, input.text)
 return guard.v

@@ -1,6 +1,6 @@
--- Corrects what permits cost: unused units go back to where they were booked, while that counts;
--- used ones beyond the booking become bounded debt. Sent again under the same number, it does
--- nothing.
+-- Corrects what permits cost: unused units go back to the slice in which they were booked, if that
+-- still counts; units beyond the booked cost become bounded debt. Units that go back wake the pod that
+-- has waited longest, if there is enough for it. Resent under the same number, it does nothing.
 -- KEYS: lane, guard, the pod's last sequence number
 -- ARGV: see include/lane-state; sequence number; settlements as { limit (from 1), stamp, delta }
 -- reply: 1 applied, 0 known already
@@ -10,10 +10,13 @@
 local last = redis.call('GET', KEYS[3])
 if last and tonumber(last) >= input.sequence then return 0 end
 redis.call('SET', KEYS[3], string.format('%.0f', input.sequence), 'PX', 600000)
+local frees = false
 for _, settlement in ipairs(input.settlements) do
   local index, stamp, delta = settlement[1], settlement[2], settlement[3]
+  frees = frees or delta < 0
   if delta < 0 then refund(specs[index], counts[index], now, stamp, -delta)
   elseif delta > 0 then overrun(specs[index], counts[index], now, delta) end
 end
+if frees then wake_next(waiting, specs, counts, now) end
 keep()
 return 1

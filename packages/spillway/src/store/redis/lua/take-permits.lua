@@ -1,11 +1,12 @@
--- Grants a strict prefix of the wishes at the head of a line, each of all limits or of none.
--- Twin of takePermits in store/limits/transitions.ts.
+-- Grants permits to a prefix of a request's calls, each of all limits or of none. Twin of
+-- store/limits/take-permits.ts.
 -- KEYS: lane, guard
--- ARGV: see include/lane-state; the wishes' costs as one JSON array, for each wish one number per
---       limit; number of wishes; for each limit the sum of its costs
+-- ARGV: see include/lane-state, in it w: the pod that waits if a call is refused, as { channel, text of
+--       the message that wakes it, how long its calls can wait (us) }; the calls' costs as one JSON
+--       array, for each call one number per limit; number of calls; for each limit the sum of its costs
 -- reply: granted, now us, for each limit its stamp. That is all if everything was granted in the
 --        usual way (see include/usual-take). Else follow wait us, paused 0|1, version, for each
 --        limit the largest cost; if wait us > 0, for each limit the units left; and, if the pod's
 --        limits are out of date, for each the newest: limit, window us, burst, slices
--- expiry: lane and guard, as long as anything counts plus a margin; nothing is written on a refusal
+-- expiry: lane and guard, as long as anything counts plus a margin; a refusal writes only the waiting pods
 --- @include take-permits

@@ -1,16 +1,18 @@
-/** The limit operations as scripts: encodes requests and decodes replies. */
+/** The limit operations as scripts: encodes requests, decodes replies, and delivers published wake-ups. */
 import { createHash } from 'node:crypto'
-import type { Keys } from '../../keys.js'
+import { escaped, type Keys, unescaped } from '../../keys.js'
 import type { LimitSpec } from '../../limit-spec.js'
 import type {
   BreakerReport,
   LaneFigures,
   LaneRef,
   LimitStore,
+  PermitWatcher,
   TakeReply,
   TakeRequest,
 } from '../../port.js'
 import type { ScriptRunner } from '../connection/runner.js'
+import type { Subscribe, Subscription } from '../connection/subscription.js'
 import { SCRIPTS } from '../scripts.gen.js'
 import { readView, writeReport } from './redis-breakers.js'
 
@@ -22,14 +24,20 @@ const ALGORITHM = {
   'fixed-window': 4,
 } as const
 
-/** `time` replaces the server's time in twin tests. */
+export interface RedisLimits extends LimitStore {
+  close(): void
+}
+
+/** `time` replaces the server's, for tests that feed twins the same history. */
 export function createRedisLimits(
   runner: ScriptRunner,
   keys: Keys,
+  subscribe: Subscribe,
   time: () => string = () => '',
-): LimitStore {
+): RedisLimits {
+  const watchers = createPermitWatchers(keys, subscribe)
   const laneKeys = ({ guard, lane }: LaneRef) => [keys.lane(guard, lane), keys.guard(guard)]
-  /** One JSON argument is cheaper to send and to parse than many arguments. */
+  /** One JSON argument is cheaper to send and to read than many arguments. */
   const input = (request: LaneRef, own: object) => [
     time(),
     JSON.stringify({ v: request.version, l: request.limits.map(writeSpec), ...own }),
@@ -52,11 +60,11 @@ export function createRedisLimits(
 
   return {
     take(request) {
-      // Built by hand, because every call passes here.
+      // The most frequent command, so its JSON is put together from parts.
       const { json, tag } = writeSpecs(request.limits)
-      const asked = `{"v":${request.version},"l":${json}}`
-      const { costs } = request
-      const args = [time(), asked, tag, writeCosts(costs), costs.length]
+      const { costs, version } = request
+      const own = `{"v":${version},"l":${json}${watchers.writeWaiter(request)}}`
+      const args = [time(), own, tag, writeCosts(costs), costs.length]
       for (const sum of sumsOf(request)) args.push(sum)
       if (request.report !== undefined) return takeAndReport(request, args, request.report)
       return runner
@@ -98,7 +106,8 @@ export function createRedisLimits(
     },
     async change(request) {
       const { id = '', limit = 0, forUs = 0 } = request.override ?? {}
-      const args = input(request, { id, limit, for_us: forUs })
+      const message = { channel: keys.limitChanges, text: escaped(request.guard) }
+      const args = input(request, { id, limit, for_us: forUs, ...message })
       return (await runner.run(SCRIPTS.changeLimits, laneKeys(request), args, 'patient')) as number
     },
     async figures(request) {
@@ -110,24 +119,83 @@ export function createRedisLimits(
       const args = [time(), pod, requests]
       await runner.run(SCRIPTS.reportRequests, [keys.reports(guard)], args, 'brief')
     },
+    watch: watchers.add,
+    close: watchers.close,
   }
 }
 
-/** A limiter sends the same limits in every round trip until they change. */
+/**
+ * Each pod with watchers has one subscription: to its own channel and to the one of changed limits. A message
+ * names the guard and, on the pod's own channel, the lane.
+ */
+function createPermitWatchers(keys: Keys, subscribe: Subscribe) {
+  const pods = new Map<string, { watchers: Set<PermitWatcher>; subscription: Subscription }>()
+  /** Consecutive requests are mostly of the same pod and lane. */
+  let last: { request: TakeRequest; json: string } | undefined
+  let closed = false
+
+  function open(pod: string) {
+    const watchers = new Set<PermitWatcher>()
+    const subscription = subscribe([keys.permits(pod), keys.limitChanges], {
+      onMessage(text) {
+        const [guard = '', lane] = text.split(' ').map(unescaped)
+        for (const each of watchers) each.onFreed(guard, lane)
+      },
+      onSubscribed() {
+        for (const each of watchers) each.onGap()
+      },
+    })
+    const made = { watchers, subscription }
+    pods.set(pod, made)
+    return made
+  }
+
+  return {
+    add(pod: string, watcher: PermitWatcher): () => void {
+      if (closed) return () => {}
+      const { watchers, subscription } = pods.get(pod) ?? open(pod)
+      watchers.add(watcher)
+      return () => {
+        if (!watchers.delete(watcher) || watchers.size > 0) return
+        subscription.close()
+        pods.delete(pod)
+      }
+    },
+    /** The part of a request's JSON that says who waits. */
+    writeWaiter(request: TakeRequest): string {
+      const { guard, lane, waiter } = request
+      if (waiter === undefined) return ''
+      const known = last?.request
+      if (known?.guard !== guard || known.lane !== lane || known.waiter?.pod !== waiter.pod) {
+        const text = `${escaped(guard)} ${escaped(lane)}`
+        const json = `${JSON.stringify(keys.permits(waiter.pod))},${JSON.stringify(text)}`
+        last = { request, json }
+      }
+      return `,"w":[${last?.json},${waiter.forUs}]`
+    },
+    close(): void {
+      closed = true
+      for (const { subscription } of pods.values()) subscription.close()
+      pods.clear()
+    },
+  }
+}
+
+/** A pod sends the same limits with every request until they change. */
 const written = new WeakMap<readonly LimitSpec[], Written>()
 
 interface Written {
   json: string
-  /** A digest. While a lane has it, the store counts by these limits as encoded here. */
+  /** A digest. While a lane has this tag, the store counts by exactly these limits. */
   tag: string
   /** The largest costs while a lane has the tag: then all limits are windows. */
   capacities: readonly number[]
 }
 
-/** Length of the lane's field for it. */
+/** The width of the tag in a lane's head. */
 const TAG_LENGTH = 16
 
-/** Encodes limits for the scripts. */
+/** Limits as scripts read them. */
 export function writeSpecs(limits: readonly LimitSpec[]): Written {
   const known = written.get(limits)
   if (known !== undefined) return known
@@ -145,7 +213,7 @@ function writeSpec({ id, algorithm, limit, windowUs, slices, burst, span }: Limi
   return [id, ALGORITHM[algorithm], limit, windowUs, slices, burst, span === 'vendor' ? 1 : 0]
 }
 
-/** Calls of equal cost share one list object, which is encoded once for consecutive calls. */
+/** Calls of equal cost share one array, so consecutive ones are written from the same text. */
 function writeCosts(costs: TakeRequest['costs']): string {
   let written: readonly number[] | undefined
   let numbers = ''
@@ -160,7 +228,7 @@ function writeCosts(costs: TakeRequest['costs']): string {
   return `${text}]`
 }
 
-/** Per limit, the sum of all costs. */
+/** The cost of all calls together, by limit. */
 function sumsOf({ limits, costs }: TakeRequest): number[] {
   const sums = limits.map(() => 0)
   for (const each of costs) {
@@ -169,7 +237,7 @@ function sumsOf({ limits, costs }: TakeRequest): number[] {
   return sums
 }
 
-/** Numbers in the reply before the stamps, and between the stamps and the largest costs. */
+/** Numbers in a reply before the stamps, and between them and the capacities. */
 const BEFORE_STAMPS = 2
 const BEFORE_CAPACITIES = 3
 

@@ -14,6 +14,7 @@ local limit_count = #input.l
 
 --- @include server-time
 --- @include packed-lane
+--- @include waiting-pods
 
 local function spec_stored(spec, guard)
   local stored = guard.limits[spec[ID]]
@@ -35,6 +36,7 @@ local function rebase_state(state, server)
   if back_us <= 0 then return end
   for _, count in pairs(state.counts) do rebase(count, back_us) end
   state.p = max(0, state.p - back_us)
+  state.w = none_waiting()
   if state.f then
     state.f = 0
   else
@@ -46,7 +48,8 @@ end
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
   or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
--- One that a pod of an earlier release has written.
+guard.w = guard.w or none_waiting()
+-- A pod of an earlier release may have written it.
 guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
@@ -74,6 +77,10 @@ for index = 1, limit_count do
   counts[index] = count
   spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
+
+-- Pods that wait for limits of one lane wait in the lane, those that wait for vendor-wide limits in
+-- the guard.
+local waiting = spans_vendor and guard.w or lane.w
 
 local function paused_until()
   return max(lane.p, guard.p)
@@ -103,7 +110,8 @@ end
 -- The limits of this request come first, in its order; then those that only others know.
 local function save_lane()
   local ids, limits = {}, {}
-  local tag = ARGV[3]
+  -- Waiting pods share what is free, which the usual take does not look at.
+  local tag = #lane.w[1] == 0 and ARGV[3] or NO_TAG
   for index = 1, limit_count do
     local own = own_specs[index]
     if not is_in_head(own, counts[index]) then tag = NO_TAG end
@@ -116,13 +124,13 @@ local function save_lane()
     if not limits[id] then ids[#ids + 1] = id end
   end
   lane.t = now
-  local life = max(lane.p - now, longest_life_us(lane.counts))
+  local life = max(lane.p - now, longest_life_us(lane.counts), waiting_life_us(lane.w, now))
   save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 
 local function save_guard()
   local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
-  life = max(life, guard.p - now)
+  life = max(life, guard.p - now, waiting_life_us(guard.w, now))
   for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
   guard.t = now
   save(KEYS[2], cmsgpack.pack(guard), life)

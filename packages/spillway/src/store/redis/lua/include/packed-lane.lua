@@ -1,11 +1,11 @@
--- From a lane to what is kept of it, and back.
--- rest, after the head: { g, f, ids of the limits, their counts }
+-- Packs a lane for its key, and unpacks it.
+-- rest, after the head: { g, f, ids of the limits, their counts, waiting pods, next message us }
 --- @include count-fields
 --- @include lane-head
 local NO_TAG = '                '
 
 local function unpack_lane(packed)
-  if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
+  if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {}, w = { {}, 0 } } end
   local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
   local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
   local ids, all, counts = rest[3], rest[4], {}
@@ -14,10 +14,12 @@ local function unpack_lane(packed)
     count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
     counts[ids[index]] = count
   end
-  return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
+  -- A pod of an earlier release does not write the waiting pods.
+  local waiting = { rest[5] or {}, rest[6] or 0 }
+  return { t = t, p = p, g = rest[1], f = rest[2], counts = counts, w = waiting }
 end
 
--- ids: in which order; limits: by id, where it is known
+-- ids: the order of the counts; limits: by id, if known
 local function pack_lane(lane, tag, ids, limits)
   local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
   for index, id in ipairs(ids) do
@@ -26,5 +28,5 @@ local function pack_lane(lane, tag, ids, limits)
     parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
     counts[index] = count
   end
-  return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
+  return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts, lane.w[1], lane.w[2] })
 end

@@ -1,4 +1,7 @@
--- The long reply of take-permits, and of jobs that were handed out with theirs. What has changed is kept with it.
+-- The long reply of take-permits, and of jobs that were handed out with theirs. Saves what has changed.
+-- Set if the list of waiting pods has to be saved.
+local changed_waiting = false
+
 local function permits_reply(granted, wait, paused)
   local reply = { granted, now }
   for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
@@ -17,6 +20,6 @@ local function permits_reply(granted, wait, paused)
       for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
     end
   end
-  if granted > 0 or changed then keep() end
+  if granted > 0 or changed or changed_waiting then keep() end
   return reply
 end

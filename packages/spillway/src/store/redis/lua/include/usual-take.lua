@@ -1,23 +1,21 @@
--- Nearly every trip of a busy lane: it comes with the limits of the last one, none changed or
--- overridden, in the slice of the last one, nobody is paused, and everything fits. Then all of it
--- is granted, and nothing but the head of the lane changes. Its expiry need not: what is booked in
--- a slice leaves with the slice.
--- Costs are never negative, so if their sum fits, so does every beginning of the line, and no
--- single cost is too large to be granted as it is.
+-- The fast path, for nearly every request of a busy lane: the same limits and the same slice as the last
+-- request, no changed limit, no override, no pause, no waiting pod, and everything fits. Then all calls
+-- are granted, and only the head of the lane changes. The expiry stays: units booked in a slice leave
+-- with the slice. Costs are never negative: if their sum fits, so does every prefix of the calls.
 --- @include server-time
 --- @include lane-head
 
--- sums: by limit, what all wishes cost together. Answers with take-permits' short reply, or with
--- nothing: an unusual trip, for which nothing has been done yet.
-local function usual_take(tag, wish_count, sums)
-  if not stored_lane or stored_guard or wish_count == 0 then return nil end
+-- sums: the cost of all calls together, by limit. Returns the short reply of take-permits, or nil if the
+-- request needs the full transition; then nothing has been changed.
+local function usual_take(tag, call_count, sums)
+  if not stored_lane or stored_guard or call_count == 0 then return nil end
   local stored_tag, t, p, limit_count, at = struct.unpack(HEAD_FORM, stored_lane)
   local server = server_us()
   local now = math.max(server, t)
   if stored_tag ~= tag or now - server > SET_BACK_US or p > now then return nil end
 
   local head = struct.pack(HEAD_FORM, tag, now, p, limit_count)
-  local reply = { wish_count, now }
+  local reply = { call_count, now }
   for index = 1, #sums do
     local newest, counted, slice_us, in_newest, limit
     newest, counted, slice_us, in_newest, limit, at = struct.unpack(LIMIT_FORM, stored_lane, at)

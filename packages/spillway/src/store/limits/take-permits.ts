@@ -1,0 +1,97 @@
+/**
+ * Grants permits to a prefix of a request's calls, each of all limits or of none. Twin:
+ * `redis/lua/take-permits.lua`.
+ */
+import type { LimitSpec } from '../limit-spec.js'
+import type { TakeReply, TakeRequest } from '../port.js'
+import { capacity, charge, remaining, stampOf } from './counting.js'
+import {
+  type CountedLimit,
+  type GuardState,
+  type LaneState,
+  overrideEndsInUs,
+  pausedUntilUs,
+  present,
+  specStored,
+  waitingListOf,
+} from './lane-state.js'
+import { type Kept, keep } from './transitions.js'
+import { SHARE_RETRY_US, WaitingTurn, waitBehindUs } from './waiting-pods.js'
+
+export function takePermits(
+  lane: LaneState,
+  guard: GuardState,
+  request: TakeRequest,
+  serverUs: number,
+): Kept<TakeReply> {
+  const at = present(lane, guard, request.limits, request.version, serverUs)
+  const { now, entries } = at
+  const list = waitingListOf(lane, guard, entries)
+  const turn = new WaitingTurn(list, entries, now, request.lane, request.waiter)
+  const pauseUs = pausedUntilUs(lane, guard) - now
+  const paused = pauseUs > 0
+  const { granted, wait } = paused
+    ? { granted: 0, wait: pauseUs }
+    : grant(turn, entries, request, now)
+  // The end of an override may raise the limit.
+  const waitUs = paused ? wait : Math.min(wait, overrideEndsInUs(guard, entries, now))
+  turn.end(granted, paused ? 0 : waitUs, request.costs[granted])
+  const message = paused ? undefined : turn.wakeNext()
+  const stamps = entries.map(({ spec, count }) => stampOf(spec, count))
+  const capacities = entries.map(({ spec }) => capacity(spec))
+  const reply: TakeReply = { granted, waitUs, paused, nowUs: now, stamps, capacities }
+  if (waitUs > 0) reply.left = entries.map(({ spec, count }) => remaining(spec, count, now))
+  if (guard.version > request.version) {
+    reply.newer = { version: guard.version, limits: newest(request.limits, guard) }
+  }
+  const isKept = granted > 0 || at.changed || turn.changed
+  const kept = isKept ? keep(lane, guard, at, reply) : { reply }
+  return message === undefined ? kept : { ...kept, message }
+}
+
+/** The limits in force, as a pod with older ones has to learn them. */
+export function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSpec[] {
+  return limits.map((spec) => specStored(spec, guard))
+}
+
+/**
+ * A call needs as much as it costs and as much again for the pods that are due before this one. If several pods
+ * are due, each gets its share of what is free, and at least one call.
+ */
+function grant(
+  turn: WaitingTurn,
+  entries: readonly CountedLimit[],
+  { costs }: TakeRequest,
+  now: number,
+): { granted: number; wait: number } {
+  const shared = turn.shares > 1
+  const reserved = shared ? turn.needsAhead(true) : undefined
+  const share = entries.map(({ spec, count }) =>
+    shared ? Math.floor(remaining(spec, count, now) / turn.shares) : Number.POSITIVE_INFINITY,
+  )
+  const used = entries.map(() => 0)
+  for (const [granted, call] of costs.entries()) {
+    const own = entries.map(({ spec }, index) => costIn(spec, call[index] as number))
+    const fits = entries.every(
+      ({ spec, count }, index) =>
+        waitBehindUs(spec, count, now, own[index] as number, reserved?.[index] ?? 0) === 0,
+    )
+    if (!fits) return { granted, wait: Math.max(1, turn.waitUs(own, granted > 0)) }
+    const isOver = own.some(
+      (cost, index) => cost > 0 && (used[index] as number) + cost > (share[index] as number),
+    )
+    if (granted > 0 && isOver) return { granted, wait: SHARE_RETRY_US }
+    for (const [index, { spec, count }] of entries.entries()) {
+      const cost = own[index] as number
+      if (cost === 0) continue
+      charge(spec, count, now, cost)
+      used[index] = (used[index] as number) + cost
+    }
+  }
+  return { granted: costs.length, wait: 0 }
+}
+
+/** An estimate above what can ever be granted is lowered to that; otherwise it would wait for ever. */
+function costIn(spec: LimitSpec, cost: number): number {
+  return Math.min(cost, capacity(spec))
+}

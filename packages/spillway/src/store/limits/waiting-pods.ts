@@ -1,0 +1,230 @@
+/**
+ * Pods whose request was refused and whose calls wait, in order. With it
+ * - a pod sleeps until the needs of the pods before it are covered, too, so that not all of them wake at once;
+ * - pods that are due share what is free equally;
+ * - capacity that becomes free early wakes the pod that has waited longest, by a message.
+ * Twin: `redis/lua/include/waiting-pods.lua`.
+ */
+import type { LimitSpec } from '../limit-spec.js'
+import { type Count, capacity, fits, unitsToUs, waitUs } from './counting.js'
+
+export interface WaitingPod {
+  pod: string
+  lane: string
+  /** When it asks again: the time it was told, or that of a message. */
+  wakeUs: number
+  /** The cost of its first waiting call, by id of the limit. */
+  need: Record<string, number>
+}
+
+export interface WaitingList {
+  waiting: WaitingPod[]
+  /** Messages are limited: the next one counts from here. */
+  nextMessageUs: number
+}
+
+/** Who asks, and how long its calls could wait. */
+export interface Waiter {
+  pod: string
+  forUs: number
+}
+
+/** Wakes a pod, so that it asks for permits of a lane. */
+export interface WakeMessage {
+  pod: string
+  lane: string
+}
+
+interface CountedLimit {
+  spec: LimitSpec
+  count: Count
+}
+
+/** A pod that has not asked this long after its time has stopped, or its calls have left. */
+const GRACE_US = 500_000
+/** A pod that got its share asks again after this time for what the others left. */
+export const SHARE_RETRY_US = 20_000
+/** More pods than this only have their own sleep. */
+const MAX_WAITING = 256
+/** At most 20 messages in any second: ten at once, and ten per second after that. */
+const MESSAGE_US = 100_000
+const MESSAGE_BURST_US = 900_000
+
+export function noneWaiting(): WaitingList {
+  return { waiting: [], nextMessageUs: 0 }
+}
+
+export function waitingLifeUs({ waiting }: WaitingList, now: number): number {
+  let life = 0
+  for (const { wakeUs } of waiting) life = Math.max(life, wakeUs + GRACE_US - now)
+  return life
+}
+
+/** The request of one pod in relation to the waiting ones. */
+export class WaitingTurn {
+  readonly #list: WaitingList
+  readonly #now: number
+  readonly #entries: readonly CountedLimit[]
+  readonly #lane: string
+  readonly #waiter: Waiter | undefined
+  /** The position of this pod; -1 if it does not wait yet. */
+  readonly #own: number
+  /** Pods that share what is free: this one, and those that are due. */
+  readonly shares: number
+  /** The list has to be saved. */
+  changed = false
+
+  constructor(
+    list: WaitingList,
+    entries: readonly CountedLimit[],
+    now: number,
+    lane: string,
+    waiter: Waiter | undefined,
+  ) {
+    this.#list = list
+    this.#entries = entries
+    this.#now = now
+    this.#lane = lane
+    this.#waiter = waiter
+    forgetLate(list, now)
+    this.#own =
+      waiter === undefined
+        ? -1
+        : list.waiting.findIndex((each) => each.pod === waiter.pod && each.lane === lane)
+    let due = 0
+    for (const [index, { wakeUs }] of list.waiting.entries()) {
+      if (index !== this.#own && wakeUs <= now) due++
+    }
+    this.shares = due + 1
+  }
+
+  /** What the pods before this one need, per limit; only of those that are due, if asked so. */
+  needsAhead(onlyDue: boolean): number[] {
+    const { waiting } = this.#list
+    const ahead = this.#own === -1 ? waiting.length : this.#own
+    return this.#entries.map(({ spec }) => {
+      let units = 0
+      for (let index = 0; index < ahead; index++) {
+        const each = waiting[index] as WaitingPod
+        if (!onlyDue || each.wakeUs <= this.#now) units += each.need[spec.id] ?? 0
+      }
+      return units
+    })
+  }
+
+  /** How long a call of these costs has to wait behind the pods ahead; 0: it fits. */
+  waitUs(costs: readonly number[], served: boolean): number {
+    const ahead = served ? this.#needsOfOthers() : this.needsAhead(false)
+    let longest = 0
+    for (const [index, { spec, count }] of this.#entries.entries()) {
+      const wait = waitBehindUs(spec, count, this.#now, costs[index] as number, ahead[index] ?? 0)
+      longest = Math.max(longest, wait)
+    }
+    return longest
+  }
+
+  /** The request has ended. A pod that got something goes to the end, one that got everything leaves. */
+  end(granted: number, waitUs: number, costs: readonly number[] | undefined): void {
+    const waiter = this.#waiter
+    if (waiter === undefined) return
+    const { waiting } = this.#list
+    const waits = costs !== undefined && waitUs > 0 && waitUs <= waiter.forUs
+    if (this.#own !== -1 && (!waits || granted > 0)) waiting.splice(this.#own, 1)
+    this.changed ||= this.#own !== -1 || waits
+    if (!waits) return
+    const entry: WaitingPod = {
+      pod: waiter.pod,
+      lane: this.#lane,
+      wakeUs: this.#now + waitUs,
+      need: this.#needOf(costs),
+    }
+    if (this.#own !== -1 && granted === 0) waiting[this.#own] = entry
+    else if (waiting.length < MAX_WAITING) waiting.push(entry)
+  }
+
+  /** Wakes the next pod if there is enough for it and for those that are due before it. */
+  wakeNext(): WakeMessage | undefined {
+    const message = wakeNext(this.#list, this.#entries, this.#now, this.#waiter?.pod, this.#lane)
+    this.changed ||= message !== undefined
+    return message
+  }
+
+  #needsOfOthers(): number[] {
+    const { waiting } = this.#list
+    return this.#entries.map(({ spec }) =>
+      waiting.reduce(
+        (sum, each, index) => (index === this.#own ? sum : sum + (each.need[spec.id] ?? 0)),
+        0,
+      ),
+    )
+  }
+
+  #needOf(costs: readonly number[]): Record<string, number> {
+    const need: Record<string, number> = {}
+    for (const [index, { spec }] of this.#entries.entries()) {
+      const cost = Math.min(costs[index] as number, capacity(spec))
+      if (cost > 0) need[spec.id] = cost
+    }
+    return need
+  }
+}
+
+/** Chooses the pod to wake after capacity became free. `asker` has just asked and is not woken. */
+export function wakeNext(
+  list: WaitingList,
+  entries: readonly CountedLimit[],
+  now: number,
+  asker?: string,
+  lane?: string,
+): WakeMessage | undefined {
+  forgetLate(list, now)
+  const due = entries.map(() => 0)
+  for (const each of list.waiting) {
+    if (each.pod === asker && each.lane === lane) return undefined
+    if (each.wakeUs > now) return wake(list, each, entries, due, now)
+    for (const [index, { spec }] of entries.entries()) {
+      due[index] = (due[index] as number) + (each.need[spec.id] ?? 0)
+    }
+  }
+  return undefined
+}
+
+function wake(
+  list: WaitingList,
+  pod: WaitingPod,
+  entries: readonly CountedLimit[],
+  due: readonly number[],
+  now: number,
+): WakeMessage | undefined {
+  for (const [index, { spec, count }] of entries.entries()) {
+    const need = pod.need[spec.id] ?? 0
+    if (waitBehindUs(spec, count, now, need, due[index] as number) > 0) return undefined
+  }
+  const from = Math.max(list.nextMessageUs, now)
+  if (from - now > MESSAGE_BURST_US) return undefined
+  list.nextMessageUs = from + MESSAGE_US
+  pod.wakeUs = now
+  return { pod: pod.pod, lane: pod.lane }
+}
+
+/** How long until `cost` fits after `ahead` units that others need; 0: it fits now. */
+export function waitBehindUs(
+  spec: LimitSpec,
+  count: Count,
+  now: number,
+  cost: number,
+  ahead: number,
+): number {
+  if (cost === 0) return 0
+  if (spec.algorithm === 'leaky-bucket') {
+    return Math.max(0, count.freeAtUs - now) + (ahead > 0 ? unitsToUs(spec, ahead) : 0)
+  }
+  const units = Math.min(cost + ahead, capacity(spec))
+  return fits(spec, count, now, units) ? 0 : Math.max(1, waitUs(spec, count, now, units))
+}
+
+function forgetLate(list: WaitingList, now: number): void {
+  if (list.waiting.some(({ wakeUs }) => wakeUs + GRACE_US <= now)) {
+    list.waiting = list.waiting.filter(({ wakeUs }) => wakeUs + GRACE_US > now)
+  }
+}

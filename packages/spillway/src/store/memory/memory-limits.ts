@@ -1,0 +1,175 @@
+/** Limits in one process: the transitions on maps. Watchers are called after the caller has its reply. */
+import { FastTake } from '../limits/fast-take.js'
+import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limits/lane-state.js'
+import { type Reports, reportRequests, totalRequests } from '../limits/reports.js'
+import { takePermits } from '../limits/take-permits.js'
+import {
+  applyFeedback,
+  bookPermits,
+  changeLimits,
+  type Kept,
+  pauseLane,
+  readLimits,
+  settlePermits,
+} from '../limits/transitions.js'
+import type {
+  LaneRef,
+  LimitStore,
+  PermitWatcher,
+  SettleRequest,
+  TakeReply,
+  TakeRequest,
+} from '../port.js'
+import { ExpiringMap } from './expiring-map.js'
+import type { MemoryBreakers } from './memory-breakers.js'
+import type { QueueNeighbours } from './memory-queue.js'
+import type { Microseconds } from './microseconds.js'
+
+const SEQUENCE_LIFE_US = 600_000_000
+
+/** The state of one guard's limits. */
+class KeptGuard {
+  readonly lanes = new ExpiringMap<KeptLane>()
+  readonly reports: Reports = new Map()
+  #state: GuardState | undefined
+  #untilUs = 0
+
+  /** What spans its lanes, if there is anything. */
+  stateAt(nowUs: number): GuardState | undefined {
+    return this.#untilUs > nowUs ? this.#state : undefined
+  }
+
+  keep(state: GuardState, untilUs: number): void {
+    this.#state = state
+    this.#untilUs = untilUs
+  }
+}
+
+interface KeptLane {
+  readonly state: LaneState
+  /** The fast path, as the last request on the slow path left it. */
+  fast: FastTake | undefined
+}
+
+/** `change`: for job queues, which take permits in transitions of their own. */
+interface MemoryLimits {
+  limits: LimitStore
+  change: QueueNeighbours['limits']
+}
+
+export function createMemoryLimits(
+  nowUs: Microseconds,
+  report: MemoryBreakers['report'],
+): MemoryLimits {
+  const guards = new Map<string, KeptGuard>()
+  const sequences = new ExpiringMap<number>()
+  const watchers = new Map<string, Set<PermitWatcher>>()
+
+  function guardOf(name: string): KeptGuard {
+    const known = guards.get(name)
+    if (known !== undefined) return known
+    const made = new KeptGuard()
+    guards.set(name, made)
+    return made
+  }
+
+  /**
+   * Runs a transition on both states of a lane and saves what it says has to be saved. It may change states in
+   * place that it does not save: this clock never goes back, so that makes no difference.
+   */
+  function change<R extends LaneRef, T>(
+    request: R,
+    transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
+    now = nowUs(),
+  ): T {
+    const own = guardOf(request.guard)
+    const lane = own.lanes.get(request.lane, now) ?? { state: emptyLane(), fast: undefined }
+    const guard = own.stateAt(now) ?? emptyGuard()
+    const kept = transition(lane.state, guard, request, now)
+    const { laneLifeUs, guardLifeUs } = kept
+    if (laneLifeUs !== undefined) own.lanes.set(request.lane, lane, now, now + laneLifeUs)
+    if (guardLifeUs !== undefined) own.keep(guard, now + guardLifeUs)
+    if (watchers.size > 0) wake(request.guard, kept)
+    return kept.reply
+  }
+
+  function wake(guard: string, { message, wakesAll }: Kept<unknown>): void {
+    if (message !== undefined) {
+      const { pod, lane } = message
+      queueMicrotask(() => {
+        for (const each of watchers.get(pod) ?? []) each.onFreed(guard, lane)
+      })
+    }
+    if (wakesAll === undefined) return
+    queueMicrotask(() => {
+      for (const ofPod of watchers.values()) {
+        for (const each of ofPod) each.onFreed(guard, undefined)
+      }
+    })
+  }
+
+  function take(request: TakeRequest): TakeReply {
+    const now = nowUs(request.atMs)
+    const guard = guardOf(request.guard)
+    const lane = guard.lanes.get(request.lane, now)
+    if (lane === undefined || guard.stateAt(now) !== undefined) {
+      return change(request, takePermits, now)
+    }
+    // Units booked later in a slice leave with it, so this needs no new expiry.
+    const fast = lane.fast?.take(request, now)
+    if (fast !== undefined) return fast
+    const reply = change(request, takePermits, now)
+    if (reply.granted > 0) lane.fast = FastTake.of(lane.state, request.limits)
+    return reply
+  }
+
+  function isNew({
+    guard,
+    pod,
+    sequence,
+  }: Pick<SettleRequest, 'guard' | 'pod' | 'sequence'>): boolean {
+    const now = nowUs()
+    const key = `${guard}\0${pod}`
+    if ((sequences.get(key, now) ?? 0) >= sequence) return false
+    sequences.set(key, sequence, now, now + SEQUENCE_LIFE_US)
+    return true
+  }
+
+  const limits: LimitStore = {
+    take(request) {
+      const reply = take(request)
+      if (request.report !== undefined) reply.view = report(request.report)
+      return reply
+    },
+    settle(request) {
+      if (isNew(request)) change(request, settlePermits)
+    },
+    book(request) {
+      if (isNew(request)) change(request, bookPermits)
+    },
+    feedback: (request) => change(request, applyFeedback),
+    pause({ guard, lane, forUs }) {
+      const ref = { guard, lane: lane ?? '', limits: [], version: 0 }
+      return change(ref, (own, guards, _, now) => pauseLane(own, guards, { lane, forUs }, now))
+    },
+    change: (request) => change(request, changeLimits),
+    figures: (request) =>
+      change(request, (lane, guard, ref, now) => {
+        const figures = readLimits(lane, guard, ref, now)
+        const { reports } = guardOf(request.guard)
+        return { reply: { ...figures, requestsLastMinute: totalRequests(reports, figures.nowUs) } }
+      }),
+    report({ guard, pod, requests }) {
+      reportRequests(guardOf(guard).reports, pod, requests, nowUs())
+    },
+    watch(pod, watcher) {
+      const ofPod = watchers.get(pod) ?? new Set()
+      watchers.set(pod, ofPod.add(watcher))
+      return () => {
+        ofPod.delete(watcher)
+        if (ofPod.size === 0 && watchers.get(pod) === ofPod) watchers.delete(pod)
+      }
+    },
+  }
+  return { limits, change }
+}

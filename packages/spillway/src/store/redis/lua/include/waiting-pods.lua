@@ -1,0 +1,63 @@
+-- Pods whose request was refused and whose calls wait, in order. Twin of store/limits/waiting-pods.ts.
+-- A list is { entries, next message us }, an entry { channel, text, wake us, need by id of the limit }:
+-- channel and text of the message that wakes the pod also identify it.
+local GRACE_US = 500000
+local SHARE_RETRY_US = 20000
+local MAX_WAITING = 256
+local MESSAGE_US, MESSAGE_BURST_US = 100000, 900000
+local CHANNEL, TEXT, WAKE, NEED = 1, 2, 3, 4
+
+local function none_waiting() return { {}, 0 } end
+
+-- A pod that has not asked for a while after its time has stopped, or its calls have left.
+local function forget_late(list, now)
+  local kept = {}
+  for _, entry in ipairs(list[1]) do
+    if entry[WAKE] + GRACE_US > now then kept[#kept + 1] = entry end
+  end
+  list[1] = kept
+end
+
+local function waiting_life_us(list, now)
+  local life = 0
+  for _, entry in ipairs(list[1]) do life = max(life, entry[WAKE] + GRACE_US - now) end
+  return life
+end
+
+-- How long until `cost` fits after `ahead` units that others need; 0: it fits now.
+local function wait_behind_us(spec, count, now, cost, ahead)
+  if cost == 0 then return 0 end
+  if spec[ALGORITHM] == LEAKY then
+    return max(0, count[F] - now) + (ahead > 0 and units_to_us(spec, ahead) or 0)
+  end
+  local units = min(cost + ahead, capacity(spec))
+  return fits(spec, count, now, units) and 0 or max(1, wait_us(spec, count, now, units))
+end
+
+-- Wakes the next pod if there is enough for it and for those that are due before it. The pod at `own`
+-- has just asked. Returns whether it sent a message.
+local function wake_next(list, specs, counts, now, own)
+  forget_late(list, now)
+  local due = {}
+  for index = 1, #specs do due[index] = 0 end
+  for _, entry in ipairs(list[1]) do
+    if own and entry[CHANNEL] == own[1] and entry[TEXT] == own[2] then return false end
+    if entry[WAKE] > now then
+      for index = 1, #specs do
+        local spec = specs[index]
+        local need = entry[NEED][spec[ID]] or 0
+        if wait_behind_us(spec, counts[index], now, need, due[index]) > 0 then return false end
+      end
+      local from = max(list[2], now)
+      if from - now > MESSAGE_BURST_US then return false end
+      list[2] = from + MESSAGE_US
+      entry[WAKE] = now
+      redis.call('PUBLISH', entry[CHANNEL], entry[TEXT])
+      return true
+    end
+    for index = 1, #specs do
+      due[index] = due[index] + (entry[NEED][specs[index][ID]] or 0)
+    end
+  end
+  return false
+end
