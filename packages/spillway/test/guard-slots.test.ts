@@ -130,7 +130,7 @@ describe.each(EVERYWHERE)('slots and pace with the store %s', (where) => {
   })
 
   it(`the cost of a call decides how many calls a limit in tokens grants (${where})`, async () => {
-    const limits = [{ unit: 'tokens', limit: 100, windowMs: '1h' }]
+    const limits = [{ unit: 'tokens', limit: 100, windowMs: '1h' as const }]
     const { clock, calls, starts } = createCalls(where, { limits })
     calls(5, { cost: { tokens: 40 } })
     await clock.advance(100)

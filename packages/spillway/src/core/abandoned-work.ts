@@ -56,7 +56,7 @@ export function markAbandonedWork(error: unknown, work: Promise<unknown>): void 
   swallow(work.then(done, done))
 }
 
-export function unfinishedWork(error: unknown): Promise<unknown> | undefined {
+export function abandonedWork(error: unknown): Promise<unknown> | undefined {
   try {
     let each = error
     for (let depth = 0; depth < MOST_CAUSES && typeof each === 'object' && each !== null; depth++) {
@@ -73,6 +73,6 @@ export function unfinishedWork(error: unknown): Promise<unknown> | undefined {
 /** Resolves when all of the work has ended, and all work that it left running in turn. */
 export async function allEnded(all: readonly Promise<unknown>[]): Promise<void> {
   for (const { status, ...result } of await Promise.allSettled(all)) {
-    if (status === 'rejected') await unfinishedWork((result as { reason: unknown }).reason)
+    if (status === 'rejected') await abandonedWork((result as { reason: unknown }).reason)
   }
 }

@@ -10,13 +10,13 @@ import { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import { isBreakerPermit } from '../shared/circuit-breaker/lane/breaker-permit.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
-import { watchOver } from '../shared/outage/watch-over.js'
+import { watchStore } from '../shared/outage/store-watch.js'
 import { CallQueue } from '../shared/permit-queue/call-queue.js'
 import { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
 import { LimitBook } from '../shared/rate-limiter/limit-book.js'
+import { UserCharges } from '../shared/user-limits/charges.js'
 import { createLevels } from '../shared/user-limits/levels.js'
-import { LevelsAlone } from '../shared/user-limits/outage-levels.js'
-import { UserCharges } from '../shared/user-limits/user-charges.js'
+import { OutageLevels } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
 import { LaneLimits } from './lane-limits.js'
 import type { CheckedGuard } from './options.js'
@@ -83,7 +83,7 @@ export interface GuardParts {
   readonly countedLimits: VendorLimits | undefined
   /** Watches a remote store. */
   readonly watch: StoreWatch | undefined
-  readonly outageLevels: LevelsAlone | undefined
+  readonly outageLevels: OutageLevels | undefined
   readonly stages: BuiltStages
 }
 
@@ -391,9 +391,9 @@ function createOutageLevels(
   { clock, random }: GuardSurroundings,
   watch: StoreWatch | undefined,
   before: GuardParts | undefined,
-): LevelsAlone | undefined {
+): OutageLevels | undefined {
   if (userLimits === undefined || watch === undefined) return undefined
-  return before?.outageLevels ?? new LevelsAlone(name, watch, clock, random)
+  return before?.outageLevels ?? new OutageLevels(name, watch, clock, random)
 }
 
 function createWatch(
@@ -404,5 +404,5 @@ function createWatch(
 ): StoreWatch | undefined {
   const shares = (limits ?? breaker ?? userLimits) !== undefined
   if (!shares) return undefined
-  return before?.watch?.share() ?? watchOver(store, { name, ...around })
+  return before?.watch?.share() ?? watchStore(store, { name, ...around })
 }

@@ -6,7 +6,7 @@
 import { closedError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
 import { type Duration, duration, validate } from '../core/options/checks.js'
-import { definedOf } from '../core/options/omit-undefined.js'
+import { omitUndefined } from '../core/options/omit-undefined.js'
 import type { Attempt } from '../local/retry/attempts.js'
 import type { RetryResult } from '../local/retry/retry.js'
 import type { BreakerChange } from '../shared/circuit-breaker/api.js'
@@ -93,7 +93,7 @@ export class SharedGuard implements Guard {
     const { breaker, watch, countedLimits } = this.parts
     this.breaker = breaker && createControls(breaker, surroundings.pod)
     const { hops, ...fetching } = options.fetch ?? {}
-    this.#fetching = definedOf({ ...fetching, hops }) as FetchOptions
+    this.#fetching = omitUndefined({ ...fetching, hops }) as FetchOptions
     this.fetch = this.fetchFor(NO_OPTIONS)
     if (breaker !== undefined) this.#listenTo(breaker, options.breaker?.per === 'vendor')
     // With limits, their client has started it.

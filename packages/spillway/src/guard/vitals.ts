@@ -3,7 +3,7 @@
  * another release hear it. Counts are since the pod began; whoever wants a rate compares two beats.
  */
 import type { ProcessReading } from '../local/pod-metrics/process-gauge.js'
-import type { StoreStatus } from '../shared/outage/store-watch.js'
+import type { StoreStatus } from '../shared/outage/store-status.js'
 
 const VITALS_VERSION = 1
 const MOST_GUARDS = 100

@@ -5,7 +5,7 @@
 import type { Clock } from '../core/time/clock.js'
 import type { BreakerView, BreakerWatcher, Store } from '../store/port.js'
 import { FifoDelay } from './fifo-delay.js'
-import { copyMessage } from './message-copy.js'
+import { copyMessage } from './simulated-command.js'
 
 export interface PushLineOptions {
   clock: Clock

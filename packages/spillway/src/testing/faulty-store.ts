@@ -30,8 +30,14 @@ import { StoreFailure } from '../store/store-failure.js'
 import { DelayedPush } from './delayed-push.js'
 import { type Distribution, drawing, readDistribution } from './distribution.js'
 import { FifoDelay } from './fifo-delay.js'
-import { copyMessage } from './message-copy.js'
-import { COMMANDS, Command, type Commands, failureOf, type PortName } from './simulated-command.js'
+import {
+  COMMANDS,
+  Command,
+  type Commands,
+  copyMessage,
+  failureOf,
+  type PortName,
+} from './simulated-command.js'
 
 export interface FaultyStoreOptions {
   clock: Clock

@@ -5,7 +5,7 @@
  */
 
 import { callSafely, emit, listening } from '../../core/events.js'
-import { gathering } from '../../core/next-tick-batch.js'
+import { nextTickBatch } from '../../core/next-tick-batch.js'
 import type { Random } from '../../core/random.js'
 import type { Clock, Timer } from '../../core/time/clock.js'
 import { type BackoffPolicy, backoffMs } from '../../local/retry/backoff.js'
@@ -87,7 +87,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
   #onIdle: (() => void) | undefined
   /** Failures of which the breaker has to hear first. */
   #telling = 0
-  readonly #soon = gathering(() => void this.#look())
+  readonly #soon = nextTickBatch(() => void this.#look())
 
   constructor(options: WorkerOptions<Data, Result>) {
     this.id = options.id

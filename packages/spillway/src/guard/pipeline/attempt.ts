@@ -2,7 +2,7 @@
  * One attempt of a call, from the moment it has its permits until everything is released. It is also the
  * context that the user's function gets.
  */
-import { allEnded, unfinishedWork } from '../../core/abandoned-work.js'
+import { abandonedWork, allEnded } from '../../core/abandoned-work.js'
 import type { LinkedList } from '../../core/collections/linked-list.js'
 import type { SpillwayError } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
@@ -259,7 +259,7 @@ function abandonedBy(
   { leftBehind }: TimedCall<unknown>,
 ): Promise<unknown> | undefined {
   if (leftBehind !== undefined) return allEnded([leftBehind])
-  return 'error' in end ? unfinishedWork(end.error) : undefined
+  return 'error' in end ? abandonedWork(end.error) : undefined
 }
 
 const SUCCESS: Verdict = Object.freeze({ outcome: 'success', retryable: false })

@@ -1,6 +1,6 @@
 /** Timeouts of an attempt. Without the option only the deadline of the request limits it. */
 import type { Details } from '../../core/errors.js'
-import { definedOf } from '../../core/options/omit-undefined.js'
+import { omitUndefined } from '../../core/options/omit-undefined.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { readAdaptive } from '../../local/timeout/adaptive-timeout.js'
 import {
@@ -39,7 +39,7 @@ export class TimeoutStage implements Stage {
   passed(): Details | undefined {
     if (this.#options === undefined) return undefined
     const { callMs, firstByteMs, idleMs } = this.#options
-    return definedOf({ callMs, firstByteMs, idleMs }) as Details
+    return omitUndefined({ callMs, firstByteMs, idleMs }) as Details
   }
 }
 
@@ -53,7 +53,7 @@ function createTimeout(
   return createLocalTimeout({
     name,
     clock,
-    ...definedOf({ callMs, firstByteMs, idleMs }),
-    ...(adaptive !== undefined && { adaptive: definedOf(adaptive) }),
+    ...omitUndefined({ callMs, firstByteMs, idleMs }),
+    ...(adaptive !== undefined && { adaptive: omitUndefined(adaptive) }),
   })
 }

@@ -8,9 +8,9 @@ import { callSafely } from '../../core/events.js'
 import { swallow } from '../../core/thenable.js'
 import type { Clock, Timer } from '../../core/time/clock.js'
 import { deadlineError } from '../../core/time/deadline.js'
-import type { Asker } from '../../shared/user-limits/batcher.js'
+import type { ReplyListener } from '../../shared/user-limits/batcher.js'
+import type { UserCharges, UserReply } from '../../shared/user-limits/charges.js'
 import type { UserRequest } from '../../shared/user-limits/levels.js'
-import type { UserCharges, UserReply } from '../../shared/user-limits/user-charges.js'
 import type { LevelReply } from '../../store/port.js'
 import type { CallResult, PendingCall, PendingGrant, Stage, StageCall } from '../pipeline/stage.js'
 import type { RunOptions, UserStanding } from '../run-options.js'
@@ -112,7 +112,7 @@ interface ChargeReader {
 }
 
 /** A charge that the store has been asked for. If its call leaves before, the charge is refunded. */
-export class PendingCharge implements Asker<UserReply>, PendingGrant {
+export class PendingCharge implements ReplyListener<UserReply>, PendingGrant {
   readonly #reader: ChargeReader
   #call: PendingCall | undefined
   #left = false

@@ -13,7 +13,7 @@ import { memoryStore } from '../../store/memory/memory-store.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'
 import type { StoreWatch } from '../outage/store-watch.js'
-import { watchOver } from '../outage/watch-over.js'
+import { watchStore } from '../outage/store-watch.js'
 import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
 import type {
@@ -66,7 +66,7 @@ class SharedCircuitBreaker implements CircuitBreaker {
     this.#clock = clock
     const pod = createPodId(options.pod, options.random)
     const { random } = options
-    this.#watch = watchOver(store, { name, pod, clock, random, expectedPods: 1 })
+    this.#watch = watchStore(store, { name, pod, clock, random, expectedPods: 1 })
     const { maxLanes, ...policy } = options
     this.#lanes = new LaneRegistry({ name, clock, maxLanes })
     const watch = this.#watch

@@ -55,7 +55,8 @@ describe('store failure detection', () => {
 
   it('late permits count anew after they were taken for an outage', () => {
     const distrust = new Distrust()
-    const late = () => Array.from({ length: 10 }, (_, i) => distrust.permitted(true, 1_000 + i * 60))
+    const late = () =>
+      Array.from({ length: 10 }, (_, i) => distrust.permitted(true, 1_000 + i * 60))
     expect(late().at(-1)).toBe(true)
     distrust.forgetLate()
     expect(distrust.permitted(true, 2_000)).toBe(false)

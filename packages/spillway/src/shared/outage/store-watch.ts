@@ -9,42 +9,17 @@ import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
 import { untilPodPhaseMs } from '../../core/time/pod-phase.js'
 import type { Fleet } from '../../store/local-spend.js'
-import type { PulsePart, PulseReply, PulseStore } from '../../store/port.js'
+import type { PulsePart, PulseReply, PulseStore, Store } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'
 import { createPodId } from '../pod-id.js'
 import { Backoff } from './backoff.js'
 import { Distrust } from './distrust.js'
 import { PodShares } from './pod-shares.js'
 import { PulseLoop } from './pulse-loop.js'
+import { isSharingOff } from './rules.js'
 import { SILENT_MS, SilenceCheck } from './silence-check.js'
 import { StoreEpoch } from './store-epoch.js'
-
-/**
- * - `starting`: not connected yet, for a short time;
- * - `shared`: normal operation;
- * - `away`: the store is unreachable;
- * - `apart`: it is reachable but has lost data, so limits are not shared yet;
- * - `off`: `SPILLWAY_SHARED=off`.
- */
-export type StoreStatus = 'starting' | 'shared' | 'away' | 'apart' | 'off'
-
-/** Spends units of limits and reports them to the store: the limits of a guard. */
-export interface Spender {
-  /** How long spent units count. */
-  readonly windowMs: number
-  /** Replies that take longer are useless. */
-  readonly usableMs: number
-  /** Replies so far are no longer valid: waiting calls have to ask again. */
-  wake(): void
-  /** The store is another one, so earlier reports are lost. */
-  forgotten(): void
-  /** Reports units spent during the outage; rejects if it cannot. */
-  tell(): Promise<void>
-  /** Reads the units left. */
-  refresh(): void
-  /** The store is used again from now on. */
-  returned(): void
-}
+import type { Spender, StoreSnapshot, StoreStatus } from './store-status.js'
 
 export interface StoreWatchOptions {
   name: string
@@ -55,20 +30,6 @@ export interface StoreWatchOptions {
   /** Number of pods until the store has replied. */
   expectedPods: number
   off: boolean
-}
-
-export interface StoreSnapshot {
-  status: StoreStatus
-  /** Milliseconds since the status changed. */
-  forMs: number
-  /** The reason of a problem, if any. */
-  why: string | undefined
-  /** The number of pods that share the limits. */
-  pods: number
-  /** How many of these have not reported; their shares are reserved for them. */
-  missing: number
-  /** A warning for the operator. */
-  warning: string | undefined
 }
 
 const BEAT_MS = 1_000
@@ -414,4 +375,14 @@ export class StoreWatch {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** Undefined for a memory store, which is always reachable. */
+export function watchStore(
+  store: Store,
+  { name, pod, clock, random, expectedPods }: Omit<StoreWatchOptions, 'pulses' | 'off'>,
+): StoreWatch | undefined {
+  if (!store.remote) return undefined
+  const { pulses } = store
+  return new StoreWatch({ name, pulses, pod, clock, random, expectedPods, off: isSharingOff() })
 }

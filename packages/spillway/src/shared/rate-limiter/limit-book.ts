@@ -19,7 +19,8 @@ import type {
 } from '../../store/port.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
-import type { Spender, StoreWatch } from '../outage/store-watch.js'
+import type { Spender } from '../outage/store-status.js'
+import type { StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
 import { Costs } from './costs.js'
 import { figuresOf } from './figures.js'
@@ -77,7 +78,7 @@ const REPORT_MS = 5_000
 /** A queue without a timeout lets calls wait for ever; a number for the store has to be finite. */
 const LONGEST_WAIT_US = 86_400_000_000
 
-type Waiter = NonNullable<TakeRequest['waiter']>
+type WaitListEntry = NonNullable<TakeRequest['waiter']>
 /** Over a network: what calls really cost is told so late, and then of many at once. */
 const SETTLE_TOGETHER_MS = 5
 
@@ -104,7 +105,7 @@ export class LimitBook implements Spender {
   #closed = false
   /** Set from the first call that waits on: until then there is nothing to wake. */
   #stopListening: (() => void) | undefined
-  #lastWaiter: Waiter | undefined
+  #lastWaiter: WaitListEntry | undefined
   readonly #watch: StoreWatch | undefined
   readonly #alone: LimitsAlone | undefined
 
@@ -262,7 +263,7 @@ export class LimitBook implements Spender {
     lane: string,
     costs: readonly (readonly number[])[],
     report: BreakerReport | undefined,
-    waiter: Waiter | undefined,
+    waiter: WaitListEntry | undefined,
   ): MaybePromise<Trip> {
     if (!watch.joined) {
       if (watch.status !== 'starting') return this.#takeAlone(lane, costs)
@@ -489,7 +490,7 @@ export class LimitBook implements Spender {
   }
 
   /** Another pod may have changed the limits. */
-  #learn(reply: TakeReply, limits: readonly UnitLimit[], waiter?: Waiter): Trip {
+  #learn(reply: TakeReply, limits: readonly UnitLimit[], waiter?: WaitListEntry): Trip {
     this.#count(reply.granted)
     const { waitUs } = reply
     if (waiter !== undefined && waitUs > 0 && waitUs <= waiter.forUs) this.#listen()
@@ -509,7 +510,7 @@ export class LimitBook implements Spender {
   }
 
   /** Mostly the same as for the last request, because calls without a deadline can wait equally long. */
-  #waiterFor(waitMs: number): Waiter | undefined {
+  #waiterFor(waitMs: number): WaitListEntry | undefined {
     if (waitMs <= 0) return undefined
     const forUs = Math.min(toUs(waitMs), LONGEST_WAIT_US)
     if (this.#lastWaiter?.forUs !== forUs) this.#lastWaiter = { pod: this.#options.pod, forUs }

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import type { LimitSpec } from '../limit-spec.js'
 import { emptyGuard, emptyLane } from './lane-state.js'
-import { readLimits, takePermits } from './transitions.js'
+import { takePermits } from './take-permits.js'
+import { readLimits } from './transitions.js'
 
 const NOW_US = 2_000_000_000_000_000
 

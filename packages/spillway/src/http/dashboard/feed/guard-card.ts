@@ -1,5 +1,5 @@
 /** The part of a guard's options that the page draws. Functions, headers and keys are left out. */
-import { definedOf } from '../../../core/options/omit-undefined.js'
+import { omitUndefined } from '../../../core/options/omit-undefined.js'
 import type { CheckedGuard } from '../../../guard/options.js'
 import { ORDER } from '../../../guard/pipeline/stages.js'
 import { toSpec } from '../../../shared/circuit-breaker/options.js'
@@ -11,12 +11,12 @@ type Limits = NonNullable<GuardCard['limits']>
 export function guardCard(name: string, options: CheckedGuard): GuardCard {
   const { shed, userLimits, queue, breaker, limits, pace, concurrency, timeout, retry } = options
   const on = ORDER.filter(({ option }) => option === 'run' || isOn(options, option))
-  return definedOf({
+  return omitUndefined({
     name: shown(name),
     on: on.map(({ stage }) => stage),
     shed:
       shed &&
-      definedOf({
+      omitUndefined({
         maxQueue: shed.maxQueue,
         maxInFlight: shed.maxInFlight,
         tiers: tiersOf(shed.tiers),
@@ -32,7 +32,7 @@ export function guardCard(name: string, options: CheckedGuard): GuardCard {
     },
     timeout:
       timeout &&
-      definedOf({
+      omitUndefined({
         callMs: timeout.callMs,
         firstByteMs: timeout.firstByteMs,
         idleMs: timeout.idleMs,

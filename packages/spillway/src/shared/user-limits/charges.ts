@@ -9,7 +9,7 @@ import type { Clock } from '../../core/time/clock.js'
 import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'
 import { isSharingOff, type OutageRule } from '../outage/rules.js'
-import { type Asker, Batcher } from './batcher.js'
+import { Batcher, type ReplyListener } from './batcher.js'
 import {
   checkSubject,
   createLevels,
@@ -19,7 +19,7 @@ import {
   type UserLevelCharge,
   type UserRequest,
 } from './levels.js'
-import { LevelsAlone, type StoreView } from './outage-levels.js'
+import { OutageLevels, type StoreView } from './outage-levels.js'
 
 /** `alone`: this pod decided, by these outage rules of its levels. */
 export type UserReply = LevelReply & { alone?: readonly OutageRule[] }
@@ -28,10 +28,10 @@ export class UserCharges {
   readonly #store: Store
   readonly #levels: readonly Level[]
   readonly #batcher: Batcher<UserRequest, UserReply>
-  readonly #alone: LevelsAlone | undefined
+  readonly #alone: OutageLevels | undefined
 
   /** `alone`: for a remote store. */
-  constructor(store: Store, levels: readonly Level[], alone?: LevelsAlone) {
+  constructor(store: Store, levels: readonly Level[], alone?: OutageLevels) {
     this.#store = store
     this.#levels = levels
     this.#alone = alone
@@ -82,7 +82,7 @@ export class UserCharges {
   }
 
   /** For a remote store. Undefined: the requester is called back. */
-  ask(request: UserRequest, asker: Asker<UserReply>): UserReply | undefined {
+  ask(request: UserRequest, asker: ReplyListener<UserReply>): UserReply | undefined {
     if (this.#alone !== undefined) return this.#askFar(this.#alone, request, asker)
     this.#batcher.ask(request, asker)
     return undefined
@@ -99,9 +99,9 @@ export class UserCharges {
   }
 
   #askFar(
-    alone: LevelsAlone,
+    alone: OutageLevels,
     request: UserRequest,
-    asker: Asker<UserReply>,
+    asker: ReplyListener<UserReply>,
   ): UserReply | undefined {
     const { starting } = alone
     if (starting !== undefined) {
@@ -116,7 +116,7 @@ export class UserCharges {
     return this.#chargeAlone(alone, request)
   }
 
-  #askStarted(alone: LevelsAlone, request: UserRequest, asker: Asker<UserReply>): void {
+  #askStarted(alone: OutageLevels, request: UserRequest, asker: ReplyListener<UserReply>): void {
     let reply: UserReply | undefined
     try {
       reply = this.#askFar(alone, request, asker)
@@ -127,7 +127,7 @@ export class UserCharges {
   }
 
   /** Requests that collected while the last round trip failed are not sent. */
-  async #trip(alone: LevelsAlone, requests: LevelRequest[]): Promise<LevelReply[]> {
+  async #trip(alone: OutageLevels, requests: LevelRequest[]): Promise<LevelReply[]> {
     if (alone.inForce && !alone.trying) throw new StoreFailure('not-sent', 'the store is away')
     alone.asked()
     try {
@@ -140,7 +140,7 @@ export class UserCharges {
     }
   }
 
-  #chargeAlone(alone: LevelsAlone, request: UserRequest): UserReply {
+  #chargeAlone(alone: OutageLevels, request: UserRequest): UserReply {
     const rules = request.levels.map(({ outage }) => outage)
     return { ...alone.charge(request, rules), alone: rules }
   }
@@ -167,7 +167,7 @@ export function createUserCharges(options: UserChargesOptions): UserCharges {
     ? { status: 'off', reachable: false, fleet }
     : { status: 'shared', reachable: true, fleet }
   const alone = store.remote
-    ? new LevelsAlone(name ?? 'user limits', view, clock, random)
+    ? new OutageLevels(name ?? 'user limits', view, clock, random)
     : undefined
   return new UserCharges(store, createLevels(levels, name), alone)
 }
