@@ -6,8 +6,8 @@ import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
 import type { TimedCall } from '../local/timeout/timed-call.js'
-import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
-import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
+import { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
+import { isBreakerPermit } from '../shared/circuit-breaker/lane/breaker-permit.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
 import { watchStore } from '../shared/outage/store-watch.js'
@@ -83,7 +83,7 @@ export interface GuardParts {
   readonly counters: CallCounters
   readonly observers: CallObservers
   readonly running: LinkedList<TimedCall<unknown>>
-  readonly breaker: FleetBreaker | undefined
+  readonly breaker: BreakerLanes | undefined
   /** Limits that are enforced. */
   readonly limits: VendorLimits | undefined
   /** Limits that are counted, enforced or in shadow mode. */
@@ -263,7 +263,7 @@ function createDispatcher(
     queue: CallQueue
     capacity: Slots
     lanes: LaneRegistry
-    breaker: FleetBreaker | undefined
+    breaker: BreakerLanes | undefined
     limits: VendorLimits | undefined
   },
   options: CheckedGuard,
@@ -276,7 +276,7 @@ function createDispatcher(
       isClear: (lane) => breaker.isClear(lane),
       enter: (lane) => breaker.enter(lane),
       exit: (permit, outcome) => breaker.exit(permit, outcome),
-      isPermit,
+      isPermit: isBreakerPermit,
     },
     sameClock,
     mayWait: options.queue !== undefined,
@@ -305,12 +305,12 @@ function createBreaker(
   lanes: LaneRegistry,
   before: GuardParts | undefined,
   shadowed: ReadonlySet<StageName>,
-): FleetBreaker | undefined {
+): BreakerLanes | undefined {
   if (options.breaker === undefined) return undefined
   const policy = { ...options.breaker, shadow: shadowed.has('breaker') }
   const known = before?.breaker
-  if (known?.goesBy(policy) === true) return known.share()
-  const breaker = new FleetBreaker({
+  if (known?.hasPolicy(policy) === true) return known.share()
+  const breaker = new BreakerLanes({
     name,
     store,
     pod,
@@ -320,7 +320,7 @@ function createBreaker(
     watch,
     lanes,
   })
-  if (known !== undefined) breaker.learnFrom(known)
+  if (known !== undefined) breaker.continueFrom(known)
   return breaker
 }
 
@@ -333,7 +333,7 @@ function createLimits(
   before: GuardParts | undefined,
   later: {
     dispatcher(): Dispatcher
-    breaker(): FleetBreaker | undefined
+    breaker(): BreakerLanes | undefined
     /** False in shadow mode. */
     pauses: boolean
   },
@@ -362,7 +362,7 @@ function createLimits(
       if (!later.pauses) return
       later.dispatcher().pauseUntil(lane, clock.now() + Math.min(pauseMs, maxPauseMs))
     },
-    ride: (lane) => later.breaker()?.ride(lane),
+    ride: (lane) => later.breaker()?.piggybackReport(lane),
   })
 }
 

@@ -10,8 +10,8 @@ import { omitUndefined } from '../core/options/omit-undefined.js'
 import type { Attempt } from '../local/retry/attempts.js'
 import type { RetryResult } from '../local/retry/retry.js'
 import type { BreakerChange } from '../shared/circuit-breaker/api.js'
+import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
-import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
 import { buildGuard, type GuardParts, type GuardSurroundings } from './build-guard.js'
 import { DecisionBook } from './decisions/decision-book.js'
@@ -101,7 +101,7 @@ export class SharedGuard implements Guard {
   }
 
   /** To the fleet's breaker, and to this pod's own where there is a quorum. */
-  #listenTo(breaker: FleetBreaker, everywhere: boolean): void {
+  #listenTo(breaker: BreakerLanes, everywhere: boolean): void {
     const { dispatcher } = this.parts.queue
     const changed = ({ lane, to }: BreakerChange) => {
       const where = everywhere || lane === ALL_LANES ? undefined : lane

@@ -7,8 +7,8 @@ import {
   readGuard,
 } from '../guard/fleet/fleet-report.js'
 import type { CheckedGuard } from '../guard/options.js'
-import { lookAt } from '../shared/circuit-breaker/look.js'
 import { toSpec } from '../shared/circuit-breaker/options.js'
+import { readStates } from '../shared/circuit-breaker/read-states.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
 import { listMembers, type Member } from '../shared/membership.js'
 import { figuresOf } from '../shared/rate-limiter/figures.js'
@@ -102,7 +102,7 @@ export class OperatedGuard {
     return readGuard({
       name,
       breaker: breaker && {
-        look: (lanes) => lookAt(this.#store.breakers, name, lanes, breaker),
+        readStates: (lanes) => readStates(this.#store.breakers, name, lanes, breaker),
       },
       limits:
         limits.length === 0

@@ -64,7 +64,7 @@ export interface FleetReport {
 
 /** Whoever can ask the store how breakers stand, and how limits do. */
 interface BreakerSource {
-  look(lanes: readonly string[]): Promise<{ lane: string; view: BreakerView }[]>
+  readStates(lanes: readonly string[]): Promise<{ lane: string; view: BreakerView }[]>
 }
 interface LimitSource {
   figures(lane: string): Promise<RateLimiterFigures>
@@ -82,7 +82,7 @@ export async function readGuard(sources: FleetSources): Promise<FleetGuardReport
   const { name, breaker, limits } = sources
   const lanes = [...new Set([DEFAULT_LANE, ...sources.lanes])].slice(0, MOST_LANES)
   const [views, figures] = await Promise.all([
-    breaker?.look(lanes) ?? [],
+    breaker?.readStates(lanes) ?? [],
     Promise.all(lanes.map(async (lane) => ({ lane, figures: await limits?.figures(lane) }))),
   ])
   const [first] = figures

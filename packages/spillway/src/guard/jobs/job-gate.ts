@@ -9,8 +9,8 @@ import { importanceOf, NORMAL_IMPORTANCE, type Priority } from '../../core/optio
 import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import { Deadline } from '../../core/time/deadline.js'
-import type { LanePermit as BreakerPermit } from '../../shared/circuit-breaker/lane-breaker.js'
-import { isPermit } from '../../shared/circuit-breaker/quorum-lane.js'
+import type { BreakerPermit } from '../../shared/circuit-breaker/api.js'
+import { isBreakerPermit } from '../../shared/circuit-breaker/lane/breaker-permit.js'
 import { DEFAULT_LANE } from '../../shared/default-lane.js'
 import type { Subject } from '../../shared/user-limits/levels.js'
 import type { BreakerRef } from '../../store/port.js'
@@ -96,7 +96,7 @@ export class JobGate {
     const { slots, breaker, pipeline, clock } = this.#guard
     if (pipeline.closed) return 0
     const free = slots.free(clock.now(), this.lane)
-    return Math.max(0, Math.min(free, breaker?.spare(this.lane) ?? free))
+    return Math.max(0, Math.min(free, breaker?.startable(this.lane) ?? free))
   }
 
   /**
@@ -254,7 +254,7 @@ export class JobGate {
   #enterShadow(): BreakerPermit | undefined {
     const entry = this.#guard.breaker?.enter(this.lane)
     if (entry === undefined || isThenable(entry)) return undefined
-    return isPermit(entry) ? entry : undefined
+    return isBreakerPermit(entry) ? entry : undefined
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Details, Scope, SpillwayError, Stage as StageName } from '../../core/errors.js'
 import type { CallEnd, Outcome, Verdict } from '../../core/outcome.js'
-import type { LanePermit as BreakerPermit } from '../../shared/circuit-breaker/lane-breaker.js'
+import type { BreakerPermit } from '../../shared/circuit-breaker/api.js'
 import type { AttemptPermits, CallCost, PermitCall } from '../../shared/permit-queue/ports.js'
 import type { LanePermit as LimitPermit } from '../../shared/rate-limiter/permit.js'
 import type { RunOptions } from '../run-options.js'

@@ -13,7 +13,7 @@ import type { CheckedShed } from '../../local/load-shedder/options.js'
 import { Shedder } from '../../local/load-shedder/shedder.js'
 import type { Algorithm } from '../../local/rate-limiter/algorithm.js'
 import type { CheckedThrottle } from '../../local/throttle.js'
-import type { FleetBreaker } from '../../shared/circuit-breaker/fleet-breaker.js'
+import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
 import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import type { UserCharges } from '../../shared/user-limits/charges.js'
 import type { Slots } from '../queue/slots.js'
@@ -68,7 +68,7 @@ export interface StageContext {
   /** The store is in this process and uses the same clock. */
   readonly sameClock: boolean
   readonly charges: UserCharges | undefined
-  readonly breaker: FleetBreaker | undefined
+  readonly breaker: BreakerLanes | undefined
   readonly limits: VendorLimits | undefined
   readonly pace: Algorithm | undefined
   readonly shadowed: ReadonlySet<StageName>

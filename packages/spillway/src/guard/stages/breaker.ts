@@ -1,17 +1,17 @@
 /** The circuit breaker, shared by all pods: refuses at once while the downstream is broken. */
 import type { Details, SpillwayError } from '../../core/errors.js'
 import { type Outcome, probeOutcome } from '../../core/outcome.js'
-import type { FleetBreaker } from '../../shared/circuit-breaker/fleet-breaker.js'
+import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
 import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
 
 export class BreakerStage implements Stage {
   readonly name = 'breaker'
   readonly scope = 'shared'
   readonly per = 'attempt'
-  readonly #breaker: FleetBreaker
+  readonly #breaker: BreakerLanes
   readonly #shadow: boolean
 
-  constructor(breaker: FleetBreaker, shadow: boolean) {
+  constructor(breaker: BreakerLanes, shadow: boolean) {
     this.#breaker = breaker
     this.#shadow = shadow
   }
@@ -22,7 +22,7 @@ export class BreakerStage implements Stage {
 
   /** The rates count a call once: by its first attempt. */
   started({ attempt, permits }: StageAttempt): void {
-    if (attempt > 1 && permits.breaker !== undefined) this.#breaker.repeat(permits.breaker)
+    if (attempt > 1 && permits.breaker !== undefined) this.#breaker.markRepeated(permits.breaker)
   }
 
   /** A probe reports as soon as its answer shows how the downstream is, before a streamed body ends. */
@@ -53,7 +53,7 @@ export class BreakerStage implements Stage {
 
   /** A stream broke off after its probe had succeeded. */
   noteFailure(lane: string): void {
-    this.#breaker.note(lane, 'failure')
+    this.#breaker.record(lane, 'failure')
   }
 
   passed({ lane }: StageCall, permits: Permits | undefined): Details {

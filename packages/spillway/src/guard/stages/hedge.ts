@@ -7,7 +7,7 @@ import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import { type CheckedHedgeDelay, HedgeDelay } from '../../local/hedge/hedge-delay.js'
 import type { RetryBudget } from '../../local/retry/retry-budget.js'
-import type { FleetBreaker } from '../../shared/circuit-breaker/fleet-breaker.js'
+import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
 import type { Trip } from '../../shared/rate-limiter/limit-book.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Pipeline } from '../pipeline/pipeline.js'
@@ -33,7 +33,7 @@ export interface HedgeStageOptions {
   readonly retry: RetryStage
   readonly queue: QueueStage
   readonly slots: Slots
-  readonly breaker: FleetBreaker | undefined
+  readonly breaker: BreakerLanes | undefined
   /** Limits that are enforced. */
   readonly limits: VendorLimits | undefined
 }

@@ -3,7 +3,7 @@
  * `queue` a call waits for the store's reply only.
  */
 import type { Details, SpillwayError } from '../../core/errors.js'
-import type { LanePermit as BreakerPermit } from '../../shared/circuit-breaker/lane-breaker.js'
+import type { BreakerPermit } from '../../shared/circuit-breaker/api.js'
 import type { CallQueue } from '../../shared/permit-queue/call-queue.js'
 import type { PermitDispatcher } from '../../shared/permit-queue/permit-dispatcher.js'
 import type { CallCost } from '../../shared/permit-queue/ports.js'

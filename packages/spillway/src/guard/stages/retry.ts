@@ -8,7 +8,7 @@ import { sleep } from '../../core/time/sleep.js'
 import type { BackoffPolicy } from '../../local/retry/backoff.js'
 import { createRetryBudget, type RetryBudget } from '../../local/retry/retry-budget.js'
 import type { Closing, JudgedRunOptions, RetryPolicy } from '../../local/retry/retry-call.js'
-import type { FleetBreaker } from '../../shared/circuit-breaker/fleet-breaker.js'
+import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
 import type { Stage, StageCall } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
 
@@ -29,7 +29,7 @@ export interface RetryStageOptions {
   readonly retriedHeader: string | undefined
   readonly clock: Clock
   readonly random: Random
-  readonly breaker: FleetBreaker | undefined
+  readonly breaker: BreakerLanes | undefined
   readonly classify: OutcomeOptions['classify']
   /** How busy this pod is: no retry while calls wait for it or all slots are in use. */
   conditions(): { queueWaitMs: number; slotsInUse: number }
@@ -45,7 +45,7 @@ export class RetryStage implements Stage {
   readonly #once: RetryPolicy
   /** Undefined without `retry` and `hedge`. */
   readonly budget: RetryBudget | undefined
-  readonly #breaker: FleetBreaker | undefined
+  readonly #breaker: BreakerLanes | undefined
   readonly #edgeOnly: boolean
   readonly #closing: ClosingSign
 

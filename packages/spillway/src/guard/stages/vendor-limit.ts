@@ -7,7 +7,7 @@ import type { Details, SpillwayError } from '../../core/errors.js'
 import { answerOf, type CallEnd, type Verdict } from '../../core/outcome.js'
 import { isThenable, swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
-import type { BreakerRide } from '../../shared/circuit-breaker/lane-line.js'
+import type { PiggybackedReport } from '../../shared/circuit-breaker/lane/breaker-client.js'
 import type { LimitPort } from '../../shared/permit-queue/ports.js'
 import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
 import type { LimitBook, LimitPassage, Trip } from '../../shared/rate-limiter/limit-book.js'
@@ -23,7 +23,7 @@ export interface VendorLimitsOptions {
   /** The vendor asked for a pause of a lane. */
   onPause(lane: string, pauseMs: number): void
   /** The breaker's reports that travel with a round trip for this lane. */
-  ride(lane: string): BreakerRide | undefined
+  ride(lane: string): PiggybackedReport | undefined
 }
 
 /** The limits of one guard, as the queue requests permits from them. */
@@ -70,7 +70,7 @@ export class VendorLimits implements LimitPort<LanePermit, Trip> {
 
   /** The breaker is updated first: a permit granted by this reply may be void already. */
   async #takeWithReports(
-    ride: BreakerRide,
+    ride: PiggybackedReport,
     lane: string,
     costs: readonly (readonly number[])[],
     waitMs: number,

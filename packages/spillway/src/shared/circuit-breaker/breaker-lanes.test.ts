@@ -4,9 +4,9 @@ import { onEvent } from '../../core/events.js'
 import { object, validate } from '../../core/options/checks.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import type { BreakerChange } from './api.js'
-import { FleetBreaker } from './fleet-breaker.js'
+import { BreakerLanes } from './breaker-lanes.js'
+import { isBreakerPermit } from './lane/breaker-permit.js'
 import { type BreakerPolicy, policyFields } from './options.js'
-import { isPermit } from './quorum-lane.js'
 
 const MINUTE_MS = 60_000
 
@@ -15,20 +15,24 @@ function setup(policy: BreakerPolicy = {}) {
   const distant = distantBreakers(clock)
   let pods = 0
   const create = () =>
-    new FleetBreaker({
+    new BreakerLanes({
       name: 'openai',
       store: distant.store,
       pod: `pod-${++pods}`,
       clock,
       policy: validate('policy', policy, object(policyFields)),
     })
-  const note = async (pod: FleetBreaker, lane: string, ...outcomes: ('success' | 'failure')[]) => {
-    for (const outcome of outcomes) pod.note(lane, outcome)
+  const record = async (
+    pod: BreakerLanes,
+    lane: string,
+    ...outcomes: ('success' | 'failure')[]
+  ) => {
+    for (const outcome of outcomes) pod.record(lane, outcome)
     await clock.until(pod.flush())
   }
-  const enter = async (pod: FleetBreaker, lane: string) =>
+  const enter = async (pod: BreakerLanes, lane: string) =>
     clock.until(Promise.resolve(pod.enter(lane)))
-  return { clock, distant, create, note, enter }
+  return { clock, distant, create, record, enter }
 }
 
 function heard(): string[] {
@@ -45,8 +49,8 @@ describe('self-isolated pod', () => {
     sick.onOwnChange((change) => changes.push(change))
     const fleetChanges: BreakerChange[] = []
     sick.onChange((change) => fleetChanges.push(change))
-    await all.note(well, 'a', 'success')
-    await all.note(sick, 'a', 'failure', 'failure')
+    await all.record(well, 'a', 'success')
+    await all.record(sick, 'a', 'failure', 'failure')
     expect(sick.snapshot('a')).toMatchObject({ state: 'closed', selfIsolated: true })
     return { ...all, sick, well, changes, fleetChanges }
   }
@@ -105,7 +109,7 @@ describe('breaker refusal events', () => {
     const { pod, events, enter } = await open()
     expect(pod.refuse('a')).toMatchObject({ code: 'CIRCUIT_OPEN' })
     expect(events).toEqual(['breaker.refused'])
-    expect(isPermit(await enter(pod, 'a'))).toBe(false)
+    expect(isBreakerPermit(await enter(pod, 'a'))).toBe(false)
     expect(events).toHaveLength(2)
     expect(pod.refuse('b')).toBeUndefined()
     expect(events).toHaveLength(2)
@@ -115,18 +119,18 @@ describe('breaker refusal events', () => {
     const { pod, events, enter } = await open({ shadow: true })
     expect(pod.knownRefusal('a')).toBeUndefined()
     expect(pod.refuse('a')).toBeUndefined()
-    expect(isPermit(await enter(pod, 'a'))).toBe(true)
+    expect(isBreakerPermit(await enter(pod, 'a'))).toBe(true)
     expect(events).toEqual(['breaker.refused'])
   })
 })
 
 describe('idle breaker lanes', () => {
-  const lanesOf = (pod: FleetBreaker) => pod.snapshots().map(({ lane }) => lane)
+  const lanesOf = (pod: BreakerLanes) => pod.snapshots().map(({ lane }) => lane)
 
   it.each([1, 2])('an idle lane is dropped after 5 minutes, quorum %i', async (quorum) => {
-    const { clock, create, note, enter } = setup({ quorum })
+    const { clock, create, record, enter } = setup({ quorum })
     const pod = create()
-    for (let lane = 0; lane < 100; lane++) await note(pod, `lane ${lane}`, 'success', 'failure')
+    for (let lane = 0; lane < 100; lane++) await record(pod, `lane ${lane}`, 'success', 'failure')
     for (let minute = 0; minute < 6; minute++) {
       expect(lanesOf(pod)).toContain('lane 99')
       await enter(pod, 'used')
@@ -144,8 +148,8 @@ describe('idle breaker lanes', () => {
     const probe = await enter(pod, 'probe')
     await clock.advance(20 * MINUTE_MS)
     expect(lanesOf(pod)).toEqual(['call', 'probe'])
-    if (isPermit(call)) pod.exit(call, 'failure')
-    if (isPermit(probe)) pod.exit(probe, 'success')
+    if (isBreakerPermit(call)) pod.exit(call, 'failure')
+    if (isBreakerPermit(probe)) pod.exit(probe, 'success')
     await clock.until(pod.flush())
     expect(pod.snapshot('call')).toMatchObject({ failures: 1 })
     expect(pod.state('probe')).toBe('closed')
@@ -154,13 +158,13 @@ describe('idle breaker lanes', () => {
   })
 
   it('a lane stays while it is not closed or has unreported outcomes', async () => {
-    const { clock, distant, create, note } = setup({ openMs: '1h', windowMs: '5m' })
+    const { clock, distant, create, record } = setup({ openMs: '1h', windowMs: '5m' })
     const pod = create()
     await clock.until(pod.command('open', { kind: 'trip' }))
-    await note(pod, 'untold', 'success')
+    await record(pod, 'untold', 'success')
     distant.down = true
     await clock.advance(4 * MINUTE_MS)
-    pod.note('untold', 'failure')
+    pod.record('untold', 'failure')
     await clock.advance(4 * MINUTE_MS)
     distant.down = false
     await clock.advance(MINUTE_MS)
@@ -169,14 +173,14 @@ describe('idle breaker lanes', () => {
   })
 
   it('a dropped lane that is used again is counted, even if the store remembers its last report', async () => {
-    const { clock, distant, create, note } = setup({ windowMs: '5m' })
+    const { clock, distant, create, record } = setup({ windowMs: '5m' })
     const pod = create()
-    await note(pod, 'a', 'failure')
+    await record(pod, 'a', 'failure')
     await clock.advance(100)
-    for (let time = 0; time < 3; time++) await note(pod, 'a', 'failure')
+    for (let time = 0; time < 3; time++) await record(pod, 'a', 'failure')
     await clock.advance(6 * MINUTE_MS)
     expect(lanesOf(pod)).toEqual([])
-    await note(pod, 'a', 'failure')
+    await record(pod, 'a', 'failure')
     expect(pod.snapshot('a')).toMatchObject({ failures: 1 })
     // Its report numbers continue, whatever the store has forgotten.
     const numbers = distant.reports.map(({ sequence }) => sequence)
@@ -184,14 +188,14 @@ describe('idle breaker lanes', () => {
   })
 
   it('reports of a guard that was closed and created again in the same pod are counted', async () => {
-    const { distant, clock, create, note } = setup()
+    const { distant, clock, create, record } = setup()
     const before = create()
-    await note(before, 'a', 'failure', 'failure')
+    await record(before, 'a', 'failure', 'failure')
     await clock.until(before.close())
     const { name } = before
     const policy = validate('policy', {}, object(policyFields))
-    const after = new FleetBreaker({ name, store: distant.store, pod: 'pod-1', clock, policy })
-    await note(after, 'a', 'failure')
+    const after = new BreakerLanes({ name, store: distant.store, pod: 'pod-1', clock, policy })
+    await record(after, 'a', 'failure')
     expect(after.snapshot('a')).toMatchObject({ failures: 3 })
   })
 

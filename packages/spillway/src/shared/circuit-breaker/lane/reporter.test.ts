@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { createVirtualClock } from '../../../testing/virtual-clock.js'
 import { type Report, Reporter } from './reporter.js'
 
 /** A store that answers at once unless it is down. */
@@ -94,22 +94,22 @@ describe('breaker reporter', () => {
   describe('piggybacked breaker reports', () => {
     it('reporter hands over outcomes that waited half of their time, and none twice', async () => {
       const { clock, sent, reporter } = setup()
-      expect(reporter.ride()).toBeUndefined()
+      expect(reporter.piggyback()).toBeUndefined()
       reporter.addLater(0)
       await clock.advance(49)
-      expect(reporter.ride()).toBeUndefined()
+      expect(reporter.piggyback()).toBeUndefined()
       reporter.addLater(0)
       await clock.advance(1)
-      const ride = reporter.ride()
-      expect(ride?.report).toEqual({
+      const pending = reporter.piggyback()
+      expect(pending?.report).toEqual({
         sequence: 1,
         generation: 0,
         outcomes: [[0, 2]],
         inFlight: [0, 1],
         probes: [],
       })
-      expect(reporter.ride()).toBeUndefined()
-      ride?.arrived()
+      expect(reporter.piggyback()).toBeUndefined()
+      pending?.arrived()
       await clock.advance(1_000)
       expect(sent).toEqual([])
       expect(reporter.isIdle).toBe(true)
@@ -119,11 +119,11 @@ describe('breaker reporter', () => {
       const { clock, sent, reporter } = setup()
       reporter.addLater(0)
       await clock.advance(50)
-      const ride = reporter.ride()
+      const pending = reporter.piggyback()
       reporter.addLater(0)
       reporter.add(1)
       expect(sent).toEqual([])
-      ride?.arrived()
+      pending?.arrived()
       expect(sent).toMatchObject([
         {
           sequence: 2,
@@ -139,12 +139,12 @@ describe('breaker reporter', () => {
       const { clock, sent, reporter } = setup()
       reporter.addLater(0)
       await clock.advance(50)
-      const ride = reporter.ride()
+      const pending = reporter.piggyback()
       reporter.addLater(0)
       await clock.advance(5)
-      ride?.arrived()
+      pending?.arrived()
       await clock.advance(50)
-      expect(reporter.ride()?.report).toMatchObject({ sequence: 2, outcomes: [[0, 1]] })
+      expect(reporter.piggyback()?.report).toMatchObject({ sequence: 2, outcomes: [[0, 1]] })
       expect(sent).toEqual([])
     })
 
@@ -152,13 +152,13 @@ describe('breaker reporter', () => {
       const { clock, sent, reporter } = setup()
       reporter.addLater(0)
       await clock.advance(50)
-      const ride = reporter.ride()
+      const pending = reporter.piggyback()
       reporter.addLater(0)
-      ride?.lost()
+      pending?.lost()
       await clock.advance(99)
-      expect(reporter.ride()).toBeUndefined()
+      expect(reporter.piggyback()).toBeUndefined()
       await clock.advance(1)
-      expect(sent).toEqual([ride?.report])
+      expect(sent).toEqual([pending?.report])
       await clock.until(reporter.flush())
       expect(sent.map(({ sequence }) => sequence)).toEqual([1, 2])
     })
@@ -168,21 +168,21 @@ describe('breaker reporter', () => {
       reporter.addLater(0)
       await clock.advance(50)
       reporter.begin(7)
-      expect(reporter.ride()).toBeUndefined()
+      expect(reporter.piggyback()).toBeUndefined()
     })
 
     it('close() waits for a piggybacked report', async () => {
       const { clock, sent, reporter } = setup()
       reporter.addLater(0)
       await clock.advance(50)
-      const ride = reporter.ride()
+      const pending = reporter.piggyback()
       let closed = false
       const closing = reporter.close().then(() => {
         closed = true
       })
       await clock.settle()
       expect(closed).toBe(false)
-      ride?.lost()
+      pending?.lost()
       await closing
       expect(sent).toEqual([])
     })

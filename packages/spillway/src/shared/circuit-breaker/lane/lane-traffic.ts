@@ -2,11 +2,10 @@
  * The calls that this pod makes on one lane: those in flight, those that hung, and the peak. A guard that
  * replaces another one keeps its object, so calls of the replaced guard that still run stay counted.
  */
-import { InFlight, InFlightCall } from '../../core/collections/in-flight.js'
-import type { Outcome } from '../../core/outcome.js'
-import { WINDOW_SLICES } from '../../store/breaker-spec.js'
-import type { BreakerReport } from '../../store/port.js'
-import { HedgedPair } from './hedged-pair.js'
+import { InFlight, InFlightCall } from '../../../core/collections/in-flight.js'
+import type { Outcome } from '../../../core/outcome.js'
+import { WINDOW_SLICES } from '../../../store/breaker-spec.js'
+import type { BreakerReport } from '../../../store/port.js'
 import { HungCalls } from './hung-calls.js'
 import { RecentPeak } from './ramp.js'
 
@@ -15,7 +14,40 @@ export class TrackedCall extends InFlightCall {
   /** A retry, or one of two hedged attempts: not counted in the rates. */
   repeated = false
   /** Set while another attempt of the same call runs beside it. */
-  pair: HedgedPair<TrackedCall> | undefined = undefined
+  pair: HedgedPair | undefined = undefined
+}
+
+/** `ignored`: the outcome says nothing, and is counted nowhere. */
+type HedgedVerdict = 'counted' | 'left out' | 'ignored'
+
+/**
+ * Two attempts of one call side by side, on one lane. The rates count them as one call: by the first success,
+ * or by the failure that leaves none running.
+ */
+class HedgedPair {
+  #running: TrackedCall[]
+  #counted = false
+
+  constructor(first: TrackedCall, second: TrackedCall) {
+    this.#running = [first, second]
+    first.pair = this
+    second.pair = this
+  }
+
+  /** The other attempt, while it is running and may still be counted. */
+  other(attempt: TrackedCall): TrackedCall | undefined {
+    return this.#counted ? undefined : this.#running.find((each) => each !== attempt)
+  }
+
+  end(attempt: TrackedCall, outcome: Outcome): HedgedVerdict {
+    this.#running = this.#running.filter((each) => each !== attempt)
+    attempt.pair = undefined
+    if (outcome === 'throttled' || outcome === 'ignored') return 'ignored'
+    const undecided = outcome === 'failure' && this.#running.length > 0
+    if (this.#counted || undecided) return 'left out'
+    this.#counted = true
+    return 'counted'
+  }
 }
 
 export class LaneTraffic {
@@ -127,12 +159,7 @@ export class LaneTraffic {
   }
 
   /** The attempt that is counted, or may still be, is the one in flight. */
-  #endHedged(
-    call: TrackedCall,
-    pair: HedgedPair<TrackedCall>,
-    outcome: Outcome,
-    nowMs: number,
-  ): void {
+  #endHedged(call: TrackedCall, pair: HedgedPair, outcome: Outcome, nowMs: number): void {
     const other = pair.other(call)
     const verdict = pair.end(call, outcome)
     if (verdict === 'counted') {

@@ -1,13 +1,12 @@
 /**
- * What this pod knows of a breaker, in its own time. Told by the store with every reply and by push,
- * in any order: what is older than what it knows already changes nothing. Except the answer to a
- * question asked since: a store that took over from another may be less far on, and has lost what
- * that one knew.
+ * The state of a breaker as this pod knows it, in this pod's time. Views arrive with every reply of the store
+ * and by push, in any order; a view that is older than the known one changes nothing. The exception is the
+ * reply to a request sent since the last change: after a failover the new server may be behind the old one,
+ * and its state is the one that counts.
  */
-
-import { SET_BACK_US } from '../../store/clock-setback.js'
-import type { BreakerView } from '../../store/port.js'
-import type { BreakerStateName } from './api.js'
+import { SET_BACK_US } from '../../../store/clock-setback.js'
+import type { BreakerView } from '../../../store/port.js'
+import type { BreakerStateName } from '../api.js'
 
 const NOTHING_KNOWN: BreakerView = {
   nowUs: 0,
@@ -30,23 +29,23 @@ const NOTHING_KNOWN: BreakerView = {
 
 export class Replica {
   view: BreakerView = NOTHING_KNOWN
-  /** How often it has heard something new; who asks takes it down. */
-  news = 0
-  /** When the store last said something, by our clock. */
-  heardMs = Number.NEGATIVE_INFINITY
+  /** The number of views that were accepted. A request notes it when it is sent. */
+  changes = 0
+  /** When the last view was received, by this pod's clock. */
+  receivedMs = Number.NEGATIVE_INFINITY
   openUntilMs = 0
   isolatedUntilMs = 0
   closedAtMs = Number.NEGATIVE_INFINITY
 
-  /** Answers whether it was news. `asked`: if it is an answer, what `news` was at the question. */
-  hear(view: BreakerView, nowMs: number, asked?: number): boolean {
+  /** Returns whether the view was accepted. `requested`: `changes` when the request was sent, if it is a reply. */
+  receive(view: BreakerView, nowMs: number, requested?: number): boolean {
     const known = this.view
     const behindUs = known.nowUs - view.nowUs
     const older = behindUs > 0 || (behindUs === 0 && view.version < known.version)
-    if (older && asked !== this.news && behindUs <= SET_BACK_US) return false
-    this.news++
+    if (older && requested !== this.changes && behindUs <= SET_BACK_US) return false
+    this.changes++
     this.view = view
-    this.heardMs = nowMs
+    this.receivedMs = nowMs
     const ours = (us: number) => nowMs + (us - view.nowUs) / 1_000
     if (view.kind === 1) this.openUntilMs = ours(view.untilUs)
     this.isolatedUntilMs = view.isolatedUntilUs > 0 ? ours(view.isolatedUntilUs) : 0
@@ -54,7 +53,7 @@ export class Replica {
     return true
   }
 
-  /** When this state is over by itself. */
+  /** When this state ends by itself; undefined if it does not. */
   endsMs(state: BreakerStateName): number | undefined {
     if (state === 'isolated') return this.isolatedUntilMs
     return state === 'open' ? this.openUntilMs : undefined
@@ -63,7 +62,7 @@ export class Replica {
   stateAt(nowMs: number): BreakerStateName {
     if (this.isolatedUntilMs > nowMs) return 'isolated'
     if (this.view.kind === 0) return 'closed'
-    // Its time over, an open breaker is half-open without anybody having to say so.
+    // After its open time a breaker is half-open on every pod, without a message.
     return this.view.kind === 1 && this.openUntilMs > nowMs ? 'open' : 'half-open'
   }
 }

@@ -6,17 +6,17 @@
  * lost is sent again under the same number, which the store remembers.
  */
 
-import { isThenable } from '../../core/thenable.js'
-import type { Clock, Timer } from '../../core/time/clock.js'
-import type { BreakerReport, MaybePromise } from '../../store/port.js'
+import { isThenable } from '../../../core/thenable.js'
+import type { Clock, Timer } from '../../../core/time/clock.js'
+import type { BreakerReport, MaybePromise } from '../../../store/port.js'
 
 export type Report = Pick<
   BreakerReport,
   'sequence' | 'generation' | 'outcomes' | 'inFlight' | 'hung' | 'probes'
 >
 
-/** A report that is piggybacked on another request, whose sender says what became of it. */
-export interface Ride {
+/** A report that is piggybacked on another request, whose sender calls one of the two functions. */
+export interface PendingReport {
   report: Report
   arrived(): void
   lost(): void
@@ -45,14 +45,14 @@ export class Reporter {
   #outcomes: [kind: number, times: number, slicesAgo?: number][] = []
   /** Of the last of them. */
   #lastSlicesAgo = 0
-  /** Something is to be sent without waiting. */
+  /** A report has to be sent without waiting. */
   #urgent = false
   #probes: [probe: string, kind: number][] = []
   /** Set while outcomes wait. */
   #timer: Timer | undefined
   /** From then on they may be piggybacked. */
-  #rideFromMs = 0
-  #underWay = false
+  #piggybackFromMs = 0
+  #sending = false
   /** Set while a report that got no answer waits to be sent again. */
   #retry: (() => void) | undefined
   #closing = false
@@ -72,7 +72,7 @@ export class Reporter {
   /** Adds an outcome that may wait. `slicesAgo`: when the call began, in slices of the window. */
   addLater(kind: number, slicesAgo = 0): void {
     this.#add(kind, slicesAgo)
-    if (this.#timer === undefined && !this.#underWay) this.#wait()
+    if (this.#timer === undefined && !this.#sending) this.#wait()
   }
 
   /** Adds an outcome that is sent at once. */
@@ -96,12 +96,12 @@ export class Reporter {
    * The waiting outcomes, for a request that leaves for the store now. Nothing before half of the
    * waiting time has passed, because on a busy lane a request leaves every moment.
    */
-  ride(): Ride | undefined {
+  piggyback(): PendingReport | undefined {
     if (this.#timer === undefined || this.#outcomes.length === 0) return undefined
     const nowMs = this.#options.clock.now()
-    if (nowMs < this.#rideFromMs) return undefined
+    if (nowMs < this.#piggybackFromMs) return undefined
     const report = this.#pack()
-    this.#underWay = true
+    this.#sending = true
     return {
       report,
       arrived: () => this.#done(),
@@ -111,19 +111,19 @@ export class Reporter {
 
   /** Everything was reported, or given up. */
   get isIdle(): boolean {
-    return !this.#underWay && this.#outcomes.length === 0
+    return !this.#sending && this.#outcomes.length === 0
   }
 
   /** Resolves when everything was reported, or given up. */
   flush(): Promise<void> {
     this.#send()
     return new Promise((resolve) => {
-      if (this.#underWay) this.#idle.push(resolve)
+      if (this.#sending) this.#idle.push(resolve)
       else resolve()
     })
   }
 
-  /** Sends what is left once more, now. */
+  /** Sends the rest now, and does not retry. */
   close(): Promise<void> {
     this.#closing = true
     this.#retry?.()
@@ -134,7 +134,7 @@ export class Reporter {
     const delayMs = this.#options.flushMs()
     if (delayMs === 0) return this.#send()
     const { clock } = this.#options
-    this.#rideFromMs = clock.now() + delayMs / 2
+    this.#piggybackFromMs = clock.now() + delayMs / 2
     this.#timer = clock.schedule(delayMs, () => {
       this.#timer = undefined
       this.#send()
@@ -151,10 +151,10 @@ export class Reporter {
   }
 
   #send(): void {
-    while (!this.#underWay) {
+    while (!this.#sending) {
       const nothing = this.#outcomes.length === 0 && this.#probes.length === 0
       if (nothing && !this.#urgent) return this.#rest()
-      this.#deliver(this.#pack(), this.#options.clock.now())
+      this.#transmit(this.#pack(), this.#options.clock.now())
     }
   }
 
@@ -175,8 +175,8 @@ export class Reporter {
     return report
   }
 
-  #deliver(report: Report, sinceMs: number): void {
-    this.#underWay = true
+  #transmit(report: Report, sinceMs: number): void {
+    this.#sending = true
     let sent: MaybePromise<void>
     try {
       sent = this.#options.send(report)
@@ -184,7 +184,7 @@ export class Reporter {
       return this.#again(report, sinceMs)
     }
     if (!isThenable(sent)) {
-      this.#underWay = false
+      this.#sending = false
       return
     }
     sent.then(
@@ -199,15 +199,15 @@ export class Reporter {
     this.#retry = () => {
       timer.cancel()
       this.#retry = undefined
-      this.#deliver(report, sinceMs)
-      if (!this.#underWay) this.#done()
+      this.#transmit(report, sinceMs)
+      if (!this.#sending) this.#done()
     }
     const timer = clock.schedule(RETRY_MS, this.#retry)
     timer.unref()
   }
 
   #done(): void {
-    this.#underWay = false
+    this.#sending = false
     if (this.#urgent || this.#idle.length > 0) this.#send()
     else if (this.#outcomes.length > 0) this.#wait()
   }

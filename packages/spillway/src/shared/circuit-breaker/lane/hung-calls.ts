@@ -2,7 +2,7 @@
  * Calls of one lane that hung: they failed after more time than answers usually take, and began after the
  * last answered call began. An answer to a call that began later proves that the downstream does not hang.
  */
-import type { HungReport } from '../../store/port.js'
+import type { HungReport } from '../../../store/port.js'
 
 interface Failed {
   startMs: number

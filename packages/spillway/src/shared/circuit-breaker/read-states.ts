@@ -1,10 +1,10 @@
-/** How breakers stand by the store's own word, whether or not anybody here has used them. */
+/** Reads the state of lanes from the store, including lanes that this pod has not used. */
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import type { BreakerStore, BreakerView } from '../../store/port.js'
 import { ALL_LANES } from '../default-lane.js'
 
-/** What isolates all lanes isolates each of them. In one trip. */
-export async function lookAt(
+/** In one round trip. An isolation of all lanes is part of the state of each lane. */
+export async function readStates(
   store: BreakerStore,
   guard: string,
   lanes: readonly string[],
@@ -14,10 +14,10 @@ export async function lookAt(
   const views = await store.sync(names.map((lane) => ({ guard, lane, spec, renew: [] })))
   const all = names.map((lane, index) => ({ lane, view: views[index] as BreakerView }))
   if (per === 'vendor') return all
-  const [whole, ...each] = all
-  const wholeUs = whole?.view.isolatedUntilUs ?? 0
+  const [allLanes, ...each] = all
+  const allIsolatedUntilUs = allLanes?.view.isolatedUntilUs ?? 0
   return each.map(({ lane, view }) => {
-    const isolatedUntilUs = Math.max(view.isolatedUntilUs, wholeUs)
+    const isolatedUntilUs = Math.max(view.isolatedUntilUs, allIsolatedUntilUs)
     return { lane, view: { ...view, isolatedUntilUs } }
   })
 }
