@@ -42,7 +42,6 @@ export default defineConfig({
     testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 120_000 : 3_600_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
-    retry: 0,
     sequence: { sequencer: SlowFirst },
     projects: [
       {
@@ -67,7 +66,6 @@ export default defineConfig({
           setupFiles: ['./scripts/patient-waits.mjs'],
           // Many of these tests wait for processes and servers, so more run at once than there are cores.
           maxWorkers: availableParallelism() * 2,
-          retry: 1,
           sequence: { groupOrder: 1 },
         },
       },

@@ -97,7 +97,7 @@ describe('two gateways with pick: headroom', () => {
     const { big, small, gateways } = await startTwo({ breaker })
     await saturate(gateways, WINDOW_MS)
     // The ratio follows the limits only while the load exceeds both, which a busy machine may not manage at once.
-    for (let turn = 0; turn < 20; turn++) {
+    for (let turn = 0; turn < 6; turn++) {
       forget(big, small)
       const statuses = await saturate(gateways, 3 * WINDOW_MS)
       if (statuses.filter((status) => status === 429).length > statuses.length / 4) break

@@ -63,7 +63,7 @@ export type {
   FleetLimitReport,
   FleetReport,
   FleetStoreStatus,
-} from './guard/fleet.js'
+} from './guard/fleet/fleet-report.js'
 export { type Guard, nameLanes } from './guard/guard.js'
 export type {
   Job,
@@ -85,7 +85,7 @@ export type { GuardTimings } from './guard/pipeline/counters.js'
 export { ORDER, type ShadowStage, type StageRow } from './guard/pipeline/stages.js'
 export type { AttemptTrace, CallTrace, GuardTracer } from './guard/pipeline/trace.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'
-export type { GuardSnapshot, GuardStoreSnapshot } from './guard/snapshot.js'
+export type { GuardSnapshot, GuardStoreSnapshot, StageSnapshot } from './guard/snapshot.js'
 export {
   createSpillway,
   type Spillway,
@@ -93,6 +93,14 @@ export {
   type SpillwayOptions,
   type SpillwaySnapshot,
 } from './guard/spillway.js'
+export {
+  type CustomStage,
+  type CustomStageCall,
+  type CustomStageOptions,
+  customStage,
+  type StageEnd,
+  type StageRefusal,
+} from './guard/stages/custom.js'
 export type {
   Degradable,
   DegradedReason,

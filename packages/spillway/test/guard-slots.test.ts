@@ -67,7 +67,7 @@ describe.each(EVERYWHERE)('slots and pace with the store %s', (where) => {
     expect(starts.map((at) => at - first)).toEqual([0, 100, 250, 350, 500, 600])
   })
 
-  it(`never more calls run than concurrency.limit, and every slot is used (${where})`, async () => {
+  it(`at most concurrency.limit calls run at once, and every slot is used (${where})`, async () => {
     const { clock, calls, starts, most } = createCalls(
       where,
       { concurrency: { limit: 3 }, limits: [{ limit: 1_000, windowMs: '1h' }] },
@@ -130,7 +130,7 @@ describe.each(EVERYWHERE)('slots and pace with the store %s', (where) => {
   })
 
   it(`the cost of a call decides how many calls a limit in tokens grants (${where})`, async () => {
-    const limits = [{ unit: 'tokens', limit: 100, windowMs: '1h' as const }]
+    const limits = [{ unit: 'tokens', limit: 100, windowMs: '1h' }] as const
     const { clock, calls, starts } = createCalls(where, { limits })
     calls(5, { cost: { tokens: 40 } })
     await clock.advance(100)

@@ -18,20 +18,27 @@ import { UserCharges } from '../shared/user-limits/charges.js'
 import { createLevels } from '../shared/user-limits/levels.js'
 import { OutageLevels } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
-import { LaneLimits } from './lane-limits.js'
 import type { CheckedGuard } from './options.js'
 import type { AttemptDependencies } from './pipeline/attempt.js'
 import type { CallDependencies } from './pipeline/call.js'
 import { CallCounters, CallObservers } from './pipeline/counters.js'
 import { Pipeline } from './pipeline/pipeline.js'
 import type { Stage } from './pipeline/stage.js'
-import { SHADOW_ROWS, STAGES, type StageContext, type StageDefinition } from './pipeline/stages.js'
+import {
+  SHADOW_ROWS,
+  STAGES,
+  type StageContext,
+  type StageDefinition,
+  type StageRow,
+  withCustomStages,
+} from './pipeline/stages.js'
 import type { GuardTracer } from './pipeline/trace.js'
-import { Slots } from './slots.js'
+import { Slots } from './queue/slots.js'
 import type { BreakerStage } from './stages/breaker.js'
 import type { ConcurrencyStage } from './stages/concurrency.js'
 import type { FallbackStage } from './stages/fallback.js'
 import type { HedgeStage } from './stages/hedge.js'
+import { LaneLimits } from './stages/lane-limits.js'
 import { type Dispatcher, QueueStage } from './stages/queue.js'
 import {
   concurrencyError,
@@ -85,6 +92,10 @@ export interface GuardParts {
   readonly watch: StoreWatch | undefined
   readonly outageLevels: OutageLevels | undefined
   readonly stages: BuiltStages
+  /** The rows of its table, custom stages included. */
+  readonly rows: readonly StageRow[]
+  /** Stages in shadow mode. */
+  readonly shadowed: ReadonlySet<StageName>
 }
 
 /** Stages that the guard itself uses. */
@@ -168,7 +179,8 @@ export function buildGuard(
     built: <S extends Stage>(stage: BuiltInStage) => built.get(stage) as S | undefined,
   }
   const reporter = { guard: name, count: counters.wouldRefuse.bind(counters) }
-  const pipelineStages = table.flatMap(({ stage, create }): Stage[] => {
+  const rows = withCustomStages(table, options.stages ?? [])
+  const pipelineStages = rows.flatMap(({ stage, create }): Stage[] => {
     const created = create?.(context)
     if (created === undefined) return []
     built.set(stage, created)
@@ -221,13 +233,16 @@ export function buildGuard(
     watch,
     outageLevels,
     stages,
+    rows,
+    shadowed,
   }
 }
 
 /** Stages that only report. */
-function shadowedStages({ shadow, breaker }: CheckedGuard): ReadonlySet<StageName> {
-  const all = shadow === true ? SHADOW_ROWS.map(({ stage }) => stage) : (shadow ?? [])
-  const stages = new Set<StageName>(all)
+function shadowedStages({ shadow, stages: custom, breaker }: CheckedGuard): ReadonlySet<StageName> {
+  const builtIn = SHADOW_ROWS.map(({ stage }) => stage)
+  const every = [...builtIn, ...(custom ?? []).map(({ name }) => name)]
+  const stages = new Set<StageName>(shadow === true ? every : shadow)
   if (breaker?.shadow === true) stages.add('breaker')
   return stages
 }

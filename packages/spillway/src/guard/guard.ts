@@ -16,16 +16,16 @@ import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
 import { buildGuard, type GuardParts, type GuardSurroundings } from './build-guard.js'
 import { DecisionBook } from './decisions/decision-book.js'
 import type { DecisionLog } from './decisions/decision-log.js'
-import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
+import { createFetch, type Fetch, type FetchOptions } from './fetch/fetch.js'
+import { type FleetGuardReport, readGuard } from './fleet/fleet-report.js'
 import { headroomOf } from './fleet/headroom.js'
-import { type FleetGuardReport, readGuard } from './fleet.js'
 import { JobGate } from './jobs/job-gate.js'
 import type { CheckedGuard } from './options.js'
 import type { CallFunction } from './pipeline/context.js'
 import { type GuardTimings, Timings } from './pipeline/counters.js'
 import type { StageDefinition } from './pipeline/stages.js'
 import { startCall } from './pipeline/start-call.js'
-import type { RunOptions } from './run-options.js'
+import { checkRunOptions, type RunOptions } from './run-options.js'
 import { type GuardSnapshot, snapshotOf } from './snapshot.js'
 import { asAsked, type Degradable } from './stages/fallback.js'
 import { halfOpenError } from './stages/refusal-errors.js'
@@ -153,6 +153,7 @@ export class SharedGuard implements Guard {
   }
 
   fetchFor(options: RunOptions): Fetch {
+    checkRunOptions(options)
     return createFetch(
       // A request is for one downstream: no other guard could send it.
       (fn, own) => this.#call(fn, own),

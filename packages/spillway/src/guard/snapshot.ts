@@ -1,4 +1,5 @@
 /** The state of a guard, read from its stages. */
+import type { Scope, Stage } from '../core/errors.js'
 import type { Priority } from '../core/options/priority.js'
 import type { ShedderSnapshot } from '../local/load-shedder/shedder.js'
 import type { RetryBudget } from '../local/retry/retry-budget.js'
@@ -6,11 +7,12 @@ import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 import type { OutageRule } from '../shared/outage/rules.js'
 import type { StoreSnapshot } from '../shared/outage/store-status.js'
 import type { GuardParts } from './build-guard.js'
-import { MOST_LANES } from './fleet.js'
-import type { LaneLimitSnapshot } from './lane-limits.js'
+import { MOST_LANES } from './fleet/fleet-report.js'
+import type { CheckedGuard } from './options.js'
 import type { CallCounts } from './pipeline/counters.js'
 import type { FallbackCount } from './stages/fallback.js'
 import type { HedgeCounts } from './stages/hedge.js'
+import type { LaneLimitSnapshot } from './stages/lane-limits.js'
 import type { LaneThrottleSnapshot } from './stages/throttle.js'
 
 export interface GuardSnapshot extends CallCounts {
@@ -36,9 +38,23 @@ export interface GuardSnapshot extends CallCounts {
   retries: ReturnType<RetryBudget['snapshot']> | undefined
   /** How the store stands for this guard; nothing, where there is none but memory. */
   store: GuardStoreSnapshot | undefined
+  /** The stages that are on, in order. */
+  stages: StageSnapshot[]
   /** How often each fallback stood in. */
   fallbacks: FallbackCount[]
   closed: boolean
+}
+
+export interface StageSnapshot {
+  name: Stage
+  scope: Scope
+  per: 'call' | 'attempt'
+  /** It only reports what it would have refused. */
+  shadow: boolean
+  /** It was added by the application. */
+  custom: boolean
+  /** What a custom stage says about itself. */
+  state: unknown
 }
 
 export interface GuardStoreSnapshot extends StoreSnapshot {
@@ -78,9 +94,33 @@ export function snapshotOf(parts: GuardParts): GuardSnapshot {
     hedges: hedge?.counts(),
     retries: retry.budget?.snapshot(),
     store: storeOf(parts),
+    stages: stageSnapshots(parts),
     fallbacks: fallback?.counts() ?? [],
     closed: pipeline.closed,
   }
+}
+
+function stageSnapshots({
+  rows,
+  pipeline,
+  options,
+  shadowed,
+}: Pick<GuardParts, 'rows' | 'pipeline' | 'options' | 'shadowed'>): StageSnapshot[] {
+  return rows
+    .filter(({ stage, option }) => stage === 'call' || isOn(options, option))
+    .map(({ stage: name, scope, per, option }) => ({
+      name,
+      scope,
+      per,
+      shadow: shadowed.has(name),
+      custom: option === 'stages',
+      state: pipeline.stages.find((stage) => stage.name === name)?.snapshot?.(),
+    }))
+}
+
+/** The guard's options have this one. */
+export function isOn(options: CheckedGuard, option: string): boolean {
+  return (options as Record<string, unknown>)[option] !== undefined
 }
 
 function storeOf({

@@ -20,7 +20,7 @@ import {
 } from '../core/options/checks.js'
 import type { Clock, Timer } from '../core/time/clock.js'
 import { clockOption } from '../core/time/clock-options.js'
-import type { FleetReport } from '../guard/fleet.js'
+import type { FleetReport } from '../guard/fleet/fleet-report.js'
 import type { Spillway } from '../guard/spillway.js'
 import { type PressureSource, readPressure } from '../local/pod-metrics/pressure.js'
 import { Steady } from '../local/pod-metrics/steady.js'

@@ -1,5 +1,5 @@
 /** The table of exported metrics, with the names of each convention. */
-import { MOST_LANES } from '../guard/fleet.js'
+import { MOST_LANES } from '../guard/fleet/fleet-report.js'
 import type { GuardSnapshot } from '../guard/snapshot.js'
 import type { Instrument, Labels, Row } from './instrument.js'
 import { QUEUE_INSTRUMENTS } from './queue-instruments.js'

@@ -4,7 +4,7 @@
  */
 import { callSafely } from '../core/events.js'
 import { having, object, optional, validate } from '../core/options/checks.js'
-import type { FleetReport } from '../guard/fleet.js'
+import type { FleetReport } from '../guard/fleet/fleet-report.js'
 import type { GuardTimings } from '../guard/pipeline/counters.js'
 import type { Spillway, SpillwaySnapshot } from '../guard/spillway.js'
 

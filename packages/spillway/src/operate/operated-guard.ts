@@ -1,6 +1,11 @@
 /** A guard as an operator sees it: its shared state in the store, whatever pods there are. */
 import { OptionsError } from '../core/options/checks.js'
-import { type FleetGuardReport, lanesOf, MOST_LANES, readGuard } from '../guard/fleet.js'
+import {
+  type FleetGuardReport,
+  lanesOf,
+  MOST_LANES,
+  readGuard,
+} from '../guard/fleet/fleet-report.js'
 import type { CheckedGuard } from '../guard/options.js'
 import { toSpec } from '../shared/circuit-breaker/options.js'
 import { readStates } from '../shared/circuit-breaker/read-states.js'

@@ -5,7 +5,7 @@
  */
 import type { CallerSignal } from '../../core/abort.js'
 import { SpillwayError } from '../../core/errors.js'
-import { importanceOf, type Priority } from '../../core/options/priority.js'
+import { importanceOf, NORMAL_IMPORTANCE, type Priority } from '../../core/options/priority.js'
 import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import { Deadline } from '../../core/time/deadline.js'
@@ -19,6 +19,9 @@ import type { GuardParts } from '../build-guard.js'
 import { type AttemptListener, GuardAttempt } from '../pipeline/attempt.js'
 import type { CallFunction } from '../pipeline/context.js'
 import type { Permits, StageCall } from '../pipeline/stage.js'
+
+/** How often a stage is asked again that holds all jobs back. */
+const REFUSED_MS = 1_000
 
 /** A round trip for jobs: what the guard adds to the request, and what it makes of the reply. */
 export interface JobTrip {
@@ -98,11 +101,15 @@ export class JobGate {
 
   /**
    * How long this pod holds jobs back because a call or a job got a 429. With limits the pause is in the store,
-   * which hands out no job meanwhile.
+   * which hands out no job meanwhile. A custom stage may hold jobs back, too.
    */
   get pausedMs(): number {
-    const { limits, queue } = this.#guard
-    return limits === undefined ? queue.dispatcher.pausedMs(this.lane) : 0
+    const { limits, queue, pipeline, clock } = this.#guard
+    const here = limits === undefined ? queue.dispatcher.pausedMs(this.lane) : 0
+    const refusal = pipeline.pausesJobs(jobCall(this.lane, clock.now()), clock.now())
+    if (refusal === undefined) return here
+    const { retryAfterMs = REFUSED_MS } = refusal
+    return Math.max(here, Math.min(Math.max(retryAfterMs, 1), REFUSED_MS))
   }
 
   /** How long a job waits that was throttled or refused; `before`: how often that happened already. */
@@ -170,24 +177,19 @@ export class JobGate {
     const deadline = leftMs === undefined ? undefined : new Deadline(nowMs + leftMs, clock)
     const options = { signal, lane, timeoutMs: leftMs }
     const call: StageCall = {
-      kind: 'job',
+      ...jobCall(lane, nowMs),
       options,
-      lane,
       priority: importanceOf(priority),
-      arrivedMs: nowMs,
       deadlineMs: deadline?.atMs ?? Number.POSITIVE_INFINITY,
       attempt,
       tenant,
-      cost: undefined,
-      costs: [],
-      costsUnder: undefined,
     }
     const grants = this.#enter(call, nowMs)
     if (grants instanceof SpillwayError) return this.#refuse(grants, permits, listener)
     const facts = { options, lane, permits, deadline, startMs: nowMs, attempt, hedge: false }
     const job = new GuardAttempt<T>(
       calls.attempts,
-      { ...facts, job: true },
+      { ...facts, job: { tenant } },
       grants.length === 0 ? listener : this.#leaving(grants, listener),
     )
     const refusal = job.acquire()
@@ -253,5 +255,21 @@ export class JobGate {
     const entry = this.#guard.breaker?.enter(this.lane)
     if (entry === undefined || isThenable(entry)) return undefined
     return isBreakerPermit(entry) ? entry : undefined
+  }
+}
+
+/** A job of which nothing is known but its lane. */
+function jobCall(lane: string, arrivedMs: number): StageCall {
+  return {
+    kind: 'job',
+    options: { lane },
+    lane,
+    priority: NORMAL_IMPORTANCE,
+    arrivedMs,
+    deadlineMs: Number.POSITIVE_INFINITY,
+    attempt: 1,
+    cost: undefined,
+    costs: [],
+    costsUnder: undefined,
   }
 }

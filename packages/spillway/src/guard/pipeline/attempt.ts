@@ -70,7 +70,8 @@ export interface AttemptFacts {
   /** 1 for the first. */
   readonly attempt: number
   readonly hedge: boolean
-  readonly job: boolean
+  /** It is a job, perhaps of a tenant. */
+  readonly job?: { readonly tenant: string | undefined }
 }
 
 export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAttempt, AttemptExit {
@@ -80,6 +81,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
   readonly attempt: number
   readonly hedge: boolean
   readonly job: boolean
+  readonly tenant: string | undefined
   readonly kept: unknown[] = []
   trace: AttemptTrace | undefined
   readonly #shared: AttemptDependencies
@@ -93,7 +95,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     this.permits = facts.permits
     this.attempt = facts.attempt
     this.hedge = facts.hedge
-    this.job = facts.job
+    this.job = facts.job !== undefined
+    this.tenant = facts.job?.tenant
     this.#shared = shared
     this.#listener = listener
     this.#timed = shared.timeout.timeout.begin<T>(facts.startMs, facts.deadline, options.signal)

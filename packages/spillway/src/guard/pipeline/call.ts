@@ -273,7 +273,7 @@ export class GuardCall<T>
       const hedged = { call: this, fn: this.#function(), deadline, trace }
       return new HedgedAttempt<T>(hedge, attempts, hedged, permits, startMs, listener)
     }
-    const facts = { options, lane, permits, deadline, startMs, attempt, hedge: false, job: false }
+    const facts = { options, lane, permits, deadline, startMs, attempt, hedge: false }
     const created = new GuardAttempt<T>(attempts, facts, listener)
     if (trace !== undefined) created.trace = trace.attempt({ lane, attempt, hedge: false })
     return created

@@ -113,7 +113,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     const { hedge } = side
     const own = new GuardAttempt(
       this.#attempts,
-      { options, lane, permits, deadline, startMs, attempt, hedge, job: false },
+      { options, lane, permits, deadline, startMs, attempt, hedge },
       new SideListener(this.#race, side, this.#listener),
     )
     if (trace !== undefined) own.trace = trace.attempt({ lane, attempt, hedge })

@@ -68,6 +68,15 @@ export class Pipeline {
     return deadlineMs - nowMs <= neededMs ? deadlineError('room', this.name) : undefined
   }
 
+  /** Why jobs should not be taken from their queue now. */
+  pausesJobs(job: StageCall, nowMs: number): SpillwayError | undefined {
+    for (const stage of this.stages) {
+      const refusal = stage.pausesJobs?.(job, nowMs)
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
+
   /** An attempt has its permits: the stages that count attempts themselves take what they need. */
   acquire(attempt: StageAttempt): SpillwayError | undefined {
     for (const [stage, place] of this.#acquiring) {
@@ -113,10 +122,8 @@ export class Pipeline {
 
   /** A later stage refused the attempt. */
   #undo(attempt: StageAttempt, before: number): void {
-    for (const [stage, place] of this.#releasing) {
-      if (place < before && stage.acquire !== undefined) {
-        stage.release(attempt, 'ignored', undefined, place)
-      }
+    for (let place = before - 1; place >= 0; place--) {
+      this.stages[place]?.giveBack?.(attempt, place)
     }
     this.cancel(attempt.laneInUse, attempt.permits)
   }

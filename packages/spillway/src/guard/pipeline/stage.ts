@@ -46,6 +46,8 @@ export interface StageAttempt {
   readonly attempt: number
   readonly hedge: boolean
   readonly job: boolean
+  /** Of a job, if it has one. */
+  readonly tenant: string | undefined
   readonly startMs: number
   readonly permits: Permits
   /** What each stage keeps for this attempt, by the stage's place in the pipeline. */
@@ -93,12 +95,16 @@ export interface Stage {
   readonly forJobs?: boolean
   /** A reason to refuse that this pod knows without I/O. Takes nothing. */
   check?(call: StageCall, nowMs: number): SpillwayError | undefined
+  /** `check` for jobs that have not been taken from their queue yet: a refusal holds them back. */
+  pausesJobs?(call: StageCall, nowMs: number): SpillwayError | undefined
   /** Once for each call: what it takes (undefined: nothing), a `SpillwayError`, or a `PendingGrant`. */
   enter?(call: StageCall, nowMs: number): unknown
   /** Gives back what `enter` returned, when the call and the body of its answer have ended. */
   leave?(grant: unknown, result: CallResult): void
   /** Once for each attempt that has its permits. A refusal ends the attempt before it starts. */
   acquire?(attempt: StageAttempt, place: number): SpillwayError | undefined
+  /** A later stage refused the attempt: what `acquire` took goes back. */
+  giveBack?(attempt: StageAttempt, place: number): void
   /** The attempt starts now. */
   started?(attempt: StageAttempt, place: number): void
   /** The attempt has been answered, or has failed. */

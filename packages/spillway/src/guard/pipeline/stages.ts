@@ -4,6 +4,7 @@
  * is checked first. Errors, metrics, decisions, dashboard and docs use the same rows.
  */
 import type { BuiltInStage, ErrorCode, Scope, Stage as StageName } from '../../core/errors.js'
+import { suggest } from '../../core/options/suggest.js'
 import type { OutcomeOptions } from '../../core/outcome.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
@@ -15,9 +16,10 @@ import type { CheckedThrottle } from '../../local/throttle.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
 import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import type { UserCharges } from '../../shared/user-limits/charges.js'
-import type { Slots } from '../slots.js'
+import type { Slots } from '../queue/slots.js'
 import { BreakerStage } from '../stages/breaker.js'
 import { ConcurrencyStage } from '../stages/concurrency.js'
+import { type CustomStage, CustomStageRunner } from '../stages/custom.js'
 import { FallbackStage, type FallbackStep } from '../stages/fallback.js'
 import { HedgeStage } from '../stages/hedge.js'
 import { PaceStage } from '../stages/pace.js'
@@ -46,6 +48,8 @@ export interface StageRow {
 }
 
 export interface StageDefinition extends StageRow {
+  /** Of a custom stage: the one it comes after. */
+  readonly after?: string | undefined
   /** The stage of one guard; undefined if its option is not set. */
   create?(context: StageContext): Stage | undefined
 }
@@ -253,6 +257,59 @@ export const STAGES = [
   },
 ] as const satisfies readonly StageDefinition[]
 
+/** The table of a guard with stages of its own, each at its position. */
+export function withCustomStages(
+  table: readonly StageDefinition[],
+  custom: readonly CustomStage[],
+): readonly StageDefinition[] {
+  const rows = [...table]
+  for (const { name, options } of custom) {
+    const place = placeOf(rows, options)
+    const queue = rows.findIndex(({ stage }) => stage === 'room')
+    const per = options.per ?? (place <= queue ? 'call' : 'attempt')
+    rows.splice(place, 0, {
+      stage: name,
+      option: 'stages',
+      scope: options.scope,
+      per,
+      codes: ['STAGE_REFUSED'],
+      shadow: true,
+      after: options.after,
+      create: ({ guard }) => new CustomStageRunner(guard, options, per),
+    })
+  }
+  return rows
+}
+
+/** Stages that come after the same one keep the order in which they are listed. */
+function placeOf(
+  rows: readonly StageDefinition[],
+  { after, before }: CustomStage['options'],
+): number {
+  const place = rows.findIndex(({ stage }) => stage === (after ?? before))
+  if (after === undefined) return place
+  let next = place + 1
+  while (rows[next]?.after === after) next++
+  return next
+}
+
+/** Why a custom stage cannot stand where it says; undefined: it can. */
+export function positionProblem(
+  rows: readonly StageRow[],
+  { after, before }: CustomStage['options'],
+): string | undefined {
+  const named = after ?? before ?? ''
+  const call = rows.findIndex(({ stage }) => stage === 'call')
+  const place = rows.findIndex(({ stage }) => stage === named)
+  if (place >= 0 && (before === undefined ? place < call : place <= call)) return undefined
+  if (place >= 0) return `'${named}' does not come before the call`
+  const names = rows.slice(0, call).map(({ stage }) => stage)
+  const close = suggest(named, names)
+  return close === undefined
+    ? `there is no stage '${named}'; known: ${names.join(', ')}`
+    : `there is no stage '${named}'; did you mean '${close}'?`
+}
+
 type Row = (typeof STAGES)[number]
 
 /** A built-in stage that can run in shadow mode. */
@@ -260,7 +317,12 @@ export type ShadowStage = Extract<Row, { shadow: true }>['stage']
 
 export const SHADOW_ROWS = STAGES.filter((row): row is Extract<Row, { shadow: true }> => row.shadow)
 
-/** The table without the code behind it. */
-export const ORDER: readonly StageRow[] = STAGES.map(
-  ({ stage, option, scope, per, codes, shadow }) => ({ stage, option, scope, per, codes, shadow }),
-)
+/** The rows without the code behind them. */
+export function rowsOf(table: readonly StageDefinition[]): readonly StageRow[] {
+  return table.map(({ stage, option, scope, per, codes, shadow }) => {
+    return { stage, option, scope, per, codes, shadow }
+  })
+}
+
+/** The built-in stages in order, for docs and dashboards. */
+export const ORDER = rowsOf(STAGES)

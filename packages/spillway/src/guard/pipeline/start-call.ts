@@ -8,7 +8,7 @@ import { duration, number, text, validate } from '../../core/options/checks.js'
 import { importanceOf, NORMAL_IMPORTANCE } from '../../core/options/priority.js'
 import { currentDeadline, Deadline, earlierOf } from '../../core/time/deadline.js'
 import { DEFAULT_LANE } from '../../shared/default-lane.js'
-import type { RunOptions } from '../run-options.js'
+import { checkRunOptions, type RunOptions } from '../run-options.js'
 import { type CallDependencies, type CallWatchers, GuardCall } from './call.js'
 import type { CallFunction } from './context.js'
 import type { StageCall } from './stage.js'
@@ -31,6 +31,7 @@ export function startCall<T>(
   let priority = NORMAL_IMPORTANCE
   let deadline = currentDeadline()
   try {
+    checkRunOptions(given)
     if (typeof name !== 'string' || name === '') validate('lane', name, text())
     if (signal !== undefined) checkSignal(signal)
     if (word !== undefined) priority = importanceOf(word)

@@ -6,7 +6,7 @@ import { type Details, SpillwayError } from '../../core/errors.js'
 import { answerOf, type Outcome } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
-import type { Slots } from '../slots.js'
+import type { Slots } from '../queue/slots.js'
 import type { QueueRoom } from './pace.js'
 import { concurrencyError } from './refusal-errors.js'
 

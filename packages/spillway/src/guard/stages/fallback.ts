@@ -12,7 +12,7 @@ import { judge, type OutcomeOptions } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { CallFunction } from '../pipeline/context.js'
 import type { Stage } from '../pipeline/stage.js'
-import { leftOf, type RunOptions } from '../run-options.js'
+import { type RunOptions, remainingOptions } from '../run-options.js'
 
 /** Why an answer is not what was asked for. */
 export type DegradedReason = 'timeout' | 'error' | 'circuit-open' | 'limited' | 'shed'
@@ -162,7 +162,7 @@ export class FallbackStage implements Stage {
     }
     const reason = this.#reasonOf(error, options)
     if (reason !== undefined) {
-      const left: Tracked = leftOf(options, this.#clock.now() - startMs)
+      const left: Tracked = remainingOptions(options, this.#clock.now() - startMs)
       const tracked: Tracked = { ...left, [ASKED]: left[ASKED] ?? new Set() }
       const call: FailedCall = { guard: this.#name, fn, options: tracked, error, reason }
       const answer = await this.#ask(call)

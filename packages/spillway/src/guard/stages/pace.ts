@@ -2,7 +2,7 @@
 import type { Details, SpillwayError } from '../../core/errors.js'
 import type { Algorithm } from '../../local/rate-limiter/algorithm.js'
 import type { Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
-import type { Slots } from '../slots.js'
+import type { Slots } from '../queue/slots.js'
 import { paceError } from './refusal-errors.js'
 
 /** Whether calls of a guard can wait, and for how long. */

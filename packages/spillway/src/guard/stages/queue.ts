@@ -12,7 +12,7 @@ import type { Trip } from '../../shared/rate-limiter/limit-book.js'
 import type { LanePermit as LimitPermit } from '../../shared/rate-limiter/permit.js'
 import type { Permits, QueuedAttempt, Stage, StageCall } from '../pipeline/stage.js'
 import { CallResumer } from '../queue/resume.js'
-import type { Slots } from '../slots.js'
+import type { Slots } from '../queue/slots.js'
 import type { QueueRoom } from './pace.js'
 import { concurrencyError, fullError, leaveError, paceError } from './refusal-errors.js'
 

@@ -84,6 +84,7 @@ export function inShadow(stage: ShadowedStage, reporter: ShadowReporter): Stage 
   }
   for (const method of [
     'leave',
+    'giveBack',
     'answered',
     'release',
     'cancel',

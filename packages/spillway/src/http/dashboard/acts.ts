@@ -19,9 +19,9 @@ import {
   text,
   validate,
 } from '../../core/options/checks.js'
+import { packAsk } from '../../guard/fleet/pod-commands.js'
 import type { SharedGuard } from '../../guard/guard.js'
-import type { SpillwayInside } from '../../guard/inside.js'
-import { packAsk } from '../../guard/pod-asks.js'
+import type { SpillwayInside } from '../../guard/internals.js'
 import type { OperatorRequest } from '../../operate/actions.js'
 import { operatorOf } from '../../operate/operator.js'
 import { createPodId } from '../../shared/pod-id.js'

@@ -13,7 +13,7 @@ import {
   together,
   validate,
 } from '../../core/options/checks.js'
-import { insideOf } from '../../guard/inside.js'
+import { insideOf } from '../../guard/internals.js'
 import type { Spillway } from '../../guard/spillway.js'
 import {
   type AccessDenial,

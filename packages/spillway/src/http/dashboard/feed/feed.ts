@@ -6,10 +6,10 @@ import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../../../core/time/clock.js'
 import { VERSION } from '../../../core/version.js'
 import { DecisionLog } from '../../../guard/decisions/decision-log.js'
-import type { SpillwayInside } from '../../../guard/inside.js'
-import { ownVitals } from '../../../guard/own-vitals.js'
+import { ownStatus } from '../../../guard/fleet/own-status.js'
+import type { PodStatus } from '../../../guard/fleet/pod-status.js'
+import type { SpillwayInside } from '../../../guard/internals.js'
 import { ORDER } from '../../../guard/pipeline/stages.js'
-import type { PodVitals } from '../../../guard/vitals.js'
 import { readProcess } from '../../../local/pod-metrics/process-gauge.js'
 import { readActNote } from '../act-note.js'
 import { shown } from '../shown.js'
@@ -222,13 +222,13 @@ export class Feed {
     const at = this.#clock.wallMs()
     const snapshots = this.#watches.map((watch) => watch.sample(at, this.#sinceMs).snapshot)
     const queues = inside.queues().map(({ queue }) => queue.snapshot())
-    const vitals = ownVitals(snapshots, queues, readProcess(), inside.standing())
+    const vitals = ownStatus(snapshots, queues, readProcess(), inside.standing())
     this.#fleet.hearOwn(vitals)
     this.#standing.note(snapshots, at)
     this.#notePod(at, vitals)
   }
 
-  #notePod(at: number, { pressure, loopMs, guards }: PodVitals): void {
+  #notePod(at: number, { pressure, loopMs, guards }: PodStatus): void {
     const sum = (what: 'active' | 'waiting') => guards.reduce((all, each) => all + each[what], 0)
     this.#podHistory.add(at, {
       ...(pressure !== undefined && { pressure }),

@@ -1,7 +1,7 @@
 /** All pods: the others by their heartbeats, this one by its own state. */
 import type { Clock } from '../../../core/time/clock.js'
-import type { GuardVitals, PodVitals } from '../../../guard/vitals.js'
-import { readVitals } from '../../../guard/vitals.js'
+import type { GuardStatus, PodStatus } from '../../../guard/fleet/pod-status.js'
+import { readPodStatus } from '../../../guard/fleet/pod-status.js'
 import type { Membership } from '../../../shared/membership.js'
 import { rounded, shown } from '../shown.js'
 import type { BreakerCode, Fleet, PodRow } from '../wire/fleet.js'
@@ -11,7 +11,7 @@ const MOST_PODS = 500
 
 /** The last report of a pod, and its rates at that time. */
 interface Known {
-  vitals: PodVitals | undefined
+  vitals: PodStatus | undefined
   /** When it was made, by this pod's clock. */
   atMs: number
   rates: ReadonlyMap<string, Rate>
@@ -74,7 +74,7 @@ export class FleetWatch {
       if (own !== undefined) known.set(self, own)
       for (const { pod, snapshot, ageMs } of members) {
         // A pod knows more about itself than the store.
-        if (pod !== self) known.set(pod, this.#hear(pod, readVitals(snapshot), nowMs - ageMs))
+        if (pod !== self) known.set(pod, this.#hear(pod, readPodStatus(snapshot), nowMs - ageMs))
       }
       this.#known = known
       this.#hearNotes()
@@ -101,7 +101,7 @@ export class FleetWatch {
   }
 
   /** The current state of this pod. */
-  hearOwn(vitals: PodVitals): void {
+  hearOwn(vitals: PodStatus): void {
     const { pod } = this.#membership
     this.#known.set(pod, this.#hear(pod, vitals, this.#clock.now()))
   }
@@ -131,7 +131,7 @@ export class FleetWatch {
     }
   }
 
-  #hear(pod: string, vitals: PodVitals | undefined, atMs: number): Known {
+  #hear(pod: string, vitals: PodStatus | undefined, atMs: number): Known {
     const before = this.#known.get(pod)
     const sinceMs = atMs - (before?.atMs ?? atMs)
     if (before !== undefined && sinceMs < LEAST_MS) {
@@ -144,8 +144,8 @@ export class FleetWatch {
 const NOTHING: Known = { vitals: undefined, atMs: Number.NEGATIVE_INFINITY, rates: NO_RATES }
 
 function ratesBetween(
-  before: PodVitals | undefined,
-  now: PodVitals | undefined,
+  before: PodStatus | undefined,
+  now: PodStatus | undefined,
   sinceMs: number,
 ): ReadonlyMap<string, Rate> {
   if (before === undefined || now === undefined) return NO_RATES
@@ -169,14 +169,14 @@ function ratesBetween(
  * Calls that came in and do not wait now, plus calls that no longer wait. A refused retry may count
  * once more.
  */
-function decidedBetween(then: GuardVitals, now: GuardVitals, refused: number): number {
+function decidedBetween(then: GuardStatus, now: GuardStatus, refused: number): number {
   return Math.max(refused, now.calls - then.calls + then.waiting - now.waiting)
 }
 
 function podRow(
   pod: string,
   ageMs: number,
-  vitals: PodVitals | undefined,
+  vitals: PodStatus | undefined,
   rates: ReadonlyMap<string, Rate>,
   place: (guard: string) => number,
 ): PodRow {
@@ -216,6 +216,6 @@ const UNKNOWN = {
   guards: [],
 } satisfies Partial<PodRow>
 
-function sumOf(guards: readonly GuardVitals[], what: 'active' | 'waiting'): number {
+function sumOf(guards: readonly GuardStatus[], what: 'active' | 'waiting'): number {
   return guards.reduce((sum, guard) => sum + guard[what], 0)
 }

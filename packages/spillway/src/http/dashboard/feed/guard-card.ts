@@ -1,7 +1,8 @@
 /** The part of a guard's options that the page draws. Functions, headers and keys are left out. */
 import { omitUndefined } from '../../../core/options/omit-undefined.js'
 import type { CheckedGuard } from '../../../guard/options.js'
-import { ORDER } from '../../../guard/pipeline/stages.js'
+import { rowsOf, STAGES, withCustomStages } from '../../../guard/pipeline/stages.js'
+import { isOn } from '../../../guard/snapshot.js'
 import { toSpec } from '../../../shared/circuit-breaker/options.js'
 import { shown } from '../shown.js'
 import type { GuardCard } from '../wire/hello.js'
@@ -10,10 +11,12 @@ type Limits = NonNullable<GuardCard['limits']>
 
 export function guardCard(name: string, options: CheckedGuard): GuardCard {
   const { shed, userLimits, queue, breaker, limits, pace, concurrency, timeout, retry } = options
-  const on = ORDER.filter(({ option }) => option === 'run' || isOn(options, option))
+  const rows = withCustomStages(STAGES, options.stages ?? [])
+  const on = rows.filter(({ option }) => option === 'run' || isOn(options, option))
   return omitUndefined({
     name: shown(name),
     on: on.map(({ stage }) => stage),
+    stages: options.stages && rowsOf(rows),
     shed:
       shed &&
       omitUndefined({
@@ -40,10 +43,6 @@ export function guardCard(name: string, options: CheckedGuard): GuardCard {
     retry: retry && { attempts: retry.attempts, budget: retry.budget },
     fallbacks: (options.fallback ?? []).map((step) => shown(step.name)),
   }) as GuardCard
-}
-
-function isOn(options: CheckedGuard, option: string): boolean {
-  return (options as Record<string, unknown>)[option] !== undefined
 }
 
 function tiersOf(

@@ -4,8 +4,8 @@
  */
 import type { DecisionBook } from '../../../guard/decisions/decision-book.js'
 import type { DecisionLog } from '../../../guard/decisions/decision-log.js'
+import { worstOf } from '../../../guard/fleet/own-status.js'
 import type { SharedGuard } from '../../../guard/guard.js'
-import { worstOf } from '../../../guard/own-vitals.js'
 import type { GuardTimings } from '../../../guard/pipeline/counters.js'
 import type { GuardSnapshot } from '../../../guard/snapshot.js'
 import type { BreakerChange } from '../../../shared/circuit-breaker/api.js'

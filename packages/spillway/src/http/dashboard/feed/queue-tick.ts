@@ -1,5 +1,5 @@
 /** Job queues, as stored. */
-import type { SpillwayInside } from '../../../guard/inside.js'
+import type { SpillwayInside } from '../../../guard/internals.js'
 import { inOrder, shown, shownLane } from '../shown.js'
 import type { DeadLetters, QueueTick } from '../wire/queues.js'
 

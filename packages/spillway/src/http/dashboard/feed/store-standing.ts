@@ -1,5 +1,5 @@
 /** The state of the store for all guards together, and since when. */
-import { worstStore } from '../../../guard/own-vitals.js'
+import { worstStore } from '../../../guard/fleet/own-status.js'
 import type { GuardSnapshot } from '../../../guard/snapshot.js'
 import { shown } from '../shown.js'
 import type { Fleet } from '../wire/fleet.js'

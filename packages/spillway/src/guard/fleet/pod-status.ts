@@ -2,10 +2,10 @@
  * What a pod says of itself with every heartbeat: small, of bounded size, and with a version, because pods of
  * another release hear it. Counts are since the pod began; whoever wants a rate compares two beats.
  */
-import type { ProcessReading } from '../local/pod-metrics/process-gauge.js'
-import type { StoreStatus } from '../shared/outage/store-status.js'
+import type { ProcessReading } from '../../local/pod-metrics/process-gauge.js'
+import type { StoreStatus } from '../../shared/outage/store-status.js'
 
-const VITALS_VERSION = 1
+const STATUS_VERSION = 1
 const MOST_GUARDS = 100
 /** Of all guards together; others find lanes by them. */
 const MOST_LANES = 500
@@ -18,7 +18,7 @@ export const BREAKER_CODES = { none: -1, closed: 0, 'half-open': 1, open: 2, iso
 /** With a quorum: this pod alone saw failures. */
 export const SELF_ISOLATED = 4
 
-export interface GuardVitals {
+export interface GuardStatus {
   name: string
   lanes: string[]
   calls: number
@@ -36,7 +36,7 @@ export interface PodNote {
   text: string
 }
 
-export interface PodVitals extends ProcessReading {
+export interface PodStatus extends ProcessReading {
   version: string
   draining: boolean
   /** Somebody has asked it to drain. */
@@ -44,7 +44,7 @@ export interface PodVitals extends ProcessReading {
   pressure: number | undefined
   pressureBy: string | undefined
   store: StoreStatus | 'memory'
-  guards: GuardVitals[]
+  guards: GuardStatus[]
   /** Of the last minute, a few. */
   notes: readonly PodNote[]
 }
@@ -53,14 +53,14 @@ type GuardTuple = [string, string[], number, number, number, number, number]
 
 /** As it travels: lists in place of objects, because names of fields would be most of it. */
 interface Packed {
-  v: typeof VITALS_VERSION
+  v: typeof STATUS_VERSION
   /** version, up ms, draining, asked, pressure (-1: none), by, loop ms, busy, megabytes, store */
   pod: [string, number, number, number, number, string, number, number, number, string]
   guards: GuardTuple[]
   notes?: [number, string][]
 }
 
-export function packVitals(vitals: PodVitals): Packed {
+export function packPodStatus(vitals: PodStatus): Packed {
   const {
     version,
     upMs,
@@ -75,7 +75,7 @@ export function packVitals(vitals: PodVitals): Packed {
   } = vitals
   let lanesLeft = MOST_LANES
   return {
-    v: VITALS_VERSION,
+    v: STATUS_VERSION,
     pod: [
       version,
       Math.round(upMs),
@@ -103,9 +103,9 @@ export function packVitals(vitals: PodVitals): Packed {
 }
 
 /** Nothing, if this was said by a release that says it in another way, or not by one of ours. */
-export function readVitals(said: unknown): PodVitals | undefined {
+export function readPodStatus(said: unknown): PodStatus | undefined {
   const { v, pod, guards, notes } = (said ?? {}) as Partial<Record<keyof Packed, unknown>>
-  if (v !== VITALS_VERSION || !Array.isArray(pod) || !Array.isArray(guards)) return undefined
+  if (v !== STATUS_VERSION || !Array.isArray(pod) || !Array.isArray(guards)) return undefined
   const [version, upMs, draining, asked, pressure, by, loopMs, loopBusy, memoryMb, store] = pod
   return {
     version: word(version),
@@ -129,7 +129,7 @@ function readNote(said: unknown): PodNote[] {
   return Number.isSafeInteger(number) && typeof text === 'string' ? [{ number, text }] : []
 }
 
-function readGuard(said: unknown): GuardVitals[] {
+function readGuard(said: unknown): GuardStatus[] {
   if (!Array.isArray(said)) return []
   const [name, lanes, calls, refused, active, waiting, breaker] = said
   if (typeof name !== 'string' || name === '') return []

@@ -2,9 +2,9 @@
  * What this pod has to give a call: a slot while it runs, and a beat of its pace. Both are reserved
  * while the store is asked for the rest, and nothing is spent until a call really starts.
  */
-import type { Algorithm } from '../local/rate-limiter/algorithm.js'
-import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
-import type { LaneLimits } from './lane-limits.js'
+import type { Algorithm } from '../../local/rate-limiter/algorithm.js'
+import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
+import type { LaneLimits } from '../stages/lane-limits.js'
 
 export class Slots {
   readonly #limit: () => number

@@ -4,9 +4,9 @@ import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
 import type { Membership } from '../shared/membership.js'
 import type { Store } from '../store/port.js'
+import type { PodNote } from './fleet/pod-status.js'
 import type { SharedGuard } from './guard.js'
 import type { WorkableQueue } from './jobs/api.js'
-import type { PodNote } from './vitals.js'
 
 export interface SpillwayInside {
   readonly clock: Clock

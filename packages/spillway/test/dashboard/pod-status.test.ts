@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { VERSION } from '../../src/core/version.js'
-import { type PodVitals, packVitals, readVitals } from '../../src/guard/vitals.js'
+import { type PodStatus, packPodStatus, readPodStatus } from '../../src/guard/fleet/pod-status.js'
 import { fc } from '../fast-check.js'
 
 const GUARD = {
@@ -13,7 +13,7 @@ const GUARD = {
   waiting: 0,
   breaker: 2,
 }
-const VITALS: PodVitals = {
+const VITALS: PodStatus = {
   version: VERSION,
   upMs: 5_000,
   draining: false,
@@ -30,9 +30,9 @@ const VITALS: PodVitals = {
 
 describe('pod vitals', () => {
   it('vitals are read as they were packed', () => {
-    expect(readVitals(JSON.parse(JSON.stringify(packVitals(VITALS))))).toEqual(VITALS)
+    expect(readPodStatus(JSON.parse(JSON.stringify(packPodStatus(VITALS))))).toEqual(VITALS)
     const calm = { ...VITALS, pressure: undefined, pressureBy: undefined }
-    expect(readVitals(packVitals(calm))).toEqual(calm)
+    expect(readPodStatus(packPodStatus(calm))).toEqual(calm)
   })
 
   it('packed vitals stay small for any number and length of guard and lane names', () => {
@@ -42,24 +42,24 @@ describe('pod vitals', () => {
       name: `g${guard}`,
       lanes,
     }))
-    const said = JSON.stringify(packVitals({ ...VITALS, guards }))
+    const said = JSON.stringify(packPodStatus({ ...VITALS, guards }))
     expect(said.length).toBeLessThan(100_000)
     const twenty = guards
       .slice(0, 20)
       .map((guard) => ({ ...guard, lanes: ['gpt-4o', 'gpt-4o-mini'] }))
     expect(
-      JSON.stringify(packVitals({ ...VITALS, guards: twenty, notes: [] })).length,
+      JSON.stringify(packPodStatus({ ...VITALS, guards: twenty, notes: [] })).length,
     ).toBeLessThan(1_500)
   })
 
   it('invalid vitals of other releases are read without harm', () => {
-    const packed = packVitals(VITALS)
-    expect(readVitals({ ...packed, v: 2 })).toBeUndefined()
-    expect(readVitals(undefined)).toBeUndefined()
+    const packed = packPodStatus(VITALS)
+    expect(readPodStatus({ ...packed, v: 2 })).toBeUndefined()
+    expect(readPodStatus(undefined)).toBeUndefined()
     const entry = fc.oneof(fc.anything(), fc.constantFrom(...packed.pod))
     fc.assert(
       fc.property(fc.array(entry), fc.array(fc.anything()), (pod, guards) => {
-        const read = readVitals({ v: 1, pod, guards })
+        const read = readPodStatus({ v: 1, pod, guards })
         expect(read?.guards.every(({ name }) => typeof name === 'string')).toBe(true)
         expect(Number.isFinite(read?.loopMs)).toBe(true)
       }),

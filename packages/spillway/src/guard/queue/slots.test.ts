@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
+import { tokenBucket } from '../../local/rate-limiter/token-bucket.js'
 import { Slots } from './slots.js'
 
 describe('Slots', () => {

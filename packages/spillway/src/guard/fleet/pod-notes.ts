@@ -1,6 +1,6 @@
 /** What happened on this pod lately that whoever looks at any pod should see. */
-import type { Clock } from '../core/time/clock.js'
-import type { PodNote } from './vitals.js'
+import type { Clock } from '../../core/time/clock.js'
+import type { PodNote } from './pod-status.js'
 
 const MOST = 5
 /** Long enough for everybody to have heard, however late heartbeats are. */

@@ -4,10 +4,10 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
-import { type Details, inMs, SpillwayError } from '../core/errors.js'
-import { emit, listening as isHeard } from '../core/events.js'
-import type { Clock } from '../core/time/clock.js'
-import type { CallContext } from './pipeline/context.js'
+import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import { emit, listening as isHeard } from '../../core/events.js'
+import type { Clock } from '../../core/time/clock.js'
+import type { CallContext } from '../pipeline/context.js'
 
 const attempts = new AsyncLocalStorage<{ connected(): void }>()
 /** Requests of undici's, by which it names them on its channels. */

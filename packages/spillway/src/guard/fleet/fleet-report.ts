@@ -3,13 +3,13 @@
  * this one has ever made a call. For health reports and metrics; it makes a few trips, so not for every request.
  */
 
-import type { BreakerSnapshot, BreakerStateName } from '../shared/circuit-breaker/api.js'
-import { DEFAULT_LANE } from '../shared/default-lane.js'
-import type { Member } from '../shared/membership.js'
-import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
-import type { BreakerView } from '../store/port.js'
-import type { FleetQueueReport } from './jobs/queue-snapshot.js'
-import { readVitals } from './vitals.js'
+import type { BreakerSnapshot, BreakerStateName } from '../../shared/circuit-breaker/api.js'
+import { DEFAULT_LANE } from '../../shared/default-lane.js'
+import type { Member } from '../../shared/membership.js'
+import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
+import type { BreakerView } from '../../store/port.js'
+import type { FleetQueueReport } from '../jobs/queue-snapshot.js'
+import { readPodStatus } from './pod-status.js'
 
 /** Lanes may be named after what callers send: so many of a guard are told of. */
 export const MOST_LANES = 100
@@ -149,7 +149,7 @@ function isoTime(wallMs: number): string {
 export function lanesOf(members: readonly Pick<Member, 'snapshot'>[], guard: string): Set<string> {
   const lanes = new Set<string>()
   for (const { snapshot } of members) {
-    const said = readVitals(snapshot)?.guards.find(({ name }) => name === guard)
+    const said = readPodStatus(snapshot)?.guards.find(({ name }) => name === guard)
     for (const lane of said?.lanes ?? []) lanes.add(lane)
   }
   return lanes

@@ -1,12 +1,12 @@
 /** The adaptive concurrency limit of each lane: models differ in capacity and latency. */
-import type { Clock } from '../core/time/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import {
   type AdaptiveLimitSnapshot,
   WatchedLimit,
   type WatchedLimitOptions,
-} from '../local/adaptive-limit/adaptive-limit.js'
-import { LaneMap } from '../shared/lanes/lane-map.js'
-import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
+} from '../../local/adaptive-limit/adaptive-limit.js'
+import { LaneMap } from '../../shared/lanes/lane-map.js'
+import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 
 export interface LaneLimitSnapshot extends Omit<AdaptiveLimitSnapshot, 'name'> {
   lane: string

@@ -3,9 +3,9 @@
  * what a body fails with they pass on as it is, and their users look for the SDK's own errors there, too.
  */
 
-import { SpillwayError } from '../core/errors.js'
-import type { Check } from '../core/options/checks.js'
-import { described } from '../core/options/schema.js'
+import { SpillwayError } from '../../core/errors.js'
+import type { Check } from '../../core/options/checks.js'
+import { described } from '../../core/options/schema.js'
 
 /** As those of OpenAI, Anthropic, and of all that are generated the same way have them. */
 export interface SdkErrors {

@@ -3,15 +3,19 @@
  * key whether a request may be sent twice, and never after its answer has begun to be read.
  */
 import { randomUUID } from 'node:crypto'
-import { SpillwayError } from '../core/errors.js'
-import { type HopNames, hopHeadersFor } from '../core/hops.js'
-import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
-import type { Clock } from '../core/time/clock.js'
-import { withinConnectTime } from './connect-time.js'
-import type { CallContext } from './pipeline/context.js'
-import type { RunOptions } from './run-options.js'
+import { SpillwayError } from '../../core/errors.js'
+import { type HopNames, hopHeadersFor } from '../../core/hops.js'
+import {
+  refusalBody,
+  retryAfterMilliseconds,
+  retryAfterSeconds,
+} from '../../core/refusal-answer.js'
+import type { Clock } from '../../core/time/clock.js'
+import type { CallContext } from '../pipeline/context.js'
+import type { RunOptions } from '../run-options.js'
+import { reportErrorsAs } from '../stream/watched-stream.js'
+import { withinConnectTime } from './connect-timeout.js'
 import { inWordsOf, type SdkErrors } from './sdk-errors.js'
-import { reportErrorsAs } from './stream/watched-stream.js'
 
 export type Fetch = typeof globalThis.fetch
 
