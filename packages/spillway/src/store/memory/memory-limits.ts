@@ -110,9 +110,9 @@ export function createMemoryLimits(
 
   function take(request: TakeRequest): TakeReply {
     const now = nowUs(request.atMs)
-    const guard = guardOf(request.guard)
-    const lane = guard.lanes.get(request.lane, now)
-    if (lane === undefined || guard.stateAt(now) !== undefined) {
+    const guard = guards.get(request.guard)
+    const lane = guard?.lanes.get(request.lane, now)
+    if (lane === undefined || guard?.stateAt(now) !== undefined) {
       return change(request, takePermits, now)
     }
     // Units booked later in a slice leave with it, so this needs no new expiry.
