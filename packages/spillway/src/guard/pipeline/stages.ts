@@ -104,7 +104,7 @@ export const STAGES = [
     create({ guard, options: { shed }, clock, random, queue, slots }: StageContext) {
       if (shed === undefined) return undefined
       const shedder = new Shedder(guard, shed, clock, random)
-      return new ShedStage(guard, shedder, shed.when, queue, slots)
+      return new ShedStage(guard, clock, shedder, shed.when, queue, slots)
     },
   },
   {
