@@ -1,4 +1,4 @@
-/** What a guarded function is given. */
+/** The context that a guarded function gets. */
 import type { Deadline } from '../../core/time/deadline.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 
@@ -17,7 +17,7 @@ export interface CallContext {
   readonly hedge: boolean
   /** The lane that the call named; a hedge may have another. Also of a call that shares the lane `(other)`. */
   readonly lane: string
-  /** What to send along so that whoever is called goes on with the trace; nothing without a tracer. */
+  /** Headers that continue the trace downstream; undefined without a tracer. */
   readonly traceHeaders: Readonly<Record<string, string>> | undefined
   /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */
   readonly progress: () => void
