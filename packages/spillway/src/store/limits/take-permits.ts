@@ -30,12 +30,12 @@ export function takePermits(
   const turn = new WaitingTurn(list, entries, now, request.lane, request.waiter)
   const pauseUs = pausedUntilUs(lane, guard) - now
   const paused = pauseUs > 0
-  const { granted, wait } = paused
+  const { granted, wait, used }: Granted = paused
     ? { granted: 0, wait: pauseUs }
     : grant(turn, entries, request, now)
   // The end of an override may raise the limit.
   const waitUs = paused ? wait : Math.min(wait, overrideEndsInUs(guard, entries, now))
-  turn.end(granted, paused ? 0 : waitUs, request.costs[granted])
+  turn.end(granted, paused ? 0 : waitUs, request.costs[granted], used)
   const message = paused ? undefined : turn.wakeNext()
   const stamps = entries.map(({ spec, count }) => stampOf(spec, count))
   const capacities = entries.map(({ spec }) => capacity(spec))
@@ -54,33 +54,40 @@ export function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSp
   return limits.map((spec) => specStored(spec, guard))
 }
 
+interface Granted {
+  granted: number
+  wait: number
+  /** What this pod got of each limit, if the round goes on. */
+  used?: readonly number[]
+}
+
 /**
- * A call needs as much as it costs and as much again for the pods that are due before this one. If several pods
- * are due, each gets its share of what is free, and at least one call.
+ * A call needs as much as it costs and as much again for the pods that are due before this one. If other pods
+ * share what is free, this one gets its share, and at least one call in a round.
  */
 function grant(
   turn: WaitingTurn,
   entries: readonly CountedLimit[],
   { costs }: TakeRequest,
   now: number,
-): { granted: number; wait: number } {
-  const shared = turn.shares > 1
-  const reserved = shared ? turn.needsAhead(true) : undefined
-  const share = entries.map(({ spec, count }) =>
-    shared ? Math.floor(remaining(spec, count, now) / turn.shares) : Number.POSITIVE_INFINITY,
-  )
+): Granted {
+  const reserved = turn.isShared ? turn.needsAhead(true) : undefined
+  const share = turn.isShared
+    ? turn.shareOf(entries.map(({ spec, count }) => remaining(spec, count, now)))
+    : undefined
   const used = entries.map(() => 0)
   for (const [granted, call] of costs.entries()) {
     const own = entries.map(({ spec }, index) => costIn(spec, call[index] as number))
-    const fits = entries.every(
-      ({ spec, count }, index) =>
-        waitBehindUs(spec, count, now, own[index] as number, reserved?.[index] ?? 0) === 0,
-    )
-    if (!fits) return { granted, wait: Math.max(1, turn.waitUs(own, granted > 0)) }
-    const isOver = own.some(
-      (cost, index) => cost > 0 && (used[index] as number) + cost > (share[index] as number),
-    )
-    if (granted > 0 && isOver) return { granted, wait: SHARE_RETRY_US }
+    if (!fit(entries, own, now, reserved)) {
+      const isOver = !fit(entries, own, now, undefined)
+      if (isOver) turn.endRound()
+      const wait = Math.max(1, turn.waitUs(own, granted > 0))
+      return isOver ? { granted, wait } : { granted, wait, used }
+    }
+    const mayExceed = granted === 0 && turn.isFirst
+    if (share !== undefined && !mayExceed && exceeds(own, used, share)) {
+      return { granted, wait: SHARE_RETRY_US, used }
+    }
     for (const [index, { spec, count }] of entries.entries()) {
       const cost = own[index] as number
       if (cost === 0) continue
@@ -89,6 +96,30 @@ function grant(
     }
   }
   return { granted: costs.length, wait: 0 }
+}
+
+function fit(
+  entries: readonly CountedLimit[],
+  costs: readonly number[],
+  now: number,
+  reserved: readonly number[] | undefined,
+): boolean {
+  for (let index = 0; index < entries.length; index++) {
+    const { spec, count } = entries[index] as CountedLimit
+    const cost = costs[index] as number
+    if (waitBehindUs(spec, count, now, cost, reserved?.[index] ?? 0) > 0) return false
+  }
+  return true
+}
+
+function exceeds(
+  costs: readonly number[],
+  used: readonly number[],
+  share: readonly number[],
+): boolean {
+  return costs.some(
+    (cost, index) => cost > 0 && (used[index] as number) + cost > (share[index] as number),
+  )
 }
 
 /** An estimate above what can ever be granted is lowered to that; otherwise it would wait for ever. */

@@ -1,7 +1,7 @@
 /**
  * Pods whose request was refused and whose calls wait, in order. With it
  * - a pod sleeps until the needs of the pods before it are covered, too, so that not all of them wake at once;
- * - pods that are due share what is free equally;
+ * - pods that are due get equal shares of what is free, round by round. A round ends when nothing is left;
  * - capacity that becomes free early wakes the pod that has waited longest, by a message.
  * Twin: `redis/lua/include/waiting-pods.lua`.
  */
@@ -15,6 +15,8 @@ export interface WaitingPod {
   wakeUs: number
   /** The cost of its first waiting call, by id of the limit. */
   need: Record<string, number>
+  /** Units it got in the current round, by id of the limit. */
+  got: Record<string, number>
 }
 
 export interface WaitingList {
@@ -41,9 +43,9 @@ interface CountedLimit {
 }
 
 /** A pod that has not asked this long after its time has stopped, or its calls have left. */
-const GRACE_US = 500_000
+const GRACE_US = 1_000_000
 /** A pod that got its share asks again after this time for what the others left. */
-export const SHARE_RETRY_US = 20_000
+export const SHARE_RETRY_US = 50_000
 /** More pods than this only have their own sleep. */
 const MAX_WAITING = 256
 /** At most 20 messages in any second: ten at once, and ten per second after that. */
@@ -69,8 +71,8 @@ export class WaitingTurn {
   readonly #waiter: Waiter | undefined
   /** The position of this pod; -1 if it does not wait yet. */
   readonly #own: number
-  /** Pods that share what is free: this one, and those that are due. */
-  readonly shares: number
+  /** Pods that share what is free: this one, those that are due, and those that got something in this round. */
+  readonly #sharing: readonly WaitingPod[]
   /** The list has to be saved. */
   changed = false
 
@@ -91,11 +93,32 @@ export class WaitingTurn {
       waiter === undefined
         ? -1
         : list.waiting.findIndex((each) => each.pod === waiter.pod && each.lane === lane)
-    let due = 0
-    for (const [index, { wakeUs }] of list.waiting.entries()) {
-      if (index !== this.#own && wakeUs <= now) due++
-    }
-    this.shares = due + 1
+    this.#sharing =
+      list.waiting.length === 0
+        ? list.waiting
+        : list.waiting.filter(
+            ({ wakeUs, got }, index) => index === this.#own || wakeUs <= now || !isEmpty(got),
+          )
+  }
+
+  /** Whether other pods share what is free. */
+  get isShared(): boolean {
+    return this.#sharing.length > (this.#own === -1 ? 0 : 1)
+  }
+
+  /** This pod has got nothing in this round. */
+  get isFirst(): boolean {
+    return this.#own === -1 || isEmpty((this.#list.waiting[this.#own] as WaitingPod).got)
+  }
+
+  /** What this pod may get now of each limit, given what is free. */
+  shareOf(free: readonly number[]): number[] {
+    const pods = this.#sharing.length + (this.#own === -1 ? 1 : 0)
+    return this.#entries.map(({ spec }, index) => {
+      let units = free[index] as number
+      for (const { got } of this.#sharing) units += got[spec.id] ?? 0
+      return Math.floor(units / pods) - (this.#ownGot()[spec.id] ?? 0)
+    })
   }
 
   /** What the pods before this one need, per limit; only of those that are due, if asked so. */
@@ -123,21 +146,32 @@ export class WaitingTurn {
     return longest
   }
 
-  /** The request has ended. A pod that got something goes to the end, one that got everything leaves. */
-  end(granted: number, waitUs: number, costs: readonly number[] | undefined): void {
+  /** Nothing is left, so what pods got no longer matters. */
+  endRound(): void {
+    for (const each of this.#sharing) {
+      this.changed ||= !isEmpty(each.got)
+      each.got = {}
+    }
+  }
+
+  /**
+   * The request has ended. A pod that got something goes to the end, one that got everything leaves. `used`:
+   * what it got of each limit, if the round goes on.
+   */
+  end(
+    granted: number,
+    waitUs: number,
+    costs: readonly number[] | undefined,
+    used: readonly number[] | undefined,
+  ): void {
     const waiter = this.#waiter
     if (waiter === undefined) return
     const { waiting } = this.#list
     const waits = costs !== undefined && waitUs > 0 && waitUs <= waiter.forUs
+    const entry = waits ? this.#entryOf(waiter, waitUs, costs, used) : undefined
     if (this.#own !== -1 && (!waits || granted > 0)) waiting.splice(this.#own, 1)
     this.changed ||= this.#own !== -1 || waits
-    if (!waits) return
-    const entry: WaitingPod = {
-      pod: waiter.pod,
-      lane: this.#lane,
-      wakeUs: this.#now + waitUs,
-      need: this.#needOf(costs),
-    }
+    if (entry === undefined) return
     if (this.#own !== -1 && granted === 0) waiting[this.#own] = entry
     else if (waiting.length < MAX_WAITING) waiting.push(entry)
   }
@@ -147,6 +181,34 @@ export class WaitingTurn {
     const message = wakeNext(this.#list, this.#entries, this.#now, this.#waiter?.pod, this.#lane)
     this.changed ||= message !== undefined
     return message
+  }
+
+  #entryOf(
+    { pod }: Waiter,
+    waitUs: number,
+    costs: readonly number[],
+    used: readonly number[] | undefined,
+  ): WaitingPod {
+    return {
+      pod,
+      lane: this.#lane,
+      wakeUs: this.#now + waitUs,
+      need: this.#needOf(costs),
+      got: used === undefined ? {} : this.#gotWith(used),
+    }
+  }
+
+  #ownGot(): Record<string, number> {
+    return this.#list.waiting[this.#own]?.got ?? {}
+  }
+
+  #gotWith(used: readonly number[]): Record<string, number> {
+    const got = { ...this.#ownGot() }
+    for (const [index, { spec }] of this.#entries.entries()) {
+      const units = used[index] as number
+      if (units > 0) got[spec.id] = (got[spec.id] ?? 0) + units
+    }
+    return got
   }
 
   #needsOfOthers(): number[] {
@@ -227,4 +289,9 @@ function forgetLate(list: WaitingList, now: number): void {
   if (list.waiting.some(({ wakeUs }) => wakeUs + GRACE_US <= now)) {
     list.waiting = list.waiting.filter(({ wakeUs }) => wakeUs + GRACE_US > now)
   }
+}
+
+function isEmpty(units: Readonly<Record<string, number>>): boolean {
+  for (const _ in units) return false
+  return true
 }

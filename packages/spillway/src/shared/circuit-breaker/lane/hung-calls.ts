@@ -14,14 +14,14 @@ interface Failed {
 const MOST_ENTRIES = 16
 
 export class HungCalls {
-  /** When the call began that began last of those that were answered. */
-  #answeredMs: number | undefined
+  /** When the call began that began last of those that were answered; -Infinity if none was. */
+  #answeredMs = Number.NEGATIVE_INFINITY
   /** In the order in which they began. */
   #failed: Failed[] = []
 
   /** A call was answered, whatever the answer. */
   answered(startMs: number): void {
-    if (this.#answeredMs !== undefined && startMs <= this.#answeredMs) return
+    if (startMs <= this.#answeredMs) return
     this.#answeredMs = startMs
     if (this.#failed.length > 0) {
       this.#failed = this.#failed.filter((each) => each.startMs > startMs)
@@ -30,7 +30,7 @@ export class HungCalls {
 
   /** A call failed after more time than answers usually take. */
   failed(startMs: number, endMs: number): void {
-    if (this.#answeredMs === undefined || startMs <= this.#answeredMs) return
+    if (!this.#isKnown || startMs <= this.#answeredMs) return
     const failed = this.#failed
     const after = failed.findIndex((each) => each.startMs >= startMs)
     const next = failed[after]
@@ -44,22 +44,25 @@ export class HungCalls {
   }
 
   clear(): void {
-    this.#answeredMs = undefined
+    this.#answeredMs = Number.NEGATIVE_INFINITY
     this.#failed = []
   }
 
   /** `windowMs`: calls that ended earlier no longer count. */
   report(nowMs: number, windowMs: number, overdue: number): HungReport | undefined {
-    const answeredMs = this.#answeredMs
-    if (answeredMs === undefined) return undefined
+    if (!this.#isKnown) return undefined
     if (this.#failed.length > 0) {
       this.#failed = this.#failed.filter(({ endMs }) => nowMs - endMs < windowMs)
     }
     return {
-      answeredAgoUs: toUs(nowMs - answeredMs),
+      answeredAgoUs: toUs(nowMs - this.#answeredMs),
       failed: this.#failed.map(({ startMs, times }) => [toUs(nowMs - startMs), times]),
       overdue,
     }
+  }
+
+  get #isKnown(): boolean {
+    return this.#answeredMs !== Number.NEGATIVE_INFINITY
   }
 }
 

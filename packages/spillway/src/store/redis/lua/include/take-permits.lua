@@ -20,12 +20,15 @@ local waiter = input.w
 forget_late(waiting, now)
 local entries = waiting[1]
 local own
-local due = 0
+-- Pods that share what is free: this one, those that are due, and those that got something in this round.
+local sharing = {}
 for index, entry in ipairs(entries) do
-  if waiter and entry[CHANNEL] == waiter[1] and entry[TEXT] == waiter[2] then own = index
-  elseif entry[WAKE] <= now then due = due + 1 end
+  local is_own = waiter and entry[CHANNEL] == waiter[1] and entry[TEXT] == waiter[2]
+  if is_own then own = index end
+  if is_own or entry[WAKE] <= now or next(entry[GOT]) then sharing[#sharing + 1] = entry end
 end
-local shares = due + 1
+local own_got = own and entries[own][GOT] or {}
+local is_shared = #sharing > (own and 1 or 0)
 
 -- What the pods before this one need of a limit: all of them, or only those that are due.
 local function needs_ahead(id, only_due)
@@ -47,7 +50,7 @@ end
 
 -- Windows add up as in include/usual-take, so often no single call has to be looked at.
 local function all_fit()
-  if shares > 1 then return false end
+  if is_shared then return false end
   for index = 1, limit_count do
     local spec = specs[index]
     if is_bucket(spec) or not fits(spec, counts[index], now, sums[index]) then return false end
@@ -67,35 +70,59 @@ local function charge_all(costs)
   end
 end
 
--- A call needs as much as it costs, and as much again for the pods that are due before this one. If
--- several pods are due, each gets its share of what is free, and at least one call.
-local function grant(costs)
-  local reserved, share, used = {}, {}, {}
+local function fit(costs, reserved)
   for index = 1, limit_count do
-    reserved[index] = shares > 1 and needs_ahead(specs[index][ID], true) or 0
-    share[index] = shares > 1 and floor(remaining(specs[index], counts[index], now) / shares) or math.huge
-    used[index] = 0
+    local cost, ahead = costs[index], reserved and reserved[index] or 0
+    if wait_behind_us(specs[index], counts[index], now, cost, ahead) > 0 then return false end
   end
+  return true
+end
+
+local function share_of(index)
+  local id, units = specs[index][ID], remaining(specs[index], counts[index], now)
+  for _, entry in ipairs(sharing) do units = units + (entry[GOT][id] or 0) end
+  return floor(units / (#sharing + (own and 0 or 1))) - (own_got[id] or 0)
+end
+
+-- A call needs as much as it costs, and as much again for the pods that are due before this one. If other
+-- pods share what is free, this one gets its share, and at least one call in a round. Returns what it got
+-- of each limit, if the round goes on; it ends when nothing is left.
+local function grant(costs)
+  local reserved, share, used
+  if is_shared then
+    reserved, share = {}, {}
+    for index = 1, limit_count do
+      reserved[index] = needs_ahead(specs[index][ID], true)
+      share[index] = share_of(index)
+    end
+  end
+  used = {}
+  for index = 1, limit_count do used[index] = 0 end
   for call = 1, call_count do
     local each = costs_at(costs, call)
-    local fit, over = true, false
-    for index = 1, limit_count do
-      local cost = each[index]
-      fit = fit and wait_behind_us(specs[index], counts[index], now, cost, reserved[index]) == 0
-      over = over or (cost > 0 and used[index] + cost > share[index])
-    end
-    if not fit then
+    if not fit(each, reserved) then
+      local is_over = not fit(each)
+      for _, entry in ipairs(is_over and sharing or {}) do
+        if next(entry[GOT]) then
+          entry[GOT] = {}
+          changed_waiting = true
+        end
+      end
       for index = 1, limit_count do
         local id = specs[index][ID]
         local ahead = granted > 0 and needs_of_others(id) or needs_ahead(id, false)
         wait = max(wait, wait_behind_us(specs[index], counts[index], now, each[index], ahead))
       end
       wait = max(1, wait)
-      return
+      return not is_over and used or nil
     end
-    if granted > 0 and over then
-      wait = SHARE_RETRY_US
-      return
+    if share and (granted > 0 or next(own_got)) then
+      for index = 1, limit_count do
+        if each[index] > 0 and used[index] + each[index] > share[index] then
+          wait = SHARE_RETRY_US
+          return used
+        end
+      end
     end
     charge_all(each)
     for index = 1, limit_count do used[index] = used[index] + each[index] end
@@ -104,22 +131,25 @@ local function grant(costs)
 end
 
 -- A pod that got something goes to the end of the list, one that got everything leaves it.
-local function end_turn(costs)
+local function end_turn(costs, used)
   local waits = costs ~= nil and wait > 0 and wait <= waiter[3]
   if own and (not waits or granted > 0) then table.remove(entries, own) end
   if own or waits then changed_waiting = true end
   if not waits then return end
-  local need = {}
+  local need, got = {}, {}
   for index = 1, limit_count do
-    if costs[index] > 0 then need[specs[index][ID]] = costs[index] end
+    local id = specs[index][ID]
+    if costs[index] > 0 then need[id] = costs[index] end
+    local units = used and (own_got[id] or 0) + used[index] or 0
+    if units > 0 then got[id] = units end
   end
-  local entry = { waiter[1], waiter[2], now + wait, need }
+  local entry = { waiter[1], waiter[2], now + wait, need, got }
   if own and granted == 0 then entries[own] = entry
   elseif #entries < MAX_WAITING then entries[#entries + 1] = entry end
 end
 
 local paused = paused_until() > now
-local costs
+local costs, used
 if paused then
   wait = paused_until() - now
 elseif all_fit() then
@@ -128,7 +158,7 @@ elseif all_fit() then
   granted = call_count
 else
   costs = cjson.decode(ARGV[4])
-  grant(costs)
+  used = grant(costs)
 end
 if not paused then
   -- The end of an override may raise the limit.
@@ -137,7 +167,9 @@ if not paused then
     if override and override[2] > now then wait = min(wait, override[2] - now) end
   end
 end
-if waiter then end_turn(not paused and granted < call_count and costs_at(costs, granted + 1) or nil) end
+if waiter then
+  end_turn(not paused and granted < call_count and costs_at(costs, granted + 1) or nil, used)
+end
 if not paused and wake_next(waiting, specs, counts, now, waiter) then changed_waiting = true end
 
 return permits_reply(granted, wait, paused)

@@ -1,0 +1,205 @@
+// test-group: io, slow
+
+/** Calls that wait for shared permits: real processes and a real server. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { endWithUs } from './end-with-us.js'
+import { type RedisServer, startRedis } from './redis-server.js'
+
+const PROGRAM = fileURLToPath(new URL('fixtures/waiting-pod.mjs', import.meta.url))
+const PODS = 4
+/** Without a message a waiting call sleeps for a minute. All tests stay far below. */
+const WINDOW_MS = 60_000
+
+class Pod {
+  readonly #child: ChildProcess
+  readonly #replies = new Map<number, { resolve(result: unknown): void; reject(e: Error): void }>()
+  readonly #forget: () => void
+  #id = 0
+
+  constructor(url: string) {
+    this.#child = fork(PROGRAM, [url])
+    this.#forget = endWithUs(this.#child.pid)
+    this.#child.on('message', ({ id, result, error }: Record<string, unknown>) => {
+      const reply = this.#replies.get(id as number)
+      this.#replies.delete(id as number)
+      if (error === undefined) reply?.resolve(result)
+      else reply?.reject(new Error(String(error)))
+    })
+  }
+
+  send<T = number>(command: string, details: object = {}): Promise<T> {
+    const id = ++this.#id
+    this.#child.send({ id, command, ...details })
+    return new Promise<T>((resolve, reject) => {
+      this.#replies.set(id, { resolve: resolve as (result: unknown) => void, reject })
+    })
+  }
+
+  async stop(): Promise<void> {
+    const gone = once(this.#child, 'exit')
+    this.#child.disconnect()
+    await gone
+    this.#forget()
+  }
+}
+
+let server: RedisServer
+let pods: Pod[] = []
+let listener: ReturnType<typeof createClient>
+/** Messages that wake a pod. */
+let wakes: string[] = []
+
+beforeAll(async () => {
+  server = await startRedis()
+  pods = Array.from({ length: PODS }, () => new Pod(server.url))
+  listener = createClient({ url: server.url })
+  await listener.connect()
+  await listener.pSubscribe('*:wake:permits:*', (text) => {
+    wakes.push(text)
+  })
+  await Promise.all(pods.map((pod) => pod.send('ready')))
+})
+afterAll(async () => {
+  await Promise.all(pods.map((pod) => pod.stop()))
+  listener?.destroy()
+  await server?.stop()
+})
+
+const pod = (index: number) => pods[index] as Pod
+
+/** Resolves when this many pods have a subscription, which they open when a call waits. */
+const untilListening = (count: number) =>
+  vi.waitUntil(
+    async () => {
+      const channels = (await server.send('PUBSUB', 'CHANNELS', '*:wake:permits:*')) as string[]
+      return channels.length >= count
+    },
+    { timeout: 20_000 },
+  )
+
+/** Resolves when the lane has been refused something, after which its waiting pods are stored. */
+const untilRefused = (name: string) =>
+  vi.waitUntil(
+    async () => {
+      const lane = String(await server.send('GET', `sw1:{${name}}:l:default`))
+      return lane.includes('wake:permits')
+    },
+    { timeout: 20_000 },
+  )
+
+describe('waiting pods', () => {
+  it('a settlement in one pod starts a call that waits in another pod', async ({ annotate }) => {
+    const limits = [{ unit: 'tokens', limit: 100, windowMs: WINDOW_MS }]
+    const limiter = { name: 'settled', limits }
+    const cost = { tokens: 100 }
+    await pod(0).send('acquire', { limiter, cost, withinMs: 0 })
+    const waiting = pod(1).send('acquire', { limiter, cost, withinMs: 2 * WINDOW_MS })
+    await untilRefused('settled')
+    await untilListening(1)
+    const settledMs = await pod(0).send('settle', { actual: { tokens: 0 } })
+    const tookMs = (await waiting) - settledMs
+    await annotate(`started ${tookMs.toFixed(1)} ms after the settlement`)
+    expect(tookMs).toBeLessThan(WINDOW_MS / 4)
+  })
+
+  it('a refund in one pod starts a guarded call that waits in another pod', async ({
+    annotate,
+  }) => {
+    const limits = [{ unit: 'tokens', limit: 100, windowMs: WINDOW_MS, per: 'vendor' }]
+    const limiter = { name: 'refunded', limits }
+    const cost = { tokens: 60 }
+    await pod(0).send('acquire', { limiter, cost, withinMs: 0 })
+    const waiting = pod(1).send('run', { guard: limiter, cost })
+    await vi.waitUntil(
+      async () => String(await server.send('GET', 'sw1:{refunded}:g')).includes('wake:permits'),
+      { timeout: 20_000 },
+    )
+    await untilListening(1)
+    const settledMs = await pod(0).send('settle', { actual: { tokens: 10 } })
+    const tookMs = (await waiting) - settledMs
+    await annotate(`started ${tookMs.toFixed(1)} ms after the settlement`)
+    expect(tookMs).toBeLessThan(WINDOW_MS / 4)
+  })
+
+  it('raised limits and overrides start calls that wait in other pods', async ({ annotate }) => {
+    const limits = [{ limit: 1, windowMs: '1h' }]
+    const limiter = { name: 'raised', limits }
+    await pod(0).send('acquire', { limiter, withinMs: 0 })
+    const waiting = [1, 2, 3].map((index) => pod(index).send('run', { guard: limiter }))
+    await untilListening(3)
+    await untilRefused('raised')
+    const raisedMs = await pod(0).send('setLimits', {
+      limiter,
+      limits: [{ ...limits[0], limit: 4 }],
+    })
+    const tookMs = Math.max(...(await Promise.all(waiting))) - raisedMs
+    const again = [1, 2, 3].map((index) => pod(index).send('run', { guard: limiter }))
+    await untilRefused('raised')
+    const override = { limiter, unit: 'requests', limit: 100, forMs: '10m' }
+    const overriddenMs = await pod(0).send('override', override)
+    const tookAgainMs = Math.max(...(await Promise.all(again))) - overriddenMs
+    const figures = `${tookMs.toFixed(1)} ms and ${tookAgainMs.toFixed(1)} ms`
+    await annotate(`the last of three pods started after ${figures}`)
+    expect(tookMs).toBeLessThan(WINDOW_MS / 4)
+    expect(tookAgainMs).toBeLessThan(WINDOW_MS / 4)
+  })
+
+  it('a lane sends at most 20 messages per second however many permits are settled', async ({
+    annotate,
+  }) => {
+    const limits = [{ limit: 600, windowMs: '1h' }]
+    const limiter = { name: 'storm', limits }
+    await Promise.all(
+      Array.from({ length: 600 }, () => pod(0).send('acquire', { limiter, withinMs: '20s' })),
+    )
+    const waiting = [1, 2, 3].flatMap((index) =>
+      Array.from({ length: 200 }, () => pod(index).send('acquire', { limiter, withinMs: '2h' })),
+    )
+    await untilRefused('storm')
+    await untilListening(3)
+    wakes = []
+    const startMs = performance.now()
+    await pod(0).send('settleAll', { actual: { requests: 0 }, everyMs: 5 })
+    await Promise.all(waiting)
+    const seconds = (performance.now() - startMs) / 1_000
+    await annotate(`${wakes.length} messages in ${seconds.toFixed(1)} s`)
+    expect(wakes.length).toBeGreaterThan(0)
+    expect(wakes.length).toBeLessThanOrEqual(20 * Math.ceil(seconds))
+  })
+
+  it.for([
+    ['a sliding window', { algorithm: 'sliding-window', limit: 100, windowMs: 500 }],
+    ['a token bucket', { algorithm: 'token-bucket', limit: 100, burst: 10, windowMs: 1_000 }],
+    ['a fixed window', { algorithm: 'fixed-window', limit: 100, windowMs: 500 }],
+  ] as const)('four saturated pods get equal shares of %s', async ([, limit], { annotate }) => {
+    const guard = { name: `shared by ${limit.algorithm}`, limits: [limit] }
+    const task = { guard, callers: 30, forMs: 8_000 }
+    const calls = await Promise.all(pods.map((each) => each.send('saturate', task)))
+    await annotate(`calls by pod: ${calls.join(', ')}`)
+    expectEqualShares(calls)
+    const total = calls.reduce((sum, each) => sum + each, 0)
+    expect(total).toBeGreaterThan(limit.limit * 4)
+  })
+
+  it('four saturated pods that settle their estimates get equal shares', async ({ annotate }) => {
+    const limits = [{ unit: 'tokens', limit: 1_000, windowMs: 500 }]
+    const limiter = { name: 'estimates', limits }
+    const costs = { estimate: 100, actual: 40, holdMs: 50 }
+    const task = { limiter, callers: 10, forMs: 12_000, ...costs }
+    const calls = await Promise.all(pods.map((each) => each.send('spend', task)))
+    await annotate(`calls by pod: ${calls.join(', ')}`)
+    expectEqualShares(calls)
+  })
+})
+
+function expectEqualShares(calls: readonly number[]): void {
+  const mean = calls.reduce((sum, each) => sum + each, 0) / calls.length
+  for (const each of calls) {
+    expect(each).toBeGreaterThan(0.8 * mean)
+    expect(each).toBeLessThan(1.2 * mean)
+  }
+}
