@@ -4,7 +4,7 @@
  * there is only the pause of this pod after a 429.
  */
 import type { Details, SpillwayError } from '../../core/errors.js'
-import { answerOf, type CallEnd, type Verdict } from '../../core/outcome.js'
+import type { Verdict } from '../../core/outcome.js'
 import { isThenable, swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { PiggybackedReport } from '../../shared/circuit-breaker/lane/breaker-client.js'
@@ -115,10 +115,9 @@ export class VendorLimits implements LimitPort<LanePermit, Trip> {
   }
 
   /** What the vendor says about its limits: in response headers, or by throttling the call. */
-  heed(end: CallEnd, { outcome, retryAfterMs }: Verdict, permit: LanePermit): void {
-    const answer = answerOf(end)
+  heed(response: Answer['response'], { outcome, retryAfterMs }: Verdict, permit: LanePermit): void {
     try {
-      if (answer !== undefined) swallow(this.book.heed(answer, permit))
+      if (response !== undefined) swallow(this.book.heed(response, permit))
       else if (outcome === 'throttled') {
         const pauseMs = retryAfterMs ?? this.book.fixedPauseMs(permit)
         swallow(this.book.pause(permit.lane, pauseMs, permit.grantedUs))
@@ -185,13 +184,13 @@ export class VendorLimitStage implements Stage {
     return queue.blockedTooLong(call, nowMs)
   }
 
-  answered({ laneInUse, permits }: StageAttempt, { end, verdict }: Answer): void {
+  answered({ laneInUse, permits }: StageAttempt, { verdict, response }: Answer): void {
     const throttled = verdict.outcome === 'throttled'
-    if (!throttled && answerOf(end) === undefined) return
+    if (!throttled && response === undefined) return
     const { limits } = this.#options
     if (limits === undefined) {
       if (throttled) this.#pauseHere(laneInUse, verdict)
-    } else if (permits.permit !== undefined) limits.heed(end, verdict, permits.permit)
+    } else if (permits.permit !== undefined) limits.heed(response, verdict, permits.permit)
   }
 
   cancel(_lane: string, { permit }: Permits): void {

@@ -123,8 +123,8 @@ export class PermitRequests<P, L, R extends TakeReply> {
   }
 
   #afterBreaker(call: PermitCall<P, L>, answer: P | SpillwayError): void {
-    const { breaker, queue } = this.#options
-    if (breaker?.isPermit(answer) === true) {
+    const { queue } = this.#options
+    if (!(answer instanceof SpillwayError)) {
       if (call.held !== undefined) call.held.breaker = answer
       // It has left meanwhile.
       if (call.state === 'gone') this.#release(call)

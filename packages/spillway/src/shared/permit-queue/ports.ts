@@ -34,7 +34,6 @@ export interface BreakerPort<P> {
   isClear(lane: string): boolean
   enter(lane: string): P | SpillwayError | Promise<P | SpillwayError>
   exit(permit: P, outcome: Outcome): void
-  isPermit(entry: P | SpillwayError): entry is P
 }
 
 /** The vendor's limits. `L` is their permit, `R` the store's reply. */
