@@ -22,7 +22,7 @@ import type { StoreWatch } from '../shared/outage/store-watch.js'
 import { watchOver } from '../shared/outage/watch-over.js'
 import { CallQueue } from '../shared/permit-queue/call-queue.js'
 import { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
-import { LimitBook } from '../shared/rate-limiter/limit-book.js'
+import { LimitClient } from '../shared/rate-limiter/limit-client.js'
 import { createLevels } from '../shared/user-limits/levels.js'
 import { LevelsAlone } from '../shared/user-limits/outage-levels.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
@@ -251,7 +251,7 @@ function createLimits(
   if (options.limits === undefined) return undefined
   const { store, pod, clock } = around
   const { limits, jitterMs, basePauseMs, maxPauseMs } = options
-  const book = new LimitBook({
+  const book = new LimitClient({
     name,
     store: store.limits,
     pod,

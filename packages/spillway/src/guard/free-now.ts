@@ -4,7 +4,7 @@
  */
 import { isThenable } from '../core/thenable.js'
 import type { CallCost } from '../shared/permit-queue/ports.js'
-import type { Trip } from '../shared/rate-limiter/limit-book.js'
+import type { LimitReply } from '../shared/rate-limiter/limit-client.js'
 import type { MaybePromise } from '../store/port.js'
 import type { Hedger } from './hedger.js'
 import type { CallAdmission, Machinery } from './machinery.js'
@@ -57,7 +57,7 @@ function askStore(
     return hedger.skip('busy')
   }
 
-  function answered(trip: Trip): CallAdmission | undefined {
+  function answered(trip: LimitReply): CallAdmission | undefined {
     if (trip.granted === 0) return giveUp()
     const permit = limits.createPermit(lane, costs, trip)
     const late = clock.now() - askedMs > limits.useWithinMs

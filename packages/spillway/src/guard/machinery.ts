@@ -15,7 +15,7 @@ import type { StoreWatch } from '../shared/outage/store-watch.js'
 import type { CallQueue } from '../shared/permit-queue/call-queue.js'
 import type { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
 import type { AttemptPermits, PermitCall } from '../shared/permit-queue/ports.js'
-import type { Trip } from '../shared/rate-limiter/limit-book.js'
+import type { LimitReply } from '../shared/rate-limiter/limit-client.js'
 import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
 import type { LevelsAlone } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
@@ -45,7 +45,7 @@ export interface Machinery {
   readonly room: CallQueue
   readonly slots: Slots
   readonly starter: CallResumer<CallAdmission>
-  readonly dispatcher: PermitDispatcher<BreakerPermit, LimitPermit, Trip>
+  readonly dispatcher: PermitDispatcher<BreakerPermit, LimitPermit, LimitReply>
   readonly breaker: FleetBreaker | undefined
   /** Those that calls wait for. */
   readonly limits: LimitStage | undefined

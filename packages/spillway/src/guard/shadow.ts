@@ -7,7 +7,7 @@ import type { SpillwayError } from '../core/errors.js'
 import { callSafely, emit, listening } from '../core/events.js'
 import { isThenable } from '../core/thenable.js'
 import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
-import type { Trip } from '../shared/rate-limiter/limit-book.js'
+import type { LimitReply } from '../shared/rate-limiter/limit-client.js'
 import type { LanePermit } from '../shared/rate-limiter/permit.js'
 import type { ShadowStage } from './order.js'
 import { busyError, limitedError, shortageOf } from './refusals.js'
@@ -87,7 +87,7 @@ export class Shadow {
   #noteLimits(limits: LimitStage, lane: string, admission: Permitted, caller: Caller): void {
     const { name } = this.#options
     const costs = limits.costsOf(caller.cost)
-    const answered = (trip: Trip): void => {
+    const answered = (trip: LimitReply): void => {
       if (trip.granted > 0) {
         admission.permit = limits.createPermit(lane, costs, trip)
         return

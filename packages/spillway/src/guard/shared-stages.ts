@@ -9,7 +9,7 @@ import { swallow } from '../core/thenable.js'
 import type { BreakerRide } from '../shared/circuit-breaker/lane-line.js'
 import type { LimitPort } from '../shared/permit-queue/ports.js'
 import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
-import type { LimitBook, LimitPassage, Trip } from '../shared/rate-limiter/limit-book.js'
+import type { LimitClient, LimitPassage, LimitReply } from '../shared/rate-limiter/limit-client.js'
 import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
@@ -20,7 +20,7 @@ import type { RunOptions } from './run-options.js'
 import { standingOf, userLimitedError } from './user-standing.js'
 
 export interface LimitStageOptions {
-  book: LimitBook
+  book: LimitClient
   remote: boolean
   /** Hears how long a lane is paused, as far as this pod can tell at once. */
   onPause(lane: string, pauseMs: number): void
@@ -29,9 +29,9 @@ export interface LimitStageOptions {
 }
 
 /** Stage 5. */
-export class LimitStage implements LimitPort<LanePermit, Trip> {
+export class LimitStage implements LimitPort<LanePermit, LimitReply> {
   readonly remote: boolean
-  readonly book: LimitBook
+  readonly book: LimitClient
   readonly #onPause: LimitStageOptions['onPause']
   readonly #ride: LimitStageOptions['ride']
 
@@ -63,7 +63,7 @@ export class LimitStage implements LimitPort<LanePermit, Trip> {
     costs: readonly (readonly number[])[],
     atMs: number | undefined,
     waitMs: number,
-  ): MaybePromise<Trip> {
+  ): MaybePromise<LimitReply> {
     // A store that answers at once is told at once.
     const ride = this.remote && !this.book.alone ? this.#ride(lane) : undefined
     if (ride !== undefined) return this.#takeAlong(ride, lane, costs, waitMs)
@@ -76,8 +76,8 @@ export class LimitStage implements LimitPort<LanePermit, Trip> {
     lane: string,
     costs: readonly (readonly number[])[],
     waitMs: number,
-  ): Promise<Trip> {
-    let trip: Trip
+  ): Promise<LimitReply> {
+    let trip: LimitReply
     try {
       trip = await this.book.takeAlong(lane, costs, ride.report, waitMs)
     } catch (error) {
@@ -94,11 +94,11 @@ export class LimitStage implements LimitPort<LanePermit, Trip> {
     return this.book.passage(lane)
   }
 
-  createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
+  createPermit(lane: string, costs: readonly number[], trip: LimitReply): LanePermit {
     return this.book.createPermit(lane, costs, trip)
   }
 
-  isFresh(trip: Trip): boolean {
+  isFresh(trip: LimitReply): boolean {
     return trip.alone === true
   }
 
