@@ -42,7 +42,6 @@ export default defineConfig({
     testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 120_000 : 3_600_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
-    retry: 0,
     sequence: { sequencer: SlowFirst },
     projects: [
       {
@@ -62,11 +61,11 @@ export default defineConfig({
         test: {
           name: 'io',
           include: io,
+          // Loading the modules anew for each file would take another second of CPU time per file.
+          isolate: false,
           setupFiles: ['./scripts/patient-waits.mjs'],
-          // A few of these still depend on the load of the machine. Quick tests are never repeated.
-          retry: 1,
           // Many of these tests wait for processes and servers, so more run at once than there are cores.
-          maxWorkers: Math.ceil(availableParallelism() * 1.5),
+          maxWorkers: availableParallelism() * 2,
           sequence: { groupOrder: 1 },
         },
       },

@@ -1,15 +1,17 @@
 // test-group: io, slow
 
-import { execFile } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Generous for a run of a second or two, short for one that hangs. */
-const ENDS_WITHIN_MS = 15_000
+/** Examples wait more than they compute, so several processes run them at once. */
+const PROCESSES = 6
+/** Generous for a run of a few seconds, short for one that hangs. */
+const ENDS_WITHIN_MS = 90_000
 
 interface Block {
   page: string
@@ -35,15 +37,44 @@ const examples = readdirSync(join(root, 'examples/src'))
   .filter((file) => file.endsWith('.ts') && file !== 'overloaded-pod.ts')
   .map((file) => file.slice(0, -'.ts'.length))
 
-function run(name: string): Promise<{ error: Error | null; stdout: string; stderr: string }> {
-  const file = join(root, 'examples/dist', `${name}.js`)
+interface Ran {
+  name: string
+  problem?: string
+  stdout: string
+  stderr: string
+}
+
+/** Runs some examples in one process; see run-examples.mjs. */
+function run(names: readonly string[]): Promise<Ran[]> {
+  const args = [join(root, 'examples/run-examples.mjs'), ...names]
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, FORCE_COLOR: '0' },
+    stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
+    timeout: ENDS_WITHIN_MS,
+    killSignal: 'SIGKILL',
+  })
+  let text = ''
+  child.stdio[3]?.on('data', (chunk) => {
+    text += chunk
+  })
   return new Promise((resolve) => {
-    const env = { ...process.env, FORCE_COLOR: '0' }
-    const options = { env, timeout: ENDS_WITHIN_MS, killSignal: 'SIGKILL' } as const
-    execFile(process.execPath, [file], options, (error, stdout, stderr) => {
-      resolve({ error, stdout, stderr })
+    child.once('close', () => {
+      const lines = text.split('\n').slice(0, -1)
+      resolve(lines.map((line) => JSON.parse(line)))
     })
   })
+}
+
+/** Examples that listen to events of the whole process, start threads or measure the event loop. */
+function needsOwnProcess(name: string): boolean {
+  const source = readFileSync(join(root, 'examples/src', `${name}.ts`), 'utf8')
+  return /onEvent|diagnostics_channel|worker|shedder/i.test(source)
+}
+
+function chunksOf<T>(values: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(values.length / size) }, (_, chunk) =>
+    values.slice(chunk * size, (chunk + 1) * size),
+  )
 }
 
 describe('documentation', () => {
@@ -63,10 +94,26 @@ describe('documentation', () => {
   })
 })
 
-describe.concurrent('examples', () => {
-  it.each(examples)('example %s ends by itself and prints what its page shows', async (name) => {
-    const { error, stdout, stderr } = await run(name)
-    expect(error, stderr).toBeNull()
+describe('examples', () => {
+  let ran = new Map<string, Ran>()
+  beforeAll(async () => {
+    const alone = examples.filter(needsOwnProcess)
+    const others = examples.filter((name) => !needsOwnProcess(name))
+    const groups = [...alone.map((name) => [name]), ...chunksOf(others, 14)]
+    const results: Ran[] = []
+    const runNext = async () => {
+      for (let next = groups.pop(); next !== undefined; next = groups.pop()) {
+        results.push(...(await run(next)))
+      }
+    }
+    await Promise.all(Array.from({ length: PROCESSES }, runNext))
+    ran = new Map(results.map((each) => [each.name, each]))
+  })
+
+  it.each(examples)('example %s ends by itself and prints what its page shows', (name) => {
+    // An example that does not end has no result, nor have those after it in its process.
+    const { problem, stdout, stderr } = ran.get(name) ?? { problem: 'it did not end' }
+    expect(problem, stderr).toBeUndefined()
 
     // A module without output has no output block on any page.
     const shown = blocks.filter((block) => block.kind === 'output' && block.name === name)

@@ -26,7 +26,7 @@ async function callVendor() {
   return 'an answer'
 }
 
-/** So many requests at once: what became of them, and how many of them reached the vendor. */
+/** Makes this number of requests at once; prints their results and how many reached the vendor. */
 async function ask(title: string, pod: CircuitBreaker, requests: number) {
   calls = 0
   const asked = Array.from({ length: requests }, () =>

@@ -1,14 +1,12 @@
 /** A real Chromium for tests, one per test file, with a page that records its own console. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { vi } from 'vitest'
 import { findBrowser } from '../../../scripts/ensure-browser.mjs'
 
 /**
  * Generous, because browsers are slow on a busy machine. Failures are reported as soon as they are
  * certain.
  */
-const PATIENCE_MS = 60_000
-vi.setConfig({ testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS })
+const PATIENCE_MS = 30_000
 
 /** Undefined if there is no browser; tests that need one are skipped. */
 export const browserPath = findBrowser()
@@ -36,7 +34,7 @@ export async function openPage(
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
   const page = await context.newPage()
-  page.setDefaultTimeout(PATIENCE_MS / 2)
+  page.setDefaultTimeout(PATIENCE_MS)
   const complaints: string[] = []
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())

@@ -1,6 +1,6 @@
 /** A simulated fleet with moving figures that are identical in every run. */
 import { createRandom } from '../../spillway/src/core/random.js'
-import { ORDER } from '../../spillway/src/guard/order.js'
+import { ORDER } from '../../spillway/src/guard/pipeline/stages.js'
 import type { Act } from '../../spillway/src/http/dashboard/wire/acts.js'
 import type { Decision } from '../../spillway/src/http/dashboard/wire/decisions.js'
 import type { Fleet } from '../../spillway/src/http/dashboard/wire/fleet.js'

@@ -34,10 +34,10 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     expect(complaints).toEqual([])
   })
 
-  it('the page shows the ten stages of a guard in order with their refusals', async () => {
+  it('the page shows the stages of a guard in order with their refusals', async () => {
     const { page, complaints } = await open('#/guards/openai')
     const gates = page.locator('.gate')
-    await expect.poll(() => gates.count()).toBe(10)
+    await expect.poll(() => gates.count()).toBe(13)
     const stages = await gates.evaluateAll((all) =>
       all.map((each) => each.getAttribute('data-stage')),
     )
@@ -46,12 +46,15 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
       'user-limit',
       'room',
       'breaker',
+      'throttle',
       'vendor-limit',
       'pace',
       'concurrency',
       'timeout',
       'call',
       'retry',
+      'hedge',
+      'fallback',
     ])
     const limited = page.locator('[data-stage="vendor-limit"] .refusal')
     await limited.filter({ hasText: 'VENDOR' }).waitFor()

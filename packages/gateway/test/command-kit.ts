@@ -1,10 +1,11 @@
-/** The command `spillway` as a separate process. */
+/** The command `spillway`, as a separate process or inside this one. */
 import { execFile, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
+import { runProgram } from '../src/cli/run-program.js'
 
 const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
 
@@ -36,6 +37,28 @@ export function openShell(config?: object, env: Record<string, string> = {}): Sh
           resolve({ code: Number(error?.code ?? 0), stdout, stderr })
         })
       }),
+  }
+}
+
+/**
+ * Runs the command inside this process, which takes milliseconds instead of half a second. Only one may run at a
+ * time, because its output is what this process prints meanwhile.
+ */
+export async function runHere(...args: string[]): Promise<Ended> {
+  let [stdout, stderr] = ['', '']
+  const out = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    stdout += text
+    return true
+  })
+  const err = vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    stderr += text
+    return true
+  })
+  try {
+    return { code: await runProgram(args), stdout, stderr }
+  } finally {
+    out.mockRestore()
+    err.mockRestore()
   }
 }
 

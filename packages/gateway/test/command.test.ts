@@ -1,12 +1,16 @@
 // test-group: io, slow
 
-/** The command, as operators use it: real processes, a real Redis, alone, behind Sentinels and as a cluster. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+/**
+ * The command, as operators use it: real processes, a real Redis, alone, behind Sentinels and as a cluster.
+ * Further commands of the same kind run inside this process.
+ */
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startCluster } from '../../spillway/test/redis-cluster.js'
 import { MASTER, startSentinels } from '../../spillway/test/redis-sentinels.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
-import { openShell, spawnCommand } from './command-kit.js'
+import { openShell, runHere, spawnCommand } from './command-kit.js'
 import { startVendor } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
 
@@ -43,7 +47,11 @@ describe('CLI with the configuration and Redis only', () => {
       const config = { redis: { url: 'env:REDIS', prefix: 'op1' }, vendors, routes }
       const env = { REDIS: redis.url }
       const gateway = await startGatewayProcess({ config, env: { ...env, VENDOR_KEY: 'k' } })
-      const { run } = openShell(config, env)
+      const { folder, run } = openShell(config, env)
+      vi.stubEnv('REDIS', redis.url)
+      onTestFinished(() => void vi.unstubAllEnvs())
+      const here = (...args: string[]) =>
+        runHere(...args, '--config', join(folder, 'spillway.yaml'))
       expect((await ask(gateway.url)).status).toBe(200)
 
       const isolated = await run('breaker', 'isolate', 'openai', '--for', '5m', '--by', 'ada')
@@ -71,20 +79,20 @@ describe('CLI with the configuration and Redis only', () => {
       expect(seen.stdout).toMatch(/pods: 1\n/)
       expect(seen.stdout).toMatch(/openai +gpt +isolated/)
 
-      expect((await run('breaker', 'close', 'openai', '--lane', 'gpt')).code).toBe(0)
-      expect((await run('breaker', 'close', 'openai')).code).toBe(0)
+      expect((await here('breaker', 'close', 'openai', '--lane', 'gpt')).code).toBe(0)
+      expect((await here('breaker', 'close', 'openai')).code).toBe(0)
       await expect.poll(statusOf(gateway.url)).toBe(200)
 
-      const set = await run('limit', 'set', 'openai', 'requests', '1', '--for', '10m', '--json')
+      const set = await here('limit', 'set', 'openai', 'requests', '1', '--for', '10m', '--json')
       expect(JSON.parse(set.stdout)).toMatchObject({ action: 'override', limit: 1, forMs: 600_000 })
       await expect.poll(statusOf(gateway.url)).toBe(429)
-      expect((await run('status')).stdout).toMatch(/requests +\d+ +1 \(not 100\)/)
-      expect((await run('limit', 'clear', 'openai', 'requests')).code).toBe(0)
+      expect((await here('status')).stdout).toMatch(/requests +\d+ +1 \(not 100\)/)
+      expect((await here('limit', 'clear', 'openai', 'requests')).code).toBe(0)
       await expect.poll(statusOf(gateway.url)).toBe(200)
 
-      expect((await run('pause', 'openai', '--for', '10m')).code).toBe(0)
+      expect((await here('pause', 'openai', '--for', '10m')).code).toBe(0)
       await expect.poll(statusOf(gateway.url)).toBe(429)
-      expect((await run('resume', 'openai')).code).toBe(0)
+      expect((await here('resume', 'openai')).code).toBe(0)
       await expect.poll(statusOf(gateway.url)).toBe(200)
     },
     SLOW,
@@ -219,9 +227,11 @@ describe('spillway doctor', () => {
         const redis = { sentinels: watched.urls, master: MASTER }
         const { run } = openShell({ redis, vendors })
         const wrong = openShell({ redis: { ...redis, master: 'unknown' }, vendors })
-        const seen = await run('doctor')
-        const done = await run('breaker', 'open', 'openai', '--for', '1m')
-        const lost = await wrong.run('doctor')
+        const [seen, done, lost] = await Promise.all([
+          run('doctor'),
+          run('breaker', 'open', 'openai', '--for', '1m'),
+          wrong.run('doctor'),
+        ])
         expect(seen.stdout).toMatch(/ok +sentinels +3 of 3 answer/)
         expect(seen.stdout).toMatch(/ok +permissions/)
         expect(seen.code).toBe(0)

@@ -2,45 +2,77 @@
 
 /** Two gateways with one Redis share one limit and one breaker, as seen by the vendor. */
 import type { FleetReport } from 'spillway'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createMockVendor, type MockVendor } from 'spillway/testing'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { pauseMs } from '../../spillway/test/streams/stream-kit.js'
-import { startVendor } from './gateway-kit.js'
-import { startGatewayProcess } from './gateway-process.js'
+import { spawnGateway } from './gateway-process.js'
+
+const POST = { method: 'POST' } as const
+
+/** Each vendor has its own mock vendor and one model with its own name. */
+const GUARDS = {
+  limited: {
+    limits: [{ limit: 10, windowMs: '1m' }],
+    // A permit that arrives later than this counts as spent.
+    jitterMs: '2s',
+  },
+  users: { userLimits: [{ per: 'user', limit: 5, windowMs: '1m' }] },
+  counted: { breaker: { consecutiveFailures: 100, openMs: '1m' } },
+  broken: { breaker: { consecutiveFailures: 4, openMs: '1m' } },
+}
+type Name = keyof typeof GUARDS
+const NAMES = Object.keys(GUARDS) as Name[]
 
 let redis: RedisServer
+let vendors: Record<Name, MockVendor>
+let gateways: Awaited<ReturnType<typeof spawnGateway>>[] = []
+
 beforeAll(async () => {
   redis = await startRedis()
-})
-afterAll(() => redis?.stop())
-
-/** Two processes in front of one vendor. */
-async function startTwo(name: string, guard: object, knobs: object = {}) {
-  const { vendor, url } = await startVendor({ knobs: { tokens: 1, ...knobs } })
-  const config = {
-    // A busy machine is not an outage.
-    redis: { url: 'env:REDIS_URL', commandTimeoutMs: '10s' },
-    vendors: { [name]: { protocol: 'openai', url, ...guard } },
-    routes: [{ vendor: name, models: ['gpt'] }],
+  vendors = Object.fromEntries(
+    NAMES.map((name) => [name, createMockVendor({ knobs: { tokens: 1 } })]),
+  ) as typeof vendors
+  const written = await Promise.all(
+    NAMES.map(async (name) => {
+      const { url } = await vendors[name].start()
+      return [name, { protocol: 'openai', url, ...GUARDS[name] }] as const
+    }),
+  )
+  const options = {
+    config: {
+      // A busy machine is not an outage.
+      redis: { url: 'env:REDIS_URL', commandTimeoutMs: '10s' },
+      vendors: Object.fromEntries(written),
+      routes: NAMES.map((name) => ({ vendor: name, models: [name] })),
+    },
+    env: { REDIS_URL: redis.url },
   }
-  const env = { REDIS_URL: redis.url }
-  const both = await Promise.all([
-    startGatewayProcess({ config, env }),
-    startGatewayProcess({ config, env }),
-  ])
+  gateways = await Promise.all([spawnGateway(options), spawnGateway(options)])
   // Both count in Redis from here on.
   const fleetOf = async ({ adminUrl }: { adminUrl: string }) =>
     ((await (await fetch(`${adminUrl}/health/deep`)).json()) as { fleet?: FleetReport }).fleet
-  for (const each of both) {
-    await expect.poll(() => fleetOf(each)).toMatchObject({ store: 'shared', livePods: 2 })
-  }
-  let turn = 0
-  const chat = () =>
-    fetch(`${both[turn++ % 2]?.url}/v1/chat/completions`, {
-      method: 'POST',
-      body: JSON.stringify({ model: 'gpt', messages: [] }),
+  for (const each of gateways) {
+    await vi.waitFor(async () => {
+      expect(await fleetOf(each)).toMatchObject({ store: 'shared', livePods: 2 })
     })
-  return { vendor, chat, both }
+  }
+})
+afterAll(async () => {
+  await Promise.all(gateways.map((gateway) => gateway.stop()))
+  await Promise.all(Object.values(vendors ?? {}).map((vendor) => vendor.close()))
+  await redis?.stop()
+})
+
+const ask = (name: Name, gateway: { url: string } | undefined) => {
+  const body = JSON.stringify({ model: name, messages: [] })
+  return fetch(`${gateway?.url}/v1/chat/completions`, { ...POST, body })
+}
+
+/** Asks both gateways in turn. */
+function inTurn(name: Name) {
+  let turn = 0
+  return { vendor: vendors[name], chat: () => ask(name, gateways[turn++ % 2]) }
 }
 
 async function untilOpen(adminUrl: string): Promise<void> {
@@ -53,7 +85,7 @@ async function untilOpen(adminUrl: string): Promise<void> {
 
 describe('two gateways with one Redis', () => {
   it('two gateways share one limit: at most ten of forty requests reach the vendor', async () => {
-    const { vendor, chat } = await startTwo('limited', { limits: [{ limit: 10, windowMs: '1m' }] })
+    const { vendor, chat } = inTurn('limited')
     const answers = await Promise.all(Array.from({ length: 40 }, chat))
     const count = (status: number) => answers.filter((each) => each.status === status).length
     expect(vendor.mostInAnyWindow('1m')).toBeLessThanOrEqual(10)
@@ -64,26 +96,16 @@ describe('two gateways with one Redis', () => {
   })
 
   it('two gateways share the limit of each user', async () => {
-    const userLimits = [{ per: 'user', limit: 5, windowMs: '1m' }]
-    const { vendor, chat } = await startTwo('users', { userLimits })
-    // Both are connected.
-    await chat()
-    await chat()
-    await Promise.all(Array.from({ length: 20 }, chat))
+    const { vendor, chat } = inTurn('users')
+    await Promise.all(Array.from({ length: 22 }, chat))
     expect(vendor.counts.arrived).toBeLessThanOrEqual(5)
     expect(vendor.counts.arrived).toBeGreaterThanOrEqual(4)
   })
 
   it('each gateway reports the counts of the other', async () => {
-    const breaker = { consecutiveFailures: 100, openMs: '1m' }
-    const { both } = await startTwo('counted', { breaker }, { status: 500 })
-    const [one, two] = both
-    for (let i = 0; i < 30; i++) {
-      await fetch(`${one?.url}/v1/chat/completions`, {
-        method: 'POST',
-        body: JSON.stringify({ model: 'gpt', messages: [] }),
-      })
-    }
+    const [one, two] = gateways
+    vendors.counted.set({ status: 500 })
+    for (let i = 0; i < 30; i++) await ask('counted', one)
     const breakersOf = async () => {
       const report = await (await fetch(`${two?.adminUrl}/health/deep`)).json()
       const { fleet } = report as { fleet: FleetReport }
@@ -92,14 +114,14 @@ describe('two gateways with one Redis', () => {
     // Pods report their lanes once a second.
     await expect
       .poll(breakersOf)
-      .toContainEqual(expect.objectContaining({ lane: 'gpt', state: 'closed', failures: 30 }))
+      .toContainEqual(expect.objectContaining({ lane: 'counted', state: 'closed', failures: 30 }))
   })
 
   it('two gateways share one breaker, so neither calls a vendor that failed for the other', async () => {
-    const breaker = { consecutiveFailures: 4, openMs: '1m' }
-    const { vendor, chat, both } = await startTwo('broken', { breaker }, { status: 500 })
+    const { vendor, chat } = inTurn('broken')
+    vendor.set({ status: 500 })
     for (let i = 0; i < 4; i++) expect((await chat()).status).toBe(500)
-    for (const { adminUrl } of both) await untilOpen(adminUrl)
+    for (const { adminUrl } of gateways) await untilOpen(adminUrl)
     const reasons: (string | null)[] = []
     for (let i = 0; i < 8; i++) reasons.push((await chat()).headers.get('spillway-decision'))
     expect(vendor.counts.arrived).toBe(4)

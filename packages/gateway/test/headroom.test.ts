@@ -91,13 +91,17 @@ describe('route with pick: headroom', () => {
 
 describe('two gateways with pick: headroom', () => {
   it('routes by headroom use limits of 2 to 1 in that ratio, and no paused or failing vendor', {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const breaker = { consecutiveFailures: 3, openMs: '1m' }
     const { big, small, gateways } = await startTwo({ breaker })
     await saturate(gateways, WINDOW_MS)
-    forget(big, small)
-    await saturate(gateways, 3 * WINDOW_MS)
+    // The ratio follows the limits only while the load exceeds both, which a busy machine may not manage at once.
+    for (let turn = 0; turn < 6; turn++) {
+      forget(big, small)
+      const statuses = await saturate(gateways, 3 * WINDOW_MS)
+      if (statuses.filter((status) => status === 429).length > statuses.length / 4) break
+    }
     const ratio = big.counts.arrived / small.counts.arrived
     expect(ratio).toBeGreaterThan(1.5)
     expect(ratio).toBeLessThan(2.7)

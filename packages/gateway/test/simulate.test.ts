@@ -9,12 +9,14 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../src/config/load.js'
+import { runHere } from './command-kit.js'
 
 const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
 const run = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'simulate-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+/** Starts the command as a process in the folder; `runHere` is the same command without the start-up time. */
 async function spillway(...args: string[]) {
   try {
     const options = { cwd: folder, maxBuffer: 64 * 1_024 ** 2 }
@@ -32,7 +34,7 @@ function write(name: string, content: unknown): string {
 
 describe('spillway simulate', () => {
   it('simulate --list lists the scenarios', async () => {
-    const { stdout, code } = await spillway('simulate', '--list')
+    const { stdout, code } = await runHere('simulate', '--list')
     expect(code).toBe(0)
     expect(stdout.match(/^ {2}[a-z-]+ {2}/gm)).toHaveLength(12)
   })
@@ -48,8 +50,8 @@ describe('spillway simulate', () => {
   it('simulate --json prints identical output for the same seed', async () => {
     const [one, same, other] = [
       await spillway('simulate', 'burst', '--json', '--seed', '7'),
-      await spillway('simulate', 'burst', '--json', '--seed', '7'),
-      await spillway('simulate', 'burst', '--json', '--seed', '8'),
+      await runHere('simulate', 'burst', '--json', '--seed', '7'),
+      await runHere('simulate', 'burst', '--json', '--seed', '8'),
     ]
     expect(JSON.parse(one.stdout)).toMatchObject({ name: 'burst', seed: 7, passed: true })
     expect(same.stdout === one.stdout).toBe(true)
@@ -71,7 +73,7 @@ describe('spillway simulate', () => {
     const unguarded = await spillway('simulate', 'burst', '--config', config)
     expect(unguarded.code).toBe(1)
     expect(unguarded.stdout).toContain('NOT all promises hold')
-    const guarded = await spillway('simulate', 'burst', '-c', config, '--vendor', 'second')
+    const guarded = await runHere('simulate', 'burst', '-c', config, '--vendor', 'second')
     expect(guarded.code).toBe(0)
   })
 
@@ -86,9 +88,9 @@ describe('spillway simulate', () => {
       clients: [{ name: 'users', rps: 20, timeoutMs: '1s' }],
       expect: [{ metric: 'served', atLeast: 0.9 }],
     }
-    expect((await spillway('simulate', write('mine.json', scenario))).code).toBe(0)
+    expect((await runHere('simulate', write('mine.json', scenario))).code).toBe(0)
     const wrong = { ...scenario, durtionMs: 1, clients: [{ name: 'users', timeoutMs: '1s' }] }
-    const { code, stderr } = await spillway('simulate', write('wrong.json', wrong))
+    const { code, stderr } = await runHere('simulate', write('wrong.json', wrong))
     expect(code).toBe(1)
     expect(stderr).toContain("durtionMs: unknown option; did you mean 'durationMs'?")
     expect(stderr).toContain('clients[0]: must have one of rps')
@@ -103,7 +105,7 @@ describe('spillway simulate', () => {
     [['plan', '--limit', '5 a minute', '--latency', '1s'], '--limit: must be like 500/1m'],
     [['plan', '--limit', '5/1m'], '--latency: say how long'],
   ])('the arguments %j exit with 2', async (args, words) => {
-    const { code, stderr } = await spillway(...args)
+    const { code, stderr } = await runHere(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(words)
   })
@@ -113,10 +115,10 @@ describe('spillway plan', () => {
   const needs = ['--limit', '300/10s', '--latency', '100ms', '--pods', '3', '--deadline', '2s']
 
   it('plan writes a valid configuration that holds in the simulator', async () => {
-    const { stdout, code } = await spillway('plan', ...needs, '--out', 'planned.yaml')
+    const file = join(folder, 'planned.yaml')
+    const { stdout, code } = await runHere('plan', ...needs, '--out', file)
     expect(code).toBe(0)
     expect(stdout).toContain('All promises hold with Spillway.')
-    const file = join(folder, 'planned.yaml')
     const { vendors } = loadConfig({ file, env: { VENDOR_API_KEY: 'key' } })
     expect(vendors[0]?.guard.limits).toEqual([{ unit: 'requests', limit: 300, windowMs: 10_000 }])
   })
@@ -127,7 +129,7 @@ describe('spillway plan', () => {
         vendor: { protocol: 'openai', key: 'env:K', queue: { size: 10, timeoutMs: '5s' } },
       },
     })
-    const { stdout } = await spillway('plan', ...needs, '--config', config, '--no-check')
+    const { stdout } = await runHere('plan', ...needs, '--config', config, '--no-check')
     expect(stdout).toContain('queue.timeoutMs: 5 s is not below the deadline, 2 s')
   })
 })

@@ -25,13 +25,14 @@ async function rawChat(url: string, body: object): Promise<string> {
 
 describe('streams', () => {
   it('a stream arrives while the vendor sends it', async () => {
-    const { chat, vendor } = await startGateway({}, { knobs: { tokens: 40, tokenMs: 20 } })
+    const { chat, vendor } = await startGateway({}, { knobs: { tokens: 40, stallAfter: 20 } })
     const answer = await chat({ stream: true })
     const reader = answer.body!.getReader()
-    await reader.read()
-    expect(vendor.calls[0]?.end).toBe('open')
-    expect(vendor.calls[0]?.tokensSent).toBeLessThan(20)
-    while (!(await reader.read()).done);
+    const chunks: Uint8Array[] = []
+    // The vendor never sends the rest, so this would not end if anything were held back.
+    while (tokensOf(chunks).split(' ').length < 20) chunks.push((await reader.read()).value!)
+    expect(vendor.calls[0]).toMatchObject({ end: 'open', tokensSent: 20 })
+    await reader.cancel()
   })
 
   it('a cut stream ends with an error event and a broken connection', async () => {
@@ -94,12 +95,12 @@ describe('streams', () => {
   it('keepAliveMs sends comments until the first token and leaves the stream unchanged', async () => {
     const running = await startGateway(
       { routes: [{ vendor: 'openai', keepAliveMs: 40 }] },
-      { knobs: { latencyMs: 200, tokens: 3 } },
+      { knobs: { latencyMs: 500, tokens: 3 } },
     )
     const answer = await running.chat({ stream: true })
     const { chunks } = await readAll(answer.body!)
     const text = Buffer.concat(chunks).toString()
-    expect(text.match(/^(: waiting\n\n){3,}data: /)).not.toBeNull()
+    expect(text.match(/^(: waiting\n\n){2,}data: /)).not.toBeNull()
     expect(tokensOf(chunks)).toBe('0 1 2')
     // A request without streaming gets no comments.
     expect(await (await running.chat()).json()).toHaveProperty('choices')
@@ -118,27 +119,17 @@ describe('streams', () => {
   })
 
   it('a stream whose client disconnects ends at the vendor before the vendor sends another token', async () => {
-    const running = await startGateway({}, { knobs: { tokens: 1_000, stallAfter: 1 } })
-    const direct: number[] = []
-    const lags: number[] = []
-    const measure = async (ask: (signal: AbortSignal) => Promise<Response>) => {
+    // The next token is due long after the disconnect has reached the vendor, however busy the machine is.
+    const knobs = { tokens: 1_000, stallAfter: 1, stallMs: 20_000 }
+    const running = await startGateway({}, { knobs })
+    for (let i = 0; i < 9; i++) {
       const leave = new AbortController()
-      const answer = await ask(leave.signal)
+      const answer = await running.chat({ stream: true }, { signal: leave.signal })
       await answer.body!.getReader().read()
-      const leftMs = performance.now()
       leave.abort()
       await until('the vendor is idle', () => running.vendor.atOnce === 0)
-      return performance.now() - leftMs
     }
-    const body = JSON.stringify({ model: 'gpt', messages: [], stream: true })
-    for (let i = 0; i < 9; i++) {
-      lags.push(await measure((signal) => running.chat({ stream: true }, { signal })))
-      const path = `${running.vendorUrl}/v1/chat/completions`
-      direct.push(await measure((signal) => fetch(path, { method: 'POST', body, signal })))
-    }
-    // The control is a client without a gateway, on the same machine at the same time.
-    const medianOf = (values: number[]) => values.sort((a, b) => a - b)[4]!
-    expect(medianOf(lags)).toBeLessThan(50 + 10 * medianOf(direct))
+    expect(new Set(running.vendor.calls.map(({ tokensSent }) => tokensSent))).toEqual(new Set([1]))
     expect(new Set(running.vendor.calls.map(({ end }) => end))).toEqual(new Set(['cancelled']))
   })
 })

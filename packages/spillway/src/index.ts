@@ -57,25 +57,14 @@ export type { PodLoad } from './degrade/pod-load.js'
 export { type StaleCache, type StaleCacheOptions, staleCache } from './degrade/stale-cache.js'
 export type { StepOptions } from './degrade/step-options.js'
 export { otherGuard, type ReducedOptions, reduced, staticValue } from './degrade/steps.js'
-export type { CallContext, CallFunction } from './guard/context.js'
-export type {
-  Degradable,
-  DegradedReason,
-  FailedCall,
-  FallbackAnswer,
-  FallbackCount,
-  FallbackStep,
-  GuardLike,
-} from './guard/fallback.js'
 export type {
   FleetBreakerReport,
   FleetGuardReport,
   FleetLimitReport,
   FleetReport,
   FleetStoreStatus,
-} from './guard/fleet.js'
+} from './guard/fleet/fleet-report.js'
 export { type Guard, nameLanes } from './guard/guard.js'
-export type { GuardSnapshot, GuardStoreSnapshot } from './guard/guard-snapshot.js'
 export type {
   Job,
   JobHandler,
@@ -90,9 +79,13 @@ export type {
   WorkerSnapshot,
 } from './guard/jobs/queue-snapshot.js'
 export { JobStopped } from './guard/jobs/running-job.js'
-export type { GuardOptions, ShedQuestion } from './guard/options.js'
-export { ORDER, type ShadowStage, type StageRow } from './guard/order.js'
+export type { GuardOptions } from './guard/options.js'
+export type { CallContext, CallFunction } from './guard/pipeline/context.js'
+export type { GuardTimings } from './guard/pipeline/counters.js'
+export { ORDER, type ShadowStage, type StageRow } from './guard/pipeline/stages.js'
+export type { AttemptTrace, CallTrace, GuardTracer } from './guard/pipeline/trace.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'
+export type { GuardSnapshot, GuardStoreSnapshot, StageSnapshot } from './guard/snapshot.js'
 export {
   createSpillway,
   type Spillway,
@@ -100,6 +93,24 @@ export {
   type SpillwayOptions,
   type SpillwaySnapshot,
 } from './guard/spillway.js'
+export {
+  type CustomStage,
+  type CustomStageCall,
+  type CustomStageOptions,
+  customStage,
+  type StageEnd,
+  type StageRefusal,
+} from './guard/stages/custom.js'
+export type {
+  Degradable,
+  DegradedReason,
+  FailedCall,
+  FallbackAnswer,
+  FallbackCount,
+  FallbackStep,
+  GuardLike,
+} from './guard/stages/fallback.js'
+export type { ShedQuestion } from './guard/stages/shed.js'
 export type { BodyEnd } from './guard/stream/body-watch.js'
 export {
   type BodyOwner,
@@ -108,8 +119,6 @@ export {
   type Relayed,
 } from './guard/stream/relayed.js'
 export { UsageReader } from './guard/stream/usage.js'
-export type { GuardTimings } from './guard/timings.js'
-export type { AttemptTrace, CallTrace, GuardTracer } from './guard/trace.js'
 export type { CheckAnswer, CheckResult, HealthStatus } from './health/checks.js'
 export {
   createHealth,

@@ -5,8 +5,10 @@
  */
 import { describe, expect, it } from 'vitest'
 import { BREAKER, createFleet, drawDead, drawHealthy, type Run } from './breaker-simulation.js'
+import { usualOrLong } from './long-run.js'
 
-const RUNS = Number(process.env.BREAKER_RUNS ?? 25)
+const RUNS = Number(process.env.BREAKER_RUNS ?? usualOrLong(10, 100))
+const COLD_STARTS = usualOrLong(6, 20)
 const FIRST_SEED = Number(process.env.BREAKER_SEED ?? 1)
 
 const WELL: Run = {
@@ -54,9 +56,9 @@ describe('breaker of a healthy downstream', () => {
     [0.1, 5_000, 50],
     [0.1, 900, 200],
   ])(
-    'breaker stays closed after 20 cold starts with %d errors, answers after %d ms and %d callers',
+    `breaker stays closed after ${COLD_STARTS} cold starts with %d errors, answers after %d ms and %d callers`,
     async (errorRate, successMs, callers) => {
-      for (let seed = 1; seed <= 20; seed++) {
+      for (let seed = 1; seed <= COLD_STARTS; seed++) {
         const run = { ...WELL, seed, errorRate, successMs, callers }
         expect(await openedMs(run, successMs + 500), `seed ${seed}`).toBeUndefined()
       }
@@ -65,7 +67,7 @@ describe('breaker of a healthy downstream', () => {
   )
 
   it('breaker stays closed after a cold start with 10 consecutiveFailures', async () => {
-    for (let seed = 1; seed <= 20; seed++) {
+    for (let seed = 1; seed <= COLD_STARTS; seed++) {
       const breaker = { consecutiveFailures: 10 }
       const run = { ...WELL, seed, errorRate: 0.1, breaker }
       expect(await openedMs(run, 2_500), `seed ${seed}`).toBeUndefined()
@@ -119,7 +121,7 @@ describe('breaker of a dead downstream', () => {
   )
 
   it('a dead downstream opens the breaker at most four failures later than finished calls alone would', async () => {
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + 20; seed++) {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + COLD_STARTS; seed++) {
       const run = drawDead(seed)
       const fleet = createFleet(run)
       await fleet.call(10_000)
@@ -135,7 +137,7 @@ describe('breaker of a dead downstream', () => {
   ])(
     'a hang with %s opens the breaker at most the usual duration later than finished calls would',
     async (_window, warmMs) => {
-      for (let seed = FIRST_SEED; seed < FIRST_SEED + 10; seed++) {
+      for (let seed = FIRST_SEED; seed < FIRST_SEED + usualOrLong(4, 10); seed++) {
         const run = { ...drawDead(seed), errorRate: 0 }
         const fleet = createFleet(run)
         if (warmMs > 0) await fleet.call(warmMs)
@@ -191,7 +193,7 @@ describe('breaker of a dead downstream', () => {
     'breaker opens within two latencies at 1.5 times a failureRate of %d',
     async (failureRate) => {
       let late = 0
-      for (let seed = 1; seed <= 10; seed++) {
+      for (let seed = 1; seed <= usualOrLong(4, 10); seed++) {
         const breaker = { ...BREAKER, failureRate }
         const run = { ...WELL, seed, errorRate: 1.5 * failureRate, breaker, pods: 4 }
         const atMs = await openedMs(run, 3 * run.successMs)

@@ -1,8 +1,8 @@
 /** Values, listeners and tracers that throw affect only their own call. */
 import { createSpillway, type Guard, type GuardOptions, onEvent } from 'spillway'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { CallFunction } from '../src/guard/context.js'
-import type { CallTrace, GuardTracer } from '../src/guard/trace.js'
+import type { CallFunction } from '../src/guard/pipeline/context.js'
+import type { CallTrace, GuardTracer } from '../src/guard/pipeline/trace.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
 import { createGuardPod, EVERYWHERE, watch } from './guard-pod.js'
 

@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest'
 import { SpillwayError, type Stage } from '../src/core/errors.js'
 import type { GuardOptions } from '../src/guard/options.js'
-import { ORDER } from '../src/guard/order.js'
+import { ORDER } from '../src/guard/pipeline/stages.js'
 import type { RunOptions } from '../src/guard/run-options.js'
 import {
   type Call,
@@ -13,6 +13,7 @@ import {
   createJob,
   fateOf,
   type GuardPod,
+  vendorError,
   type Where,
 } from './guard-pod.js'
 
@@ -46,6 +47,11 @@ const CLOSED_LIMITS: GuardOptions = {
   limits: [{ limit: VENDOR_LIMIT, windowMs: '10h', ...closed }],
 }
 
+const THROTTLED: GuardOptions = {
+  ...OPTIONS,
+  throttle: { k: 1, windowMs: '60s', minimumCalls: 4 },
+}
+
 interface Scene extends GuardPod {
   /** Makes the circuit half-open with one probe permit, if the test asks for it. */
   halfOpen(): Promise<void>
@@ -67,6 +73,8 @@ interface Refusal {
   ran?: true
   /** The refund could not reach the store. */
   refundLost?: true
+  /** Every random number that is drawn. Default: those of a seed. */
+  random?: number
   /** Whether the circuit is always or never half-open in this case. */
   halfOpen?: 'always' | 'never'
 }
@@ -161,6 +169,23 @@ const REFUSALS: Record<string, Refusal> = {
       const call = victim()
       await clock.until(call.promise)
       return { call, undo: () => breaker.record('success', answer.permit) }
+    },
+  },
+  'throttle SHED': {
+    options: THROTTLED,
+    // It refuses with certainty while it refuses any share of the calls.
+    random: 0,
+    async play({ clock, run, halfOpen, victim }) {
+      for (let i = 0; i < 3; i++) {
+        run(() => Promise.reject(vendorError(429)))
+        // Until the pause of the lane is over.
+        await clock.advance(5_000)
+      }
+      await halfOpen()
+      const call = victim()
+      await clock.settle()
+      // Until the rejections are out of the window.
+      return { call, undo: () => clock.advance(61_000) }
     },
   },
   'vendor-limit VENDOR_LIMITED': {
@@ -316,7 +341,9 @@ const BOOKS: Partial<Record<Stage, (scene: Scene, refusal: Refusal) => Promise<v
 async function playOut(name: string, state: 'closed' | 'half-open') {
   const refusal = REFUSALS[name] as Refusal
   shedding = false
-  const pod = createGuardPod(refusal.options ?? OPTIONS, { where: refusal.where ?? 'memory' })
+  const { options = OPTIONS, where = 'memory', random } = refusal
+  const draws = random === undefined ? {} : { random: () => random }
+  const pod = createGuardPod(options, { where, ...draws })
   const { clock, run, breaker, guard } = pod
   const job = createJob()
   const scene: Scene = {

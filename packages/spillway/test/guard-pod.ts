@@ -1,9 +1,9 @@
 /** One pod with one guard in virtual time, and another pod that reads the shared state. */
 import { SpillwayError } from '../src/core/errors.js'
-import { createRandom } from '../src/core/random.js'
-import type { CallFunction } from '../src/guard/context.js'
+import { createRandom, type Random } from '../src/core/random.js'
 import type { Guard } from '../src/guard/guard.js'
 import type { GuardOptions } from '../src/guard/options.js'
+import type { CallFunction } from '../src/guard/pipeline/context.js'
 import type { RunOptions } from '../src/guard/run-options.js'
 import { createSpillway, type Spillway } from '../src/guard/spillway.js'
 import type { CircuitBreaker } from '../src/shared/circuit-breaker/api.js'
@@ -59,7 +59,11 @@ const LATENCY_MS = 2
 
 export function createGuardPod(
   options: GuardOptions,
-  { where = 'memory', seed = 1 }: { where?: Where; seed?: number } = {},
+  {
+    where = 'memory',
+    seed = 1,
+    random = createRandom(seed),
+  }: { where?: Where; seed?: number; random?: Random } = {},
 ): GuardPod {
   const clock = createVirtualClock()
   const behind = memoryStore({ clock })
@@ -68,7 +72,6 @@ export function createGuardPod(
       ? createFaultyStore(behind, { clock, random: createRandom(seed), latencyMs: LATENCY_MS })
       : undefined
   const store = connection ?? behind
-  const random = createRandom(seed)
   const spillway = createSpillway({ store, pod: 'pod', clock, random })
   const guard = spillway.guard('openai', options)
   const shared = { name: 'openai', store: behind, pod: 'other', clock }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
 import { sleep } from '../src/core/time/sleep.js'
 import type { GuardOptions } from '../src/guard/options.js'
-import type { ShadowStage } from '../src/guard/order.js'
+import type { ShadowStage } from '../src/guard/pipeline/stages.js'
 import { createSpillway } from '../src/index.js'
 import {
   countFates,

@@ -150,7 +150,7 @@ describe('an empty queue', () => {
             runner,
             keys,
             subscribe: () => ({ close() {} }),
-            confirming: () => Promise.reject(new Error('nothing is confirmed here')),
+            replicaConfirmation: () => Promise.reject(new Error('nothing is confirmed here')),
             time: () => String(time.us),
           })
           await play(queues, steps, time)

@@ -7,7 +7,7 @@ import type { Decision, StageNote } from '../wire'
 import { Badge, Empty, Fact, Name, Panel, type Tone } from './bits'
 import { lookOfDecision } from './decision-list'
 import { Icon, type IconName } from './icons'
-import { STAGE_WORDS, wordsOfCode } from './stage-words'
+import { titleOf, wordsOfCode } from './stage-words'
 
 export function DecisionDetail({ chosen }: { chosen: Signal<Decision | undefined> }) {
   const decision = chosen.value
@@ -112,7 +112,7 @@ function Path({ decision }: { decision: Decision }) {
               <Icon name="none" size={13} />
             </span>
             <span class="quiet">
-              not reached: {beyond.map((each) => STAGE_WORDS[each].title.toLowerCase()).join(', ')}
+              not reached: {beyond.map((each) => titleOf(each).toLowerCase()).join(', ')}
             </span>
           </li>
         )}
@@ -136,7 +136,7 @@ function Step({ note, ok }: { note: StageNote; ok: boolean }) {
         <Icon name={icon} size={13} />
       </span>
       <span class="step-name">
-        {STAGE_WORDS[note.stage].title}
+        {titleOf(note.stage)}
         {note.attempt > 1 && <span class="quiet"> attempt {note.attempt}</span>}
       </span>
       <span class="step-word">{word}</span>

@@ -9,7 +9,7 @@ import { isRefusal } from '../model/decision-log'
 import type { Decision } from '../wire'
 import { Name, type Tone } from './bits'
 import { Icon, type IconName } from './icons'
-import { STAGE_WORDS } from './stage-words'
+import { titleOf } from './stage-words'
 
 const ROW_PX = 44
 const SPARE_ROWS = 6
@@ -181,7 +181,7 @@ function Row(props: {
           <Name text={decision.user} />
         )}
       </span>
-      <span class="decision-stage quiet">{STAGE_WORDS[decision.stage].title}</span>
+      <span class="decision-stage quiet">{titleOf(decision.stage)}</span>
       <span class="decision-took">{formatMs(decision.tookMs)}</span>
     </div>
   )

@@ -1,5 +1,5 @@
 /**
- * The ten stages in order, as a river: how much comes to each, what is turned away there and why, and how much
+ * The stages of a guard in order, as a river: how much comes to each, what is turned away there and why, and how much
  * goes on. Side by side on a wide page, one below the other on a narrow one.
  */
 import { formatCount } from '../format'
@@ -12,7 +12,7 @@ import { type Gate, gatesOf } from './gates'
 import type { GuardInView } from './guard-in-view'
 import { Icon } from './icons'
 import { StageFacts } from './stage-facts'
-import { STAGE_WORDS, wordsOfCode } from './stage-words'
+import { titleOf, wordsOfCode } from './stage-words'
 
 const NO_RATES: Rates = {
   calls: 0,
@@ -24,14 +24,14 @@ const NO_RATES: Rates = {
 }
 
 export function Pipeline({ card, tick, lane }: GuardInView) {
-  const stages = (hello.value?.stages ?? []).map((row) => row)
+  const stages = card.stages ?? hello.value?.stages ?? []
   const own = rates.of(lane === undefined ? card.name : pairKey(card.name, lane)) ?? NO_RATES
   const gates = gatesOf(
     stages.map(({ stage }) => stage),
     own,
   )
   return (
-    <section class="panel pipe-panel" aria-label="Pipeline of ten stages">
+    <section class="panel pipe-panel" aria-label="Pipeline of stages">
       <ol class="pipe">
         {gates.map((gate, index) => (
           <GateView
@@ -75,7 +75,7 @@ function GateView(props: {
         <span class="gate-number" aria-hidden="true">
           {number}
         </span>
-        <h3>{STAGE_WORDS[stage].title}</h3>
+        <h3>{titleOf(stage)}</h3>
         <span class="gate-scope" title={scope === 'shared' ? 'shared by all pods' : 'of this pod'}>
           <Icon name={scope} size={12} /> {scope}
         </span>

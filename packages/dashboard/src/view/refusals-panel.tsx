@@ -5,7 +5,7 @@ import { guardsTick, hello, rates } from '../model/live'
 import { pairKey } from '../model/rates'
 import { hrefOf } from '../model/route'
 import { Empty, Panel } from './bits'
-import { STAGE_WORDS, type StageName, wordsOfCode } from './stage-words'
+import { titleOf, wordsOfCode } from './stage-words'
 
 export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | undefined }) {
   // The rates are of this tick.
@@ -30,7 +30,7 @@ export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | u
                 {code}
               </a>
               <span class="quiet">
-                {STAGE_WORDS[stage as StageName]?.title ?? stage}: {wordsOfCode(code)}
+                {titleOf(stage)}: {wordsOfCode(code)}
               </span>
               <span class="figure">
                 {formatCount(rate)}/s{' '}

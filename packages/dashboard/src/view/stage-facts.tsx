@@ -106,6 +106,14 @@ export function StageFacts({ stage, card, tick, lane, retries }: StageFactsProps
           )}
         </>
       )
+    case 'hedge':
+      return tick.hedges === undefined ? null : (
+        <>
+          {formatCount(tick.hedges.won)} of {formatCount(tick.hedges.made)} won
+        </>
+      )
+    default:
+      return null
   }
 }
 

@@ -9,7 +9,7 @@ import type { Decision } from '../wire'
 import { Empty, Panel } from './bits'
 import { DecisionDetail } from './decision-detail'
 import { DecisionList } from './decision-list'
-import { CODES, STAGE_WORDS } from './stage-words'
+import { CODES, titleOf } from './stage-words'
 
 export function WhyPage() {
   const chosen = useSignal<Decision | undefined>(undefined)
@@ -99,10 +99,7 @@ function Filters({
         id="stage"
         label="Stage"
         value={filter.stage}
-        options={stages.map(({ stage }, index) => [
-          stage,
-          `${index + 1} ${STAGE_WORDS[stage].title}`,
-        ])}
+        options={stages.map(({ stage }, index) => [stage, `${index + 1} ${titleOf(stage)}`])}
         onChange={(stage) => change({ ...filter, stage })}
       />
       <Choice

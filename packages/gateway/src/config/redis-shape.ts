@@ -40,7 +40,7 @@ export function readRedis(sources: Sources): Check<RedisConfig | undefined> {
       return { url: readUrl(value, path, problems) }
     }
     const before = problems.length
-    const store = definedOf(readObject(value, path, problems) ?? {})
+    const store = omitUndefined(readObject(value, path, problems) ?? {})
     if (problems.length > before) return store
     if (['url', 'urls', 'sentinels'].every((way) => !Object.hasOwn(store, way))) {
       const message = `${EXPECTED}, got nothing; or urls of a cluster, or sentinels`
@@ -63,7 +63,7 @@ function readTls(sources: Sources): Check<NonNullable<RedisStoreOptions['tls']>>
     rejectUnauthorized: optional(bool()),
   })
   const check: Check<NonNullable<RedisStoreOptions['tls']>> = (value, path, problems) =>
-    definedOf(read(value, path, problems) ?? {})
+    omitUndefined(read(value, path, problems) ?? {})
   return described(check, () => schemaOf(read))
 }
 
@@ -108,7 +108,7 @@ function usualRedis(sources: Sources, path: string, problems: Mistake[]): RedisC
 }
 
 /** What was left out is not there, rather than undefined. */
-function definedOf<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+function omitUndefined<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const entries = Object.entries(value).filter(([, each]) => each !== undefined)
   return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> }
 }

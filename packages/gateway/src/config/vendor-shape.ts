@@ -31,9 +31,9 @@ export interface WrittenVendor {
   readonly config: VendorConfig
 }
 
-/** Those that can be written in a file; fallbacks stand with the routes. A new one of the guard's has to be listed here to compile. */
+/** Guard options of a vendor in a file. Fallbacks belong to routes; functions cannot be written in a file. */
 const GUARD_OPTIONS: Record<
-  Exclude<keyof GuardOptions, 'fetch' | 'classify' | 'fallback'>,
+  Exclude<keyof GuardOptions, 'fetch' | 'classify' | 'fallback' | 'stages'>,
   true
 > = {
   shed: true,

@@ -45,6 +45,7 @@ describe('decision headers of an answer', () => {
   })
 
   it('an answer of a later target is a fallback with its step', () => {
+    expect(admitted({ step: 1 })).toMatchObject({ 'spillway-degraded': '?1' })
     expect(admitted({ step: 2, lane: undefined, waitedMs: 0.5 })).toMatchObject({
       'spillway-decision': 'fallback;vendor="openai";waited-ms=1;step=2',
       'spillway-degraded': '?1',
@@ -104,6 +105,8 @@ describe('decision headers of a refusal', () => {
       'ratelimit-policy': '"user";q=10;w=60',
       ratelimit: '"user";r=0;t=2',
     })
+    const { remaining: _, ...withoutRest } = details
+    expect(refused('USER_LIMITED', withoutRest)).toMatchObject({ ratelimit: '"user";r=0;t=0' })
     expect(refused('USER_LIMITED', { level: 'user' })).not.toHaveProperty('ratelimit')
     expect(refused('USER_LIMITED', { level: 'user', limit: 1 })).not.toHaveProperty('ratelimit')
     expect(refused('VENDOR_LIMITED', details)).not.toHaveProperty('ratelimit')

@@ -84,6 +84,22 @@ describe('EventFrames', () => {
     expect(frames.push(Buffer.from('\n')).toString()).toBe('data: two\n\n')
   })
 
+  it('unwanted events are dropped, whole, in pieces and at the end of the stream', () => {
+    const text = 'data: a\n\ndata: drop 1\r\n\r\ndata: caf\u00e9\n\ndata: drop 2\r\rdata: b\n\n'
+    for (const size of [1, 7, 1_000]) {
+      const frames = new EventFrames((event) => event.includes('drop'))
+      const passed = pushAll(frames, Buffer.from(text), size).join('')
+      expect(Buffer.from(passed, 'latin1').toString()).toBe(
+        'data: a\n\ndata: caf\u00e9\n\ndata: b\n\n',
+      )
+      frames.push(Buffer.from('data: drop 3'))
+      expect(frames.rest().toString()).toBe('')
+      frames.push(Buffer.from('data: c'))
+      expect(frames.rest().toString()).toBe('data: c')
+      expect(frames.rest().toString()).toBe('')
+    }
+  })
+
   it('an event of more than 1 MiB passes in pieces', () => {
     const frames = new EventFrames()
     const piece = Buffer.alloc(300_000, 'x')

@@ -28,6 +28,19 @@ function fault(headers: [string, string][] = [], sent: Sent = {}) {
 const codeOf = (...args: Parameters<typeof fault>) => fault(...args)?.code
 
 describe('requests that are refused before they are read', () => {
+  it.each<[number, string, [string, string][], Sent]>([
+    [501, 'METHOD_NOT_SUPPORTED', [], { method: 'TRACE' }],
+    [505, 'HTTP_VERSION', [], { major: 2 }],
+    [414, 'URL_TOO_LONG', [], { url: `/${'a'.repeat(64)}` }],
+    [431, 'TOO_MANY_HEADERS', Array.from({ length: 30 }, (_, i) => [`x-${i}`, '1']), {}],
+    [501, 'TRANSFER_ENCODING', [['Transfer-Encoding', 'gzip']], {}],
+    [400, 'UNEXPECTED_BODY', [['Content-Length', '1']], { method: 'GET' }],
+    [501, 'UPGRADE', [['Upgrade', 'websocket']], {}],
+    [417, 'EXPECTATION_FAILED', [['Expect', 'x']], {}],
+  ])('status %i with the code %s closes the connection', (status, code, headers, sent) => {
+    expect(fault(headers, sent)).toMatchObject({ status, code, closes: true })
+  })
+
   it('an ordinary request has no fault', () => {
     expect(
       fault([

@@ -61,4 +61,62 @@ describe('lanes of models', () => {
     expect(lanes.laneOf(parts('first-0'))).toBe('first-0')
     expect(lanes.laneOf(parts('first-1'))).toBe('(other)')
   })
+
+  it('a lane that was used within the last minute is not given to a new model', () => {
+    const { lanes, wait, answer } = createLanes(1)
+    expect(answer('first', 1)).toBe(1)
+    wait(59_999)
+    lanes.laneOf(parts('first-0'))
+    wait(59_999)
+    expect(answer('second', 1)).toBe(0)
+    wait(1)
+    expect(answer('second', 1)).toBe(1)
+  })
+
+  it('a lane that the configuration names is not given to a new model', () => {
+    const { lanes, wait, answer } = createLanes(1)
+    lanes.learn('named', 100)
+    wait(100_000)
+    expect(answer('new', 1)).toBe(0)
+    expect(lanes.size).toBe(1)
+  })
+
+  it('a model name that may be a key or a prompt gets no lane', () => {
+    const { lanes } = createLanes()
+    for (const model of ['sk-proj-abcdef123', 'tell me a story', 'm'.repeat(201)]) {
+      expect(lanes.answered(parts(model))).toBe('(other)')
+      expect(lanes.laneOf(parts(model))).toBe('(other)')
+    }
+    expect(lanes.size).toBe(0)
+  })
+
+  it('a request without a model uses the lane of its key, or none', () => {
+    const { lanes } = createLanes()
+    expect(lanes.laneOf({ model: undefined, key: 'first' })).toBe('first')
+    expect(lanes.laneOf({ model: undefined, key: undefined })).toBeUndefined()
+    expect(lanes.answered({ model: undefined, key: undefined })).toBeUndefined()
+    expect(lanes.answered(parts('new', 'first'))).toBe('new (first)')
+    expect(lanes.laneOf(parts('(other)'))).toBe('(other)')
+  })
+
+  it('another configuration changes named lanes and maxLanes, and keeps answered models', () => {
+    const { lanes, answer } = createLanes(2)
+    expect(answer('first', 1)).toBe(1)
+    lanes.configure(1, ['later'])
+    expect(lanes.laneOf(parts('named'))).toBe('(other)')
+    expect(lanes.laneOf(parts('later'))).toBe('later')
+    expect(lanes.laneOf(parts('first-0'))).toBe('first-0')
+    expect(answer('second', 1)).toBe(0)
+  })
+
+  it('the usual answer of a lane follows the answers of that lane only', () => {
+    const { lanes } = createLanes()
+    const before = lanes.usualAnswer('a')
+    for (let i = 0; i < 100; i++) lanes.learn('a', before + 1_000)
+    expect(lanes.usualAnswer('a')).toBeGreaterThan(before)
+    expect(lanes.usualAnswer('b')).toBe(before)
+    expect(lanes.usualAnswer()).toBe(before)
+    for (let i = 0; i < 100; i++) lanes.learn(undefined, before + 1_000)
+    expect(lanes.usualAnswer()).toBeGreaterThan(before)
+  })
 })

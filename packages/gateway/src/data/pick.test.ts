@@ -33,6 +33,11 @@ describe('routing by headroom', () => {
     expect(new Set(orders(aimsWith(0, 0.2, 0.9, 1), 3))).toEqual(new Set(['1203', '2103']))
   })
 
+  it('the last target with headroom is picked for the largest random number', () => {
+    const picked = pickOrder(aimsWith(0.1, 0.2, 0), 3, 'gpt', () => 1)
+    expect((picked[0] as unknown as { index: number }).index).toBe(1)
+  })
+
   it('targets without headroom keep their configured order', () => {
     expect(new Set(orders(aimsWith(0, 0, 0), 2))).toEqual(new Set(['012']))
   })

@@ -146,6 +146,25 @@ describe('body that is read', () => {
     await expect(decoded('gzip', [cut])).rejects.toMatchObject(refusal)
   })
 
+  it('a body that cannot be decoded is refused as 400 after the rest of it was received', async () => {
+    const request = open()
+    const held = holdDecoded(request, decoderFor('gzip'), 999, () => {})
+    held instanceof Promise && held.catch(() => {})
+    request.write('not gzip')
+    await turn()
+    await turn()
+    request.end('rest')
+    await expect(held).rejects.toMatchObject({ status: 400, code: 'INVALID_BODY' })
+    expect(request.readableEnded).toBe(true)
+  })
+
+  it('a compressed body may be as long as maxBytes', async () => {
+    const bytes = gzipSync('x', { level: 0 })
+    expect(await decoded('gzip', [bytes], bytes.length)).toBe('x')
+    const body = await hold(sending('12345'), { keepBytes: 5, maxBytes: 5 })
+    expect(body.kind).toBe('held')
+  })
+
   it('maxBytes applies to the body as sent and as decoded', async () => {
     const refusal = { status: 413, code: 'BODY_TOO_LARGE', closes: true }
     const plain = Buffer.from(text)

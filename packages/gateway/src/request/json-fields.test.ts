@@ -201,6 +201,15 @@ describe('content of a JSON body', () => {
     expect(lengths('\\n\\t\\"\\\\\\/')).toEqual([[5, '']])
   })
 
+  it('names of objects inside content are not part of the beginning of a text', () => {
+    expect(read('{"messages":["ab",{"c":"d"}],"prompt":"e"}').log).toEqual([
+      [2, 'ab'],
+      'object',
+      [1, 'd'],
+      [1, 'e'],
+    ])
+  })
+
   it('the beginning of a text is passed up to its longest length, over chunks and escapes', () => {
     const beginning = (text: string, chunkBytes: number) =>
       (read(`{"prompt":"${text}"}`, chunkBytes).log[0] as [number, string])[1]

@@ -25,7 +25,9 @@ const onPath = (name: string, path: string, changes: Partial<RouteConfig> = {}) 
 
 function routesOf(...routes: RouteConfig[]): Routes {
   const protocols = new Set(routes.map(({ defaultsOf }) => defaultsOf ?? 'http'))
-  const vendors = [...protocols].map((protocol) => ({ protocol })) as GatewayConfig['vendors']
+  const vendors = [...protocols].map((protocol) => ({
+    protocol,
+  })) as unknown as GatewayConfig['vendors']
   return new Routes({ routes, vendors })
 }
 

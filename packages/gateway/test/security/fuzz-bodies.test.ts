@@ -2,13 +2,14 @@
 
 /**
  * Random bodies, against an independent reference. The number of cases in this process is SPILLWAY_FUZZ_CASES
- * (default 20,000), a fiftieth of that goes through a gateway; SPILLWAY_SEED is their seed.
+ * (default 4,000, with `npm run test:long` 40,000), a fiftieth of that goes through a gateway; SPILLWAY_SEED is their seed.
  */
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { usualOrLong } from '../../../spillway/test/long-run.js'
 import { RequestError } from '../../src/data/complaint.js'
 import { PROTOCOLS } from '../../src/protocols/index.js'
 import { type ParsedRequest, parseRequest } from '../../src/request/parse-request.js'
@@ -19,7 +20,7 @@ import { type BodyCase, bodyCase, chunksOf, MODELS } from './body-cases.js'
 import { type Expected, expectedOf, protocolOf } from './body-reference.js'
 import { dice } from './mutate.js'
 
-const CASES = Number(process.env.SPILLWAY_FUZZ_CASES ?? 20_000)
+const CASES = Number(process.env.SPILLWAY_FUZZ_CASES ?? usualOrLong(4_000, 40_000))
 const GATEWAY_CASES = Math.ceil(CASES / 50)
 const SEED = Number(process.env.SPILLWAY_SEED ?? 1)
 const LIMITS = { keepBytes: 4_096, maxBytes: 65_536 }

@@ -10,29 +10,29 @@
 import { swallow } from './thenable.js'
 
 /** A call that may leave its work behind. */
-export interface Outlivable {
+export interface AbandonableCall {
   /** The work, once the call was given up while it was still running. */
   readonly leftBehind: Promise<unknown> | undefined
 }
 
-let collected: Outlivable[] | undefined
+let collected: AbandonableCall[] | undefined
 let collecting = false
 
-export function noteCall(call: Outlivable): void {
+export function noteCall(call: AbandonableCall): void {
   if (!collecting) return
   if (collected === undefined) collected = [call]
   else collected.push(call)
 }
 
 /** Runs `fn` and passes the calls it began to `receive`. An outer collector gets them, too. */
-export function collectCalls<T>(fn: () => T, receive: (calls: Outlivable[]) => void): T {
+export function collectCalls<T>(fn: () => T, receive: (calls: AbandonableCall[]) => void): T {
   const outer = collecting ? { calls: collected } : undefined
   collecting = true
   collected = undefined
   try {
     return fn()
   } finally {
-    const calls = collected as Outlivable[] | undefined
+    const calls = collected as AbandonableCall[] | undefined
     collecting = outer !== undefined
     collected = outer?.calls
     if (calls !== undefined) {
@@ -45,10 +45,10 @@ export function collectCalls<T>(fn: () => T, receive: (calls: Outlivable[]) => v
 /** Errors are wrapped in others, and a chain of causes can be circular. */
 const MOST_CAUSES = 5
 
-/** An abort reason belongs to the caller, so many calls can share one. */
+/** An abort reason belongs to the caller, and several calls can share one. */
 const works = new WeakMap<object, Set<Promise<unknown>>>()
 
-export function markUnfinished(error: unknown, work: Promise<unknown>): void {
+export function markAbandonedWork(error: unknown, work: Promise<unknown>): void {
   if (typeof error !== 'object' || error === null) return
   const set = works.get(error) ?? new Set()
   works.set(error, set.add(work))
@@ -56,7 +56,7 @@ export function markUnfinished(error: unknown, work: Promise<unknown>): void {
   swallow(work.then(done, done))
 }
 
-export function unfinishedWork(error: unknown): Promise<unknown> | undefined {
+export function abandonedWork(error: unknown): Promise<unknown> | undefined {
   try {
     let each = error
     for (let depth = 0; depth < MOST_CAUSES && typeof each === 'object' && each !== null; depth++) {
@@ -73,6 +73,6 @@ export function unfinishedWork(error: unknown): Promise<unknown> | undefined {
 /** Resolves when all of the work has ended, and all work that it left running in turn. */
 export async function allEnded(all: readonly Promise<unknown>[]): Promise<void> {
   for (const { status, ...result } of await Promise.allSettled(all)) {
-    if (status === 'rejected') await unfinishedWork((result as { reason: unknown }).reason)
+    if (status === 'rejected') await abandonedWork((result as { reason: unknown }).reason)
   }
 }

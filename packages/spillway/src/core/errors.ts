@@ -15,23 +15,30 @@ const STATUS = {
   DEADLINE_EXCEEDED: 504,
   VENDOR_ERROR: 502,
   STORE_UNAVAILABLE: 503,
+  STAGE_REFUSED: 503,
   CLOSED: 503,
 } as const
 
 export type ErrorCode = keyof typeof STATUS
 
-/** The stage of a call that decided. */
-export type Stage =
+/** A stage that Spillway brings along. */
+export type BuiltInStage =
   | 'shed'
   | 'user-limit'
   | 'room'
   | 'breaker'
+  | 'throttle'
   | 'vendor-limit'
   | 'pace'
   | 'concurrency'
   | 'timeout'
   | 'call'
   | 'retry'
+  | 'hedge'
+  | 'fallback'
+
+/** The stage that took the decision: a built-in one, or a custom stage by its name. */
+export type Stage = BuiltInStage | (string & {})
 
 /** Whether this pod's own state decided or the state that all pods share. */
 export type Scope = 'local' | 'shared'

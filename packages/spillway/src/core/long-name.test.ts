@@ -1,7 +1,7 @@
 import { memoryStore } from 'spillway/shared'
 import { expect, it } from 'vitest'
+import { createUserCharges } from '../shared/user-limits/charges.js'
 import { createLevels } from '../shared/user-limits/levels.js'
-import { createUserCharges } from '../shared/user-limits/user-charges.js'
 import { boundedName } from './long-name.js'
 import { systemClock } from './time/clock.js'
 

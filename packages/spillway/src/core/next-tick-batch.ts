@@ -2,19 +2,19 @@
  * How many batches were scheduled so far. The virtual clock reads it to see whether more are
  * coming.
  */
-export const gatherings = { called: 0 }
+export const nextTickBatches = { called: 0 }
 
 /**
  * Returns a function that schedules `run` with `process.nextTick`. Calling it several times before
  * then runs it once. So requests made by one piece of synchronous code are sent together, before
  * the event loop handles a timer or a socket.
  */
-export function gathering(run: () => void): () => void {
+export function nextTickBatch(run: () => void): () => void {
   let expected = false
   return () => {
     if (expected) return
     expected = true
-    gatherings.called++
+    nextTickBatches.called++
     process.nextTick(() => {
       expected = false
       run()

@@ -3,7 +3,7 @@
  * feature is left out everywhere and does not see half of it. FNV-1a, then mixed, so that similar
  * names get unrelated numbers.
  */
-export function placeOf(name: string, salt: number): number {
+export function stableHash(name: string, salt: number): number {
   let hash = 0x811c9dc5 ^ salt
   for (let index = 0; index < name.length; index++) {
     hash = Math.imul(hash ^ name.charCodeAt(index), 0x01000193)

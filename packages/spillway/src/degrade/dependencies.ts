@@ -1,10 +1,13 @@
-/** How what a feature needs is doing. */
+/** The status of what a feature depends on. */
 import type { Check } from '../core/options/checks.js'
 import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 
 export type DependencyStatus = 'healthy' | 'degraded' | 'unavailable'
 
-/** A guard, whose breakers say how its downstream is; or a function that says so; or a word to begin with. */
+/**
+ * A guard, whose breakers show the state of its downstream; a function that returns the status; or
+ * a first status.
+ */
 export type Dependency =
   | { snapshot(): { breakers: readonly Pick<BreakerSnapshot, 'state' | 'selfIsolated'>[] } }
   | (() => DependencyStatus)
@@ -12,7 +15,7 @@ export type Dependency =
 
 export const STATUSES = ['healthy', 'degraded', 'unavailable'] as const
 
-/** As a function that looks. */
+/** As a function that returns the status. */
 export const readDependency: Check<() => DependencyStatus> = (value, path, problems) => {
   const dependency = value as Dependency
   if (typeof dependency === 'function') return dependency
@@ -25,7 +28,7 @@ export const readDependency: Check<() => DependencyStatus> = (value, path, probl
   return () => 'healthy'
 }
 
-/** One lane that is closed is something; none that is, is not. */
+/** Degraded while at least one lane is closed; unavailable if none is. */
 function statusOf(
   breakers: readonly Pick<BreakerSnapshot, 'state' | 'selfIsolated'>[],
 ): DependencyStatus {

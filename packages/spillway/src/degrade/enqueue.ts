@@ -1,14 +1,14 @@
 /**
- * A place in a queue as a fallback: accepted, will be done later. The job belongs to a job queue, whose
- * workers do it when the downstream lets them; what the caller gets is its ticket. Not for what nobody
- * wants later, and not for calls that may have been done already: a call that timed out may have been.
+ * A fallback that adds the call to a job queue. Workers run the job when the downstream allows it,
+ * and the caller gets a ticket. Not for results that are useless later, and not for calls that may
+ * have been executed already, such as one that timed out.
  */
 import { either, func, having, object, optional, validate } from '../core/options/checks.js'
-import type { FailedCall, FallbackStep } from '../guard/fallback.js'
+import type { FailedCall, FallbackStep } from '../guard/stages/fallback.js'
 import type { AddedJob, JobOptions, JobQueue } from '../shared/job-queue/api.js'
 import { type StepOptions, stepFields } from './step-options.js'
 
-/** What a caller gets in place of an answer. */
+/** The result that a caller gets in place of a response. */
 export interface EnqueuedJob extends AddedJob {
   queue: string
 }
@@ -16,13 +16,16 @@ export interface EnqueuedJob extends AddedJob {
 type Adds<Data> = Pick<JobQueue<Data>, 'name' | 'add'>
 
 export interface EnqueueOptions<Data = unknown> extends StepOptions {
-  /** Where it goes, or a function that says so: a queue of the guard itself is made after the guard. */
+  /**
+   * The queue, or a function that returns it, because a guard's own queue is created after the
+   * guard.
+   */
   queue: Adds<Data> | (() => Adds<Data>)
-  /** What the job needs to know; nothing: there is no job for this call. Default: the call's `job`. */
+  /** Input of the job; undefined: no job is added for this call. Default: the call's `job`. */
   data?: (call: FailedCall) => Data | undefined
   /**
-   * What else is said of the job. Default: the priority and the cost of the call, its user as the tenant,
-   * and its idempotency key.
+   * Further options of the job. Default: the priority and the cost of the call, its user as the
+   * tenant, and its idempotency key.
    */
   options?: (call: FailedCall) => JobOptions
 }
@@ -37,9 +40,9 @@ const readBound = object({
 
 const MESSAGE = 'accepted, will be done later'
 
-/** Makes a job of the call, in a job queue. */
+/** Adds the call to a job queue. */
 export function enqueue<Data>(options: EnqueueOptions<Data>): FallbackStep
-/** Hands the call to a function, and gives what that answers with, such as a ticket. */
+/** Passes the call to a function and returns its result, such as a ticket. */
 export function enqueue<T>(
   hook: (call: FailedCall) => T | PromiseLike<T>,
   options?: StepOptions,
@@ -68,7 +71,7 @@ function byQueue(given: EnqueueOptions<unknown>): FallbackStep {
   return {
     name,
     on,
-    // A job is a call, only later: who has used up a limit of theirs does not get around it.
+    // A job is a delayed call, so it must not bypass a user limit that is used up.
     costs: true,
     async answer(call) {
       const job = data(call)

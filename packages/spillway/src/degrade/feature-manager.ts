@@ -1,7 +1,7 @@
 /**
- * Which features are on: the least important go first when there is too much to do, and each goes with what it
- * depends on. They come back by themselves, after a while, so that they do not flap. Looked at now and then:
- * asking whether a feature is on costs a look into a map.
+ * Switches features off under load, the least important first, and whenever a dependency fails.
+ * They come back after a while, so that they do not flap. The state is evaluated periodically, so
+ * checking a feature is one map look-up.
  */
 
 import { callSafely, emit, listening } from '../core/events.js'
@@ -31,16 +31,16 @@ export interface FeatureState {
 }
 
 export interface FeatureManager {
-  /** Registers another one. */
+  /** Registers another feature. */
   register(name: string, options: FeatureOptions): void
   isOn(name: string): boolean
-  /** Runs it if it is on; what else there is, if it is off or fails. */
+  /** Runs the feature if it is on, and the alternative if it is off or fails. */
   run<T>(
     name: string,
     fn: () => T | PromiseLike<T>,
     otherwise: () => T | PromiseLike<T>,
   ): Promise<T>
-  /** How a dependency is, by your own word. It counts at once, and until it is said otherwise. */
+  /** Sets the status of a dependency. It counts at once, and until it is set again. */
   setStatus(dependency: string, status: DependencyStatus): void
   readonly level: DegradationLevel
   snapshot(): {
@@ -49,11 +49,11 @@ export interface FeatureManager {
     features: FeatureState[]
     dependencies: Record<string, DependencyStatus>
   }
-  /** Hears of every change of the level; returns what stops it. */
+  /** Calls `listener` on every change of the level, until the returned function is called. */
   onLevel(listener: (level: DegradationLevel, before: DegradationLevel) => unknown): () => void
-  /** Looks now. It does so by itself every `everyMs`. */
+  /** Evaluates the state now. It also does so every `everyMs`. */
   look(): void
-  /** Leaves no timer behind. */
+  /** Stops its timer. */
   close(): void
 }
 
@@ -64,7 +64,7 @@ export function createFeatureManager(options: FeatureManagerOptions = {}): Featu
 interface Feature {
   readonly name: string
   readonly options: ReturnType<typeof readFeature>
-  /** On while something it needs is not well; then for a while longer. */
+  /** On while a dependency is not healthy, and for a while after that. */
   readonly failing: Steady
   on: boolean
   because: string | undefined
@@ -76,7 +76,7 @@ class PodFeatures implements FeatureManager {
   readonly #clock: Clock
   readonly #features = new Map<string, Feature>()
   readonly #dependencies = new Map<string, () => DependencyStatus>()
-  /** Of each threshold, from the least important down to the most. */
+  /** The thresholds, from the least important features to the most. */
   readonly #over: readonly { over: number; takes: readonly Importance[]; steady: Steady }[]
   readonly #readLoad: () => PodLoad
   readonly #listeners = new Set<(level: DegradationLevel, before: DegradationLevel) => unknown>()
@@ -182,7 +182,7 @@ class PodFeatures implements FeatureManager {
       .map((name) => ({ name, status: this.#statusOf(name) }))
       .find(({ status }) => status === 'unavailable' || status === options.offWhen)
     const off = failing.see(ill !== undefined, nowMs)
-    // Once it is well again, it stays off for a while for the same reason.
+    // After recovery it stays off for a while for the same reason.
     const why = ill === undefined ? feature.because : `${ill.name} is ${ill.status}`
     const because = off ? why : taken.has(options.importance) ? 'load' : undefined
     const on = because === undefined
@@ -211,7 +211,7 @@ class PodFeatures implements FeatureManager {
 
   #statusOf(dependency: string): DependencyStatus {
     const look = this.#dependencies.get(dependency)
-    // One that cannot even be asked is not there.
+    // A dependency whose function throws counts as unavailable.
     return callSafely('features', dependency, () => look?.() ?? 'healthy', 'unavailable')
   }
 
@@ -236,7 +236,7 @@ class PodFeatures implements FeatureManager {
     ])
   }
 
-  /** Goes at once, and comes back after a while. */
+  /** Switches on at once, and off after a while. */
   #steady(): Steady {
     return new Steady({ riseMs: 0, fallMs: this.#options.holdMs })
   }

@@ -1,4 +1,4 @@
-/** How a user writes down which features there are, and when they go. */
+/** Options of features: which there are, and when they are switched off. */
 
 import {
   arrayOf,
@@ -19,11 +19,11 @@ import { type PressureSource, readPressure } from '../local/pod-metrics/pressure
 import { type Dependency, readDependency } from './dependencies.js'
 import type { PodLoad } from './pod-load.js'
 
-/** From the most important down. Critical ones are never switched off by load. */
+/** From the most important to the least. Load never switches critical ones off. */
 export const IMPORTANCES = ['critical', 'high', 'normal', 'low', 'optional'] as const
 export type Importance = (typeof IMPORTANCES)[number]
 
-/** What is left when the most important feature that is off has this importance; `full` when none is. */
+/** The level when the most important feature that is off has this importance; `full` if none is. */
 export const LEVEL_OF = {
   optional: 'no-extras',
   low: 'no-analytics',
@@ -38,26 +38,29 @@ export interface FeatureOptions {
   importance: Importance
   /** What it needs, by the names of `dependencies`. */
   dependsOn?: readonly string[]
-  /** It goes when something it needs is no better than this. Default: `unavailable`. */
+  /** Status of a dependency from which the feature is off. Default: `unavailable`. */
   offWhen?: 'degraded' | 'unavailable'
 }
 
 export interface FeatureManagerOptions {
   features?: Readonly<Record<string, FeatureOptions>>
   dependencies?: Readonly<Record<string, Dependency>>
-  /** Fractions of CPU or memory over which features go. Default: 0.7 low, 0.8 normal, 0.9 high. */
+  /**
+   * Fractions of CPU or memory above which features are off. Default: 0.7 low, 0.8 normal, 0.9
+   * high.
+   */
   thresholds?: { low?: number; normal?: number; high?: number }
-  /** How loaded this pod is. Default: what the system says of this process. */
+  /** The load of this pod. Default: measured by Node. */
   load?: () => PodLoad
-  /** Something that counts as load as well: a load shedder, whose 1 is as much as it can bear. */
+  /** A further load figure, such as that of a load shedder; 1 is its limit. */
   pressure?: PressureSource
-  /** Load has to be so far under a threshold before what it took comes back. Default: 0.05. */
+  /** How far the load has to be below a threshold before features return. Default: 0.05. */
   margin?: number
-  /** What is well again has to be so for this long. Default: 10 seconds. */
+  /** How long a recovery has to last. Default: 10 seconds. */
   holdMs?: Duration
-  /** How often it looks. Default: 1 second. */
+  /** How often the state is evaluated. Default: 1 second. */
   everyMs?: Duration
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 

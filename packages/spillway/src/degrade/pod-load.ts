@@ -1,19 +1,19 @@
 /**
- * How loaded this process is, as fractions: of the processors it may use, or of its one main thread, whichever
- * is worse; and of the memory it may use. Each look tells of the time since the last.
+ * The load of this process as fractions: of its CPUs or its main thread, whichever is higher, and
+ * of its memory. Each reading covers the time since the last one.
  */
 import { availableParallelism, totalmem } from 'node:os'
 import { performance } from 'node:perf_hooks'
 
 export interface PodLoad {
-  /** 1 is all there is. */
+  /** 1 is everything available. */
   cpu: number
   memory: number
 }
 
 export function createPodLoad(nowMs: () => number): () => PodLoad {
   const cores = availableParallelism()
-  // A container's limit, where there is one.
+  // A container's limit, if there is one.
   const mostBytes = Math.min(process.constrainedMemory() || Infinity, totalmem())
   let lastMs = nowMs()
   let lastCpu = process.cpuUsage()

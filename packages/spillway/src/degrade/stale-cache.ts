@@ -1,7 +1,8 @@
 /**
- * The last good answer to the same question, while it is not too old. Filled by calls that went well, asked
- * only when one does not: it never saves a call. Bounded: the answers nobody got again for longest go first.
- * Kept as they are, without a copy, unless `copy` makes one.
+ * A fallback to the last good response to the same request, if it is not too old. Successful calls
+ * fill it; it is read only when a call fails, so it never saves a call. When it is full, the entry
+ * that was updated longest ago is dropped. Values are stored without a copy, unless `copy` makes
+ * one.
  */
 
 import {
@@ -15,26 +16,26 @@ import {
 } from '../core/options/checks.js'
 import type { Clock } from '../core/time/clock.js'
 import { clockOption } from '../core/time/clock-options.js'
-import type { FallbackStep } from '../guard/fallback.js'
 import type { RunOptions } from '../guard/run-options.js'
+import type { FallbackStep } from '../guard/stages/fallback.js'
 import { isStreamed } from '../guard/stream/watched-bodies.js'
 import { type StepOptions, stepFields } from './step-options.js'
 
 export interface StaleCacheOptions extends StepOptions {
-  /** What is older than this is not given. */
+  /** Older responses are not used. */
   maxAgeMs: Duration
-  /** Answers kept at most. Default: 1,000. */
+  /** Most responses kept. Default: 1,000. */
   size?: number
-  /** What a call asks for; nothing: it is not kept. Default: its `cacheKey`. */
+  /** Key of a call; undefined: it is not cached. Default: its `cacheKey`. */
   key?: (options: RunOptions) => string | undefined
-  /** Makes a copy of what is kept and of what is given, for callers who change what they get. */
+  /** Copies values when they are stored and returned, for callers that modify them. */
   copy?: <T>(value: T) => T
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
 export interface StaleCache extends FallbackStep {
-  /** Answers kept now. */
+  /** Number of responses in the cache. */
   readonly size: number
   clear(): void
 }
@@ -62,7 +63,7 @@ export function staleCache(options: StaleCacheOptions): StaleCache {
     options,
     readOptions,
   )
-  /** In the order in which they were last kept: a map remembers it. */
+  /** In the order of their last update, which a map keeps. */
   const kept = new Map<string, Kept>()
   return {
     name: name ?? 'stale-cache',
@@ -73,7 +74,7 @@ export function staleCache(options: StaleCacheOptions): StaleCache {
     clear: () => kept.clear(),
     learn(call, value) {
       const about = key(call)
-      // Half of a stream cannot be given twice.
+      // A stream cannot be returned twice.
       if (about === undefined || value === undefined || isStreamed(value)) return
       kept.delete(about)
       kept.set(about, { value: copy(value), atMs: clock.now() })

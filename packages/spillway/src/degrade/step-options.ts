@@ -1,11 +1,11 @@
-/** What every fallback can be told. */
+/** Options that every fallback has. */
 import { arrayOf, oneOf, optional, text } from '../core/options/checks.js'
-import { type DegradedReason, REASONS } from '../guard/fallback.js'
+import { type DegradedReason, REASONS } from '../guard/stages/fallback.js'
 
 export interface StepOptions {
-  /** Stands in results, events and metrics. Default: what it is. */
+  /** Name in results, events and metrics. Default: the kind of fallback. */
   name?: string
-  /** Is asked for these reasons only. Default: for all. */
+  /** The reasons for which it is used. Default: all. */
   on?: readonly DegradedReason[]
 }
 

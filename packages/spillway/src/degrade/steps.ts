@@ -1,4 +1,4 @@
-/** Fallbacks: another guard, less of an answer, a value that always is there. */
+/** Fallbacks: another guard, a reduced result, a constant value. */
 
 import {
   type Duration,
@@ -11,8 +11,13 @@ import {
 import type { Clock } from '../core/time/clock.js'
 import { clockOption } from '../core/time/clock-options.js'
 import { createDeadline, runWithDeadline } from '../core/time/deadline.js'
-import type { CallFunction } from '../guard/context.js'
-import { type FailedCall, type FallbackStep, type GuardLike, guardStep } from '../guard/fallback.js'
+import type { CallFunction } from '../guard/pipeline/context.js'
+import {
+  type FailedCall,
+  type FallbackStep,
+  type GuardLike,
+  guardStep,
+} from '../guard/stages/fallback.js'
 import type { TimeoutContext } from '../local/timeout/timed-call.js'
 import { createTimeout } from '../local/timeout/timeout.js'
 import { type StepOptions, stepFields } from './step-options.js'
@@ -21,8 +26,8 @@ const readStep = object(stepFields)
 const readFunction = func<(...args: never[]) => unknown>()
 
 /**
- * Another guard, with a function of its own; a guard by itself stands for the same function. It is protected
- * as that guard's calls are, and not asked for somebody who has used up a limit of theirs.
+ * Calls another guard, with a function of its own; a guard alone runs the same function. All
+ * protection of that guard applies. Not used after a user limit has refused the call.
  */
 export function otherGuard<T>(
   guard: GuardLike,
@@ -37,7 +42,7 @@ export function otherGuard<T>(
 export interface ReducedOptions extends StepOptions {
   /** Longest time for it. Default: 5 seconds. */
   timeoutMs?: Duration
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
@@ -47,7 +52,7 @@ const readReduced = object({
   clock: clockOption,
 })
 
-/** The same in less quality, by a function that needs no guard. Nothing: it has none either. */
+/** A result of lower quality, from a function that needs no guard. Undefined: it has none. */
 export function reduced<T>(
   fn: (context: TimeoutContext, call: FailedCall) => T | PromiseLike<T>,
   options: ReducedOptions = {},
@@ -70,7 +75,7 @@ export function reduced<T>(
   }
 }
 
-/** Always the same. */
+/** Always returns the same value. */
 export function staticValue(value: unknown, options: StepOptions = {}): FallbackStep {
   const { name = 'static', on } = validate('staticValue', options, readStep)
   const answer = { value, message: 'a fixed answer' }

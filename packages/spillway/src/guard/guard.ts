@@ -1,73 +1,67 @@
 /**
- * The guard of one downstream: its ten stages, in the order of `order.ts`, around every call. What
- * protects the downstream is shared by all pods, what protects this pod is in memory; a call that
- * meets no obstacle passes all of it without waiting for anything but, with a remote store, its
- * permits.
+ * The guard of one downstream: the stages of `pipeline/stages.ts` around every call. State that protects the
+ * downstream is shared by all pods, state that protects this pod is in memory. A call that meets no obstacle
+ * waits for nothing but, with a remote store, its permits.
  */
-
 import { closedError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
 import { type Duration, duration, validate } from '../core/options/checks.js'
-import { definedOf } from '../core/options/omit-undefined.js'
+import { omitUndefined } from '../core/options/omit-undefined.js'
 import type { Attempt } from '../local/retry/attempts.js'
 import type { RetryResult } from '../local/retry/retry.js'
 import type { BreakerChange } from '../shared/circuit-breaker/api.js'
+import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
-import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
-import { assemble, type GuardSurroundings } from './assemble.js'
-import { ClosingSign } from './closing.js'
-import type { CallFunction } from './context.js'
+import { buildGuard, type GuardParts, type GuardSurroundings } from './build-guard.js'
 import { DecisionBook } from './decisions/decision-book.js'
 import type { DecisionLog } from './decisions/decision-log.js'
-import { asAsked, type Degradable, FallbackChain } from './fallback.js'
-import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
-import { type FleetGuardReport, readGuard } from './fleet.js'
-import { type GuardSnapshot, snapshotOf } from './guard-snapshot.js'
-import { headroomOf } from './headroom.js'
+import { createFetch, type Fetch, type FetchOptions } from './fetch/fetch.js'
+import { type FleetGuardReport, readGuard } from './fleet/fleet-report.js'
+import { headroomOf } from './fleet/headroom.js'
 import { JobGate } from './jobs/job-gate.js'
-import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
-import { halfOpenError } from './refusals.js'
-import type { RunOptions } from './run-options.js'
-import { startCall } from './start-call.js'
-import { type GuardTimings, Timings } from './timings.js'
+import type { CallFunction } from './pipeline/context.js'
+import { type GuardTimings, Timings } from './pipeline/counters.js'
+import type { StageDefinition } from './pipeline/stages.js'
+import { startCall } from './pipeline/start-call.js'
+import { checkRunOptions, type RunOptions } from './run-options.js'
+import { type GuardSnapshot, snapshotOf } from './snapshot.js'
+import { asAsked, type Degradable } from './stages/fallback.js'
+import { halfOpenError } from './stages/refusal-errors.js'
 
 export interface Guard {
   readonly name: string
   /**
-   * Makes the call, or refuses it with a `SpillwayError`. What the function throws comes out; with
-   * fallbacks, only if none of them has an answer.
+   * Makes the call, or refuses it with a `SpillwayError`. Rejects with what the function throws; with fallbacks,
+   * only if none of them has an answer.
    */
   run<T>(fn: CallFunction<T>, options?: RunOptions): Promise<T>
-  /** The same, with a word on whether the value is what was asked for. */
+  /** `run`, and whether the value came from the call or from a fallback. */
   runDegradable<T>(fn: CallFunction<T>, options?: RunOptions): Promise<Degradable<T>>
-  /** The call alone: without fallbacks and without throwing, and with every attempt. */
+  /** The call without fallbacks. Does not reject: resolves to the result with every attempt. */
   tryRun<T>(fn: CallFunction<T>, options?: RunOptions): Promise<RetryResult<T>>
-  /** For operating the breaker by hand, on all pods; nothing without one. */
+  /** Operates the breaker by hand, on all pods; undefined without one. */
   readonly breaker: BreakerControls | undefined
   /** `fetch`, guarded: for any client that takes one. The call ends when its body does. */
   readonly fetch: Fetch
-  /** The same for calls that have something in common: a lane, a user, a cost. */
+  /** `fetch` with options that all its calls share: a lane, a user, a cost. */
   fetchFor(options: RunOptions): Fetch
   snapshot(): GuardSnapshot
   /**
-   * How much it could take on in this lane, from 0 (nothing now) to 1, as far as this pod knows without asking:
-   * the least fraction that is left of any limit and of this pod's slots; 0 while the circuit is open or the
-   * vendor wants a pause.
+   * How much more it could take on in this lane, from 0 (nothing now) to 1, as far as this pod knows without
+   * asking: the smallest fraction left of any limit and of this pod's slots; 0 while the circuit is open or the
+   * lane is paused.
    */
   headroom(lane?: string): number
   /**
-   * Drains: refuses with CLOSED what waits or comes later, lets what runs finish for so long (30
-   * seconds unless told otherwise), gives back what it holds and tells the last outcomes.
+   * Drains: refuses waiting and later calls with CLOSED, lets running calls finish for `graceMs` (default: 30
+   * seconds), releases what it holds and reports the last outcomes.
    */
   close(options?: { graceMs?: Duration }): Promise<void>
 }
 
-/**
- * For the gateway: lanes that its configuration names always exist, whatever calls of other lanes there are.
- * Replaces those of an earlier configuration.
- */
+/** For the gateway: lanes that its configuration names always exist. Replaces those of an earlier one. */
 export function nameLanes(guard: Guard, lanes: Iterable<string>): void {
   ;(guard as SharedGuard).nameLanes(lanes)
 }
@@ -77,77 +71,70 @@ const NO_OPTIONS: RunOptions = {}
 
 export class SharedGuard implements Guard {
   readonly name: string
-  readonly #machinery: Machinery
-  readonly #closing: ClosingSign
+  readonly parts: Readonly<GuardParts>
   readonly breaker: BreakerControls | undefined
   readonly fetch: Fetch
   readonly #fetching: FetchOptions
-  readonly #fallback: FallbackChain | undefined
-  /** A breaker may outlive its guard: another one of the same name goes by it. */
-  #stopHeeding: (() => void)[] = []
+  /** A breaker may outlive its guard: the guard that replaces this one may use it. */
+  #stopListening: (() => void)[] = []
   #closed: Promise<void> | undefined
   #onIdle: (() => void) | undefined
 
-  /** `before`: the guard of this name that it takes the place of. */
+  /** `before`: the guard of this name that it replaces. `table`: other stages than the built-in ones, for tests. */
   constructor(
     name: string,
     options: CheckedGuard,
     surroundings: GuardSurroundings,
     before?: SharedGuard,
+    table?: readonly StageDefinition[],
   ) {
-    const around = { ...surroundings, before: before === undefined ? undefined : before.#machinery }
     this.name = name
-    this.#closing = new ClosingSign(around.clock)
-    const machinery = assemble(name, options, around, this.#closing, () => this.#onFree())
-    this.#machinery = machinery
-    const { breaker, watch, counted, clock, judging } = machinery
-    const { fallback } = options
-    this.#fallback = fallback && new FallbackChain(name, fallback, clock, judging)
-    this.breaker = breaker && createControls(breaker, around.pod)
+    this.parts = buildGuard(name, options, surroundings, before?.parts, () => this.#onLeft(), table)
+    const { breaker, watch, countedLimits } = this.parts
+    this.breaker = breaker && createControls(breaker, surroundings.pod)
     const { hops, ...fetching } = options.fetch ?? {}
-    this.#fetching = definedOf({ ...fetching, hops }) as FetchOptions
+    this.#fetching = omitUndefined({ ...fetching, hops }) as FetchOptions
     this.fetch = this.fetchFor(NO_OPTIONS)
-    if (breaker !== undefined) this.#heedBreaker(breaker, options.breaker?.per === 'vendor')
-    // With limits, their book has started it.
-    if (counted === undefined) watch?.start(undefined)
+    if (breaker !== undefined) this.#listenTo(breaker, options.breaker?.per === 'vendor')
+    // With limits, their client has started it.
+    if (countedLimits === undefined) watch?.start(undefined)
   }
 
-  /** The fleet's, and this pod's own where there is a quorum. */
-  #heedBreaker(breaker: FleetBreaker, everywhere: boolean): void {
-    const { dispatcher } = this.#machinery
-    const heed = ({ lane, to }: BreakerChange) => {
+  /** To the fleet's breaker, and to this pod's own where there is a quorum. */
+  #listenTo(breaker: BreakerLanes, everywhere: boolean): void {
+    const { dispatcher } = this.parts.queue
+    const changed = ({ lane, to }: BreakerChange) => {
       const where = everywhere || lane === ALL_LANES ? undefined : lane
-      // An open breaker empties the room at once: those calls fail fast, they do not wait.
+      // An open breaker empties the queue at once: those calls fail fast.
       if (to === 'open' || to === 'isolated') {
         dispatcher.empty(where, (each) => breaker.refuse(each))
       }
-      // Whoever still waits did not hear that it was open. Those who come now may be probes.
+      // Calls that still wait missed that it was open. Those that arrive now may be probes.
       if (to === 'half-open') dispatcher.empty(where, (each) => halfOpenError(this.name, each))
     }
-    this.#stopHeeding = [breaker.onChange(heed), breaker.onOwnChange(heed)]
+    this.#stopListening = [breaker.onChange(changed), breaker.onOwnChange(changed)]
   }
 
   run<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<T> {
-    if (this.#fallback === undefined) return this.#call(fn, options)
+    if (this.parts.stages.fallback === undefined) return this.#call(fn, options)
     return this.runDegradable(fn, options).then(({ value }) => value)
   }
 
   runDegradable<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<Degradable<T>> {
-    if (this.#fallback === undefined) return this.#call(fn, options).then(asAsked)
-    return this.#fallback.run(() => this.#call(fn, options), fn, options)
+    const { fallback } = this.parts.stages
+    if (fallback === undefined) return this.#call(fn, options).then(asAsked)
+    return fallback.run(() => this.#call(fn, options), fn, options)
   }
 
   #call<T>(fn: CallFunction<T>, options: RunOptions, report?: Attempt[]): Promise<T> {
-    const { tracer, name, lanes } = this.#machinery
+    const { tracer, name, lanes, calls } = this.parts
+    if (tracer === undefined) return startCall(calls, fn, options, report && { report })
     const { lane: asked = DEFAULT_LANE, traceParent: parent } = options
-    if (tracer === undefined) {
-      return startCall(this.#machinery, fn, options, report && { report })
-    }
-    // What goes wrong with a trace is not the call's.
+    // A tracer that throws does not fail the call.
     const safely = <R>(call: () => R) => callSafely<R | undefined>(name, 'tracer', call, undefined)
     const lane = lanes.expected(asked)
     const trace = safely(() => tracer.begin({ guard: name, lane, parent }))
-    const answer = startCall(this.#machinery, fn, options, { report, trace })
+    const answer = startCall(calls, fn, options, { report, trace })
     answer.then(
       () => safely(() => trace?.answered()),
       (error) => safely(() => trace?.refused(error)),
@@ -166,112 +153,105 @@ export class SharedGuard implements Guard {
   }
 
   fetchFor(options: RunOptions): Fetch {
+    checkRunOptions(options)
     return createFetch(
       // A request is for one downstream: no other guard could send it.
       (fn, own) => this.#call(fn, own),
-      this.#machinery.clock,
+      this.parts.clock,
       this.#fetching,
       options,
     )
   }
 
   snapshot(): GuardSnapshot {
-    return snapshotOf(this.#machinery, this.#fallback?.counts() ?? [])
+    return snapshotOf(this.parts)
   }
 
   headroom(lane: string = DEFAULT_LANE): number {
-    return headroomOf(this.#machinery, this.#machinery.lanes.expected(lane))
+    return headroomOf(this.parts, this.parts.lanes.expected(lane))
   }
 
-  /** How it stands in the whole fleet; other pods use these lanes. */
+  /** The state of the whole fleet; `lanes`: those that other pods use. */
   readFleet(lanes: Iterable<string>): Promise<FleetGuardReport> {
-    const { name, breaker, counted: limits, lanes: own } = this.#machinery
+    const { name, breaker, countedLimits: limits, lanes: own } = this.parts
     return readGuard({ name, breaker, limits, lanes: [...own.names(), ...lanes] })
   }
 
-  /** From now on it measures how long calls wait and take. */
+  /** Measures how long calls wait and take from now on. */
   timings(): GuardTimings {
-    this.#machinery.timings ??= new Timings(this.name)
-    return this.#machinery.timings
+    const { observers } = this.parts
+    observers.timings ??= new Timings(this.name)
+    return observers.timings
   }
 
-  /** From now on it notes some of what it decides. */
+  /** Logs some of its decisions from now on. */
   keepDecisions(log: DecisionLog): DecisionBook {
-    const book = new DecisionBook(this.#machinery, log)
-    this.#machinery.decisions = book
+    const book = new DecisionBook(this.parts, log)
+    this.parts.observers.decisions = book
     return book
   }
 
-  /** Not any more, unless somebody else has begun since. */
+  /** Unless another book has been opened since. */
   stopDecisions(book: DecisionBook): void {
-    if (this.#machinery.decisions === book) this.#machinery.decisions = undefined
-  }
-
-  /** For whoever shows it. */
-  get machinery(): Readonly<Machinery> {
-    return this.#machinery
+    const { observers } = this.parts
+    if (observers.decisions === book) observers.decisions = undefined
   }
 
   /** Replaces the lanes that the configuration names, beside those of the guard's own options. */
   nameLanes(named: Iterable<string>): void {
-    const { lanes, options } = this.#machinery
+    const { lanes, options } = this.parts
     const own = options.hedge?.lane
     lanes.nameLanes(own === undefined ? named : [...named, own])
   }
 
-  /** For job queues that go by this guard. */
+  /** For job queues whose jobs use this guard. */
   jobGate(lane: string | undefined): JobGate {
-    return new JobGate(this.#machinery, lane)
+    return new JobGate(this.parts, lane)
   }
 
   get closed(): boolean {
-    return this.#machinery.closed
+    return this.parts.pipeline.closed
   }
 
   async close({ graceMs = DEFAULT_GRACE_MS }: { graceMs?: Duration } = {}): Promise<void> {
     const ms = validate('graceMs', graceMs, duration({ min: 0 }))
     this.#closed ??= this.#drain()
-    // Of two that close it, the less patient one decides.
-    const patience = this.#machinery.clock.schedule(ms, () => this.#giveUp())
+    // If it is closed twice, the shorter grace counts.
+    const grace = this.parts.clock.schedule(ms, () => this.#giveUp())
     try {
       await this.#closed
     } finally {
-      patience.cancel()
+      grace.cancel()
     }
   }
 
   async #drain(): Promise<void> {
-    const { dispatcher, running, breaker, counted, room, shedder, slots, throttles } =
-      this.#machinery
-    this.#machinery.closed = true
-    shedder?.close()
-    this.#closing.close()
-    for (const letGo of this.#machinery.overdue) letGo()
-    dispatcher.empty(undefined, () => closedError('room', this.name))
-    const tripsOver = dispatcher.close()
+    const { pipeline, queue, running, breaker, countedLimits, stages, watch } = this.parts
+    pipeline.closed = true
+    stages.shed?.close()
+    stages.retry.stopRetries()
+    stages.concurrency.freeAbandoned()
+    queue.dispatcher.empty(undefined, () => closedError('room', this.name))
+    const roundTripsOver = queue.dispatcher.close()
     if (running.length > 0) {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
       })
     }
-    await tripsOver
-    room.close()
-    slots.lanes?.close()
-    throttles?.close()
-    for (const stop of this.#stopHeeding) stop()
-    await Promise.all([breaker?.close(), counted?.close()])
-    if (counted === undefined) await this.#machinery.watch?.close()
+    await roundTripsOver
+    pipeline.close()
+    for (const stop of this.#stopListening) stop()
+    await Promise.all([breaker?.close(), countedLimits?.close()])
+    if (countedLimits === undefined) await watch?.close()
   }
 
-  /** Their callers hear of it, and what they held comes back. Each takes itself off the list. */
+  /** Running calls end with a refusal and release what they hold. Each removes itself from the list. */
   #giveUp(): void {
-    const { running } = this.#machinery
+    const { running } = this.parts
     while (running.first !== undefined) running.first.giveUp(closedError('call', this.name))
   }
 
-  #onFree(): void {
-    const { room, dispatcher, running } = this.#machinery
-    if (running.length === 0) this.#onIdle?.()
-    if (room.length > 0) dispatcher.freed()
+  #onLeft(): void {
+    if (this.parts.running.length === 0) this.#onIdle?.()
   }
 }

@@ -18,8 +18,7 @@ import {
   together,
   validate,
 } from '../core/options/checks.js'
-import type { Priority } from '../core/options/priority.js'
-import { describedAs } from '../core/options/schema.js'
+import { described, describedAs } from '../core/options/schema.js'
 import type { OutcomeOptions } from '../core/outcome.js'
 import {
   type AdaptiveLimitOptions,
@@ -41,19 +40,18 @@ import {
 import { readMaxLanes } from '../shared/lanes/lane-registry.js'
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
-import { type FallbackStep, type GuardLike, readFallback } from './fallback.js'
-import type { Fetch, FetchOptions } from './fetch.js'
-import { SHADOW_ROWS, type ShadowStage } from './order.js'
-import { readSdk } from './sdk-errors.js'
-
-/** What stage 1 is told about a call. */
-export interface ShedQuestion {
-  priority: Priority
-  user: string | undefined
-  tier: string | undefined
-  /** Calls in the waiting room. */
-  waiting: number
-}
+import type { Fetch, FetchOptions } from './fetch/fetch.js'
+import { readSdk } from './fetch/sdk-errors.js'
+import {
+  positionProblem,
+  SHADOW_ROWS,
+  type ShadowStage,
+  STAGES,
+  withCustomStages,
+} from './pipeline/stages.js'
+import { CustomStage } from './stages/custom.js'
+import { type FallbackStep, type GuardLike, readFallback } from './stages/fallback.js'
+import type { ShedQuestion } from './stages/shed.js'
 
 export interface GuardOptions {
   /** Stage 1: refuse early, before anything is done. Calls of priority `critical` are never shed. */
@@ -141,8 +139,10 @@ export interface GuardOptions {
    * `(other)`, which is not counted. At least 1. Default: 1,000.
    */
   maxLanes?: number
-  /** Stages that only report what they would have refused; `true`: all that can. */
-  shadow?: true | readonly ShadowStage[]
+  /** Stages of the application, made by `customStage`. Default: none. */
+  stages?: readonly CustomStage[]
+  /** Stages that only report what they would have refused, custom ones by name; `true`: all that can. */
+  shadow?: true | readonly (ShadowStage | (string & {}))[]
   /** Your own word on how an attempt ended, for breaker and retry alike. */
   classify?: OutcomeOptions['classify']
 }
@@ -183,31 +183,53 @@ interface CheckedConcurrency {
   initial: number | undefined
 }
 
-const SHADOWABLE = SHADOW_ROWS.map(({ stage }) => stage)
-const readStages = arrayOf(oneOf(...SHADOWABLE))
+const readStage: Check<CustomStage> = (value, path, problems) => {
+  if (value instanceof CustomStage) return value
+  problems.push({ path, message: 'must be what customStage() returns' })
+  return undefined as never
+}
 
-const readShadow: Check<true | readonly ShadowStage[]> = (value, path, problems) => {
+/** Each stands somewhere before the call, under a name of its own. */
+const readStages: Check<readonly CustomStage[]> = described((value, path, problems) => {
+  const before = problems.length
+  const stages = arrayOf(readStage)(value, path, problems)
+  if (problems.length > before) return []
+  const placed: CustomStage[] = []
+  for (const [index, stage] of stages.entries()) {
+    const rows = withCustomStages(STAGES, placed)
+    const note = (message: string) => problems.push({ path: `${path}[${index}]`, message })
+    if (rows.some((row) => row.stage === stage.name)) note(`the name '${stage.name}' is taken`)
+    const problem = positionProblem(rows, stage.options)
+    if (problem === undefined) placed.push(stage)
+    else note(problem)
+  }
+  return placed
+}, undefined)
+
+const SHADOWABLE = SHADOW_ROWS.map(({ stage }) => stage)
+
+const readShadow: Check<true | readonly string[]> = (value, path, problems) => {
   if (value === true) return true
-  if (Array.isArray(value)) return readStages(value, path, problems)
+  if (Array.isArray(value)) return arrayOf(text())(value, path, problems)
   problems.push({ path, message: `must be true, or a list of stages: ${SHADOWABLE.join(', ')}` })
   return []
 }
 
-/** A stage that is off has nothing to report, and a number that is found by enforcing it would never be found. */
+/** A stage that is off has nothing to report, and an adaptive limit is only found by enforcing it. */
 const checkShadow = (
   options: ReturnType<typeof readFields>,
   path: string,
   problems: OptionProblem[],
 ): void => {
-  const { shadow, concurrency } = options
+  const { shadow, concurrency, stages = [] } = options
   if (shadow === undefined) return
+  const names = [...SHADOWABLE, ...stages.map(({ name }) => name)]
   for (const [index, stage] of shadow === true ? [] : shadow.entries()) {
-    const { option } = SHADOW_ROWS.find(
-      (row) => row.stage === stage,
-    ) as (typeof SHADOW_ROWS)[number]
-    if (options[option] !== undefined) continue
-    const message = `is off: there is no '${option}' to try out`
-    problems.push({ path: `${path}.shadow[${index}]`, message })
+    const at = `${path}.shadow[${index}]`
+    if (!(names as string[]).includes(stage)) oneOf(...names)(stage, at, problems)
+    const row = SHADOW_ROWS.find((each) => each.stage === stage)
+    if (row === undefined || options[row.option] !== undefined) continue
+    problems.push({ path: at, message: `is off: there is no '${row.option}' to try out` })
   }
   const covers = shadow === true || shadow.includes('concurrency')
   if (covers && concurrency?.adaptive !== undefined) {
@@ -291,6 +313,7 @@ const readFields = object({
       sdk: optional(readSdk),
     }),
   ),
+  stages: optional(readStages),
   shadow: optional(readShadow),
   classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
 })

@@ -1,57 +1,88 @@
-/** What a caller says about one call. */
+/** The options of one call. */
 import type { CallerSignal } from '../core/abort.js'
 import type { SpillwayError } from '../core/errors.js'
+import { unknownOption } from '../core/options/checks.js'
 import type { Priority } from '../core/options/priority.js'
 import { type Duration, parseDuration } from '../core/time/duration.js'
 import type { UserLevel } from '../shared/user-limits/levels.js'
 
-/** Of the level that has least left. */
+/** The level of user limits that has the least left. */
 export interface UserStanding {
   readonly level: UserLevel['per']
   readonly limit: number
   readonly windowMs: number
   readonly remaining: number
-  /** Until that level has everything again. */
+  /** Milliseconds until that level is unused again. */
   readonly resetMs: number
 }
 
 export interface RunOptions {
-  /** Whose call it is, for user limits. */
+  /** The user, for user limits and load shedding. */
   user?: string | undefined
   tier?: string | undefined
   ip?: string | undefined
   endpoint?: string | undefined
   /** Default: `normal`. */
   priority?: Priority | undefined
-  /** Model, API key: what the vendor counts, and what fails, separately. Default: one for all. */
+  /** Model or API key: what the vendor limits, and what fails, separately. Default: one lane for all calls. */
   lane?: string | undefined
-  /** By unit: an estimate will do, `settle` it. `requests` is 1 unless said otherwise. */
+  /** Cost by unit, estimated; `settle` reports the actual one. Default: `requests` 1, others 0. */
   cost?: Readonly<Record<string, number>> | undefined
-  /** Nobody wants the answer after this; retries included. */
+  /** Time for the whole call, waiting and retries included. Default: the deadline of the request. */
   timeoutMs?: Duration | undefined
-  /** It is not worth beginning with less time left than this. */
+  /** Milliseconds: the call is refused if less time is left. Default: 0. */
   needsMs?: number | undefined
-  /** A `LeaveSignal` costs less than an AbortSignal. */
+  /** Aborts the call. A `LeaveSignal` costs less than an AbortSignal. */
   signal?: CallerSignal | undefined
-  /** Told how the user's limits stand once this call has been charged. */
+  /** Called with the tightest user limit once this call has been charged. */
   onUserLimit?: ((standing: UserStanding) => void) | undefined
-  /** Told of what a stage in shadow would have refused this call with. */
+  /** Called with each refusal of a stage in shadow mode. */
   onShadow?: ((would: SpillwayError) => void) | undefined
-  /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
+  /** False: the call is retried only with an `idempotencyKey`. Default: true. */
   idempotent?: boolean | undefined
   /** The downstream recognises a repetition by this key. */
   idempotencyKey?: string | undefined
-  /** With a tracer: what this call is part of, in its words. Default: what is going on at the moment. */
+  /** With a tracer: the span that this call belongs to. Default: the active one. */
   traceParent?: unknown
-  /** What is asked for, as a stale cache among the fallbacks should know it. Default: nothing is kept. */
+  /** The key under which a stale cache among the fallbacks keeps the value. Default: it is not kept. */
   cacheKey?: string | undefined
-  /** What a job would need to know that does this later, for `enqueue` among the fallbacks. Default: there is none. */
+  /** The data of a job that does this later, for `enqueue` among the fallbacks. Default: no job is added. */
   job?: unknown
 }
 
-/** The same call, after so much of its time is gone. */
-export function leftOf(options: RunOptions, goneMs: number): RunOptions {
+/** Every option; `satisfies` keeps the list complete. */
+const KNOWN = {
+  user: true,
+  tier: true,
+  ip: true,
+  endpoint: true,
+  priority: true,
+  lane: true,
+  cost: true,
+  timeoutMs: true,
+  needsMs: true,
+  signal: true,
+  onUserLimit: true,
+  onShadow: true,
+  idempotent: true,
+  idempotencyKey: true,
+  traceParent: true,
+  cacheKey: true,
+  job: true,
+} as const satisfies Record<keyof RunOptions, true>
+
+/** Throws an `OptionsError` if the caller has set an option that does not exist: a typo could do harm. */
+export function checkRunOptions(options: RunOptions): void {
+  for (const key in options) {
+    // Properties of a prototype are not the caller's options.
+    if (Object.hasOwn(KNOWN, key) || !Object.hasOwn(options, key)) continue
+    throw unknownOption('run', key, Object.keys(KNOWN))
+  }
+}
+
+/** The options of a call after `elapsedMs` of its time have passed. */
+export function remainingOptions(options: RunOptions, elapsedMs: number): RunOptions {
   if (options.timeoutMs === undefined) return options
-  const timeoutMs = Math.max(0, (parseDuration(options.timeoutMs) ?? 0) - goneMs)
+  const timeoutMs = Math.max(0, (parseDuration(options.timeoutMs) ?? 0) - elapsedMs)
   return { ...options, timeoutMs }
 }

@@ -19,24 +19,24 @@ import { clockOption, randomOption } from '../core/time/clock-options.js'
 import { openProcessGauge, readProcess } from '../local/pod-metrics/process-gauge.js'
 import { createMembership, type Member, type Membership } from '../shared/membership.js'
 import { isSharingOff } from '../shared/outage/rules.js'
-import type { StoreStatus } from '../shared/outage/store-watch.js'
+import type { StoreStatus } from '../shared/outage/store-status.js'
 import { readStore } from '../shared/store-option.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
-import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet.js'
+import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet/fleet-report.js'
+import { ownStatus } from './fleet/own-status.js'
+import { readAsk } from './fleet/pod-commands.js'
+import { RecentNotes } from './fleet/pod-notes.js'
+import { type PodStatus, packPodStatus } from './fleet/pod-status.js'
 import { type Guard, SharedGuard } from './guard.js'
-import type { GuardSnapshot } from './guard-snapshot.js'
-import { reveal } from './inside.js'
+import { reveal } from './internals.js'
 import type { JobQueueOptions, WorkableQueue } from './jobs/api.js'
 import type { FleetQueueReport, QueueSnapshot } from './jobs/queue-snapshot.js'
 import { checkQueue, createWorkedQueue, type WorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
-import { ownVitals } from './own-vitals.js'
-import { readAsk } from './pod-asks.js'
-import { RecentNotes } from './recent-notes.js'
-import type { GuardTimings } from './timings.js'
-import type { GuardTracer } from './trace.js'
-import { type PodVitals, packVitals } from './vitals.js'
+import type { GuardTimings } from './pipeline/counters.js'
+import type { GuardTracer } from './pipeline/trace.js'
+import type { GuardSnapshot } from './snapshot.js'
 
 export interface SpillwayOptions {
   /** What all pods share. It is yours to close, after this. Default: a memory store. */
@@ -156,7 +156,7 @@ class PodSpillway implements Spillway {
       pod: options.pod,
       clock,
       random,
-      snapshot: () => packVitals(this.#vitals()),
+      snapshot: () => packPodStatus(this.#vitals()),
       onAsk: (ask) => this.#hear(ask),
     })
     this.pod = this.#membership.pod
@@ -296,7 +296,7 @@ class PodSpillway implements Spillway {
     try {
       const members = await this.pods()
       // What it says itself may be a second old.
-      const told = [...members, { snapshot: packVitals(this.#vitals()) }]
+      const told = [...members, { snapshot: packPodStatus(this.#vitals()) }]
       const reports = guards.map((guard) => guard.readFleet(lanesOf(told, guard.name)))
       return {
         store: this.#storeStatus(),
@@ -320,11 +320,11 @@ class PodSpillway implements Spillway {
   }
 
   /** What the other pods hear of this one, every second. */
-  #vitals(): PodVitals {
+  #vitals(): PodStatus {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const measured = this.#closeGauge === undefined ? undefined : readProcess()
     const queues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
-    return ownVitals(guards, queues, measured, this.#standing())
+    return ownStatus(guards, queues, measured, this.#standing())
   }
 
   #standing() {

@@ -1,12 +1,13 @@
 /**
- * Checks, all at once, each with its own time. One that hangs, throws or takes long is told of as such, and
- * neither the others nor the answer wait for it; one that has not come back from the last time is not begun again.
+ * Runs checks in parallel, each with a time limit. A check that hangs, throws or is slow is
+ * reported as such, and delays neither the others nor the report. A check that is still running
+ * from the last time is not started again.
  */
 import type { Clock } from '../core/time/clock.js'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy'
 
-/** What a check may answer with. Nothing: all is well. */
+/** What a check may return. Undefined: healthy. */
 export type CheckAnswer =
   | undefined
   | boolean
@@ -24,7 +25,7 @@ export interface CheckResult {
 
 export interface Check {
   readonly name: string
-  /** It says what this pod cannot do without; if not, its failure is only a degradation. */
+  /** Whether this pod cannot work without it. If false, its failure is only a degradation. */
   readonly critical: boolean
   readonly timeoutMs: number
   run(signal: AbortSignal): unknown
@@ -89,7 +90,7 @@ function bounded({ critical }: Check, status: HealthStatus): HealthStatus {
   return status === 'unhealthy' && !critical ? 'degraded' : status
 }
 
-/** Error messages may be anything; a report has to be text. */
+/** Error messages can be any value, but a report needs text. */
 function messageOf(error: unknown): string {
   try {
     return error instanceof Error ? error.message : String(error)

@@ -1,6 +1,7 @@
 /**
- * Whether this process works at all (`live`), whether it wants to be sent requests (`ready`), and how everything
- * stands (`deep`). For load balancers, orchestrators and people. Not a reason to restart: only `live` is.
+ * Whether this process works (`live`), whether it accepts requests (`ready`), and the state of
+ * everything (`deep`). For load balancers, orchestrators and operators. Only `live` is a reason to
+ * restart.
  */
 
 import {
@@ -19,7 +20,7 @@ import {
 } from '../core/options/checks.js'
 import type { Clock, Timer } from '../core/time/clock.js'
 import { clockOption } from '../core/time/clock-options.js'
-import type { FleetReport } from '../guard/fleet.js'
+import type { FleetReport } from '../guard/fleet/fleet-report.js'
 import type { Spillway } from '../guard/spillway.js'
 import { type PressureSource, readPressure } from '../local/pod-metrics/pressure.js'
 import { Steady } from '../local/pod-metrics/steady.js'
@@ -35,40 +36,40 @@ import {
 export type HealthLevel = 'live' | 'ready' | 'deep'
 
 export interface HealthCheckOptions {
-  /** Which reports ask it; deep ones ask all. Default: `ready`. */
+  /** The report that includes it; deep reports include all. Default: `ready`. */
   level?: HealthLevel
-  /** Its failure makes the report unhealthy; if not, degraded. Default: true. */
+  /** Whether its failure makes the report unhealthy or only degraded. Default: true. */
   critical?: boolean
-  /** Longest time for it. Default and most: 1 second for `live`, 5 for `ready`, 30 for `deep`. */
+  /** Its time limit. Default and maximum: 1 second for `live`, 5 for `ready`, 30 for `deep`. */
   timeoutMs?: Duration
 }
 
 export interface HealthOptions {
-  /** Tells of the fleet: breakers, limits, pods, the store. */
+  /** Adds the state of the fleet: breakers, limits, pods, the store. */
   spillway?: Pick<Spillway, 'fleet' | 'snapshot'>
-  /** Not ready until this is done; then its failure is told. */
+  /** Not ready until this has ended. Its failure is reported. */
   warmUp?: () => unknown
-  /** Not ready before this much time has passed. Default: none. */
+  /** Not ready before this time has passed. Default: none. */
   warmUpMs?: Duration
-  /** Not ready while this is over its limit for a while. */
+  /** Not ready while this has been above its limit for a while. */
   overload?: {
     pressure: PressureSource
     /** Default: 1. */
     at?: number
-    /** For so long. Default: 10 seconds. */
+    /** How long. Default: 10 seconds. */
     forMs?: Duration
   }
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
 export interface HealthReport {
   status: HealthStatus
-  /** Whether it wants to be sent requests, and if not, why. */
+  /** Whether it accepts requests, and if not, why. */
   ready: boolean
   reason: 'warming-up' | 'draining' | 'overloaded' | 'unhealthy' | undefined
   checks: CheckResult[]
-  /** In ready and deep reports, with a `spillway`. */
+  /** In ready and deep reports, if `spillway` is set. */
   fleet?: FleetReport
 }
 
@@ -76,21 +77,24 @@ export interface Health {
   live(): Promise<HealthReport>
   ready(): Promise<HealthReport>
   deep(): Promise<HealthReport>
-  /** A check of your own: throws, answers false, or says `degraded` or `unhealthy`, if something is wrong. */
+  /**
+   * Adds a check. It reports a problem by throwing, or by returning false, `degraded` or
+   * `unhealthy`.
+   */
   register(
     name: string,
     run: (signal: AbortSignal) => CheckAnswer | Promise<CheckAnswer>,
     options?: HealthCheckOptions,
   ): void
-  /** From now on it is not ready. Closing the spillway says so, too. */
+  /** Not ready from now on. Closing the spillway has the same effect. */
   drain(): void
-  /** Leaves no timer behind. */
+  /** Stops its timer. */
   close(): void
 }
 
-/** The longest an answer takes. */
+/** Longest time of a report. */
 const LONGEST_MS: Record<HealthLevel, number> = { live: 1_000, ready: 5_000, deep: 30_000 }
-/** How often the pressure is looked at, at least. */
+/** The pressure is read at least this often. */
 const LOOK_MS = 1_000
 
 const readOptions = object({
@@ -129,7 +133,7 @@ class PodHealth implements Health {
   #fleet: FleetReport | undefined
   readonly #overloaded: Steady | undefined
   #looking: Timer | undefined
-  /** A report that is being made is for everybody who asks meanwhile. */
+  /** Requests that arrive while a report is being made get that report. */
   readonly #underWay: Partial<Record<HealthLevel, Promise<HealthReport>>> = {}
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -199,7 +203,7 @@ class PodHealth implements Health {
     const asked = { live, ready, deep: [...live, ...ready, ...deep] }[level]
     const checks = await runChecks(asked, this.#clock)
     const status = worstOf(checks.map((each) => each.status))
-    // Whether the process should be sent requests is not what a liveness probe asks.
+    // A liveness probe does not ask whether the process accepts requests.
     if (level === 'live')
       return { status, ready: status !== 'unhealthy', reason: undefined, checks }
     const reason = this.#whyNot() ?? (status === 'unhealthy' ? 'unhealthy' : undefined)
@@ -236,7 +240,10 @@ class PodHealth implements Health {
     }
   }
 
-  /** Pods go on without their store, each by its outage rules: that is a degradation, and no reason to leave. */
+  /**
+   * Without the store pods continue by their outage rules. That is a degradation but no reason to
+   * take the pod out.
+   */
   #addFleet(spillway: Pick<Spillway, 'fleet'>): void {
     const run = async (): Promise<CheckAnswer> => {
       const fleet = await spillway.fleet()

@@ -1,15 +1,15 @@
 /**
- * Whose request it is, by address. Anybody can send `X-Forwarded-For`; only what our own proxies have added to
- * it is true. So it is read from the right, past those we know, and the first address that is none of ours is
- * the client's. Without a word on proxies it is the other end of the connection.
+ * The address of a client. Any client can send `X-Forwarded-For`; only what our own proxies added
+ * to it is reliable. So it is read from the right, past the trusted proxies, and the first other
+ * address is the client's. Without trusted proxies it is the other end of the connection.
  */
 import { BlockList, isIP } from 'node:net'
 import type { Check } from '../core/options/checks.js'
 
-/** How many proxies of ours a request comes through, or in which networks they are. */
+/** The number of trusted proxies in front of the server, or their networks. */
 export type TrustedProxies = number | readonly string[]
 
-/** The address a request came from: its connection's, or the one our proxies name. */
+/** The address a request came from: that of its connection, or the one our proxies report. */
 export type ClientAddress = (remote: string | undefined, forwardedFor: unknown) => string
 
 const NETWORKS: Readonly<Record<string, readonly string[]>> = {
@@ -29,7 +29,7 @@ export const readTrustedProxies: Check<TrustedProxies> = (value, path, problems)
     }
     return value
   }
-  const hint = value === true ? '; to trust everybody is to let clients choose their address' : ''
+  const hint = value === true ? '; trusting all proxies lets clients choose their address' : ''
   const message = `must be a number of proxies, or an array of their networks${hint}`
   problems.push({ path, message })
   return 0
@@ -41,7 +41,7 @@ export function createClientAddress(trusted: TrustedProxies, ipv6Bits: number): 
   if (typeof trusted === 'number') {
     return (remote, forwardedFor) => {
       const chain = addressesIn(forwardedFor)
-      // Fewer than there should be: somebody came past a proxy, and nothing in there is ours.
+      // Fewer entries than proxies: the request bypassed a proxy, so none of them is reliable.
       const client = chain.length >= trusted ? chain[chain.length - trusted] : undefined
       return counted(client !== undefined && isIP(plain(client)) ? client : (remote ?? ''))
     }
@@ -52,7 +52,7 @@ export function createClientAddress(trusted: TrustedProxies, ipv6Bits: number): 
     const chain = isOurs(client) ? addressesIn(forwardedFor) : []
     for (let index = chain.length - 1; index >= 0 && isOurs(client); index--) {
       const before = plain(chain[index] as string)
-      // Our proxy would not have written this.
+      // A trusted proxy would not have written this.
       if (!isIP(before)) break
       client = before
     }
@@ -60,7 +60,7 @@ export function createClientAddress(trusted: TrustedProxies, ipv6Bits: number): 
   }
 }
 
-/** Proxies are few, so what was looked up is remembered; those who are none are not worth it. */
+/** There are few proxies, so they are cached; other addresses are not. */
 function createMembershipTest(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList()
   for (const network of networks) addTo(list, network)
@@ -101,7 +101,10 @@ function plain(address: string): string {
   return isIP(bare) === 6 ? (mappedIPv4(groupsOf(bare)) ?? bare) : bare
 }
 
-/** The IPv4 address of a client that is connected through an IPv6 socket: `::ffff:1.2.3.4`, in any notation. */
+/**
+ * The IPv4 address of a client that is connected through an IPv6 socket: `::ffff:1.2.3.4`, in any
+ * notation.
+ */
 function mappedIPv4(groups: readonly number[]): string | undefined {
   const isMapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0)
   if (!isMapped) return undefined
@@ -112,9 +115,9 @@ function mappedIPv4(groups: readonly number[]): string | undefined {
 }
 
 /**
- * The address under which a client is counted. One household has a whole IPv6 network, so all addresses of one
- * network count as one; an IPv4 address stands for itself, also where it arrives as `::ffff:1.2.3.4`.
- * `ipv6Bits`: length of the network's prefix. Default: 64.
+ * The address under which a client is counted. A household has a whole IPv6 network, so all
+ * addresses of one network count as one. An IPv4 address counts alone, even if it arrives as
+ * `::ffff:1.2.3.4`. `ipv6Bits`: length of the network's prefix. Default: 64.
  */
 export function clientNetwork(address: string, ipv6Bits = 64): string {
   return countedAs(plain(address), ipv6Bits)

@@ -1,6 +1,6 @@
 /**
- * The endpoint of a request, for limits: its path in the form in which the application's router sees it. Otherwise
- * another spelling of the same path would have a limit of its own, or none.
+ * The endpoint of a request, for limits: its path in the form in which the application's router
+ * sees it. Otherwise another spelling of the same path would have a limit of its own, or none.
  */
 
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i
@@ -27,11 +27,14 @@ function canonical(encoded: string): string {
 /** How a router compares paths. */
 export interface RouterRules {
   readonly caseSensitive: boolean
-  /** A slash at the end of a path makes it another path. */
+  /** Whether a trailing slash makes it another path. */
   readonly strict: boolean
 }
 
-/** For routers that ignore case or a slash at the end: all spellings of an endpoint become the one `names` has. */
+/**
+ * For routers that ignore case or a trailing slash: maps all spellings of an endpoint to the one in
+ * `names`.
+ */
 export class EndpointNames {
   readonly #names: readonly string[]
   readonly #byRules = new Map<string, ReadonlyMap<string, string>>()

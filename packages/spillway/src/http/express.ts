@@ -1,4 +1,4 @@
-/** For Express 5 (and anything that takes the middleware of Connect): `app.use(spillwayExpress(options))`. */
+/** For Express 5, and frameworks with Connect middleware: `app.use(spillwayExpress(options))`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SpillwayError } from '../core/errors.js'
 import { EndpointNames, endpointOf, type RouterRules } from './endpoint.js'
@@ -6,11 +6,11 @@ import { answerRefusal, passGate } from './node-server.js'
 import { type ServerCall, ServerGate, type ServerSnapshot } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
 
-/** What Express adds, as far as it is of use here; your `identify` may ask for all of it. */
+/** The fields of Express that are used; your `identify` may use all of them. */
 export interface ExpressRequest extends IncomingMessage {
   originalUrl?: string
   app?: { enabled(setting: string): boolean }
-  /** Whose request it is: hand it to a guard. */
+  /** The caller of the request: pass it to a guard. */
   spillway?: ServerCall
 }
 
@@ -27,7 +27,7 @@ export function spillwayExpress<R extends ExpressRequest = ExpressRequest>(
   const gate = new ServerGate<R>(options)
   const names = new EndpointNames(namedEndpoints(options))
   const middleware = (request: R, response: ServerResponse, next: NextFunction) => {
-    // Mounted under a path, `url` is what is left of it.
+    // Under a mount path, `url` is only the rest of it.
     const path = endpointOf(request.originalUrl ?? request.url ?? '/')
     const endpoint = names.find(path, rulesOf(request))
     passGate(gate, request, response, endpoint, {
@@ -41,7 +41,7 @@ export function spillwayExpress<R extends ExpressRequest = ExpressRequest>(
   return Object.assign(middleware, { snapshot: () => gate.snapshot() })
 }
 
-/** Express ignores case and a slash at the end of a path, unless its settings say otherwise. */
+/** Express ignores case and a trailing slash, unless its settings say otherwise. */
 function rulesOf({ app }: ExpressRequest): RouterRules {
   return {
     caseSensitive: app?.enabled('case sensitive routing') === true,
@@ -55,7 +55,7 @@ function namedEndpoints({ limits = [] }: Pick<ServerOptions<never>, 'limits'>): 
   )
 }
 
-/** After all routes: answers what guards in them refused, with status and `Retry-After`. */
+/** Add it after all routes: answers refusals of guards with status and `Retry-After`. */
 export function spillwayExpressErrors() {
   return (error: unknown, _: ExpressRequest, response: ServerResponse, next: NextFunction) => {
     if (!(error instanceof SpillwayError) || response.headersSent) return next(error)

@@ -5,17 +5,17 @@ import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
 import { isThenable } from '../core/thenable.js'
 import { endpointOf } from './endpoint.js'
+import { onResponseEnd } from './response-end.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
-import { whenOver } from './when-over.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whose request it is: hand it to a guard. Nothing before it was let in. */
+    /** The caller of the request: pass it to a guard. Null before the request was admitted. */
     spillway: ServerCall | null
   }
   interface FastifyInstance {
-    /** What the gate has let in and refused. */
+    /** Counts of admitted and refused requests. */
     spillway: { snapshot(): ServerSnapshot }
   }
 }
@@ -24,7 +24,7 @@ export type FastifyServerOptions = ServerOptions<FastifyRequest>
 
 type Done = () => void
 
-/** Runs something in the context that was current when it was made. */
+/** Runs a function in the async context that was current when it was created. */
 type Inside = ReturnType<typeof AsyncLocalStorage.snapshot>
 
 const CONTEXT = Symbol('spillway context')
@@ -59,7 +59,7 @@ function plugin(app: FastifyInstance, options: FastifyServerOptions, ready: Done
     else follow(verdict)
   })
 
-  // A body is read by events of the connection, which know nothing of the request's context.
+  // Bodies are read in events of the connection, outside of the request's async context.
   app.addHook('preValidation', (request, _, done) => {
     const inside = (request as WithContext)[CONTEXT]
     if (inside === undefined) done()
@@ -92,7 +92,7 @@ function goOn(
   })
 }
 
-/** Puts on the answer what was decided; false: that was the answer. */
+/** Writes the decision to the response; false: the response is complete. */
 function tell(reply: FastifyReply, { refusal, policy, standing, visit }: Verdict): boolean {
   if (policy !== undefined) reply.header('ratelimit-policy', policy)
   if (standing !== undefined) reply.header('ratelimit', standing)
@@ -101,7 +101,7 @@ function tell(reply: FastifyReply, { refusal, policy, standing, visit }: Verdict
     sendJson(reply, refusal.status, refusalBody(refusal))
     return false
   }
-  if (visit !== undefined) whenOver(reply.raw, () => visit.end())
+  if (visit !== undefined) onResponseEnd(reply.raw, () => visit.end())
   return true
 }
 
@@ -114,7 +114,7 @@ function sendJson(reply: FastifyReply, status: number, body: string): void {
   reply.code(status).type('application/json').send(body)
 }
 
-/** What Fastify asks a plugin for that is meant for the whole server, and not for its own routes alone. */
+/** Tells Fastify that the plugin applies to the whole server and not only to its own routes. */
 export const spillwayFastify = Object.assign(plugin, {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'spillway',

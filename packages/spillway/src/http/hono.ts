@@ -1,18 +1,19 @@
 /**
- * For Hono 4: `app.use(spillwayHono(options))`, before the routes. On Node's server the client's address is that of
- * its connection; where Hono does not say, it is unknown, and all clients are counted as one.
+ * For Hono 4: `app.use(spillwayHono(options))`, before the routes. On Node's server the client's
+ * address is that of its connection. Where Hono does not provide it, it is unknown, and all clients
+ * count as one.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
 import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { onResponseEnd } from './response-end.js'
 import { type Incoming, type ServerCall, ServerGate, type ServerSnapshot } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
-import { whenOver } from './when-over.js'
 
 export type HonoServerOptions = ServerOptions<Context>
 
-/** What `context.get('spillway')` has: whose request it is. Hand it to a guard. */
+/** `context.get('spillway')` is the caller of the request. Pass it to a guard. */
 export interface HonoVariables {
   spillway: ServerCall
 }
@@ -39,7 +40,7 @@ export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
     if (refusal !== undefined) return refusalResponse(refusal, told)
     context.set('spillway', call)
     const outgoing = nodeOf(context).outgoing
-    if (visit !== undefined && outgoing !== undefined) whenOver(outgoing, () => visit.end())
+    if (visit !== undefined && outgoing !== undefined) onResponseEnd(outgoing, () => visit.end())
     try {
       if (!gate.needsContext(incoming.headers)) await next()
       else {
@@ -48,10 +49,10 @@ export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
         })
       }
     } finally {
-      // Nobody else would say when it is over.
+      // Without Node's response there is no event for the end.
       if (outgoing === undefined) visit?.end()
     }
-    // What a guard in a handler refused; Hono has made an error of it.
+    // Hono has turned a guard's refusal into an error response.
     if (context.error instanceof SpillwayError) {
       context.res = refusalResponse(context.error, told)
       return undefined
@@ -62,7 +63,7 @@ export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
   return Object.assign(middleware, { snapshot: () => gate.snapshot() })
 }
 
-/** On Node's server there are its request and its response. */
+/** On Node's server, its request and response. */
 function nodeOf(context: Context): { incoming?: IncomingMessage; outgoing?: ServerResponse } {
   return context.env ?? {}
 }

@@ -1,7 +1,7 @@
 /**
- * For a service in the middle: reads from a request how much time its caller has left and which
- * attempt this is, so that everything in here keeps to it; and tells the caller, with the answer,
- * that somebody in here has tried again already. Guards with `fetch: { hops: true }` send both on.
+ * For a service between others: reads from a request how much time its caller has left and which
+ * attempt it is, so that nested mechanisms follow it. The response says whether this service has
+ * already retried. Guards with `fetch: { hops: true }` send both on.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type HopHeaders, hasRetried, hopNames, runHop } from '../core/hops.js'
@@ -12,20 +12,20 @@ import { clockOption } from '../core/time/clock-options.js'
 export interface HopsOptions {
   /** Names of the headers, if not Spillway's own. */
   headers?: HopHeaders
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 
 export interface Hops {
   /** Runs a handler for a request with these headers: a plain object, or `Headers`. */
   run<T>(headers: unknown, handler: () => T): T
-  /** The same for node:http, Connect and Express; also puts on the answer what the caller should know. */
+  /** For node:http, Connect and Express. Also sets the headers of the response. */
   handle<T>(
     request: Pick<IncomingMessage, 'headers'>,
     response: Pick<ServerResponse, 'headersSent' | 'setHeader'>,
     next: () => T,
   ): T
-  /** For an answer that is put together by hand, such as a `Response`: headers to add to it. */
+  /** Headers for a response that the application builds itself, such as a `Response`. */
   answerHeaders(): Record<string, string>
 }
 

@@ -1,15 +1,17 @@
-/** The gate in front of a handler on node:http, and of everything that has its request and its response. */
+/**
+ * The gate in front of a handler on node:http, and of frameworks that use its request and response.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
 import { isThenable } from '../core/thenable.js'
 import type { HealthLevel } from '../health/health.js'
 import { endpointOf } from './endpoint.js'
+import { onResponseEnd } from './response-end.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
-import { whenOver } from './when-over.js'
 
-/** What comes after the gate. */
+/** What follows the gate. */
 export type Next = (call: ServerCall) => unknown
 
 export type HttpHandler = (
@@ -23,7 +25,10 @@ export interface HttpListener {
   snapshot(): ServerSnapshot
 }
 
-/** For `http.createServer`: the handler sees what may go on. Refusals of guards in it are answered, too. */
+/**
+ * For `http.createServer`: the handler gets admitted requests. Refusals of guards in it are
+ * answered as well.
+ */
 export function spillwayHttp(
   options: ServerOptions<IncomingMessage>,
   handler: HttpHandler,
@@ -44,7 +49,7 @@ export function spillwayHttp(
   return Object.assign(listener, { snapshot: () => gate.snapshot() })
 }
 
-/** Answers itself, or lets the request go on; `fail` hears of what came later. */
+/** Answers the request, or passes it on; `fail` gets later errors. */
 export function passGate<R extends IncomingMessage>(
   gate: ServerGate<R>,
   request: R,
@@ -76,7 +81,7 @@ function goOn<R extends IncomingMessage>(
   })
 }
 
-/** Puts on the answer what was decided; false: that was the answer. */
+/** Writes the decision to the response; false: the response is complete. */
 function tell(response: ServerResponse, { refusal, policy, standing, visit }: Verdict): boolean {
   if (policy !== undefined) response.setHeader('ratelimit-policy', policy)
   if (standing !== undefined) response.setHeader('ratelimit', standing)
@@ -84,11 +89,11 @@ function tell(response: ServerResponse, { refusal, policy, standing, visit }: Ve
     answerRefusal(response, refusal)
     return false
   }
-  if (visit !== undefined) whenOver(response, () => visit.end())
+  if (visit !== undefined) onResponseEnd(response, () => visit.end())
   return true
 }
 
-/** A refusal of ours, or of a guard in a handler. */
+/** A refusal of the gate, or of a guard in a handler. */
 export function answerRefusal(response: ServerResponse, error: SpillwayError): void {
   const { retryAfterMs } = error
   if (retryAfterMs !== undefined) {
@@ -108,7 +113,7 @@ async function answerHealth<R>(
   answerJson(response, status, body)
 }
 
-/** A plain server has nobody else who would answer. What went wrong is nobody's business out there. */
+/** A plain server has no other error handler. Clients do not see the reason. */
 function answerError(response: ServerResponse, error: unknown): void {
   if (response.headersSent) return void response.destroy()
   if (error instanceof SpillwayError) return answerRefusal(response, error)

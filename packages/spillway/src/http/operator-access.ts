@@ -1,10 +1,10 @@
 /**
- * Who may look at how things stand, and who may change them: one rule for the dashboard and for whatever else
- * operators reach over HTTP.
+ * Who may read the state and who may change it: one rule for the dashboard and all other operator
+ * endpoints.
  *
- * With a token, whoever shows it, wherever they are. Without one, whoever is on this machine. And never a page of
- * another site in an operator's browser: neither one that sends requests here, nor one whose own name suddenly
- * leads here (DNS rebinding).
+ * With a token, clients that send it, from anywhere. Without one, clients on this machine. Never a
+ * page of another site in an operator's browser: neither one that sends requests here, nor one
+ * whose own name is pointed here (DNS rebinding).
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -20,18 +20,21 @@ import {
 } from '../core/options/checks.js'
 
 export interface OperatorAccessOptions {
-  /** What operators have to show, `Authorization: Bearer …`; at least 16 characters, no blanks. Default: none. */
+  /**
+   * The token that operators send as `Authorization: Bearer …`; at least 16 characters, no blanks.
+   * Default: none.
+   */
   token?: string
   /**
-   * Who may look: whoever may act (`operators`), also whoever is on this machine without showing a token (`machine`),
-   * or whoever reaches it (`anybody`). Default: `operators`.
+   * Who may read: those who may act (`operators`), also clients on this machine without a token
+   * (`machine`), or all clients (`anybody`). Default: `operators`.
    */
   look?: 'operators' | 'machine' | 'anybody'
-  /** Names that lead here besides this machine's own, through a proxy on it. Default: none. */
+  /** Host names besides this machine's own, for a proxy on it. Default: none. */
   hosts?: readonly string[]
   /**
-   * Other machines can reach its port. Then being on this machine is no proof, because proxies beside it make
-   * others appear so, and without a token nobody may do anything. Default: false.
+   * Whether other machines can reach its port. Then a local address proves nothing, because proxies
+   * make remote clients appear local, and nothing is allowed without a token. Default: false.
    */
   exposed?: boolean
 }
@@ -42,7 +45,7 @@ export interface AccessDenial {
   problem: string
 }
 
-/** As much of a request as it takes. */
+/** The part of a request that is used. */
 export interface AccessRequest {
   readonly method?: string | undefined
   readonly headers: IncomingHttpHeaders
@@ -50,18 +53,18 @@ export interface AccessRequest {
 }
 
 export interface OperatorAccess {
-  /** Why this request may not see how things stand, if so. */
+  /** Why this request may not read the state, if so. */
   look(request: AccessRequest): AccessDenial | undefined
-  /** Why it may not change anything. */
+  /** Why it may not change anything, if so. */
   act(request: AccessRequest): AccessDenial | undefined
-  /** Why nothing is for it, not even what needs no token: it is a stranger's page that asks. */
+  /** Why nothing is allowed, not even what needs no token: the page of another site sent it. */
   stranger(request: AccessRequest): AccessDenial | undefined
-  /** What it takes to act from there: the token, nothing, or it cannot be done. */
+  /** What acting requires from there: the token, nothing, or it is impossible. */
   acts(request: AccessRequest): 'token' | 'open' | 'off'
 }
 
 const SHORTEST_TOKEN = 16
-/** What a header carries whole, and `Bearer …` as one word. */
+/** Characters that a header can carry, without blanks. */
 const CAN_BE_SHOWN = /^[\x21-\x7e]*$/
 
 export const accessFields = {
@@ -71,7 +74,7 @@ export const accessFields = {
   exposed: optional(bool(), false),
 }
 
-/** For options that have these among others. */
+/** For options that include these. */
 export function checkToken(
   { token }: { token: string | undefined },
   path: string,
@@ -83,7 +86,7 @@ export function checkToken(
   }
   if (token.length < SHORTEST_TOKEN) complain(`must have at least ${SHORTEST_TOKEN} characters`)
   if (!CAN_BE_SHOWN.test(token)) {
-    complain('must be visible ASCII characters without blanks, or nobody can show it in a header')
+    complain('must be visible ASCII characters without blanks, or no header can carry it')
   }
 }
 
@@ -115,7 +118,10 @@ const OTHER_SITE: AccessDenial = {
 }
 
 const LOOPBACK = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
-/** Headers that a proxy adds, for somebody further away. Not every proxy does: behind one, a token has to be set. */
+/**
+ * Headers that proxies add for remote clients. Not every proxy does, so behind one a token has to
+ * be set.
+ */
 const BY_PROXIES =
   /^(forwarded|via|x-forwarded-.+|x-real-ip|x-client-ip|cf-connecting-ip|true-client-ip)$/
 const OWN_NAME = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
@@ -146,8 +152,8 @@ class Access implements OperatorAccess {
 
   stranger(request: AccessRequest): AccessDenial | undefined {
     if (isOtherSite(request)) return OTHER_SITE
-    // Whatever it is called there: who shows the token is an operator. Of a port that is open to others, others
-    // know the names.
+    // A client with the token is an operator, under any host name. The names of an exposed port are
+    // known to others.
     if (this.#exposed || !isLocal(request) || this.#knows(request) || this.#shows(request)) {
       return undefined
     }
@@ -167,7 +173,7 @@ class Access implements OperatorAccess {
     return this.#exposed ? EXPOSED : NOT_FROM_HERE
   }
 
-  /** On this machine, under its own name, and not for somebody further away. */
+  /** On this machine, under its own name, and not forwarded for another client. */
   #isNear(request: AccessRequest): boolean {
     if (this.#exposed || !isLocal(request) || !OWN_NAME.test(nameIn(request))) return false
     return !Object.keys(request.headers).some((name) => BY_PROXIES.test(name))
@@ -186,7 +192,7 @@ class Access implements OperatorAccess {
   }
 }
 
-/** Whatever its length, comparing takes as long. */
+/** Digests make the comparison independent of the length. */
 function digestOf(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
@@ -195,12 +201,14 @@ function isLocal({ socket }: AccessRequest): boolean {
   return LOOPBACK.test(socket.remoteAddress ?? '')
 }
 
-/** What it was asked for by, without the port. */
+/** The host name of the request, without the port. */
 function nameIn({ headers: { host = '' } }: AccessRequest): string {
   return host.replace(/:\d+$/, '').toLowerCase()
 }
 
-/** Browsers say where a request comes from; other programs need not. Following a link is no harm. */
+/**
+ * Browsers report the origin of a request; other programs need not. Following a link is harmless.
+ */
 function isOtherSite({ method = 'GET', headers }: AccessRequest): boolean {
   const { origin, host, 'sec-fetch-site': site, 'sec-fetch-mode': mode } = headers
   if (origin !== undefined) {

@@ -1,19 +1,20 @@
 /**
- * `RateLimit-Policy` and `RateLimit`, as the IETF's draft has them (draft-ietf-httpapi-ratelimit-headers, from
- * its eighth version on): structured fields, with what is left and the seconds until there is more.
+ * `RateLimit-Policy` and `RateLimit` of the IETF draft (draft-ietf-httpapi-ratelimit-headers, from
+ * its eighth version on): structured fields with the units left and the seconds until there are
+ * more.
  */
 
-/** A level of limits, as clients are told of it. */
+/** A level of limits, as clients see it. */
 export interface Policy {
   readonly name: string
   readonly limit: number
   readonly windowUs: number
 }
 
-/** What a store says of the level that has least left. */
+/** The units left on the level that has least. */
 export interface Left {
   readonly remaining: number
-  /** Until it has everything again. */
+  /** Time until it is full again. */
   readonly resetUs: number
 }
 
@@ -27,7 +28,7 @@ export function standingItem(policy: Policy, left: Left): string {
   return item(policy.name, left.remaining, moreInUs(policy, left))
 }
 
-/** The same for somebody who was refused: there is enough again after this wait. */
+/** For a refused client: the wait after which there is enough again. */
 export function exhaustedItem(
   { name }: Pick<Policy, 'name'>,
   { remaining, waitUs }: { readonly remaining: number; readonly waitUs: number },
@@ -39,11 +40,11 @@ function item(name: string, remaining: number, moreUs: number): string {
   return `"${name}";r=${Math.max(0, Math.floor(remaining))};t=${Math.ceil(moreUs / SECOND_US)}`
 }
 
-/** A bucket gets its units back one by one, until it is full. */
+/** A bucket gets its units back one by one until it is full. */
 function moreInUs({ limit, windowUs }: Policy, { resetUs }: Left): number {
   if (resetUs <= 0) return 0
   const everyUs = windowUs / limit
-  // More often than every second is one second, whenever exactly.
+  // Intervals below one second are reported as one second.
   if (everyUs <= SECOND_US) return Math.min(resetUs, SECOND_US)
   return resetUs % everyUs || everyUs
 }

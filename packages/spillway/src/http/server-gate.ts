@@ -1,6 +1,6 @@
 /**
- * What a server does with a request before its handler sees it, whatever the framework: health, time left,
- * shedding, limits. With a store in memory all of it happens at once, without a promise.
+ * What a server does with a request before its handler, in any framework: health, deadline,
+ * shedding, limits. With a memory store all of it is synchronous.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, SpillwayError } from '../core/errors.js'
@@ -9,12 +9,12 @@ import { validate } from '../core/options/checks.js'
 import type { Priority } from '../core/options/priority.js'
 import { isThenable } from '../core/thenable.js'
 import { createDeadline, deadlineError, runWithDeadline } from '../core/time/deadline.js'
-import { shedByHookError, storeError } from '../guard/refusals.js'
-import { userLimitedError } from '../guard/user-standing.js'
+import { shedByHookError, storeError } from '../guard/stages/refusal-errors.js'
+import { userLimitedError } from '../guard/stages/user-limit.js'
 import type { HealthLevel } from '../health/health.js'
-import type { OwnCharge, UserRequest } from '../shared/user-limits/levels.js'
-import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
-import { createUserCharges } from '../shared/user-limits/user-charges.js'
+import type { UserCharges, UserReply } from '../shared/user-limits/charges.js'
+import { createUserCharges } from '../shared/user-limits/charges.js'
+import type { UserLevelCharge, UserRequest } from '../shared/user-limits/levels.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { MaybePromise } from '../store/port.js'
 import { type ClientAddress, createClientAddress } from './client-address.js'
@@ -26,13 +26,13 @@ import {
   type ServerOptions,
 } from './server-options.js'
 
-/** What there is of a request in every framework on node:http. */
+/** The part of a request that every framework on node:http has. */
 export interface Incoming {
   readonly headers: IncomingHttpHeaders
   readonly socket: { readonly remoteAddress?: string | undefined }
 }
 
-/** A request that came in, as far as it matters here. May be handed to a guard's `run` as it is. */
+/** An incoming request. Can be passed to a guard's `run` as it is. */
 export class ServerCall implements Identity {
   readonly user: string | undefined
   readonly tier: string | undefined
@@ -56,7 +56,7 @@ export class ServerCall implements Identity {
     this.endpoint = identity?.endpoint ?? endpoint
   }
 
-  /** The client's address; of IPv6 the network that is counted as one. */
+  /** The client's address; for IPv6 the network that counts as one client. */
   get ip(): string {
     const { headers, socket } = this.#incoming
     this.#ip ??= this.#address(socket.remoteAddress, headers['x-forwarded-for'])
@@ -64,20 +64,20 @@ export class ServerCall implements Identity {
   }
 }
 
-/** What was decided. */
+/** The decision on a request. */
 export interface Verdict {
   readonly refusal: SpillwayError | undefined
-  /** What the client is told of its limits; nothing, if there are none for it. */
+  /** Header value with the limits; undefined if there are none for this client. */
   readonly policy: string | undefined
   readonly standing: string | undefined
-  /** To be told when the request is over, if anybody has to be. */
+  /** Called at the end of the request, if needed. */
   readonly visit: { end(): void } | undefined
 }
 
 export interface ServerSnapshot {
   name: string
   admitted: number
-  /** Of these: let through although the store did not answer. */
+  /** Of these, requests admitted although the store did not answer. */
   unchecked: number
   refused: { code: ErrorCode; count: number }[]
 }
@@ -96,7 +96,7 @@ export class ServerGate<Request> {
   readonly #names: HopNames
   readonly #address: ClientAddress
   readonly #charges: UserCharges | undefined
-  #lastLevels: readonly OwnCharge[] = []
+  #lastLevels: readonly UserLevelCharge[] = []
   #lastPolicy = ''
   readonly #refused = new Map<ErrorCode, number>()
   #admitted = 0
@@ -116,12 +116,12 @@ export class ServerGate<Request> {
     }
   }
 
-  /** Whose request this is. What `identify` throws comes out. */
+  /** Determines the caller of a request. Exceptions of `identify` are passed on. */
   receive(incoming: Incoming, request: Request, endpoint: string): ServerCall {
     return new ServerCall(incoming, this.#address, this.identify?.(request), endpoint)
   }
 
-  /** Whether it may go on: at once, if nobody else has to be asked. */
+  /** Whether the request may continue. Synchronous unless a remote store is needed. */
   decide(call: ServerCall, headers: IncomingHttpHeaders): MaybePromise<Verdict> {
     const left = headers[this.#names.deadline]
     if (left !== undefined && Number(left) <= 0) {
@@ -148,7 +148,7 @@ export class ServerGate<Request> {
     )
   }
 
-  /** Runs what comes next with the time its caller has left, and our own limit on it. */
+  /** Runs the handler with the time its caller has left, and our own limit on it. */
   run<T>(headers: IncomingHttpHeaders, next: () => T, onRetried: () => void): T {
     const { deadline, clock } = this.#options
     const { timeoutMs } = deadline ?? {}
@@ -158,7 +158,10 @@ export class ServerGate<Request> {
     )
   }
 
-  /** Its caller says something of time or attempts, or we do: what comes next needs a context. */
+  /**
+   * Whether the caller or our options limit time or attempts, so that the handler needs an async
+   * context.
+   */
   needsContext(headers: IncomingHttpHeaders): boolean {
     return (
       headers[this.#names.deadline] !== undefined ||
@@ -167,12 +170,12 @@ export class ServerGate<Request> {
     )
   }
 
-  /** The header in which a caller is told that something was tried again here. */
+  /** The response header which says that this service has retried. */
   get retriedHeader(): string {
     return this.#names.retried
   }
 
-  /** Which health report is asked for at this address, if one is. */
+  /** The health report at this address, if any. */
   healthAt(method: string | undefined, url: string): HealthLevel | undefined {
     const { health, healthPath, healthLevels } = this.#options
     if (health === undefined || !url.startsWith(healthPath)) return undefined
@@ -201,10 +204,10 @@ export class ServerGate<Request> {
   #judge(request: UserRequest, reply: UserReply, visit: Verdict['visit']): Verdict {
     const alone = reply.alone !== undefined
     if (alone && reply.refusedBy === 0) this.#unchecked++
-    // Nobody has counted it, so there is nothing to tell.
+    // The request was not counted, so there is nothing to report.
     if (reply.tightest === 0) return this.#admit(visit)
     const policy = this.#policyOf(request.levels)
-    const charge = request.levels[reply.tightest - 1] as OwnCharge
+    const charge = request.levels[reply.tightest - 1] as UserLevelCharge
     if (reply.refusedBy === 0) {
       this.#admitted++
       return { refusal: undefined, policy, standing: standingItem(charge, reply), visit }
@@ -216,7 +219,7 @@ export class ServerGate<Request> {
   }
 
   /** Nearly always the same as the last time. */
-  #policyOf(levels: readonly OwnCharge[]): string {
+  #policyOf(levels: readonly UserLevelCharge[]): string {
     if (!isAlike(levels, this.#lastLevels)) {
       this.#lastLevels = levels
       this.#lastPolicy = levels.map(policyItem).join(', ')
@@ -242,12 +245,12 @@ export class ServerGate<Request> {
   }
 }
 
-/** For all that a client is told of them. */
-function isAlike(levels: readonly OwnCharge[], others: readonly OwnCharge[]): boolean {
+/** Compares the fields that clients see. */
+function isAlike(levels: readonly UserLevelCharge[], others: readonly UserLevelCharge[]): boolean {
   if (levels.length !== others.length) return false
   for (let index = 0; index < levels.length; index++) {
-    const one = levels[index] as OwnCharge
-    const other = others[index] as OwnCharge
+    const one = levels[index] as UserLevelCharge
+    const other = others[index] as UserLevelCharge
     if (one !== other && (one.name !== other.name || one.limit !== other.limit)) return false
   }
   return true

@@ -1,4 +1,4 @@
-/** How a user says what a server does with a request before its handler sees it. */
+/** Options of what a server does with a request before its handler. */
 
 import type { HopHeaders } from '../core/hops.js'
 import {
@@ -24,23 +24,23 @@ import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import type { Store } from '../store/port.js'
 import { readTrustedProxies, type TrustedProxies } from './client-address.js'
 
-/** Whose request it is, and how important. */
+/** The caller of a request, and its priority. */
 export interface Identity {
   user?: string | undefined
   tier?: string | undefined
   /** Default: `normal`. */
   priority?: Priority | undefined
-  /** Default: the route, where the framework knows it; else the path. */
+  /** Default: the route if the framework knows it, otherwise the path. */
   endpoint?: string | undefined
 }
 
-/** Says no before anything is done: a load shedder, or anything like it. */
+/** Refuses requests before any work is done: a load shedder, or a similar object. */
 export interface ServerShedder {
-  /** Nothing: refused. Otherwise it is told when the request is over. */
+  /** Undefined: refused. Otherwise `end` is called when the request is over. */
   enter(request: Identity): { end(): void } | undefined
 }
 
-/** What a health report has to have to be served. */
+/** What is needed to serve health reports. */
 export interface HealthSource {
   live(): Promise<HealthAnswer>
   ready(): Promise<HealthAnswer>
@@ -52,35 +52,35 @@ export interface HealthAnswer {
 }
 
 export interface ServerOptions<Request> {
-  /** Stands in errors, and tells limits of several servers in one store apart. Default: `server`. */
+  /** Name in errors. Separates the limits of several servers in one store. Default: `server`. */
   name?: string
   /** Where limits are counted. Default: in memory, for this process. */
   store?: Store
-  /** Stage 1: a load shedder. Requests of priority `critical` are its business, too. */
+  /** Stage 1: a load shedder. It also decides on requests of priority `critical`. */
   shed?: ServerShedder
-  /** Stage 2: what one user, address, tier or endpoint may ask for. */
+  /** Stage 2: what one user, address, tier or endpoint may request. */
   limits?: readonly UserLevel[]
-  /** Whose request it is. Do not believe what a client says of its tier or priority. */
+  /** Returns the caller of a request. Do not trust a client's own claim of its tier or priority. */
   identify?: (request: Request) => Identity | undefined
-  /** Proxies whose word on the client's address is believed. Default: nobody's. */
+  /** Proxies whose report of the client's address is trusted. Default: none. */
   trustedProxies?: TrustedProxies
-  /** IPv6 addresses that have so many bits in common are counted as one. Default: 64. */
+  /** IPv6 addresses with this many leading bits in common count as one. Default: 64. */
   ipv6Bits?: number
-  /** Among how many pods levels with the outage rule `share` are shared out. Default: 1. */
+  /** The number of pods that share levels with the outage rule `share`. Default: 1. */
   expectedPods?: number
   deadline?: {
     /** Names of the headers, if not Spillway's own. */
     headers?: HopHeaders
-    /** Longest time for a request, whatever its caller says. */
+    /** Longest time for a request, whatever its caller allows. */
     timeoutMs?: Duration
   }
-  /** Answers `/health/live`, `/health/ready` and `/health/deep`, before anything else. */
+  /** Answers `/health/live`, `/health/ready` and `/health/deep` before anything else. */
   health?: HealthSource
-  /** Where. Default: `/health`. */
+  /** Path of the health reports. Default: `/health`. */
   healthPath?: string
-  /** Which of the three; a deep report is for operators. Default: all. */
+  /** Which of the three are served; a deep report is for operators. Default: all. */
   healthLevels?: readonly HealthLevel[]
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
   /** Default: `Math.random`. */
   random?: Random

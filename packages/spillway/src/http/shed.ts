@@ -1,6 +1,6 @@
 /**
- * A load shedder in front of an HTTP server: asks before anything is done for a request, and answers
- * those that are refused as cheaply as Node can. For `node:http` and whatever is built on it.
+ * A load shedder in front of an HTTP server. It decides before any work is done for a request, and
+ * answers refused ones as cheaply as Node can. For `node:http` and frameworks built on it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { LoadShedder, ShedRequest } from '../local/load-shedder/load-shedder.js'
@@ -16,7 +16,7 @@ const BODY = JSON.stringify({
 })
 const RETRY_AFTER_SECONDS = '1'
 
-/** Written once: overload is when the cost of saying no matters. */
+/** Built once, because the cost of a refusal matters under overload. */
 const HEADERS = [
   'content-type',
   'application/json; charset=utf-8',
@@ -27,8 +27,9 @@ const HEADERS = [
 ]
 
 /**
- * Whether the request was refused, and has its answer. Otherwise it counts as inside until its response
- * is closed. What it is about is its path, by which health checks are known, and whatever you know more.
+ * Returns whether the request was refused and answered. Otherwise it counts as in flight until its
+ * response is closed. Its endpoint is its path, by which health checks are recognised; `request`
+ * adds what you know.
  */
 export function shedRequest(
   shedder: LoadShedder,

@@ -86,12 +86,16 @@ const LONGEST_CALL_MS = 60_000
 export function createThrottle(options: ThrottleOptions = {}): Throttle {
   const checked = validate('throttle', options, readOptions)
   const { name, clock, classify, random } = checked
-  const acceptance = new Acceptance(checked, random)
+  const acceptance = new Acceptance(checked)
   return {
     name,
     async run(fn) {
-      if (acceptance.refuses(clock.now()))
-        return refuse(throttleError(name, acceptance, clock.now()))
+      const nowMs = clock.now()
+      const refusal = acceptance.refusal(nowMs)
+      if (refusal > 0 && random() < refusal) {
+        acceptance.refused(nowMs)
+        return refuse(throttleError(name, acceptance, nowMs))
+      }
       const call = acceptance.began(clock.now())
       const judging = { name, wallMs: clock.wallMs(), ...(classify && { classify }) }
       try {
@@ -111,26 +115,31 @@ export function createThrottle(options: ThrottleOptions = {}): Throttle {
 export class Acceptance {
   readonly #k: number
   readonly #minimum: number
-  readonly #random: Random
   readonly #requests: RollingCounter
   readonly #accepts: RollingCounter
   readonly #inFlight: InFlight
 
-  constructor({ k, windowMs, minimumCalls }: CheckedThrottle, random: Random) {
+  constructor({ k, windowMs, minimumCalls }: CheckedThrottle) {
     this.#k = k
     this.#minimum = minimumCalls
-    this.#random = random
     this.#requests = new RollingCounter(windowMs, SLICES)
     this.#accepts = new RollingCounter(windowMs, SLICES)
     this.#inFlight = new InFlight(Math.max(windowMs, LONGEST_CALL_MS), Number.POSITIVE_INFINITY)
   }
 
-  /** Whether to refuse a call. A call that is not refused counts as a request when it ends. */
-  refuses(nowMs: number): boolean {
-    const refusal = this.#refusal(nowMs)
-    if (refusal === 0 || this.#random() >= refusal) return false
+  /** The share of calls to refuse now, from 0 to 1. */
+  refusal(nowMs: number): number {
+    const requests = this.#requests.total(nowMs)
+    if (requests < this.#minimum) return 0
+    const inFlight = this.#inFlight.count(nowMs)
+    const all = requests + inFlight
+    const beyond = all - this.#k * (this.#accepts.total(nowMs) + inFlight)
+    return beyond > 0 ? beyond / (all + 1) : 0
+  }
+
+  /** A call was refused here. Other calls count as requests when they end. */
+  refused(nowMs: number): void {
     this.#requests.add(nowMs, 1)
-    return true
   }
 
   /** A call begins. Its end is reported with the returned object. */
@@ -150,23 +159,14 @@ export class Acceptance {
 
   snapshot(nowMs: number): ThrottleSnapshot {
     const [requests, accepts] = [this.#requests.total(nowMs), this.#accepts.total(nowMs)]
-    return { requests, accepts, refusal: this.#refusal(nowMs) }
-  }
-
-  #refusal(nowMs: number): number {
-    const requests = this.#requests.total(nowMs)
-    if (requests < this.#minimum) return 0
-    const inFlight = this.#inFlight.count(nowMs)
-    const all = requests + inFlight
-    const beyond = all - this.#k * (this.#accepts.total(nowMs) + inFlight)
-    return beyond > 0 ? beyond / (all + 1) : 0
+    return { requests, accepts, refusal: this.refusal(nowMs) }
   }
 }
 
 export function throttleError(name: string, acceptance: Acceptance, nowMs: number): SpillwayError {
   return new SpillwayError({
     code: 'SHED',
-    stage: 'shed',
+    stage: 'throttle',
     scope: 'local',
     details: { name, reason: 'throttle', ...acceptance.snapshot(nowMs) },
     explain,

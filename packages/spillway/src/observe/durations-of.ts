@@ -1,9 +1,9 @@
-/** Which durations are told of, and of which guards. */
+/** The duration histograms that are exported, and of which guards. */
 import type { Durations } from '../core/collections/histogram.js'
 import type { Labels } from './instrument.js'
 import type { View } from './source.js'
 
-/** Guards with a histogram: each is a series for every bound. */
+/** Most guards with a histogram, because each has a series for every bound. */
 const MOST_TIMED = 100
 
 export interface Timed {

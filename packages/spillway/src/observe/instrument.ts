@@ -1,13 +1,13 @@
-/** One thing that is told of a spillway. */
+/** One exported metric. */
 import type { View } from './source.js'
 
 export type Labels = Readonly<Record<string, string>>
 export type Row = readonly [labels: Labels, value: number]
 
 export interface Instrument {
-  /** Its name with Prometheus: base units and `_total`. */
+  /** Its Prometheus name, with base units and `_total`. */
   readonly name: string
-  /** Its name with OpenTelemetry, and its unit there. */
+  /** Its OpenTelemetry name and unit. */
   readonly dotted: string
   readonly unit: string
   readonly help: string

@@ -1,6 +1,6 @@
-/** What is told of a spillway, once for all who want to know; each by the conventions of where it goes. */
-import { MOST_LANES } from '../guard/fleet.js'
-import type { GuardSnapshot } from '../guard/guard-snapshot.js'
+/** The table of exported metrics, with the names of each convention. */
+import { MOST_LANES } from '../guard/fleet/fleet-report.js'
+import type { GuardSnapshot } from '../guard/snapshot.js'
 import type { Instrument, Labels, Row } from './instrument.js'
 import { QUEUE_INSTRUMENTS } from './queue-instruments.js'
 import type { View } from './source.js'
@@ -167,7 +167,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     kind: 'gauge',
     read: (view) =>
       ofGuards(view, (guard) => {
-        // What a guard knows of its store is newer than what the fleet's report says.
+        // A guard's view of its store is newer than the fleet report.
         const known = guard.store?.status ?? view.fleet.store
         return STORE_STATES.map((status): Row => [{ status }, status === known ? 1 : 0])
       }),
@@ -207,11 +207,11 @@ function* ofGuards(
   }
 }
 
-/** Whatever the names of guards and lanes are made of, it does not become more than this. */
+/** Most series per metric, whatever the names of guards and lanes are. */
 const MOST_SERIES = 1_000
 const OTHER = 'other'
 
-/** The first ones; of counters the rest is summed up, so that nothing is lost. */
+/** The first rows. The rest of a counter is summed up, so that nothing is lost. */
 export function bounded(rows: Iterable<Row>, kind: Instrument['kind']): Row[] {
   const kept: Row[] = []
   let rest: { labels: Labels; sum: number } | undefined

@@ -1,12 +1,12 @@
 /**
- * For OpenTelemetry, as observable instruments of a meter; all of it is read when somebody collects. There is no
- * observable histogram: of durations the sum and the number are told, whose quotient is the mean of any time.
+ * Exports metrics to OpenTelemetry as observable instruments, read on collection. There is no
+ * observable histogram, so durations are exported as sum and count, whose quotient is the mean.
  */
 import { TIMED } from './durations-of.js'
 import { bounded, INSTRUMENTS } from './instruments.js'
 import { createSource, type MetricsOptions, type View } from './source.js'
 
-/** As much of the `Meter` of `@opentelemetry/api` as it takes. */
+/** The part of `Meter` of `@opentelemetry/api` that is used. */
 export interface OpenTelemetryMeter {
   createObservableCounter(name: string, options: { description: string; unit: string }): unknown
   createObservableGauge(name: string, options: { description: string; unit: string }): unknown
@@ -22,13 +22,13 @@ interface Observer {
   observe(instrument: unknown, value: number, attributes: Readonly<Record<string, string>>): void
 }
 
-/** Tells one instrument what is so. */
+/** Reports the current values of one instrument. */
 interface Observed {
   readonly instrument: unknown
   tell(view: View, observer: Observer): void
 }
 
-/** Returns what stops it. */
+/** Returns a function that stops the export. */
 export function exposeToOpenTelemetry({ meter, ...options }: OpenTelemetryOptions): () => void {
   const view = createSource(options)
   const all = [...plainOnes(meter), ...durations(meter)]

@@ -1,11 +1,11 @@
-/** For Prometheus, through the registry of prom-client; all of it is read when somebody scrapes. */
+/** Exports metrics to Prometheus through a registry of prom-client, read on each scrape. */
 import { type Durations, SECONDS } from '../core/collections/histogram.js'
 import { TIMED } from './durations-of.js'
 import type { Row } from './instrument.js'
 import { bounded, INSTRUMENTS } from './instruments.js'
 import { createSource, type MetricsOptions } from './source.js'
 
-/** As much of prom-client's `Registry` as it takes. */
+/** The part of prom-client's `Registry` that is used. */
 export interface PrometheusRegistry {
   registerMetric(metric: never): void
 }
@@ -17,7 +17,7 @@ export interface PrometheusOptions extends MetricsOptions {
 export interface Sample {
   labels: Readonly<Record<string, string | number>>
   value: number
-  /** If it is not the metric's own. */
+  /** If it differs from the name of the metric. */
   metricName?: string
 }
 
@@ -35,7 +35,7 @@ export function exposeToPrometheus({ registry, ...options }: PrometheusOptions):
   }
 }
 
-/** A metric that is read when it is asked for, as the registry wants it. */
+/** Registers a metric that is computed when it is scraped. */
 export function registerSamples(
   registry: PrometheusRegistry,
   described: { name: string; help: string; type: 'counter' | 'gauge' | 'histogram' },
@@ -50,7 +50,7 @@ export function registerSamples(
   registry.registerMetric(metric as never)
 }
 
-/** A histogram's samples: how many took no longer than each bound, and all together. */
+/** The samples of a histogram: cumulative counts by bound, sum and count. */
 export function histogramOf(
   name: string,
   labels: Sample['labels'],

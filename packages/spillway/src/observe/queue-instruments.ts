@@ -1,4 +1,7 @@
-/** What is told of job queues. Depths are the fleet's, by the store's word; counters are this pod's. */
+/**
+ * Metrics of job queues. Depths are read from the store, for the fleet; counters are those of this
+ * pod.
+ */
 import type { FleetQueueReport, QueueSnapshot } from '../guard/jobs/queue-snapshot.js'
 import type { Instrument, Row } from './instrument.js'
 import type { View } from './source.js'

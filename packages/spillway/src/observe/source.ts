@@ -1,13 +1,16 @@
-/** What exporters read: how everything stands, at the moment somebody asks. Nothing is counted for them. */
+/**
+ * The source of all exporters: current values, read when they are needed. Nothing is counted for
+ * exporters.
+ */
 import { callSafely } from '../core/events.js'
 import { having, object, optional, validate } from '../core/options/checks.js'
-import type { FleetReport } from '../guard/fleet.js'
+import type { FleetReport } from '../guard/fleet/fleet-report.js'
+import type { GuardTimings } from '../guard/pipeline/counters.js'
 import type { Spillway, SpillwaySnapshot } from '../guard/spillway.js'
-import type { GuardTimings } from '../guard/timings.js'
 
 export type MeteredSpillway = Pick<Spillway, 'snapshot' | 'fleet' | 'timings'>
 
-/** What a gate in front of a server says of itself. */
+/** What a server's gate reports. */
 export interface MeteredServer {
   snapshot(): {
     name: string
@@ -19,13 +22,13 @@ export interface MeteredServer {
 
 export interface MetricsOptions {
   spillway: MeteredSpillway
-  /** Gates of servers: what `spillwayHttp` and its like give. */
+  /** Gates of servers, as returned by `spillwayHttp` and its variants. */
   servers?: readonly MeteredServer[]
-  /** What the label with a guard's name is called. Default: `guard`. */
+  /** Name of the label with the guard's name. Default: `guard`. */
   guardLabel?: string
 }
 
-/** What is true at one moment. */
+/** All values at one moment. */
 export interface View {
   readonly guardLabel: string
   readonly snapshot: SpillwaySnapshot
@@ -37,12 +40,12 @@ export interface View {
 const readSpillway = having<MeteredSpillway>('a spillway', 'snapshot', 'fleet', 'timings')
 const readServer = having<MeteredServer>('a gate of a server', 'snapshot')
 
-/** All who ask at once are told the same, and the store is asked once. */
+/** Concurrent readers share one view, so the store is read once. */
 export function createSource(options: MetricsOptions): () => Promise<View> {
   const { spillway, servers = [], guardLabel = 'guard' } = options
   validate('metrics', { spillway }, object({ spillway: readSpillway }))
   for (const server of servers) validate('metrics.servers', server, optional(readServer))
-  // From now on they are measured.
+  // From now on durations are measured.
   spillway.timings()
   let underWay: Promise<View> | undefined
   const read = async (): Promise<View> => ({

@@ -1,13 +1,13 @@
 /**
- * Spans for OpenTelemetry: one for each call, and in it one for each attempt, which lasts until the last byte of
- * its answer. What is refused is an event with the code, the stage and the numbers. No users, no messages of
- * errors, nothing from requests but the lane.
+ * Spans for OpenTelemetry: one per call, with one per attempt, which lasts until the last byte of
+ * its response. A refusal is an event with the code, the stage and the numbers. Spans contain no
+ * users, no error messages and nothing of requests except the lane.
  */
 import { SpillwayError } from '../core/errors.js'
 import type { Outcome } from '../core/outcome.js'
-import type { AttemptTrace, CallTrace, GuardTracer } from '../guard/trace.js'
+import type { AttemptTrace, CallTrace, GuardTracer } from '../guard/pipeline/trace.js'
 
-/** As much of `@opentelemetry/api` as it takes: hand over the module itself. */
+/** The part of `@opentelemetry/api` that is used: pass the module itself. */
 export interface OpenTelemetryApi {
   readonly trace: {
     getTracer(name: string): unknown
@@ -51,7 +51,7 @@ export function openTelemetryTracer(api: OpenTelemetryApi): GuardTracer {
   }
 }
 
-/** Lasts until its caller has an answer and all of its attempts are over, whichever is later. */
+/** Lasts until its caller has a result and all its attempts are over. */
 class CallSpan implements CallTrace {
   readonly #api: OpenTelemetryApi
   readonly #tracer: Tracer
@@ -137,7 +137,7 @@ class AttemptSpan implements AttemptTrace {
   }
 }
 
-/** A message may have an address or a key in it; a code has not. */
+/** A message may contain an address or a key; a code does not. */
 function typeOf(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
   if (typeof code === 'string') return code
@@ -148,7 +148,7 @@ function factsOf({ code, stage, scope, retryAfterMs, details }: SpillwayError): 
   const facts: Attributes = { code, stage, scope }
   if (retryAfterMs !== undefined) facts.retryAfterMs = retryAfterMs
   for (const [name, value] of Object.entries(details)) {
-    // The numbers behind it. Texts may be names of users.
+    // Numbers only, because texts may be names of users.
     if (typeof value === 'number' || typeof value === 'boolean') facts[name] = value
   }
   return facts

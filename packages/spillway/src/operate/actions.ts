@@ -1,6 +1,6 @@
 /**
- * What an operator may ask for, as data: the same whether it comes from a program, over a wire or from a
- * command line. Each action is one row of the table: what it has to say, and what is done.
+ * Operator actions as data, the same for programs, HTTP and the command line. Each action is one
+ * row of the table: its fields and what it does.
  */
 import {
   type Check,
@@ -16,11 +16,11 @@ import {
 import type { OperatedGuard } from './operated-guard.js'
 
 interface OnGuard {
-  /** Its name. */
+  /** Name of the guard. */
   guard: string
-  /** Who wants it: a person, or a program. */
+  /** Who acts: a person or a program. */
   by: string
-  /** Where the wish came from, such as an address; only told. */
+  /** Where the request came from, such as an address; for information only. */
   from?: string
 }
 
@@ -30,23 +30,26 @@ interface OnLane extends OnGuard {
 }
 
 export type OperatorRequest =
-  /** Refuses every call until everybody who isolated it has released it, or their time is over. */
+  /**
+   * Refuses every call until all operators who isolated it have released it, or their times are
+   * over.
+   */
   | (OnLane & { action: 'isolate'; forMs: Duration })
-  /** Ends what the same operator isolated. */
+  /** Ends the isolation by the same operator. */
   | (OnLane & { action: 'release' })
-  /** Opens the breaker, for so long or for as long as failures would; then a few probes decide. */
+  /** Opens the breaker for `forMs`, or as long as after failures; then probes decide. */
   | (OnLane & { action: 'open'; forMs?: Duration })
-  /** Closes the breaker, and ends what anybody isolated. */
+  /** Closes the breaker and ends all isolations. */
   | (OnLane & { action: 'close' })
-  /** Closes the breaker and forgets what was counted; what is isolated stays so. */
+  /** Closes the breaker and resets its counts; isolations stay. */
   | (OnLane & { action: 'reset' })
-  /** Gives out no permits of the vendor's limits for so long. */
+  /** Grants no permits of the vendor limits for `forMs`. */
   | (OnLane & { action: 'pause'; forMs: Duration })
-  /** Ends a pause, also one that the vendor asked for. */
+  /** Ends a pause, even one that the vendor asked for. */
   | (OnLane & { action: 'resume' })
-  /** Another limit for one unit, for a while, on all lanes. */
+  /** Changes the limit of one unit for a while, on all lanes. */
   | (OnGuard & { action: 'override'; unit: string; limit: number; forMs: Duration })
-  /** Ends that early. */
+  /** Ends an override early. */
   | (OnGuard & { action: 'restore'; unit: string })
 
 export type OperatorAction = OperatorRequest['action']
@@ -56,13 +59,13 @@ export interface OperatorResult {
   guard: string
   by: string
   from: string | undefined
-  /** None: all lanes. */
+  /** Undefined: all lanes. */
   lane: string | undefined
-  /** Milliseconds. */
+  /** In milliseconds. */
   forMs: number | undefined
   unit: string | undefined
   limit: number | undefined
-  /** In words: what was done. */
+  /** What was done, as text. */
   message: string
 }
 
@@ -73,12 +76,12 @@ const onLane = { ...onGuard, lane: optional(text()) }
 
 interface Row<F extends Fields> {
   readonly check: (value: unknown, path: string, problems: never[]) => Checked<F>
-  /** Answers in words what was done. */
+  /** Returns what was done, as text. */
   readonly act: (guard: OperatedGuard, request: Checked<F>) => Promise<string>
 }
 
 function row<F extends Fields>(fields: F, act: Row<F>['act']) {
-  // The word for the action itself has been read when its row is found.
+  // The action itself was read to find its row.
   return { check: object({ action: text(), ...fields }), act }
 }
 

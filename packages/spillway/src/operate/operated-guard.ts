@@ -1,9 +1,14 @@
-/** A guard as an operator sees it: what is shared of it, in the store, whatever pods there are. */
+/** A guard as an operator sees it: its shared state in the store, whatever pods there are. */
 import { OptionsError } from '../core/options/checks.js'
-import { type FleetGuardReport, lanesOf, MOST_LANES, readGuard } from '../guard/fleet.js'
+import {
+  type FleetGuardReport,
+  lanesOf,
+  MOST_LANES,
+  readGuard,
+} from '../guard/fleet/fleet-report.js'
 import type { CheckedGuard } from '../guard/options.js'
-import { lookAt } from '../shared/circuit-breaker/look.js'
 import { toSpec } from '../shared/circuit-breaker/options.js'
+import { readStates } from '../shared/circuit-breaker/read-states.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
 import { listMembers, type Member } from '../shared/membership.js'
 import { figuresOf } from '../shared/rate-limiter/figures.js'
@@ -17,7 +22,7 @@ import type { BreakerSpec } from '../store/breaker-spec.js'
 import type { BreakerCommand, Store } from '../store/port.js'
 
 type Command = BreakerCommand['command']
-/** Those that may hold for all lanes at once, also for lanes that nobody has used yet. */
+/** Commands that can apply to all lanes at once, including lanes not used yet. */
 type Holding = Extract<Command, { kind: 'isolate' | 'release' }>
 
 export class OperatedGuard {
@@ -30,20 +35,20 @@ export class OperatedGuard {
     this.name = name
     this.#store = store
     this.#breaker = breaker && { spec: toSpec(breaker), per: breaker.per }
-    // As pods count, or the store would take it for a change of the limits.
+    // The same as in pods; otherwise the store would take it for a change of the limits.
     this.#limits = limits ? toUnitLimits(limits, jitterMs ?? usualJitterMs(limits)) : []
   }
 
-  /** Isolates, or ends it, and answers with the lanes. */
+  /** Isolates or releases, and returns the lanes. */
   async hold(lane: string | undefined, command: Holding): Promise<readonly string[] | 'all'> {
     const lanes = lane === undefined ? [ALL_LANES] : [lane]
-    // Somebody may have isolated single lanes.
+    // Single lanes may have been isolated.
     if (lane === undefined && command.kind === 'release') lanes.push(...(await this.#lanes()))
     await this.#command(lanes, command)
     return lane === undefined ? 'all' : lanes
   }
 
-  /** What each lane's breaker is told by itself: of lanes that nobody has used there is nothing to tell. */
+  /** Commands the breaker of each lane. Lanes that were never used have no state to change. */
   async command(lane: string | undefined, command: Command): Promise<readonly string[] | 'all'> {
     if (this.#breakerOf().per === 'vendor') {
       await this.#command([ALL_LANES], command)
@@ -68,7 +73,7 @@ export class OperatedGuard {
     return 'all'
   }
 
-  /** For no time: ends it. Answers with what the limit is called, and usually is. */
+  /** With no time: ends the override. Returns the name of the limit and its usual value. */
   async override(
     unit: string,
     limit: number,
@@ -82,13 +87,13 @@ export class OperatedGuard {
     }
     const { id, limit: usual } = known.spec
     const override = { id, limit, forUs }
-    // Without limits: whoever operates may know others than the pods count by.
+    // Without limits, because the operator's configuration may differ from that of the pods.
     const ref = { guard: this.name, lane: DEFAULT_LANE, limits: [], version: 0 }
     await this.#store.limits.change({ ...ref, override })
     return { id, usual }
   }
 
-  /** How it stands in the whole fleet, by the store's own word. */
+  /** Its state in the whole fleet, as stored. */
   report(members: readonly Member[]): Promise<FleetGuardReport> {
     const { name } = this
     const breaker = this.#breaker
@@ -97,7 +102,7 @@ export class OperatedGuard {
     return readGuard({
       name,
       breaker: breaker && {
-        look: (lanes) => lookAt(this.#store.breakers, name, lanes, breaker),
+        readStates: (lanes) => readStates(this.#store.breakers, name, lanes, breaker),
       },
       limits:
         limits.length === 0
@@ -120,7 +125,7 @@ export class OperatedGuard {
     )
   }
 
-  /** Those that live pods have used lately. */
+  /** Lanes that live pods have used recently. */
   async #lanes(): Promise<string[]> {
     const lanes = lanesOf(await listMembers(this.#store), this.name)
     return lanes.size === 0 ? [DEFAULT_LANE] : [...lanes].slice(0, MOST_LANES)

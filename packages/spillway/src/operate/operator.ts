@@ -1,13 +1,14 @@
 /**
- * What a person may do to the whole fleet, from any process: one that serves calls, or one that only knows
- * the options of its guards. All of it is in the store, so every pod obeys; each action is told once, as an
- * event that says who did what to what for how long. Not for programs that protect themselves: guards do that.
+ * Operator actions on the whole fleet, from any process: one that serves calls, or one that only
+ * has the options of its guards. All state is in the store, so every pod follows. Each action emits
+ * one event with who did what, to what and for how long. Not for automatic protection: guards do
+ * that.
  */
 import { type SpillwayError, storeUnavailable } from '../core/errors.js'
 import { emit } from '../core/events.js'
 import { type Check, OptionsError, object, oneOf, validate } from '../core/options/checks.js'
 import { suggest } from '../core/options/suggest.js'
-import type { FleetReport } from '../guard/fleet.js'
+import type { FleetReport } from '../guard/fleet/fleet-report.js'
 import { type CheckedGuard, checkGuard, type GuardOptions } from '../guard/options.js'
 import { listMembers } from '../shared/membership.js'
 import { readStore } from '../shared/store-option.js'
@@ -22,25 +23,27 @@ import { OperatedGuard } from './operated-guard.js'
 import { post, type RecentAction, readRecent } from './recent-actions.js'
 
 export interface OperatorOptions {
-  /** The one that the pods share. */
+  /** The store that the pods share. */
   store: Store
-  /** By name, the options that the pods make their guards with. */
+  /** The options of the pods' guards, by name. */
   guards: Readonly<Record<string, GuardOptions>>
 }
 
 export interface Operator {
-  /** The names of the guards it knows. */
+  /** Names of the known guards. */
   readonly guards: readonly string[]
   /**
-   * Does what is asked for, on all pods. Throws an `OptionsError` where that makes no sense, and
-   * STORE_UNAVAILABLE where the store did not answer.
+   * Performs an action on all pods. Throws an `OptionsError` if it is invalid, and
+   * STORE_UNAVAILABLE if the store did not answer.
    */
   perform(request: OperatorRequest): Promise<OperatorResult>
-  /** How the whole fleet stands, by the store's own word. Throws STORE_UNAVAILABLE if it has none. */
+  /**
+   * The state of the whole fleet, as stored. Throws STORE_UNAVAILABLE if the store does not answer.
+   */
   fleet(): Promise<FleetReport>
   /**
-   * What operators of all processes have done in the last minute, the oldest first; not what was refused. Throws
-   * STORE_UNAVAILABLE if the store does not answer.
+   * Actions of operators of all processes in the last minute, the oldest first, without refused
+   * ones. Throws STORE_UNAVAILABLE if the store does not answer.
    */
   recent(): Promise<RecentAction[]>
 }
@@ -63,7 +66,7 @@ export function createOperator(options: OperatorOptions): Operator {
   return new StoreOperator(store, guards)
 }
 
-/** The same for guards that are there already. */
+/** For guards that exist already. */
 export function operatorOf(
   store: Store,
   guards: Iterable<readonly [string, CheckedGuard]>,
@@ -109,7 +112,7 @@ class StoreOperator implements Operator {
         livePods: members.length,
         pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
         guards: await Promise.all(guards),
-        // Which there are, only pods know.
+        // Only pods know their job queues.
         queues: [],
       }
     } catch (error) {
@@ -127,7 +130,7 @@ class StoreOperator implements Operator {
 
   async #perform(request: OperatorRequest): Promise<OperatorResult> {
     const action = validate('action', request?.action, readAction)
-    // Which row goes with which request is what the table says; the compiler cannot follow it.
+    // The table pairs rows with requests; the compiler cannot infer it.
     const { check, act } = ACTIONS[action] as unknown as {
       check: Check<CheckedRequest>
       act: (guard: OperatedGuard, request: CheckedRequest) => Promise<string>
@@ -147,7 +150,7 @@ class StoreOperator implements Operator {
     throw new OptionsError([{ path: 'guard', message: `there is no guard '${name}'; ${hint}` }])
   }
 
-  /** What is told of a request that made no sense is only what made sense of it. */
+  /** Of an invalid request only the valid fields are reported. */
   #tell(about: About, result: 'done' | 'refused' | 'failed', message: string) {
     emit({
       type: 'operator.acted',
@@ -165,10 +168,10 @@ class StoreOperator implements Operator {
   }
 }
 
-/** Whatever was said. */
+/** Unchecked fields. */
 type About = { [K in keyof CheckedRequest]?: unknown }
 
-/** What any of the requests may say. */
+/** The fields of all requests. */
 type CheckedRequest = Omit<OperatorResult, 'message'>
 
 function textOr(value: unknown): string {

@@ -1,35 +1,36 @@
 /**
- * What operators did lately, in the store for a minute: a command line is gone as soon as it has acted, and what it did
- * belongs into the log of every pod that obeys. Each is kept as a pod is that says something once and never again.
+ * Recent operator actions, kept in the store for a minute. A command-line process ends as soon as
+ * it has acted, but its action belongs into the log of every pod. Each action is stored as a pod
+ * with one heartbeat.
  */
 import { randomUUID } from 'node:crypto'
 import type { Store } from '../store/port.js'
 import { ACTIONS, type OperatorAction, type OperatorResult } from './actions.js'
 
 export interface RecentAction extends OperatorResult {
-  /** Unlike that of any other. */
+  /** Unique. */
   id: string
   ageMs: number
-  /** It was done in this process, which has heard its event. */
+  /** It was performed in this process, which has emitted its event. */
   own: boolean
 }
 
 const GROUP = 'operators:actions'
 const LIFE_US = 60_000_000
-/** Of each text: what it says is data that anybody may have chosen. */
+/** Longest text, because callers may choose its content. */
 const LONGEST = 500
 
 const PROCESS = randomUUID()
 let actions = 0
 
-/** Answers when it is there; that it is not changes nothing of what was done. */
+/** Resolves when it is stored. A failure does not affect the action. */
 export async function post(store: Store, result: OperatorResult): Promise<void> {
   const pod = `${PROCESS}:${++actions}`
   const snapshot = JSON.stringify(result)
   try {
     await store.pods.beat({ group: GROUP, pod, lifeUs: LIFE_US, snapshot })
   } catch {
-    // Nobody else will hear of it.
+    // Other processes will not see it.
   }
 }
 
@@ -44,7 +45,7 @@ export async function readRecent(store: Store): Promise<RecentAction[]> {
   return known.sort((a, b) => b.ageMs - a.ageMs)
 }
 
-/** Nothing, if this was said by a release that says it in another way. */
+/** Undefined if another version wrote it in another format. */
 function parsed(snapshot: string): OperatorResult | undefined {
   try {
     const said = JSON.parse(snapshot) as Partial<Record<keyof OperatorResult, unknown>>

@@ -1,4 +1,4 @@
-/** For programs that let their users write a guard down, in a file of their own. */
+/** For programs whose users configure guards in a file. */
 export {
   arrayOf,
   bool,

@@ -20,7 +20,7 @@ export {
   type MembershipOptions,
 } from './membership.js'
 export type { OutageRule } from './outage/rules.js'
-export type { StoreSnapshot, StoreStatus } from './outage/store-watch.js'
+export type { StoreSnapshot, StoreStatus } from './outage/store-status.js'
 export type {
   AcquireOptions,
   Acquisition,

@@ -17,7 +17,7 @@ import type { Random } from '../core/random.js'
 import { swallow } from '../core/thenable.js'
 import type { Clock, Timer } from '../core/time/clock.js'
 import { clockOption, randomOption } from '../core/time/clock-options.js'
-import { untilBeatMs } from '../core/time/pod-phase.js'
+import { untilPodPhaseMs } from '../core/time/pod-phase.js'
 import type { Store } from '../store/port.js'
 import { createPodId } from './pod-id.js'
 import { readStore } from './store-option.js'
@@ -155,7 +155,7 @@ class StoreMembership implements Membership {
     }
     if (this.#closed) return
     const { clock } = this.#options
-    this.#timer = clock.schedule(untilBeatMs(this.pod, heartbeatMs, clock.now()), () => {
+    this.#timer = clock.schedule(untilPodPhaseMs(this.pod, heartbeatMs, clock.now()), () => {
       this.#beating = this.#beat()
     })
     this.#timer.unref()

@@ -33,7 +33,7 @@ export function createLocalBreakers(clock: Clock): LocalBreakers {
       state.openForUs = spec.openUs
       state.openings = view.openings
       state.closedAtUs = ours(view.closedAtUs)
-      if (view.isolatedUntilUs > 0) state.holds.set(HOLDER, ours(view.isolatedUntilUs))
+      if (view.isolatedUntilUs > 0) state.isolations.set(HOLDER, ours(view.isolatedUntilUs))
       breakers.put(guard, lane, state, breakerLifeUs(state, spec, now))
     },
   }

@@ -33,7 +33,7 @@ export interface Fleet {
   rank: number
 }
 
-export interface OwnTake {
+export interface LocalTake {
   lane: string
   specs: readonly LimitSpec[]
   rules: readonly LimitRule[]
@@ -42,7 +42,7 @@ export interface OwnTake {
   nowUs: number
 }
 
-export interface OwnReply {
+export interface LocalReply {
   granted: number
   waitUs: number
   stamps: number[]
@@ -70,7 +70,7 @@ class Own {
   /** Units used, whether the store or this pod granted them. */
   readonly spent = emptyCount()
   /** The part that the store does not know of. */
-  untold = emptyCount()
+  unreported = emptyCount()
   /** Units left at the store's last reply, less those that this pod has used since. */
   left: number | undefined
   leftUs = NEVER
@@ -90,7 +90,7 @@ class Own {
   }
 }
 
-export class OwnSpend {
+export class LocalSpend {
   /** By lane. Limits that span all lanes are stored under an empty name. */
   readonly #lanes = new Map<string, Map<string, Own>>()
 
@@ -151,18 +151,18 @@ export class OwnSpend {
 
   /** A new store, which has none of the earlier reports. */
   forgotten(): void {
-    for (const own of this.#all()) own.untold = structuredClone(own.spent)
+    for (const own of this.#all()) own.unreported = structuredClone(own.spent)
   }
 
   /** Grants as many calls from the head of the queue as this pod may start without the store. */
-  take({ lane, specs, rules, costs, fleet, nowUs }: OwnTake): OwnReply {
+  take({ lane, specs, rules, costs, fleet, nowUs }: LocalTake): LocalReply {
     const owns = specs.map((spec) => this.#own(lane, spec))
     const usable = specs.map((spec, index) => {
       const own = owns[index] as Own
       const rule = rules[index] as LimitRule
       const spread = rule === 'share' ? scaled(spec, fleet) : spec
       advance(spread, own.spent, nowUs, 0)
-      advance(spec, own.untold, nowUs, 0)
+      advance(spec, own.unreported, nowUs, 0)
       return rule === 'share' ? this.#limited(spread, own, fleet, nowUs) : spread
     })
     let granted = 0
@@ -184,7 +184,7 @@ export class OwnSpend {
         const cost = costIn(spec, wanted[index] as number)
         if (cost === 0) continue
         charge(usable[index] as LimitSpec, own.spent, nowUs, cost)
-        charge(spec, own.untold, nowUs, cost)
+        charge(spec, own.unreported, nowUs, cost)
         if (own.budget !== undefined) own.budget -= cost
         if (own.left !== undefined) own.left = Math.max(0, own.left - cost)
       }
@@ -207,7 +207,7 @@ export class OwnSpend {
   ): void {
     const own = this.#own(lane, spec)
     const both: [LimitSpec, Count][] = [[counted(spec, at.fleet), own.spent]]
-    if (!at.told) both.push([spec, own.untold])
+    if (!at.told) both.push([spec, own.unreported])
     for (const [each, count] of both) {
       advance(each, count, at.nowUs, 0)
       if (delta < 0) refund(each, count, at.nowUs, stamp, -delta)
@@ -216,7 +216,7 @@ export class OwnSpend {
   }
 
   /** Lanes with unreported units, which count as reported from now on. */
-  takeUntold(specs: readonly LimitSpec[], nowUs: number): { lane: string; spent: Spent[] }[] {
+  takeUnreported(specs: readonly LimitSpec[], nowUs: number): { lane: string; spent: Spent[] }[] {
     const told: { lane: string; spent: Spent[] }[] = []
     for (const [lane, owns] of this.#lanes) {
       const spent = specs.flatMap((spec, limit) => {
@@ -229,9 +229,9 @@ export class OwnSpend {
   }
 
   /** Whether the store knows everything that this pod has used of the lane. */
-  isTold(lane: string): boolean {
-    for (const { untold } of this.#lanes.get(lane)?.values() ?? []) {
-      if (untold.units > 0 || untold.freeAtUs > 0) return false
+  isReported(lane: string): boolean {
+    for (const { unreported } of this.#lanes.get(lane)?.values() ?? []) {
+      if (unreported.units > 0 || unreported.freeAtUs > 0) return false
     }
     return true
   }
@@ -344,23 +344,23 @@ function waitFor(spec: LimitSpec, own: Own, cost: number, nowUs: number): number
 }
 
 function untoldOf(spec: LimitSpec, own: Own, limit: number, nowUs: number): Spent[] {
-  const { untold } = own
-  advance(spec, untold, nowUs, 0)
-  own.untold = emptyCount()
+  const { unreported } = own
+  advance(spec, unreported, nowUs, 0)
+  own.unreported = emptyCount()
   if (isBucket(spec)) {
-    const units = Math.ceil((Math.max(0, untold.freeAtUs - nowUs) * spec.limit) / spec.windowUs)
+    const units = Math.ceil((Math.max(0, unreported.freeAtUs - nowUs) * spec.limit) / spec.windowUs)
     return units > 0 ? [{ limit, stamp: 0, units }] : []
   }
-  if (untold.units === 0) return []
+  if (unreported.units === 0) return []
   if (spec.algorithm === 'fixed-window')
-    return [{ limit, stamp: untold.newestSlice, units: untold.units }]
+    return [{ limit, stamp: unreported.newestSlice, units: unreported.units }]
   const spent: Spent[] = []
   for (
-    let stamp = Math.max(0, untold.newestSlice - untold.slices.length + 1);
-    stamp <= untold.newestSlice;
+    let stamp = Math.max(0, unreported.newestSlice - unreported.slices.length + 1);
+    stamp <= unreported.newestSlice;
     stamp++
   ) {
-    const units = untold.slices[stamp % untold.slices.length] as number
+    const units = unreported.slices[stamp % unreported.slices.length] as number
     if (units > 0) spent.push({ limit, stamp, units })
   }
   return spent

@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../core/time/clock.js'
 import type { BreakerView, BreakerWatcher, Store } from '../store/port.js'
-import { DelayLine } from './fifo-delay.js'
-import { wireCopy } from './message-copy.js'
+import { FifoDelay } from './fifo-delay.js'
+import { copyMessage } from './simulated-command.js'
 
 export interface PushLineOptions {
   clock: Clock
@@ -20,16 +20,16 @@ export interface PushLineOptions {
 
 type Push = { guard: string; lane: string; view: BreakerView } | 'gap'
 
-export class PushLine {
+export class DelayedPush {
   readonly #options: PushLineOptions
   readonly #watchers = new Set<BreakerWatcher>()
-  readonly #line: DelayLine<Push>
+  readonly #line: FifoDelay<Push>
   #unsubscribe: (() => void) | undefined
   #up = true
 
   constructor(options: PushLineOptions) {
     this.#options = options
-    this.#line = new DelayLine(options.clock, (push) => this.#tell(push))
+    this.#line = new FifoDelay(options.clock, (push) => this.#tell(push))
   }
 
   watch(watcher: BreakerWatcher): () => void {
@@ -63,7 +63,7 @@ export class PushLine {
     const halfMs = drawHalfMs()
     const arriving = clock.schedule(halfMs, () => {
       this.#unsubscribe = store().breakers.watch({
-        onView: (guard, lane, view) => this.#push({ guard, lane, view: wireCopy(view) }),
+        onView: (guard, lane, view) => this.#push({ guard, lane, view: copyMessage(view) }),
         onGap: () => this.#line.send('gap', drawHalfMs()),
       })
       this.#line.send('gap', halfMs)
@@ -82,7 +82,7 @@ export class PushLine {
     this.#options.counts.pushed++
     for (const each of this.#watchers) {
       if (push === 'gap') each.onGap()
-      else each.onView(push.guard, push.lane, wireCopy(push.view))
+      else each.onView(push.guard, push.lane, copyMessage(push.view))
     }
   }
 

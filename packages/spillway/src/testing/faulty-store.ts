@@ -27,11 +27,17 @@ import type { Clock } from '../core/time/clock.js'
 import { TimerList } from '../core/time/timer-list.js'
 import type { BreakerWatcher, Store } from '../store/port.js'
 import { StoreFailure } from '../store/store-failure.js'
-import { PushLine } from './delayed-push.js'
+import { DelayedPush } from './delayed-push.js'
 import { type Distribution, drawing, readDistribution } from './distribution.js'
-import { DelayLine } from './fifo-delay.js'
-import { wireCopy } from './message-copy.js'
-import { COMMANDS, Command, type Commands, failureOf, type PortName } from './simulated-command.js'
+import { FifoDelay } from './fifo-delay.js'
+import {
+  COMMANDS,
+  Command,
+  type Commands,
+  copyMessage,
+  failureOf,
+  type PortName,
+} from './simulated-command.js'
 
 export interface FaultyStoreOptions {
   clock: Clock
@@ -145,9 +151,9 @@ class DistantStore implements FaultyStore {
   readonly #random: Random
   readonly #timeoutMs: number
   readonly #make: (() => Store) | undefined
-  readonly #requests: DelayLine<Command>
-  readonly #replies: DelayLine<Command>
-  readonly #pushes: PushLine
+  readonly #requests: FifoDelay<Command>
+  readonly #replies: FifoDelay<Command>
+  readonly #pushes: DelayedPush
   readonly #deadlines: TimerList
   /** Sent and not settled. */
   readonly #underWay = new Set<Command>()
@@ -169,9 +175,9 @@ class DistantStore implements FaultyStore {
     this.#timeoutMs = commandTimeoutMs
     this.#make = typeof inner === 'function' ? inner : undefined
     this.#inner = typeof inner === 'function' ? inner() : inner
-    this.#requests = new DelayLine(clock, (command) => this.#execute(command))
-    this.#replies = new DelayLine(clock, (command) => this.#hear(command))
-    this.#pushes = new PushLine({
+    this.#requests = new FifoDelay(clock, (command) => this.#execute(command))
+    this.#replies = new FifoDelay(clock, (command) => this.#hear(command))
+    this.#pushes = new DelayedPush({
       clock,
       store: () => this.#inner,
       drawHalfMs: () => this.#drawLatencyMs() / 2,
@@ -298,7 +304,7 @@ class DistantStore implements FaultyStore {
     }
     return new Promise((resolve, reject) => {
       const halfMs = this.#drawLatencyMs() / 2
-      const command = new Command(port, method, wireCopy(args), halfMs, resolve, reject)
+      const command = new Command(port, method, copyMessage(args), halfMs, resolve, reject)
       this.counts.sent++
       this.#underWay.add(command)
       command.deadline = this.#deadlines.schedule(this.#timeoutMs, () => {
@@ -334,8 +340,8 @@ class DistantStore implements FaultyStore {
       const port = this.#inner[command.port]
       const method = port[command.method as keyof typeof port] as Method
       const reply = method.apply(port, command.args)
-      if (isThenable(reply)) reply.then((each) => done({ reply: wireCopy(each) }), failed)
-      else done({ reply: wireCopy(reply) })
+      if (isThenable(reply)) reply.then((each) => done({ reply: copyMessage(each) }), failed)
+      else done({ reply: copyMessage(reply) })
     } catch (error) {
       failed(error)
     }

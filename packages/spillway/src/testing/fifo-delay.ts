@@ -12,7 +12,7 @@ interface Parcel<T> extends Linked<Parcel<T>> {
   readonly atMs: number
 }
 
-export class DelayLine<T> {
+export class FifoDelay<T> {
   readonly #clock: Clock
   readonly #arrive: (item: T) => void
   #parcels = new LinkedList<Parcel<T>>()

@@ -30,7 +30,7 @@ export interface WorkshopOptions {
   beyondCapacity: 'queue' | 'slow'
 }
 
-export class Workshop {
+export class LimitedCapacity {
   readonly #clock: Clock
   #capacity: number
   readonly #shared: boolean

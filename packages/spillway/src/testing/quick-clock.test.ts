@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { gathering } from '../core/next-tick-batch.js'
+import { nextTickBatch } from '../core/next-tick-batch.js'
 import { createVirtualClock } from './virtual-clock.js'
 
 /** Timers that defer work repeatedly through promises and ticks. */
@@ -11,7 +11,7 @@ async function history(quick: boolean): Promise<string[]> {
     clock.schedule(Math.floor(number / 2), () => {
       log.push(`${number} fires`)
       let left = hops
-      const next = gathering(() => {
+      const next = nextTickBatch(() => {
         void Promise.resolve()
           .then(() => {})
           .then(() => {

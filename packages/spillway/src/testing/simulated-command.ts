@@ -1,4 +1,4 @@
-/** A command on its way to a simulated remote store and back. */
+/** Commands and other messages on their way to a simulated remote store and back. */
 
 import type { Timer } from '../core/time/clock.js'
 import type { Store } from '../store/port.js'
@@ -63,4 +63,14 @@ export function failureOf({ name }: Command, error: unknown): StoreFailure {
   if (error instanceof StoreFailure) return error
   const message = error instanceof Error ? error.message : String(error)
   return new StoreFailure('server', `${name}: ${message}`, error)
+}
+
+/** Copies a message, so that neither end sees later changes of the other. For plain data only. */
+export function copyMessage<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(copyMessage) as T
+  const original = value as Record<string, unknown>
+  const copy: Record<string, unknown> = {}
+  for (const key of Object.keys(original)) copy[key] = copyMessage(original[key])
+  return copy as T
 }

@@ -23,7 +23,7 @@ import type { Clock } from '../core/time/clock.js'
 import { ArrivalLog } from './arrival-log.js'
 import { Contract } from './contract.js'
 import { type Distribution, drawing, readDistribution } from './distribution.js'
-import { Job, Workshop } from './limited-capacity.js'
+import { Job, LimitedCapacity } from './limited-capacity.js'
 import { answerOf, errorOf, type VendorAnswer } from './vendor-answer.js'
 
 export interface VendorLimit {
@@ -158,7 +158,7 @@ class VirtualVendor implements Vendor {
   mostAtOnce = 0
   readonly #options: ReturnType<typeof readOptions>
   readonly #clock: Clock
-  readonly #workshop: Workshop
+  readonly #capacityModel: LimitedCapacity
   readonly #contracts: readonly Contract[]
   readonly #drawServiceMs: () => number
   readonly #drawTravelMs: () => number
@@ -173,7 +173,7 @@ class VirtualVendor implements Vendor {
     const { clock, random, capacity = Number.POSITIVE_INFINITY, beyondCapacity } = options
     this.#options = options
     this.#clock = clock
-    this.#workshop = new Workshop({ clock, capacity, beyondCapacity })
+    this.#capacityModel = new LimitedCapacity({ clock, capacity, beyondCapacity })
     this.#contracts = options.limits.map((limit) => new Contract(limit))
     this.#drawServiceMs = drawing(options.serviceMs, random)
     this.#drawTravelMs = drawing(options.travelMs, random)
@@ -207,11 +207,11 @@ class VirtualVendor implements Vendor {
   }
 
   resize(capacity: number): void {
-    this.#workshop.resize(validate('capacity', capacity, integer({ min: 1 })))
+    this.#capacityModel.resize(validate('capacity', capacity, integer({ min: 1 })))
   }
 
   brownOut(factor: number): void {
-    this.#workshop.slowDown(validate('factor', factor, positive()))
+    this.#capacityModel.slowDown(validate('factor', factor, positive()))
   }
 
   throttle(forMs: Duration): void {
@@ -222,7 +222,7 @@ class VirtualVendor implements Vendor {
   recover(): void {
     this.#failShare = this.#options.failureRate
     this.#hangShare = this.#options.hangRate
-    this.#workshop.slowDown(1)
+    this.#capacityModel.slowDown(1)
     this.#throttledUntilMs = Number.NEGATIVE_INFINITY
   }
 
@@ -235,7 +235,7 @@ class VirtualVendor implements Vendor {
   }
 
   get waiting(): number {
-    return this.#workshop.waiting
+    return this.#capacityModel.waiting
   }
 
   mostInAnyWindow(windowMs: Duration, unit = 'requests'): number {
@@ -260,7 +260,7 @@ class VirtualVendor implements Vendor {
       contract.charge(nowMs, costOf(visit.options.cost, contract.unit))
     }
     visit.job = new Job(this.#drawWorkMs(), () => this.#finish(visit))
-    this.#workshop.add(visit.job)
+    this.#capacityModel.add(visit.job)
   }
 
   #note(nowMs: number, cost: VendorCallOptions['cost']): void {
@@ -317,7 +317,7 @@ class VirtualVendor implements Vendor {
   #abort(visit: Visit, signal: AbortSignal): void {
     this.#leave(visit)
     this.calls.aborted++
-    if (visit.job !== undefined) this.#workshop.remove(visit.job)
+    if (visit.job !== undefined) this.#capacityModel.remove(visit.job)
     visit.reject(signal.reason)
   }
 

@@ -4,7 +4,7 @@
  * that can, as in real time. The same program gives the same order in every run.
  */
 import type { Clock, Timer } from '../core/time/clock.js'
-import { passQuickly } from './run-due-timers.js'
+import { runDueTimers } from './run-due-timers.js'
 import { type HeapItem, TimerHeap } from './timer-heap.js'
 
 export interface VirtualClockOptions {
@@ -176,7 +176,7 @@ class VirtualClockImpl implements VirtualClock {
       return next !== undefined
     }
     await settle()
-    if (this.#quick) return passQuickly(fireNext)
+    if (this.#quick) return runDueTimers(fireNext)
     while (fireNext()) await settle()
   }
 

@@ -32,7 +32,7 @@ export function claimByHand(fleet: Fleet): void {
       expect(await enterTogether(pods, 10)).toHaveLength(0)
       await expect(pods[1].run(() => 'called')).rejects.toMatchObject({
         code: 'CIRCUIT_OPEN',
-        message: expect.stringContaining('isolated by hand'),
+        message: expect.stringContaining('isolated manually'),
         details: { state: 'isolated' },
       })
     })

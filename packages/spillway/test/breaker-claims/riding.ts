@@ -112,9 +112,8 @@ export function claimRiding(fleet: Fleet): void {
       const heard: number[] = []
       const stop = fleet.store().breakers.watch({
         onView: (name, _, { kind }) => name === guard && heard.push(kind),
-        onGap: () => heard.push(-1),
+        onGap() {},
       })
-      if (!fleet.listening) await eventually(fleet, () => heard.includes(-1))
       expect(await take(1, told([[FAILURE, 3]]))).toMatchObject({ granted: 1, view: { kind: 1 } })
       await eventually(fleet, () => heard.includes(1))
       stop()

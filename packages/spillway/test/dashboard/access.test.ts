@@ -136,7 +136,7 @@ describe('operator access with a token', () => {
     'with-a-nul-inside\0',
   ])('a token that does not fit into a header is rejected: %j', (token) => {
     expect(() => createOperatorAccess({ token })).toThrow(
-      'access.token: must be visible ASCII characters without blanks, or nobody can show it in a header; openssl rand -hex 24 makes one',
+      'access.token: must be visible ASCII characters without blanks, or no header can carry it; openssl rand -hex 24 makes one',
     )
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DecisionLog } from '../../src/guard/decisions/decision-log.js'
 import type { DecisionRecord } from '../../src/guard/decisions/decision-record.js'
-import { insideOf } from '../../src/guard/inside.js'
+import { insideOf } from '../../src/guard/internals.js'
 import { createSpillway } from '../../src/index.js'
 import { createVirtualClock } from '../../src/testing/index.js'
 

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { insideOf } from '../../src/guard/inside.js'
-import { ORDER } from '../../src/guard/order.js'
+import { insideOf } from '../../src/guard/internals.js'
+import { ORDER } from '../../src/guard/pipeline/stages.js'
 import { GuardWatch } from '../../src/http/dashboard/feed/guard-watch.js'
 import { memoryStore } from '../../src/store/memory/memory-store.js'
 import { startPod } from './dashboard-kit.js'
@@ -21,7 +21,7 @@ const GUARD = {
 } as const
 
 describe('dashboard feed', () => {
-  it('feed begins with the ten stages and the guards with their options', async () => {
+  it('feed begins with the built-in stages and the guards with their options', async () => {
     const pod = await startPod({ pod: 'alpha' })
     pod.spillway.guard('openai', GUARD)
     const reader = await pod.read()
@@ -157,6 +157,9 @@ describe('dashboard feed', () => {
       reader.all('decisions').flatMap(({ records }) => records.map(({ id }) => id))
     await vi.waitUntil(() => ids(stays).length === 1, 10_000)
     const from = stays.lastId
+    // The history since then begins with the next sample.
+    const ticks = stays.all('guards').length
+    await vi.waitUntil(() => stays.all('guards').length > ticks)
     for (let again = 0; again < 5; again++) {
       await call()
       const back = await pod.read({ 'last-event-id': from })

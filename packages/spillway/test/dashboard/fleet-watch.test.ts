@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { PodVitals } from '../../src/guard/vitals.js'
+import type { PodStatus } from '../../src/guard/fleet/pod-status.js'
 import { FleetWatch } from '../../src/http/dashboard/feed/fleet-watch.js'
 import type { Fleet } from '../../src/http/dashboard/wire/fleet.js'
 import type { Membership } from '../../src/shared/membership.js'
@@ -7,7 +7,7 @@ import { createVirtualClock } from '../../src/testing/virtual-clock.js'
 
 const STORE: Fleet['store'] = { status: 'memory', degraded: false, sinceAt: 0, problems: [] }
 
-function vitals(calls: number, refused: number, waiting: number): PodVitals {
+function vitals(calls: number, refused: number, waiting: number): PodStatus {
   return {
     version: '1',
     draining: false,
@@ -26,7 +26,7 @@ function vitals(calls: number, refused: number, waiting: number): PodVitals {
 
 describe('fleet figures of a pod', () => {
   /** Calls, refusals and decisions per second after each snapshot. */
-  async function figuresOf(words: readonly PodVitals[]) {
+  async function figuresOf(words: readonly PodStatus[]) {
     const clock = createVirtualClock()
     const watch = new FleetWatch({ pod: 'a' } as Membership, clock, () => {})
     const figures: (number | undefined)[][] = []

@@ -17,11 +17,11 @@ import {
   usedOf,
 } from './fleet.js'
 
-/** As the store counts: the window plus the jitter allowance, 200 ms each. */
-const WINDOW_MS = 400
-const SHORT = { windowMs: 200, jitterMs: 200 }
+/** As the store counts: the window plus the jitter allowance, which a busy machine must not exceed. */
+const WINDOW_MS = 1_100
+const SHORT = { windowMs: 100, jitterMs: 1_000 }
 /** Tolerance for a busy machine. */
-const LATE_MS = 1_000
+const LATE_MS = { memory: 1_000, redis: 20_000 }
 
 export function claimAsking(fleet: Fleet): void {
   const ofRequests = (limit: number) =>
@@ -86,9 +86,9 @@ export function claimAsking(fleet: Fleet): void {
       const pod = paced(1)
       const first = await take(pod(), tokens(1))
       const startMs = fleet.clock.now()
-      const second = permitOf(await fleet.until(pod().acquireWithin('10s', tokens(1))))
+      const second = permitOf(await fleet.until(pod().acquireWithin('30s', tokens(1))))
       expect(grantedMs(second) - grantedMs(first)).toBeGreaterThanOrEqual(WINDOW_MS)
-      expect(fleet.clock.now() - startMs).toBeLessThan((WINDOW_MS * 31) / 30 + LATE_MS)
+      expect(fleet.clock.now() - startMs).toBeLessThan((WINDOW_MS * 31) / 30 + LATE_MS[fleet.kind])
     })
 
     it('acquireWithin() refuses at once when the wait would exceed its limit', async () => {
@@ -137,7 +137,7 @@ export function claimAsking(fleet: Fleet): void {
       await take(one, tokens(8))
       const order: string[] = []
       const wait = (name: string, count: number) =>
-        one.acquireWithin('10s', tokens(count)).then((answer) => {
+        one.acquireWithin('30s', tokens(count)).then((answer) => {
           order.push(name)
           return permitOf(answer)
         })
@@ -171,6 +171,22 @@ export function claimAsking(fleet: Fleet): void {
       await expect(large).rejects.toThrow('enough')
       expect(await fleet.answered(small)).toMatchObject({ allowed: true })
       expect(await usedOf(pod)).toEqual({ tokens: 10 })
+    })
+
+    it('the next request is granted although the first one aborts during its round trip', async () => {
+      const pod = ofTokens(10)
+      const one = pod({ store: slowStore(fleet, [0, 100]) })
+      await take(one, tokens(8))
+      const leave = new AbortController()
+      const large = one.acquireWithin('2h', { ...tokens(5), signal: leave.signal })
+      large.catch(() => {})
+      await fleet.sleep(30)
+      const startMs = fleet.clock.now()
+      const small = one.acquireWithin('2h', tokens(2))
+      await fleet.sleep(30)
+      leave.abort(new Error('enough'))
+      expect(await fleet.until(small)).toMatchObject({ allowed: true })
+      expect(fleet.clock.now() - startMs).toBeLessThan(LONG_MS / 2)
     })
 
     it('a request with an aborted signal is not sent to the store', async () => {

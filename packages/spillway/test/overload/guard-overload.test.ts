@@ -218,7 +218,9 @@ describe('throttle stage of a guard', () => {
       await clock.advance(10)
     }
     expect(sent).toBeLessThan(100)
-    expect(guard.snapshot().refused).toEqual([{ stage: 'shed', code: 'SHED', count: 500 - sent }])
+    expect(guard.snapshot().refused).toEqual([
+      { stage: 'throttle', code: 'SHED', count: 500 - sent },
+    ])
     expect(guard.snapshot().throttles).toMatchObject([{ lane: 'down', requests: 500, accepts: 0 }])
     const other = quick({ lane: 'up' })
     await clock.settle()

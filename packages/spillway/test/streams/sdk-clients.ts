@@ -1,8 +1,8 @@
 /** The vendors' SDKs behind one interface, with their own retries turned off. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import type { Fetch } from '../../src/guard/fetch.js'
-import type { SdkErrors } from '../../src/guard/sdk-errors.js'
+import type { Fetch } from '../../src/guard/fetch/fetch.js'
+import type { SdkErrors } from '../../src/guard/fetch/sdk-errors.js'
 import { QUESTION } from './stream-kit.js'
 
 export type ErrorName =

@@ -9,7 +9,7 @@ import { usualOrLong } from '../long-run.js'
 import { pauseMs, question, startGuard } from './stream-kit.js'
 import { sharedNowMs, startVendorProcess } from './vendor-process.js'
 
-const STREAMS = usualOrLong(300, 1_000)
+const STREAMS = usualOrLong(150, 1_000)
 /** On a busy machine some streams are complete before they are aborted, so this is a lower bound. */
 const MANY = STREAMS / 10
 const CONTROLS = 60

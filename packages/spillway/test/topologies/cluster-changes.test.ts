@@ -50,7 +50,7 @@ async function moveSlot(slot: number, from: RedisServer, to: RedisServer, pauseM
   }
 }
 
-describe('process on a cluster', () => {
+describe.concurrent('process on a cluster', () => {
   claimEndings(() => ({ urls: cluster.urls }))
 })
 

@@ -14,8 +14,8 @@ import { claimRideTwins } from '../twin-claims/rides.js'
 import { twinRedis } from '../twin-claims/twin-redis.js'
 
 const begin = sharedServers('Sentinels')
-/** The scripts are the same everywhere, and the test on one server runs twenty times as many. */
-const HISTORIES = 6
+/** The scripts are the same everywhere, and the test on one server runs several times as many. */
+const HISTORIES = 3
 
 // Each `describe` starts after the one before it, because some claims inspect all keys.
 describe('limits', () => claimLimits(createRedisFleet('Sentinels', begin)))

@@ -281,12 +281,19 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   const keys = createKeys(`q${histories++}-`)
   const time = () => String(nowUs)
   const deaf = () => ({ close() {} })
-  const confirming = () => Promise.reject(new Error('nothing is confirmed here'))
-  const queues = createRedisQueues({ runner, keys, subscribe: deaf, confirming, time })
+  const replicaConfirmation = () => Promise.reject(new Error('nothing is confirmed here'))
+  const queues = createRedisQueues({ runner, keys, subscribe: deaf, replicaConfirmation, time })
   const limits = createRedisLimits(runner, keys, () => ({ close() {} }), time)
   const breakers = createRedisBreakers(runner, keys, deaf, time)
   /** Reads only a few entries at once, as with a very long queue. */
-  const hasty = createRedisQueues({ runner, keys, subscribe: deaf, confirming, time, look: 2 })
+  const hasty = createRedisQueues({
+    runner,
+    keys,
+    subscribe: deaf,
+    replicaConfirmation,
+    time,
+    look: 2,
+  })
   const queue = emptyQueue()
   let [lane, guard] = [emptyLane(), emptyGuard()]
   let breakerState: BreakerState = emptyBreaker()

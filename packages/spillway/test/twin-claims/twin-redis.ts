@@ -25,7 +25,7 @@ const KEYS = `
   return { #keys, endless }`
 
 /** Random histories of at least 100 steps each, on one server. Topologies other than that see fewer. */
-export const ALL_HISTORIES = usualOrLong(40, 1_000)
+export const ALL_HISTORIES = usualOrLong(15, 1_000)
 
 /** Connects before the tests of a file and closes after them. */
 export function twinRedis(begin: () => Promise<Servers>): TwinRedis {

@@ -33,7 +33,13 @@ const BATCH_MS = 1
 export class InFlightCall {
   /** Undefined before the call begins, after it has ended, and while it is left out. */
   batch: Batch | undefined = undefined
-  startMs = 0
+  /** Not cleared at its end. A number here would be allocated for each call. */
+  startBatch: Batch | undefined = undefined
+
+  /** When the call began, in whole batches. */
+  get startMs(): number {
+    return this.startBatch?.startMs ?? 0
+  }
 }
 
 /** How many failures' durations are kept, and for how long. */
@@ -74,7 +80,7 @@ export class InFlight {
     if (batch.phase === 'counting') this.#countingCalls++
     this.#usual.begin(batch.cohort)
     call.batch = batch
-    call.startMs = nowMs
+    call.startBatch = batch
   }
 
   /** `outcome` is undefined if the end says nothing about the downstream. */

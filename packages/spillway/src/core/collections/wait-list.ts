@@ -19,9 +19,9 @@ export interface WaitOptions<W> {
 }
 
 /** One waiting call. */
-export class Waiter<W> implements Linked<Waiter<W>> {
-  before: Waiter<W> | undefined
-  after: Waiter<W> | undefined
+export class WaitListEntry<W> implements Linked<WaitListEntry<W>> {
+  before: WaitListEntry<W> | undefined
+  after: WaitListEntry<W> | undefined
   readonly cost: number
   readonly sinceMs: number
   readonly wish: W
@@ -38,9 +38,9 @@ export class Waiter<W> implements Linked<Waiter<W>> {
   }
 }
 
-export class Line<W = undefined> {
+export class WaitList<W = undefined> {
   readonly #clock: Clock
-  readonly #waiters = new LinkedList<Waiter<W>>()
+  readonly #waiters = new LinkedList<WaitListEntry<W>>()
   readonly #timers: TimerList
   readonly #serve: (() => void) | undefined
   readonly #mayLeave: (wish: W) => boolean
@@ -75,13 +75,13 @@ export class Line<W = undefined> {
     return this.#cost
   }
 
-  get head(): Waiter<W> | undefined {
+  get head(): WaitListEntry<W> | undefined {
     return this.#waiters.first
   }
 
   /** The first calls of the list, at most `most`. */
-  first(most: number): Waiter<W>[] {
-    const found: Waiter<W>[] = []
+  first(most: number): WaitListEntry<W>[] {
+    const found: WaitListEntry<W>[] = []
     for (let each = this.head; each !== undefined && found.length < most; each = each.after) {
       found.push(each)
     }
@@ -92,7 +92,7 @@ export class Line<W = undefined> {
   join({ patienceMs, cost = 1, signal, wish }: WaitOptions<W>): Promise<boolean> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
-      const waiter = new Waiter(cost, this.#clock.now(), wish as W)
+      const waiter = new WaitListEntry(cost, this.#clock.now(), wish as W)
       waiter.resolve = resolve
       waiter.reject = reject
       if (patienceMs !== undefined) {
@@ -106,18 +106,18 @@ export class Line<W = undefined> {
     })
   }
 
-  admit(waiter: Waiter<W>): void {
+  admit(waiter: WaitListEntry<W>): void {
     this.#remove(waiter)
     waiter.resolve(true)
   }
 
   /** Dismisses a call before its longest wait has passed, because waiting longer cannot help it. */
-  dismiss(waiter: Waiter<W>): void {
+  dismiss(waiter: WaitListEntry<W>): void {
     this.#remove(waiter)
     waiter.resolve(false)
   }
 
-  fail(waiter: Waiter<W>, error: unknown): void {
+  fail(waiter: WaitListEntry<W>, error: unknown): void {
     this.#remove(waiter)
     waiter.reject(error)
   }
@@ -130,19 +130,19 @@ export class Line<W = undefined> {
     this.#timers.close()
   }
 
-  #loseOne(waiter: Waiter<W>): void {
+  #loseOne(waiter: WaitListEntry<W>): void {
     this.#serve?.()
     if (!waiter.waiting || !this.#mayLeave(waiter.wish)) return
     this.dismiss(waiter)
     this.#serve?.()
   }
 
-  #abort(waiter: Waiter<W>, reason: unknown): void {
+  #abort(waiter: WaitListEntry<W>, reason: unknown): void {
     this.fail(waiter, reason)
     this.#serve?.()
   }
 
-  #remove(waiter: Waiter<W>): void {
+  #remove(waiter: WaitListEntry<W>): void {
     waiter.waiting = false
     this.#waiters.remove(waiter)
     this.#cost -= waiter.cost

@@ -183,9 +183,7 @@ export function object<F extends Fields>(fields: F): Check<Checked<F>> {
     }
     for (const key of Object.keys(value)) {
       if (Object.hasOwn(fields, key)) continue
-      const close = suggest(key, known)
-      const hint = close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
-      problems.push({ path: `${path}.${key}`, message: `unknown option; ${hint}` })
+      problems.push(unknownProblem(path, key, known))
     }
     const checked = Object.entries(fields).map(([key, check]) => {
       return [key, check((value as Record<string, unknown>)[key], `${path}.${key}`, problems)]
@@ -194,6 +192,17 @@ export function object<F extends Fields>(fields: F): Check<Checked<F>> {
     return Object.fromEntries(checked) as Checked<F>
   }
   return described(readAll, () => objectSchema(fields))
+}
+
+/** An error for an option that does not exist, where options are not read by `object`. */
+export function unknownOption(path: string, key: string, known: readonly string[]): OptionsError {
+  return new OptionsError([unknownProblem(path, key, known)])
+}
+
+function unknownProblem(path: string, key: string, known: readonly string[]): OptionProblem {
+  const close = suggest(key, known)
+  const hint = close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
+  return { path: `${path}.${key}`, message: `unknown option; ${hint}` }
 }
 
 /** A check, followed by a second one of how the parts of its result fit together. */

@@ -30,7 +30,7 @@ export interface Timer {
 }
 
 /**
- * `setTimeout` has a 32-bit delay and fires at once beyond it, so longer waits take several timers.
+ * `setTimeout` has a 32-bit delay and fires at once beyond it. Longer waits take several timers.
  */
 const LONGEST_LEG_MS = 2 ** 31 - 1
 

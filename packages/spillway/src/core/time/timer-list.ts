@@ -5,7 +5,7 @@
  * writes, while a clock timer needs a heap and a handle.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { gathering } from '../next-tick-batch.js'
+import { nextTickBatch } from '../next-tick-batch.js'
 import type { Clock, Timer } from './clock.js'
 
 /**
@@ -48,7 +48,7 @@ class Entry implements Timed {
  * soon.
  */
 const emptied: TimerList[] = []
-const letGoSoon = gathering(() => {
+const letGoSoon = nextTickBatch(() => {
   for (const list of emptied) list.letGo()
   emptied.length = 0
 })

@@ -1,19 +1,21 @@
-/** One call on its way, followed stage by stage: only a few are, so that it may cost something. */
-import { type Details, type Scope, SpillwayError, type Stage } from '../../core/errors.js'
+/** One call, followed stage by stage. Only a few calls are, so it may cost something. */
+import {
+  type Details,
+  type Scope,
+  SpillwayError,
+  type Stage as StageName,
+} from '../../core/errors.js'
 import type { Verdict } from '../../core/outcome.js'
-import type { Machinery } from '../machinery.js'
-import { ORDER } from '../order.js'
+import type { GuardParts } from '../build-guard.js'
+import type { Permits, Stage, StageCall } from '../pipeline/stage.js'
 import type { RunOptions, UserStanding } from '../run-options.js'
 import type { PathNote } from './decision-record.js'
 import type { CallFacts, CallFollower } from './follower.js'
 
-const SCOPES = new Map<Stage, Scope>(ORDER.map(({ stage, scope }) => [stage, scope]))
+/** The parts of a guard that a trace reads. */
+export type TracedGuard = Pick<GuardParts, 'clock' | 'store' | 'pipeline'>
 
-export function scopeOf(stage: Stage): Scope {
-  return SCOPES.get(stage) ?? 'local'
-}
-
-/** Hears how it ended. */
+/** Hears how the call ended. */
 export interface TraceListener {
   succeeded(trace: CallTrace, facts: CallFacts): void
   failed(trace: CallTrace, facts: CallFacts, error: unknown): void
@@ -22,39 +24,26 @@ export interface TraceListener {
 export class CallTrace implements CallFollower {
   readonly path: PathNote[] = []
   attempts = 0
+  /** Age of the oldest shared state that was used; undefined: none was. */
   sharedAgeMs: number | undefined
   readonly #listener: TraceListener
-  readonly #machinery: Machinery
-  readonly #options: RunOptions
-  readonly #lane: string
-  readonly #importance: number
-  readonly #arrivedMs: number
+  readonly #guard: TracedGuard
+  readonly #facts: CallFacts
   #entered = false
   #waitsSinceMs: number | undefined
   #standing: UserStanding | undefined
   #over = false
 
-  constructor(
-    listener: TraceListener,
-    machinery: Machinery,
-    options: RunOptions,
-    lane: string,
-    importance: number,
-    arrivedMs: number,
-  ) {
+  constructor(listener: TraceListener, guard: TracedGuard, facts: CallFacts) {
     this.#listener = listener
-    this.#machinery = machinery
-    this.#options = options
-    this.#lane = lane
-    this.#importance = importance
-    this.#arrivedMs = arrivedMs
+    this.#guard = guard
+    this.#facts = facts
   }
 
-  /** The same options, and this hears what the user's limits say. */
   listening(): RunOptions {
-    const { onUserLimit } = this.#options
+    const { onUserLimit } = this.#facts.options
     return {
-      ...this.#options,
+      ...this.#facts.options,
       onUserLimit: (standing) => {
         this.#standing = standing
         return onUserLimit?.(standing)
@@ -62,111 +51,104 @@ export class CallTrace implements CallFollower {
     }
   }
 
-  /** Stages 1 and 2 have let it through. */
-  entered(): void {
+  /** The stages of the call have let it in. */
+  entered(call: StageCall): void {
     this.#entered = true
-    const { options } = this.#machinery
-    if (options.shed !== undefined) this.#note('shed', 0, 'passed', this.#pressure(), 0)
-    if (options.userLimits !== undefined) this.#note('user-limit', 0, 'passed', this.#userNumbers())
+    this.#notePassed(call, undefined)
   }
 
-  /** It goes into the room. */
   waits(nowMs: number): void {
     this.#waitsSinceMs = nowMs
   }
 
-  /** An attempt begins: it has everything. */
-  begins(
-    attempt: number,
-    { breaker, permit }: Parameters<CallFollower['begins']>[1],
-    startMs: number,
-  ): void {
-    const { options, slots, limits } = this.#machinery
+  begins(call: StageCall, permits: Permits, startMs: number): void {
+    const { attempt } = call
     this.attempts = attempt
-    const since = this.#waitsSinceMs
-    if (since !== undefined || options.queue !== undefined) {
-      const waitedMs = since === undefined ? 0 : startMs - since
-      this.#note('room', attempt, waitedMs > 0 ? 'waited' : 'passed', { waitedMs })
-    }
-    this.#waitsSinceMs = undefined
-    if (options.breaker !== undefined) {
-      this.#note('breaker', attempt, 'passed', {
-        ...this.#breakerNumbers(),
-        ...(isProbe(breaker) && { probe: true }),
-      })
-    }
-    if (limits !== undefined) {
-      const alone = limits.alone
-      this.#note('vendor-limit', attempt, 'passed', {
-        alone,
-        ...(permit !== undefined && this.#options.cost),
-      })
-      // The store was asked just now.
-      if (!alone) this.sharedAgeMs ??= 0
-    }
-    if (options.pace !== undefined) this.#note('pace', attempt, 'passed', defined(options.pace))
-    if (options.concurrency !== undefined) {
-      const { active, limit } = slots
-      this.#note('concurrency', attempt, 'passed', { active, limit })
-    }
-    if (options.timeout !== undefined) {
-      const { callMs, firstByteMs, idleMs } = options.timeout
-      this.#note('timeout', attempt, 'passed', defined({ callMs, firstByteMs, idleMs }))
+    for (const stage of this.#guard.pipeline.stages) {
+      const numbers = stage.passed?.(call, permits, startMs)
+      if (stage.name === 'room') this.#noteWait(attempt, startMs, numbers !== undefined)
+      else if (stage.per === 'attempt' && numbers !== undefined) {
+        this.#noteAge(stage, numbers)
+        this.#note(stage, attempt, 'passed', numbers)
+      }
     }
   }
 
   /** An attempt has ended, or a streamed answer begun. */
   judged({ outcome, retryable }: Verdict): void {
-    this.#note('call', this.attempts, 'ended', { outcome, retryable })
+    this.#note(CALL, this.attempts, 'ended', { outcome, retryable })
   }
 
-  /** It has its value. */
   succeeded(): void {
-    if (this.#begun()) this.#listener.succeeded(this, this.#facts())
+    if (this.#ends()) this.#listener.succeeded(this, this.#facts)
   }
 
   /** It has failed, or was refused. */
   failed(error: unknown): void {
-    if (!this.#begun()) return
-    if (error instanceof SpillwayError) {
-      if (!this.#entered && error.stage !== 'shed' && this.#machinery.shedder !== undefined) {
-        this.#note('shed', 0, 'passed', this.#pressure(), 0)
-      }
-      const attempt = error.stage === 'shed' || error.stage === 'user-limit' ? 0 : this.attempts + 1
-      this.#note(error.stage, attempt, 'refused', error.details)
-    }
-    this.#listener.failed(this, this.#facts(), error)
+    if (!this.#ends()) return
+    if (error instanceof SpillwayError) this.#noteRefusal(error)
+    this.#listener.failed(this, this.#facts, error)
   }
 
-  #begun(): boolean {
+  #noteRefusal(error: SpillwayError): void {
+    const { stages } = this.#guard.pipeline
+    const stage = stages.find(({ name }) => name === error.stage)
+    const ofCall = stage?.per === 'call' && stage.name !== 'room'
+    if (!this.#entered) {
+      const { options, lane, priority, arrivedMs } = this.#facts
+      const deadlineMs = Number.POSITIVE_INFINITY
+      const price = { cost: options.cost, costs: [], costsUnder: undefined }
+      const call = { kind: 'call', options, lane, priority, arrivedMs, deadlineMs } as const
+      this.#notePassed({ ...call, ...price, attempt: 1 }, error.stage)
+    }
+    const refusing = stage ?? { name: error.stage, scope: error.scope }
+    this.#note(refusing, ofCall ? 0 : this.attempts + 1, 'refused', error.details)
+  }
+
+  /** Notes the stages of the call that let it pass, up to the one named. */
+  #notePassed(call: StageCall, until: StageName | undefined): void {
+    const nowMs = this.#guard.clock.now()
+    for (const stage of this.#guard.pipeline.stages) {
+      if (stage.name === until) return
+      if (stage.per !== 'call' || stage.name === 'room') continue
+      if (stage.name === 'user-limit') {
+        if (until === undefined) this.#note(stage, 0, 'passed', this.#userNumbers())
+      } else if (stage.passed !== undefined) {
+        this.#note(stage, 0, 'passed', stage.passed(call, undefined, nowMs), 0)
+      }
+    }
+  }
+
+  #noteWait(attempt: number, startMs: number, hasQueue: boolean): void {
+    const since = this.#waitsSinceMs
+    this.#waitsSinceMs = undefined
+    if (since === undefined && !hasQueue) return
+    const waitedMs = since === undefined ? 0 : startMs - since
+    this.#note(QUEUE, attempt, waitedMs > 0 ? 'waited' : 'passed', { waitedMs })
+  }
+
+  #noteAge({ name }: Stage, { ageMs, alone }: Details): void {
+    // The store was asked just now.
+    if (name === 'vendor-limit' && alone === false) this.sharedAgeMs ??= 0
+    if (name === 'breaker' && this.#guard.store.remote) {
+      this.sharedAgeMs = Math.max(this.sharedAgeMs ?? 0, Number(ageMs))
+    }
+  }
+
+  #ends(): boolean {
     const first = !this.#over
     this.#over = true
     return first
   }
 
-  #facts(): CallFacts {
-    return {
-      options: this.#options,
-      lane: this.#lane,
-      importance: this.#importance,
-      arrivedMs: this.#arrivedMs,
-    }
-  }
-
   #note(
-    stage: Stage,
+    { name, scope }: { readonly name: StageName; readonly scope: Scope },
     attempt: number,
     verdict: PathNote['verdict'],
     numbers: Details | undefined,
-    atMs = this.#machinery.clock.now() - this.#arrivedMs,
+    atMs = this.#guard.clock.now() - this.#facts.arrivedMs,
   ): void {
-    this.path.push({ stage, attempt, atMs, verdict, scope: scopeOf(stage), numbers })
-  }
-
-  #pressure(): Details {
-    const { shedder, room, slots } = this.#machinery
-    const { pressure = 0, highest } = shedder?.snapshot(room.length, slots.active) ?? {}
-    return { pressure, ...(highest !== undefined && { by: highest }) }
+    this.path.push({ stage: name, attempt, atMs, verdict, scope, numbers })
   }
 
   #userNumbers(): Details | undefined {
@@ -175,22 +157,7 @@ export class CallTrace implements CallFollower {
     this.sharedAgeMs ??= 0
     return { level, limit, remaining, windowMs }
   }
-
-  #breakerNumbers(): Details {
-    const known = this.#machinery.breaker?.snapshot(this.#lane)
-    if (known === undefined) return {}
-    const { state, calls, failures, inFlight, ageMs } = known
-    if (this.#machinery.store.remote) this.sharedAgeMs = Math.max(this.sharedAgeMs ?? 0, ageMs)
-    return { state, calls, failures, inFlight, ageMs }
-  }
 }
 
-function isProbe(permit: unknown): boolean {
-  return (permit as { probe?: unknown } | undefined)?.probe === true
-}
-
-function defined(values: Record<string, number | undefined>): Details {
-  const result: Record<string, number> = {}
-  for (const [name, value] of Object.entries(values)) if (value !== undefined) result[name] = value
-  return result
-}
+const CALL = { name: 'call', scope: 'local' } as const
+const QUEUE = { name: 'room', scope: 'local' } as const

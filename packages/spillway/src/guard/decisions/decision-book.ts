@@ -1,15 +1,15 @@
-/** What one guard contributes to the log of decisions, and what is counted by lane while somebody looks. */
+/** What one guard adds to the log of decisions, and counts by lane while a dashboard is open. */
 
 import { type ErrorCode, SpillwayError, type Stage } from '../../core/errors.js'
 import { boundedName } from '../../core/long-name.js'
-import type { Machinery } from '../machinery.js'
+import type { GuardParts } from '../build-guard.js'
 import type { RunOptions } from '../run-options.js'
-import { CallTrace, scopeOf, type TraceListener } from './call-trace.js'
+import { CallTrace, type TracedGuard, type TraceListener } from './call-trace.js'
 import type { DecisionLog } from './decision-log.js'
 import type { DecisionRecord, PathNote } from './decision-record.js'
 import type { CallFacts, CallFollower, DecisionWatcher } from './follower.js'
 
-/** Of each kind of refusal at least one is noted so often, however many others there are. */
+/** Of each code at least one refusal is noted in this time, however many others there are. */
 const AT_LEAST_EVERY_MS = 1_000
 const MOST_LANES = 100
 
@@ -18,22 +18,24 @@ export interface LaneFlow {
   refused: { stage: Stage; code: ErrorCode; count: number }[]
 }
 
+/** The parts of a guard that decisions are explained by. */
+export type DecidingGuard = TracedGuard & Pick<GuardParts, 'name' | 'breaker' | 'queue'>
+
 export class DecisionBook implements DecisionWatcher, TraceListener {
-  readonly #machinery: Machinery
+  readonly #guard: DecidingGuard
   readonly #log: DecisionLog
   readonly #notedMs = new Map<ErrorCode, number>()
   #flows = new Map<string, LaneFlow>()
 
-  constructor(machinery: Machinery, log: DecisionLog) {
-    this.#machinery = machinery
+  constructor(guard: DecidingGuard, log: DecisionLog) {
+    this.#guard = guard
     this.#log = log
   }
 
-  /** A call has come. Nothing: nobody follows it. */
   begin(
     options: RunOptions,
     lane: string,
-    importance: number,
+    priority: number,
     arrivedMs: number,
   ): CallTrace | undefined {
     const log = this.#log
@@ -42,15 +44,15 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
       if (flow !== undefined) flow.calls++
     }
     if (!log.arrive(arrivedMs)) return undefined
-    return new CallTrace(this, this.#machinery, options, lane, importance, arrivedMs)
+    return new CallTrace(this, this.#guard, { options, lane, priority, arrivedMs })
   }
 
-  /** A call was refused before it began. */
+  /** A call was refused before its first attempt. */
   refused(trace: CallFollower | undefined, error: unknown, facts: () => CallFacts): void {
     if (error instanceof SpillwayError && this.#log.watched) this.#count(facts().lane, error)
     if (trace !== undefined) return trace.failed(error)
     if (!(error instanceof SpillwayError)) return
-    const nowMs = this.#machinery.clock.now()
+    const nowMs = this.#guard.clock.now()
     const { code } = error
     const isRare = nowMs - (this.#notedMs.get(code) ?? Number.NEGATIVE_INFINITY) > AT_LEAST_EVERY_MS
     if (!isRare && !this.#log.mayNote(nowMs)) return
@@ -74,7 +76,7 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
     const { signal } = facts.options
     if (error instanceof SpillwayError) {
       const { code, stage, scope, retryAfterMs, details, message } = error
-      this.#notedMs.set(code, this.#machinery.clock.now())
+      this.#notedMs.set(code, this.#guard.clock.now())
       const sharedAgeMs = this.#ageOf(facts.lane, stage, error.scope) ?? trace?.sharedAgeMs
       const end = { code, stage, scope, retryAfterMs, why: message, details, sharedAgeMs }
       return this.#note(trace, facts, end)
@@ -93,7 +95,7 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
     })
   }
 
-  /** What was counted by lane since the last time. */
+  /** The counts by lane since the last call of this. */
   takeFlows(): ReadonlyMap<string, LaneFlow> {
     const flows = this.#flows
     this.#flows = new Map()
@@ -102,34 +104,34 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
 
   #note(
     trace: CallTrace | undefined,
-    { options, lane, importance, arrivedMs }: CallFacts,
+    { options, lane, priority, arrivedMs }: CallFacts,
     end: Pick<
       DecisionRecord,
       'code' | 'stage' | 'scope' | 'retryAfterMs' | 'why' | 'details' | 'sharedAgeMs'
     >,
   ): void {
-    const tookMs = this.#machinery.clock.now() - arrivedMs
+    const tookMs = this.#guard.clock.now() - arrivedMs
     this.#log.note({
       arrivedMs,
       tookMs,
-      guard: this.#machinery.name,
+      guard: this.#guard.name,
       lane,
       user: options.user && boundedName(options.user),
       tier: options.tier && boundedName(options.tier),
-      importance,
+      importance: priority,
       attempts: trace?.attempts ?? 0,
-      path: trace?.path ?? [endOf(end.stage, tookMs, end.details)],
+      path: trace?.path ?? [endOf(end, tookMs)],
       traced: trace !== undefined,
       ...end,
     })
   }
 
-  /** How old is what it went by. */
+  /** The age of the shared state that decided. */
   #ageOf(lane: string, stage: Stage, scope: 'local' | 'shared'): number | undefined {
-    if (scope === 'local' || !this.#machinery.store.remote) return undefined
-    const { breaker, dispatcher, clock } = this.#machinery
+    if (scope === 'local' || !this.#guard.store.remote) return undefined
+    const { breaker, queue, clock } = this.#guard
     if (stage === 'breaker') return breaker?.snapshot(lane).ageMs
-    if (stage === 'vendor-limit') return dispatcher.heardAgoMs(lane, clock.now())
+    if (stage === 'vendor-limit') return queue.dispatcher.heardAgoMs(lane, clock.now())
     return 0
   }
 
@@ -150,13 +152,16 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
   }
 }
 
-function endOf(stage: Stage, atMs: number, numbers: DecisionRecord['details']): PathNote {
-  return { stage, attempt: 0, atMs, verdict: 'refused', scope: scopeOf(stage), numbers }
+function endOf(
+  { stage, scope, details }: Pick<DecisionRecord, 'stage' | 'scope' | 'details'>,
+  atMs: number,
+): PathNote {
+  return { stage, attempt: 0, atMs, verdict: 'refused', scope, numbers: details }
 }
 
 const PLAIN = /^[\w.-]{1,40}$/
 
-/** What was thrown may say anything, also what nobody should see: its kind, code and status will do. */
+/** A message may contain secrets: kind, code and status are enough. */
 function kindOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return typeof error
   const { name, code, status } = error as Record<string, unknown>

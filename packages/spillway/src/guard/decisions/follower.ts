@@ -1,25 +1,26 @@
-/** What a guard's calls tell whoever wants to know why things were decided as they were. */
+/** What the calls of a guard report to the log of decisions. */
 import type { Verdict } from '../../core/outcome.js'
+import type { Permits, StageCall } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
 
-/** What a call says of itself. */
 export interface CallFacts {
   options: RunOptions
   lane: string
-  importance: number
+  /** 0 is the most important. */
+  priority: number
   arrivedMs: number
 }
 
 /** Follows one call. */
 export interface CallFollower {
-  /** The call's options, with which the user's limits tell this as well. */
+  /** The call's options, changed so that the user limits also report here. */
   listening(): RunOptions
-  /** Stages 1 and 2 have let it through. */
-  entered(): void
-  /** It goes into the room. */
+  /** The stages of the call have let it in. */
+  entered(call: StageCall): void
+  /** It waits in the queue. */
   waits(nowMs: number): void
-  /** An attempt begins: it has everything. */
-  begins(attempt: number, admission: { breaker?: unknown; permit?: unknown }, startMs: number): void
+  /** An attempt has its permits and starts. */
+  begins(call: StageCall, permits: Permits, startMs: number): void
   /** An attempt has ended, or a streamed answer begun. */
   judged(verdict: Verdict): void
   succeeded(): void
@@ -27,13 +28,13 @@ export interface CallFollower {
 }
 
 export interface DecisionWatcher {
-  /** A call has come. Nothing: nobody follows it. */
+  /** A call has arrived. Returns its follower, if it is one of those that are followed. */
   begin(
     options: RunOptions,
     lane: string,
-    importance: number,
+    priority: number,
     arrivedMs: number,
   ): CallFollower | undefined
-  /** A call was refused before it began. */
+  /** A call was refused before its first attempt. */
   refused(follower: CallFollower | undefined, error: unknown, facts: () => CallFacts): void
 }

@@ -4,8 +4,8 @@ import type { Priority } from '../../core/options/priority.js'
 import type { BackoffOptions } from '../../local/retry/backoff.js'
 import type { JobQueue } from '../../shared/job-queue/api.js'
 import type { JobQueueSettings } from '../../shared/job-queue/options.js'
-import type { CallContext } from '../context.js'
 import type { Guard } from '../guard.js'
+import type { CallContext } from '../pipeline/context.js'
 import type { QueueSnapshot, WorkerSnapshot } from './queue-snapshot.js'
 
 export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {

@@ -1,102 +1,131 @@
 /**
- * A guard, as a job queue sees it: what a trip for jobs has to say of its limits and its breaker, and
- * how a job runs that has come back with its permits. From the timeout on it is a call like any other;
- * the stages before it are what the trip was for, but this pod's slots and pace, which are kept for it
- * meanwhile.
+ * A guard as a job queue sees it: what a round trip for jobs says about its limits and its breaker, and how a job
+ * starts that came back with its permits. Slots and pace of this pod are reserved meanwhile. From then on a job is
+ * a call like any other; stages that also apply to jobs are checked before it starts.
  */
 import type { CallerSignal } from '../../core/abort.js'
+import { SpillwayError } from '../../core/errors.js'
+import { importanceOf, NORMAL_IMPORTANCE, type Priority } from '../../core/options/priority.js'
 import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import { Deadline } from '../../core/time/deadline.js'
-import type { LanePermit as BreakerPermit } from '../../shared/circuit-breaker/lane-breaker.js'
-import { isPermit } from '../../shared/circuit-breaker/quorum-lane.js'
+import type { BreakerPermit } from '../../shared/circuit-breaker/api.js'
+import { isBreakerPermit } from '../../shared/circuit-breaker/lane/breaker-permit.js'
 import { DEFAULT_LANE } from '../../shared/default-lane.js'
 import type { Subject } from '../../shared/user-limits/levels.js'
 import type { BreakerRef } from '../../store/port.js'
 import type { ReserveReply, ReserveRequest } from '../../store/queue-port.js'
-import { type AttemptListener, GuardAttempt } from '../attempt.js'
-import type { CallFunction } from '../context.js'
-import type { CallAdmission, Machinery } from '../machinery.js'
+import type { GuardParts } from '../build-guard.js'
+import { type AttemptListener, GuardAttempt } from '../pipeline/attempt.js'
+import type { CallFunction } from '../pipeline/context.js'
+import type { Permits, StageCall } from '../pipeline/stage.js'
 
-/** What a trip has to say, and what becomes of what it brings. */
+/** How often a stage is asked again that holds all jobs back. */
+const REFUSED_MS = 1_000
+
+/** A round trip for jobs: what the guard adds to the request, and what it makes of the reply. */
 export interface JobTrip {
   about: Pick<ReserveRequest, 'take' | 'breaker' | 'probes'>
-  /** What each job may start with. Those that were not granted give back what was kept for them. */
-  arrived(reply: ReserveReply): CallAdmission[]
+  /** The permits of each job. What was reserved for jobs that did not come is released. */
+  arrived(reply: ReserveReply): Permits[]
   lost(error: unknown): void
 }
 
 export interface JobStart {
   /** 1 for the first. */
   attempt: number
-  /** Until its deadline, if it has one. */
+  /** Until its deadline; undefined without one. */
   leftMs: number | undefined
   signal: CallerSignal
+  priority: Priority
+  tenant: string | undefined
 }
+
+/** The parts of a guard that jobs use. */
+export type JobGuard = Pick<
+  GuardParts,
+  | 'name'
+  | 'clock'
+  | 'lanes'
+  | 'options'
+  | 'slots'
+  | 'queue'
+  | 'pipeline'
+  | 'calls'
+  | 'counters'
+  | 'breaker'
+  | 'limits'
+  | 'countedLimits'
+  | 'stages'
+>
 
 export class JobGate {
   readonly guard: string
   readonly lane: string
   readonly clock: Clock
-  readonly #machinery: Machinery
+  readonly #guard: JobGuard
 
-  constructor(machinery: Machinery, lane: string = DEFAULT_LANE) {
-    this.guard = machinery.name
-    this.clock = machinery.clock
-    this.#machinery = machinery
+  constructor(guard: JobGuard, lane: string = DEFAULT_LANE) {
+    this.guard = guard.name
+    this.clock = guard.clock
+    this.#guard = guard
     this.lane = lane
     // Jobs are taken together with permits of this lane, so it has to exist.
-    machinery.lanes.keep(lane)
+    guard.lanes.keep(lane)
   }
 
   checkCost(cost: Readonly<Record<string, number>>): void {
-    this.#machinery.counted?.checkCost(cost)
+    this.#guard.countedLimits?.checkCost(cost)
   }
 
-  /** As a call of theirs would be charged. Answers with what takes it back. */
+  /** Charges the user limits as a call would. Returns the function that refunds the charge. */
   async charge(subject: Subject): Promise<() => void> {
-    const { users } = this.#machinery
-    const charge = await users?.promiseCharge(subject)
+    const { userLimit } = this.#guard.stages
+    const charge = await userLimit?.chargeJob(subject)
     if (charge instanceof Error) throw charge
-    return () => charge && users?.refund(charge)
+    return () => charge && userLimit?.refund(charge)
   }
 
-  /** The breaker that jobs go by, if there is one that refuses. */
+  /** The breaker of the jobs, if there is one that refuses. */
   get breaker(): BreakerRef | undefined {
-    return this.#machinery.breaker?.ref(this.lane)
+    return this.#guard.breaker?.ref(this.lane)
   }
 
   /** Jobs that this pod could begin now. */
   get free(): number {
-    const { slots, breaker, closed, clock } = this.#machinery
-    if (closed) return 0
+    const { slots, breaker, pipeline, clock } = this.#guard
+    if (pipeline.closed) return 0
     const free = slots.free(clock.now(), this.lane)
-    return Math.max(0, Math.min(free, breaker?.spare(this.lane) ?? free))
+    return Math.max(0, Math.min(free, breaker?.startable(this.lane) ?? free))
   }
 
   /**
-   * How long this pod has to hold jobs back because a call or a job got a 429. With limits the pause is in
-   * the store, which hands out no job meanwhile.
+   * How long this pod holds jobs back because a call or a job got a 429. With limits the pause is in the store,
+   * which hands out no job meanwhile. A custom stage may hold jobs back, too.
    */
   get pausedMs(): number {
-    const { limits, dispatcher } = this.#machinery
-    return limits === undefined ? dispatcher.pausedMs(this.lane) : 0
+    const { limits, queue, pipeline, clock } = this.#guard
+    const here = limits === undefined ? queue.dispatcher.pausedMs(this.lane) : 0
+    const refusal = pipeline.pausesJobs(jobCall(this.lane, clock.now()), clock.now())
+    if (refusal === undefined) return here
+    const { retryAfterMs = REFUSED_MS } = refusal
+    return Math.max(here, Math.min(Math.max(retryAfterMs, 1), REFUSED_MS))
   }
 
-  /** How long a job waits that was throttled or refused; `before`: how often it was already. */
+  /** How long a job waits that was throttled or refused; `before`: how often that happened already. */
   pauseAfter(before: number): number {
-    const { basePauseMs, maxPauseMs } = this.#machinery.options
+    const { basePauseMs, maxPauseMs } = this.#guard.options
     return Math.min(basePauseMs * 2 ** Math.min(before, 20), Math.max(basePauseMs, maxPauseMs))
   }
 
   /** A permit that was granted longer ago is not used. */
   get useWithinMs(): number {
-    return this.#machinery.limits?.useWithinMs ?? Number.POSITIVE_INFINITY
+    return this.#guard.limits?.useWithinMs ?? Number.POSITIVE_INFINITY
   }
 
-  /** Keeps what so many jobs need of this pod; nothing, if the store is away. */
+  /** Reserves what `wanted` jobs need from this pod; undefined while the store is unreachable. */
   ask(wanted: number): JobTrip | undefined {
-    const { limits, breaker, slots, name } = this.#machinery
+    const { limits, breaker, slots, name } = this.#guard
     const lane = this.lane
     const limited = limits?.passage(lane)
     if (limits !== undefined && limited === undefined) return undefined
@@ -133,50 +162,114 @@ export class JobGate {
     }
   }
 
-  /** The job has everything it needs. */
+  /** The job has its permits. It starts, unless a stage that applies to jobs refuses it. */
   start<T>(
     fn: CallFunction<T>,
-    admission: CallAdmission,
-    { attempt, leftMs, signal }: JobStart,
-    end: AttemptListener<T>,
+    permits: Permits,
+    { attempt, leftMs, signal, priority, tenant }: JobStart,
+    listener: AttemptListener<T>,
   ): void {
-    const { slots, clock, tally } = this.#machinery
+    const { slots, clock, counters, calls } = this.#guard
+    const { lane } = this
     const nowMs = clock.now()
-    tally.calls++
+    counters.calls++
     slots.admit()
-    const limited = leftMs !== undefined
-    const deadline = limited ? new Deadline(nowMs + leftMs, clock) : undefined
-    const options = { signal, lane: this.lane, timeoutMs: leftMs }
-    new GuardAttempt<T>(
-      this.#machinery,
+    const deadline = leftMs === undefined ? undefined : new Deadline(nowMs + leftMs, clock)
+    const options = { signal, lane, timeoutMs: leftMs }
+    const call: StageCall = {
+      ...jobCall(lane, nowMs),
       options,
-      this.lane,
-      admission,
-      deadline,
-      nowMs,
+      priority: importanceOf(priority),
+      deadlineMs: deadline?.atMs ?? Number.POSITIVE_INFINITY,
       attempt,
-      end,
-    ).start(fn)
+      tenant,
+    }
+    const grants = this.#enter(call, nowMs)
+    if (grants instanceof SpillwayError) return this.#refuse(grants, permits, listener)
+    const facts = { options, lane, permits, deadline, startMs: nowMs, attempt, hedge: false }
+    const job = new GuardAttempt<T>(
+      calls.attempts,
+      { ...facts, job: { tenant } },
+      grants.length === 0 ? listener : this.#leaving(grants, listener),
+    )
+    const refusal = job.acquire()
+    if (refusal === undefined) return job.start(fn)
+    this.#guard.pipeline.leave(grants, { ran: false, outcome: undefined })
+    this.#refuse(refusal, undefined, listener)
+  }
+
+  /** What the stages of a call grant the job, or the first refusal. */
+  #enter(call: StageCall, nowMs: number): unknown[] | SpillwayError {
+    const { pipeline } = this.#guard
+    const refusal = pipeline.check(call, nowMs)
+    if (refusal !== undefined) return refusal
+    const grants: unknown[] = []
+    for (const [place, stage] of pipeline.entered.entries()) {
+      if (stage.forJobs !== true) continue
+      const grant = stage.enter(call, nowMs)
+      if (grant instanceof SpillwayError) {
+        pipeline.leave(grants, { ran: false, outcome: undefined })
+        return grant
+      }
+      if (grant !== undefined) grants[place] = grant
+    }
+    return grants
+  }
+
+  /** The job goes back to its queue, and its permits too. */
+  #refuse<T>(
+    refusal: SpillwayError,
+    permits: Permits | undefined,
+    listener: AttemptListener<T>,
+  ): void {
+    const { pipeline, counters } = this.#guard
+    if (permits !== undefined) pipeline.cancel(this.lane, permits)
+    counters.refused(refusal)
+    listener.onVerdict({ outcome: 'ignored', retryable: false })
+    listener.onError(refusal)
+  }
+
+  #leaving<T>(grants: readonly unknown[], listener: AttemptListener<T>): AttemptListener<T> {
+    return {
+      onVerdict: (verdict) => listener.onVerdict(verdict),
+      onValue: (value) => listener.onValue(value),
+      onError: (error) => listener.onError(error),
+      onReleased: (outcome) => this.#guard.pipeline.leave(grants, { ran: true, outcome }),
+    }
   }
 
   /** It does not start after all. */
-  giveBack({ breaker, permit }: CallAdmission): void {
-    const { slots } = this.#machinery
-    if (breaker !== undefined) this.#machinery.breaker?.exit(breaker, 'ignored')
-    permit?.refund()
-    slots.giveUp(this.lane)
-    this.#machinery.onFree()
+  giveBack(permits: Permits): void {
+    const { slots, pipeline } = this.#guard
+    slots.admit()
+    pipeline.cancel(this.lane, permits)
   }
 
-  /** Resolves when the store has heard how calls ended, or will not. */
-  async told(): Promise<void> {
-    await this.#machinery.breaker?.flush()
+  /** Resolves when the outcomes of calls have been reported, or cannot be. */
+  async reported(): Promise<void> {
+    await this.#guard.breaker?.flush()
   }
 
-  /** A breaker that refuses nobody hears how calls end all the same. */
+  /** A breaker in shadow mode refuses nothing, but is told the outcomes. */
   #enterShadow(): BreakerPermit | undefined {
-    const entry = this.#machinery.breaker?.enter(this.lane)
+    const entry = this.#guard.breaker?.enter(this.lane)
     if (entry === undefined || isThenable(entry)) return undefined
-    return isPermit(entry) ? entry : undefined
+    return isBreakerPermit(entry) ? entry : undefined
+  }
+}
+
+/** A job of which nothing is known but its lane. */
+function jobCall(lane: string, arrivedMs: number): StageCall {
+  return {
+    kind: 'job',
+    options: { lane },
+    lane,
+    priority: NORMAL_IMPORTANCE,
+    arrivedMs,
+    deadlineMs: Number.POSITIVE_INFINITY,
+    attempt: 1,
+    cost: undefined,
+    costs: [],
+    costsUnder: undefined,
   }
 }

@@ -4,8 +4,8 @@ import { SpillwayError } from '../../core/errors.js'
 import { PRIORITIES, type Priority } from '../../core/options/priority.js'
 import type { Verdict } from '../../core/outcome.js'
 import type { EndKind, ReservedJob } from '../../store/queue-port.js'
-import type { AttemptListener } from '../attempt.js'
-import type { CallAdmission } from '../machinery.js'
+import type { AttemptListener } from '../pipeline/attempt.js'
+import type { Permits } from '../pipeline/stage.js'
 import type { Job } from './api.js'
 import type { Leased } from './leases.js'
 
@@ -46,7 +46,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   /** Throws if the job's data is no JSON, or was lost. */
   constructor(
     job: ReservedJob,
-    { breaker }: CallAdmission,
+    { breaker }: Permits,
     leaseEndsMs: number,
     ended: (job: RunningJob<Data, Result>, ending: Ending) => void,
     progressed: () => void,

@@ -5,7 +5,7 @@
  */
 
 import { callSafely, emit, listening } from '../../core/events.js'
-import { gathering } from '../../core/next-tick-batch.js'
+import { nextTickBatch } from '../../core/next-tick-batch.js'
 import type { Random } from '../../core/random.js'
 import type { Clock, Timer } from '../../core/time/clock.js'
 import { type BackoffPolicy, backoffMs } from '../../local/retry/backoff.js'
@@ -18,7 +18,7 @@ import type {
   ReservedJob,
   ReserveReply,
 } from '../../store/queue-port.js'
-import type { CallAdmission } from '../machinery.js'
+import type { Permits } from '../pipeline/stage.js'
 import type { JobHandler, JobWorker } from './api.js'
 import { Finisher } from './finisher.js'
 import { fateOf, tellFate } from './job-events.js'
@@ -87,7 +87,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
   #onIdle: (() => void) | undefined
   /** Failures of which the breaker has to hear first. */
   #telling = 0
-  readonly #soon = gathering(() => void this.#look())
+  readonly #soon = nextTickBatch(() => void this.#look())
 
   constructor(options: WorkerOptions<Data, Result>) {
     this.id = options.id
@@ -243,7 +243,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     const admissions = trip.arrived(reply)
     const late = clock.now() - sentMs > gate.useWithinMs
     for (const [index, job] of reply.jobs.entries()) {
-      const admission = admissions[index] as CallAdmission
+      const admission = admissions[index] as Permits
       // A permit used this late could exceed the vendor's window.
       if (late || this.#closing) this.#giveUp(job, admission, { kind: 'returned', text: '' })
       else this.#start(job, admission, sentMs + leaseMs)
@@ -256,7 +256,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     return reply.blocked === 'no' && (wanted > 0 || reply.jobs.length > 0)
   }
 
-  #start(reserved: ReservedJob, admission: CallAdmission, leaseEndsMs: number): void {
+  #start(reserved: ReservedJob, admission: Permits, leaseEndsMs: number): void {
     const { gate, handler } = this.#options
     this.#counts.taken++
     let job: RunningJob<Data, Result>
@@ -276,21 +276,17 @@ export class QueueWorker<Data, Result> implements JobWorker {
     }
     this.#running.set(job.id, job)
     this.#leases.begin()
-    const { attempt, leftMs, signal } = job
+    const { attempt, leftMs, signal, priority, tenant } = job
     gate.start<Result>(
       (context) => handler(job, context) as Result,
       admission,
-      { attempt, leftMs, signal },
+      { attempt, leftMs, signal, priority, tenant },
       job,
     )
   }
 
   /** Does not start it, and gives its permits back. */
-  #giveUp(
-    { id, turn }: ReservedJob,
-    admission: CallAdmission,
-    end: Pick<JobEnd, 'kind' | 'text'>,
-  ): void {
+  #giveUp({ id, turn }: ReservedJob, admission: Permits, end: Pick<JobEnd, 'kind' | 'text'>): void {
     this.#options.gate.giveBack(admission)
     this.#finisher.add({ id, turn, ...end, delayUs: 0, generation: -1, probe: false })
     this.#soon()
@@ -321,7 +317,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       this.#soon()
       this.#onIdle?.()
     }
-    void this.#options.gate.told().then(tell, tell)
+    void this.#options.gate.reported().then(tell, tell)
   }
 
   /** Grows with every turn, whether or not it counted as an attempt. */

@@ -5,23 +5,23 @@
 import type { CallerSignal } from '../../core/abort.js'
 import { type LeaveReason, QueuedCall } from '../../shared/permit-queue/queued-call.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
-import type { CallAdmission, Machinery, WaitingCall } from '../machinery.js'
-import type { ResumableCall } from './resume.js'
+import type { Permits, QueuedAttempt } from '../pipeline/stage.js'
+import type { CallResumer, ResumableCall } from './resume.js'
 
 /** The call, as far as its retries need it. */
-export interface RetriedCall extends WaitingCall, ResumableCall<CallAdmission> {
+export interface RetriedCall extends QueuedAttempt, ResumableCall<Permits> {
   mustLeave(why: LeaveReason, queued: QueuedCall): void
   abandon(reason: unknown, queued: QueuedCall): void
 }
 
 export class QueuedRetry
-  extends QueuedCall<CallAdmission>
-  implements WaitingCall, ResumableCall<CallAdmission>
+  extends QueuedCall<Permits>
+  implements QueuedAttempt, ResumableCall<Permits>
 {
   readonly #call: RetriedCall
-  readonly #resumer: Machinery['starter']
+  readonly #resumer: CallResumer<Permits>
 
-  constructor(call: RetriedCall, resumer: Machinery['starter']) {
+  constructor(call: RetriedCall, resumer: CallResumer<Permits>) {
     super()
     this.#call = call
     this.#resumer = resumer
@@ -67,11 +67,11 @@ export class QueuedRetry
     this.#call.costsUnder = limits
   }
 
-  admit(permits: CallAdmission): void {
+  admit(permits: Permits): void {
     this.#resumer.resumeSoon(this, permits)
   }
 
-  begin(permits: CallAdmission): void {
+  begin(permits: Permits): void {
     this.#call.begin(permits)
   }
 

@@ -1,4 +1,6 @@
-/** A line of audit that another pod has told of: whatever it says, it becomes text of bounded length. */
+/**
+ * Reads an audit line from another pod. Its text is untrusted, so it is cut to a limited length.
+ */
 import { shown } from './shown.js'
 import type { Act, ActNote } from './wire/acts.js'
 
@@ -13,7 +15,7 @@ const ACTS: ReadonlySet<unknown> = new Set<Act['act']>([
   'demo',
 ])
 
-/** Nothing, if it is none. */
+/** Undefined if it is none. */
 export function readActNote(text: string): ActNote | undefined {
   let said: Partial<Record<keyof ActNote, unknown>>
   try {

@@ -1,7 +1,7 @@
 /**
- * What an operator may do from the page, on any pod for the whole fleet. Each act is one row: what it has to say,
- * what it is done to, and what is done. Guards are operated as everywhere else (`operate/`); the rest is told in the
- * same event, so that there is one audit.
+ * Operator actions of the page, from any pod for the whole fleet. Each action is one row: its
+ * fields, its object and what it does. Guards are operated through `operate/`; the other actions
+ * emit the same event, so there is one audit.
  */
 import { SpillwayError } from '../../core/errors.js'
 import { emit } from '../../core/events.js'
@@ -19,9 +19,9 @@ import {
   text,
   validate,
 } from '../../core/options/checks.js'
+import { packAsk } from '../../guard/fleet/pod-commands.js'
 import type { SharedGuard } from '../../guard/guard.js'
-import type { SpillwayInside } from '../../guard/inside.js'
-import { packAsk } from '../../guard/pod-asks.js'
+import type { SpillwayInside } from '../../guard/internals.js'
 import type { OperatorRequest } from '../../operate/actions.js'
 import { operatorOf } from '../../operate/operator.js'
 import { createPodId } from '../../shared/pod-id.js'
@@ -31,7 +31,7 @@ import type { DemoState } from './wire/hello.js'
 
 export interface DashboardDemo {
   state(): DemoState
-  /** Switches what is given. */
+  /** Sets the given switches. */
   set(change: Partial<DemoState>): void | Promise<void>
 }
 
@@ -46,7 +46,7 @@ export interface ActSurroundings {
   demo: DashboardDemo | undefined
 }
 
-/** There is no such thing, or it cannot be done as things are. */
+/** The object does not exist, or the action is impossible in its current state. */
 class ActProblem extends Error {
   readonly status: 404 | 409 | 503
 
@@ -85,7 +85,7 @@ const ACTS = {
   release: row(onLane, laneOf, (request, around, by) =>
     operate(around, { action: 'release', ...place(request), ...by }),
   ),
-  // Whoever closes a breaker by hand means it: what somebody has isolated is over, too.
+  // Closing a breaker by hand also ends all isolations.
   reset: row(onLane, laneOf, (request, around, by) =>
     operate(around, { action: 'close', ...place(request), ...by }),
   ),
@@ -118,19 +118,19 @@ const ACTS = {
 const ACT_NAMES = Object.keys(ACTS) as Act['act'][]
 const readName = oneOf(...ACT_NAMES)
 
-/** Those that are of use here. */
+/** The actions that are available here. */
 export function actsOf({ demo }: ActSurroundings): Act['act'][] {
   return ACT_NAMES.filter((name) => name !== 'demo' || demo !== undefined)
 }
 
 export interface CheckedAct {
   name: Act['act']
-  /** What it is done to. */
+  /** The object of the action. */
   on: string
   perform(by: Who): Promise<string>
 }
 
-/** Throws an `OptionsError` where it makes no sense. */
+/** Throws an `OptionsError` if it is invalid. */
 export function readAct(value: unknown, around: ActSurroundings): CheckedAct {
   const name = validate('act', (value as { act?: unknown } | null)?.act, readName)
   const { check, on, act } = ACTS[name]
@@ -152,24 +152,26 @@ async function operate(
   const known = guards.find((each) => each.name === name)
   if (known === undefined) throw denied(404, request, `there is no guard '${request.guard}'`)
   const asked = { ...request, guard: known.name, ...laneMeant(known, request) }
-  const operator = operatorOf(inside.store, [[known.name, known.machinery.options]])
+  const operator = operatorOf(inside.store, [[known.name, known.parts.options]])
   const { message } = await operator.perform(asked)
   return message
 }
 
-/** One that only other pods have used is not known here; what it was called is not to be guessed. */
+/**
+ * A lane that only other pods have used is not known here, so a shortened name cannot be resolved.
+ */
 function laneMeant(guard: SharedGuard, request: OperatorRequest & Who): { lane?: string } {
   const lane = 'lane' in request ? request.lane : undefined
   if (lane === undefined) return {}
   const breakers = guard.snapshot().breakers.map((each) => each.lane)
-  const known = [...guard.machinery.lanes.names(), ...breakers]
+  const known = [...guard.parts.lanes.names(), ...breakers]
   const name = meant('lane', lane, known, request)
   if (name !== undefined) return { lane: name }
   if (isShortened(lane)) throw denied(404, request, `no lane known here is shown as '${lane}'`)
   return { lane }
 }
 
-/** By its real name or by what is shown of it; nothing, if there is none. */
+/** Finds a name by itself or by its shortened form; undefined if there is none. */
 function meant(what: string, name: string, known: Iterable<string>, who: Who): string | undefined {
   const names = namesShownAs(name, known)
   if (names.length <= 1) return names[0]
@@ -223,7 +225,7 @@ async function switchDemo(
   })
 }
 
-/** Who was not let act, and why. */
+/** Reports an operator that was denied, and why. */
 export function tellDenied(who: Who, { problem }: { problem: string }): void {
   tell({ name: '', action: 'act', ...who }, 'refused', problem)
 }
@@ -242,7 +244,7 @@ function tell(
   emit({ type: 'operator.acted', ...about, ...nothing, result, message })
 }
 
-/** One line of audit, however it ends. */
+/** One audit line, whatever the result. */
 async function told(
   about: { name: string; action: string } & Who,
   act: () => Promise<string>,
@@ -258,11 +260,11 @@ async function told(
   }
 }
 
-/** How it is answered. */
+/** The HTTP response to an error. */
 export function statusOf(error: unknown): { status: number; problem: string } {
   if (error instanceof ActProblem) return { status: error.status, problem: error.message }
   if (error instanceof OptionsError) return { status: 400, problem: error.message }
   if (error instanceof SpillwayError) return { status: error.status, problem: error.message }
-  // Whatever it is, it came from the store.
+  // All other errors come from the store.
   return { status: 503, problem: 'the store did not answer' }
 }

@@ -1,6 +1,6 @@
 /**
- * The live dashboard of a Spillway, for any server on node:http: one page, the feed it lives on, and what an operator
- * may do. It shows this pod in full and the fleet as the store knows it.
+ * The live dashboard of a Spillway, for any server on node:http: the page, its feed, and operator
+ * actions. It shows this pod in full and the fleet as stored.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
@@ -13,7 +13,7 @@ import {
   together,
   validate,
 } from '../../core/options/checks.js'
-import { insideOf } from '../../guard/inside.js'
+import { insideOf } from '../../guard/internals.js'
 import type { Spillway } from '../../guard/spillway.js'
 import {
   type AccessDenial,
@@ -34,11 +34,13 @@ import type { ActAnswer, ActNote } from './wire/acts.js'
 
 export interface DashboardOptions extends OperatorAccessOptions {
   spillway: Spillway
-  /** Where it is served: `/dashboard`. Default: `/`, or wherever a framework has mounted it. */
+  /**
+   * Path of the dashboard, such as `/dashboard`. Default: `/`, or where a framework has mounted it.
+   */
   path?: string
   /**
-   * Your own word, of those who may look, on who may not: true, or why not in a word or two, which is answered with 403,
-   * as is false. Default: all of them may.
+   * Restricts who may read, among those that `access` allows. Return true, or the reason for a 403
+   * in a word or two; false is a 403, too. Default: all of them may.
    */
   mayLook?: (request: IncomingMessage) => boolean | string
   /** Two switches on the page, for trying things out. */
@@ -46,9 +48,12 @@ export interface DashboardOptions extends OperatorAccessOptions {
 }
 
 export interface Dashboard {
-  /** For `http.createServer`, and as middleware: what is not its own goes on to `next`, or is not found. */
+  /**
+   * For `http.createServer`, and as middleware: other requests are passed to `next`, or answered
+   * with 404.
+   */
   (request: IncomingMessage, response: ServerResponse, next?: () => void): void
-  /** Those who look now. */
+  /** Current readers of the feed. */
   readonly readers: number
   /** Ends every feed. */
   close(): void
@@ -124,7 +129,7 @@ class DashboardServer {
       response.setHeader('allow', place === 'act' ? 'POST' : 'GET, HEAD')
       return answer(response, 405, { ok: false, problem: 'not that way' })
     }
-    // The page itself says nothing; it asks for the token if it needs one.
+    // The page itself contains no data; it asks for the token if it needs one.
     if (place === '') return sendPage(request, response)
     const denied = this.#denied(request)
     if (denied !== undefined) return deny(response, denied)
@@ -147,7 +152,7 @@ class DashboardServer {
     }
   }
 
-  /** Who cannot be told apart may not. */
+  /** If `mayLook` throws, reading is denied. */
   #mayLook(request: IncomingMessage): boolean | string {
     const { mayLook } = this.#options
     try {
@@ -162,7 +167,7 @@ class DashboardServer {
       response.writeHead(200, FEED_HEADERS)
       return void response.end()
     }
-    // Who has gone already is not told that again.
+    // No response to a client that has disconnected.
     if (response.destroyed || request.socket.destroyed) return
     if (this.#feed.closed) {
       return answer(response, 503, { ok: false, problem: 'the dashboard is closed' })
@@ -221,7 +226,7 @@ class DashboardServer {
       answer(response, 200, { ok: true, did: shown(did) })
     } catch (error) {
       const { status, problem } = statusOf(error)
-      // What made sense has told of itself.
+      // Valid actions have reported themselves.
       if (note === undefined) tellDenied(who, { problem: shown(problem) })
       else this.#tell(note, { ok: false, problem }, who)
       answer(response, status, { ok: false, problem: shown(problem) })
@@ -244,8 +249,8 @@ class DashboardServer {
 const PLACES: ReadonlySet<string> = new Set(['', 'events', 'act', 'dead'])
 
 /**
- * By hand: of what anybody may send (`//`, `//[`) a URL takes a part for the name of a host, or throws. A proxy may
- * name the host as well.
+ * Parsed by hand: for some paths (`//`, `//[`) `URL` takes a part for a host name, or throws. A
+ * proxy may send the host as well.
  */
 function targetOf({ url = '/' }: IncomingMessage): { pathname: string; params: URLSearchParams } {
   const target = url.replace(/^https?:\/\/[^/?]*/i, '')
@@ -257,7 +262,7 @@ function targetOf({ url = '/' }: IncomingMessage): { pathname: string; params: U
   }
 }
 
-/** Nobody waits for it; whatever goes wrong ends this answer and nothing else. */
+/** Runs in the background. An error ends this response and nothing else. */
 function settle(answering: Promise<void>, response: ServerResponse): void {
   answering.catch(() => response.destroy())
 }

@@ -1,9 +1,9 @@
-/** The page: one file, nothing from elsewhere. Read, packed and described once. */
+/** The page: one file that loads nothing else. Read, compressed and hashed once. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 
-/** Beside the compiled file; or, running from the sources, where the build puts it. */
+/** Beside the compiled file, or where the build puts it if this runs from the sources. */
 const PLACES = ['./page.html', '../../../dist/http/dashboard/page.html']
 
 const NOT_BUILT = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Spillway</title>
@@ -27,7 +27,7 @@ function readPage(): string | undefined {
     try {
       return readFileSync(new URL(place, import.meta.url), 'utf8')
     } catch {
-      // The next place.
+      // Try the next place.
     }
   }
   return undefined
@@ -38,7 +38,9 @@ function describe(html: string): Page {
   return { plain, packed: gzipSync(plain, { level: 9 }), headers: headersFor(html) }
 }
 
-/** Runs what is written in the page and nothing else, asks nobody but us, and is in nobody's frame. */
+/**
+ * Allows only the scripts and styles in the page and requests to this server, and forbids frames.
+ */
 function headersFor(html: string): Record<string, string> {
   const scripts = hashesOf(html, /<script\b[^>]*>([\s\S]*?)<\/script>/gi)
   const styles = hashesOf(html, /<style\b[^>]*>([\s\S]*?)<\/style>/gi)

@@ -1,4 +1,4 @@
-/** What would have let a refused call in, in a sentence: one for each code. */
+/** What would have admitted a refused call, in a sentence: one for each code. */
 import type { Details, ErrorCode, Stage } from '../../core/errors.js'
 import { spoken } from './shown.js'
 
@@ -47,6 +47,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
   DEADLINE_EXCEEDED: () => 'More time: its deadline passed before it could be answered.',
   VENDOR_ERROR: () => 'A vendor that answers.',
   STORE_UNAVAILABLE: () => 'A store that answers, or an outage rule other than closed.',
+  STAGE_REFUSED: ({ stage }) => `Permission by the guard’s own stage ${stage}.`,
   CLOSED: () => 'Another pod: this one is being closed.',
 }
 

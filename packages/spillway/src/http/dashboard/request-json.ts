@@ -1,4 +1,4 @@
-/** A small JSON body, or what is wrong with it. */
+/** Reads a small JSON body, or returns what is wrong with it. */
 import type { IncomingMessage } from 'node:http'
 
 const MOST_BYTES = 16 * 1_024
@@ -8,7 +8,7 @@ type Json = { value: unknown } | { status: 400 | 413 | 415; problem: string }
 /** A framework may have read it already. */
 export async function readJson(request: IncomingMessage & { body?: unknown }): Promise<Json> {
   const type = request.headers['content-type'] ?? ''
-  // A form of another page cannot send this without having asked.
+  // A form of another site cannot send this type without a preflight request.
   if (!/^application\/json\b/i.test(type)) {
     return { status: 415, problem: 'needs content-type: application/json' }
   }

@@ -1,6 +1,7 @@
 /**
- * Text on its way to the page: names that anybody may have chosen. Of bounded length, well formed, and without
- * what looks like a key: some name lanes after the API key they use.
+ * Text for the page: names that callers may have chosen. Cut to a limited length, well formed, and
+ * with anything masked that looks like a key, because some lanes are named after the API key they
+ * use.
  */
 import { toUSVString } from 'node:util'
 import { BoundedCache } from '../../core/collections/bounded-cache.js'
@@ -12,18 +13,18 @@ import type { ByPriority, EveryLane, MostText } from './wire/words.js'
 const MOST_TEXT: MostText = 200
 const MOST_REMEMBERED = 2_000
 
-/** Prefixes of well-known keys and tokens, and what comes after them. */
+/** Prefixes of well-known keys and tokens, with what follows them. */
 const SECRETS =
   /\b(?:sk|pk|rk|xox[abprs]|gh[oprsu]|github_pat|glpat|npm|AIza|AKIA|ASIA)[-_]?[A-Za-z0-9_-]{12,}|\bBearer\s+\S+|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|:\/\/[^\s/@]*:[^\s/@]+@/gi
 
 const remembered = new BoundedCache<string, string>(MOST_REMEMBERED)
 
-/** The same names come again and again. */
+/** The same names occur again and again. */
 export function shown(text: string): string {
   const known = remembered.get(text)
   if (known !== undefined) return known
   const result = cut(mask(toUSVString(text)))
-  // A long text that is remembered is a long text in memory.
+  // Long texts are not cached, to limit memory.
   if (text.length <= MOST_TEXT) remembered.set(text, result)
   return result
 }
@@ -37,17 +38,17 @@ function cut(text: string): string {
   return `${toUSVString(text.slice(0, MOST_TEXT - 1))}…`
 }
 
-/** Which of them somebody means who has only seen what is shown; two keys may look the same. */
+/** The names that are shown as `name`; two keys may look the same. */
 export function namesShownAs(name: string, known: Iterable<string>): string[] {
   return [...new Set(known)].filter((each) => each === name || shown(each) === name)
 }
 
-/** Whether something may have been left out of it. */
+/** Whether it may have been cut. */
 export function isShortened(name: string): boolean {
   return name.includes('…')
 }
 
-/** What holds for all lanes has no lane's name; on the page it needs one. */
+/** The name of state that applies to all lanes. */
 export const EVERY_LANE: EveryLane = '(all lanes)'
 
 export function shownLane(lane: string): string {
@@ -56,7 +57,7 @@ export function shownLane(lane: string): string {
 
 const MOST_NUMBERS = 20
 
-/** Numbers behind a decision: no more precise than anybody reads, none that JSON has no word for. */
+/** Numbers of a decision, rounded, without values that JSON lacks. */
 export function shownNumbers(details: Details): Record<string, number | string | boolean> {
   const result: Record<string, number | string | boolean> = {}
   for (const [name, value] of Object.entries(details).slice(0, MOST_NUMBERS)) {
@@ -67,7 +68,7 @@ export function shownNumbers(details: Details): Record<string, number | string |
   return result
 }
 
-/** Milliseconds as people say them: 80 ms, 2.1 s, 12 min. */
+/** Milliseconds in readable form: 80 ms, 2.1 s, 12 min. */
 export function spoken(ms: unknown): string {
   const value = Number(ms)
   if (value < 1_000) return `${Math.round(value)} ms`
@@ -76,7 +77,7 @@ export function spoken(ms: unknown): string {
   return `${Math.round(value / 360_000) / 10} h`
 }
 
-/** The same in a sentence. */
+/** Replaces all milliseconds in a sentence. */
 export function spokenIn(sentence: string): string {
   return sentence.replace(/\b(\d+(?:\.\d+)?) ms\b/g, (_, ms) => spoken(ms))
 }

@@ -8,12 +8,12 @@
  */
 
 import {
+  type AbandonableCall,
+  abandonedWork,
   allEnded,
   collectCalls,
-  type Outlivable,
-  unfinishedWork,
 } from '../../core/abandoned-work.js'
-import { Line } from '../../core/collections/wait-list.js'
+import { WaitList } from '../../core/collections/wait-list.js'
 import {
   closedError,
   type Details,
@@ -125,7 +125,7 @@ class SlotBulkhead implements Bulkhead {
   readonly #graceMs: number
   readonly #clock: Clock
   readonly #metrics: Pick<PodMetrics, 'recordQueueWait'> | undefined
-  readonly #line: Line
+  readonly #waitList: WaitList
   /** For each slot whose work is still running after its call: frees the slot early. */
   readonly #overdue = new Set<() => void>()
   #closed = false
@@ -139,11 +139,11 @@ class SlotBulkhead implements Bulkhead {
     this.#graceMs = options.graceMs
     this.#clock = options.clock
     this.#metrics = options.metrics
-    this.#line = new Line(options.clock, this.#timeoutMs)
+    this.#waitList = new WaitList(options.clock, this.#timeoutMs)
   }
 
   get waiting(): number {
-    return this.#line.length
+    return this.#waitList.length
   }
 
   get available(): number {
@@ -161,12 +161,12 @@ class SlotBulkhead implements Bulkhead {
       if (this.#metrics !== undefined) this.#noteWait(0)
       return this.#start(fn)
     }
-    if (this.#line.length >= this.#size) return refuse(this.#refusal('QUEUE_FULL'))
+    if (this.#waitList.length >= this.#size) return refuse(this.#refusal('QUEUE_FULL'))
     const sinceMs = this.#clock.now()
     const patienceMs = Math.min(this.#timeoutMs, deadline?.remainingMs() ?? this.#timeoutMs)
     // Continues in the caller's promise chain, so that `fn` sees the caller's async context and not
     // that of the call that freed the slot.
-    return this.#line.join({ patienceMs, signal }).then((admitted) => {
+    return this.#waitList.join({ patienceMs, signal }).then((admitted) => {
       if (admitted && !signal?.aborted && !deadline?.expired) {
         this.#noteWait(this.#clock.now() - sinceMs)
         return this.#start(fn)
@@ -184,7 +184,7 @@ class SlotBulkhead implements Bulkhead {
 
   close(): Promise<void> {
     this.#closed = true
-    this.#line.close(() => closedError('concurrency', this.name))
+    this.#waitList.close(() => closedError('concurrency', this.name))
     for (const letGo of this.#overdue) letGo()
     return new Promise((resolve) => {
       if (this.active === 0) resolve()
@@ -195,7 +195,7 @@ class SlotBulkhead implements Bulkhead {
   /** Runs `fn` in a slot that was already taken. */
   #start<T>(fn: () => T | PromiseLike<T>): Promise<T> {
     let result: T | PromiseLike<T>
-    let calls: readonly Outlivable[] | undefined
+    let calls: readonly AbandonableCall[] | undefined
     try {
       result = collectCalls(fn, (began) => {
         calls = began
@@ -220,12 +220,12 @@ class SlotBulkhead implements Bulkhead {
   }
 
   readonly #onError = (error: unknown): never => {
-    this.#releaseAfter(unfinishedWork(error))
+    this.#releaseAfter(abandonedWork(error))
     throw error
   }
 
   /** `fn` began calls that may leave work running, whatever it returns or throws. */
-  #holdFor<T>(promise: Promise<T>, calls: readonly Outlivable[]): Promise<T> {
+  #holdFor<T>(promise: Promise<T>, calls: readonly AbandonableCall[]): Promise<T> {
     const release = () => {
       const left = calls.flatMap(({ leftBehind }) => leftBehind ?? [])
       this.#releaseAfter(left.length === 0 ? undefined : allEnded(left))
@@ -268,8 +268,8 @@ class SlotBulkhead implements Bulkhead {
 
   /** Passes the slot to the first waiting call, or frees it. */
   #release(): void {
-    const next = this.#line.head
-    if (next !== undefined) return this.#line.admit(next)
+    const next = this.#waitList.head
+    if (next !== undefined) return this.#waitList.admit(next)
     this.active--
     if (this.active > 0 || this.#idle.length === 0) return
     for (const resolve of this.#idle.splice(0)) resolve()

@@ -85,7 +85,7 @@ export class Race<T> {
   }
 }
 
-/** The abort reason of the attempt that lost. It counts as nobody's failure. */
+/** The abort reason of the attempt that lost. It does not count as a failure. */
 export class HedgeLostError extends Error {
   override readonly name = 'AbortError'
   readonly code = 'HEDGE_LOST'

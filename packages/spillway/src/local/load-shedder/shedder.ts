@@ -4,7 +4,7 @@
  */
 
 import type { Random } from '../../core/random.js'
-import { placeOf } from '../../core/stable-hash.js'
+import { stableHash } from '../../core/stable-hash.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { CheckedShed } from './options.js'
 import { PressureGauge, type SampledSignal } from './pressure-gauge.js'
@@ -154,7 +154,7 @@ export class Shedder {
     if (part >= 1) return true
     if (user === undefined) return this.#random() < part
     if (nowMs >= this.#saltUntilMs) this.#rotate(nowMs)
-    return placeOf(user, this.#salt) < part
+    return stableHash(user, this.#salt) < part
   }
 
   /** By the time of day, so that all pods rotate at once. */

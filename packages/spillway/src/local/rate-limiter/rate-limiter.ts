@@ -5,7 +5,7 @@
  * Waiting calls are served in order, and only the first one has a timer.
  */
 
-import { Line } from '../../core/collections/wait-list.js'
+import { WaitList } from '../../core/collections/wait-list.js'
 import { closedError, refuse } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
 import {
@@ -115,7 +115,7 @@ class LocalRateLimiter implements RateLimiter {
   readonly name: string
   readonly #clock: Clock
   readonly #algorithm: Algorithm
-  readonly #line: Line
+  readonly #waitList: WaitList
   #timer: Timer | undefined
   #closed = false
 
@@ -123,21 +123,21 @@ class LocalRateLimiter implements RateLimiter {
     this.name = options.name
     this.#clock = options.clock
     this.#algorithm = createAlgorithm(options)
-    this.#line = new Line(options.clock, options.windowMs, () => this.#serve())
+    this.#waitList = new WaitList(options.clock, options.windowMs, () => this.#serve())
   }
 
   get remaining(): number {
-    return this.#line.length > 0 ? 0 : this.#algorithm.remaining(this.#clock.now())
+    return this.#waitList.length > 0 ? 0 : this.#algorithm.remaining(this.#clock.now())
   }
 
   get waiting(): number {
-    return this.#line.length
+    return this.#waitList.length
   }
 
   tryAcquire(cost = 1): boolean {
     this.#checkCost(cost)
     if (this.#closed) throw closedError('pace', this.name)
-    if (this.#line.length === 0 && this.#algorithm.tryTake(this.#clock.now(), cost)) return true
+    if (this.#waitList.length === 0 && this.#algorithm.tryTake(this.#clock.now(), cost)) return true
     this.#noteRefusal(cost)
     return false
   }
@@ -157,12 +157,12 @@ class LocalRateLimiter implements RateLimiter {
     if (this.#closed) return refuse(closedError('pace', this.name))
     const now = this.#clock.now()
     const late = patienceMs < 0
-    if (!late && this.#line.length === 0 && this.#algorithm.tryTake(now, cost)) return YES
-    if (late || this.#algorithm.waitMs(now, cost, this.#line.cost) > patienceMs) {
+    if (!late && this.#waitList.length === 0 && this.#algorithm.tryTake(now, cost)) return YES
+    if (late || this.#algorithm.waitMs(now, cost, this.#waitList.cost) > patienceMs) {
       this.#noteRefusal(cost)
       return NO
     }
-    const admitted = this.#line.join({ patienceMs, cost, signal }).then((yes) => {
+    const admitted = this.#waitList.join({ patienceMs, cost, signal }).then((yes) => {
       if (!yes) this.#noteRefusal(cost)
       return yes
     })
@@ -172,12 +172,12 @@ class LocalRateLimiter implements RateLimiter {
 
   retryAfterMs(cost = 1): number {
     this.#checkCost(cost)
-    return this.#algorithm.waitMs(this.#clock.now(), cost, this.#line.cost)
+    return this.#algorithm.waitMs(this.#clock.now(), cost, this.#waitList.cost)
   }
 
   close(): void {
     this.#closed = true
-    this.#line.close(() => closedError('pace', this.name))
+    this.#waitList.close(() => closedError('pace', this.name))
     this.#timer?.cancel()
   }
 
@@ -186,10 +186,10 @@ class LocalRateLimiter implements RateLimiter {
     this.#timer?.cancel()
     this.#timer = undefined
     const now = this.#clock.now()
-    let head = this.#line.head
+    let head = this.#waitList.head
     while (head !== undefined && this.#algorithm.tryTake(now, head.cost, head.sinceMs)) {
-      this.#line.admit(head)
-      head = this.#line.head
+      this.#waitList.admit(head)
+      head = this.#waitList.head
     }
     if (head === undefined) return
     // After rounding, the wait can be 0 for a call that did not fit; time has to pass.

@@ -1,6 +1,6 @@
 /** One running call with its timers, and with a signal if the function uses it. */
 import { AsyncResource } from 'node:async_hooks'
-import { markUnfinished, noteCall, type Outlivable } from '../../core/abandoned-work.js'
+import { type AbandonableCall, markAbandonedWork, noteCall } from '../../core/abandoned-work.js'
 import { type CallerSignal, onAbort } from '../../core/abort.js'
 import type { Linked } from '../../core/collections/linked-list.js'
 import { discardResult } from '../../core/discard.js'
@@ -47,7 +47,9 @@ export interface ComingBody {
   givenUp(error: unknown): void
 }
 
-export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCall<unknown>>, Timed {
+export class TimedCall<T>
+  implements TimeoutContext, AbandonableCall, Linked<TimedCall<unknown>>, Timed
+{
   /** Its neighbours in its owner's list. */
   before: TimedCall<unknown> | undefined
   after: TimedCall<unknown> | undefined
@@ -296,7 +298,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.end()
     this.#givenUp = { error }
     if (!this.#streaming) this.leftBehind = this.#work
-    if (this.leftBehind !== undefined) markUnfinished(error, this.leftBehind)
+    if (this.leftBehind !== undefined) markAbandonedWork(error, this.leftBehind)
     this.#context?.runInAsyncScope(() => this.#controller?.abort(error))
     if (this.#onAborted !== undefined) this.#tellAborted(this.#onAborted, error)
     if (!this.#streaming) this.#end?.onError(error)

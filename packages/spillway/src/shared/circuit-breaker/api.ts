@@ -1,4 +1,4 @@
-/** What users of the shared circuit breaker type. */
+/** The public interface of the shared circuit breaker. */
 
 import type { SpillwayError } from '../../core/errors.js'
 import type { Duration } from '../../core/options/checks.js'
@@ -28,16 +28,20 @@ export interface CircuitBreakerOptions extends BreakerPolicy {
 
 export type BreakerStateName = 'closed' | 'open' | 'half-open' | 'isolated'
 
-/** Goes with a call, and comes back with its outcome. */
+/** Allows one call. It is returned with the outcome of the call. */
 export interface BreakerPermit {
   readonly lane: string
-  /** One of the few that may run while it is half-open. */
+  /** Whether the call is one of the few that run while the breaker is half-open. */
   readonly probe: boolean
+  /** Every change of state begins a generation. Outcomes of an earlier one change nothing. */
+  readonly generation: number
+  /** Identifies a probe in the store; undefined for other calls. */
+  readonly probeId: string | undefined
 }
 
 export type BreakerAnswer =
   | { allowed: true; permit: BreakerPermit }
-  /** Not thrown, but fit for it. */
+  /** Returned, not thrown. */
   | { allowed: false; error: SpillwayError }
 
 export interface BreakerChange {
@@ -63,46 +67,46 @@ export interface BreakerSnapshot {
   /** While it is half-open. */
   probes: number
   successes: number
-  /** With a quorum: this pod refuses on its own, because it alone saw failures. `state` is the fleet's. */
+  /** With a quorum: this pod refuses by its own breaker, because only this pod saw failures. `state` is the fleet's. */
   selfIsolated: boolean
-  /** Milliseconds since the store last said how things are. */
+  /** Milliseconds since the store last returned or published the state. */
   ageMs: number
 }
 
 export interface LaneOption {
-  /** Model, API key: what fails separately. Default: one lane for all. */
+  /** The model or API key, which fail separately. Default: one lane for all. */
   lane?: string
 }
 
 export interface CircuitBreaker {
   readonly name: string
-  /** May a call be made now? If so, tell how it ended with `record`. Never waits for a turn. */
+  /** Asks for a permit. Report the outcome of an allowed call with `record`. Calls never queue. */
   allow(options?: LaneOption): Promise<BreakerAnswer>
-  /** How a call ended. Without a permit: a call that was made as things are now. */
+  /** Reports the outcome of a call. Without a permit it counts as a call in the present state. */
   record(outcome: Outcome, of?: BreakerPermit | LaneOption): void
-  /** Asks, calls, judges and records. Refuses with CIRCUIT_OPEN. */
+  /** Asks for a permit, runs the function, judges and records its outcome. Refuses with CIRCUIT_OPEN. */
   run<T>(fn: () => T | PromiseLike<T>, options?: LaneOption & { signal?: AbortSignal }): Promise<T>
-  /** Looking takes nothing, and asks nobody. */
+  /** The state this pod knows. Takes no permit and makes no round trip. */
   state(options?: LaneOption): BreakerStateName
   snapshot(options?: LaneOption): BreakerSnapshot
   /**
-   * Hears of every change of every lane, on whatever pod it was caused; returns what stops it. Not of a
-   * pod that isolates itself: that changes nothing for the fleet.
+   * Calls the listener on every change of every lane, whichever pod caused it. Returns a function that removes
+   * the listener. A pod that isolates itself changes nothing for the fleet, so that is not reported here.
    */
   onChange(listener: (change: BreakerChange) => unknown): () => void
   /**
-   * Refuses everything on all pods, until everybody who isolated it has released it, or their time
-   * is over. Default for `holder`: this pod, until it restarts.
+   * Refuses all calls on all pods until every holder has released it or its time is over. Default for `holder`:
+   * this pod, until it restarts.
    */
   isolate(forMs: Duration, options?: LaneOption & { holder?: string }): Promise<void>
   /** Ends one holder's isolation. */
   release(options?: LaneOption & { holder?: string }): Promise<void>
-  /** Opens it now, on all pods, for as long as failures would. */
+  /** Opens it on all pods, for the same time as failures would. */
   trip(options?: LaneOption): Promise<void>
-  /** Closes it now, on all pods, and forgets what was counted. Isolations stay. */
+  /** Closes it on all pods and clears its counts. Isolations stay. */
   reset(options?: LaneOption): Promise<void>
-  /** Resolves when everything recorded so far has been told to the store. */
+  /** Resolves when all recorded outcomes have been reported to the store. */
   flush(): Promise<void>
-  /** Refuses with CLOSED what comes later; resolves when all outcomes are told. */
+  /** Refuses later calls with CLOSED. Resolves when all outcomes have been reported. */
   close(): Promise<void>
 }

@@ -1,200 +1,364 @@
 /**
- * The breakers of all lanes that this pod knows. A lane's breaker is created when a call uses the lane, or when
- * the store reports that it is open or isolated; it is dropped together with its lane.
+ * The circuit breaker of one downstream, with a breaker for each lane. A call enters it and exits with an
+ * outcome. Running calls and judging their outcomes is up to the circuit breaker or the guard that uses it.
  */
+import { isDeepStrictEqual } from 'node:util'
+import { SpillwayError, storeUnavailable } from '../../core/errors.js'
+import type { Outcome } from '../../core/outcome.js'
+import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
-import { memoryStore } from '../../store/memory/memory-store.js'
-import type { BreakerStore, BreakerView } from '../../store/port.js'
-import { ALL_LANES, DEFAULT_LANE } from '../default-lane.js'
-import { LaneMap } from '../lanes/lane-map.js'
-import { LANE_REST_MS, type LaneRegistry } from '../lanes/lane-registry.js'
-import type { BreakerNews } from './breaker-news.js'
-import { LaneBreaker, type LaneBreakerOptions } from './lane-breaker.js'
-import type { LaneTraffic } from './lane-traffic.js'
-import { type CheckedPolicy, flushMsOf, rampMsOf } from './options.js'
-import { QuorumLane } from './quorum-lane.js'
+import type {
+  BreakerCommand,
+  BreakerRef,
+  BreakerStore,
+  BreakerView,
+  Store,
+} from '../../store/port.js'
+import { DEFAULT_LANE } from '../default-lane.js'
+import { LaneRegistry } from '../lanes/lane-registry.js'
+import type { StoreWatch } from '../outage/store-watch.js'
+import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'
+import { ChangeEvents, type ChangeListener } from './change-events.js'
+import type { PiggybackedReport } from './lane/breaker-client.js'
+import { type BreakerEntry, isBreakerPermit, uncountedPermit } from './lane/breaker-permit.js'
+import type { BreakerPassage } from './lane/lane-breaker.js'
+import { type Lane, LaneSet } from './lane-set.js'
+import { type CheckedPolicy, toSpec } from './options.js'
+import { OutageBreakers } from './outage-breakers.js'
+import { QuorumBreaker } from './quorum.js'
+import { readStates } from './read-states.js'
+import { SyncLoop } from './sync-loop.js'
 
 export interface BreakerLanesOptions {
   name: string
+  store: Store
+  /** The id of this pod's incarnation. */
   pod: string
   clock: Clock
   policy: CheckedPolicy
-  spec: BreakerSpec
-  /** How long an attempt may take, if that is limited. */
-  timeoutMs: number | undefined
-  /** The store's breakers, or this pod's own while the store is unreachable. */
-  breakers: BreakerStore
-  news: BreakerNews
-  lanes: LaneRegistry
+  /** How long an attempt may take, if that is limited. Default: `maxProbeMs`. */
+  timeoutMs?: number | undefined
+  /** Watches a remote store. */
+  watch?: StoreWatch | undefined
+  /** The guard's lanes, which resolve the names of calls. Default: lanes of its own. */
+  lanes?: LaneRegistry | undefined
 }
-
-/** The breaker of a lane, with the pod's own beside it if there is a quorum. */
-export interface Lane {
-  readonly fleet: LaneBreaker
-  readonly quorum: QuorumLane | undefined
-  /** Since the last round. */
-  used: boolean
-  /** The last round in which it was used. */
-  usedMs: number
-}
-
-/** A lane is synchronised with the store for this long after it was last used. */
-const IN_USE_MS = 3_000
 
 export class BreakerLanes {
-  /** With a breaker for each lane: the one that isolates all of them. */
-  readonly whole: LaneBreaker | undefined
-  readonly #options: BreakerLanesOptions
-  readonly #lanes: LaneMap<Lane>
-  /** Calls of a guard that this one replaces, by lane, until the lane is used here. */
-  #inherited = new Map<string, LaneTraffic>()
-  /** Created when there is a quorum. */
-  #privateStore: BreakerStore | undefined
+  readonly name: string
+  readonly #policy: CheckedPolicy
+  readonly #spec: BreakerSpec
+  readonly #clock: Clock
+  readonly #store: Store
+  readonly #watch: StoreWatch | undefined
+  readonly #events: ChangeEvents
+  /** The store's breakers, or this pod's own while the store is unreachable. */
+  readonly #breakers: BreakerStore
+  readonly #lanes: LaneSet
+  readonly #syncLoop: SyncLoop
+  readonly #stopWatching: () => void
+  #stopOutages: (() => void) | undefined
+  /** Guards that use it. */
+  #users = 1
+  #closed = false
 
   constructor(options: BreakerLanesOptions) {
-    this.#options = options
-    this.#lanes = new LaneMap(options.lanes, {
-      create: (lane) => this.#create(lane),
-      isIdle: ({ fleet, quorum }, unusedMs) => canDrop(quorum ?? fleet, unusedMs),
+    const { name, store, pod, clock, policy, timeoutMs, watch } = options
+    this.name = name
+    this.#policy = policy
+    this.#spec = toSpec(policy)
+    this.#clock = clock
+    this.#store = store
+    this.#watch = watch
+    this.#events = new ChangeEvents(name, policy.shadow)
+    const breakers = watch === undefined ? store.breakers : this.#withOutages(watch)
+    const common = { name, pod, clock, policy, spec: this.#spec, breakers }
+    const registry = options.lanes ?? new LaneRegistry({ name, clock })
+    this.#breakers = breakers
+    this.#lanes = new LaneSet({ ...common, timeoutMs, events: this.#events, lanes: registry })
+    this.#syncLoop = new SyncLoop({ ...common, lanes: this.#lanes, pods: store.pods, watch })
+    this.#stopWatching = breakers.watch({
+      onView: (guard, lane, view) => {
+        if (guard === name) this.#lanes.receive(lane, view)
+      },
+      onGap: () => this.#syncLoop.syncAll(),
     })
-    if (options.policy.per === 'lane') this.whole = new LaneBreaker(this.#laneOptions(ALL_LANES))
+    this.#syncLoop.begin()
   }
 
-  /** Calls that the lanes of another guard of the same name have in flight stay counted. */
-  inheritTraffic(before: BreakerLanes): void {
-    this.#inherited = new Map(before.fleets().map((each) => [each.lane, each.traffic]))
+  hasPolicy(policy: CheckedPolicy): boolean {
+    return isDeepStrictEqual(this.#policy, policy)
   }
 
-  /** For a call of this lane. */
-  of(name: string = DEFAULT_LANE): Lane {
-    const own = this.#lanes.of(this.#laneOf(name))
-    own.used = true
-    return own
+  /** For a guard that replaces another one with the same policy. The last user that closes it closes it. */
+  share(): this {
+    this.#users++
+    return this
   }
 
-  /** Creates nothing. A lane that is looked at is kept in step with the store. */
-  known(name: string = DEFAULT_LANE): Lane | undefined {
-    const own = this.#lanes.get(this.#laneOf(name))
-    if (own !== undefined) own.used = true
-    return own
-  }
-
-  /** The lane to describe, for a reader: permanent lanes always exist. */
-  describable(name: string = DEFAULT_LANE): Lane | undefined {
-    const { lanes } = this.#options
-    const lane = lanes.expected(name)
-    return lanes.isPermanent(this.#laneOf(lane)) ? this.of(lane) : this.known(lane)
-  }
-
-  list(): Lane[] {
-    return [...this.#lanes.values()]
-  }
-
-  /** All breakers of the store, the one for all lanes included. */
-  fleets(): LaneBreaker[] {
-    const lanes = Array.from(this.#lanes.values(), ({ fleet }) => fleet)
-    return this.whole === undefined ? lanes : [...lanes, this.whole]
-  }
-
-  /** Breakers that have to be kept in step: those in use, and those that are not simply closed. */
-  fleetsInUse(): LaneBreaker[] {
-    const nowMs = this.#options.clock.now()
-    const inUse: LaneBreaker[] = []
-    for (const { fleet, usedMs } of this.#lanes.values()) {
-      if (nowMs - usedMs < IN_USE_MS || !fleet.isIdle) inUse.push(fleet)
+  /** Starts with the states and the calls in flight of a breaker of the same name with another policy. */
+  continueFrom(before: BreakerLanes): void {
+    this.#lanes.inheritTraffic(before.#lanes)
+    for (const { fleet } of before.#lanes.list()) {
+      const received = fleet.lastReceived
+      if (received !== undefined) this.#lanes.receive(fleet.lane, received.view)
     }
-    return this.whole === undefined ? inUse : [...inUse, this.whole]
+    this.#syncLoop.syncAll()
   }
 
-  /** Where this pod's own breakers are, if there are any. */
-  get privateStore(): BreakerStore | undefined {
-    return this.#privateStore
+  /** Whether entering cannot fail and needs no round trip. */
+  isClear(lane: string | undefined): boolean {
+    const { breaker } = this.#lanes.of(lane)
+    return breaker.isClear && this.#lanes.allLanes?.isClear !== false && !this.#refusesInOutage
   }
 
-  hear(lane: string, view: BreakerView): void {
-    if (lane === ALL_LANES && this.whole !== undefined) return this.whole.hear(view)
-    // Published by a release that divides lanes in another way.
-    if (lane !== this.#laneOf(lane)) return
-    const known = this.#lanes.get(lane)
-    if (known !== undefined) return known.fleet.hear(view)
-    // An operator has isolated it, so it counts even beyond `maxLanes`.
-    const isolated = view.isolatedUntilUs > 0
-    // That an unknown lane is closed is no change.
-    if (!isolated && (view.kind === 0 || !this.#options.lanes.tryAdd(lane))) return
-    this.#lanes.of(lane).fleet.hear(view)
-  }
-
-  /** Once per round: notes which lanes were used, and drops those that were not used for long. */
-  sweep(): void {
-    const nowMs = this.#options.clock.now()
-    for (const lane of this.#lanes.values()) {
-      if (lane.used) lane.usedMs = nowMs
-      lane.used = false
+  /** A permit, or the error to refuse with; a promise if the store has to be asked. */
+  enter(lane: string | undefined): BreakerEntry | Promise<BreakerEntry> {
+    if (this.#refusesInOutage) return outageError(this.name)
+    const own = this.#lanes.of(lane)
+    const { allLanes } = this.#lanes
+    if (allLanes?.isClear === false) {
+      const { firstState } = allLanes
+      if (firstState !== undefined) return firstState.then(() => this.enter(lane))
+      const error = this.#allLanesRefusal()
+      if (error !== undefined) return this.#refused(own, error)
     }
-    this.#options.lanes.sweep()
+    const entry = own.breaker.enter()
+    if (isBreakerPermit(entry)) return entry
+    if (!isThenable(entry)) return this.#refused(own, entry)
+    return entry.then((each) => (isBreakerPermit(each) ? each : this.#refused(own, each)))
   }
 
-  async flush(): Promise<void> {
-    await Promise.all(Array.from(this.#lanes.values(), ({ fleet }) => fleet.flush()))
+  exit(permit: BreakerPermit, outcome: Outcome): void {
+    // A lane is dropped only after its last call, or when the generation of its permits is over.
+    this.#lanes.known(permit.lane)?.breaker.exit(permit, outcome)
+  }
+
+  /** The attempt is a retry: its call is counted in the rates by another attempt. */
+  markRepeated(permit: BreakerPermit): void {
+    this.#lanes.of(permit.lane).breaker.markRepeated(permit)
+  }
+
+  /** The second attempt of a hedged call begins on the same lane: in the rates both are one call. */
+  hedge(first: BreakerPermit, second: BreakerPermit): void {
+    if (first.lane === second.lane) this.#lanes.of(first.lane).breaker.hedge(first, second)
+  }
+
+  /** Counts a call that was made without a permit. */
+  record(lane: string | undefined, outcome: Outcome): void {
+    this.#lanes.of(lane).breaker.record(outcome)
+  }
+
+  /** Waiting outcomes of this lane, for a request that leaves for the store now. */
+  piggybackReport(lane: string): PiggybackedReport | undefined {
+    return this.#lanes.known(lane)?.fleet.piggybackReport()
+  }
+
+  /** For calls that another transition grants; undefined in shadow mode, where none is refused. */
+  passage(lane: string): BreakerPassage | undefined {
+    return this.#policy.shadow ? undefined : this.#lanes.of(lane).fleet.passage()
+  }
+
+  /** The reference to a lane's breaker in the store; undefined in shadow mode, where none is refused. */
+  ref(lane: string): BreakerRef | undefined {
+    return this.#policy.shadow ? undefined : this.#refOf(lane)
+  }
+
+  /** The number of calls this pod may begin now, as far as it knows. */
+  startable(lane: string): number {
+    if (this.#policy.shadow) return Infinity
+    if (this.#allLanesRefusal() !== undefined) return 0
+    const own = this.#lanes.known(lane)
+    if (own === undefined) return Infinity
+    const { fleet, breaker } = own
+    return isSelfIsolated(breaker) && fleet.state === 'closed' ? 0 : fleet.startable
+  }
+
+  /**
+   * Why a call would be refused, as far as this pod knows. A half-open breaker has to be asked. Takes nothing
+   * and publishes no event.
+   */
+  knownRefusal(lane: string | undefined): SpillwayError | undefined {
+    if (this.#refusesInOutage) return outageError(this.name)
+    if (this.#policy.shadow) return undefined
+    return this.#allLanesRefusal() ?? this.#laneRefusal(lane)
+  }
+
+  /** In shadow mode: why a call would have been refused. */
+  shadowRefusal(lane: string | undefined): SpillwayError | undefined {
+    return this.#laneRefusal(lane)
+  }
+
+  /** For a call that is refused now, if there is a known reason. Publishes an event. */
+  refuse(lane: string | undefined): SpillwayError | undefined {
+    const error = this.knownRefusal(lane)
+    if (error === undefined) return undefined
+    const own = this.#lanes.known(lane)
+    // A lane that does not exist here is refused because all lanes are isolated.
+    this.#events.refused(own?.fleet ?? { lane: lane ?? DEFAULT_LANE, state: 'isolated' })
+    return error
+  }
+
+  /** Refuses some or all calls: open, half-open, or closed only just now. */
+  refuses(lane: string | undefined): boolean {
+    if (this.#policy.shadow) return false
+    if (this.#lanes.allLanes?.isClear === false || this.#refusesInOutage) return true
+    return this.#lanes.known(lane)?.breaker.isClear === false
+  }
+
+  /** Reading creates no lane: one that does not exist is closed. */
+  state(lane: string | undefined): BreakerStateName {
+    if (this.#lanes.allLanes?.state === 'isolated') return 'isolated'
+    return this.#lanes.shown(lane)?.fleet.state ?? 'closed'
+  }
+
+  snapshot(lane: string | undefined): BreakerSnapshot {
+    return this.#snapshotOf(this.#lanes.shown(lane), lane)
+  }
+
+  /** Of all lanes that are in use. */
+  snapshots(): BreakerSnapshot[] {
+    return this.#lanes.list().map((lane) => this.#snapshotOf(lane, lane.fleet.lane))
+  }
+
+  /** From the store, whether or not this pod has used the lanes. */
+  readStates(lanes: readonly string[]): Promise<{ lane: string; view: BreakerView }[]> {
+    const { per } = this.#policy
+    return readStates(this.#store.breakers, this.name, lanes, { spec: this.#spec, per })
+  }
+
+  onChange(listener: ChangeListener): () => void {
+    return this.#events.onChange(listener)
+  }
+
+  /**
+   * Changes of this pod's own breakers, which exist with a quorum: `open` when it isolates itself. They decide
+   * only while the fleet's breaker is closed.
+   */
+  onOwnChange(listener: ChangeListener): () => void {
+    return this.#events.onOwnChange(listener)
+  }
+
+  async command(lane: string | undefined, command: BreakerCommand['command']): Promise<void> {
+    try {
+      const own = this.#lanes.known(lane)
+      if (own !== undefined) return await own.fleet.command(command)
+      // A command does not create the lane, unless it isolates or opens it.
+      const ref = this.#refOf(lane)
+      this.#lanes.receive(ref.lane, await this.#breakers.command({ ...ref, command }))
+    } catch (cause) {
+      throw storeUnavailable('breaker', this.name, cause)
+    }
+  }
+
+  flush(): Promise<void> {
+    return this.#lanes.flush()
+  }
+
+  get closed(): boolean {
+    return this.#closed
   }
 
   async close(): Promise<void> {
-    const closing = Array.from(this.#lanes.values(), async ({ fleet, quorum }) => {
-      await Promise.all([fleet.close(), quorum?.close()])
+    if (this.#closed || --this.#users > 0) return
+    this.#closed = true
+    this.#syncLoop.stop()
+    this.#stopWatching()
+    this.#stopOutages?.()
+    await this.#lanes.close()
+    await this.#syncLoop.leave()
+  }
+
+  /** The store is unreachable, and the outage rule refuses calls. */
+  get #refusesInOutage(): boolean {
+    return this.#watch?.reachable === false && this.#policy.outage === 'closed'
+  }
+
+  #withOutages(watch: StoreWatch): BreakerStore {
+    const { outage } = this.#policy
+    const breakers = new OutageBreakers(this.#store.breakers, watch, this.#clock, outage)
+    let reachable = watch.reachable
+    this.#stopOutages = watch.onChange(() => {
+      if (watch.reachable === reachable) return
+      reachable = watch.reachable
+      if (!reachable) {
+        breakers.begin()
+        for (const each of this.#lanes.shared()) {
+          const received = each.lastReceived
+          if (received !== undefined) breakers.adopt(received.ref, received.view, received.ageMs)
+        }
+      }
+      this.#syncLoop.syncAll()
     })
-    this.#lanes.close()
-    await Promise.all([...closing, this.whole?.close()])
+    return breakers
   }
 
-  #laneOf(name: string): string {
-    return this.#options.policy.per === 'vendor' ? ALL_LANES : name
+  /** The refusal of an isolation of all lanes. */
+  #allLanesRefusal(): SpillwayError | undefined {
+    const { allLanes } = this.#lanes
+    if (allLanes === undefined || allLanes.isClear || allLanes.state !== 'isolated')
+      return undefined
+    return allLanes.knownRefusal()
   }
 
-  #create(lane: string): Lane {
-    const { clock, spec, news } = this.#options
-    let quorum: QuorumLane | undefined
-    const options = this.#laneOptions(lane, () => quorum?.forget())
-    const fleet = new LaneBreaker({ ...options, traffic: this.#inherited.get(lane) })
-    this.#inherited.delete(lane)
-    const use = { used: true, usedMs: clock.now() }
-    if (spec.quorum === 1) return { fleet, quorum, ...use }
-    this.#privateStore ??= memoryStore({ clock }).breakers
-    const privately: LaneBreakerOptions = {
-      ...options,
-      store: this.#privateStore,
-      scope: 'local',
-      spec: { ...spec, quorum: 1 },
-      onChange: (from, to) => news.changedAlone(lane, from, to),
-    }
-    quorum = new QuorumLane(fleet, privately)
-    return { fleet, quorum, ...use }
+  #laneRefusal(lane: string | undefined): SpillwayError | undefined {
+    const breaker = this.#lanes.known(lane)?.breaker
+    return breaker?.isClear === false ? breaker.knownRefusal() : undefined
   }
 
-  #laneOptions(lane: string, onChange?: () => void): LaneBreakerOptions {
-    const { name, pod, breakers: store, clock, spec, policy, timeoutMs, news } = this.#options
-    return {
-      name,
-      lane,
-      pod,
-      store,
-      clock,
-      spec,
-      flushMs: flushMsOf(policy),
-      rampMs: rampMsOf(policy),
-      maxProbeMs: policy.maxProbeMs,
-      timeoutMs: timeoutMs ?? policy.maxProbeMs,
-      scope: 'shared',
-      onChange: (from, to) => {
-        onChange?.()
-        news.changed(lane, from, to)
-      },
-    }
+  #refOf(lane: string = DEFAULT_LANE): BreakerRef {
+    return { guard: this.name, lane: this.#lanes.storeLane(lane), spec: this.#spec }
+  }
+
+  #snapshotOf(lane: Lane | undefined, name: string | undefined): BreakerSnapshot {
+    const own =
+      lane === undefined
+        ? unknownLane(this.name, this.#refOf(name).lane)
+        : { ...lane.fleet.snapshot(), selfIsolated: isSelfIsolated(lane.breaker) }
+    const { allLanes } = this.#lanes
+    if (allLanes?.state !== 'isolated') return own
+    const untilMs = Math.max(allLanes.snapshot().untilMs ?? 0, own.untilMs ?? 0)
+    return { ...own, state: 'isolated', untilMs }
+  }
+
+  /** In shadow mode a refusal is only published. */
+  #refused({ fleet }: Lane, error: SpillwayError): BreakerEntry {
+    this.#events.refused(fleet)
+    return this.#policy.shadow ? uncountedPermit(fleet.lane) : error
   }
 }
 
-/** An open or isolated lane is never dropped; a half-open one is when no call has tried it for long. */
-function canDrop(breaker: LaneBreaker | QuorumLane, unusedMs: number): boolean {
-  if (breaker.isIdle) return true
-  return unusedMs >= LANE_REST_MS && breaker.state === 'half-open' && breaker.hasNothingInFlight
+function isSelfIsolated(breaker: Lane['breaker']): boolean {
+  return breaker instanceof QuorumBreaker && breaker.selfIsolated
+}
+
+function outageError(guard: string): SpillwayError {
+  return new SpillwayError({
+    code: 'STORE_UNAVAILABLE',
+    stage: 'breaker',
+    scope: 'shared',
+    details: { name: guard, outage: 'closed' },
+    explain: ({ name }) =>
+      `${name}: the store is unreachable, and breaker.outage refuses calls without it`,
+  })
+}
+
+/** The snapshot of a lane that does not exist here. */
+function unknownLane(name: string, lane: string): BreakerSnapshot {
+  return {
+    name,
+    lane,
+    state: 'closed',
+    untilMs: undefined,
+    calls: 0,
+    failures: 0,
+    slow: 0,
+    inFlight: 0,
+    consecutiveFailures: 0,
+    probes: 0,
+    successes: 0,
+    selfIsolated: false,
+    ageMs: Number.POSITIVE_INFINITY,
+  }
 }

@@ -1,7 +1,6 @@
 /**
- * One verdict for the whole fleet: when a downstream fails, every pod stops calling it at once, and
- * a few probes, few in the whole fleet, find out when it is back. Protects a failing downstream, and
- * callers from waiting for it. Not for a dependency that only this pod has: leave out the store.
+ * A circuit breaker that all pods share: when a downstream fails, every pod stops calling it at once, and a few
+ * probes in the whole fleet find out when it works again. Without a store it is for this process alone.
  */
 
 import { closedError, refuse } from '../../core/errors.js'
@@ -14,7 +13,7 @@ import { memoryStore } from '../../store/memory/memory-store.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'
 import type { StoreWatch } from '../outage/store-watch.js'
-import { watchOver } from '../outage/watch-over.js'
+import { watchStore } from '../outage/store-watch.js'
 import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
 import type {
@@ -24,11 +23,10 @@ import type {
   CircuitBreakerOptions,
   LaneOption,
 } from './api.js'
+import { BreakerLanes } from './breaker-lanes.js'
 import { createControls } from './controls.js'
-import { FleetBreaker } from './fleet-breaker.js'
-import type { LanePermit } from './lane-breaker.js'
+import { isBreakerPermit } from './lane/breaker-permit.js'
 import { policyFields, readingPolicy } from './options.js'
-import { isPermit } from './quorum-lane.js'
 
 const readOptions = readingPolicy(
   object({
@@ -55,7 +53,7 @@ class SharedCircuitBreaker implements CircuitBreaker {
   readonly trip: CircuitBreaker['trip']
   readonly reset: CircuitBreaker['reset']
   readonly name: string
-  readonly #fleet: FleetBreaker
+  readonly #breaker: BreakerLanes
   readonly #lanes: LaneRegistry
   readonly #watch: StoreWatch | undefined
   readonly #clock: Clock
@@ -68,13 +66,13 @@ class SharedCircuitBreaker implements CircuitBreaker {
     this.#clock = clock
     const pod = createPodId(options.pod, options.random)
     const { random } = options
-    this.#watch = watchOver(store, { name, pod, clock, random, expectedPods: 1 })
+    this.#watch = watchStore(store, { name, pod, clock, random, expectedPods: 1 })
     const { maxLanes, ...policy } = options
     this.#lanes = new LaneRegistry({ name, clock, maxLanes })
     const watch = this.#watch
-    this.#fleet = new FleetBreaker({ name, store, pod, clock, policy, watch, lanes: this.#lanes })
+    this.#breaker = new BreakerLanes({ name, store, pod, clock, policy, watch, lanes: this.#lanes })
     this.#watch?.start(undefined)
-    const controls = createControls(this.#fleet, pod)
+    const controls = createControls(this.#breaker, pod)
     this.state = controls.state
     this.snapshot = controls.snapshot
     this.onChange = controls.onChange
@@ -91,14 +89,16 @@ class SharedCircuitBreaker implements CircuitBreaker {
   }
 
   async allow({ lane }: LaneOption = {}): Promise<BreakerAnswer> {
-    if (this.#fleet.closed) return { allowed: false, error: closedError('breaker', this.name) }
-    const entry = await this.#fleet.enter(this.#laneOf(lane))
-    return isPermit(entry) ? { allowed: true, permit: entry } : { allowed: false, error: entry }
+    if (this.#breaker.closed) return { allowed: false, error: closedError('breaker', this.name) }
+    const entry = await this.#breaker.enter(this.#laneOf(lane))
+    return isBreakerPermit(entry)
+      ? { allowed: true, permit: entry }
+      : { allowed: false, error: entry }
   }
 
   record(outcome: Outcome, of: BreakerPermit | LaneOption = {}): void {
-    if (isLanePermit(of)) this.#fleet.exit(of, outcome)
-    else this.#fleet.note(this.#laneOf(of.lane), outcome)
+    if (isBreakerPermit(of)) this.#breaker.exit(of, outcome)
+    else this.#breaker.record(this.#laneOf(of.lane), outcome)
   }
 
   run<T>(
@@ -107,21 +107,21 @@ class SharedCircuitBreaker implements CircuitBreaker {
   ): Promise<T> {
     const signal = options?.signal
     if (signal?.aborted) return refuse(signal.reason)
-    if (this.#fleet.closed) return refuse(closedError('breaker', this.name))
-    const entry = this.#fleet.enter(this.#laneOf(options?.lane))
-    if (isPermit(entry)) return this.#call(entry, fn, signal)
+    if (this.#breaker.closed) return refuse(closedError('breaker', this.name))
+    const entry = this.#breaker.enter(this.#laneOf(options?.lane))
+    if (isBreakerPermit(entry)) return this.#call(entry, fn, signal)
     if (!isThenable(entry)) return refuse(entry)
     return toPromise(entry).then((each) =>
-      isPermit(each) ? this.#call(each, fn, signal) : refuse(each),
+      isBreakerPermit(each) ? this.#call(each, fn, signal) : refuse(each),
     )
   }
 
   flush(): Promise<void> {
-    return this.#fleet.flush()
+    return this.#breaker.flush()
   }
 
   async close(): Promise<void> {
-    await this.#fleet.close()
+    await this.#breaker.close()
     await this.#watch?.close()
   }
 
@@ -130,7 +130,7 @@ class SharedCircuitBreaker implements CircuitBreaker {
   }
 
   #call<T>(
-    permit: LanePermit,
+    permit: BreakerPermit,
     fn: () => T | PromiseLike<T>,
     signal: AbortSignal | undefined,
   ): Promise<T> {
@@ -158,13 +158,9 @@ class SharedCircuitBreaker implements CircuitBreaker {
     )
   }
 
-  #end(permit: LanePermit, end: CallEnd, startMs: number): void {
+  #end(permit: BreakerPermit, end: CallEnd, startMs: number): void {
     if (this.#slowMs !== undefined) end.durationMs = this.#clock.now() - startMs
     const verdict = judge(end, this.#judging)
-    this.#fleet.exit(permit, permit.probe ? probeOutcome(end, verdict) : verdict.outcome)
+    this.#breaker.exit(permit, permit.probe ? probeOutcome(end, verdict) : verdict.outcome)
   }
-}
-
-function isLanePermit(of: BreakerPermit | LaneOption): of is LanePermit {
-  return 'generation' in of
 }

@@ -1,7 +1,7 @@
-/** A breaker operated by hand: what an operator may do to it, on all pods at once. */
+/** The operations of an operator on a breaker, for all pods at once. */
 import { type Duration, duration, validate } from '../../core/options/checks.js'
 import type { CircuitBreaker, LaneOption } from './api.js'
-import type { FleetBreaker } from './fleet-breaker.js'
+import type { BreakerLanes } from './breaker-lanes.js'
 
 export type BreakerControls = Pick<
   CircuitBreaker,
@@ -9,7 +9,7 @@ export type BreakerControls = Pick<
 >
 
 /** `pod` is the holder of isolations that name none. */
-export function createControls(breaker: FleetBreaker, pod: string): BreakerControls {
+export function createControls(breaker: BreakerLanes, pod: string): BreakerControls {
   return {
     state: ({ lane }: LaneOption = {}) => breaker.state(lane),
     snapshot: ({ lane }: LaneOption = {}) => breaker.snapshot(lane),

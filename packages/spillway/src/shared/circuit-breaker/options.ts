@@ -1,4 +1,4 @@
-/** How a user writes a breaker down, and what a store is told of it. */
+/** The options of a breaker, their validation, and the spec that pods send to the store. */
 import {
   bool,
   type Check,
@@ -19,48 +19,48 @@ import type { BreakerSpec } from '../../store/breaker-spec.js'
 import { breakerOutage, type OutageRule } from '../outage/rules.js'
 
 export interface BreakerPolicy {
-  /** Trips after so many failures in a row, each within `windowMs` of the last. */
+  /** Opens after this number of failures in a row, each within `windowMs` of the last. At least 1. */
   consecutiveFailures?: number
-  /** Trips when so large a share of the calls in the window fails: above 0, up to 1. Default: 0.5, unless another condition is given. */
+  /** Opens when this share of the calls in the window fails: above 0, up to 1. Default: 0.5, unless another condition is given. */
   failureRate?: number
-  /** Trips when so large a share of them is slow; needs `slowMs`. */
+  /** Opens when this share of them is slow: above 0, up to 1. Needs `slowMs`. */
   slowRate?: number
-  /** Milliseconds from which an answer is slow. */
+  /** Duration from which an answer is slow. */
   slowMs?: Duration
   /** Length of the window, up to 5 minutes. Default: 30 seconds. */
   windowMs?: Duration
-  /** A window of so many calls instead, 1 to 1,000. */
+  /** A window of this number of calls instead, 1 to 1,000. */
   windowCalls?: number
-  /** Shares mean nothing below so many calls in the window. Default: 10. */
+  /** Finished calls in the window below which the shares are not looked at. Default: 10. */
   minimumCalls?: number
   /** How long it stays open. Default: 30 seconds. */
   openMs?: Duration
-  /** It stays open so many times longer each time its probes fail. Default: 1. */
+  /** Factor by which the open time grows each time the probes fail, 1 to 100. Default: 1. */
   openFactor?: number
   /** The longest it may stay open. Default: ten times `openMs`. */
   maxOpenMs?: Duration
   /** Probes at once, in the whole fleet. Default: 3. */
   probes?: number
-  /** Probes that have to succeed. Default: 2. */
+  /** Probes that have to succeed before it closes. Default: 2. */
   successes?: number
-  /** A pod that dies with a probe gives its place back after this. Default: 5 seconds. */
+  /** The probe of a pod that died is free again after this. Default: 5 seconds. */
   probeLeaseMs?: Duration
-  /** A probe that takes longer gives its place back, and counts nothing. Default: 60 seconds. */
+  /** A probe that takes longer returns its permit and counts as nothing. Default: 60 seconds. */
   maxProbeMs?: Duration
-  /** After closing, the calls at once in each pod grow from `probes` for so long. 0: at once all. Default: `openMs`, at most 10 seconds. */
+  /** How long after closing the number of calls at once in each pod is limited. 0: not at all. Default: `openMs`, at most 10 seconds. */
   rampMs?: Duration
-  /** Trips only if it would even with the worst `quorum` - 1 pods left out. Default: 1. */
+  /** Opens only if its conditions hold without the worst `quorum` - 1 pods, too. Default: 1. */
   quorum?: number
   /** One breaker for each lane, or one for all lanes together. Default: `lane`. */
   per?: 'lane' | 'vendor'
   /** Decides and reports, never refuses. Default: false. */
   shadow?: boolean
   /**
-   * What to go by while the store is away: this pod's own breaker (`local`), none (`open`), or no calls
-   * at all (`closed`). Default: `local`.
+   * While the store is unreachable: use a breaker of this pod (`local`), allow all calls (`open`), or refuse all
+   * calls (`closed`). Default: `local`.
    */
   outage?: Exclude<OutageRule, 'share'>
-  /** Your own word on how a call ended. */
+  /** Decides the outcome of a call in place of the built-in rules. */
   classify?: OutcomeOptions['classify']
 }
 
@@ -92,10 +92,10 @@ export const policyFields = {
 
 const readFields = object(policyFields)
 
-/** What a breaker goes by; who judges how a call ended is another matter. */
+/** The validated policy. Outcomes are judged elsewhere. */
 export type CheckedPolicy = Omit<ReturnType<typeof readFields>, 'classify'>
 
-/** Reads a policy, alone or as part of more options, and sees whether its parts go together. */
+/** Validates a policy, alone or as part of more options, and whether its options fit together. */
 export function readingPolicy<T extends CheckedPolicy>(readAll: Check<T>): Check<T> {
   return together(readAll, checkTogether)
 }
@@ -141,7 +141,7 @@ export function toSpec(policy: CheckedPolicy): BreakerSpec {
   }
 }
 
-/** So long successes may wait for company: never long enough to make a rate look bad. */
+/** How long successes may wait to be reported together. */
 export function flushMsOf({ windowMs = 30_000 }: CheckedPolicy): number {
   return Math.min(100, windowMs / 50)
 }

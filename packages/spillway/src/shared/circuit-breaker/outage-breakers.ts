@@ -1,7 +1,6 @@
 /**
- * The breakers of the fleet while the store is there, and this pod's own while it is not. What is
- * learnt in an outage stays here: when the store is back, its word counts, and nothing is told to it
- * that happened without it.
+ * The breakers of the store, or this pod's own while the store is unreachable. Outcomes of an outage stay in this
+ * pod: when the store is back its state counts, and nothing that happened in between is reported to it.
  */
 import type { Clock } from '../../core/time/clock.js'
 import { createLocalBreakers, type LocalBreakers } from '../../store/local-breakers.js'
@@ -34,38 +33,38 @@ export class OutageBreakers implements BreakerStore {
     this.#local = createLocalBreakers(clock)
   }
 
-  /** An outage begins: nothing of the last one is left. */
+  /** An outage begins, with new breakers. */
   begin(): void {
     this.#local = createLocalBreakers(this.#clock)
   }
 
-  /** Goes on from how it was. A breaker that is to let everything through begins closed. */
+  /** Continues from the fleet's last known state. With the rule `open` the breaker begins closed. */
   adopt(ref: BreakerRef, view: BreakerView, ageMs: number): void {
     if (this.#rule === 'local') this.#local.adopt(ref, view, ageMs)
   }
 
   report(request: BreakerReport): BreakerView | Promise<BreakerView> {
-    return this.#ask(
+    return this.#useStore(
       () => this.#remote.report(request),
-      () => this.#reportHere(request),
+      () => this.#reportLocally(request),
     )
   }
 
   probe(request: ProbeRequest): ProbeReply | Promise<ProbeReply> {
-    return this.#ask(
+    return this.#useStore(
       () => this.#remote.probe(request),
       () => this.#local.probe(request) as ProbeReply,
     )
   }
 
   sync(requests: readonly SyncRequest[]): BreakerView[] | Promise<BreakerView[]> {
-    return this.#ask(
+    return this.#useStore(
       () => this.#remote.sync(requests),
       () => this.#local.sync(requests) as BreakerView[],
     )
   }
 
-  /** By hand is for all pods or for none. */
+  /** Commands are for all pods, so they need the store. */
   command(request: BreakerCommand): BreakerView | Promise<BreakerView> {
     return this.#remote.command(request)
   }
@@ -83,13 +82,13 @@ export class OutageBreakers implements BreakerStore {
     })
   }
 
-  #reportHere(request: BreakerReport): BreakerView {
+  #reportLocally(request: BreakerReport): BreakerView {
     return this.#local.report(
       this.#rule === 'open' ? { ...request, outcomes: [], hung: undefined } : request,
     )
   }
 
-  #ask<T>(remote: () => T | Promise<T>, local: () => T): T | Promise<T> {
+  #useStore<T>(remote: () => T | Promise<T>, local: () => T): T | Promise<T> {
     if (!this.#watch.reachable) return local()
     return Promise.resolve(remote()).catch((error) => {
       this.#watch.failed(error)

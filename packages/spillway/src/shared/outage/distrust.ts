@@ -15,7 +15,7 @@ const SILENCE_MS = 90
 const MOST_LATE = 10
 const LATE_MS = 500
 
-export class Doubts {
+export class Distrust {
   #heardMs = Number.NEGATIVE_INFINITY
   #failures = 0
   /** Late replies in a row. */

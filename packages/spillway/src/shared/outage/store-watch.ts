@@ -7,44 +7,19 @@
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
-import { untilBeatMs } from '../../core/time/pod-phase.js'
+import { untilPodPhaseMs } from '../../core/time/pod-phase.js'
 import type { Fleet } from '../../store/local-spend.js'
-import type { PulsePart, PulseReply, PulseStore } from '../../store/port.js'
+import type { PulsePart, PulseReply, PulseStore, Store } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'
 import { createPodId } from '../pod-id.js'
 import { Backoff } from './backoff.js'
-import { Doubts } from './distrust.js'
+import { Distrust } from './distrust.js'
 import { PodShares } from './pod-shares.js'
 import { PulseLoop } from './pulse-loop.js'
+import { isSharingOff } from './rules.js'
 import { SILENT_MS, SilenceCheck } from './silence-check.js'
 import { StoreEpoch } from './store-epoch.js'
-
-/**
- * - `starting`: not connected yet, for a short time;
- * - `shared`: normal operation;
- * - `away`: the store is unreachable;
- * - `apart`: it is reachable but has lost data, so limits are not shared yet;
- * - `off`: `SPILLWAY_SHARED=off`.
- */
-export type StoreStatus = 'starting' | 'shared' | 'away' | 'apart' | 'off'
-
-/** Spends units of limits and reports them to the store: the limits of a guard. */
-export interface Spender {
-  /** How long spent units count. */
-  readonly windowMs: number
-  /** Replies that take longer are useless. */
-  readonly usableMs: number
-  /** Replies so far are no longer valid: waiting calls have to ask again. */
-  wake(): void
-  /** The store is another one, so earlier reports are lost. */
-  forgotten(): void
-  /** Reports units spent during the outage; rejects if it cannot. */
-  tell(): Promise<void>
-  /** Reads the units left. */
-  refresh(): void
-  /** The store is used again from now on. */
-  returned(): void
-}
+import type { Spender, StoreSnapshot, StoreStatus } from './store-status.js'
 
 export interface StoreWatchOptions {
   name: string
@@ -55,20 +30,6 @@ export interface StoreWatchOptions {
   /** Number of pods until the store has replied. */
   expectedPods: number
   off: boolean
-}
-
-export interface StoreSnapshot {
-  status: StoreStatus
-  /** Milliseconds since the status changed. */
-  forMs: number
-  /** The reason of a problem, if any. */
-  why: string | undefined
-  /** The number of pods that share the limits. */
-  pods: number
-  /** How many of these have not reported; their shares are reserved for them. */
-  missing: number
-  /** A warning for the operator. */
-  warning: string | undefined
 }
 
 const BEAT_MS = 1_000
@@ -88,7 +49,7 @@ export class StoreWatch {
   readonly #started: Promise<void>
   readonly #options: StoreWatchOptions
   readonly #backoff: Backoff
-  readonly #doubts = new Doubts()
+  readonly #distrust = new Distrust()
   readonly #epoch = new StoreEpoch()
   readonly #shares: PodShares
   readonly #loop: PulseLoop
@@ -194,20 +155,20 @@ export class StoreWatch {
   /** A reply arrived. `nowUs` is the store's time in it. */
   heard(nowUs: number): void {
     const nowMs = this.#options.clock.now()
-    this.#doubts.heard(nowMs)
+    this.#distrust.heard(nowMs)
     this.#aheadUs = nowUs - nowMs * 1_000
   }
 
   /** A reply arrived. */
   alive(): void {
-    this.#doubts.heard(this.#options.clock.now())
+    this.#distrust.heard(this.#options.clock.now())
   }
 
   /** Permits arrived after `tookMs`. A store that is too slow for permits counts as unreachable. */
   permitted(tookMs: number): void {
     const late = tookMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
-    if (!this.#doubts.permitted(late, this.#options.clock.now()) || !this.reachable) return
-    this.#doubts.forgetLate()
+    if (!this.#distrust.permitted(late, this.#options.clock.now()) || !this.reachable) return
+    this.#distrust.forgetLate()
     this.#lose(
       new Error(`it takes ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`),
     )
@@ -215,7 +176,7 @@ export class StoreWatch {
 
   failed(error: unknown): void {
     if (!this.reachable || this.status === 'starting') return
-    if (this.#doubts.failed(error, this.#options.clock.now())) this.#lose(error)
+    if (this.#distrust.failed(error, this.#options.clock.now())) this.#lose(error)
   }
 
   /**
@@ -269,7 +230,7 @@ export class StoreWatch {
   /** Sends a pulse if nothing was heard for a while; returns whether to check again. */
   #checkSilence(): boolean {
     if (!this.reachable || this.#closed) return false
-    const silentMs = this.#doubts.silentMs(this.#options.clock.now())
+    const silentMs = this.#distrust.silentMs(this.#options.clock.now())
     if (silentMs >= SILENT_MS && !this.#loop.busy) this.#loop.next(0)
     return true
   }
@@ -279,7 +240,7 @@ export class StoreWatch {
     if (!this.reachable) return this.#backoff.nextMs()
     const { clock, pod } = this.#options
     const nowMs = clock.now()
-    const beatMs = untilBeatMs(pod, BEAT_MS, nowMs)
+    const beatMs = untilPodPhaseMs(pod, BEAT_MS, nowMs)
     if (this.status !== 'apart') return beatMs
     return Math.min(beatMs, Math.max(1, this.#epoch.distrustMs(nowMs)))
   }
@@ -414,4 +375,14 @@ export class StoreWatch {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** Undefined for a memory store, which is always reachable. */
+export function watchStore(
+  store: Store,
+  { name, pod, clock, random, expectedPods }: Omit<StoreWatchOptions, 'pulses' | 'off'>,
+): StoreWatch | undefined {
+  if (!store.remote) return undefined
+  const { pulses } = store
+  return new StoreWatch({ name, pulses, pod, clock, random, expectedPods, off: isSharingOff() })
 }

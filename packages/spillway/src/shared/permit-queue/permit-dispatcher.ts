@@ -4,7 +4,7 @@
  * the lane sleeps exactly as long as the store says. While a round trip is in flight, the next batch collects.
  */
 import type { SpillwayError } from '../../core/errors.js'
-import { gathering } from '../../core/next-tick-batch.js'
+import { nextTickBatch } from '../../core/next-tick-batch.js'
 import type { Timer } from '../../core/time/clock.js'
 import type { TakeReply } from '../../store/port.js'
 import { LaneRegistry } from '../lanes/lane-registry.js'
@@ -38,7 +38,7 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
   #dispatching = false
   #again = false
   #paceTimer: Timer | undefined
-  readonly #dispatchSoon = gathering(() => this.dispatch())
+  readonly #dispatchSoon = nextTickBatch(() => this.dispatch())
   /** Slots have become free and are given away in a microtask. */
   #freeing = false
   readonly #serveFreed = () => {

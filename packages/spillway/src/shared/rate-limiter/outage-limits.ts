@@ -4,7 +4,7 @@
  */
 import { SpillwayError } from '../../core/errors.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
-import { type Fleet, type LimitRule, OwnSpend, shareOf } from '../../store/local-spend.js'
+import { type Fleet, type LimitRule, LocalSpend, shareOf } from '../../store/local-spend.js'
 import type { LaneFigures, Spent, TakeReply } from '../../store/port.js'
 import type { LaneHolder, LaneRegistry } from '../lanes/lane-registry.js'
 import type { OutageRule } from '../outage/rules.js'
@@ -32,7 +32,7 @@ export class OutageLimits implements LaneHolder {
   readonly #watch: StoreWatch
   readonly #name: string
   #rules: ReadonlyMap<string, OutageRule> = new Map()
-  readonly #own = new OwnSpend()
+  readonly #own = new LocalSpend()
   readonly #pauses = new Map<string, Pause>()
   /** Lanes in use, and when they last were, in the store's time. */
   readonly #used = new Map<string, number>()
@@ -53,7 +53,7 @@ export class OutageLimits implements LaneHolder {
   /** What this pod used while the store was unreachable must still be reported to it. */
   isIdle(lane: string): boolean {
     if ((this.#pauses.get(lane)?.untilUs ?? 0) > this.#watch.nowUs()) return false
-    return this.#own.isTold(lane)
+    return this.#own.isReported(lane)
   }
 
   drop(lane: string): void {
@@ -192,7 +192,7 @@ export class OutageLimits implements LaneHolder {
     specs: readonly LimitSpec[],
     send: (lane: string, spent: readonly Spent[], sequence: number) => unknown,
   ): Promise<void> {
-    for (const { lane, spent } of this.#own.takeUntold(specs, this.#watch.nowUs())) {
+    for (const { lane, spent } of this.#own.takeUnreported(specs, this.#watch.nowUs())) {
       this.#unsent.push({ lane, spent, under: specs, sequence: ++this.#sequence })
     }
     if (this.#busy) return

@@ -19,7 +19,7 @@ import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import { currentDeadline } from '../../core/time/deadline.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'
-import { watchOver } from '../outage/watch-over.js'
+import { watchStore } from '../outage/store-watch.js'
 import { CallQueue } from '../permit-queue/call-queue.js'
 import { PermitDispatcher } from '../permit-queue/permit-dispatcher.js'
 import type { AttemptPermits, Capacity, PermitCall } from '../permit-queue/ports.js'
@@ -90,7 +90,7 @@ class SharedRateLimiter implements RateLimiter {
       pod,
       clock,
       lanes,
-      watch: watchOver(store, { ...options, pod }),
+      watch: watchStore(store, { ...options, pod }),
       onGivenBack: (lane) => this.#dispatcher.unblock(lane),
       onLimitsChanged: () => this.#dispatcher.unblockAll(),
     })

@@ -3,14 +3,14 @@
  * one was in flight, in order. A single request does not wait. Requesters are called back by a
  * method, because a promise for each would be most of the cost.
  */
-import { gathering } from '../../core/next-tick-batch.js'
+import { nextTickBatch } from '../../core/next-tick-batch.js'
 import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise } from '../../store/port.js'
 
 const MOST_IN_A_TRIP = 256
 
 /** A requester. One of the two methods is called, once, in any async context. */
-export interface Asker<A> {
+export interface ReplyListener<A> {
   onReply(reply: A): void
   onFailure(error: unknown): void
 }
@@ -25,15 +25,15 @@ export class Batcher<Q, A> {
   readonly #options: BatcherOptions<Q, A>
   /** Each with its requester at the same index. */
   #requests: Q[] = []
-  #askers: Asker<A>[] = []
+  #askers: ReplyListener<A>[] = []
   #underWay = false
-  readonly #goSoon = gathering(() => this.#go())
+  readonly #goSoon = nextTickBatch(() => this.#go())
 
   constructor(options: BatcherOptions<Q, A>) {
     this.#options = options
   }
 
-  ask(request: Q, asker: Asker<A>): void {
+  ask(request: Q, asker: ReplyListener<A>): void {
     this.#requests.push(request)
     this.#askers.push(asker)
     if (!this.#underWay) this.#goSoon()
@@ -74,7 +74,7 @@ export class Batcher<Q, A> {
     this.#go()
   }
 
-  #fail(requests: readonly Q[], askers: readonly Asker<A>[], cause: unknown): void {
+  #fail(requests: readonly Q[], askers: readonly ReplyListener<A>[], cause: unknown): void {
     for (const [index, asker] of askers.entries()) {
       let reply: A
       try {
@@ -88,7 +88,7 @@ export class Batcher<Q, A> {
   }
 }
 
-function deliver<A>(askers: readonly Asker<A>[], replies: readonly A[]): void {
+function deliver<A>(askers: readonly ReplyListener<A>[], replies: readonly A[]): void {
   for (let index = 0; index < askers.length; index++) {
     tell(() => askers[index]?.onReply(replies[index] as A))
   }

@@ -65,7 +65,7 @@ function shownType(value: unknown): string {
 }
 
 /** What a request is charged on a level, and what clients see of that level. */
-export interface OwnCharge extends LevelCharge {
+export interface UserLevelCharge extends LevelCharge {
   readonly per: UserLevel['per']
   /** Outage rule of the level. */
   readonly outage: OutageRule
@@ -74,14 +74,14 @@ export interface OwnCharge extends LevelCharge {
 }
 
 export interface UserRequest extends LevelRequest {
-  levels: readonly OwnCharge[]
+  levels: readonly UserLevelCharge[]
   /** Set if this pod charged it because the store was unreachable. */
   alone?: readonly OutageRule[]
 }
 
 export interface Level {
   /** What this request is charged on the level; undefined if the level does not apply to it. */
-  chargeFor(subject: Subject): OwnCharge | undefined
+  chargeFor(subject: Subject): UserLevelCharge | undefined
   /** For a request of cost 1 to which no other level applies. */
   requestFor(subject: Subject): UserRequest | undefined
 }
@@ -154,7 +154,7 @@ function createLevel(
     const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
     if (who === undefined || units === 'unlimited') return undefined
     const rest = per === 'endpoint' ? `${suffix}:${keyPart(subject.endpoint ?? '')}` : suffix
-    const charge: OwnCharge = {
+    const charge: UserLevelCharge = {
       key: levelKey(who, rest),
       limit: units,
       windowUs,

@@ -27,7 +27,7 @@ const OPEN: LevelReply = {
 export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
   Partial<Pick<StoreWatch, 'whenStarted' | 'asked' | 'over' | 'alive' | 'failed'>>
 
-export class LevelsAlone {
+export class OutageLevels {
   readonly #name: string
   readonly #watch: StoreView
   readonly #clock: Clock

@@ -11,8 +11,8 @@ import type { Clock } from '../../core/time/clock.js'
 import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import type { Store } from '../../store/port.js'
 import { readStore } from '../store-option.js'
+import { createUserCharges } from './charges.js'
 import { readLevels, type Subject, type UserLevel } from './levels.js'
-import { createUserCharges } from './user-charges.js'
 
 export interface UserLimitsOptions {
   store: Store

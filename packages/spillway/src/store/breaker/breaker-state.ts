@@ -33,9 +33,9 @@ export interface BreakerState {
   /** Running probes: when their leases end. */
   probes: Map<string, number>
   /** Running probes of an earlier phase: they still load the downstream, and count as nothing. */
-  late: Map<string, number>
+  lateProbes: Map<string, number>
   /** Manual isolations: by holder, when they end. */
-  holds: Map<string, number>
+  isolations: Map<string, number>
   tally: Tally
 }
 
@@ -52,8 +52,8 @@ export function emptyBreaker(): BreakerState {
     successes: 0,
     failedProbes: 0,
     probes: new Map(),
-    late: new Map(),
-    holds: new Map(),
+    lateProbes: new Map(),
+    isolations: new Map(),
     tally: emptyTally(),
   }
 }
@@ -63,10 +63,10 @@ export function present(state: BreakerState, spec: BreakerSpec, serverUs: number
   if (state.timeUs - serverUs > SET_BACK_US) rebaseBreaker(state, serverUs)
   const now = Math.max(serverUs, state.timeUs)
   state.timeUs = now
-  if (expire(state.holds, now)) show(state, now)
+  if (expire(state.isolations, now)) show(state, now)
   if (state.kind === OPEN && state.openUntilUs <= now) move(state, HALF_OPEN, now)
   expire(state.probes, now)
-  expire(state.late, now)
+  expire(state.lateProbes, now)
   if (state.kind === CLOSED) advance(state.tally, spec, now)
   return now
 }
@@ -76,7 +76,7 @@ function rebaseBreaker(state: BreakerState, serverUs: number): void {
   const backUs = state.timeUs - serverUs
   state.openUntilUs -= backUs
   state.closedAtUs = Math.max(0, state.closedAtUs - backUs)
-  for (const ends of [state.probes, state.late, state.holds]) {
+  for (const ends of [state.probes, state.lateProbes, state.isolations]) {
     for (const [key, untilUs] of ends) ends.set(key, untilUs - backUs)
   }
   state.tally = emptyTally()
@@ -104,7 +104,7 @@ export function move(state: BreakerState, kind: BreakerState['kind'], now: numbe
   state.generation = Math.max(now, state.generation + 1)
   state.successes = 0
   state.failedProbes = 0
-  for (const [probe, untilUs] of state.probes) state.late.set(probe, untilUs)
+  for (const [probe, untilUs] of state.probes) state.lateProbes.set(probe, untilUs)
   state.probes = new Map()
   if (kind === CLOSED) state.tally = emptyTally()
   show(state, now)
@@ -140,10 +140,10 @@ export function viewOf(state: BreakerState, now: number): BreakerView {
     untilUs: state.kind === OPEN ? state.openUntilUs : 0,
     closedAtUs: state.closedAtUs,
     openings: state.openings,
-    probes: state.probes.size + state.late.size,
+    probes: state.probes.size + state.lateProbes.size,
     successes: state.successes,
     failedProbes: state.failedProbes,
-    isolatedUntilUs: latest(state.holds),
+    isolatedUntilUs: latest(state.isolations),
     calls,
     failures,
     slow,
@@ -165,7 +165,7 @@ const LONGEST_LIFE_US = 300_000_000
 const UNPROBED_US = 60_000_000
 
 export function breakerLifeUs(state: BreakerState, spec: BreakerSpec, now: number): number {
-  const isolatedUs = latest(state.holds) - now
+  const isolatedUs = latest(state.isolations) - now
   return Math.max(relevantUs(state, spec, now), isolatedUs) + MARGIN_US
 }
 

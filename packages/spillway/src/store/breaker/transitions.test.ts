@@ -38,7 +38,7 @@ function setup(own: Partial<BreakerSpec> = {}) {
   let state = emptyBreaker()
   let nowUs = START_US
   let life: number | undefined
-  let told = 0
+  let publications = 0
 
   function run<R, T>(
     transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
@@ -46,7 +46,7 @@ function setup(own: Partial<BreakerSpec> = {}) {
   ): T {
     const { reply, lifeUs, published } = transition(state, request, nowUs)
     life = lifeUs
-    if (published !== undefined) told++
+    if (published !== undefined) publications++
     return reply
   }
   const sync = (renew: string[] = []) => run(syncBreaker, { ...ref, renew })
@@ -77,8 +77,8 @@ function setup(own: Partial<BreakerSpec> = {}) {
       return life
     },
     /** Number of published changes. */
-    get told() {
-      return told
+    get publications() {
+      return publications
     },
     /** Fails until the breaker is half-open. */
     breakDown() {
@@ -104,16 +104,16 @@ describe('open breaker', () => {
   it('breaker publishes each transition once and nothing else', () => {
     const breaker = setup()
     breaker.fail(1)
-    expect(breaker.told).toBe(0)
+    expect(breaker.publications).toBe(0)
     breaker.fail(1)
-    expect(breaker.told).toBe(1)
+    expect(breaker.publications).toBe(1)
     breaker.sync()
     breaker.pass(10 * SECOND)
     breaker.probe('a')
-    expect(breaker.told).toBe(2)
+    expect(breaker.publications).toBe(2)
     breaker.sync(['a'])
     breaker.endProbe('a', SUCCESS)
-    expect(breaker.told).toBe(2)
+    expect(breaker.publications).toBe(2)
   })
 
   it('reports of an earlier generation do not change an open breaker', () => {
@@ -371,10 +371,10 @@ describe('manual breaker commands', () => {
       breaker.sync().nowUs + 5 * SECOND,
     )
     expect(breaker.probe('p').granted).toBe(0)
-    const { told } = breaker
+    const { publications } = breaker
     breaker.pass(5 * SECOND)
     expect(breaker.sync().isolatedUntilUs).toBe(0)
-    expect(breaker.told).toBe(told + 1)
+    expect(breaker.publications).toBe(publications + 1)
     expect(breaker.probe('p').granted).toBe(1)
   })
 

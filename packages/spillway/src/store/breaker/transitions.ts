@@ -91,7 +91,7 @@ function endProbe(
   kind: number,
   now: number,
 ): void {
-  state.late.delete(probe)
+  state.lateProbes.delete(probe)
   // Its lease has ended, or the other probes have decided already.
   if (!state.probes.delete(probe)) return
   if (kind === NOTHING) return
@@ -124,8 +124,8 @@ export function takeProbes(
   const before = state.version
   const now = present(state, spec, serverUs)
   let granted = 0
-  if (state.kind === HALF_OPEN && state.holds.size === 0) {
-    const free = spec.probes - state.probes.size - state.late.size
+  if (state.kind === HALF_OPEN && state.isolations.size === 0) {
+    const free = spec.probes - state.probes.size - state.lateProbes.size
     granted = Math.max(0, Math.min(free, request.probes.length))
     for (const probe of request.probes.slice(0, granted)) {
       state.probes.set(probe, now + spec.probeLeaseUs)
@@ -146,7 +146,7 @@ export function syncBreaker(
   const { spec } = request
   const { version: before, timeUs: lastUs } = state
   const now = present(state, spec, serverUs)
-  for (const probes of [state.probes, state.late]) {
+  for (const probes of [state.probes, state.lateProbes]) {
     for (const probe of request.renew) {
       if (probes.has(probe)) probes.set(probe, now + spec.probeLeaseUs)
     }
@@ -167,12 +167,12 @@ export function commandBreaker(
   const now = present(state, spec, serverUs)
   switch (command.kind) {
     case 'isolate':
-      state.holds.set(command.holder, now + command.forUs)
+      state.isolations.set(command.holder, now + command.forUs)
       show(state, now)
       break
     case 'release':
-      if (command.holder === undefined) state.holds.clear()
-      else state.holds.delete(command.holder)
+      if (command.holder === undefined) state.isolations.clear()
+      else state.isolations.delete(command.holder)
       show(state, now)
       break
     case 'trip':

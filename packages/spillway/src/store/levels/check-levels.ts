@@ -111,6 +111,5 @@ function toUs({ limit, windowUs }: LevelCharge, units: number): number {
  * one unit may take longer than a full bucket, and are granted nevertheless: less than one unit more than `burst`.
  */
 function capacityUs(level: LevelCharge): number {
-  const unitUs = toUs(level, 1)
-  return Math.min(level.burst * unitUs, toUs(level, level.burst) + unitUs - 1)
+  return Math.min(level.burst * toUs(level, 1), toUs(level, level.burst + 1) - 1)
 }

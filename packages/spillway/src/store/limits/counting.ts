@@ -117,8 +117,13 @@ export function unitsToUs(spec: LimitSpec, units: number): number {
   return Math.ceil((units * spec.windowUs) / spec.limit)
 }
 
+/**
+ * How far ahead of now a token bucket may be charged. Each charge is rounded up to a whole microsecond, so a burst of
+ * single units may take longer than a full bucket, and fits nevertheless: less than one unit more than `burst`.
+ */
 function burstUs(spec: LimitSpec): number {
-  return unitsToUs(spec, spec.burst === 0 ? spec.limit : spec.burst)
+  const burst = spec.burst === 0 ? spec.limit : spec.burst
+  return Math.min(burst * unitsToUs(spec, 1), unitsToUs(spec, burst + 1) - 1)
 }
 
 export function fits(spec: LimitSpec, count: Count, now: number, cost: number): boolean {

@@ -293,14 +293,14 @@ function openGate(
       return isNews ? view : { reply: view.reply }
     },
   }
-  if (state.holds.size > 0) {
+  if (state.isolations.size > 0) {
     gate.blocked = 'breaker'
     gate.waitUs = ISOLATED_US
   } else if (state.kind === OPEN) {
     gate.blocked = 'breaker'
     gate.waitUs = Math.max(1, state.openUntilUs - now)
   } else if (state.kind === HALF_OPEN) {
-    const free = spec.probes - state.probes.size - state.late.size
+    const free = spec.probes - state.probes.size - state.lateProbes.size
     gate.probing = true
     gate.most = Math.max(0, Math.min(free, probes.length))
     if (gate.most === 0 && wanted > 0) {

@@ -15,7 +15,7 @@ import { createKeys } from '../keys.js'
 import type { Store } from '../port.js'
 import { connectRedis, describeServers } from './connection/connect.js'
 import { FirstConnection } from './connection/first-connection.js'
-import { createConfirming } from './connection/replica-confirmation.js'
+import { createReplicaConfirmation } from './connection/replica-confirmation.js'
 import { createScriptRunner } from './connection/runner.js'
 import { createRedisBreakers } from './operations/redis-breakers.js'
 import { createRedisLevels } from './operations/redis-levels.js'
@@ -92,7 +92,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     clock: own.clock,
     first,
   })
-  const confirming = createConfirming({
+  const replicaConfirmation = createReplicaConfirmation({
     connect,
     commandTimeoutMs: own.commandTimeoutMs,
     clock: own.clock,
@@ -110,7 +110,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
       runner,
       keys,
       subscribe: client.subscribe,
-      confirming: confirming.open,
+      replicaConfirmation: replicaConfirmation.open,
     }),
     get ready() {
       return first.made && client.ready
@@ -127,7 +127,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
       first.close()
       breakers.close()
       limits.close()
-      await Promise.all([runner.close(), confirming.close()])
+      await Promise.all([runner.close(), replicaConfirmation.close()])
     },
   }
 }

@@ -1,4 +1,4 @@
-/** Plays what was planned for a request. */
+/** Sends the response that was planned for a request. */
 import type { Answer, Dialect, Failure } from './dialect.js'
 import type { Exchange } from './exchange.js'
 import type { Plan } from './knobs.js'
@@ -7,7 +7,7 @@ export interface Scene {
   readonly exchange: Exchange
   readonly dialect: Dialect
   readonly plan: Plan
-  /** What every answer to this request carries. */
+  /** Headers of every response to this request. */
   headers(): Record<string, string>
 }
 
@@ -29,7 +29,7 @@ export async function play(scene: Scene, answer: Answer): Promise<void> {
   else await sendWhole(scene, answer)
 }
 
-/** Says no in the API's own words. `Retry-After` is in whole seconds, and never too early. */
+/** Refuses in the API's own error format. `Retry-After` is in whole seconds, rounded up. */
 export async function refuse(
   { exchange, dialect, headers }: Pick<Scene, 'exchange' | 'dialect' | 'headers'>,
   failure: Failure,
@@ -115,7 +115,7 @@ function* eventsOf({ dialect, plan }: Scene, answer: Answer): Generator<StreamEv
   for (const text of dialect.closing(answer)) yield { kind: 'closing', text }
 }
 
-/** Bad JSON once, bad framing from there on. The JSON stands at the end of an event. */
+/** Bad JSON once, or bad framing from there on. The JSON is at the end of an event. */
 function spoil(
   text: string,
   { garbage, from, index }: { garbage: Plan['garbage']; from: number; index: number },

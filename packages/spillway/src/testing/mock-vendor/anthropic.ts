@@ -146,12 +146,12 @@ function invalid(message: string): Failure {
   return anthropic.failure(400, message)
 }
 
-/** Every event says its name twice. */
+/** Every event has its name twice. */
 function event(type: string, data: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
 }
 
-/** As it stands before its first token. */
+/** The message before its first token. */
 function message(answer: Answer) {
   return {
     id: `msg_mock${answer.number}`,
@@ -179,7 +179,7 @@ function usageOf({ promptTokens }: Answer, outputTokens: number) {
   }
 }
 
-/** RFC 3339 in whole seconds, never so early that one comes back too soon. */
+/** RFC 3339 in whole seconds, rounded up so that clients do not return too early. */
 function wholeSecond(wallMs: number): string {
   return new Date(Math.ceil(wallMs / 1_000) * 1_000).toISOString().replace('.000Z', 'Z')
 }

@@ -9,7 +9,7 @@ function must(be: string, value: unknown, path: string, problems: OptionProblem[
 export const flag: Check<boolean> = (value, path, problems) =>
   typeof value === 'boolean' ? value : must('true or false', value, path, problems)
 
-/** What switches a knob off again. */
+/** Switches a knob off again. */
 export const off: Check<false> = (value, path, problems) =>
   value === false ? value : must('false', value, path, problems)
 
@@ -31,7 +31,7 @@ export function rangeOf(check: Check<number>): Check<readonly [number, number]> 
   }
 }
 
-/** An object with any names, and the same kind of value under each. */
+/** An object with any keys and values of one kind. */
 export function recordOf<T>(check: Check<T>): Check<ReadonlyMap<string, T>> {
   const entries: Check<ReadonlyMap<string, T>> = (value, path, problems) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {

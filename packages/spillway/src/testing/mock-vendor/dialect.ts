@@ -1,4 +1,4 @@
-/** What the two APIs say differently: a request read, an answer or a refusal written. */
+/** What differs between the two APIs: reading requests, writing responses and errors. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Excess, Standing } from './limits.js'
 
@@ -8,7 +8,7 @@ export interface Asked {
   /** OpenAI only: `stream_options.include_usage`. */
   readonly includeUsage: boolean
   readonly promptTokens: number
-  /** Infinity: the request does not say. */
+  /** Infinity: not in the request. */
   readonly maxTokens: number
 }
 
@@ -30,7 +30,7 @@ export interface Dialect {
   readonly name: 'openai' | 'anthropic'
   readonly requestIdHeader: string
   keyOf(headers: IncomingHttpHeaders): string
-  /** Reads a request, or says what is wrong with it. */
+  /** Reads a request, or returns what is wrong with it. */
   read(body: unknown, headers: IncomingHttpHeaders): Asked | Failure
   models(names: readonly string[]): unknown
   limitHeaders(standings: readonly Standing[], wallMs: number): Record<string, string>
@@ -40,13 +40,13 @@ export interface Dialect {
   unauthorized(key: string): Failure
   errorBody(failure: Failure, requestId: string): unknown
 
-  /** The answer in one piece. */
+  /** The response in one piece. */
   whole(answer: Answer): unknown
   /** The events of a stream before its tokens, for each token, and after them. */
   opening(answer: Answer): string[]
   token(answer: Answer, index: number): string
   closing(answer: Answer): string[]
-  /** The event with which a stream fails that began well. */
+  /** The event of a stream that fails after it began. */
   breakdown(): string
 }
 
@@ -54,7 +54,7 @@ export function isFailure(value: Asked | Failure): value is Failure {
   return 'status' in value
 }
 
-/** Numbers, so that a test sees at once which tokens are missing, doubled or out of order. */
+/** Numbers, so that a test shows which tokens are missing, doubled or out of order. */
 export function tokenText(index: number): string {
   return index === 0 ? '0' : ` ${index}`
 }
@@ -63,12 +63,12 @@ export function wholeText({ tokens }: Answer): string {
   return Array.from({ length: tokens }, (_, index) => tokenText(index)).join('')
 }
 
-/** Whether the answer ended because the request allowed no more. */
+/** Whether the response ended because of the request's token limit. */
 export function isTruncated({ tokens, maxTokens }: Answer): boolean {
   return tokens >= maxTokens
 }
 
-/** Four characters are a token, near enough. */
+/** Assumes four characters per token. */
 export function countTokens(...contents: unknown[]): number {
   const characters = contents.reduce<number>((sum, content) => sum + lengthOf(content), 0)
   return Math.max(1, Math.ceil(characters / 4))
@@ -83,7 +83,7 @@ function lengthOf(content: unknown): number {
   return lengthOf(text) + lengthOf(inner)
 }
 
-/** The limit of each unit that leaves least, for headers that have room for one. */
+/** For each unit, the limit that has least left, because there is one header per unit. */
 export function tightest(standings: readonly Standing[]): Standing[] {
   const byUnit = new Map<string, Standing>()
   for (const standing of standings) {
@@ -99,7 +99,7 @@ export function remaining({ limit, used }: Standing): number {
   return Math.max(0, limit - used)
 }
 
-/** What a refusal says after `per`. */
+/** The text after `per` in a refusal. */
 export function windowText(windowMs: number): string {
   return windowMs === 60_000 ? 'minute' : `${windowMs / 1_000} s`
 }

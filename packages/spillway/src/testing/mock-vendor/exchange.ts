@@ -1,6 +1,6 @@
 /**
- * One request and its answer. Whoever waits here is let go the moment the client leaves, and whoever
- * writes waits for a client that reads slowly.
+ * One request and its response. Waits end as soon as the client disconnects, and writes wait for
+ * slow clients.
  */
 import type { ServerResponse } from 'node:http'
 import { systemClock } from '../../core/time/clock.js'
@@ -10,7 +10,7 @@ export class Exchange {
   readonly call: OpenCall
   readonly #response: ServerResponse
   readonly #keepsAlive: boolean
-  /** Ends the wait that is under way; there is never more than one. */
+  /** Ends the current wait; there is at most one. */
   #wake: (() => void) | undefined
   #cause: 'cut' | 'closed' | undefined
   #over = false
@@ -23,7 +23,7 @@ export class Exchange {
     this.#response = response
     this.#keepsAlive = !unref
     response.on('drain', () => this.#wake?.())
-    // A client may vanish between two writes; that it is gone is said below.
+    // A client may disconnect between two writes; the close event reports that.
     response.on('error', () => {})
     response.once('close', () => {
       this.#over = true
@@ -33,11 +33,11 @@ export class Exchange {
     })
   }
 
-  /** False: there is nobody left to answer. */
+  /** False: the client has disconnected. */
   async wait(ms: number): Promise<boolean> {
     if (this.#over || ms <= 0) return !this.#over
     await new Promise<void>((resolve) => {
-      // Longer than any process lives.
+      // A longer time than any process lives.
       const timer = ms < Number.MAX_SAFE_INTEGER ? systemClock.schedule(ms, resolve) : undefined
       if (!this.#keepsAlive) timer?.unref()
       this.#wake = () => {
@@ -49,7 +49,7 @@ export class Exchange {
     return !this.#over
   }
 
-  /** Sends the headers at once, whenever the body comes. */
+  /** Sends the headers at once, before the body. */
   head(status: number, headers: Record<string, string>): void {
     if (this.#over) return
     this.call.status = status
@@ -75,7 +75,7 @@ export class Exchange {
     this.#response.socket?.destroySoon()
   }
 
-  /** The vendor goes down, and this answer with it. */
+  /** The vendor is closed, and this response with it. */
   abandon(): void {
     if (this.#over) return
     this.#cause ??= 'closed'

@@ -1,6 +1,6 @@
 /**
- * What can be turned on a mock vendor: for all requests, for those of one model, or for one request
- * by its `x-mock` header. Plain data throughout, so that it fits into a header or a file.
+ * The knobs of a mock vendor: for all requests, for those of one model, or for one request by its
+ * `x-mock` header. Plain data, so that it fits into a header or a file.
  */
 import {
   type Duration,
@@ -15,43 +15,55 @@ import {
 import type { Random } from '../../core/random.js'
 import { flag, off, rangeOf } from './checks.js'
 
-/** Always as long, or drawn evenly between two. */
+/** Constant, or drawn evenly between two values. */
 export type MockDuration = Duration | readonly [Duration, Duration]
 
-/** `false` switches off what has no other way to say so. */
+/** `false` switches a knob off that has no other value for it. */
 export interface MockKnobs {
-  /** Until the answer begins. Default: 0. */
+  /** Time until the response begins. Default: 0. */
   latencyMs?: MockDuration | undefined
   /**
-   * Takes so much longer at first, and evenly less over so long: counted from `start()`, or from the
-   * moment it was set.
+   * Adds `extraMs` at first, and evenly less over `overMs`, counted from `start()` or from when it
+   * was set.
    */
   slowStart?: { extraMs: Duration; overMs: Duration } | false | undefined
-  /** Tokens of an answer, each a chunk of its own; never more than the request allows. Default: 16. */
+  /**
+   * Tokens of a response, each in its own chunk; at most as many as the request allows. Default:
+   * 16.
+   */
   tokens?: number | readonly [number, number] | undefined
-  /** Between two tokens. An answer that is not streamed takes this long for each. Default: 0. */
+  /**
+   * Time between two tokens. A response that is not streamed takes this long for each. Default: 0.
+   */
   tokenMs?: MockDuration | undefined
-  /** Answers with this status, 400 to 599, in the API's own error format. Default: 500. */
+  /** Responds with this status, 400 to 599, in the API's own error format. Default: 500. */
   status?: number | undefined
-  /** Share of the requests answered with `status`, 0 to 1. Default: 1 with a `status`, otherwise 0. */
+  /**
+   * Share of the requests answered with `status`, 0 to 1. Default: 1 with a `status`, otherwise 0.
+   */
   errorRate?: number | undefined
-  /** Sends `Retry-After` along with `status`, in whole seconds, rounded up. Default: no such header. */
+  /** Sends `Retry-After` with `status`, in whole seconds, rounded up. Default: no such header. */
   retryAfterMs?: Duration | false | undefined
-  /** Takes the request and never says a word. */
+  /** Accepts the request and never responds. */
   neverAnswer?: boolean | undefined
-  /** Silence after the headers. */
+  /** Stalls after the headers. */
   stallBefore?: boolean | undefined
-  /** Silence after so many tokens; in an answer that is not streamed, after half of it. */
+  /** Stalls after this number of tokens; in a response that is not streamed, after half of it. */
   stallAfter?: number | false | undefined
-  /** How long a silence lasts. Default: for ever. */
+  /** How long a stall lasts. Default: forever. */
   stallMs?: Duration | false | undefined
-  /** Destroys the socket after so many chunks; if not streamed, after half of the answer. */
+  /**
+   * Destroys the socket after this number of chunks; if not streamed, after half of the response.
+   */
   cutAfter?: number | false | undefined
-  /** An error event after so many tokens, under a status of 200; if not streamed, a plain error. */
+  /**
+   * Sends an error event after this number of tokens, with status 200; if not streamed, a plain
+   * error.
+   */
   errorAfter?: number | false | undefined
   /**
-   * `json`: the middle of the answer is no JSON. `sse`: from the middle on the blank lines between
-   * events are missing, and the end too; if not streamed, like `json`.
+   * `json`: the middle of the response is no JSON. `sse`: from the middle on, the blank lines
+   * between events and the end are missing; if not streamed, like `json`.
    */
   garbage?: 'json' | 'sse' | false | undefined
 }
@@ -85,7 +97,7 @@ export function layKnobs(layers: readonly (Knobs | undefined)[]): Knobs {
   const result: Record<string, unknown> = {}
   for (const layer of layers) {
     if (layer === undefined) continue
-    // Who asks for a status means it, whatever share was meant for another.
+    // A status without a share applies to all requests, whatever share another layer has.
     if (layer.status !== undefined) result.errorRate = 1
     for (const [name, value] of Object.entries(layer)) {
       if (value !== undefined) result[name] = value
@@ -110,7 +122,7 @@ export interface Plan {
   readonly garbage: 'json' | 'sse' | false
 }
 
-/** `runningMs`: since the slow start began. */
+/** `runningMs`: time since the slow start began. */
 export function planFor(knobs: Knobs, random: Random, runningMs: number): Plan {
   const { latencyMs = 0, slowStart, tokens = 16, tokenMs = 0, errorRate = 0 } = knobs
   const fails = random() < errorRate

@@ -1,4 +1,4 @@
-/** The mock vendor's contract: so many units in any window, for each API key and model apart. */
+/** The limits of a mock vendor, counted for each API key and model separately. */
 import {
   type Duration,
   duration,
@@ -12,8 +12,8 @@ export interface MockLimit {
   limit: number
   windowMs: Duration
   /**
-   * `tokens` are those of the prompt and of the answer together; `inputTokens` and `outputTokens`
-   * are counted, but only Anthropic has headers for them. Default: `requests`.
+   * `tokens` are those of prompt and response together. `inputTokens` and `outputTokens` are
+   * counted, but only Anthropic has headers for them. Default: `requests`.
    */
   unit?: 'requests' | 'tokens' | 'inputTokens' | 'outputTokens' | undefined
 }
@@ -28,20 +28,20 @@ type Limit = ReturnType<typeof readLimit>
 export type LimitUnit = Limit['unit']
 export type Cost = Readonly<Record<LimitUnit, number>>
 
-/** Where one limit stands. */
+/** The state of one limit. */
 export interface Standing {
   readonly unit: LimitUnit
   readonly limit: number
   readonly windowMs: number
   readonly used: number
-  /** Until everything is free again. */
+  /** Time until everything is free again. */
   readonly resetMs: number
 }
 
 /** Why a request is refused. */
 export interface Excess extends Standing {
   readonly requested: number
-  /** Until the request would fit. What never fits has to wait for a window. */
+  /** Time until the request would fit. A request that never fits waits for a window. */
   readonly waitMs: number
 }
 
@@ -53,7 +53,10 @@ export class Limits {
     this.#limits = limits
   }
 
-  /** Charges every limit, or none and says which one is exceeded, the one to wait for longest. */
+  /**
+   * Charges every limit. If one is exceeded, charges none and returns the one with the longest
+   * wait.
+   */
   take(lane: string, nowMs: number, cost: Cost): Excess | undefined {
     const windows = this.#windowsOf(lane)
     let worst: Excess | undefined

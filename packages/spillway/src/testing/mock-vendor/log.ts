@@ -1,10 +1,10 @@
-/** What a mock vendor remembers of the requests it got. */
+/** What a mock vendor records of its requests. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ArrivalLog } from '../arrival-log.js'
 
 /**
- * `completed`: the answer was sent to its end, an error's too. `cancelled`: the client left before.
- * `cut`: a knob destroyed the socket. `closed`: the vendor was closed.
+ * `completed`: the response was sent entirely, even if it was an error. `cancelled`: the client
+ * disconnected earlier. `cut`: a knob destroyed the socket. `closed`: the vendor was closed.
  */
 export type MockCallEnd = 'open' | 'completed' | 'cancelled' | 'cut' | 'closed'
 
@@ -12,7 +12,7 @@ export type MockCallEnd = 'open' | 'completed' | 'cancelled' | 'cut' | 'closed'
 export interface MockCall {
   /** From 1 up, in order of arrival. */
   readonly number: number
-  /** As the answer's header says. */
+  /** As in the response header. */
   readonly requestId: string
   readonly api: 'openai' | 'anthropic'
   readonly method: string
@@ -22,22 +22,22 @@ export interface MockCall {
   readonly key: string
   /** The `idempotency-key` header. */
   readonly idempotencyKey: string | undefined
-  /** The `x-stainless-retry-count` header: what both SDKs say about their own retries. */
+  /** The `x-stainless-retry-count` header, in which both SDKs report their own retries. */
   readonly retryCount: number | undefined
-  /** Empty for what never became a readable request. */
+  /** Empty if the request could not be read. */
   readonly model: string
   readonly streamed: boolean
   readonly promptTokens: number
-  /** Of the whole answer, whether it was sent or not. */
+  /** Of the whole response, whether it was sent or not. */
   readonly completionTokens: number
   readonly status: number | undefined
   /** When the headers were sent. */
   readonly headersAtMs: number | undefined
-  /** Events sent so far; an answer in one piece is one. */
+  /** Events sent so far; a response in one piece is one. */
   readonly chunks: number
   /** Tokens among them. */
   readonly tokensSent: number
-  /** Of the body, handed to the socket. */
+  /** Bytes of the body passed to the socket. */
   readonly bytes: number
   readonly end: MockCallEnd
   readonly endedAtMs: number | undefined
@@ -45,7 +45,7 @@ export interface MockCall {
 
 export type OpenCall = { -readonly [K in keyof MockCall]: MockCall[K] }
 
-/** How requests ended. Those that are still open are only in `arrived`. */
+/** How requests ended. Open ones are only in `arrived`. */
 export interface MockCounts {
   arrived: number
   /** Answered in full with a status below 400. */
@@ -54,11 +54,11 @@ export interface MockCounts {
   failed: number
   /** Answered with 429. */
   throttled: number
-  /** The client left. */
+  /** The client disconnected. */
   cancelled: number
-  /** By a knob. */
+  /** Cut by a knob. */
   cut: number
-  /** By `close()`. */
+  /** Ended by `close()`. */
   closed: number
 }
 
@@ -101,7 +101,7 @@ export class CallLog {
     if (this.calls.length > this.#maxCalls) this.calls.shift()
   }
 
-  /** Once the request has been read; refused ones arrived as well. */
+  /** Called once the request has been read; refused ones arrived as well. */
   weigh({ key, model, atMs, promptTokens, completionTokens }: OpenCall): void {
     const name = laneOf(key, model)
     const lane = this.#lanes.get(name) ?? { key, model, arrivals: [] }
@@ -135,7 +135,7 @@ export class CallLog {
     return log.mostIn(windowMs)
   }
 
-  /** Forgets everything but what is open. */
+  /** Drops everything except open requests. */
   clear(): void {
     Object.assign(this.counts, noCounts(), { arrived: this.atOnce })
     this.calls.splice(0, this.calls.length, ...this.#open)

@@ -1,8 +1,7 @@
 /**
- * A vendor on a port of this machine: speaks OpenAI's chat completions and Anthropic's messages,
- * streamed or not, has limits of its own, misbehaves as told and remembers who came when. In real
- * time, over real sockets: for tests of clients, gateways and SDKs. `createVendor` is the one for
- * virtual time.
+ * A vendor on a local port: speaks OpenAI's chat completions and Anthropic's messages, streamed or
+ * not, has limits, misbehaves on demand and records all requests. In real time, over real sockets,
+ * for tests of clients, gateways and SDKs. For virtual time use `createVendor`.
  */
 import { arrayOf, type Duration, duration, validate } from '../../core/options/checks.js'
 import { type MockKnobs, readKnobs } from './knobs.js'
@@ -18,32 +17,32 @@ export interface MockSockets {
 }
 
 export interface MockVendor {
-  /** Listens; after `close()` once more, on the same port. */
+  /** Listens; after `close()` again on the same port. */
   start(): Promise<{ url: string; port: number }>
   /** Destroys every connection and stops listening. */
   close(): Promise<void>
-  /** Turns these knobs, for all requests or those of a model, from the next request on. */
+  /** Sets these knobs, for all requests or those of a model, from the next request on. */
   set(knobs: MockKnobs, model?: string): void
-  /** A new contract; what was counted under the old one is forgotten. */
+  /** Replaces the limits and their counts. */
   setLimits(limits: readonly MockLimit[]): void
-  /** Knobs and limits as they were in the beginning. */
+  /** Restores the initial knobs and limits. */
   reset(): void
 
-  /** In order of arrival; each goes on changing until it has ended. */
+  /** In order of arrival; each changes until it has ended. */
   readonly calls: readonly MockCall[]
   readonly counts: Readonly<MockCounts>
-  /** Requests inside now, and the most ever. */
+  /** Requests in flight, and the most so far. */
   readonly atOnce: number
   readonly mostAtOnce: number
   readonly sockets: MockSockets
   /**
-   * The most that arrived in any stretch of this length, wherever it begins, refused ones included.
-   * Two exactly this far apart are not in one.
+   * The most that arrived in any window of this length, wherever it begins, including refused ones.
+   * Two exactly this far apart are in different windows.
    */
   mostInAnyWindow(windowMs: Duration, which?: MockArrivals): number
-  /** When no request is inside: at once if none is now. */
+  /** Resolves when no request is in flight. */
   waitForIdle(): Promise<void>
-  /** Forgets all calls and counts but those of open requests. */
+  /** Drops all calls and counts except those of open requests. */
   clear(): void
 }
 

@@ -1,4 +1,4 @@
-/** The chat completions API of OpenAI, and of the many that speak like it. */
+/** The chat completions API of OpenAI, and of the many compatible ones. */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type Answer,
@@ -162,7 +162,7 @@ function base({ number, createdMs, model }: Answer) {
   }
 }
 
-/** Where the usage will come at the end, every other chunk says that it has none. */
+/** If the usage comes at the end, every other chunk has `usage: null`. */
 function chunk(answer: Answer, choice: { delta: object; finish_reason?: string }): string {
   const { delta, finish_reason = null } = choice
   const choices = [{ index: 0, delta, logprobs: null, finish_reason }]
@@ -183,7 +183,7 @@ function usageOf({ promptTokens, tokens }: Answer) {
   }
 }
 
-/** As Go writes durations: `12ms`, `1.5s`, `6m0s`, `1h0m0s`. */
+/** Durations in Go's format: `12ms`, `1.5s`, `6m0s`, `1h0m0s`. */
 export function goDuration(ms: number): string {
   const whole = Math.ceil(ms)
   if (whole < 1_000) return `${whole}ms`

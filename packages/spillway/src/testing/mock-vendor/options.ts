@@ -3,23 +3,23 @@ import { flag, recordOf } from './checks.js'
 import { type MockKnobs, readKnobs } from './knobs.js'
 import { type MockLimit, readLimit } from './limits.js'
 
-/** Plain data, so that it can stand in a file. */
+/** Plain data, so that it fits into a file. */
 export interface MockVendorOptions {
   /** Default: `127.0.0.1`. */
   host?: string | undefined
-  /** Default: 0, any free one. */
+  /** Default: 0, any free port. */
   port?: number | undefined
-  /** Of its chance. Default: 1. */
+  /** Seed of its randomness. Default: 1. */
   seed?: number | undefined
-  /** The contract, for each API key and model apart; what is refused does not count. Default: none. */
+  /** Limits for each API key and model separately; refused requests do not count. Default: none. */
   limits?: readonly MockLimit[] | undefined
-  /** Answers 401 to any other API key. Default: takes every one, and none. */
+  /** Responds with 401 to any other API key. Default: accepts any key, or none. */
   keys?: readonly string[] | undefined
   /** For every request. */
   knobs?: MockKnobs | undefined
-  /** For the requests of a model, by its name. Models that are not listed are answered, too. */
+  /** By model. Models that are not listed are answered as well. */
   models?: Readonly<Record<string, MockKnobs>> | undefined
-  /** How many calls are remembered one by one, the newest. Default: 10,000. */
+  /** How many calls are recorded individually, the newest. Default: 10,000. */
   maxCalls?: number | undefined
   /** Lets the process end although the vendor is running. Default: false. */
   unref?: boolean | undefined

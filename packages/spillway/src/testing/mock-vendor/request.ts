@@ -1,4 +1,4 @@
-/** A request as it comes in: whose API it speaks, what is noted about it, and its body. */
+/** An incoming request: its API, what is recorded about it, and its body. */
 import type { IncomingMessage } from 'node:http'
 import { systemClock } from '../../core/time/clock.js'
 import { anthropic } from './anthropic.js'
@@ -53,7 +53,7 @@ export async function readBody(request: IncomingMessage): Promise<string | undef
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** Nothing, if it is no JSON. */
+/** Undefined if it is no JSON. */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,4 +1,4 @@
-/** The HTTP side of a mock vendor: who asks, on which path, and whether the contract allows it. */
+/** The HTTP server of a mock vendor: API keys, paths and limits. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { validate } from '../../core/options/checks.js'
@@ -13,9 +13,9 @@ import { CallLog, laneOf, type OpenCall } from './log.js'
 import type { Options } from './options.js'
 import { callOf, dialectOf, parse, readBody } from './request.js'
 
-/** A thousand clients may well connect in the same moment. */
+/** A thousand clients may connect at the same moment. */
 const BACKLOG = 4_096
-/** Clients keep idle connections; one closed just as it is used again would look like a fault. */
+/** Clients keep idle connections. Closing one just as it is reused would look like a fault. */
 const KEEP_ALIVE_MS = 120_000
 
 export class VendorServer {
@@ -116,7 +116,7 @@ export class VendorServer {
     const exchange = this.#admit(callOf(++this.#number, { request, path, dialect }), response)
     const { call } = exchange
     const body = await readBody(request)
-    // The client left in the middle of its request; the exchange has noted it.
+    // The client disconnected during its request, which the exchange has recorded.
     if (body === undefined) return
     const headers = () => this.#headersFor(call, dialect)
     const scene = { exchange, dialect, headers }
@@ -144,7 +144,7 @@ export class VendorServer {
     const { exchange, dialect, asked, knobs } = scene
     const { call } = exchange
     const nowMs = systemClock.now()
-    // Chance of its own for each request: what one draws changes nothing for the others.
+    // Each request has its own random stream, so that its draws do not affect others.
     const random = createRandom(this.#options.seed + Math.imul(call.number, 0x9e3779b9))
     const plan = planFor(knobs, random, nowMs - this.#slowSinceMs)
     const tokens = Math.min(plan.tokens, asked.maxTokens)
@@ -182,7 +182,7 @@ export class VendorServer {
     }
   }
 
-  /** The header wins over the model, and that over what is set for all. */
+  /** The header wins over the model, and the model over the knobs for all. */
   #knobsFor(model: string, header: string | string[] | undefined): Knobs | Error {
     const layers = [this.#knobs, this.#models.get(model)]
     if (header === undefined) return layKnobs(layers)

@@ -1,4 +1,4 @@
-/** A decision as the page is told of it. */
+/** A decision as the page gets it. */
 import { PRIORITIES } from '../../../core/options/priority.js'
 import type { DecisionRecord, PathNote } from '../../../guard/decisions/decision-record.js'
 import { remedyFor } from '../remedy.js'
@@ -7,7 +7,7 @@ import type { Decision, StageNote } from '../wire/decisions.js'
 
 const MOST_NOTES = 40
 
-/** `aheadMs`: from the pod's clock to the time of day. */
+/** `aheadMs`: offset from the pod's clock to the time of day. */
 export function decisionView(record: DecisionRecord, aheadMs: number): Decision {
   const { id, user, tier, code, stage, scope, attempts, retryAfterMs, details } = record
   const refused = code !== 'OK' && code !== 'FAILED' && code !== 'LEFT'

@@ -1,16 +1,15 @@
 /**
- * What all readers are told: made once, whoever many there are. While nobody looks it only keeps the last hour:
- * a snapshot of each guard a second. The store is asked for other pods and for what is left of limits only for
- * readers.
+ * The feed for all readers, built once however many there are. Without readers it only records the
+ * last hour: a snapshot of each guard per second. The store is read only for readers.
  */
 import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../../../core/time/clock.js'
 import { VERSION } from '../../../core/version.js'
 import { DecisionLog } from '../../../guard/decisions/decision-log.js'
-import type { SpillwayInside } from '../../../guard/inside.js'
-import { ORDER } from '../../../guard/order.js'
-import { ownVitals } from '../../../guard/own-vitals.js'
-import type { PodVitals } from '../../../guard/vitals.js'
+import { ownStatus } from '../../../guard/fleet/own-status.js'
+import type { PodStatus } from '../../../guard/fleet/pod-status.js'
+import type { SpillwayInside } from '../../../guard/internals.js'
+import { ORDER } from '../../../guard/pipeline/stages.js'
 import { readProcess } from '../../../local/pod-metrics/process-gauge.js'
 import { readActNote } from '../act-note.js'
 import { shown } from '../shown.js'
@@ -31,9 +30,9 @@ import { StoreStanding } from './store-standing.js'
 
 const TICK_MS = 1_000
 const DECISIONS_MS = 100
-/** Guards may be named after what callers send. */
+/** Callers may choose guard names, so there is a limit. */
 const MOST_GUARDS = 200
-/** What somebody who comes is told of what was before. */
+/** Number of earlier decisions that a new reader gets. */
 const EARLIER_DECISIONS = 100
 const MOST_IN_A_MESSAGE = 50
 const EARLIER_ACTS = 20
@@ -44,7 +43,7 @@ export interface FeedOptions {
   demo: (() => DemoState) | undefined
 }
 
-/** Messages that stand for how things are: the last of each is told to whoever comes, or comes back. */
+/** Messages that describe the current state. New and returning readers get the last one of each. */
 type Standing = 'fleet' | 'guards' | 'queues'
 
 export class Feed {
@@ -57,7 +56,7 @@ export class Feed {
   readonly #standing: StoreStanding
   readonly #podHistory = new HistoryOf(POD_COLUMNS)
   readonly #readers = new Set<FeedReader>()
-  /** Those that are still being told the last hour. */
+  /** Readers that are still receiving the history. */
   readonly #coming = new Set<FeedReader>()
   readonly #acts: ActNote[] = []
   readonly #last = new Map<Standing, string>()
@@ -68,7 +67,7 @@ export class Feed {
   #nextDecision = 1
   #seen = 0
   #telling = false
-  /** Grows with whatever a hello says anew. */
+  /** Grows whenever the content of `hello` changes. */
   #news = 0
   #closed = false
   #timer: Timer
@@ -84,7 +83,7 @@ export class Feed {
     this.#standing = new StoreStanding()
     this.#sampledMs = clock.now()
     this.#meetGuards()
-    // Not with the next tick: whatever it does from the beginning counts.
+    // At once and not with the next tick, so that nothing of a new guard is missed.
     this.#stopMeeting = options.inside.onGuard(() => {
       if (this.#meetGuards()) this.#tellHello()
     })
@@ -99,7 +98,7 @@ export class Feed {
     return this.#closed
   }
 
-  /** `lastId`: the last that it has heard, if it was here before. */
+  /** `lastId`: the last event of a reader that returns. */
   async attach(reader: FeedReader, lastId: string | undefined): Promise<void> {
     const seen = this.#readId(lastId)
     const [news, beganMs, beganAt] = [this.#news, this.#clock.now(), this.#clock.wallMs()]
@@ -115,7 +114,8 @@ export class Feed {
       this.#coming.delete(reader)
     }
     if (reader.ended || this.#closed) return
-    // From here to the last of what was before in one go: what comes next goes to everybody, it among them.
+    // Synchronous from here to the end of the history: later messages go to all readers, including
+    // this one.
     this.#readers.add(reader)
     if (this.#readers.size === 1) this.#beginWatching()
     if (news !== this.#news) this.#sendHello(reader)
@@ -125,7 +125,7 @@ export class Feed {
     this.#sendStanding(reader)
     this.#sendDecisions(reader, seen?.decision)
     for (const note of this.#acts) this.#send(reader, 'act', note)
-    // The store has not been asked for anybody yet.
+    // The store was not read before.
     if (!this.#last.has('fleet')) await this.#tell()
   }
 
@@ -137,13 +137,13 @@ export class Feed {
     this.#last.clear()
   }
 
-  /** Somebody has acted. */
+  /** An operator has acted. */
   acted(note: ActNote): void {
     this.#options.inside.note(JSON.stringify(note))
     this.#tellAct(note)
   }
 
-  /** On another pod. */
+  /** In another pod. */
   #onNote(text: string): void {
     const note = readActNote(text)
     if (note !== undefined) this.#tellAct(note)
@@ -188,7 +188,7 @@ export class Feed {
     void this.#tell()
   }
 
-  /** Those that have come, and those that have gone. Answers whether there were any. */
+  /** Adds new guards and drops closed ones. Returns whether there were any. */
   #meetGuards(): boolean {
     const guards = this.#options.inside.guards().slice(0, MOST_GUARDS)
     const known = new Map(this.#watches.map((watch) => [watch.guard, watch]))
@@ -208,12 +208,12 @@ export class Feed {
     return true
   }
 
-  /** At once: a breaker that opens on one pod is open on every page within a moment. */
+  /** At once: a breaker that opens in one pod is shown on every page within a moment. */
   #onTransition(transition: Transition): void {
     this.#broadcast('transition', transition)
   }
 
-  /** For the last hour; all that is done while nobody looks. */
+  /** Records the last hour. Runs even without readers. */
   #sample(): void {
     const { inside } = this.#options
     const nowMs = this.#clock.now()
@@ -222,13 +222,13 @@ export class Feed {
     const at = this.#clock.wallMs()
     const snapshots = this.#watches.map((watch) => watch.sample(at, this.#sinceMs).snapshot)
     const queues = inside.queues().map(({ queue }) => queue.snapshot())
-    const vitals = ownVitals(snapshots, queues, readProcess(), inside.standing())
+    const vitals = ownStatus(snapshots, queues, readProcess(), inside.standing())
     this.#fleet.hearOwn(vitals)
     this.#standing.note(snapshots, at)
     this.#notePod(at, vitals)
   }
 
-  #notePod(at: number, { pressure, loopMs, guards }: PodVitals): void {
+  #notePod(at: number, { pressure, loopMs, guards }: PodStatus): void {
     const sum = (what: 'active' | 'waiting') => guards.reduce((all, each) => all + each[what], 0)
     this.#podHistory.add(at, {
       ...(pressure !== undefined && { pressure }),
@@ -240,7 +240,7 @@ export class Feed {
     })
   }
 
-  /** Asks the store what only it knows, and tells everybody. */
+  /** Reads the store and broadcasts the result. */
   async #tell(): Promise<void> {
     if (this.#telling) return
     this.#telling = true
@@ -324,7 +324,7 @@ export class Feed {
       pod: shown(inside.membership.pod),
       version: VERSION,
       stages: ORDER,
-      guards: this.#watches.map(({ guard }) => guardCard(guard.name, guard.machinery.options)),
+      guards: this.#watches.map(({ guard }) => guardCard(guard.name, guard.parts.options)),
       queues: inside.queues().map(({ name }) => shown(name)),
       acts,
       may: [...may],
@@ -338,7 +338,7 @@ export class Feed {
     for (const { guard, history } of this.#watches) yield* history.since(since, shown(guard.name))
   }
 
-  /** Who has missed something is told how things stand; what happened meanwhile is in there. */
+  /** A reader that missed messages gets the current state, which includes them. */
   #greetAgain(reader: FeedReader): void {
     if (reader.isBack) reader.resume()
     this.#sendHello(reader)
@@ -366,8 +366,8 @@ export class Feed {
   }
 
   /**
-   * The id says what a reader who comes back has heard: which decisions, and until when. What comes before those has
-   * none, as nobody who was cut off there has heard them.
+   * The id says what a returning reader has: which decisions, and until when. Earlier messages have
+   * no id, because a reader that was cut off before them does not have them.
    */
   #withId(message: string): string {
     return `id: ${this.#boot}.${this.#nextDecision}.${Math.round(this.#clock.wallMs())}\n${message}`

@@ -1,7 +1,7 @@
-/** All pods, by what they say of themselves with each heartbeat; this one by what it knows. */
+/** All pods: the others by their heartbeats, this one by its own state. */
 import type { Clock } from '../../../core/time/clock.js'
-import type { GuardVitals, PodVitals } from '../../../guard/vitals.js'
-import { readVitals } from '../../../guard/vitals.js'
+import type { GuardStatus, PodStatus } from '../../../guard/fleet/pod-status.js'
+import { readPodStatus } from '../../../guard/fleet/pod-status.js'
 import type { Membership } from '../../../shared/membership.js'
 import { rounded, shown } from '../shown.js'
 import type { BreakerCode, Fleet, PodRow } from '../wire/fleet.js'
@@ -9,10 +9,10 @@ import type { StoreWord } from '../wire/words.js'
 
 const MOST_PODS = 500
 
-/** A pod's last word, and what it did a second at that time. */
+/** The last report of a pod, and its rates at that time. */
 interface Known {
-  vitals: PodVitals | undefined
-  /** When it said so, by this pod's clock. */
+  vitals: PodStatus | undefined
+  /** When it was made, by this pod's clock. */
   atMs: number
   rates: ReadonlyMap<string, Rate>
 }
@@ -24,7 +24,7 @@ interface Rate {
 }
 
 const NO_RATES: ReadonlyMap<string, Rate> = new Map()
-/** Two words closer together than this are one: rates would be guesses. */
+/** Reports that are closer together than this give no useful rates. */
 const LEAST_MS = 200
 
 export class FleetWatch {
@@ -32,11 +32,11 @@ export class FleetWatch {
   readonly #clock: Clock
   readonly #onNote: (text: string) => void
   #known = new Map<string, Known>()
-  /** By pod, the last note that was heard of. */
+  /** By pod, the last note that was received. */
   #noted = new Map<string, number>()
   #asking = false
 
-  /** `onNote`: hears what another pod wants everybody to see, once. */
+  /** `onNote`: called once with each note that another pod publishes. */
   constructor(membership: Membership, clock: Clock, onNote: (text: string) => void) {
     this.#membership = membership
     this.#clock = clock
@@ -48,7 +48,7 @@ export class FleetWatch {
     return Math.max(1, this.#known.size)
   }
 
-  /** Which lanes of each guard any pod has used, as of the last round. */
+  /** The lanes of each guard that any pod has used, as of the last round. */
   lanes(): ReadonlyMap<string, ReadonlySet<string>> {
     const byGuard = new Map<string, Set<string>>()
     for (const { vitals } of this.#known.values()) {
@@ -61,7 +61,7 @@ export class FleetWatch {
     return byGuard
   }
 
-  /** Asks the store; while it is away everybody is as last heard. */
+  /** Reads the store. While it is unreachable, the last known state stays. */
   async refresh(): Promise<void> {
     if (this.#asking) return
     this.#asking = true
@@ -73,13 +73,13 @@ export class FleetWatch {
       const own = this.#known.get(self)
       if (own !== undefined) known.set(self, own)
       for (const { pod, snapshot, ageMs } of members) {
-        // Of itself a pod knows more than the store.
-        if (pod !== self) known.set(pod, this.#hear(pod, readVitals(snapshot), nowMs - ageMs))
+        // A pod knows more about itself than the store.
+        if (pod !== self) known.set(pod, this.#hear(pod, readPodStatus(snapshot), nowMs - ageMs))
       }
       this.#known = known
       this.#hearNotes()
     } catch {
-      // The next round tells whether it is back.
+      // The next round shows whether the store is back.
     } finally {
       this.#asking = false
     }
@@ -100,8 +100,8 @@ export class FleetWatch {
     this.#noted = noted
   }
 
-  /** What this pod says of itself now. */
-  hearOwn(vitals: PodVitals): void {
+  /** The current state of this pod. */
+  hearOwn(vitals: PodStatus): void {
     const { pod } = this.#membership
     this.#known.set(pod, this.#hear(pod, vitals, this.#clock.now()))
   }
@@ -131,7 +131,7 @@ export class FleetWatch {
     }
   }
 
-  #hear(pod: string, vitals: PodVitals | undefined, atMs: number): Known {
+  #hear(pod: string, vitals: PodStatus | undefined, atMs: number): Known {
     const before = this.#known.get(pod)
     const sinceMs = atMs - (before?.atMs ?? atMs)
     if (before !== undefined && sinceMs < LEAST_MS) {
@@ -144,8 +144,8 @@ export class FleetWatch {
 const NOTHING: Known = { vitals: undefined, atMs: Number.NEGATIVE_INFINITY, rates: NO_RATES }
 
 function ratesBetween(
-  before: PodVitals | undefined,
-  now: PodVitals | undefined,
+  before: PodStatus | undefined,
+  now: PodStatus | undefined,
   sinceMs: number,
 ): ReadonlyMap<string, Rate> {
   if (before === undefined || now === undefined) return NO_RATES
@@ -165,15 +165,18 @@ function ratesBetween(
   return rates
 }
 
-/** Those who came and do not wait now, and those who waited and do not any more. A refused retry may be one more. */
-function decidedBetween(then: GuardVitals, now: GuardVitals, refused: number): number {
+/**
+ * Calls that came in and do not wait now, plus calls that no longer wait. A refused retry may count
+ * once more.
+ */
+function decidedBetween(then: GuardStatus, now: GuardStatus, refused: number): number {
   return Math.max(refused, now.calls - then.calls + then.waiting - now.waiting)
 }
 
 function podRow(
   pod: string,
   ageMs: number,
-  vitals: PodVitals | undefined,
+  vitals: PodStatus | undefined,
   rates: ReadonlyMap<string, Rate>,
   place: (guard: string) => number,
 ): PodRow {
@@ -213,6 +216,6 @@ const UNKNOWN = {
   guards: [],
 } satisfies Partial<PodRow>
 
-function sumOf(guards: readonly GuardVitals[], what: 'active' | 'waiting'): number {
+function sumOf(guards: readonly GuardStatus[], what: 'active' | 'waiting'): number {
   return guards.reduce((sum, guard) => sum + guard[what], 0)
 }

@@ -1,7 +1,8 @@
-/** What about a guard's options the page draws. Functions, headers and keys are none of its business. */
-import { definedOf } from '../../../core/options/omit-undefined.js'
+/** The part of a guard's options that the page draws. Functions, headers and keys are left out. */
+import { omitUndefined } from '../../../core/options/omit-undefined.js'
 import type { CheckedGuard } from '../../../guard/options.js'
-import { ORDER } from '../../../guard/order.js'
+import { rowsOf, STAGES, withCustomStages } from '../../../guard/pipeline/stages.js'
+import { isOn } from '../../../guard/snapshot.js'
 import { toSpec } from '../../../shared/circuit-breaker/options.js'
 import { shown } from '../shown.js'
 import type { GuardCard } from '../wire/hello.js'
@@ -10,13 +11,15 @@ type Limits = NonNullable<GuardCard['limits']>
 
 export function guardCard(name: string, options: CheckedGuard): GuardCard {
   const { shed, userLimits, queue, breaker, limits, pace, concurrency, timeout, retry } = options
-  const on = ORDER.filter(({ option }) => option === 'run' || isOn(options, option))
-  return definedOf({
+  const rows = withCustomStages(STAGES, options.stages ?? [])
+  const on = rows.filter(({ option }) => option === 'run' || isOn(options, option))
+  return omitUndefined({
     name: shown(name),
     on: on.map(({ stage }) => stage),
+    stages: options.stages && rowsOf(rows),
     shed:
       shed &&
-      definedOf({
+      omitUndefined({
         maxQueue: shed.maxQueue,
         maxInFlight: shed.maxInFlight,
         tiers: tiersOf(shed.tiers),
@@ -32,7 +35,7 @@ export function guardCard(name: string, options: CheckedGuard): GuardCard {
     },
     timeout:
       timeout &&
-      definedOf({
+      omitUndefined({
         callMs: timeout.callMs,
         firstByteMs: timeout.firstByteMs,
         idleMs: timeout.idleMs,
@@ -40,10 +43,6 @@ export function guardCard(name: string, options: CheckedGuard): GuardCard {
     retry: retry && { attempts: retry.attempts, budget: retry.budget },
     fallbacks: (options.fallback ?? []).map((step) => shown(step.name)),
   }) as GuardCard
-}
-
-function isOn(options: CheckedGuard, option: string): boolean {
-  return (options as Record<string, unknown>)[option] !== undefined
 }
 
 function tiersOf(
@@ -63,7 +62,7 @@ function levelCard({ per, limit, windowMs }: NonNullable<CheckedGuard['userLimit
 
 function breakerCard(breaker: NonNullable<CheckedGuard['breaker']>): GuardCard['breaker'] {
   const { openMs, probes, successes, per, shadow } = breaker
-  // With what was left out filled in.
+  // With defaults filled in.
   const spec = toSpec(breaker)
   return {
     ...(spec.failureRate > 0 && { failureRate: spec.failureRate }),
@@ -80,7 +79,7 @@ function breakerCard(breaker: NonNullable<CheckedGuard['breaker']>): GuardCard['
   }
 }
 
-/** Several of one unit are told apart by number, as the store does. */
+/** Several limits of one unit are numbered, as in the store. */
 function limitCards(limits: NonNullable<CheckedGuard['limits']>): Limits {
   const seen = new Map<string, number>()
   return limits.map(({ unit, limit, windowMs, per }) => {

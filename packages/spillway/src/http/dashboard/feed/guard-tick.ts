@@ -1,6 +1,6 @@
-/** What the page is told of one guard, every second. */
+/** What the page gets of one guard, every second. */
 import type { LaneFlow } from '../../../guard/decisions/decision-book.js'
-import type { GuardSnapshot } from '../../../guard/guard-snapshot.js'
+import type { GuardSnapshot } from '../../../guard/snapshot.js'
 import type { BreakerSnapshot } from '../../../shared/circuit-breaker/api.js'
 import { ALL_LANES, DEFAULT_LANE } from '../../../shared/default-lane.js'
 import { inOrder, rounded, shown, shownLane } from '../shown.js'
@@ -19,8 +19,8 @@ export interface TickSources {
 export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickSources): GuardTick {
   const { snapshot, flow, fallbacks, latency, queueWait } = sample
   const { room, active, limit, shed, retries, hedges, store, closed } = snapshot
-  const { machinery } = watch.guard
-  const budget = machinery.options.retry?.budget ?? 0
+  const { parts } = watch.guard
+  const budget = parts.options.retry?.budget ?? 0
   return {
     name: shown(snapshot.name),
     flow,
@@ -29,7 +29,7 @@ export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickS
       size: room.size,
       oldestMs: rounded(room.oldestMs),
       byPriority: inOrder(room.byPriority),
-      codel: machinery.room.standing,
+      codel: parts.queue.calls.standing,
     },
     slots: { active, ...(Number.isFinite(limit) && { limit }) },
     ...(shed !== undefined && { shed: shedTick(shed) }),
@@ -61,7 +61,7 @@ function shedTick(shed: NonNullable<GuardSnapshot['shed']>): NonNullable<GuardTi
   }
 }
 
-/** The busiest ones, and the one that calls without a lane go by first. */
+/** The default lane first, then the busiest ones. */
 function laneTicks(watch: GuardWatch, snapshot: GuardSnapshot, sources: TickSources): LaneTick[] {
   const flows = watch.book.takeFlows()
   const breakers = new Map(snapshot.breakers.map((each) => [each.lane, each]))
@@ -79,7 +79,7 @@ function laneTicks(watch: GuardWatch, snapshot: GuardSnapshot, sources: TickSour
     return {
       lane: shownLane(lane),
       flow: flowOf(flows.get(lane)),
-      waiting: watch.guard.machinery.room.lengthOf(lane),
+      waiting: watch.guard.parts.queue.calls.lengthOf(lane),
       ...(own !== undefined && { adaptive: { limit: own.limit, active: own.active } }),
       ...(breaker !== undefined && { breaker: breakerTick(watch, breaker, sources.at) }),
       limits: lane === ALL_LANES ? [] : limitTicks(watch, lane, sources),
@@ -111,7 +111,7 @@ function breakerTick(watch: GuardWatch, breaker: BreakerSnapshot, at: number): B
 }
 
 function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSources): LimitTick[] {
-  const { limits, options } = watch.guard.machinery
+  const { limits, options } = watch.guard.parts
   if (limits === undefined || options.limits === undefined) return []
   const known = figures.of(watch.guard, lane)
   if (limits.alone) return sharesOf(limits.shares, nowMs - (known?.atMs ?? nowMs))
@@ -133,17 +133,20 @@ function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSou
   })
 }
 
-/** By id, as they were written down. */
+/** By id, as configured. */
 function usualLimits(watch: GuardWatch): [string, number][] {
   const seen = new Map<string, number>()
-  return (watch.guard.machinery.options.limits ?? []).map(({ unit, limit }) => {
+  return (watch.guard.parts.options.limits ?? []).map(({ unit, limit }) => {
     const number = (seen.get(unit) ?? 0) + 1
     seen.set(unit, number)
     return [number === 1 ? unit : `${unit}#${number}`, limit]
   })
 }
 
-/** While the store is away each pod has a part to itself. How much of it is used nobody counts for others. */
+/**
+ * While the store is unreachable each pod has its own share. The use of the other shares is
+ * unknown.
+ */
 function sharesOf(shares: Record<string, number>, ageMs: number): LimitTick[] {
   return Object.entries(shares).map(([id, limit]) => ({
     id: shown(id),
@@ -153,9 +156,9 @@ function sharesOf(shares: Record<string, number>, ageMs: number): LimitTick[] {
   }))
 }
 
-/** By this pod's word, or by the store's if that is longer. */
+/** According to this pod or the store, whichever is longer. */
 function pausedMs(watch: GuardWatch, lane: string, { nowMs, figures }: TickSources): number {
-  const { dispatcher } = watch.guard.machinery
+  const { dispatcher } = watch.guard.parts.queue
   const here = dispatcher.isPaused(lane) ? dispatcher.waitMs(lane, nowMs) : 0
   const known = figures.of(watch.guard, lane)
   if (known === undefined) return here

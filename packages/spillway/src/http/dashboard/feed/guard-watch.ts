@@ -1,10 +1,13 @@
-/** One guard as the dashboard sees it: sampled every second, and told of in full while somebody looks. */
+/**
+ * One guard as the dashboard sees it: sampled every second, and reported in full while there are
+ * readers.
+ */
 import type { DecisionBook } from '../../../guard/decisions/decision-book.js'
 import type { DecisionLog } from '../../../guard/decisions/decision-log.js'
+import { worstOf } from '../../../guard/fleet/own-status.js'
 import type { SharedGuard } from '../../../guard/guard.js'
-import type { GuardSnapshot } from '../../../guard/guard-snapshot.js'
-import { worstOf } from '../../../guard/own-vitals.js'
-import type { GuardTimings } from '../../../guard/timings.js'
+import type { GuardTimings } from '../../../guard/pipeline/counters.js'
+import type { GuardSnapshot } from '../../../guard/snapshot.js'
 import type { BreakerChange } from '../../../shared/circuit-breaker/api.js'
 import { EVERY_LANE, shown, shownLane } from '../shown.js'
 import type { Flow, Percentiles, Transition } from '../wire/guards.js'
@@ -45,12 +48,12 @@ export class GuardWatch {
     this.#timings = guard.timings()
     this.book = guard.keepDecisions(log)
     this.#before = guard.snapshot()
-    this.#stopListening = guard.machinery.breaker?.onChange((change) => {
+    this.#stopListening = guard.parts.breaker?.onChange((change) => {
       onTransition(this.#remember(change, wallMs()))
     })
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   sample(at: number, sinceMs: number): GuardSample {
     const snapshot = this.guard.snapshot()
     const before = this.#before

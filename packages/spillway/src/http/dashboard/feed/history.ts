@@ -1,6 +1,6 @@
 /**
- * The last hour, in memory, whether or not anybody looks: the last minutes second by second, the rest in steps of
- * ten. Flat arrays of numbers; a guard costs some thirty kilobytes.
+ * The last hour, in memory, with or without readers: the last minutes by the second, the rest in
+ * steps of ten seconds. Flat arrays of numbers; a guard takes about thirty kilobytes.
  */
 import { rounded } from '../shown.js'
 import type { Hello } from '../wire/hello.js'
@@ -13,7 +13,7 @@ export const KEEPS: Hello['keeps'] = {
   coarsePoints: 360,
 }
 
-/** How a longer step is made of short ones. */
+/** How short steps are combined into a longer one. */
 type Summing = 'mean' | 'max'
 
 export const GUARD_COLUMNS: Readonly<Record<GuardColumn, Summing>> = {
@@ -38,7 +38,7 @@ export const POD_COLUMNS: Readonly<Record<PodColumn, Summing>> = {
   degraded: 'max',
 }
 
-/** One step's values, by column; nothing is known of those left out. */
+/** The values of one step, by column; missing ones are unknown. */
 export type Point<C extends string> = Partial<Record<C, number>>
 
 class Steps<C extends string> {
@@ -47,7 +47,7 @@ class Steps<C extends string> {
   readonly #columns: readonly [C, Summing, Float32Array][]
   /** How many short steps went into each. */
   readonly #parts: Uint8Array
-  /** Numbers of the first and the last step that was noted. */
+  /** Numbers of the first and the last recorded step. */
   #first = Number.POSITIVE_INFINITY
   #last = Number.NEGATIVE_INFINITY
 
@@ -64,7 +64,7 @@ class Steps<C extends string> {
 
   add(at: number, point: Point<C>): void {
     const step = Math.floor(at / this.stepMs)
-    // The clock was set back: what was noted for later is of no use.
+    // The clock was set back, so later steps are invalid.
     if (step < this.#last) this.#clear()
     this.#openUntil(step)
     const place = step % this.#points
@@ -80,7 +80,7 @@ class Steps<C extends string> {
     }
   }
 
-  /** Steps nobody noted anything in are empty. */
+  /** Steps without a recorded value are empty. */
   #openUntil(step: number): void {
     if (this.#first > step) this.#first = step
     for (let each = Math.max(this.#last + 1, step - this.#points + 1); each <= step; each++) {

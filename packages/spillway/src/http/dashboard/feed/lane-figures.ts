@@ -1,6 +1,7 @@
 /**
- * What the store says is left of the limits of each lane, for all guards. Each lane takes a trip, so only so many
- * are asked for in a second, in turn; what is known of the others is older, and says so.
+ * What is left of the limits of each lane, for all guards, as stored. Each lane takes a round trip,
+ * so a limited number is read per second, in turn. The figures of the others are older and have
+ * their age.
  */
 import type { Clock } from '../../../core/time/clock.js'
 import type { SharedGuard } from '../../../guard/guard.js'
@@ -35,8 +36,8 @@ export class LaneFigureBook {
   }
 
   /**
-   * Asks for those whose turn it is, also of `lanes` that only other pods have used. What fails is old; a round that
-   * takes long is not overtaken.
+   * Reads the next lanes, including `lanes` that only other pods have used. Figures stay as they
+   * are if that fails. Rounds do not overlap.
    */
   async refresh(guards: readonly SharedGuard[], lanes: LanesByGuard): Promise<void> {
     if (this.#asking) return
@@ -56,7 +57,7 @@ export class LaneFigureBook {
   }
 
   async #ask({ guard, lane }: { guard: SharedGuard; lane: string }): Promise<void> {
-    const { limits } = guard.machinery
+    const { limits } = guard.parts
     if (limits === undefined || limits.alone) return
     const figures = await limits.look(lane)
     const lanes = this.#known.get(guard) ?? new Map<string, Known>()
@@ -64,9 +65,9 @@ export class LaneFigureBook {
     lanes.set(lane, { figures, atMs: this.#clock.now() })
   }
 
-  /** Also forgets lanes that are not used any more. */
+  /** Also drops lanes that are no longer used. */
   #wanted(guard: SharedGuard, elsewhere: Iterable<string> = []) {
-    const { limits, lanes: own } = guard.machinery
+    const { limits, lanes: own } = guard.parts
     if (limits === undefined) return []
     const lanes = new Set([...own.names(), ...elsewhere])
     for (const lane of this.lanesOf(guard)) {

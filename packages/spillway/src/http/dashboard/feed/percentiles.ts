@@ -1,6 +1,6 @@
 /**
- * Percentiles of the last ten seconds, estimated from the buckets that are counted anyway: inside a bucket values
- * are taken to lie evenly.
+ * Percentiles of the last ten seconds, estimated from histogram buckets, with values spread evenly
+ * within a bucket.
  */
 import { type Durations, SECONDS } from '../../../core/collections/histogram.js'
 import { rounded } from '../shown.js'
@@ -11,7 +11,7 @@ const SAMPLES = 10
 export class RecentPercentiles {
   readonly #before: number[][] = []
 
-  /** Once a second, with what was counted since the beginning; several are added up. */
+  /** Called once a second with counts since the beginning; several histograms are added up. */
   sample(all: readonly Pick<Durations, 'counts'>[]): Percentiles | undefined {
     const now = SECONDS.map((_, bucket) => sumOf(all, bucket))
     now.push(sumOf(all, SECONDS.length))

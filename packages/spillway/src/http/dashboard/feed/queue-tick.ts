@@ -1,5 +1,5 @@
-/** Job queues, by the store's word. */
-import type { SpillwayInside } from '../../../guard/inside.js'
+/** Job queues, as stored. */
+import type { SpillwayInside } from '../../../guard/internals.js'
 import { inOrder, shown, shownLane } from '../shown.js'
 import type { DeadLetters, QueueTick } from '../wire/queues.js'
 
@@ -7,7 +7,7 @@ type Queue = ReturnType<SpillwayInside['queues']>[number]
 const MOST_QUEUES = 50
 const MOST_TENANTS = 8
 
-/** Of a store that does not answer nothing is told. */
+/** Nothing is reported while the store does not answer. */
 export async function queueTicks(queues: readonly Queue[]): Promise<QueueTick[]> {
   const ticks = await Promise.allSettled(queues.slice(0, MOST_QUEUES).map(queueTick))
   return ticks.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
@@ -42,7 +42,7 @@ function sumOf(top: readonly { waiting: number }[]): number {
 
 const MOST_LETTERS = 100
 
-/** Nothing of what is in them, nor of what their handler said: that may be anything. */
+/** Without their data and their handler's errors, which may contain anything. */
 export async function deadLetters(
   { name, queue }: Queue,
   from: number,

@@ -1,16 +1,17 @@
 /**
- * One reader of the feed: a response that stays open. What a slow one cannot take is left out, and made up for by
- * how things stand once it can; nothing is kept for it in memory but what is on its way.
+ * One reader of the feed: a response that stays open. Messages that a slow reader cannot take are
+ * dropped, and replaced by the current state once it has caught up. Only messages in flight are
+ * kept in memory.
  */
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '../../../core/time/clock.js'
 import type { Hello } from '../wire/hello.js'
 
-/** With more than this on its way, the rest is left out. */
+/** With more bytes than this in flight, messages are dropped. */
 const MOST_UNDER_WAY = 256 * 1_024
-/** With less than this it has caught up. */
+/** With fewer than this it has caught up. */
 const CAUGHT_UP = 32 * 1_024
-/** One that takes nothing for so long has gone without a word. */
+/** A reader that takes nothing for this long has disappeared. */
 const MOST_BEHIND_MS = 30_000
 
 export const FEED_HEADERS = {
@@ -36,7 +37,7 @@ export class FeedReader {
       onEnd()
     })
     response.writeHead(200, FEED_HEADERS)
-    // How long to wait before coming back.
+    // Reconnection delay of the browser.
     response.write('retry: 1000\n\n')
   }
 
@@ -44,17 +45,17 @@ export class FeedReader {
     return this.#ended || this.#response.destroyed
   }
 
-  /** Something was left out, and it could take more now. */
+  /** Messages were dropped, and it could take more now. */
   get isBack(): boolean {
     return this.#behindSinceMs !== undefined && this.#response.writableLength <= CAUGHT_UP
   }
 
-  /** From now on it is told everything again. */
+  /** It gets all messages again from now on. */
   resume(): void {
     this.#behindSinceMs = undefined
   }
 
-  /** Answers whether it was told. */
+  /** Returns whether the message was sent. */
   send(message: string, nowMs: number): boolean {
     if (this.ended) return false
     if (this.#behindSinceMs === undefined && this.#response.writableLength <= MOST_UNDER_WAY) {
@@ -66,7 +67,7 @@ export class FeedReader {
     return false
   }
 
-  /** When so much has been taken that more may follow, or it is let go. */
+  /** Resolves when more can be sent, or when the reader has ended. */
   async drained(clock: Clock): Promise<void> {
     const response = this.#response
     if (this.ended || !response.writableNeedDrain) return
@@ -87,7 +88,7 @@ export class FeedReader {
   end(): void {
     this.#ended = true
     this.#response.end()
-    // Whoever does not take the end of it is not waited for.
+    // Does not wait for a reader that does not take the end.
     this.#response.socket?.destroySoon()
   }
 }

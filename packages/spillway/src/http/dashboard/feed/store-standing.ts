@@ -1,6 +1,6 @@
-/** How the store stands for all guards together, and since when. */
-import type { GuardSnapshot } from '../../../guard/guard-snapshot.js'
-import { worstStore } from '../../../guard/own-vitals.js'
+/** The state of the store for all guards together, and since when. */
+import { worstStore } from '../../../guard/fleet/own-status.js'
+import type { GuardSnapshot } from '../../../guard/snapshot.js'
 import { shown } from '../shown.js'
 import type { Fleet } from '../wire/fleet.js'
 import type { StoreWord } from '../wire/words.js'

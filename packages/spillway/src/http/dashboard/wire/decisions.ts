@@ -1,9 +1,9 @@
-/** What was decided of single calls, and why. */
+/** Decisions on single calls, with reasons. */
 import type { ErrorCode, Scope, Stage } from '../../../core/errors.js'
 import type { Priority } from '../../../core/options/priority.js'
 
 export interface Decisions {
-  /** Since the last `decisions`: how many there were of all, and of these records. */
+  /** Since the last `decisions`: the number of all decisions, and of these records. */
   seen: number
   records: Decision[]
 }
@@ -17,35 +17,35 @@ export interface Decision {
   user?: string
   tier?: string
   priority: Priority
-  /** `OK`, `FAILED` (what the call threw came out), `LEFT` (its caller did), or why it was refused. */
+  /** `OK`, `FAILED` (the call threw), `LEFT` (the caller aborted), or the code of the refusal. */
   code: ErrorCode | 'OK' | 'FAILED' | 'LEFT'
-  /** Where it ended. */
+  /** The stage where it ended. */
   stage: Stage
-  /** Whose state decided. */
+  /** Whether local or shared state decided. */
   scope: Scope
-  /** From its arrival to its end, or to the beginning of a streamed answer. */
+  /** From its arrival to its end, or to the beginning of a streamed response. */
   tookMs: number
   attempts: number
   retryAfterMs?: number
-  /** In a sentence. */
+  /** The reason in a sentence. */
   why: string
-  /** What would have let it in, in a sentence; absent where it was. */
+  /** What would have admitted it, in a sentence; absent if it was admitted. */
   remedy?: string
-  /** The numbers the decision went by. */
+  /** The numbers behind the decision. */
   numbers: Record<string, number | string | boolean>
-  /** Of what is shared, how old this pod's knowledge was; absent where nothing shared was asked. */
+  /** Age of this pod's shared state; absent if none was used. */
   sharedAgeMs?: number
-  /** The stages it went through, in order; the last one is where it ended. */
+  /** The stages it passed, in order; it ended in the last one. */
   path: StageNote[]
-  /** False: only its end was noted, under load; times of the path are not known. */
+  /** False: only its end was recorded, under load; times of the path are unknown. */
   traced: boolean
 }
 
 export interface StageNote {
   stage: Stage
-  /** Of which attempt; 0: of the call. */
+  /** Number of the attempt; 0: the call. */
   attempt: number
-  /** Since the call came: when this stage let it go on, or did not. Absent: not known. */
+  /** Time since the call came in when this stage decided. Absent: unknown. */
   atMs?: number
   verdict: 'passed' | 'waited' | 'refused' | 'ended'
   scope: Scope

@@ -1,4 +1,4 @@
-/** All pods, each by what it says of itself. */
+/** All pods, as they report themselves. */
 import type { StoreWord } from './words.js'
 
 export interface Fleet {
@@ -7,45 +7,52 @@ export interface Fleet {
     status: StoreWord
     degraded: boolean
     sinceAt: number
-    /** In words, for people; of each guard that has something to say. */
+    /** Problems of guards, as text. */
     problems: string[]
   }
   /**
-   * All guards that any pod has, by name; `PodRow.guards` refers to them by their place. The order may change
-   * from tick to tick.
+   * All guards of all pods, by name; `PodRow.guards` refers to them by index. The order may change
+   * between ticks.
    */
   names: string[]
-  /** This pod first, the others by name. While the store is away: as last heard, `ageMs` says when. */
+  /**
+   * This pod first, the others by name. While the store is unreachable: as last reported, see
+   * `ageMs`.
+   */
   pods: PodRow[]
-  /** More than these are alive. */
+  /** Further live pods that are not listed. */
   podsLeftOut: number
 }
 
 export interface PodRow {
   pod: string
-  /** Since its last word. Over 2,000 it is late, over 5,000 it is gone. */
+  /** Time since its last report. Above 2,000 it is late, above 5,000 it is gone. */
   ageMs: number
-  /** `unknown`: it runs a release that says nothing of itself. */
+  /** `unknown`: it runs a version without reports. */
   state: 'up' | 'draining' | 'asked' | 'unknown'
   version: string
   upMs: number
-  /** The highest of its guards' signals, 1 is the limit; and which one. Absent: nothing sheds. */
+  /** The highest signal of its guards, 1 is the limit; and which one. Absent: nothing sheds. */
   pressure?: number
   pressureBy?: string
-  /** Of its event loop: the mean delay of the last second, and what part of the time it was busy, 0 to 1. */
+  /**
+   * Of its event loop: the mean delay of the last second, and the share of the time it was busy, 0
+   * to 1.
+   */
   loopMs: number
   loopBusy: number
   memoryMb: number
   inFlight: number
   waiting: number
   store: StoreWord
-  /** By guard: what this pod did a second, as it says. */
+  /** By guard: its rates per second, as reported. */
   guards: PodGuardRow[]
 }
 
 /**
- * [place in `names`, calls a second, refused a second, running, waiting, its breaker as this pod sees it, decided a
- * second]. Of several lanes the worst breaker. Decided: refused, or begun; whoever waited was decided later than it came.
+ * [index in `names`, calls per second, refused per second, running, waiting, breaker as this pod
+ * sees it, decided per second]. Of several lanes the worst breaker. Decided: refused or started;
+ * calls that waited are counted when they are decided.
  */
 export type PodGuardRow = [
   guard: number,
@@ -57,5 +64,8 @@ export type PodGuardRow = [
   decided: number,
 ]
 
-/** 0 closed, 1 half-open, 2 open, 3 isolated, 4 this pod isolates itself, -1 there is none, or it was never used. */
+/**
+ * 0 closed, 1 half-open, 2 open, 3 isolated, 4 this pod isolates itself, -1 there is none, or it
+ * was never used.
+ */
 export type BreakerCode = -1 | 0 | 1 | 2 | 3 | 4

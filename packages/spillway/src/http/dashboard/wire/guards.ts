@@ -1,4 +1,4 @@
-/** This pod's guards, with the shared state that they go by. */
+/** This pod's guards, with the shared state that they use. */
 import type { ErrorCode, Scope, Stage } from '../../../core/errors.js'
 import type { Outcome } from '../../../core/outcome.js'
 import type { BreakerStateName } from '../../../shared/circuit-breaker/api.js'
@@ -6,7 +6,7 @@ import type { ByPriority, StoreWord } from './words.js'
 
 export interface GuardsTick {
   at: number
-  /** What counts below are since; about a second. */
+  /** The period of the counts below; about a second. */
   sinceMs: number
   guards: GuardTick[]
 }
@@ -20,20 +20,20 @@ export interface GuardTick {
     size: number
     oldestMs: number
     byPriority: ByPriority
-    /** Its standing delay is over target: newest first, and drops. */
+    /** Its standing delay is above target: newest first, and drops. */
     codel: boolean
   }
-  /** Slots; `limit` absent: as many as come. */
+  /** `limit` absent: no limit. */
   slots: { active: number; limit?: number }
   shed?: { pressure: number; by?: string; overload: number; signals: Record<string, number> }
   retry?: { ratio: number; budget: number; allowed: number }
-  /** Since the pod began. */
+  /** Since the pod started. */
   hedges?: { made: number; won: number }
   latency?: Percentiles
   /** From arrival to the first attempt. */
   queueWait?: Percentiles
   fallbacks: { step: string; reason: string; count: number }[]
-  /** The default lane, if it was used, first; the busiest 100. */
+  /** The default lane first, if it was used; the busiest 100. */
   lanes: LaneTick[]
   store: StoreWord
   closed: boolean
@@ -47,7 +47,7 @@ export interface Flow {
   refused: { stage: Stage; code: ErrorCode; count: number }[]
 }
 
-/** Of the last ten seconds, estimated from buckets; absent: nothing ended. */
+/** Of the last ten seconds, estimated from buckets; absent: no call ended. */
 export interface Percentiles {
   count: number
   p50Ms: number
@@ -57,32 +57,32 @@ export interface Percentiles {
 
 export interface LaneTick {
   lane: string
-  /** Counted only while somebody looks; absent in the first tick. */
+  /** Counted only while there are readers; absent in the first tick. */
   flow?: { calls: number; refused: { stage: Stage; code: ErrorCode; count: number }[] }
   waiting: number
   /** Adaptive limit of this lane. */
   adaptive?: { limit: number; active: number }
   breaker?: BreakerTick
   limits: LimitTick[]
-  /** The vendor wants a pause, or an operator does: nobody gets through before then. */
+  /** The vendor or an operator has paused the lane: no call starts before then. */
   pausedMs?: number
 }
 
 export interface BreakerTick {
   state: BreakerStateName
-  /** Until it may change by itself; absent while it is closed. */
+  /** Time until it may change by itself; absent while it is closed. */
   untilMs?: number
   /** In its window, of the whole fleet. */
   calls: number
   failures: number
   slow: number
   consecutiveFailures: number
-  /** While half-open: probes under way in the whole fleet, and successes so far. */
+  /** While half-open: running probes in the whole fleet, and successes so far. */
   probes: number
   successes: number
-  /** This pod refuses on its own: it alone saw failures. */
+  /** This pod refuses on its own, because only it saw failures. */
   selfIsolated: boolean
-  /** How old this pod's knowledge is. */
+  /** Age of this pod's knowledge. */
   ageMs: number
   /** Of the last hour, the newest last, at most 50. */
   timeline: Transition[]
@@ -96,17 +96,20 @@ export interface Transition {
   to: BreakerStateName
 }
 
-/** A shared limit, by the store's word (`ageMs` old), or this pod's share of it while there is none. */
+/** A shared limit as stored (`ageMs` ago), or this pod's share of it during an outage. */
 export interface LimitTick {
   id: string
   limit: number
-  /** Absent: not known, because the store is away. */
+  /** Absent: unknown, because the store is unreachable. */
   used?: number
   remaining?: number
-  /** When the next unit comes free, if nobody takes it before; 0: now. Absent: the store is away. */
+  /**
+   * When the next unit is free, if no call takes it before; 0: now. Absent: the store is
+   * unreachable.
+   */
   nextFreeMs?: number
   ageMs: number
   scope: Scope
-  /** What it usually is, where an operator has changed it for a while, or somebody for good. */
+  /** Its usual value, if it was changed temporarily by an operator or permanently. */
   usual?: number
 }

@@ -1,42 +1,44 @@
-/** What a page is told first: who speaks, what there is to draw, and what may be done. */
+/** The first message to a page: the pod, the guards to draw, and the actions allowed. */
 import type { Stage } from '../../../core/errors.js'
-import type { StageRow } from '../../../guard/order.js'
+import type { StageRow } from '../../../guard/pipeline/stages.js'
 import type { Act } from './acts.js'
 
-/** Of this wire format; a page that knows another one asks to be loaded again. */
+/** Version of this wire format; a page with another version reloads itself. */
 export type WireVersion = 1
 
 export interface Hello {
   wire: WireVersion
-  /** Of this process: another one, other ids. */
+  /** Id of this process; ids of messages are valid within it. */
   boot: string
   at: number
-  /** This pod, and the release it runs. */
+  /** This pod and its version. */
   pod: string
   version: string
-  /** The ten stages, in order. */
+  /** The built-in stages, in order. */
   stages: readonly StageRow[]
   guards: GuardCard[]
   queues: string[]
   /**
-   * `token`: acts need `Authorization: Bearer …`; `open`: not from where this reader is; `off`: nobody may act
-   * from here, because no token is configured and this is not the same machine.
+   * `token`: actions need `Authorization: Bearer …`. `open`: they do not, for this reader. `off`:
+   * no actions from here, because no token is configured and this is not the same machine.
    */
   acts: 'token' | 'open' | 'off'
-  /** What may be asked for; an older server, or one without a store to act on, knows fewer. */
+  /** Available actions; an older server, or one without a shared store, has fewer. */
   may: Act['act'][]
   demo: DemoState | undefined
   /** How much history there is at each step. */
   keeps: { fineStepMs: number; finePoints: number; coarseStepMs: number; coarsePoints: number }
 }
 
-/** What about a guard's options matters for drawing it. Absent: that stage is off. */
+/** The part of a guard's options that is drawn. Absent: that stage is off. */
 export interface GuardCard {
   name: string
   /** The stages that are on. */
   on: Stage[]
+  /** Present if the guard has stages of its own: all its stages, in order. */
+  stages?: readonly StageRow[]
   shed?: { maxQueue?: number; maxInFlight?: number; tiers?: Record<string, number> }
-  /** `limit` absent: not everybody's is the same, `by` has those that are limited. */
+  /** `limit` absent: limits differ, and `by` has those that are set. */
   userLimits?: { per: string; limit?: number; by?: Record<string, number>; windowMs: number }[]
   queue?: { size: number; timeoutMs: number }
   breaker?: {
@@ -63,6 +65,6 @@ export interface GuardCard {
 export interface DemoState {
   /** A built-in load on the mock vendor. */
   load: boolean
-  /** The mock vendor answers with errors. */
+  /** The mock vendor responds with errors. */
   broken: boolean
 }

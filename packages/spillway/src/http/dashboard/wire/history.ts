@@ -1,8 +1,8 @@
-/** What was before the page was opened. */
+/** The time before the page was opened. */
 
-/** Columns of numbers, one for each step; `null`: nothing is known of it. The last step may not be over. */
+/** Columns of numbers, one per step; `null`: unknown. The last step may be incomplete. */
 export interface History {
-  /** A guard; nothing: the pod. */
+  /** Name of the guard; undefined: the pod. */
   guard?: string
   stepMs: number
   /** When the first step began. */
@@ -10,7 +10,10 @@ export interface History {
   columns: Record<string, (number | null)[]>
 }
 
-/** Columns of a guard's history. Counts are a second's; percentiles and gauges those of the step's end. */
+/**
+ * Columns of a guard's history. Counts are per second; percentiles and gauges are those at the end
+ * of the step.
+ */
 export type GuardColumn =
   | 'calls'
   | 'refused'

@@ -1,15 +1,16 @@
 /**
- * What the dashboard's page is told, and what it may ask for. Types only: the page and its server compile
- * against the same files.
+ * Messages between the dashboard's page and its server. Types only: both compile against the same
+ * files.
  *
- * `GET events` is a stream of server-sent events. The name of each is a key of `Messages`, its data the value
- * as JSON. The first is always `hello`. Every event has an id, of no meaning to a page: a reader that comes back
- * with `Last-Event-ID` of the same process gets what it missed, if that is still known, and in any case `hello` and all
- * that stands now. A reader that is too slow loses ticks and decisions, never the last word on how things stand.
+ * `GET events` is a stream of server-sent events. The name of each is a key of `Messages`, its data
+ * the value as JSON. The first is always `hello`. Every event has an opaque id. A reader that
+ * reconnects to the same process with `Last-Event-ID` gets what it missed, if that is still known,
+ * and in any case `hello` and the current state. A reader that is too slow loses ticks and
+ * decisions, but never the current state.
  *
- * Names (guards, lanes, users, pods, queues, tenants) are data that anybody may have chosen: text, at most
- * `MostText` characters, never markup. Points in time are milliseconds of the day's clock (`Date.now()`) and
- * end in `At`; durations end in `Ms`. Nothing here is a secret, a key, or a part of a body.
+ * Callers may have chosen names (guards, lanes, users, pods, queues, tenants): text, at most
+ * `MostText` characters, never markup. Points in time are milliseconds of `Date.now()` and end in
+ * `At`; durations end in `Ms`. No message contains a secret, a key, or a part of a body.
  */
 import type { ActNote } from './acts.js'
 import type { Decisions } from './decisions.js'
@@ -20,13 +21,13 @@ import type { History } from './history.js'
 import type { QueuesTick } from './queues.js'
 
 export interface Messages {
-  /** First, and again whenever a guard comes or goes. */
+  /** First, and again whenever a guard is added or removed. */
   hello: Hello
   /** After `hello`: one message for the pod, two for each guard. */
   history: History
   /** Once a second. */
   fleet: Fleet
-  /** Once a second: this pod's guards, with the shared state that they go by. */
+  /** Once a second: this pod's guards, with the shared state that they use. */
   guards: GuardsTick
   /** Up to ten times a second, if there are any. */
   decisions: Decisions
@@ -34,8 +35,8 @@ export interface Messages {
   transition: Transition
   /** Once a second, if there are queues. */
   queues: QueuesTick
-  /** At once: somebody has acted, or tried to, on this pod or (as far as told) another. */
+  /** At once: an operator has acted, or tried to, on this pod or, if known, another. */
   act: ActNote
-  /** A built-in load or a broken vendor was switched, by whomever. Only where `hello.demo` is there. */
+  /** The built-in load or the broken vendor was switched, by any reader. Only with `hello.demo`. */
   demo: DemoState
 }

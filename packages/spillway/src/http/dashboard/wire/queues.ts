@@ -1,4 +1,4 @@
-/** Job queues, and what could not be done. */
+/** Job queues and their dead letters. */
 import type { Priority } from '../../../core/options/priority.js'
 import type { ByPriority } from './words.js'
 
@@ -10,7 +10,7 @@ export interface QueuesTick {
 export interface QueueTick {
   name: string
   guard: string
-  /** Of that guard: the one whose limits and breaker its jobs go by. */
+  /** Lane of that guard, whose limits and breaker its jobs use. */
   lane: string
   waiting: number
   delayed: number
@@ -20,20 +20,20 @@ export interface QueueTick {
   paused: boolean
   oldestMs: number
   lapsed: number
-  /** Of what waits. */
+  /** Of waiting jobs. */
   byPriority: ByPriority
   byTenant: {
-    /** Those with the most, at most eight; an empty name: jobs without a tenant. */
+    /** The tenants with the most jobs, at most eight; an empty name: jobs without a tenant. */
     top: { tenant: string; waiting: number; byPriority: ByPriority }[]
-    /** How many others there are, and what waits of theirs. */
+    /** The number of other tenants, and their waiting jobs. */
     others: number
     othersWaiting: number
-    /** False: estimated, because too many wait. */
+    /** False: an estimate, because too many jobs are waiting. */
     exact: boolean
   }
 }
 
-/** `GET dead?queue=…&from=0&count=50`: dead letters, the oldest first. Nothing of what is in them. */
+/** `GET dead?queue=…&from=0&count=50`: dead letters, the oldest first, without their data. */
 export interface DeadLetters {
   queue: string
   from: number

@@ -1,17 +1,17 @@
-/** Words and numbers that several messages have. */
+/** Types that several messages use. */
 
-/** From the most important down: critical, high, normal, low. */
+/** From the most important to the least: critical, high, normal, low. */
 export type ByPriority = [number, number, number, number]
 
-/** So many characters of any text, the last one an ellipsis if there were more. */
+/** Longest text in characters; a longer one is cut and ends in an ellipsis. */
 export type MostText = 200
 
-/** In place of a lane's name: what holds for all lanes. An act on it is one on all lanes. */
+/** In place of a lane's name: all lanes. An action on it applies to all lanes. */
 export type EveryLane = '(all lanes)'
 
 /**
- * `memory`: for this process alone, by choice; `starting`: not heard of yet; `shared`: it answers; `away`: it does
- * not; `apart`: it is back, and not trusted for a window; `off`: switched off by SPILLWAY_SHARED=off. Of `away`,
- * `apart` and `off` outage rules are in force: degraded.
+ * `memory`: for this process alone, by choice. `starting`: no reply yet. `shared`: reachable.
+ * `away`: unreachable. `apart`: reachable again, and not trusted for a window. `off`: switched off
+ * by SPILLWAY_SHARED=off. With `away`, `apart` and `off`, outage rules apply.
  */
 export type StoreWord = 'memory' | 'starting' | 'shared' | 'away' | 'apart' | 'off'

@@ -10,13 +10,13 @@ import { within } from '../topology/within.js'
 import type { RedisConnection } from './redis-connection.js'
 import { createScriptRunner, type ScriptRunner } from './runner.js'
 
-export interface Confirming {
+export interface ReplicaConfirmation {
   readonly runner: ScriptRunner
   /** Returns how many replicas have everything that was written over this connection. */
   confirm(key: string, replicas: number, timeoutMs: number): Promise<number>
 }
 
-export interface ConfirmingOptions {
+export interface ReplicaConfirmationOptions {
   connect: () => RedisConnection
   commandTimeoutMs: number
   clock: Clock
@@ -28,10 +28,14 @@ const LOOK_MS = 5
 /** Time for the reply to travel. */
 const MARGIN_MS = 100
 
-export function createConfirming({ connect, commandTimeoutMs, clock }: ConfirmingOptions) {
+export function createReplicaConfirmation({
+  connect,
+  commandTimeoutMs,
+  clock,
+}: ReplicaConfirmationOptions) {
   let made: { client: RedisConnection; runner: ScriptRunner } | undefined
   return {
-    async open(): Promise<Confirming> {
+    async open(): Promise<ReplicaConfirmation> {
       if (made === undefined) {
         const client = connect()
         made = { client, runner: createScriptRunner(client, { commandTimeoutMs, clock }) }

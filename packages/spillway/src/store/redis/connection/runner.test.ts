@@ -5,7 +5,7 @@ import { createScriptRunner, type RedisClient, type Via } from './runner.js'
 
 const SCRIPT = { name: 'take', sha: 'abc', text: 'return 1' }
 
-type Count = 'doubts' | 'reconnects' | 'closed'
+type Count = 'aliveChecks' | 'reconnects' | 'closed'
 
 /** A client whose commands wait until the test answers them. */
 function setup() {
@@ -19,14 +19,14 @@ function setup() {
   const client: RedisClient & { ready: boolean; problem: unknown } & Record<Count, number> = {
     ready: true,
     problem: undefined,
-    doubts: 0,
+    aliveChecks: 0,
     reconnects: 0,
     closed: 0,
     send: (args, _key, via) =>
       new Promise((answer, fail) => sent.push({ args: [...args], via, answer, fail })),
     kindOf: (error: unknown) => (error as Error).cause as FailureKind,
-    doubt() {
-      client.doubts++
+    checkAlive() {
+      client.aliveChecks++
     },
     reconnect() {
       client.reconnects++
@@ -140,9 +140,9 @@ describe('createScriptRunner', () => {
     const { client, clock, run } = setup()
     outcomeOf(run())
     await clock.advance(99)
-    expect(client.doubts).toBe(0)
+    expect(client.aliveChecks).toBe(0)
     await clock.advance(1)
-    expect(client.doubts).toBe(1)
+    expect(client.aliveChecks).toBe(1)
   })
 
   it('READONLY makes the runner reconnect without rerunning the script', async () => {

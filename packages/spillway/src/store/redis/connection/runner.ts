@@ -41,7 +41,7 @@ export interface RedisClient {
    * A reply was late: checks whether the connection is dead. Absent if the application's client
    * does that.
    */
-  doubt?(key: string | undefined): void
+  checkAlive?(key: string | undefined): void
   /** Drops a connection to the wrong server. Absent if the application's client does that. */
   reconnect?(why: Error): void
   close(): Promise<void>
@@ -260,7 +260,7 @@ class Runner implements ScriptRunner {
       this.#settle(call)
       const message = `${call.script.name}: no reply within ${this.#timeoutMs} ms`
       call.reject(new StoreFailure('ambiguous', message))
-      this.#client.doubt?.(call.key)
+      this.#client.checkAlive?.(call.key)
     }
   }
 

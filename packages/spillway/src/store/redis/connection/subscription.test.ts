@@ -17,18 +17,18 @@ function setup() {
       },
       ping: () => (server.alive ? Promise.resolve('PONG') : new Promise(() => {})),
     }
-    const line = {
+    const dialed = {
       client,
       open: async () => {},
       drop() {
-        line.dropped = true
+        dialed.dropped = true
       },
       dropped: false,
       say: (text: string) => hear(text),
       lost,
     }
-    lines.push(line)
-    return line
+    lines.push(dialed)
+    return dialed
   }
   const hearer = {
     onMessage: (text: string) => heard.push(text),

@@ -6,7 +6,7 @@
 
 import type { Random } from '../../../core/random.js'
 import type { Clock, Timer } from '../../../core/time/clock.js'
-import { type Line, Redial } from '../topology/redial.js'
+import { type Dialed, Redial } from '../topology/redial.js'
 
 export interface Hearer {
   onMessage(text: string): void
@@ -28,7 +28,7 @@ export interface Listener {
 }
 
 export interface SubscriptionOptions<T extends Listener> {
-  dial: (lost: (problem: unknown) => void) => Promise<Line<T>> | Line<T>
+  dial: (lost: (problem: unknown) => void) => Promise<Dialed<T>> | Dialed<T>
   clock: Clock
   random: Random
   /** The Redis user may not subscribe. */
@@ -64,13 +64,13 @@ export function openSubscription<T extends Listener>(
 }
 
 function listening<T extends Listener>(
-  line: Line<T>,
+  dialed: Dialed<T>,
   subscribe: (client: T, hear: (text: string) => void) => Promise<void>,
   hearer: Hearer,
   clock: Clock,
   lost: (problem: unknown) => void,
-): Line<T> {
-  const { client } = line
+): Dialed<T> {
+  const { client } = dialed
   let dropped = false
   let timer: Timer | undefined
 
@@ -89,7 +89,7 @@ function listening<T extends Listener>(
   return {
     client,
     async open() {
-      await line.open()
+      await dialed.open()
       await subscribe(client, (text) => {
         if (!dropped) hearer.onMessage(text)
       })
@@ -100,7 +100,7 @@ function listening<T extends Listener>(
     drop() {
       dropped = true
       timer?.cancel()
-      line.drop()
+      dialed.drop()
     },
   }
 }

@@ -5,7 +5,7 @@
  */
 import type { ConnectionOptions } from 'node:tls'
 import type { Address } from '../topology/address.js'
-import type { Line } from '../topology/redial.js'
+import type { Dialed } from '../topology/redial.js'
 
 /** One connection to one server. */
 export interface Connection {
@@ -20,7 +20,7 @@ export type Lost = (problem: unknown) => void
 
 export interface Driver {
   /** Prepares a connection without opening it. `lost` is called when it breaks. Does not log in. */
-  line(address: Address, tls: ConnectionOptions | undefined, lost: Lost): Line<Connection>
+  prepare(address: Address, tls: ConnectionOptions | undefined, lost: Lost): Dialed<Connection>
 }
 
 /** For TCP and TLS; `Redial` limits the rest of the handshake. */

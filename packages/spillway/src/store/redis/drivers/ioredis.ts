@@ -1,6 +1,6 @@
 /** Connections through ioredis, version 5 or 6: an optional peer dependency, loaded when needed. */
 import type { Socket } from 'node:net'
-import type { Line } from '../topology/redial.js'
+import type { Dialed } from '../topology/redial.js'
 import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
 
 /** The part of the client that we use. */
@@ -57,12 +57,15 @@ function isClientClass(value: unknown): value is ClientClass {
 
 function driverOf(Redis: ClientClass): Driver {
   return {
-    line: (address, tls, lost) =>
-      lineOf(new Redis({ ...ONE_CONNECTION, ...address, tls, connectTimeout: CONNECT_MS }), lost),
+    prepare: (address, tls, lost) =>
+      dialedClient(
+        new Redis({ ...ONE_CONNECTION, ...address, tls, connectTimeout: CONNECT_MS }),
+        lost,
+      ),
   }
 }
 
-export function lineOf(client: IoredisClient, lost: Lost): Line<Connection> {
+export function dialedClient(client: IoredisClient, lost: Lost): Dialed<Connection> {
   client.on('error', lost)
   client.on('end', () => lost(new Error('the connection was closed')))
   client.on('connect', () => client.stream?.unref())

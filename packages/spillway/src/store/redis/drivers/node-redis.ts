@@ -1,7 +1,7 @@
 /** Connections through node-redis, the package `redis`: an optional peer dependency, loaded when needed. */
 import type { ConnectionOptions } from 'node:tls'
 import type { Address } from '../topology/address.js'
-import type { Line } from '../topology/redial.js'
+import type { Dialed } from '../topology/redial.js'
 import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
 
 /** The part of the client that we use. */
@@ -43,8 +43,8 @@ export function nodeRedisDriver(value: unknown): Driver | undefined {
 
 function driverOf({ createClient }: Package): Driver {
   return {
-    line: (address, tls, lost) =>
-      lineOf(lost, (socket) => createClient(optionsOf(address, tls, socket))),
+    prepare: (address, tls, lost) =>
+      dialedClient(lost, (socket) => createClient(optionsOf(address, tls, socket))),
   }
 }
 
@@ -64,7 +64,10 @@ function optionsOf(address: Address, tls: ConnectionOptions | undefined, socket:
   }
 }
 
-export function lineOf(lost: Lost, create: (socket: object) => NodeRedisClient): Line<Connection> {
+export function dialedClient(
+  lost: Lost,
+  create: (socket: object) => NodeRedisClient,
+): Dialed<Connection> {
   const hangUp = new AbortController()
   // `destroy` does not close a socket that is still connecting; the signal does.
   const client = create({ reconnectStrategy: false, signal: hangUp.signal })

@@ -25,8 +25,7 @@ local function level_at(at, cost)
   local burst = ceil((units * window) / limit)
   local full = max(full_at[key], now)
   if full - now > burst + SET_BACK_US then full = now + burst end
-  local unit = ceil(window / limit)
-  local capacity = min(units * unit, burst + unit - 1)
+  local capacity = min(units * ceil(window / limit), ceil(((units + 1) * window) / limit) - 1)
   return key, full, ceil((min(cost, units) * window) / limit), capacity
 end
 

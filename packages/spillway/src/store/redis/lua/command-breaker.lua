@@ -12,10 +12,10 @@ local before = state.version
 local now = present(state, spec)
 local command = input.command
 if command == 'isolate' then
-  state.holds[input.holder] = now + input.for_us
+  state.isolations[input.holder] = now + input.for_us
   show(state, now)
 elseif command == 'release' then
-  if input.holder then state.holds[input.holder] = nil else state.holds = {} end
+  if input.holder then state.isolations[input.holder] = nil else state.isolations = {} end
   show(state, now)
 elseif command == 'trip' then
   open(state, spec, now)

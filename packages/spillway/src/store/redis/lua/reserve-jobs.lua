@@ -72,13 +72,13 @@ local function open_gate(KEYS, ARGV)
   local before = state.version
   local now = present(state, spec)
   local gate = { blocked = NOTHING_IN_THE_WAY, wait = 0, most = wanted, probing = false }
-  if next(state.holds) then
+  if next(state.isolations) then
     gate.blocked, gate.wait = BY_BREAKER, ISOLATED_US
   elseif state.kind == OPEN then
     gate.blocked, gate.wait = BY_BREAKER, max(1, state.open_until_us - now)
   elseif state.kind == HALF_OPEN then
     gate.probing = true
-    gate.most = max(0, min(spec[PROBES] - size(state.probes) - size(state.late), #input.probes))
+    gate.most = max(0, min(spec[PROBES] - size(state.probes) - size(state.late_probes), #input.probes))
     if gate.most == 0 and wanted > 0 then gate.blocked, gate.wait = BY_BREAKER, PROBING_US end
   end
 

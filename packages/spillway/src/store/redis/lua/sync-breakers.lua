@@ -14,8 +14,8 @@ for index = 1, #KEYS do
   local now = present(state, spec)
   for _, probe in ipairs(renew) do
     if state.probes[probe] then state.probes[probe] = now + spec[PROBE_LEASE] end
-    if state.late[probe] then state.late[probe] = now + spec[PROBE_LEASE] end
+    if state.late_probes[probe] then state.late_probes[probe] = now + spec[PROBE_LEASE] end
   end
-  reply[index] = tell(KEYS[index], name, state, spec, now, before, last)
+  reply[index] = read_reply(KEYS[index], name, state, spec, now, before, last)
 end
 return reply

@@ -101,10 +101,10 @@ function createWatchers(channel: string, subscribe: Subscribe) {
   let subscription: Subscription | undefined
   let closed = false
 
-  function hear(text: string): void {
-    const told = readPublished(text)
-    if (told === undefined) return
-    for (const each of watchers) each.onView(told.guard, told.lane, told.view)
+  function onMessage(text: string): void {
+    const published = readPublished(text)
+    if (published === undefined) return
+    for (const each of watchers) each.onView(published.guard, published.lane, published.view)
   }
   function leave(): void {
     subscription?.close()
@@ -115,7 +115,7 @@ function createWatchers(channel: string, subscribe: Subscribe) {
       if (closed) return () => {}
       watchers.add(watcher)
       subscription ??= subscribe(channel, {
-        onMessage: hear,
+        onMessage,
         onSubscribed() {
           for (const each of watchers) each.onGap()
         },
@@ -206,8 +206,8 @@ export function readView(numbers: readonly number[]): BreakerView {
 export function readPublished(
   text: string,
 ): { guard: string; lane: string; view: BreakerView } | undefined {
-  const [guard = '', lane = '', ...words] = text.split(' ')
-  const numbers = words.map(Number)
+  const [guard = '', lane = '', ...fields] = text.split(' ')
+  const numbers = fields.map(Number)
   const isView = numbers.length === VIEW_FIELDS.length && numbers.every(Number.isSafeInteger)
   return isView
     ? { guard: unescaped(guard), lane: unescaped(lane), view: readView(numbers) }

@@ -9,7 +9,7 @@ import type {
   ReserveRequest,
 } from '../../queue-port.js'
 import type { Patience } from '../connection/first-connection.js'
-import type { Confirming } from '../connection/replica-confirmation.js'
+import type { ReplicaConfirmation } from '../connection/replica-confirmation.js'
 import type { Script, ScriptRunner } from '../connection/runner.js'
 import type { Subscribe } from '../connection/subscription.js'
 import { SCRIPTS } from '../scripts.gen.js'
@@ -37,7 +37,7 @@ export interface RedisQueuesOptions {
   /**
    * Connection for jobs whose replicas have to confirm; other commands must not wait behind them.
    */
-  confirming: () => Promise<Confirming>
+  replicaConfirmation: () => Promise<ReplicaConfirmation>
   /** Jobs read per priority to estimate the tenants. Default: 200. */
   look?: number
   /** Replaces the server's time in twin tests. */
@@ -50,7 +50,7 @@ export function createRedisQueues({
   runner,
   keys,
   subscribe,
-  confirming,
+  replicaConfirmation,
   look: mostLookedAt = 200,
   time = () => '',
 }: RedisQueuesOptions): QueueStore {
@@ -150,7 +150,7 @@ export function createRedisQueues({
     async add(request) {
       const { durable } = request
       if (durable === undefined) return add(runner, request)
-      const { runner: own, confirm } = await confirming()
+      const { runner: own, confirm } = await replicaConfirmation()
       const reply = await add(own, request)
       const key = keysOf(request)[0] as string
       const replicas = await confirm(key, durable.replicas, durable.timeoutMs)

@@ -72,7 +72,7 @@ function missing(
 }
 
 /** A pod that may not subscribe polls, and is up to date a little later. */
-export function deafness(warn: Warn): (channel: string) => void {
+export function subscribeDenied(warn: Warn): (channel: string) => void {
   return (channel) => warn(missing(['SUBSCRIBE'], `&${channel}`, 'Redis').message)
 }
 

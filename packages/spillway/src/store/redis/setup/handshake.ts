@@ -12,7 +12,7 @@ export interface Login {
 }
 
 /** Rejects if the server refuses the login or does not meet the requirements. */
-export async function shakeHands(
+export async function performHandshake(
   { send }: Connection,
   { username, password, database }: Login,
   expected: Expected | 'sentinel',

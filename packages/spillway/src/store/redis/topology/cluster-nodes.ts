@@ -7,14 +7,14 @@ import { addressNamed } from './address.js'
 import type { ClusterMap } from './cluster-map.js'
 import type { Dialler } from './dial.js'
 import { Redial } from './redial.js'
-import { createDoubt } from './silent-connection.js'
+import { createSilentConnectionCheck } from './silent-connection.js'
 import { SLOTS, slotOf } from './slot.js'
 import { within } from './within.js'
 
 export interface ClusterNode {
   readonly name: string
   readonly redial: Redial<Connection>
-  readonly doubt: () => void
+  readonly checkAlive: () => void
   /** The connection whose permissions were checked. */
   checked: Connection | undefined
   /** Until then it is kept even if the map does not have it. */
@@ -61,16 +61,16 @@ export class ClusterNodes {
     const { clock, random } = this.#dialler
     const address = addressNamed(name)
     const dial = async (lost: Lost) => {
-      const line = await this.#dialler.dial(address, { expected: 'cluster' }, (problem) => {
+      const dialed = await this.#dialler.dial(address, { expected: 'cluster' }, (problem) => {
         lost(problem)
         this.#changed('lost')
       })
-      const open = () => line.open().then(() => this.#changed('up'))
-      return { client: line.client, open, drop: line.drop }
+      const open = () => dialed.open().then(() => this.#changed('up'))
+      return { client: dialed.client, open, drop: dialed.drop }
     }
     const redial = new Redial<Connection>({ dial, clock, random })
-    const doubt = createDoubt(redial, clock)
-    const node = { name, redial, doubt, checked: undefined, keepUntilMs: 0 }
+    const checkAlive = createSilentConnectionCheck(redial, clock)
+    const node = { name, redial, checkAlive, checked: undefined, keepUntilMs: 0 }
     this.#nodes.set(name, node)
     return node
   }

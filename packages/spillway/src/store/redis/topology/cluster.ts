@@ -11,7 +11,7 @@ import type { RedisConnection } from '../connection/redis-connection.js'
 import type { Via } from '../connection/runner.js'
 import { openSubscription, type Subscribe } from '../connection/subscription.js'
 import type { Connection, Lost } from '../drivers/driver.js'
-import { deafness } from '../setup/access.js'
+import { subscribeDenied } from '../setup/access.js'
 import { RedisSetupError, UNREACHABLE_CODE } from '../setup/setup-error.js'
 import { type Address, addressNamed, nameOf } from './address.js'
 import { type ClusterMap, readClusterSlots, readRedirect } from './cluster-map.js'
@@ -91,8 +91,8 @@ class Cluster implements RedisConnection {
     return { node, asking }
   }
 
-  doubt(key: string | undefined): void {
-    this.#nodes.ownerOf(key ?? '')?.doubt()
+  checkAlive(key: string | undefined): void {
+    this.#nodes.ownerOf(key ?? '')?.checkAlive()
     this.#readSoon(WORRIED_MS)
   }
 
@@ -107,7 +107,7 @@ class Cluster implements RedisConnection {
     }
     // Dials a microtask later, when the name is known.
     const later = (lost: Lost) => Promise.resolve(lost).then(dial)
-    const options = { dial: later, clock, random, denied: deafness(warn) }
+    const options = { dial: later, clock, random, denied: subscribeDenied(warn) }
     const redial: Redial<Connection> = openSubscription(options, channel, hearer)
     return {
       close: () => {

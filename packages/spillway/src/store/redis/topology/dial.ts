@@ -7,11 +7,11 @@ import type { Random } from '../../../core/random.js'
 import type { Clock } from '../../../core/time/clock.js'
 import type { Connection, Driver, Lost } from '../drivers/driver.js'
 import { type Access, checkAccess } from '../setup/access.js'
-import { type Login, shakeHands } from '../setup/handshake.js'
+import { type Login, performHandshake } from '../setup/handshake.js'
 import type { Expected } from '../setup/server-info.js'
 import { RedisSetupError, UNREACHABLE_CODE, type Warn } from '../setup/setup-error.js'
 import { type Address, nameOf } from './address.js'
-import type { Line } from './redial.js'
+import type { Dialed } from './redial.js'
 
 export interface DiallerOptions {
   driver: Promise<Driver>
@@ -31,7 +31,7 @@ export interface Wanted {
 
 export interface Dialler extends DiallerOptions {
   /** `lost` is called when the connection breaks. */
-  dial(address: Address, wanted: Wanted, lost: Lost): Promise<Line<Connection>>
+  dial(address: Address, wanted: Wanted, lost: Lost): Promise<Dialed<Connection>>
 }
 
 /** Tag of the key used for checks where any slot will do. */
@@ -42,24 +42,24 @@ export function createDialler(options: DiallerOptions, login: Login): Dialler {
   // A missing package is reported when dialling.
   driver.catch(() => {})
 
-  async function open(line: Line<Connection>, address: Address, wanted: Wanted): Promise<void> {
+  async function open(dialed: Dialed<Connection>, address: Address, wanted: Wanted): Promise<void> {
     const name = nameOf(address)
-    await line.open()
-    await shakeHands(line.client, login, wanted.expected, name, warn)
+    await dialed.open()
+    await performHandshake(dialed.client, login, wanted.expected, name, warn)
     if (wanted.scripts === true) {
-      await checkAccess(line.client.send, access, access.check(TAG), name, warn)
+      await checkAccess(dialed.client.send, access, access.check(TAG), name, warn)
     }
   }
 
   return {
     ...options,
     async dial(address, wanted, lost) {
-      const line = (await driver).line(address, tls, lost)
+      const dialed = (await driver).prepare(address, tls, lost)
       return {
-        client: line.client,
-        drop: line.drop,
+        client: dialed.client,
+        drop: dialed.drop,
         open: () =>
-          open(line, address, wanted).catch((problem: unknown) => {
+          open(dialed, address, wanted).catch((problem: unknown) => {
             if (problem instanceof RedisSetupError) warn(problem.message, UNREACHABLE_CODE)
             throw problem
           }),

@@ -4,11 +4,11 @@ import { kindOf, OFFLINE } from '../connection/failure-kind.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { openSubscription } from '../connection/subscription.js'
 import type { Connection, Lost } from '../drivers/driver.js'
-import { deafness } from '../setup/access.js'
+import { subscribeDenied } from '../setup/access.js'
 import type { Address } from './address.js'
 import type { Dialler, Wanted } from './dial.js'
-import { type Line, Redial } from './redial.js'
-import { createDoubt } from './silent-connection.js'
+import { type Dialed, Redial } from './redial.js'
+import { createSilentConnectionCheck } from './silent-connection.js'
 
 export function connectServer(address: Address, dialler: Dialler): RedisConnection {
   return serverAt((wanted, lost) => dialler.dial(address, wanted, lost), dialler)
@@ -24,7 +24,7 @@ const MESSAGES: Wanted = { expected: 'server' }
 
 /** `dial` may connect to another server each time. */
 export function serverAt(
-  dial: (wanted: Wanted, lost: Lost) => Promise<Line<Connection>>,
+  dial: (wanted: Wanted, lost: Lost) => Promise<Dialed<Connection>>,
   { clock, random, warn }: Pick<Dialler, 'clock' | 'random' | 'warn'>,
   closing: () => void = () => {},
 ): ServerConnection {
@@ -45,7 +45,7 @@ export function serverAt(
       return client?.ready === true ? client.send(args) : refuse(new Error(OFFLINE))
     },
     kindOf,
-    doubt: createDoubt(main, clock),
+    checkAlive: createSilentConnectionCheck(main, clock),
     reconnect: hangUp,
     move(why) {
       hangUp(why)
@@ -53,7 +53,7 @@ export function serverAt(
     },
     subscribe(channel, hearer) {
       const redial = openSubscription(
-        { dial: (lost) => dial(MESSAGES, lost), clock, random, denied: deafness(warn) },
+        { dial: (lost) => dial(MESSAGES, lost), clock, random, denied: subscribeDenied(warn) },
         channel,
         hearer,
       )

@@ -4,7 +4,7 @@ import { createVirtualClock } from '../../../testing/virtual-clock.js'
 import { Redial } from './redial.js'
 
 /** A connection that the test opens, breaks and watches. */
-class FakeLine {
+class FakeDialed {
   dropped = 0
   connect!: () => void
   fail!: (problem: Error) => void
@@ -30,11 +30,11 @@ class FakeLine {
 
 function setup({ random = () => 0.5 }: { random?: Random } = {}) {
   const clock = createVirtualClock()
-  const lines: FakeLine[] = []
+  const lines: FakeDialed[] = []
   const dial = (lost: (problem: unknown) => void) => {
-    const line = new FakeLine(`client ${lines.length + 1}`, clock.now(), lost)
-    lines.push(line)
-    return line
+    const dialed = new FakeDialed(`client ${lines.length + 1}`, clock.now(), lost)
+    lines.push(dialed)
+    return dialed
   }
   const redial = new Redial<string>({ dial, clock, random })
   return { clock, lines, redial }

@@ -8,7 +8,7 @@ import type { Random } from '../../../core/random.js'
 import type { Clock, Timer } from '../../../core/time/clock.js'
 
 /** A client for one connection. */
-export interface Line<T> {
+export interface Dialed<T> {
   readonly client: T
   /** Resolves when the connection can be used. */
   open(): Promise<unknown>
@@ -18,7 +18,7 @@ export interface Line<T> {
 
 export interface RedialOptions<T> {
   /** Creates a client that calls `lost` when its connection breaks. Does not connect yet. */
-  dial: (lost: (problem: unknown) => void) => Promise<Line<T>> | Line<T>
+  dial: (lost: (problem: unknown) => void) => Promise<Dialed<T>> | Dialed<T>
   clock: Clock
   random: Random
 }
@@ -29,8 +29,8 @@ const LONGEST_PAUSE_MS = 1_000
 const OPEN_MS = 5_000
 
 type State<T> =
-  | { kind: 'dialling'; line: Line<T> | undefined; timer: Timer }
-  | { kind: 'open'; line: Line<T> }
+  | { kind: 'dialling'; dialed: Dialed<T> | undefined; timer: Timer }
+  | { kind: 'open'; dialed: Dialed<T> }
   | { kind: 'waiting'; timer: Timer }
   | { kind: 'closed' }
 
@@ -48,7 +48,7 @@ export class Redial<T> {
 
   /** The client whose connection is up. */
   get client(): T | undefined {
-    return this.#state.kind === 'open' ? this.#state.line.client : undefined
+    return this.#state.kind === 'open' ? this.#state.dialed.client : undefined
   }
 
   /** Drops the connection, or the attempt, and dials again. */
@@ -75,20 +75,20 @@ export class Redial<T> {
       this.#lost(state, new Error(`not connected within ${OPEN_MS} ms`))
     })
     timer.unref()
-    const state: State<T> = { kind: 'dialling', line: undefined, timer }
+    const state: State<T> = { kind: 'dialling', dialed: undefined, timer }
     this.#state = state
     this.#open(state).catch((problem: unknown) => this.#lost(state, problem))
   }
 
   async #open(state: State<T> & { kind: 'dialling' }): Promise<void> {
     let current: State<T> = state
-    const line = await this.#options.dial((problem) => this.#lost(current, problem))
-    if (this.#state !== state) return line.drop()
-    state.line = line
-    await line.open()
-    if (this.#state !== state) return line.drop()
+    const dialed = await this.#options.dial((problem) => this.#lost(current, problem))
+    if (this.#state !== state) return dialed.drop()
+    state.dialed = dialed
+    await dialed.open()
+    if (this.#state !== state) return dialed.drop()
     state.timer.cancel()
-    current = { kind: 'open', line }
+    current = { kind: 'open', dialed }
     this.#state = current
     this.#failures = 0
     this.problem = undefined
@@ -107,7 +107,7 @@ export class Redial<T> {
   #leave(): void {
     const state = this.#state
     if (state.kind === 'dialling' || state.kind === 'waiting') state.timer.cancel()
-    if (state.kind === 'dialling' || state.kind === 'open') state.line?.drop()
+    if (state.kind === 'dialling' || state.kind === 'open') state.dialed?.drop()
   }
 
   /** Half of it is random, so that the pods of a fleet do not reconnect together. */

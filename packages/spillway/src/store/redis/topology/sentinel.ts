@@ -12,7 +12,7 @@ import { RedisSetupError, UNREACHABLE_CODE } from '../setup/setup-error.js'
 import { type Address, nameOf, type ServerUrl } from './address.js'
 import { createDialler, type Dialler, type DiallerOptions, type Wanted } from './dial.js'
 import { serverAt } from './one-server.js'
-import type { Line } from './redial.js'
+import type { Dialed } from './redial.js'
 import { within } from './within.js'
 
 /** How long to wait for the other Sentinels once one has replied. */
@@ -81,7 +81,7 @@ interface Answer {
 }
 
 async function findMaster(
-  sentinels: readonly ((lost: Lost) => Promise<Line<Connection>>)[],
+  sentinels: readonly ((lost: Lost) => Promise<Dialed<Connection>>)[],
   master: string,
   clock: Clock,
 ): Promise<Address> {
@@ -112,7 +112,7 @@ async function findMaster(
 }
 
 async function askOne(
-  dial: (lost: Lost) => Promise<Line<Connection>>,
+  dial: (lost: Lost) => Promise<Dialed<Connection>>,
   master: string,
   clock: Clock,
 ): Promise<Answer> {
@@ -120,17 +120,17 @@ async function askOne(
   const lost = new Promise<never>((_, reject) => {
     giveUp = reject
   })
-  const line = await dial(giveUp)
+  const dialed = await dial(giveUp)
   try {
-    return await within(ANSWER_MS, clock, Promise.race([lost, askLine(line, master)]))
+    return await within(ANSWER_MS, clock, Promise.race([lost, askMaster(dialed, master)]))
   } finally {
-    line.drop()
+    dialed.drop()
   }
 }
 
-async function askLine(line: Line<Connection>, master: string): Promise<Answer> {
-  await line.open()
-  const reply = await line.client.send(['SENTINEL', 'MASTER', master]).catch((cause: unknown) => {
+async function askMaster(dialed: Dialed<Connection>, master: string): Promise<Answer> {
+  await dialed.open()
+  const reply = await dialed.client.send(['SENTINEL', 'MASTER', master]).catch((cause: unknown) => {
     if (!messageOf(cause).includes('No such master')) throw cause
     throw new RedisSetupError(
       `no Sentinel knows a master called '${master}': see redis.master`,

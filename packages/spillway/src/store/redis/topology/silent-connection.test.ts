@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createVirtualClock } from '../../../testing/virtual-clock.js'
 import type { Connection } from '../drivers/driver.js'
 import { Redial } from './redial.js'
-import { createDoubt } from './silent-connection.js'
+import { createSilentConnectionCheck } from './silent-connection.js'
 
 async function setup() {
   const clock = createVirtualClock()
@@ -25,15 +25,15 @@ async function setup() {
     },
   })
   await clock.settle()
-  return { clock, server, doubt: createDoubt(redial, clock) }
+  return { clock, server, checkAlive: createSilentConnectionCheck(redial, clock) }
 }
 
 describe('checking a silent connection', () => {
   it('a connection without a sign of life for two seconds is replaced', async () => {
-    const { clock, server, doubt } = await setup()
+    const { clock, server, checkAlive } = await setup()
     server.alive = false
     for (let ms = 0; ms < 1_900; ms += 100) {
-      doubt()
+      checkAlive()
       await clock.advance(100)
     }
     expect([server.pings, server.dials]).toEqual([1, 1])
@@ -42,9 +42,9 @@ describe('checking a silent connection', () => {
   })
 
   it('a connection to a slow but responsive server is kept', async () => {
-    const { clock, server, doubt } = await setup()
+    const { clock, server, checkAlive } = await setup()
     for (let ms = 0; ms < 10_000; ms += 500) {
-      doubt()
+      checkAlive()
       await clock.advance(500)
     }
     expect([server.pings, server.dials]).toEqual([20, 1])

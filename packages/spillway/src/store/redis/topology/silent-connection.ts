@@ -9,7 +9,7 @@ import type { Redial } from './redial.js'
 
 const SILENCE_MS = 2_000
 
-export function createDoubt(redial: Redial<Connection>, clock: Clock): () => void {
+export function createSilentConnectionCheck(redial: Redial<Connection>, clock: Clock): () => void {
   let asked: Connection | undefined
 
   return () => {

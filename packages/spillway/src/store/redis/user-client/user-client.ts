@@ -1,7 +1,7 @@
 /**
  * A client that the application passes in, of node-redis or ioredis, for one server or a cluster.
  * It is used as it is and never closed. It reconnects in its own way, so a client that could send a
- * debit twice, or long after it was given up, is rejected.
+ * debit twice, or long after it was userClient up, is rejected.
  */
 
 import type { Check } from '../../../core/options/checks.js'
@@ -9,17 +9,17 @@ import type { Random } from '../../../core/random.js'
 import type { Clock } from '../../../core/time/clock.js'
 import { kindOf } from '../connection/failure-kind.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
-import { type Access, checkAccess, deafness } from '../setup/access.js'
+import { type Access, checkAccess, subscribeDenied } from '../setup/access.js'
 import { judge } from '../setup/server-info.js'
 import { RedisSetupError, UNREACHABLE_CODE, type Warn } from '../setup/setup-error.js'
 import type { RecognisedClient } from './recognised.js'
-import { givenIoredis } from './user-ioredis.js'
-import { givenNodeRedis } from './user-node-redis.js'
+import { recogniseIoredis } from './user-ioredis.js'
+import { recogniseNodeRedis } from './user-node-redis.js'
 
 export const readClient: Check<RecognisedClient> = (value, path, problems) => {
   const found =
-    givenIoredis(value) ??
-    givenNodeRedis(value) ??
+    recogniseIoredis(value) ??
+    recogniseNodeRedis(value) ??
     'must be a client or cluster of node-redis (createClient) or ioredis (new Redis)'
   if (typeof found === 'string') problems.push({ path, message: found })
   return found as RecognisedClient
@@ -33,13 +33,13 @@ export interface ClientSurroundings {
 }
 
 export function useClient(
-  given: RecognisedClient,
+  userClient: RecognisedClient,
   surroundings: ClientSurroundings,
 ): RedisConnection {
   const { clock, random, warn } = surroundings
   let problem: unknown
-  given.onReady(() => {
-    inspect(given, surroundings).then(
+  userClient.onReady(() => {
+    inspect(userClient, surroundings).then(
       () => {
         problem = undefined
       },
@@ -50,18 +50,18 @@ export function useClient(
       },
     )
   })
-  const { slotOf } = given
+  const { slotOf } = userClient
   return {
     get ready() {
-      return given.isReady()
+      return userClient.isReady()
     },
     get problem() {
       return problem
     },
-    send: given.send,
+    send: userClient.send,
     kindOf,
     ...(slotOf && { slotOf }),
-    subscribe: given.subscribe({ clock, random, denied: deafness(warn) }),
+    subscribe: userClient.subscribe({ clock, random, denied: subscribeDenied(warn) }),
     close: async () => {},
   }
 }

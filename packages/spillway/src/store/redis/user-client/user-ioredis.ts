@@ -4,15 +4,15 @@
 import { refuse } from '../../../core/errors.js'
 import { OFFLINE } from '../connection/failure-kind.js'
 import { openSubscription } from '../connection/subscription.js'
-import { type IoredisClient, lineOf, ONE_CONNECTION } from '../drivers/ioredis.js'
+import { dialedClient, type IoredisClient, ONE_CONNECTION } from '../drivers/ioredis.js'
 import { slotOf } from '../topology/slot.js'
 import type { RecognisedClient } from './recognised.js'
 
-interface Given extends IoredisClient {
+interface UserNodeRedis extends IoredisClient {
   listenerCount(event: 'error'): number
 }
 
-interface Client extends Given {
+interface Client extends UserNodeRedis {
   readonly options: {
     enableOfflineQueue?: boolean
     autoResendUnfulfilledCommands?: boolean
@@ -21,7 +21,7 @@ interface Client extends Given {
   duplicate(overrides: object): IoredisClient
 }
 
-interface Cluster extends Given {
+interface Cluster extends UserNodeRedis {
   readonly options: {
     enableOfflineQueue?: boolean
     retryDelayOnFailover?: number
@@ -32,31 +32,31 @@ interface Cluster extends Given {
 }
 
 /** The client, or what is wrong with it; undefined if it is of another library. */
-export function givenIoredis(value: unknown): RecognisedClient | string | undefined {
-  const given = Object(value) as Partial<Client>
-  const methods = [given.call, given.duplicate, given.on, given.disconnect]
+export function recogniseIoredis(value: unknown): RecognisedClient | string | undefined {
+  const userClient = Object(value) as Partial<Client>
+  const methods = [userClient.call, userClient.duplicate, userClient.on, userClient.disconnect]
   if (!methods.every((method) => typeof method === 'function')) return undefined
-  return 'nodes' in given ? ofCluster(value as Cluster) : ofClient(value as Client)
+  return 'nodes' in userClient ? ofCluster(value as Cluster) : ofClient(value as Client)
 }
 
 const created = (setting: string, otherwise: string) =>
   `must be created with ${setting}, or ${otherwise}`
 const TWICE = 'what may have run already runs again'
-const LATE = 'what it could not send runs long after it was given up'
+const LATE = 'what it could not send runs long after it was userClient up'
 const TEXT = 'replies are not what scripts returned'
 
-function ofClient(given: Client): RecognisedClient | string {
-  const { options } = given
+function ofClient(userClient: Client): RecognisedClient | string {
+  const { options } = userClient
   if (options.enableOfflineQueue !== false) return created('enableOfflineQueue: false', LATE)
   if (options.autoResendUnfulfilledCommands !== false) {
     return created('autoResendUnfulfilledCommands: false', TWICE)
   }
   if (options.stringNumbers === true) return created('stringNumbers: false', TEXT)
-  return recognised(given, () => given)
+  return recognised(userClient, () => userClient)
 }
 
-function ofCluster(given: Cluster): RecognisedClient | string {
-  const { enableOfflineQueue, retryDelayOnFailover, ...options } = given.options
+function ofCluster(userClient: Cluster): RecognisedClient | string {
+  const { enableOfflineQueue, retryDelayOnFailover, ...options } = userClient.options
   const { redisOptions = {} } = options
   if (enableOfflineQueue !== false) return created('enableOfflineQueue: false', LATE)
   if (retryDelayOnFailover !== 0) return created('retryDelayOnFailover: 0', TWICE)
@@ -67,50 +67,50 @@ function ofCluster(given: Cluster): RecognisedClient | string {
   }
   if (redisOptions.stringNumbers === true) return created('stringNumbers: false', TEXT)
   const anyNode = () => {
-    const [node] = given.nodes('master')
+    const [node] = userClient.nodes('master')
     if (node === undefined) throw new Error('the cluster is not connected')
     return node
   }
   // In a cluster, published messages reach every node.
-  const client = recognised(given, anyNode)
-  return { ...client, cluster: true, slotOf, isReady: allConnected(given, client.isReady) }
+  const client = recognised(userClient, anyNode)
+  return { ...client, cluster: true, slotOf, isReady: allConnected(userClient, client.isReady) }
 }
 
 /**
  * A cluster client connects to a node on its first command and refuses other commands until then.
  * So this makes it connect to all of them first.
  */
-function allConnected(given: Cluster, isReady: () => boolean): () => boolean {
+function allConnected(userClient: Cluster, isReady: () => boolean): () => boolean {
   let complete = false
   const connect = () => {
-    for (const node of given.nodes('master')) {
+    for (const node of userClient.nodes('master')) {
       if (node.status === 'wait') node.connect().catch(() => {})
     }
   }
-  given.on('ready', connect)
-  given.on('+node', connect)
+  userClient.on('ready', connect)
+  userClient.on('+node', connect)
   connect()
   return () => {
-    const nodes = complete ? [] : given.nodes('master')
+    const nodes = complete ? [] : userClient.nodes('master')
     complete ||= nodes.length > 0 && nodes.every(({ status }) => status === 'ready')
     return complete && isReady()
   }
 }
 
-function recognised(given: Given, listenTo: () => Client): RecognisedClient {
+function recognised(userClient: UserNodeRedis, listenTo: () => Client): RecognisedClient {
   // Otherwise ioredis writes each error to the console.
-  if (given.listenerCount('error') === 0) given.on('error', () => {})
-  const isReady = () => given.status === 'ready'
+  if (userClient.listenerCount('error') === 0) userClient.on('error', () => {})
+  const isReady = () => userClient.status === 'ready'
   return {
     isReady,
     cluster: false,
     send(args) {
       if (!isReady()) return refuse(new Error(OFFLINE))
       const [command = '', ...rest] = args
-      return given.call(command, ...rest)
+      return userClient.call(command, ...rest)
     },
     onReady(call) {
-      given.on('ready', call)
+      userClient.on('ready', call)
       if (isReady()) call()
     },
     subscribe: (chances) => (channel, hearer) =>
@@ -118,7 +118,10 @@ function recognised(given: Given, listenTo: () => Client): RecognisedClient {
         {
           // A copy of the application's client, for one connection of our own.
           dial: (lost) =>
-            lineOf(listenTo().duplicate({ ...ONE_CONNECTION, sentinelRetryStrategy: null }), lost),
+            dialedClient(
+              listenTo().duplicate({ ...ONE_CONNECTION, sentinelRetryStrategy: null }),
+              lost,
+            ),
           ...chances,
         },
         channel,

@@ -9,16 +9,16 @@ import {
 } from '../connection/subscription.js'
 import {
   COMMAND_OPTIONS,
+  dialedClient,
   isReady,
-  lineOf,
   type NodeRedisClient,
   ONE_CONNECTION,
 } from '../drivers/node-redis.js'
-import type { Line } from '../topology/redial.js'
+import type { Dialed } from '../topology/redial.js'
 import { slotOf } from '../topology/slot.js'
 import type { RecognisedClient } from './recognised.js'
 
-interface Given {
+interface UserNodeRedis {
   readonly isOpen: boolean
   readonly isReady: boolean
   listenerCount(event: 'error'): number
@@ -29,14 +29,14 @@ interface Given {
   off(event: 'node-ready', listener: (error: unknown) => void): unknown
 }
 
-interface Client extends Given {
+interface Client extends UserNodeRedis {
   readonly options?: { socket?: object; disableOfflineQueue?: boolean }
   sendCommand(args: readonly string[]): Promise<unknown>
   withCommandOptions(options: object): Client
   duplicate(overrides: object): NodeRedisClient
 }
 
-interface Cluster extends Given {
+interface Cluster extends UserNodeRedis {
   /** Missing in its types. */
   readonly _options?: { defaults?: { disableOfflineQueue?: boolean } }
   sendCommand(key: string | undefined, readOnly: boolean, args: readonly string[]): Promise<unknown>
@@ -48,36 +48,39 @@ interface Cluster extends Given {
 type Chances = Omit<SubscriptionOptions<Listener>, 'dial'>
 
 /** The client, or what is wrong with it; undefined if it is of another library. */
-export function givenNodeRedis(value: unknown): RecognisedClient | string | undefined {
-  const given = Object(value) as Partial<Client>
-  const methods = [given.sendCommand, given.withCommandOptions, given.on]
-  if (!methods.every((method) => typeof method === 'function') || !('isReady' in given)) {
+export function recogniseNodeRedis(value: unknown): RecognisedClient | string | undefined {
+  const userClient = Object(value) as Partial<Client>
+  const methods = [userClient.sendCommand, userClient.withCommandOptions, userClient.on]
+  if (!methods.every((method) => typeof method === 'function') || !('isReady' in userClient)) {
     return undefined
   }
-  if ('getMasterNode' in given) {
+  if ('getMasterNode' in userClient) {
     const why = 'after a failover it would send again what may have run already'
     return `must not be a Sentinel client of node-redis: ${why}; say redis.sentinels instead`
   }
-  return 'getSlotMaster' in given ? ofCluster(value as Cluster) : ofClient(value as Client)
+  return 'getSlotMaster' in userClient ? ofCluster(value as Cluster) : ofClient(value as Client)
 }
 
-const LATE = 'or what it could not send runs long after it was given up'
+const LATE = 'or what it could not send runs long after it was userClient up'
 
-function ofClient(given: Client): RecognisedClient | string {
-  if (queues(given.options)) {
+function ofClient(userClient: Client): RecognisedClient | string {
+  if (queues(userClient.options)) {
     return `must be created with disableOfflineQueue: true, ${LATE}`
   }
-  listenForErrors(given)
+  listenForErrors(userClient)
   // The same client and connection with other command options.
-  const client = given.withCommandOptions(COMMAND_OPTIONS)
+  const client = userClient.withCommandOptions(COMMAND_OPTIONS)
   return {
-    isReady: () => isReady(given),
+    isReady: () => isReady(userClient),
     cluster: false,
     send: (args) => client.sendCommand(args),
-    onReady: (call) => whenReady(given, 'ready', call),
+    onReady: (call) => whenReady(userClient, 'ready', call),
     subscribe: (chances) => (channel, hearer) =>
       openSubscription(
-        { dial: (lost) => lineOf(lost, (socket) => duplicate(given, socket)), ...chances },
+        {
+          dial: (lost) => dialedClient(lost, (socket) => duplicate(userClient, socket)),
+          ...chances,
+        },
         channel,
         hearer,
       ),
@@ -85,27 +88,28 @@ function ofClient(given: Client): RecognisedClient | string {
 }
 
 /** A copy of the application's client, for one connection of our own. */
-function duplicate(given: Client, socket: object): NodeRedisClient {
-  return given.duplicate({
+function duplicate(userClient: Client, socket: object): NodeRedisClient {
+  return userClient.duplicate({
     ...ONE_CONNECTION,
     clientSideCache: undefined,
-    socket: { ...given.options?.socket, ...socket },
+    socket: { ...userClient.options?.socket, ...socket },
   })
 }
 
-function ofCluster(given: Cluster): RecognisedClient | string {
-  if (given._options !== undefined && queues(given._options.defaults ?? {})) {
+function ofCluster(userClient: Cluster): RecognisedClient | string {
+  if (userClient._options !== undefined && queues(userClient._options.defaults ?? {})) {
     return `must be created with defaults: { disableOfflineQueue: true }, ${LATE}`
   }
-  listenForErrors(given)
-  const client = given.withCommandOptions(COMMAND_OPTIONS)
+  listenForErrors(userClient)
+  const client = userClient.withCommandOptions(COMMAND_OPTIONS)
   return {
-    isReady: () => isReady(given),
+    isReady: () => isReady(userClient),
     cluster: true,
     slotOf,
     send: (args, key) => client.sendCommand(key, false, args),
-    onReady: (call) => whenReady(given, 'connect', call),
-    subscribe: (chances) => (channel, hearer) => subscribeCluster(given, chances, channel, hearer),
+    onReady: (call) => whenReady(userClient, 'connect', call),
+    subscribe: (chances) => (channel, hearer) =>
+      subscribeCluster(userClient, chances, channel, hearer),
   }
 }
 
@@ -115,13 +119,13 @@ function queues(options: { disableOfflineQueue?: boolean } | undefined): boolean
 }
 
 /** Without a listener the first error ends the process. */
-function listenForErrors(given: Given): void {
-  if (given.listenerCount('error') === 0) given.on('error', () => {})
+function listenForErrors(userClient: UserNodeRedis): void {
+  if (userClient.listenerCount('error') === 0) userClient.on('error', () => {})
 }
 
-function whenReady(given: Given, event: 'ready' | 'connect', call: () => void): void {
-  given.on(event, call)
-  if (isReady(given)) call()
+function whenReady(userClient: UserNodeRedis, event: 'ready' | 'connect', call: () => void): void {
+  userClient.on(event, call)
+  if (isReady(userClient)) call()
 }
 
 /**
@@ -135,7 +139,7 @@ function subscribeCluster(
   hearer: Hearer,
 ): Subscription {
   const onReady = () => hearer.onSubscribed()
-  const dial = (): Line<Listener> => {
+  const dial = (): Dialed<Listener> => {
     const stops: (() => void)[] = []
     const subscribe: Listener['subscribe'] = async (name, hear) => {
       stops.push(() => void cluster.unsubscribe(name, hear).catch(() => {}))

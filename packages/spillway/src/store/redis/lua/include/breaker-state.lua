@@ -24,7 +24,7 @@ local function read_breaker(key)
   return {
     time_us = f[1], version = f[2], generation = f[3], kind = f[4], open_until_us = f[5],
     open_for_us = f[6], openings = f[7], closed_at_us = f[8], successes = f[9], failed_probes = f[10],
-    probes = f[11], late = f[12], holds = f[13], tally = f[14],
+    probes = f[11], late_probes = f[12], isolations = f[13], tally = f[14],
   }
 end
 
@@ -32,7 +32,7 @@ local function pack_breaker(state)
   return cmsgpack.pack({
     state.time_us, state.version, state.generation, state.kind, state.open_until_us,
     state.open_for_us, state.openings, state.closed_at_us, state.successes, state.failed_probes,
-    state.probes, state.late, state.holds, state.tally,
+    state.probes, state.late_probes, state.isolations, state.tally,
   })
 end
 
@@ -45,7 +45,7 @@ local function move(state, kind, now)
   state.generation = max(now, state.generation + 1)
   state.successes = 0
   state.failed_probes = 0
-  for probe, ends in pairs(state.probes) do state.late[probe] = ends end
+  for probe, ends in pairs(state.probes) do state.late_probes[probe] = ends end
   state.probes = {}
   if kind == CLOSED then state.tally = empty_tally() end
   show(state, now)
@@ -75,8 +75,8 @@ local function rebase(state)
   state.open_until_us = state.open_until_us - back_us
   state.closed_at_us = max(0, state.closed_at_us - back_us)
   for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
-  for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
-  for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
+  for probe, ends in pairs(state.late_probes) do state.late_probes[probe] = ends - back_us end
+  for holder, ends in pairs(state.isolations) do state.isolations[holder] = ends - back_us end
   state.tally = empty_tally()
   state.time_us = server
 end
@@ -96,10 +96,10 @@ local function present(state, spec)
   if state.time_us - server > SET_BACK_US then rebase(state) end
   local now = max(server, state.time_us)
   state.time_us = now
-  if expire(state.holds, now) then show(state, now) end
+  if expire(state.isolations, now) then show(state, now) end
   if state.kind == OPEN and state.open_until_us <= now then move(state, HALF_OPEN, now) end
   expire(state.probes, now)
-  expire(state.late, now)
+  expire(state.late_probes, now)
   if state.kind == CLOSED then advance(state.tally, spec, now) end
   return now
 end
@@ -120,7 +120,7 @@ local function view_of(state, now)
   local calls, failures, slow, in_flight, run = totals(state.tally)
   return {
     now, state.version, state.generation, state.kind, state.kind == OPEN and state.open_until_us or 0, state.closed_at_us, state.openings,
-    size(state.probes) + size(state.late), state.successes, state.failed_probes, latest(state.holds), calls, failures, slow,
+    size(state.probes) + size(state.late_probes), state.successes, state.failed_probes, latest(state.isolations), calls, failures, slow,
     in_flight, run,
   }
 end
@@ -136,13 +136,13 @@ end
 
 -- Publishing is an optimisation: a server that forbids it must not keep us from counting.
 local function publish(name, view)
-  local words = { name }
-  for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) end
-  redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
+  local fields = { name }
+  for index = 1, #view do fields[index + 1] = string.format('%.0f', view[index]) end
+  redis.pcall('PUBLISH', input.channel, table.concat(fields, ' '))
 end
 
 local function keep(key, name, state, spec, now, version_before)
-  local life = max(relevant_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+  local life = max(relevant_us(state, spec, now), latest(state.isolations) - now) + MARGIN_US
   redis.call('SET', key, pack_breaker(state), 'PX', ceil(life / 1000))
   local view = view_of(state, now)
   if state.version ~= version_before then publish(name, view) end
@@ -151,7 +151,7 @@ end
 
 -- For reads: they do not extend the life of a closed breaker that did not change.
 -- last: its time when it was read, which is later than now if the clock was set back.
-local function tell(key, name, state, spec, now, version_before, last)
+local function read_reply(key, name, state, spec, now, version_before, last)
   if state.kind == CLOSED and state.version == version_before and now >= last then
     return view_of(state, now)
   end

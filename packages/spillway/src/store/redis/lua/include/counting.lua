@@ -79,8 +79,11 @@ local function units_to_us(spec, units)
   return ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
 
+-- How far ahead of now a token bucket may be charged: as much as a burst of single units takes, each
+-- rounded up, but less than one unit more than a full bucket.
 local function burst_us(spec)
-  return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+  local burst = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
+  return min(burst * units_to_us(spec, 1), units_to_us(spec, burst + 1) - 1)
 end
 
 local function fits(spec, count, now, cost)

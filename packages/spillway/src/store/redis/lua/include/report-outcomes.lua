@@ -16,7 +16,7 @@ local function probes_fail()
 end
 
 local function end_probe(probe, kind)
-  state.late[probe] = nil
+  state.late_probes[probe] = nil
   if not state.probes[probe] then return end
   state.probes[probe] = nil
   if kind == NOTHING then return end
@@ -31,7 +31,7 @@ end
 
 local last = redis.call('GET', KEYS[2])
 if last and tonumber(last) >= input.sequence then
-  return tell(KEYS[1], input.name, state, spec, now, before, last_us)
+  return read_reply(KEYS[1], input.name, state, spec, now, before, last_us)
 end
 redis.call('SET', KEYS[2], string.format('%.0f', input.sequence), 'PX', 300000)
 local live = 1

@@ -1,0 +1,53 @@
+/**
+ * Runs examples one after the other in one process, which loads the library only once. The next one
+ * starts when the one before it has left nothing in the event loop, so it would have ended its process.
+ * Arguments: names of built examples. Writes a line of JSON for each of them to file descriptor 3.
+ */
+import { writeSync } from 'node:fs'
+
+const names = process.argv.slice(2)
+const streams = { stdout: '', stderr: '' }
+for (const name of ['stdout', 'stderr']) {
+  process[name].write = (chunk, encoding, done) => {
+    streams[name] += chunk
+    const written = typeof encoding === 'function' ? encoding : done
+    if (written) process.nextTick(written)
+    return true
+  }
+}
+
+let running
+function report(problem) {
+  const { name } = running
+  running = undefined
+  writeSync(3, `${JSON.stringify({ name, problem, ...streams })}\n`)
+  streams.stdout = ''
+  streams.stderr = ''
+}
+
+process.on('uncaughtException', (error) => {
+  if (running === undefined) throw error
+  running.problem ??= error.stack
+})
+
+process.on('beforeExit', () => {
+  if (running !== undefined) {
+    const code = process.exitCode ?? 0
+    process.exitCode = 0
+    const unsettled = running.settled ? undefined : 'its top-level await never settled'
+    report(running.problem ?? unsettled ?? (code === 0 ? undefined : `exit code ${code}`))
+  }
+  const name = names.shift()
+  if (name === undefined) return
+  const example = { name, settled: false, problem: undefined }
+  running = example
+  import(new URL(`dist/${name}.js`, import.meta.url)).then(
+    () => {
+      example.settled = true
+    },
+    (error) => {
+      example.settled = true
+      example.problem ??= error.stack
+    },
+  )
+})

@@ -1,0 +1,421 @@
+/** Builds a guard: creates what its stages need from the options, and the stages from the table. */
+import { LinkedList } from '../core/collections/linked-list.js'
+import type { BuiltInStage, Stage as StageName } from '../core/errors.js'
+import type { OutcomeOptions } from '../core/outcome.js'
+import type { Random } from '../core/random.js'
+import type { Clock } from '../core/time/clock.js'
+import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
+import type { TimedCall } from '../local/timeout/timed-call.js'
+import { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
+import { isBreakerPermit } from '../shared/circuit-breaker/lane/breaker-permit.js'
+import { LaneRegistry } from '../shared/lanes/lane-registry.js'
+import type { StoreWatch } from '../shared/outage/store-watch.js'
+import { watchStore } from '../shared/outage/store-watch.js'
+import { CallQueue } from '../shared/permit-queue/call-queue.js'
+import { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
+import { LimitClient } from '../shared/rate-limiter/limit-client.js'
+import { UserCharges } from '../shared/user-limits/charges.js'
+import { createLevels } from '../shared/user-limits/levels.js'
+import { OutageLevels } from '../shared/user-limits/outage-levels.js'
+import type { Store } from '../store/port.js'
+import type { CheckedGuard } from './options.js'
+import type { AttemptDependencies } from './pipeline/attempt.js'
+import type { CallDependencies } from './pipeline/call.js'
+import { CallCounters, CallObservers } from './pipeline/counters.js'
+import { Pipeline } from './pipeline/pipeline.js'
+import type { Stage } from './pipeline/stage.js'
+import {
+  SHADOW_ROWS,
+  STAGES,
+  type StageContext,
+  type StageDefinition,
+  type StageRow,
+  withCustomStages,
+} from './pipeline/stages.js'
+import type { GuardTracer } from './pipeline/trace.js'
+import { Slots } from './queue/slots.js'
+import type { BreakerStage } from './stages/breaker.js'
+import type { ConcurrencyStage } from './stages/concurrency.js'
+import type { FallbackStage } from './stages/fallback.js'
+import type { HedgeStage } from './stages/hedge.js'
+import { LaneLimits } from './stages/lane-limits.js'
+import { type Dispatcher, QueueStage } from './stages/queue.js'
+import {
+  concurrencyError,
+  limitedError,
+  paceError,
+  shortageOf,
+  storeError,
+} from './stages/refusal-errors.js'
+import type { RetryStage } from './stages/retry.js'
+import { inShadow } from './stages/shadow.js'
+import type { ShedStage } from './stages/shed.js'
+import type { ThrottleStage } from './stages/throttle.js'
+import type { TimeoutStage } from './stages/timeout.js'
+import type { UserLimitStage } from './stages/user-limit.js'
+import { VendorLimits } from './stages/vendor-limit.js'
+
+export interface GuardSurroundings {
+  store: Store
+  /** The store is in this process and uses the same clock. */
+  sameClock: boolean
+  /** The name of this pod's incarnation. */
+  pod: string
+  clock: Clock
+  random: Random
+  /** The number of pods to assume until the store has answered. */
+  expectedPods: number
+  tracer: GuardTracer | undefined
+}
+
+/** A guard, taken apart. The guard itself hands each of its classes the parts it needs. */
+export interface GuardParts {
+  readonly name: string
+  readonly options: CheckedGuard
+  readonly clock: Clock
+  readonly store: Store
+  readonly tracer: GuardTracer | undefined
+  readonly lanes: LaneRegistry
+  readonly slots: Slots
+  readonly queue: QueueStage
+  readonly pipeline: Pipeline
+  readonly calls: CallDependencies
+  readonly counters: CallCounters
+  readonly observers: CallObservers
+  readonly running: LinkedList<TimedCall<unknown>>
+  readonly breaker: BreakerLanes | undefined
+  /** Limits that are enforced. */
+  readonly limits: VendorLimits | undefined
+  /** Limits that are counted, enforced or in shadow mode. */
+  readonly countedLimits: VendorLimits | undefined
+  /** Watches a remote store. */
+  readonly watch: StoreWatch | undefined
+  readonly outageLevels: OutageLevels | undefined
+  readonly stages: BuiltStages
+  /** The rows of its table, custom stages included. */
+  readonly rows: readonly StageRow[]
+  /** Stages in shadow mode. */
+  readonly shadowed: ReadonlySet<StageName>
+}
+
+/** Stages that the guard itself uses. */
+export interface BuiltStages {
+  readonly shed: ShedStage | undefined
+  readonly userLimit: UserLimitStage | undefined
+  readonly throttle: ThrottleStage | undefined
+  readonly concurrency: ConcurrencyStage
+  readonly retry: RetryStage
+  readonly hedge: HedgeStage | undefined
+  readonly fallback: FallbackStage | undefined
+}
+
+/**
+ * `before`: the guard of the same name that this one replaces. What is known about the store, the downstream and
+ * the counts goes on; what concerns only this pod begins anew. `onLeft`: an attempt has released everything.
+ */
+export function buildGuard(
+  name: string,
+  options: CheckedGuard,
+  around: GuardSurroundings,
+  before: GuardParts | undefined,
+  onLeft: () => void,
+  table: readonly StageDefinition[] = STAGES,
+): GuardParts {
+  const { clock, random, store, sameClock, tracer } = around
+  const { concurrency, pace } = options
+  const shadowed = shadowedStages(options)
+  const lanes = createLanes(name, options, clock, before)
+  const bucket = pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit)
+  const podLimit = shadowed.has('concurrency') ? undefined : concurrency?.limit
+  const slots = new Slots(
+    podLimit ?? Number.POSITIVE_INFINITY,
+    shadowed.has('pace') ? undefined : bucket,
+    createLaneLimits(name, options, clock, lanes),
+    lanes,
+  )
+  const waiting = createQueue(options, clock)
+  const { size, timeoutMs = 0 } = options.queue ?? {}
+  const queue = new QueueStage({ guard: name, size, timeoutMs, calls: waiting, slots })
+  const watch = createWatch(name, options, around, before)
+  const countedLimits = createLimits(name, options, around, watch, lanes, before, {
+    dispatcher: () => dispatcher,
+    breaker: () => breaker,
+    pauses: !shadowed.has('vendor-limit'),
+  })
+  const limits = shadowed.has('vendor-limit') ? undefined : countedLimits
+  const outageLevels = createOutageLevels(name, options, around, watch, before)
+  const charges =
+    options.userLimits &&
+    new UserCharges(store, createLevels(options.userLimits, name), outageLevels)
+  // Last, because it listens to the store at once: nothing that can fail comes after it.
+  const breaker = createBreaker(name, options, around, watch, lanes, before, shadowed)
+  const dispatcher = createDispatcher(
+    name,
+    { clock, queue: waiting, capacity: slots, lanes, breaker, limits },
+    options,
+    sameClock,
+  )
+  queue.dispatcher = dispatcher
+  const counters = before?.counters ?? new CallCounters()
+  const judging = judgingOf(name, options)
+  const built = new Map<StageName, Stage>()
+  const context: StageContext = {
+    guard: name,
+    options,
+    clock,
+    random,
+    judging,
+    lanes,
+    slots,
+    queue,
+    sameClock,
+    charges,
+    breaker,
+    limits: countedLimits,
+    pace: bucket,
+    shadowed,
+    built: <S extends Stage>(stage: BuiltInStage) => built.get(stage) as S | undefined,
+  }
+  const reporter = { guard: name, count: counters.wouldRefuse.bind(counters) }
+  const rows = withCustomStages(table, options.stages ?? [])
+  const pipelineStages = rows.flatMap(({ stage, create }): Stage[] => {
+    const created = create?.(context)
+    if (created === undefined) return []
+    built.set(stage, created)
+    return [shadowed.has(stage) ? inShadow(created, reporter) : created]
+  })
+  const pipeline = new Pipeline(name, pipelineStages)
+  const stages: BuiltStages = {
+    shed: context.built('shed'),
+    userLimit: context.built('user-limit'),
+    throttle: context.built('throttle'),
+    concurrency: context.built('concurrency') as ConcurrencyStage,
+    retry: context.built('retry') as RetryStage,
+    hedge: context.built('hedge'),
+    fallback: context.built('fallback'),
+  }
+  stages.concurrency.onFreedLater = () => queue.freed()
+  const observers = new CallObservers()
+  observers.timings = before?.observers.timings
+  const running = new LinkedList<TimedCall<unknown>>()
+  const attempts: AttemptDependencies = {
+    guard: name,
+    clock,
+    pipeline,
+    timeout: context.built('timeout') as TimeoutStage,
+    breaker: context.built<BreakerStage>('breaker'),
+    judging,
+    counters,
+    observers,
+    running,
+    onLeft,
+  }
+  const { shed, retry, hedge } = stages
+  return {
+    name,
+    options,
+    clock,
+    store,
+    tracer,
+    lanes,
+    slots,
+    queue,
+    pipeline,
+    calls: { clock, lanes, pipeline, queue, retry, hedge, shed, attempts, counters, observers },
+    counters,
+    observers,
+    running,
+    breaker,
+    limits,
+    countedLimits,
+    watch,
+    outageLevels,
+    stages,
+    rows,
+    shadowed,
+  }
+}
+
+/** Stages that only report. */
+function shadowedStages({ shadow, stages: custom, breaker }: CheckedGuard): ReadonlySet<StageName> {
+  const builtIn = SHADOW_ROWS.map(({ stage }) => stage)
+  const every = [...builtIn, ...(custom ?? []).map(({ name }) => name)]
+  const stages = new Set<StageName>(shadow === true ? every : shadow)
+  if (breaker?.shadow === true) stages.add('breaker')
+  return stages
+}
+
+function createQueue({ queue }: CheckedGuard, clock: Clock): CallQueue {
+  const timeoutMs = queue?.timeoutMs ?? Number.POSITIVE_INFINITY
+  return new CallQueue({
+    clock,
+    size: queue?.size ?? 0,
+    timeoutMs,
+    targetMs: queue?.targetMs ?? Math.max(1, timeoutMs / 10),
+    agingMs: queue?.agingMs ?? Math.max(1, timeoutMs / 2),
+  })
+}
+
+function createDispatcher(
+  name: string,
+  parts: {
+    clock: Clock
+    queue: CallQueue
+    capacity: Slots
+    lanes: LaneRegistry
+    breaker: BreakerLanes | undefined
+    limits: VendorLimits | undefined
+  },
+  options: CheckedGuard,
+  sameClock: boolean,
+): Dispatcher {
+  const { clock, capacity: slots, breaker, limits } = parts
+  return new PermitDispatcher({
+    ...parts,
+    breaker: breaker && {
+      isClear: (lane) => breaker.isClear(lane),
+      enter: (lane) => breaker.enter(lane),
+      exit: (permit, outcome) => breaker.exit(permit, outcome),
+      isPermit: isBreakerPermit,
+    },
+    sameClock,
+    mayWait: options.queue !== undefined,
+    limitedError: ({ lane, paused, left }, retryAfterMs, price) =>
+      limitedError({
+        name,
+        lane,
+        retryAfterMs,
+        paused,
+        alone: limits?.alone === true,
+        shortage: limits && shortageOf(limits.book.limits, limits.costsOf(price.cost), left),
+      }),
+    busyError: (stage) =>
+      stage === 'pace'
+        ? paceError(name, slots.active, slots.paceWaitMs(clock.now()))
+        : concurrencyError(name, slots.active, slots.limit),
+    storeError: (cause) => storeError(name, cause),
+  })
+}
+
+function createBreaker(
+  name: string,
+  options: CheckedGuard,
+  { store, pod, clock }: GuardSurroundings,
+  watch: StoreWatch | undefined,
+  lanes: LaneRegistry,
+  before: GuardParts | undefined,
+  shadowed: ReadonlySet<StageName>,
+): BreakerLanes | undefined {
+  if (options.breaker === undefined) return undefined
+  const policy = { ...options.breaker, shadow: shadowed.has('breaker') }
+  const known = before?.breaker
+  if (known?.hasPolicy(policy) === true) return known.share()
+  const breaker = new BreakerLanes({
+    name,
+    store,
+    pod,
+    clock,
+    policy,
+    timeoutMs: options.timeout?.callMs ?? options.timeout?.firstByteMs,
+    watch,
+    lanes,
+  })
+  if (known !== undefined) breaker.continueFrom(known)
+  return breaker
+}
+
+function createLimits(
+  name: string,
+  options: CheckedGuard,
+  { store, pod, clock }: GuardSurroundings,
+  watch: StoreWatch | undefined,
+  lanes: LaneRegistry,
+  before: GuardParts | undefined,
+  later: {
+    dispatcher(): Dispatcher
+    breaker(): BreakerLanes | undefined
+    /** False in shadow mode. */
+    pauses: boolean
+  },
+): VendorLimits | undefined {
+  if (options.limits === undefined) return undefined
+  const { limits, jitterMs, basePauseMs, maxPauseMs } = options
+  const book = new LimitClient({
+    name,
+    store: store.limits,
+    pod,
+    clock,
+    limits,
+    jitterMs,
+    basePauseMs,
+    maxPauseMs,
+    lanes,
+    watch,
+    before: before?.countedLimits?.book,
+    onGivenBack: (lane) => later.dispatcher().unblock(lane),
+    onLimitsChanged: () => later.dispatcher().unblockAll(),
+  })
+  return new VendorLimits({
+    book,
+    remote: store.remote,
+    onPause: (lane, pauseMs) => {
+      if (!later.pauses) return
+      later.dispatcher().pauseUntil(lane, clock.now() + Math.min(pauseMs, maxPauseMs))
+    },
+    ride: (lane) => later.breaker()?.piggybackReport(lane),
+  })
+}
+
+function judgingOf(name: string, { breaker, classify }: CheckedGuard): OutcomeOptions {
+  const slowMs = breaker?.slowMs
+  return {
+    name,
+    ...(slowMs !== undefined && { slowMs }),
+    ...(classify !== undefined && { classify }),
+  }
+}
+
+/** A guard that replaces another one keeps its lanes: calls of both use them, and perhaps one breaker. */
+function createLanes(
+  name: string,
+  { maxLanes, hedge }: CheckedGuard,
+  clock: Clock,
+  before: GuardParts | undefined,
+): LaneRegistry {
+  const named = hedge?.lane === undefined ? [] : [hedge.lane]
+  if (before === undefined) return new LaneRegistry({ name, clock, maxLanes, named })
+  before.lanes.configure(maxLanes, named)
+  return before.lanes
+}
+
+function createLaneLimits(
+  name: string,
+  { concurrency }: CheckedGuard,
+  clock: Clock,
+  lanes: LaneRegistry,
+): LaneLimits | undefined {
+  if (concurrency?.adaptive === undefined) return undefined
+  return new LaneLimits(name, { ...concurrency, adaptive: concurrency.adaptive }, clock, lanes)
+}
+
+function createOutageLevels(
+  name: string,
+  { userLimits }: CheckedGuard,
+  { clock, random }: GuardSurroundings,
+  watch: StoreWatch | undefined,
+  before: GuardParts | undefined,
+): OutageLevels | undefined {
+  if (userLimits === undefined || watch === undefined) return undefined
+  return before?.outageLevels ?? new OutageLevels(name, watch, clock, random)
+}
+
+function createWatch(
+  name: string,
+  { limits, breaker, userLimits }: CheckedGuard,
+  { store, tracer: _, sameClock: __, ...around }: GuardSurroundings,
+  before: GuardParts | undefined,
+): StoreWatch | undefined {
+  const shares = (limits ?? breaker ?? userLimits) !== undefined
+  if (!shares) return undefined
+  return before?.watch?.share() ?? watchStore(store, { name, ...around })
+}

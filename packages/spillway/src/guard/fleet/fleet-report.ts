@@ -1,0 +1,156 @@
+/**
+ * How the whole fleet stands, by the store's own word: what other pods have counted is in here, whether or not
+ * this one has ever made a call. For health reports and metrics; it makes a few trips, so not for every request.
+ */
+
+import type { BreakerSnapshot, BreakerStateName } from '../../shared/circuit-breaker/api.js'
+import { DEFAULT_LANE } from '../../shared/default-lane.js'
+import type { Member } from '../../shared/membership.js'
+import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
+import type { BreakerView } from '../../store/port.js'
+import type { FleetQueueReport } from '../jobs/queue-snapshot.js'
+import { readPodStatus } from './pod-status.js'
+
+/** Lanes may be named after what callers send: so many of a guard are told of. */
+export const MOST_LANES = 100
+
+export interface FleetBreakerReport {
+  lane: string
+  state: BreakerStateName
+  /** Finished calls in the window, and those of them that failed or were slow. */
+  calls: number
+  failures: number
+  slow: number
+  /** Calls in flight that count in the rates. */
+  inFlight: number
+  consecutiveFailures: number
+  /** Time of day, by the store's clock; nothing unless it is open or isolated. */
+  openUntil: string | undefined
+}
+
+export interface FleetLimitReport {
+  lane: string
+  id: string
+  limit: number
+  used: number
+  /** What can be taken now. */
+  available: number
+  /** Milliseconds until one unit is free, if nobody takes it before; 0: one is. */
+  nextFreeMs: number
+  /** Milliseconds for which the vendor wants this lane to pause. */
+  pausedMs: number
+}
+
+export interface FleetGuardReport {
+  name: string
+  breakers: FleetBreakerReport[]
+  limits: FleetLimitReport[]
+  /** Calls of all pods that took from its limits; nothing without limits. Others tell within 5 seconds. */
+  requestsLastMinute: number | undefined
+}
+
+/** `memory`: for this process alone; `shared`: it answers; `away`: it does not; `apart`: not trusted yet. */
+export type FleetStoreStatus = 'memory' | 'shared' | 'away' | 'apart'
+
+export interface FleetReport {
+  store: FleetStoreStatus
+  /** Pods alive, this one included; when last heard, if the store is away. */
+  livePods: number
+  pods: { pod: string; ageMs: number }[]
+  guards: FleetGuardReport[]
+  /** The job queues that this pod knows; none, if the store is away. */
+  queues: FleetQueueReport[]
+}
+
+/** Whoever can ask the store how breakers stand, and how limits do. */
+interface BreakerSource {
+  readStates(lanes: readonly string[]): Promise<{ lane: string; view: BreakerView }[]>
+}
+interface LimitSource {
+  figures(lane: string): Promise<RateLimiterFigures>
+}
+
+export interface FleetSources {
+  name: string
+  breaker: BreakerSource | undefined
+  limits: LimitSource | undefined
+  /** Used here, or by other pods. */
+  lanes: Iterable<string>
+}
+
+export async function readGuard(sources: FleetSources): Promise<FleetGuardReport> {
+  const { name, breaker, limits } = sources
+  const lanes = [...new Set([DEFAULT_LANE, ...sources.lanes])].slice(0, MOST_LANES)
+  const [views, figures] = await Promise.all([
+    breaker?.readStates(lanes) ?? [],
+    Promise.all(lanes.map(async (lane) => ({ lane, figures: await limits?.figures(lane) }))),
+  ])
+  const [first] = figures
+  return {
+    name,
+    breakers: views.map(({ lane, view }) => breakerReport(lane, view)),
+    limits: figures.flatMap(({ lane, figures }) =>
+      (figures?.limits ?? []).map(({ id, limit, used, remaining, nextFreeMs }) => ({
+        lane,
+        id,
+        limit,
+        used,
+        available: remaining,
+        nextFreeMs,
+        pausedMs: figures?.pausedMs ?? 0,
+      })),
+    ),
+    requestsLastMinute: first?.figures?.requestsLastMinute,
+  }
+}
+
+function breakerReport(lane: string, view: BreakerView): FleetBreakerReport {
+  const { nowUs, isolatedUntilUs, kind, untilUs, calls, failures, slow, inFlight, consecutive } =
+    view
+  const isolated = isolatedUntilUs > nowUs
+  const state = isolated ? 'isolated' : STATES[kind]
+  const openUs = isolated ? isolatedUntilUs : kind === 1 ? untilUs : undefined
+  return {
+    lane,
+    state,
+    calls,
+    failures,
+    slow,
+    inFlight,
+    consecutiveFailures: consecutive,
+    openUntil: openUs === undefined ? undefined : isoTime(openUs / 1_000),
+  }
+}
+
+const STATES = ['closed', 'open', 'half-open'] as const satisfies BreakerStateName[]
+
+/** What this pod knows by itself, while the store is away. */
+export function knownOf(
+  { name, breakers }: { name: string; breakers: readonly BreakerSnapshot[] },
+  wallMs: number,
+): FleetGuardReport {
+  return {
+    name,
+    breakers: breakers.map((each) => {
+      const { lane, state, calls, failures, slow, inFlight, consecutiveFailures, untilMs } = each
+      const openUntil = untilMs === undefined ? undefined : isoTime(wallMs + untilMs)
+      return { lane, state, calls, failures, slow, inFlight, consecutiveFailures, openUntil }
+    }),
+    limits: [],
+    requestsLastMinute: undefined,
+  }
+}
+
+function isoTime(wallMs: number): string {
+  return new Date(wallMs).toISOString()
+}
+
+/** Which lanes of a guard pods have used, for calls or for jobs, by what they say of themselves. */
+export function lanesOf(members: readonly Pick<Member, 'snapshot'>[], guard: string): Set<string> {
+  const lanes = new Set<string>()
+  for (const { snapshot } of members) {
+    const said = readPodStatus(snapshot)?.guards.find(({ name }) => name === guard)
+    for (const lane of said?.lanes ?? []) lanes.add(lane)
+  }
+  return lanes
+}

@@ -1,0 +1,64 @@
+/** How this pod stands, as the others are told. */
+import { VERSION } from '../../core/version.js'
+import type { ProcessReading } from '../../local/pod-metrics/process-gauge.js'
+import type { QueueSnapshot } from '../jobs/queue-snapshot.js'
+import type { GuardSnapshot } from '../snapshot.js'
+import { BREAKER_CODES, type GuardStatus, type PodStatus, SELF_ISOLATED } from './pod-status.js'
+
+/** On a clock that is not the process', nothing is measured of it either. */
+const NOT_MEASURED: ProcessReading = { loopMs: 0, loopBusy: 0, memoryMb: 0, upMs: 0 }
+
+export function ownStatus(
+  guards: readonly GuardSnapshot[],
+  queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
+  measured: ProcessReading | undefined,
+  { draining, asked, notes }: Pick<PodStatus, 'draining' | 'asked' | 'notes'>,
+): PodStatus {
+  let most: { pressure: number; highest: string | undefined } | undefined
+  for (const { shed } of guards) {
+    if (shed !== undefined && shed.pressure >= (most?.pressure ?? 0)) most = shed
+  }
+  return {
+    ...(measured ?? NOT_MEASURED),
+    version: VERSION,
+    draining,
+    asked,
+    pressure: most?.pressure,
+    pressureBy: most?.highest,
+    store: worstStore(guards),
+    guards: guards.map((guard) => guardStatus(guard, queues)),
+    notes,
+  }
+}
+
+function guardStatus(
+  guard: GuardSnapshot,
+  queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
+): GuardStatus {
+  const { name, calls, active, room } = guard
+  // Used for calls, or for jobs.
+  const worked = queues.filter((queue) => queue.guard === name).map(({ lane }) => lane)
+  const lanes = worked.length === 0 ? guard.lanes : [...new Set([...guard.lanes, ...worked])]
+  let refused = 0
+  for (const { count } of guard.refused) refused += count
+  return { name, lanes, calls, refused, active, waiting: room.waiting, breaker: worstOf(guard) }
+}
+
+export function worstOf({ breakers }: GuardSnapshot): number {
+  let worst: number = BREAKER_CODES.none
+  for (const { state, selfIsolated } of breakers) {
+    worst = Math.max(worst, selfIsolated ? SELF_ISOLATED : BREAKER_CODES[state])
+  }
+  return worst
+}
+
+/** From the best to the worst. */
+const STORE_WORDS = ['memory', 'shared', 'starting', 'apart', 'away', 'off'] as const
+
+export function worstStore(guards: readonly GuardSnapshot[]): PodStatus['store'] {
+  let worst = 0
+  for (const { store } of guards) {
+    worst = Math.max(worst, STORE_WORDS.indexOf(store?.status ?? 'memory'))
+  }
+  return STORE_WORDS[worst] ?? 'memory'
+}

@@ -1,0 +1,29 @@
+/** What happened on this pod lately that whoever looks at any pod should see. */
+import type { Clock } from '../../core/time/clock.js'
+import type { PodNote } from './pod-status.js'
+
+const MOST = 5
+/** Long enough for everybody to have heard, however late heartbeats are. */
+const RECENT_MS = 60_000
+
+export class RecentNotes {
+  readonly #clock: Clock
+  #number = 0
+  #notes: (PodNote & { atMs: number })[] = []
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  add(text: string): void {
+    const note = { number: ++this.#number, text, atMs: this.#clock.now() }
+    this.#notes = [...this.#notes, note].slice(-MOST)
+  }
+
+  recent(): readonly PodNote[] {
+    if (this.#notes.length === 0) return this.#notes
+    const oldestMs = this.#clock.now() - RECENT_MS
+    this.#notes = this.#notes.filter(({ atMs }) => atMs > oldestMs)
+    return this.#notes
+  }
+}

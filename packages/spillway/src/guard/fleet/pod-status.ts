@@ -1,0 +1,166 @@
+/**
+ * What a pod says of itself with every heartbeat: small, of bounded size, and with a version, because pods of
+ * another release hear it. Counts are since the pod began; whoever wants a rate compares two beats.
+ */
+import type { ProcessReading } from '../../local/pod-metrics/process-gauge.js'
+import type { StoreStatus } from '../../shared/outage/store-status.js'
+
+const STATUS_VERSION = 1
+const MOST_GUARDS = 100
+/** Of all guards together; others find lanes by them. */
+const MOST_LANES = 500
+const LONGEST_NAME = 200
+const MOST_NOTES = 5
+const LONGEST_NOTE = 1_500
+
+/** How the worst of a guard's lanes stands, as this pod sees it. */
+export const BREAKER_CODES = { none: -1, closed: 0, 'half-open': 1, open: 2, isolated: 3 } as const
+/** With a quorum: this pod alone saw failures. */
+export const SELF_ISOLATED = 4
+
+export interface GuardStatus {
+  name: string
+  lanes: string[]
+  calls: number
+  refused: number
+  active: number
+  waiting: number
+  /** One of `BREAKER_CODES`, or `SELF_ISOLATED`. */
+  breaker: number
+}
+
+/** Something that happened on a pod and that whoever looks at any pod should see. */
+export interface PodNote {
+  /** Grows by one with each. */
+  number: number
+  text: string
+}
+
+export interface PodStatus extends ProcessReading {
+  version: string
+  draining: boolean
+  /** Somebody has asked it to drain. */
+  asked: boolean
+  pressure: number | undefined
+  pressureBy: string | undefined
+  store: StoreStatus | 'memory'
+  guards: GuardStatus[]
+  /** Of the last minute, a few. */
+  notes: readonly PodNote[]
+}
+
+type GuardTuple = [string, string[], number, number, number, number, number]
+
+/** As it travels: lists in place of objects, because names of fields would be most of it. */
+interface Packed {
+  v: typeof STATUS_VERSION
+  /** version, up ms, draining, asked, pressure (-1: none), by, loop ms, busy, megabytes, store */
+  pod: [string, number, number, number, number, string, number, number, number, string]
+  guards: GuardTuple[]
+  notes?: [number, string][]
+}
+
+export function packPodStatus(vitals: PodStatus): Packed {
+  const {
+    version,
+    upMs,
+    draining,
+    asked,
+    pressure,
+    pressureBy,
+    loopMs,
+    loopBusy,
+    memoryMb,
+    store,
+  } = vitals
+  let lanesLeft = MOST_LANES
+  return {
+    v: STATUS_VERSION,
+    pod: [
+      version,
+      Math.round(upMs),
+      draining ? 1 : 0,
+      asked ? 1 : 0,
+      pressure === undefined ? -1 : rounded(pressure),
+      pressureBy ?? '',
+      rounded(loopMs),
+      rounded(loopBusy),
+      Math.round(memoryMb),
+      store,
+    ],
+    guards: vitals.guards.slice(0, MOST_GUARDS).map((guard): GuardTuple => {
+      const lanes = guard.lanes.filter(isShort).slice(0, lanesLeft)
+      lanesLeft -= lanes.length
+      const { name, calls, refused, active, waiting, breaker } = guard
+      return [name.slice(0, LONGEST_NAME), lanes, calls, refused, active, waiting, breaker]
+    }),
+    ...(vitals.notes.length > 0 && {
+      notes: vitals.notes
+        .slice(-MOST_NOTES)
+        .map(({ number, text }): [number, string] => [number, text.slice(0, LONGEST_NOTE)]),
+    }),
+  }
+}
+
+/** Nothing, if this was said by a release that says it in another way, or not by one of ours. */
+export function readPodStatus(said: unknown): PodStatus | undefined {
+  const { v, pod, guards, notes } = (said ?? {}) as Partial<Record<keyof Packed, unknown>>
+  if (v !== STATUS_VERSION || !Array.isArray(pod) || !Array.isArray(guards)) return undefined
+  const [version, upMs, draining, asked, pressure, by, loopMs, loopBusy, memoryMb, store] = pod
+  return {
+    version: word(version),
+    upMs: amount(upMs),
+    draining: draining === 1,
+    asked: asked === 1,
+    pressure: typeof pressure === 'number' && pressure >= 0 ? pressure : undefined,
+    pressureBy: word(by) || undefined,
+    loopMs: amount(loopMs),
+    loopBusy: amount(loopBusy),
+    memoryMb: amount(memoryMb),
+    store: STORES.find((each) => each === store) ?? 'memory',
+    guards: guards.slice(0, MOST_GUARDS).flatMap(readGuard),
+    notes: Array.isArray(notes) ? notes.slice(-MOST_NOTES).flatMap(readNote) : [],
+  }
+}
+
+function readNote(said: unknown): PodNote[] {
+  if (!Array.isArray(said)) return []
+  const [number, text] = said
+  return Number.isSafeInteger(number) && typeof text === 'string' ? [{ number, text }] : []
+}
+
+function readGuard(said: unknown): GuardStatus[] {
+  if (!Array.isArray(said)) return []
+  const [name, lanes, calls, refused, active, waiting, breaker] = said
+  if (typeof name !== 'string' || name === '') return []
+  return [
+    {
+      name: word(name),
+      lanes: Array.isArray(lanes) ? lanes.filter((lane) => typeof lane === 'string') : [],
+      calls: amount(calls),
+      refused: amount(refused),
+      active: amount(active),
+      waiting: amount(waiting),
+      breaker:
+        Number.isInteger(breaker) && breaker >= -1 && breaker <= SELF_ISOLATED ? breaker : -1,
+    },
+  ]
+}
+
+const STORES = ['memory', 'starting', 'shared', 'away', 'apart', 'off'] as const
+
+function word(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, LONGEST_NAME) : ''
+}
+
+function amount(value: unknown): number {
+  return typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY ? value : 0
+}
+
+function isShort(name: string): boolean {
+  return name.length <= LONGEST_NAME
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100
+}

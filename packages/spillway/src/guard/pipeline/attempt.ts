@@ -1,0 +1,273 @@
+/**
+ * One attempt of a call, from the moment it has its permits until everything is released. It is also the
+ * context that the user's function gets.
+ */
+import { abandonedWork, allEnded } from '../../core/abandoned-work.js'
+import type { LinkedList } from '../../core/collections/linked-list.js'
+import type { SpillwayError } from '../../core/errors.js'
+import { callSafely } from '../../core/events.js'
+import {
+  type CallEnd,
+  judge,
+  type Outcome,
+  type OutcomeOptions,
+  type Verdict,
+} from '../../core/outcome.js'
+import type { Clock } from '../../core/time/clock.js'
+import { type Deadline, runWithDeadline } from '../../core/time/deadline.js'
+import type { CallEndListener, TimedCall } from '../../local/timeout/timed-call.js'
+import { DEFAULT_LANE, OTHER_LANE } from '../../shared/default-lane.js'
+import type { Cost } from '../../shared/rate-limiter/permit.js'
+import type { RunOptions } from '../run-options.js'
+import type { BreakerStage } from '../stages/breaker.js'
+import type { TimeoutStage } from '../stages/timeout.js'
+import { BodyWatch } from '../stream/body-watch.js'
+import { isRelayed, RELAYED, type Relayed } from '../stream/relayed.js'
+import { isStreamed, watched } from '../stream/watched-bodies.js'
+import type { CallContext, CallFunction } from './context.js'
+import type { CallCounters, CallObservers } from './counters.js'
+import type { Pipeline } from './pipeline.js'
+import type { Answer, Permits, StageAttempt } from './stage.js'
+import { type AttemptExit, StreamedAttempt } from './streamed-attempt.js'
+import { type AttemptTrace, tracedFunction } from './trace.js'
+
+/** What all attempts of one guard share. */
+export interface AttemptDependencies {
+  readonly guard: string
+  readonly clock: Clock
+  readonly pipeline: Pipeline
+  readonly timeout: TimeoutStage
+  /** For probes whose answer is a stream. */
+  readonly breaker: BreakerStage | undefined
+  /** How the end of an attempt is judged. */
+  readonly judging: OutcomeOptions
+  readonly counters: CallCounters
+  readonly observers: CallObservers
+  /** Attempts that run. */
+  readonly running: LinkedList<TimedCall<unknown>>
+  /** An attempt has released everything. */
+  onLeft(): void
+}
+
+/** Hears how an attempt ended: first the verdict, then the value or the error. */
+export interface AttemptListener<T> {
+  onVerdict(verdict: Verdict): void
+  onValue(value: T): void
+  onError(error: unknown): void
+  onStarted?(): void
+  /** Everything is released; of a streamed answer after its value. */
+  onReleased?(outcome: Outcome): void
+}
+
+/** What is known about an attempt before it starts. */
+export interface AttemptFacts {
+  readonly options: RunOptions
+  /** As the guard's lanes resolve it. */
+  readonly lane: string
+  readonly permits: Permits
+  readonly deadline: Deadline | undefined
+  readonly startMs: number
+  /** 1 for the first. */
+  readonly attempt: number
+  readonly hedge: boolean
+  /** It is a job, perhaps of a tenant. */
+  readonly job?: { readonly tenant: string | undefined }
+}
+
+export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAttempt, AttemptExit {
+  readonly options: RunOptions
+  readonly laneInUse: string
+  readonly permits: Permits
+  readonly attempt: number
+  readonly hedge: boolean
+  readonly job: boolean
+  readonly tenant: string | undefined
+  readonly kept: unknown[] = []
+  trace: AttemptTrace | undefined
+  readonly #shared: AttemptDependencies
+  readonly #timed: TimedCall<T>
+  readonly #listener: AttemptListener<T>
+
+  constructor(shared: AttemptDependencies, facts: AttemptFacts, listener: AttemptListener<T>) {
+    const { options } = facts
+    this.options = options
+    this.laneInUse = facts.lane
+    this.permits = facts.permits
+    this.attempt = facts.attempt
+    this.hedge = facts.hedge
+    this.job = facts.job !== undefined
+    this.tenant = facts.job?.tenant
+    this.#shared = shared
+    this.#listener = listener
+    this.#timed = shared.timeout.timeout.begin<T>(facts.startMs, facts.deadline, options.signal)
+  }
+
+  get signal(): AbortSignal {
+    return this.#timed.signal
+  }
+
+  onAbort(run: (reason: unknown) => void): void {
+    this.#timed.onAbort(run)
+  }
+
+  /** The name that the call came with: the user's function may choose a model by it. */
+  get lane(): string {
+    return this.laneInUse === OTHER_LANE ? (this.options.lane ?? DEFAULT_LANE) : this.laneInUse
+  }
+
+  get startMs(): number {
+    return this.#timed.startMs
+  }
+
+  get guard(): string {
+    return this.#shared.guard
+  }
+
+  get deadline(): Deadline | undefined {
+    return this.#timed.deadline
+  }
+
+  get progress(): () => void {
+    return this.#timed.progress
+  }
+
+  /** Bound when it is read, because a context is destructured: `({ signal, settle }) => …`. */
+  get settle(): (actual: Cost) => void {
+    return (actual) => this.permits.permit?.settle(actual)
+  }
+
+  get traceHeaders(): Readonly<Record<string, string>> | undefined {
+    return this.trace?.headers
+  }
+
+  /** The caller does not wait for it any more. */
+  giveUp(error: unknown): void {
+    this.#timed.giveUp(error)
+  }
+
+  /** Takes what stages count themselves; a refusal means that the attempt does not start. */
+  acquire(): SpillwayError | undefined {
+    return this.#shared.pipeline.acquire(this)
+  }
+
+  start(given: CallFunction<T>): void {
+    const { pipeline, running, counters } = this.#shared
+    const timed = this.#timed
+    const fn = this.trace === undefined ? given : tracedFunction(this.trace, given)
+    pipeline.started(this)
+    this.#listener.onStarted?.()
+    counters.attempts++
+    running.push(timed as TimedCall<unknown>)
+    const plain = this.options.timeoutMs === undefined
+    timed.start<CallContext>(plain ? fn : underDeadline(fn), this, this, isStreamed)
+  }
+
+  onValue(value: T, streaming: boolean): void {
+    if (streaming) return this.#listener.onValue(this.#stream(value))
+    if (this.#isPlain(value)) {
+      this.#listener.onVerdict(SUCCESS)
+      this.#shared.pipeline.answered(this, PLAIN_SUCCESS)
+      this.leave('success', undefined)
+    } else this.#finish({ value })
+    this.#listener.onValue(value)
+  }
+
+  onError(error: unknown): void {
+    if (this.trace !== undefined) this.#report(this.trace, (trace) => trace.failed(error))
+    this.#finish({ error })
+    this.#listener.onError(error)
+  }
+
+  /** Releases every stage, whatever the outcome. */
+  leave(outcome: Outcome, unfinished: Promise<unknown> | undefined): void {
+    const { pipeline, running, counters, observers, clock } = this.#shared
+    observers.timings?.ended(this.attempt, clock.now() - this.startMs)
+    running.remove(this.#timed as TimedCall<unknown>)
+    counters.outcomes[outcome]++
+    if (this.trace !== undefined) this.#report(this.trace, (trace) => trace.end(outcome))
+    pipeline.release(this, outcome, unfinished)
+    this.#listener.onReleased?.(outcome)
+    this.#shared.onLeft()
+  }
+
+  /** The answer has only begun: the attempt ends when its body does. */
+  #stream(value: T): T {
+    const end: CallEnd = { value }
+    const verdict = this.#judge(end)
+    this.#listener.onVerdict(verdict)
+    this.#shared.pipeline.answered(this, { end, verdict, streaming: true })
+    // It has failed already, whatever else its body says; its slot must not hold up the retry.
+    const failed = verdict.retryable
+    if (failed) this.leave(verdict.outcome, undefined)
+    const relayed = isRelayed(value as object) ? (value as unknown as Relayed) : undefined
+    const streamed = new StreamedAttempt(
+      this.#shared,
+      this,
+      failed ? undefined : verdict.outcome,
+      relayed !== undefined,
+    )
+    const call = this.#timed as TimedCall<unknown>
+    const { bodies } = this.#shared.timeout
+    const watch = new BodyWatch(bodies, call, relayed !== undefined, streamed)
+    try {
+      if (relayed === undefined) return watched(value, watch)
+      const owner = relayed[RELAYED](watch)
+      streamed.owner = owner
+      watch.begin(owner)
+    } catch {
+      // A body that cannot be watched counts as complete, as any other value.
+      watch.complete()
+    }
+    return value
+  }
+
+  #finish(end: CallEnd): void {
+    const verdict = this.#judge(end)
+    this.#listener.onVerdict(verdict)
+    this.#shared.pipeline.answered(this, { end, verdict, streaming: false })
+    this.leave(verdict.outcome, abandonedBy(end, this.#timed))
+  }
+
+  /** A tracer that throws does not keep the attempt from its end. */
+  #report(trace: AttemptTrace, report: (trace: AttemptTrace) => void): void {
+    callSafely(this.#shared.guard, 'tracer', () => report(trace), undefined)
+  }
+
+  /** Most values say only that the call succeeded: then there is nothing to judge. */
+  #isPlain(value: unknown): boolean {
+    const { classify, slowMs } = this.#shared.judging
+    return (
+      (typeof value !== 'object' || value === null) &&
+      classify === undefined &&
+      slowMs === undefined
+    )
+  }
+
+  #judge(end: CallEnd): Verdict {
+    const { judging, clock } = this.#shared
+    end.durationMs = clock.now() - this.startMs
+    end.signal = this.options.signal
+    return judge(end, judging)
+  }
+}
+
+/** Everything that is called inside ends by the deadline of this call. */
+function underDeadline<T>(fn: CallFunction<T>): CallFunction<T> {
+  return (context) => runWithDeadline(context.deadline, () => fn(context))
+}
+
+/** Work that goes on although the call is over: its own, or what that has abandoned in turn. */
+function abandonedBy(
+  end: CallEnd,
+  { leftBehind }: TimedCall<unknown>,
+): Promise<unknown> | undefined {
+  if (leftBehind !== undefined) return allEnded([leftBehind])
+  return 'error' in end ? abandonedWork(end.error) : undefined
+}
+
+const SUCCESS: Verdict = Object.freeze({ outcome: 'success', retryable: false })
+const PLAIN_SUCCESS: Answer = Object.freeze({
+  end: { value: undefined },
+  verdict: SUCCESS,
+  streaming: false,
+})

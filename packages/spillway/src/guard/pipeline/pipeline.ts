@@ -1,0 +1,136 @@
+/**
+ * The stages of one guard in the order of the table, and the loops over them. `check` is the one place that
+ * answers "may this call begin?": for first attempts, retries, hedges and jobs.
+ */
+import { closedError, type SpillwayError } from '../../core/errors.js'
+import type { Outcome } from '../../core/outcome.js'
+import { deadlineError } from '../../core/time/deadline.js'
+import type {
+  Answer,
+  CallKind,
+  CallResult,
+  Permits,
+  Stage,
+  StageAttempt,
+  StageCall,
+} from './stage.js'
+
+type With<M extends keyof Stage> = Stage & Required<Pick<Stage, M>>
+
+export class Pipeline {
+  readonly name: string
+  readonly stages: readonly Stage[]
+  /** The guard is closed: nothing begins any more. */
+  closed = false
+  /** Stages that a call enters once, in order. */
+  readonly entered: readonly With<'enter'>[]
+  readonly #checks: Record<CallKind, readonly With<'check'>[]>
+  /** Stages with a method, each with its place in `stages`. */
+  readonly #acquiring: readonly [With<'acquire'>, number][]
+  readonly #starting: readonly [With<'started'>, number][]
+  readonly #answering: readonly [With<'answered'>, number][]
+  /** Last stage first. */
+  readonly #releasing: readonly [With<'release'>, number][]
+  readonly #cancelling: readonly With<'cancel'>[]
+
+  constructor(name: string, stages: readonly Stage[]) {
+    this.name = name
+    this.stages = stages
+    const checks = stages.filter((stage): stage is With<'check'> => stage.check !== undefined)
+    const ofAttempts = checks.filter(({ per }) => per === 'attempt')
+    const ofJobs = checks.filter(({ forJobs }) => forJobs === true)
+    this.#checks = { call: checks, attempt: ofAttempts, hedge: ofAttempts, job: ofJobs }
+    this.entered = stages.filter((stage): stage is With<'enter'> => stage.enter !== undefined)
+    this.#acquiring = placesOf(stages, 'acquire')
+    this.#starting = placesOf(stages, 'started')
+    this.#answering = placesOf(stages, 'answered')
+    this.#releasing = placesOf(stages, 'release').reverse()
+    this.#cancelling = placesOf(stages, 'cancel')
+      .map(([stage]) => stage)
+      .reverse()
+  }
+
+  /** Why this call may not begin, by the first stage that knows a reason. Nothing is taken. */
+  check(call: StageCall, nowMs: number): SpillwayError | undefined {
+    const expired = this.expired(call, nowMs)
+    if (expired !== undefined) return expired
+    for (const stage of this.#checks[call.kind]) {
+      const refusal = stage.check(call, nowMs)
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
+
+  /** The guard is closed, or too little time is left. All that may refuse a call that has its permits. */
+  expired({ kind, options, deadlineMs }: StageCall, nowMs: number): SpillwayError | undefined {
+    if (this.closed) return closedError('room', this.name)
+    const neededMs = kind === 'call' ? (options.needsMs ?? 0) : 0
+    return deadlineMs - nowMs <= neededMs ? deadlineError('room', this.name) : undefined
+  }
+
+  /** Why jobs should not be taken from their queue now. */
+  pausesJobs(job: StageCall, nowMs: number): SpillwayError | undefined {
+    for (const stage of this.stages) {
+      const refusal = stage.pausesJobs?.(job, nowMs)
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
+
+  /** An attempt has its permits: the stages that count attempts themselves take what they need. */
+  acquire(attempt: StageAttempt): SpillwayError | undefined {
+    for (const [stage, place] of this.#acquiring) {
+      const refusal = stage.acquire(attempt, place)
+      if (refusal === undefined) continue
+      this.#undo(attempt, place)
+      return refusal
+    }
+    return undefined
+  }
+
+  started(attempt: StageAttempt): void {
+    for (const [stage, place] of this.#starting) stage.started(attempt, place)
+  }
+
+  answered(attempt: StageAttempt, answer: Answer): void {
+    for (const [stage, place] of this.#answering) stage.answered(attempt, answer, place)
+  }
+
+  /** Last stage first. */
+  release(attempt: StageAttempt, outcome: Outcome, unfinished: Promise<unknown> | undefined): void {
+    for (const [stage, place] of this.#releasing) {
+      stage.release(attempt, outcome, unfinished, place)
+    }
+  }
+
+  /** The permits of an attempt that does not start go back. */
+  cancel(lane: string, permits: Permits): void {
+    for (const stage of this.#cancelling) stage.cancel(lane, permits)
+  }
+
+  /** Gives back what a call took when it entered; `grants` by the stage's place in `entered`. */
+  leave(grants: readonly unknown[], result: CallResult): void {
+    for (let index = grants.length - 1; index >= 0; index--) {
+      const grant = grants[index]
+      if (grant !== undefined) this.entered[index]?.leave?.(grant, result)
+    }
+  }
+
+  close(): void {
+    for (const stage of this.stages) stage.close?.()
+  }
+
+  /** A later stage refused the attempt. */
+  #undo(attempt: StageAttempt, before: number): void {
+    for (let place = before - 1; place >= 0; place--) {
+      this.stages[place]?.giveBack?.(attempt, place)
+    }
+    this.cancel(attempt.laneInUse, attempt.permits)
+  }
+}
+
+function placesOf<M extends keyof Stage>(stages: readonly Stage[], method: M): [With<M>, number][] {
+  return stages.flatMap((stage, place): [With<M>, number][] =>
+    stage[method] === undefined ? [] : [[stage as With<M>, place]],
+  )
+}

@@ -1,0 +1,129 @@
+/**
+ * What a stage is: one step of the pipeline. A stage implements the methods it needs, and the loops of
+ * `pipeline.ts` call them in the order of the table in `stages.ts`. Stages do not call each other.
+ */
+import type { Details, Scope, SpillwayError, Stage as StageName } from '../../core/errors.js'
+import type { CallEnd, Outcome, Verdict } from '../../core/outcome.js'
+import type { BreakerPermit } from '../../shared/circuit-breaker/api.js'
+import type { AttemptPermits, CallCost, PermitCall } from '../../shared/permit-queue/ports.js'
+import type { LanePermit as LimitPermit } from '../../shared/rate-limiter/permit.js'
+import type { RunOptions } from '../run-options.js'
+
+/** What breaker and vendor limits have granted one attempt. */
+export type Permits = AttemptPermits<BreakerPermit, LimitPermit>
+/** A call that waits in the queue for its permits. */
+export type QueuedAttempt = PermitCall<BreakerPermit, LimitPermit>
+
+/**
+ * `call`: a call that has just arrived. `attempt`: an attempt of a call that was let in, the first one or a
+ * retry. `hedge`: a second attempt beside a slow one. `job`: a job of a job queue.
+ */
+export type CallKind = 'call' | 'attempt' | 'hedge' | 'job'
+
+/** A call as stages see it before its attempt starts. */
+export interface StageCall extends CallCost {
+  readonly kind: CallKind
+  readonly options: RunOptions
+  /** As the guard's lanes resolve it: its own, or the one it shares. */
+  readonly lane: string
+  /** 0 is the most important. */
+  readonly priority: number
+  readonly arrivedMs: number
+  /** Infinite without a deadline. */
+  readonly deadlineMs: number
+  /** 1 for the first. */
+  readonly attempt: number
+  /** Of a job, if it has one. */
+  readonly tenant?: string | undefined
+}
+
+/** An attempt that has its permits. */
+export interface StageAttempt {
+  readonly options: RunOptions
+  /** As the guard's lanes resolve it. */
+  readonly laneInUse: string
+  /** 1 for the first. */
+  readonly attempt: number
+  readonly hedge: boolean
+  readonly job: boolean
+  /** Of a job, if it has one. */
+  readonly tenant: string | undefined
+  readonly startMs: number
+  readonly permits: Permits
+  /** What each stage keeps for this attempt, by the stage's place in the pipeline. */
+  readonly kept: unknown[]
+}
+
+/** The answer of an attempt: its end, or the beginning of a streamed body. */
+export interface Answer {
+  readonly end: CallEnd
+  readonly verdict: Verdict
+  /** Its body is still on its way: the attempt is released when that has ended. */
+  readonly streaming: boolean
+}
+
+/** How a call ended, for the stages it passed once. */
+export interface CallResult {
+  /** At least one attempt started. */
+  readonly ran: boolean
+  /** Of the last attempt; undefined if none started. */
+  readonly outcome: Outcome | undefined
+}
+
+/** Returned by `enter` if the store has to be asked first. */
+export abstract class PendingGrant {
+  /** The call hears once what was granted or refused, or that it left before. */
+  abstract whenDecided(call: PendingCall): void
+}
+
+/** A call that waits for the store's decision on a stage that it enters. */
+export interface PendingCall {
+  readonly deadlineMs: number
+  readonly signal: RunOptions['signal']
+  /** The caller's async context. */
+  runInAsyncScope<A>(run: (argument: A) => void, self: unknown, argument: A): void
+  onDecided(grant: unknown): void
+  /** The call has left: its caller aborted, or its deadline passed. */
+  onLeft(reason: unknown): void
+}
+
+export interface Stage {
+  readonly name: StageName
+  readonly scope: Scope
+  readonly per: 'call' | 'attempt'
+  /** It also checks, and is entered by, jobs: they come with the permits of the built-in stages. */
+  readonly forJobs?: boolean
+  /** A reason to refuse that this pod knows without I/O. Takes nothing. */
+  check?(call: StageCall, nowMs: number): SpillwayError | undefined
+  /** `check` for jobs that have not been taken from their queue yet: a refusal holds them back. */
+  pausesJobs?(call: StageCall, nowMs: number): SpillwayError | undefined
+  /** Once for each call: what it takes (undefined: nothing), a `SpillwayError`, or a `PendingGrant`. */
+  enter?(call: StageCall, nowMs: number): unknown
+  /** Gives back what `enter` returned, when the call and the body of its answer have ended. */
+  leave?(grant: unknown, result: CallResult): void
+  /** Once for each attempt that has its permits. A refusal ends the attempt before it starts. */
+  acquire?(attempt: StageAttempt, place: number): SpillwayError | undefined
+  /** A later stage refused the attempt: what `acquire` took goes back. */
+  giveBack?(attempt: StageAttempt, place: number): void
+  /** The attempt starts now. */
+  started?(attempt: StageAttempt, place: number): void
+  /** The attempt has been answered, or has failed. */
+  answered?(attempt: StageAttempt, answer: Answer, place: number): void
+  /**
+   * The attempt is over, its streamed body included. `unfinished`: work that goes on although the caller was
+   * told that the call is over.
+   */
+  release?(
+    attempt: StageAttempt,
+    outcome: Outcome,
+    unfinished: Promise<unknown> | undefined,
+    place: number,
+  ): void
+  /** An attempt that has its permits does not start. */
+  cancel?(lane: string, permits: Permits): void
+  /** The numbers by which a call passed, for the log of decisions; undefined: nothing to say. */
+  passed?(call: StageCall, permits: Permits | undefined, nowMs: number): Details | undefined
+  /** The stage's own state, for `guard.snapshot().stages`. */
+  snapshot?(): unknown
+  close?(): void
+}

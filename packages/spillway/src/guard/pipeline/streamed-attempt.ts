@@ -1,0 +1,99 @@
+/**
+ * An attempt whose answer has only begun: it ends when its body does, and its outcome is known then. A probe
+ * has shown what it had to show before that.
+ */
+import { emit, listening } from '../../core/events.js'
+import type { Outcome } from '../../core/outcome.js'
+import type { Clock } from '../../core/time/clock.js'
+import type { Cost } from '../../shared/rate-limiter/permit.js'
+import type { BreakerStage } from '../stages/breaker.js'
+import type { BodyEnd, BodyListener } from '../stream/body-watch.js'
+import type { BodyOwner } from '../stream/relayed.js'
+import { StreamedProbe } from '../stream/streamed-probe.js'
+import { UsageReader } from '../stream/usage.js'
+import type { CallCounters } from './counters.js'
+import type { StageAttempt } from './stage.js'
+
+/** The way out of the attempt. */
+export interface AttemptExit {
+  leave(outcome: Outcome, unfinished: Promise<unknown> | undefined): void
+}
+
+export interface StreamDependencies {
+  readonly guard: string
+  readonly clock: Clock
+  readonly breaker: BreakerStage | undefined
+  readonly counters: CallCounters
+}
+
+export class StreamedAttempt implements BodyListener {
+  readonly #shared: StreamDependencies
+  readonly #attempt: StageAttempt & AttemptExit
+  /** The outcome of its beginning; undefined if that has ended the attempt. */
+  readonly #begun: Outcome | undefined
+  readonly #usage: UsageReader | undefined
+  #probe: StreamedProbe | undefined
+  /** Of a body that is passed on by its owner. */
+  owner: BodyOwner | undefined
+
+  constructor(
+    shared: StreamDependencies,
+    attempt: StageAttempt & AttemptExit,
+    begun: Outcome | undefined,
+    relayed: boolean,
+  ) {
+    this.#shared = shared
+    this.#attempt = attempt
+    this.#begun = begun
+    this.#usage = relayed || attempt.permits.permit !== undefined ? new UsageReader() : undefined
+  }
+
+  onFirstChunk(): void {
+    if (this.#attempt.permits.breaker?.probe !== true || this.#begun !== 'success') return
+    const { clock, breaker } = this.#shared
+    this.#probe = new StreamedProbe(clock, () => breaker?.release(this.#attempt, 'success'))
+    this.#probe.begin()
+  }
+
+  onChunk(chunk: unknown): void {
+    this.#usage?.push(chunk)
+  }
+
+  onEnd(how: BodyEnd, error: unknown): void {
+    const { counters, guard: name } = this.#shared
+    const { permits, laneInUse: lane } = this.#attempt
+    counters.bodies[how]++
+    // A body that broke off has cost more than it had reported by then: the estimate stays.
+    let cost: Cost | undefined
+    try {
+      cost = how === 'complete' ? this.#usage?.read() : undefined
+      if (cost !== undefined) permits.permit?.settle(cost)
+    } finally {
+      if (this.#begun !== undefined) this.#leave(endOutcome(this.#begun, how))
+    }
+    if (listening()) emit({ type: 'stream.ended', name, lane, how, error })
+    this.owner?.ended?.(how, cost)
+  }
+
+  #leave(outcome: Outcome): void {
+    this.#attempt.leave(outcome, undefined)
+    // The probe has been released with a success already.
+    const succeeded = this.#probe?.end() === true
+    if (succeeded && outcome === 'failure')
+      this.#shared.breaker?.noteFailure(this.#attempt.laneInUse)
+  }
+}
+
+/** The outcome of an attempt by how its body ended. */
+const OUTCOME_OF: Record<BodyEnd, Outcome> = {
+  complete: 'success',
+  truncated: 'failure',
+  stalled: 'failure',
+  abandoned: 'ignored',
+  aborted: 'ignored',
+}
+
+function endOutcome(begun: Outcome, how: BodyEnd): Outcome {
+  const ended = OUTCOME_OF[how]
+  return begun === 'success' || ended === 'failure' ? ended : begun
+}

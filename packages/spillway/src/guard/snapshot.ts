@@ -1,0 +1,147 @@
+/** The state of a guard, read from its stages. */
+import type { Scope, Stage } from '../core/errors.js'
+import type { Priority } from '../core/options/priority.js'
+import type { ShedderSnapshot } from '../local/load-shedder/shedder.js'
+import type { RetryBudget } from '../local/retry/retry-budget.js'
+import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
+import type { OutageRule } from '../shared/outage/rules.js'
+import type { StoreSnapshot } from '../shared/outage/store-status.js'
+import type { GuardParts } from './build-guard.js'
+import { MOST_LANES } from './fleet/fleet-report.js'
+import type { CheckedGuard } from './options.js'
+import type { CallCounts } from './pipeline/counters.js'
+import type { FallbackCount } from './stages/fallback.js'
+import type { HedgeCounts } from './stages/hedge.js'
+import type { LaneLimitSnapshot } from './stages/lane-limits.js'
+import type { LaneThrottleSnapshot } from './stages/throttle.js'
+
+export interface GuardSnapshot extends CallCounts {
+  name: string
+  /** The waiting room. */
+  room: { waiting: number; size: number; oldestMs: number; byPriority: Record<Priority, number> }
+  /** Calls that run, and how many may; infinite without `concurrency`. */
+  active: number
+  limit: number
+  /** Those that were used recently, 100 at most. */
+  lanes: string[]
+  /** One for each lane that was used. */
+  breakers: BreakerSnapshot[]
+  /** The load shedder's signals; nothing without `shed`. */
+  shed: ShedderSnapshot | undefined
+  /** One for each lane that was used, with `concurrency.adaptive`. */
+  laneLimits: LaneLimitSnapshot[]
+  /** The same with `throttle`. */
+  throttles: LaneThrottleSnapshot[]
+  /** Second attempts; nothing without `hedge`. */
+  hedges: HedgeCounts | undefined
+  /** Retries made in the last seconds, and the calls they are a fraction of. */
+  retries: ReturnType<RetryBudget['snapshot']> | undefined
+  /** How the store stands for this guard; nothing, where there is none but memory. */
+  store: GuardStoreSnapshot | undefined
+  /** The stages that are on, in order. */
+  stages: StageSnapshot[]
+  /** How often each fallback stood in. */
+  fallbacks: FallbackCount[]
+  closed: boolean
+}
+
+export interface StageSnapshot {
+  name: Stage
+  scope: Scope
+  per: 'call' | 'attempt'
+  /** It only reports what it would have refused. */
+  shadow: boolean
+  /** It was added by the application. */
+  custom: boolean
+  /** What a custom stage says about itself. */
+  state: unknown
+}
+
+export interface GuardStoreSnapshot extends StoreSnapshot {
+  /** What goes while the store is away: of each limit, of the breaker, of each level of user limits. */
+  rules: {
+    limits: Record<string, OutageRule>
+    breaker: OutageRule | undefined
+    userLimits: Record<string, OutageRule>
+  }
+  /** They are in force: for limits, for breaker and user limits. */
+  inForce: { limits: boolean; breaker: boolean }
+  /** This pod's part of each limit. */
+  shares: Record<string, number>
+}
+
+export function snapshotOf(parts: GuardParts): GuardSnapshot {
+  const { name, queue, slots, breaker, counters, clock, options, pipeline, lanes } = parts
+  const { shed, throttle, hedge, retry, fallback } = parts.stages
+  const { calls } = queue
+  const nowMs = clock.now()
+  return {
+    name,
+    ...counters.snapshot(),
+    room: {
+      waiting: calls.length,
+      size: options.queue?.size ?? 0,
+      oldestMs: calls.oldestWaitMs(nowMs),
+      byPriority: calls.lengthsByPriority(),
+    },
+    active: slots.active,
+    limit: Math.min(slots.limit, slots.lanes?.total ?? slots.limit),
+    lanes: lanes.names().slice(0, MOST_LANES),
+    breakers: breaker?.snapshots() ?? [],
+    shed: shed?.pressureAt(nowMs),
+    laneLimits: slots.lanes?.snapshots() ?? [],
+    throttles: throttle?.snapshots(nowMs) ?? [],
+    hedges: hedge?.counts(),
+    retries: retry.budget?.snapshot(),
+    store: storeOf(parts),
+    stages: stageSnapshots(parts),
+    fallbacks: fallback?.counts() ?? [],
+    closed: pipeline.closed,
+  }
+}
+
+function stageSnapshots({
+  rows,
+  pipeline,
+  options,
+  shadowed,
+}: Pick<GuardParts, 'rows' | 'pipeline' | 'options' | 'shadowed'>): StageSnapshot[] {
+  return rows
+    .filter(({ stage, option }) => stage === 'call' || isOn(options, option))
+    .map(({ stage: name, scope, per, option }) => ({
+      name,
+      scope,
+      per,
+      shadow: shadowed.has(name),
+      custom: option === 'stages',
+      state: pipeline.stages.find((stage) => stage.name === name)?.snapshot?.(),
+    }))
+}
+
+/** The guard's options have this one. */
+export function isOn(options: CheckedGuard, option: string): boolean {
+  return (options as Record<string, unknown>)[option] !== undefined
+}
+
+function storeOf({
+  watch,
+  options,
+  countedLimits: limits,
+}: Pick<GuardParts, 'watch' | 'options' | 'countedLimits'>): GuardStoreSnapshot | undefined {
+  if (watch === undefined) return undefined
+  const ofLimits = options.limits?.map(({ unit, outage }) => [unit, outage]) ?? []
+  const ofLevels = options.userLimits?.map(({ per, outage }) => [per, outage]) ?? []
+  return {
+    ...watch.snapshot(),
+    rules: {
+      limits: Object.fromEntries(ofLimits),
+      breaker: options.breaker?.outage,
+      userLimits: Object.fromEntries(ofLevels),
+    },
+    inForce: {
+      limits: limits?.alone === true && watch.status !== 'starting',
+      breaker: !watch.reachable,
+    },
+    shares: limits?.shares ?? {},
+  }
+}

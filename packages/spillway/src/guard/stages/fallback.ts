@@ -1,0 +1,262 @@
+/**
+ * What a guard gives when its call has failed: the first of its fallbacks that has an answer, with a word on
+ * why and how. Each is asked once at most for a call, in order. What they are is in `degrade/`; a guard knows
+ * only this port.
+ */
+
+import { type ErrorCode, SpillwayError } from '../../core/errors.js'
+import { callSafely, emit, listening } from '../../core/events.js'
+import { arrayOf, type Check, OptionsError } from '../../core/options/checks.js'
+import { described } from '../../core/options/schema.js'
+import { judge, type OutcomeOptions } from '../../core/outcome.js'
+import type { Clock } from '../../core/time/clock.js'
+import type { CallFunction } from '../pipeline/context.js'
+import type { Stage } from '../pipeline/stage.js'
+import { type RunOptions, remainingOptions } from '../run-options.js'
+
+/** Why an answer is not what was asked for. */
+export type DegradedReason = 'timeout' | 'error' | 'circuit-open' | 'limited' | 'shed'
+
+export const REASONS = [
+  'timeout',
+  'error',
+  'circuit-open',
+  'limited',
+  'shed',
+] as const satisfies DegradedReason[]
+
+/** A call that went wrong, as a fallback sees it. */
+export interface FailedCall {
+  readonly guard: string
+  readonly fn: CallFunction<unknown>
+  /** As it was called, with the time that is left. */
+  readonly options: RunOptions
+  readonly error: unknown
+  readonly reason: DegradedReason
+}
+
+export interface FallbackAnswer {
+  value: unknown
+  /** What it is, in words: `from the cache, 12 s old`. */
+  message?: string
+}
+
+export interface FallbackStep {
+  readonly name: string
+  /** Is asked for these reasons only. Default: for all. */
+  readonly on?: readonly DegradedReason[] | undefined
+  /** Makes a call of its own: not for somebody who has used up a limit of theirs. */
+  readonly costs?: boolean
+  /** Nothing: it has no answer. One that throws has none either. */
+  answer(call: FailedCall): FallbackAnswer | undefined | Promise<FallbackAnswer | undefined>
+  /** Hears of every call that went well. */
+  learn?(options: RunOptions, value: unknown): void
+}
+
+/** A value, and whether it is what was asked for. */
+export interface Degradable<T> {
+  value: T
+  degraded: boolean
+  /** Why, by what, and both in words; nothing unless it is degraded. */
+  reason: DegradedReason | undefined
+  step: string | undefined
+  message: string | undefined
+}
+
+/** As much of a guard as it takes to be another's fallback. */
+export interface GuardLike {
+  readonly name: string
+  runDegradable<T>(fn: CallFunction<T>, options?: RunOptions): Promise<Degradable<T>>
+}
+
+export interface FallbackCount {
+  step: string
+  reason: DegradedReason
+  count: number
+}
+
+/** Guards that were asked for this call: two ways may lead to the same one. */
+const ASKED = Symbol('guards asked')
+type Tracked = RunOptions & { [ASKED]?: Set<GuardLike> }
+
+/** Another guard, with the same function or one of its own. */
+export function guardStep(
+  guard: GuardLike,
+  fn?: CallFunction<unknown>,
+  own: { name?: string | undefined; on?: readonly DegradedReason[] | undefined } = {},
+): FallbackStep {
+  return {
+    name: own.name ?? guard.name,
+    on: own.on,
+    costs: true,
+    async answer(call) {
+      const asked = (call.options as Tracked)[ASKED]
+      if (asked?.has(guard)) return undefined
+      asked?.add(guard)
+      const { value, degraded, message } = await guard.runDegradable(fn ?? call.fn, call.options)
+      return { value, message: degraded ? `${message}` : `from ${guard.name}` }
+    },
+  }
+}
+
+const EXPECTED =
+  'a guard, or what otherGuard(), staleCache(), enqueue(), reduced() or staticValue() makes'
+
+const readStep: Check<FallbackStep> = (value, path, problems) => {
+  const { name, answer, runDegradable } = (value ?? {}) as FallbackStep & GuardLike
+  if (typeof name === 'string' && typeof answer === 'function') return value as FallbackStep
+  if (typeof name === 'string' && typeof runDegradable === 'function') {
+    return guardStep(value as GuardLike)
+  }
+  const hint = typeof value === 'function' ? '; did you mean reduced(fn)?' : ''
+  problems.push({ path, message: `must be ${EXPECTED}${hint}` })
+  return undefined as never
+}
+
+const readSteps = arrayOf(readStep)
+
+export const readFallback: Check<FallbackStep[]> = (value, path, problems) => {
+  const steps = readSteps(value, path, problems)
+  if (!Array.isArray(value)) return steps
+  for (const [index, step] of value.entries()) {
+    const before = value.indexOf(step)
+    if (before < index) {
+      problems.push({ path: `${path}[${index}]`, message: `stands at ${path}[${before}] already` })
+    }
+  }
+  return steps
+}
+described(readFallback, undefined)
+
+export class FallbackStage implements Stage {
+  readonly name = 'fallback'
+  readonly scope = 'local'
+  readonly per = 'call'
+  readonly #name: string
+  readonly #steps: readonly FallbackStep[]
+  readonly #clock: Clock
+  readonly #judging: OutcomeOptions
+  readonly #counts: FallbackCount[] = []
+
+  constructor(name: string, steps: readonly FallbackStep[], clock: Clock, judging: OutcomeOptions) {
+    this.#name = name
+    this.#steps = steps
+    this.#clock = clock
+    this.#judging = judging
+  }
+
+  /** Answers as the call does; if that fails, as the first fallback that can. Then the call's own error. */
+  async run<T>(
+    start: () => Promise<T>,
+    fn: CallFunction<T>,
+    options: RunOptions,
+  ): Promise<Degradable<T>> {
+    const startMs = this.#clock.now()
+    let error: unknown
+    try {
+      const value = await start()
+      this.#learn(options, value)
+      return asAsked(value)
+    } catch (caught) {
+      error = caught
+    }
+    const reason = this.#reasonOf(error, options)
+    if (reason !== undefined) {
+      const left: Tracked = remainingOptions(options, this.#clock.now() - startMs)
+      const tracked: Tracked = { ...left, [ASKED]: left[ASKED] ?? new Set() }
+      const call: FailedCall = { guard: this.#name, fn, options: tracked, error, reason }
+      const answer = await this.#ask(call)
+      if (answer !== undefined) return answer as Degradable<T>
+    }
+    throw error
+  }
+
+  /** How often each stood in, by reason. */
+  counts(): FallbackCount[] {
+    return this.#counts.map((each) => ({ ...each }))
+  }
+
+  #learn(options: RunOptions, value: unknown): void {
+    for (const step of this.#steps) {
+      if (step.learn === undefined) continue
+      callSafely(this.#name, `fallback ${step.name}`, () => step.learn?.(options, value), undefined)
+    }
+  }
+
+  async #ask(call: FailedCall): Promise<Degradable<unknown> | undefined> {
+    for (const step of this.#steps) {
+      if (!isFor(step, call)) continue
+      // Whoever has left wants no answer, and nothing done for it.
+      if (call.options.signal?.aborted) return undefined
+      const answer = await this.#tryStep(step, call)
+      if (answer === undefined) continue
+      this.#count(step.name, call.reason)
+      const { guard: name, reason } = call
+      if (listening()) emit({ type: 'fallback.used', name, step: step.name, reason })
+      const how = answer.message ?? `answered by ${step.name}`
+      const message = `${name}: ${WORDS[reason]}; ${how}`
+      return { value: answer.value, degraded: true, reason, step: step.name, message }
+    }
+    return undefined
+  }
+
+  async #tryStep(step: FallbackStep, call: FailedCall): Promise<FallbackAnswer | undefined> {
+    try {
+      return await step.answer(call)
+    } catch (error) {
+      if (listening()) emit({ type: 'fallback.failed', name: call.guard, step: step.name, error })
+      return undefined
+    }
+  }
+
+  /**
+   * Nothing: no fallback helps. The caller has left, or the request was wrong, and then an answer to
+   * another one would be, too.
+   */
+  #reasonOf(error: unknown, { signal }: RunOptions): DegradedReason | undefined {
+    if (signal?.aborted || error instanceof OptionsError) return undefined
+    if (error instanceof SpillwayError) return REASON_OF[error.code]
+    const { outcome } = judge({ error, signal }, this.#judging)
+    if (outcome === 'throttled') return 'limited'
+    return outcome === 'ignored' ? undefined : 'error'
+  }
+
+  #count(step: string, reason: DegradedReason): void {
+    const known = this.#counts.find((each) => each.step === step && each.reason === reason)
+    if (known !== undefined) known.count++
+    else this.#counts.push({ step, reason, count: 1 })
+  }
+}
+
+/** What was asked for. */
+export function asAsked<T>(value: T): Degradable<T> {
+  return { value, degraded: false, reason: undefined, step: undefined, message: undefined }
+}
+
+function isFor({ on, costs }: FallbackStep, { reason, error }: FailedCall): boolean {
+  if (on !== undefined && !on.includes(reason)) return false
+  return !(costs === true && error instanceof SpillwayError && error.code === 'USER_LIMITED')
+}
+
+const REASON_OF: Record<ErrorCode, DegradedReason> = {
+  SHED: 'shed',
+  QUEUE_FULL: 'shed',
+  USER_LIMITED: 'limited',
+  VENDOR_LIMITED: 'limited',
+  QUEUE_TIMEOUT: 'timeout',
+  CALL_TIMEOUT: 'timeout',
+  DEADLINE_EXCEEDED: 'timeout',
+  CIRCUIT_OPEN: 'circuit-open',
+  VENDOR_ERROR: 'error',
+  STORE_UNAVAILABLE: 'error',
+  STAGE_REFUSED: 'shed',
+  CLOSED: 'error',
+}
+
+const WORDS: Record<DegradedReason, string> = {
+  timeout: 'took too long',
+  error: 'failed',
+  'circuit-open': 'not called, its circuit is open',
+  limited: 'its limit is used up',
+  shed: 'refused, too much to do',
+}

@@ -1,0 +1,157 @@
+/** Retries: decided after everything else was released. Also the budget that retries and hedges share. */
+import { type CallerSignal, LeaveSignal, onAbort } from '../../core/abort.js'
+import { currentHop } from '../../core/hops.js'
+import { isResponse, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
+import type { Random } from '../../core/random.js'
+import type { Clock } from '../../core/time/clock.js'
+import { sleep } from '../../core/time/sleep.js'
+import type { BackoffPolicy } from '../../local/retry/backoff.js'
+import { createRetryBudget, type RetryBudget } from '../../local/retry/retry-budget.js'
+import type { Closing, JudgedRunOptions, RetryPolicy } from '../../local/retry/retry-call.js'
+import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
+import type { Stage, StageCall } from '../pipeline/stage.js'
+import type { RunOptions } from '../run-options.js'
+
+export interface RetryOption extends BackoffPolicy {
+  attempts: number
+  budget: number
+  maxRetryAfterMs: number
+  where: 'anywhere' | 'edge'
+}
+
+export interface RetryStageOptions {
+  readonly guard: string
+  /** Undefined without the option `retry`. */
+  readonly retry: RetryOption | undefined
+  /** Hedges are paid from the same budget. */
+  readonly hedges: boolean
+  /** The response header by which a downstream says that it has retried already. */
+  readonly retriedHeader: string | undefined
+  readonly clock: Clock
+  readonly random: Random
+  readonly breaker: BreakerLanes | undefined
+  readonly classify: OutcomeOptions['classify']
+  /** How busy this pod is: no retry while calls wait for it or all slots are in use. */
+  conditions(): { queueWaitMs: number; slotsInUse: number }
+}
+
+export class RetryStage implements Stage {
+  readonly name = 'retry'
+  readonly scope = 'local'
+  readonly per = 'call'
+  /** Undefined without the option `retry`. */
+  readonly policy: RetryPolicy | undefined
+  /** For calls that are not retried, but report their attempt. */
+  readonly #once: RetryPolicy
+  /** Undefined without `retry` and `hedge`. */
+  readonly budget: RetryBudget | undefined
+  readonly #breaker: BreakerLanes | undefined
+  readonly #edgeOnly: boolean
+  readonly #closing: ClosingSign
+
+  constructor(options: RetryStageOptions) {
+    const { guard, retry, hedges, retriedHeader, clock, random, classify } = options
+    const closing = new ClosingSign(clock)
+    this.#closing = closing
+    this.#breaker = options.breaker
+    this.#edgeOnly = retry?.where === 'edge'
+    this.budget =
+      retry === undefined && !hedges
+        ? undefined
+        : createRetryBudget({
+            ...(retry !== undefined && { ratio: retry.budget }),
+            // A hedge counts as a first retry; the policy knows how often a call is tried.
+            retries: Math.max((retry?.attempts ?? 1) - 1, hedges ? 1 : 0),
+            clock,
+            conditions: () => options.conditions(),
+          })
+    const common = { name: guard, budget: this.budget, classify, clock, random, closing }
+    this.#once = { ...ONCE, ...common, usualMs: 0 }
+    this.policy = retry && {
+      ...retry,
+      ...common,
+      usualMs: 0,
+      ...(retriedHeader !== undefined && {
+        retriedBelow: (value: unknown) => isResponse(value) && value.headers.has(retriedHeader),
+      }),
+    }
+  }
+
+  enter({ arrivedMs }: StageCall): undefined {
+    this.budget?.recordRequest(arrivedMs)
+  }
+
+  /** A request that came in as a retry is not tried again here: tiers would multiply. */
+  get allowed(): boolean {
+    const hop = currentHop()
+    return hop === undefined || (hop.attempt === 1 && !this.#edgeOnly)
+  }
+
+  /** The guard closes: calls that wait for their next attempt end with the last one's result. */
+  stopRetries(): void {
+    this.#closing.close()
+  }
+
+  /** How the call goes on after an attempt. */
+  get policyNow(): RetryPolicy {
+    return this.allowed ? (this.policy ?? this.#once) : this.#once
+  }
+
+  /** For a call that was judged already. */
+  optionsFor(
+    { signal, idempotent, idempotencyKey }: RunOptions,
+    lane: string,
+    judged: () => Verdict | undefined,
+  ): JudgedRunOptions {
+    const breaker = this.#breaker
+    return {
+      ...(signal !== undefined && { signal }),
+      ...(idempotent !== undefined && { idempotent }),
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+      judged,
+      mayRetry: () => breaker === undefined || breaker.state(lane) === 'closed',
+    }
+  }
+}
+
+const ONCE: RetryOption = {
+  attempts: 1,
+  budget: 0,
+  backoff: 'constant',
+  baseMs: 1,
+  maxMs: 1,
+  jitter: 'none',
+  maxRetryAfterMs: 0,
+  where: 'anywhere',
+}
+
+/** Wakes the calls that wait for their next attempt when the guard closes. */
+class ClosingSign implements Closing {
+  closed = false
+  readonly #clock: Clock
+  readonly #sleepers = new Set<() => void>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  close(): void {
+    this.closed = true
+    for (const wake of this.#sleepers) wake()
+  }
+
+  async sleep(delayMs: number, signal: CallerSignal | undefined): Promise<void> {
+    const waking = new LeaveSignal()
+    const wake = () => waking.abort(undefined)
+    this.#sleepers.add(wake)
+    const forget = signal && onAbort(signal, wake)
+    try {
+      await sleep(this.#clock, delayMs, waking)
+    } catch {
+      if (signal?.aborted) throw signal.reason
+    } finally {
+      forget?.()
+      this.#sleepers.delete(wake)
+    }
+  }
+}

@@ -1,0 +1,86 @@
+/** Load shedding: refuses early, before anything is done. Critical calls are never shed. */
+import type { Details, SpillwayError } from '../../core/errors.js'
+import { callSafely } from '../../core/events.js'
+import { PRIORITIES, type Priority } from '../../core/options/priority.js'
+import { shedError } from '../../local/load-shedder/load-shedder.js'
+import type { Shedder, ShedderSnapshot } from '../../local/load-shedder/shedder.js'
+import type { Stage, StageCall } from '../pipeline/stage.js'
+import type { Slots } from '../queue/slots.js'
+import type { QueueStage } from './queue.js'
+import { shedByHookError, shedByQueueError } from './refusal-errors.js'
+
+/** What `shed.when` is asked about a call. */
+export interface ShedQuestion {
+  priority: Priority
+  user: string | undefined
+  tier: string | undefined
+  /** Calls in the queue. */
+  waiting: number
+}
+
+export class ShedStage implements Stage {
+  readonly name = 'shed'
+  readonly scope = 'local'
+  readonly per = 'call'
+  readonly shedder: Shedder
+  readonly #guard: string
+  readonly #queue: QueueStage
+  readonly #slots: Slots
+  readonly #when: ((question: ShedQuestion) => boolean) | undefined
+
+  constructor(
+    guard: string,
+    shedder: Shedder,
+    when: ((question: ShedQuestion) => boolean) | undefined,
+    queue: QueueStage,
+    slots: Slots,
+  ) {
+    this.#guard = guard
+    this.shedder = shedder
+    this.#when = when
+    this.#queue = queue
+    this.#slots = slots
+  }
+
+  check({ options, priority, deadlineMs }: StageCall, nowMs: number): SpillwayError | undefined {
+    const shedder = this.shedder
+    shedder.arrive()
+    const waiting = this.#queue.waiting(nowMs)
+    const { active } = this.#slots
+    const reason = shedder.decide(priority, options, deadlineMs, nowMs, waiting, active)
+    if (reason === 'queue') {
+      return shedByQueueError(this.#guard, waiting, shedder.options.maxQueue as number)
+    }
+    if (reason !== undefined) {
+      return shedError(this.#guard, reason, shedder.snapshot(waiting, active))
+    }
+    if (this.#when === undefined || priority === 0) return undefined
+    return this.#asks(this.#when, options, priority, waiting)
+  }
+
+  /** The guard's own rule, `shed.when`. */
+  #asks(
+    when: (question: ShedQuestion) => boolean,
+    { user, tier }: StageCall['options'],
+    priority: number,
+    waiting: number,
+  ): SpillwayError | undefined {
+    const question = { priority: PRIORITIES[priority] as Priority, user, tier, waiting }
+    return callSafely(this.#guard, 'shed.when', () => when(question) === true, false)
+      ? shedByHookError(this.#guard, waiting)
+      : undefined
+  }
+
+  passed(_call: StageCall, _permits: unknown, nowMs: number): Details {
+    const { pressure, highest } = this.pressureAt(nowMs)
+    return { pressure, ...(highest !== undefined && { by: highest }) }
+  }
+
+  pressureAt(nowMs: number): ShedderSnapshot {
+    return this.shedder.snapshot(this.#queue.waiting(nowMs), this.#slots.active)
+  }
+
+  close(): void {
+    this.shedder.close()
+  }
+}

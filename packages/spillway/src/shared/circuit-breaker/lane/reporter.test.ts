@@ -1,0 +1,190 @@
+import { describe, expect, it } from 'vitest'
+import { createVirtualClock } from '../../../testing/virtual-clock.js'
+import { type Report, Reporter } from './reporter.js'
+
+/** A store that answers at once unless it is down. */
+function setup() {
+  const clock = createVirtualClock()
+  const sent: Report[] = []
+  const store = { down: false }
+  let numbers = 0
+  const reporter = new Reporter({
+    clock,
+    flushMs: () => 100,
+    staleMs: 1_000,
+    nextNumber: () => ++numbers,
+    traffic: () => ({ inFlight: [0, 1] }),
+    send(report) {
+      sent.push(report)
+      if (store.down) throw new Error('down')
+    },
+  })
+  return { clock, sent, store, reporter }
+}
+
+describe('breaker reporter', () => {
+  it('reporter continues after the store has failed once', async () => {
+    const { clock, sent, store, reporter } = setup()
+    store.down = true
+    reporter.add(1)
+    reporter.add(1)
+    reporter.endProbe('probe', 0)
+    store.down = false
+    await clock.until(reporter.flush())
+    expect(sent).toMatchObject([
+      { sequence: 1, outcomes: [[1, 1]], probes: [] },
+      { sequence: 1, outcomes: [[1, 1]], probes: [] },
+      { sequence: 2, outcomes: [[1, 1]], probes: [['probe', 0]] },
+    ])
+  })
+
+  it('a new generation drops old outcomes but keeps probe results', async () => {
+    const { clock, sent, store, reporter } = setup()
+    store.down = true
+    reporter.add(1)
+    reporter.add(1)
+    reporter.addLater(0)
+    reporter.endProbe('probe', 0)
+    reporter.begin(7)
+    reporter.addLater(0)
+    store.down = false
+    await clock.until(reporter.flush())
+    expect(sent.at(-1)).toEqual({
+      sequence: 2,
+      generation: 7,
+      outcomes: [[0, 1]],
+      inFlight: [0, 1],
+      probes: [['probe', 0]],
+    })
+  })
+
+  it('reporter keeps at most 512 outcomes while the store is unreachable', async () => {
+    const { clock, sent, store, reporter } = setup()
+    store.down = true
+    for (let call = 0; call < 10_000; call++) {
+      reporter.addLater(0)
+      reporter.add(1)
+    }
+    store.down = false
+    await clock.until(reporter.flush())
+    expect(sent.at(-1)!.outcomes).toHaveLength(512)
+    expect(sent.at(-1)!.outcomes.at(-1)).toEqual([1, 1])
+  })
+
+  it('close() sends the last report once, whether or not it arrives', async () => {
+    const { clock, sent, store, reporter } = setup()
+    store.down = true
+    reporter.add(1)
+    reporter.addLater(0)
+    await reporter.close()
+    expect(clock.now()).toBe(0)
+    expect(sent.map(({ sequence }) => sequence)).toEqual([1, 1, 2])
+    await clock.advance(10_000)
+    expect(sent).toHaveLength(3)
+  })
+
+  it('reporter without outcomes sends nothing', async () => {
+    const { clock, sent, reporter } = setup()
+    await reporter.flush()
+    await clock.advance(10_000)
+    await reporter.close()
+    expect(sent).toEqual([])
+  })
+
+  describe('piggybacked breaker reports', () => {
+    it('reporter hands over outcomes that waited half of their time, and none twice', async () => {
+      const { clock, sent, reporter } = setup()
+      expect(reporter.piggyback()).toBeUndefined()
+      reporter.addLater(0)
+      await clock.advance(49)
+      expect(reporter.piggyback()).toBeUndefined()
+      reporter.addLater(0)
+      await clock.advance(1)
+      const pending = reporter.piggyback()
+      expect(pending?.report).toEqual({
+        sequence: 1,
+        generation: 0,
+        outcomes: [[0, 2]],
+        inFlight: [0, 1],
+        probes: [],
+      })
+      expect(reporter.piggyback()).toBeUndefined()
+      pending?.arrived()
+      await clock.advance(1_000)
+      expect(sent).toEqual([])
+      expect(reporter.isIdle).toBe(true)
+    })
+
+    it('reporter sends nothing during a piggybacked report, and urgent outcomes right after it', async () => {
+      const { clock, sent, reporter } = setup()
+      reporter.addLater(0)
+      await clock.advance(50)
+      const pending = reporter.piggyback()
+      reporter.addLater(0)
+      reporter.add(1)
+      expect(sent).toEqual([])
+      pending?.arrived()
+      expect(sent).toMatchObject([
+        {
+          sequence: 2,
+          outcomes: [
+            [0, 1],
+            [1, 1],
+          ],
+        },
+      ])
+    })
+
+    it('outcomes recorded during a piggybacked report wait for the next one', async () => {
+      const { clock, sent, reporter } = setup()
+      reporter.addLater(0)
+      await clock.advance(50)
+      const pending = reporter.piggyback()
+      reporter.addLater(0)
+      await clock.advance(5)
+      pending?.arrived()
+      await clock.advance(50)
+      expect(reporter.piggyback()?.report).toMatchObject({ sequence: 2, outcomes: [[0, 1]] })
+      expect(sent).toEqual([])
+    })
+
+    it('a piggybacked report with an unknown fate is sent again under the same number', async () => {
+      const { clock, sent, reporter } = setup()
+      reporter.addLater(0)
+      await clock.advance(50)
+      const pending = reporter.piggyback()
+      reporter.addLater(0)
+      pending?.lost()
+      await clock.advance(99)
+      expect(reporter.piggyback()).toBeUndefined()
+      await clock.advance(1)
+      expect(sent).toEqual([pending?.report])
+      await clock.until(reporter.flush())
+      expect(sent.map(({ sequence }) => sequence)).toEqual([1, 2])
+    })
+
+    it('reporter piggybacks nothing of an earlier generation', async () => {
+      const { clock, reporter } = setup()
+      reporter.addLater(0)
+      await clock.advance(50)
+      reporter.begin(7)
+      expect(reporter.piggyback()).toBeUndefined()
+    })
+
+    it('close() waits for a piggybacked report', async () => {
+      const { clock, sent, reporter } = setup()
+      reporter.addLater(0)
+      await clock.advance(50)
+      const pending = reporter.piggyback()
+      let closed = false
+      const closing = reporter.close().then(() => {
+        closed = true
+      })
+      await clock.settle()
+      expect(closed).toBe(false)
+      pending?.lost()
+      await closing
+      expect(sent).toEqual([])
+    })
+  })
+})
