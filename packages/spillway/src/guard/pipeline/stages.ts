@@ -143,8 +143,10 @@ export const STAGES = [
     per: 'attempt',
     codes: ['SHED'],
     shadow: true,
-    create: ({ guard, options: { throttle }, clock, random, lanes }: StageContext) =>
-      throttle && new ThrottleStage(guard, throttle, clock, random, lanes),
+    create({ guard, options: { throttle }, clock, random, lanes, shadowed }: StageContext) {
+      const shadow = shadowed.has('throttle')
+      return throttle && new ThrottleStage(guard, throttle, clock, random, lanes, shadow)
+    },
   },
   {
     stage: 'vendor-limit',
