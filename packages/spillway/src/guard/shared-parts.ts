@@ -5,7 +5,7 @@ import type { Clock } from '../core/time/clock.js'
 import { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import { type StoreWatch, watchStore } from '../shared/outage/store-watch.js'
-import { LimitBook } from '../shared/rate-limiter/limit-book.js'
+import { LimitClient } from '../shared/rate-limiter/limit-client.js'
 import { OutageLevels } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
 import type { CheckedGuard } from './options.js'
@@ -78,7 +78,7 @@ export function createLimits(
 ): VendorLimits | undefined {
   if (options.limits === undefined) return undefined
   const { limits, jitterMs, basePauseMs, maxPauseMs } = options
-  const book = new LimitBook({
+  const book = new LimitClient({
     name,
     store: store.limits,
     pod,

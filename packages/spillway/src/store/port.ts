@@ -126,7 +126,11 @@ export interface PermitWatcher {
 
 export interface LimitStore {
   take(request: TakeRequest): MaybePromise<TakeReply>
-  settle(request: SettleRequest): MaybePromise<void>
+  /**
+   * Replies after how many microseconds to settle nothing (an empty list): permits are free for further waiting
+   * pods, which are woken one after the other. 0: not needed.
+   */
+  settle(request: SettleRequest): MaybePromise<number>
   /** Books units that were already used, in the slices they were used in, if those still count. */
   book(request: BookRequest): MaybePromise<void>
   /** Returns the time until which the lane is paused, or 0. */

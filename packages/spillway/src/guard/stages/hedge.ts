@@ -8,7 +8,7 @@ import type { Clock } from '../../core/time/clock.js'
 import { type CheckedHedgeDelay, HedgeDelay } from '../../local/hedge/hedge-delay.js'
 import type { RetryBudget } from '../../local/retry/retry-budget.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
-import type { Trip } from '../../shared/rate-limiter/limit-book.js'
+import type { LimitReply } from '../../shared/rate-limiter/limit-client.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Pipeline } from '../pipeline/pipeline.js'
 import type { Permits, Stage, StageCall } from '../pipeline/stage.js'
@@ -127,7 +127,7 @@ export class HedgeStage implements Stage {
       return this.#skip('busy')
     }
 
-    const decided = (trip: Trip): Permits | undefined => {
+    const decided = (trip: LimitReply): Permits | undefined => {
       if (trip.granted === 0) return giveUp()
       const permit = limits.createPermit(lane, costs, trip)
       const late = clock.now() - askedMs > limits.useWithinMs

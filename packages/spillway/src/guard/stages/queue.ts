@@ -8,7 +8,7 @@ import type { CallQueue } from '../../shared/permit-queue/call-queue.js'
 import type { PermitDispatcher } from '../../shared/permit-queue/permit-dispatcher.js'
 import type { CallCost } from '../../shared/permit-queue/ports.js'
 import type { LeaveReason, QueuedCall } from '../../shared/permit-queue/queued-call.js'
-import type { Trip } from '../../shared/rate-limiter/limit-book.js'
+import type { LimitReply } from '../../shared/rate-limiter/limit-client.js'
 import type { LanePermit as LimitPermit } from '../../shared/rate-limiter/permit.js'
 import type { Permits, QueuedAttempt, Stage, StageCall } from '../pipeline/stage.js'
 import { CallResumer } from '../queue/resume.js'
@@ -16,7 +16,7 @@ import type { Slots } from '../queue/slots.js'
 import type { QueueRoom } from './pace.js'
 import { concurrencyError, fullError, leaveError, paceError } from './refusal-errors.js'
 
-export type Dispatcher = PermitDispatcher<BreakerPermit, LimitPermit, Trip>
+export type Dispatcher = PermitDispatcher<BreakerPermit, LimitPermit, LimitReply>
 
 /** A call that may have to wait. */
 export type CallToQueue = CallCost & { readonly lane: string; readonly deadlineMs: number }

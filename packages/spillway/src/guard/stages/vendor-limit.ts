@@ -10,7 +10,11 @@ import type { Clock } from '../../core/time/clock.js'
 import type { PiggybackedReport } from '../../shared/circuit-breaker/lane/breaker-client.js'
 import type { LimitPort } from '../../shared/permit-queue/ports.js'
 import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
-import type { LimitBook, LimitPassage, Trip } from '../../shared/rate-limiter/limit-book.js'
+import type {
+  LimitClient,
+  LimitPassage,
+  LimitReply,
+} from '../../shared/rate-limiter/limit-client.js'
 import type { Cost, LanePermit } from '../../shared/rate-limiter/permit.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
@@ -18,7 +22,7 @@ import type { QueueStage } from './queue.js'
 import { limitedError, shortageOf } from './refusal-errors.js'
 
 export interface VendorLimitsOptions {
-  book: LimitBook
+  book: LimitClient
   remote: boolean
   /** The vendor asked for a pause of a lane. */
   onPause(lane: string, pauseMs: number): void
@@ -27,9 +31,9 @@ export interface VendorLimitsOptions {
 }
 
 /** The limits of one guard, as the queue requests permits from them. */
-export class VendorLimits implements LimitPort<LanePermit, Trip> {
+export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
   readonly remote: boolean
-  readonly book: LimitBook
+  readonly book: LimitClient
   readonly #onPause: VendorLimitsOptions['onPause']
   readonly #ride: VendorLimitsOptions['ride']
 
@@ -61,7 +65,7 @@ export class VendorLimits implements LimitPort<LanePermit, Trip> {
     costs: readonly (readonly number[])[],
     atMs: number | undefined,
     waitMs: number,
-  ): MaybePromise<Trip> {
+  ): MaybePromise<LimitReply> {
     // With the memory store the breaker reports at once, so nothing is waiting.
     const ride = this.remote && !this.book.alone ? this.#ride(lane) : undefined
     if (ride !== undefined) return this.#takeWithReports(ride, lane, costs, waitMs)
@@ -74,8 +78,8 @@ export class VendorLimits implements LimitPort<LanePermit, Trip> {
     lane: string,
     costs: readonly (readonly number[])[],
     waitMs: number,
-  ): Promise<Trip> {
-    let trip: Trip
+  ): Promise<LimitReply> {
+    let trip: LimitReply
     try {
       trip = await this.book.takeAlong(lane, costs, ride.report, waitMs)
     } catch (error) {
@@ -92,11 +96,11 @@ export class VendorLimits implements LimitPort<LanePermit, Trip> {
     return this.book.passage(lane)
   }
 
-  createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
+  createPermit(lane: string, costs: readonly number[], trip: LimitReply): LanePermit {
     return this.book.createPermit(lane, costs, trip)
   }
 
-  isFresh(trip: Trip): boolean {
+  isFresh(trip: LimitReply): boolean {
     return trip.alone === true
   }
 
@@ -209,7 +213,7 @@ export class VendorLimitStage implements Stage {
     const { limits, guard: name } = this.#options
     if (limits === undefined) return undefined
     const costs = limits.costsOf(options.cost)
-    const decided = (trip: Trip): SpillwayError | undefined => {
+    const decided = (trip: LimitReply): SpillwayError | undefined => {
       if (trip.granted > 0) {
         permits.permit = limits.createPermit(lane, costs, trip)
         return undefined

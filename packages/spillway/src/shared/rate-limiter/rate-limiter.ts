@@ -33,7 +33,7 @@ import type {
   RateLimiterFigures,
   RateLimiterOptions,
 } from './api.js'
-import { LimitBook, type Trip } from './limit-book.js'
+import { LimitClient, type LimitReply } from './limit-client.js'
 import { readLimits, type SharedLimit } from './options.js'
 import type { Cost, LanePermit, Permit } from './permit.js'
 
@@ -65,12 +65,12 @@ const UNLIMITED: Capacity = {
   admit() {},
 }
 
-type Dispatcher = PermitDispatcher<never, LanePermit, Trip>
+type Dispatcher = PermitDispatcher<never, LanePermit, LimitReply>
 
 class SharedRateLimiter implements RateLimiter {
   readonly name: string
   readonly #clock: Clock
-  readonly #book: LimitBook
+  readonly #client: LimitClient
   readonly #lanes: LaneRegistry
   readonly #queue: CallQueue
   readonly #dispatcher: Dispatcher
@@ -83,7 +83,7 @@ class SharedRateLimiter implements RateLimiter {
     const pod = createPodId(options.pod, random)
     const lanes = new LaneRegistry({ name, clock, maxLanes: options.maxLanes })
     this.#lanes = lanes
-    const book = new LimitBook({
+    const client = new LimitClient({
       ...rest,
       name,
       store: store.limits,
@@ -94,7 +94,7 @@ class SharedRateLimiter implements RateLimiter {
       onGivenBack: (lane) => this.#dispatcher.unblock(lane),
       onLimitsChanged: () => this.#dispatcher.unblockAll(),
     })
-    this.#book = book
+    this.#client = client
     // Requests wait in the order of their arrival, each until its own deadline.
     this.#queue = new CallQueue({
       clock,
@@ -103,7 +103,7 @@ class SharedRateLimiter implements RateLimiter {
       targetMs: Number.POSITIVE_INFINITY,
       agingMs: Number.POSITIVE_INFINITY,
     })
-    this.#dispatcher = new PermitDispatcher<never, LanePermit, Trip>({
+    this.#dispatcher = new PermitDispatcher<never, LanePermit, LimitReply>({
       clock,
       queue: this.#queue,
       capacity: UNLIMITED,
@@ -112,21 +112,21 @@ class SharedRateLimiter implements RateLimiter {
       limits: {
         // Requests of one turn share a round trip, whichever store it is.
         remote: true,
-        useWithinMs: book.useWithinMs,
+        useWithinMs: client.useWithinMs,
         get limits() {
-          return book.limits
+          return client.limits
         },
-        costsOf: (cost) => book.costsOf(cost),
-        take: (lane, costs, atMs, waitMs) => book.take(lane, costs, atMs, waitMs),
-        createPermit: (lane, costs, reply) => book.createPermit(lane, costs, reply),
+        costsOf: (cost) => client.costsOf(cost),
+        take: (lane, costs, atMs, waitMs) => client.take(lane, costs, atMs, waitMs),
+        createPermit: (lane, costs, reply) => client.createPermit(lane, costs, reply),
         isFresh: (reply) => reply.alone === true,
         refund: (permit) => permit.refund(),
-        pausedMs: async (lane) => (book.alone ? undefined : (await book.look(lane)).pausedMs),
+        pausedMs: async (lane) => (client.alone ? undefined : (await client.look(lane)).pausedMs),
       },
       mayWait: true,
       limitedError: ({ paused }, retryAfterMs) => this.#limitedError(retryAfterMs, paused),
       busyError: () => this.#limitedError(0, false),
-      storeError: (cause) => book.storeError(cause),
+      storeError: (cause) => client.storeError(cause),
     })
   }
 
@@ -150,7 +150,7 @@ class SharedRateLimiter implements RateLimiter {
   }
 
   async heed(answer: { status: number; headers: unknown }, permit: Permit): Promise<void> {
-    await this.#orStoreError(() => this.#book.heed(answer, permit as LanePermit))
+    await this.#orStoreError(() => this.#client.heed(answer, permit as LanePermit))
   }
 
   async pauseFor(
@@ -158,23 +158,23 @@ class SharedRateLimiter implements RateLimiter {
     { lane = DEFAULT_LANE }: { lane?: string } = {},
   ): Promise<void> {
     const ms = validate('pauseMs', pauseMs, duration({ min: 0 }))
-    await this.#orStoreError(() => this.#book.pause(lane, ms))
+    await this.#orStoreError(() => this.#client.pause(lane, ms))
   }
 
   async setLimits(limits: readonly SharedLimit[]): Promise<void> {
     const checked = validate('rateLimiter.limits', limits, readLimits)
-    await this.#orStoreError(() => this.#book.change(checked, DEFAULT_LANE))
+    await this.#orStoreError(() => this.#client.change(checked, DEFAULT_LANE))
   }
 
   async override(unit: string, limit: number, forMs: Duration): Promise<void> {
-    this.#book.checkLimit(unit)
+    this.#client.checkLimit(unit)
     const ms = validate('forMs', forMs, duration({ min: 0 }))
     const checked = validate('limit', limit, integer({ min: 1 }))
-    await this.#orStoreError(() => this.#book.override(unit, checked, ms, DEFAULT_LANE))
+    await this.#orStoreError(() => this.#client.override(unit, checked, ms, DEFAULT_LANE))
   }
 
   figures({ lane = DEFAULT_LANE }: { lane?: string } = {}): Promise<RateLimiterFigures> {
-    return this.#orStoreError(() => this.#book.figures(lane))
+    return this.#orStoreError(() => this.#client.figures(lane))
   }
 
   async close(): Promise<void> {
@@ -182,7 +182,7 @@ class SharedRateLimiter implements RateLimiter {
     this.#dispatcher.empty(undefined, () => this.#closedError())
     await this.#dispatcher.close()
     this.#queue.close()
-    await this.#book.close()
+    await this.#client.close()
   }
 
   /** Without `untilMs` the request is answered with what is free now. */
@@ -190,7 +190,7 @@ class SharedRateLimiter implements RateLimiter {
     const { lane = DEFAULT_LANE, signal, cost } = options
     if (signal?.aborted) throw signal.reason
     if (this.#closed) throw this.#closedError()
-    this.#book.checkCost(cost)
+    this.#client.checkCost(cost)
     const request = new PermitRequest(this.#lanes.enter(lane), options, this.#dispatcher, {
       nowMs: this.#clock.now(),
       untilMs: this.#earlier(untilMs),
@@ -204,7 +204,7 @@ class SharedRateLimiter implements RateLimiter {
         allowed: false,
         retryAfterMs,
         paused: details.paused === true,
-        alone: this.#book.alone,
+        alone: this.#client.alone,
       }
     }
   }
@@ -248,7 +248,7 @@ class SharedRateLimiter implements RateLimiter {
     try {
       return await ask()
     } catch (error) {
-      throw this.#book.storeError(error)
+      throw this.#client.storeError(error)
     }
   }
 }

@@ -10,7 +10,7 @@ import {
   retryAfterFromHeaders,
 } from '../../core/retry-after.js'
 
-export interface VendorWord {
+export interface VendorHeaders {
   retryAfterMs: number | undefined
   left: { unit: string; remaining: number; resetMs: number }[]
 }
@@ -44,8 +44,8 @@ function vendorTimeMs(headers: unknown, wallMs: number): number {
   return parseHttpDate(headerOf(headers, 'date')) ?? wallMs
 }
 
-export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorWord {
-  const left: VendorWord['left'] = []
+export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorHeaders {
+  const left: VendorHeaders['left'] = []
   let wallMs: number | undefined
   // To read a date takes long, and few vendors speak in dates.
   const vendorMs = () => {

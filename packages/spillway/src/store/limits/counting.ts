@@ -173,8 +173,9 @@ export function charge(spec: LimitSpec, count: Count, now: number, cost: number)
   }
 }
 
-/** The slice or window in which a permit granted now is booked, for settling. */
+/** Where a permit granted now is booked, for settling: its slice or window, or its turn in a leaky bucket. */
 export function stampOf(spec: LimitSpec, count: Count): number {
+  if (spec.algorithm === 'leaky-bucket') return count.freeAtUs
   return isBucket(spec) ? 0 : count.newestSlice
 }
 
@@ -186,6 +187,10 @@ export function refund(
   stamp: number,
   units: number,
 ): void {
+  if (spec.algorithm === 'leaky-bucket' && stamp !== count.freeAtUs) {
+    // Only the last turn can be returned: after an earlier one, the next call would be too close to the last.
+    return
+  }
   if (isBucket(spec)) {
     count.freeAtUs = Math.max(now, count.freeAtUs - unitsToUs(spec, units))
   } else if (spec.algorithm === 'fixed-window') {

@@ -26,7 +26,7 @@ import {
   spansVendor,
   waitingListOf,
 } from './lane-state.js'
-import { type WakeMessage, wakeNext } from './waiting-pods.js'
+import { type WakeMessage, wakeAgainUs, wakeNext } from './waiting-pods.js'
 
 /** The result of a transition. A state without a life time need not be saved. */
 export interface Kept<T> {
@@ -39,22 +39,25 @@ export interface Kept<T> {
   wakesAll?: true
 }
 
+/** Replies after how long to settle nothing, so that the next waiting pod is woken; 0: not needed. */
 export function settlePermits(
   lane: LaneState,
   guard: GuardState,
   request: LaneRef & { settlements: readonly Settlement[] },
   serverUs: number,
-): Kept<void> {
+): Kept<number> {
   const at = present(lane, guard, request.limits, request.version, serverUs)
   for (const { limit, stamp, delta } of request.settlements) {
     const { spec, count } = at.entries[limit] as CountedLimit
     if (delta < 0) refund(spec, count, at.now, stamp, -delta)
     else if (delta > 0) overrun(spec, count, at.now, delta)
   }
-  const frees = request.settlements.some(({ delta }) => delta < 0)
+  const { settlements } = request
+  const frees = settlements.length === 0 || settlements.some(({ delta }) => delta < 0)
+  if (!frees) return keep(lane, guard, at, 0)
   const list = waitingListOf(lane, guard, at.entries)
-  const message = frees ? wakeNext(list, at.entries, at.now) : undefined
-  const kept = keep(lane, guard, at, undefined)
+  const message = wakeNext(list, at.entries, at.now)
+  const kept = keep(lane, guard, at, wakeAgainUs(list, at.entries, at.now))
   return message === undefined ? kept : { ...kept, message }
 }
 

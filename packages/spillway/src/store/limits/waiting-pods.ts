@@ -51,6 +51,8 @@ const MAX_WAITING = 256
 /** At most 20 messages in any second: ten at once, and ten per second after that. */
 const MESSAGE_US = 100_000
 const MESSAGE_BURST_US = 900_000
+/** Time for a pod that was woken to ask, before the next one is woken. */
+const WAKE_AGAIN_US = 50_000
 
 export function noneWaiting(): WaitingList {
   return { waiting: [], nextMessageUs: 0 }
@@ -231,7 +233,7 @@ export class WaitingTurn {
   }
 }
 
-/** Chooses the pod to wake after capacity became free. `asker` has just asked and is not woken. */
+/** Wakes the next pod, if there is enough for it. `asker` has just asked and is not woken. */
 export function wakeNext(
   list: WaitingList,
   entries: readonly CountedLimit[],
@@ -239,34 +241,48 @@ export function wakeNext(
   asker?: string,
   lane?: string,
 ): WakeMessage | undefined {
+  const next = nextToWake(list, entries, now, asker, lane)
+  const from = Math.max(list.nextMessageUs, now)
+  if (next === undefined || from - now > MESSAGE_BURST_US) return undefined
+  list.nextMessageUs = from + MESSAGE_US
+  next.wakeUs = now
+  return { pod: next.pod, lane: next.lane }
+}
+
+/** After how long to call `wakeNext` again; 0: there is not enough for a further pod. */
+export function wakeAgainUs(
+  list: WaitingList,
+  entries: readonly CountedLimit[],
+  now: number,
+): number {
+  if (nextToWake(list, entries, now) === undefined) return 0
+  return Math.max(WAKE_AGAIN_US, list.nextMessageUs - MESSAGE_BURST_US - now)
+}
+
+/** The first pod that is not due, if there is enough for it and for those that are due before it. */
+function nextToWake(
+  list: WaitingList,
+  entries: readonly CountedLimit[],
+  now: number,
+  asker?: string,
+  lane?: string,
+): WaitingPod | undefined {
   forgetLate(list, now)
   const due = entries.map(() => 0)
   for (const each of list.waiting) {
     if (each.pod === asker && each.lane === lane) return undefined
-    if (each.wakeUs > now) return wake(list, each, entries, due, now)
+    if (each.wakeUs > now) {
+      const fits = entries.every(({ spec, count }, index) => {
+        const need = each.need[spec.id] ?? 0
+        return waitBehindUs(spec, count, now, need, due[index] as number) === 0
+      })
+      return fits ? each : undefined
+    }
     for (const [index, { spec }] of entries.entries()) {
       due[index] = (due[index] as number) + (each.need[spec.id] ?? 0)
     }
   }
   return undefined
-}
-
-function wake(
-  list: WaitingList,
-  pod: WaitingPod,
-  entries: readonly CountedLimit[],
-  due: readonly number[],
-  now: number,
-): WakeMessage | undefined {
-  for (const [index, { spec, count }] of entries.entries()) {
-    const need = pod.need[spec.id] ?? 0
-    if (waitBehindUs(spec, count, now, need, due[index] as number) > 0) return undefined
-  }
-  const from = Math.max(list.nextMessageUs, now)
-  if (from - now > MESSAGE_BURST_US) return undefined
-  list.nextMessageUs = from + MESSAGE_US
-  pod.wakeUs = now
-  return { pod: pod.pod, lane: pod.lane }
 }
 
 /** How long until `cost` fits after `ahead` units that others need; 0: it fits now. */

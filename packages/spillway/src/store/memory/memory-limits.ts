@@ -130,9 +130,7 @@ export function createMemoryLimits(
       if (request.report !== undefined) reply.view = report(request.report)
       return reply
     },
-    settle(request) {
-      if (isNew(request)) change(request, settlePermits)
-    },
+    settle: (request) => (isNew(request) ? change(request, settlePermits) : 0),
     book(request) {
       if (isNew(request)) change(request, bookPermits)
     },

@@ -79,7 +79,8 @@ export function createRedisLimits(
         delta,
       ])
       const scriptKeys = [...laneKeys(request), keys.sequence(guard, pod)]
-      await runner.run(SCRIPTS.settlePermits, scriptKeys, input(request, { sequence, settlements }))
+      const args = input(request, { sequence, settlements })
+      return (await runner.run(SCRIPTS.settlePermits, scriptKeys, args)) as number
     },
     async book(request) {
       const { guard, pod, sequence } = request

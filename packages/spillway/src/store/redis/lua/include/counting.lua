@@ -125,10 +125,13 @@ local function charge(spec, count, now, cost)
 end
 
 local function stamp_of(spec, count)
+  if spec[ALGORITHM] == LEAKY then return count[F] end
   return is_bucket(spec) and 0 or count[N]
 end
 
 local function refund(spec, count, now, stamp, units)
+  -- Of a leaky bucket only the last turn can be returned.
+  if spec[ALGORITHM] == LEAKY and stamp ~= count[F] then return end
   if is_bucket(spec) then
     count[F] = max(now, count[F] - units_to_us(spec, units))
   elseif spec[ALGORITHM] == FIXED then

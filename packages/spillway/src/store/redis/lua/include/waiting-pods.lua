@@ -6,6 +6,7 @@ local GRACE_US = 1000000
 local SHARE_RETRY_US = 50000
 local MAX_WAITING = 256
 local MESSAGE_US, MESSAGE_BURST_US = 100000, 900000
+local WAKE_AGAIN_US = 50000
 local CHANNEL, TEXT, WAKE, NEED, GOT = 1, 2, 3, 4, 5
 
 local function none_waiting() return { {}, 0 } end
@@ -35,30 +36,42 @@ local function wait_behind_us(spec, count, now, cost, ahead)
   return fits(spec, count, now, units) and 0 or max(1, wait_us(spec, count, now, units))
 end
 
--- Wakes the next pod if there is enough for it and for those that are due before it. The pod at `own`
--- has just asked. Returns whether it sent a message.
-local function wake_next(list, specs, counts, now, own)
+-- The first pod that is not due, if there is enough for it and for those that are due before it. The pod
+-- `own` has just asked and is not woken.
+local function next_to_wake(list, specs, counts, now, own)
   forget_late(list, now)
   local due = {}
   for index = 1, #specs do due[index] = 0 end
   for _, entry in ipairs(list[1]) do
-    if own and entry[CHANNEL] == own[1] and entry[TEXT] == own[2] then return false end
+    if own and entry[CHANNEL] == own[1] and entry[TEXT] == own[2] then return nil end
     if entry[WAKE] > now then
       for index = 1, #specs do
         local spec = specs[index]
         local need = entry[NEED][spec[ID]] or 0
-        if wait_behind_us(spec, counts[index], now, need, due[index]) > 0 then return false end
+        if wait_behind_us(spec, counts[index], now, need, due[index]) > 0 then return nil end
       end
-      local from = max(list[2], now)
-      if from - now > MESSAGE_BURST_US then return false end
-      list[2] = from + MESSAGE_US
-      entry[WAKE] = now
-      redis.call('PUBLISH', entry[CHANNEL], entry[TEXT])
-      return true
+      return entry
     end
     for index = 1, #specs do
       due[index] = due[index] + (entry[NEED][specs[index][ID]] or 0)
     end
   end
-  return false
+  return nil
+end
+
+-- Wakes that pod, unless there were too many messages. Returns whether it sent one.
+local function wake_next(list, specs, counts, now, own)
+  local entry = next_to_wake(list, specs, counts, now, own)
+  local from = max(list[2], now)
+  if not entry or from - now > MESSAGE_BURST_US then return false end
+  list[2] = from + MESSAGE_US
+  entry[WAKE] = now
+  redis.call('PUBLISH', entry[CHANNEL], entry[TEXT])
+  return true
+end
+
+-- After how long to call wake_next again; 0: there is not enough for a further pod.
+local function wake_again_us(list, specs, counts, now)
+  if not next_to_wake(list, specs, counts, now) then return 0 end
+  return max(WAKE_AGAIN_US, list[2] - MESSAGE_BURST_US - now)
 end

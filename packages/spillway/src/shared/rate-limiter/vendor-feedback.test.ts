@@ -2,27 +2,27 @@ import { describe, expect, it } from 'vitest'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { LaneRegistry } from '../lanes/lane-registry.js'
 import type { UnitLimit } from './options.js'
-import type { VendorWord } from './vendor-headers.js'
-import { VendorWords } from './vendor-words.js'
+import { VendorFeedback } from './vendor-feedback.js'
+import type { VendorHeaders } from './vendor-headers.js'
 
 const LIMITS = [
   { unit: 'requests', spec: { limit: 1_000 } },
   { unit: 'tokens', spec: { limit: 100_000 } },
 ] as unknown as readonly UnitLimit[]
 
-const SILENT: VendorWord = { retryAfterMs: undefined, left: [] }
-const left = (remaining: number): VendorWord => ({
+const SILENT: VendorHeaders = { retryAfterMs: undefined, left: [] }
+const left = (remaining: number): VendorHeaders => ({
   retryAfterMs: undefined,
   left: [{ unit: 'requests', remaining, resetMs: 1_000 }],
 })
 
 const createWords = () =>
-  new VendorWords(new LaneRegistry({ name: 'vendor', clock: createVirtualClock() }))
+  new VendorFeedback(new LaneRegistry({ name: 'vendor', clock: createVirtualClock() }))
 
 function hearing() {
   const words = createWords()
-  const hear = (nowMs: number, word: VendorWord, { good = true, throttled = false } = {}) =>
-    words.hear('a', { word, good, throttled }, LIMITS, nowMs)
+  const hear = (nowMs: number, word: VendorHeaders, { good = true, throttled = false } = {}) =>
+    words.read('a', { headers: word, good, throttled }, LIMITS, nowMs)
   return { words, hear }
 }
 
@@ -44,16 +44,20 @@ describe('filtering of vendor rate limit reports', () => {
     const slow = { good: false, throttled: true }
     expect(hear(0, SILENT, slow)).toEqual({ throttled: true, left: [] })
     expect(hear(1, SILENT, slow)).toEqual({ throttled: true, left: [] })
-    expect(words.heardEnough('a', 2)).toBe(false)
+    expect(words.readEnough('a', 2)).toBe(false)
     expect(hear(2, SILENT)).toEqual({ throttled: false, left: [] })
     expect(hear(3, SILENT)).toBeUndefined()
   })
 
   it('only a few answers per interval are read, and fewer if they have no rate limit headers', () => {
-    const read = (word: VendorWord, nowMs: number, { words, hear }: ReturnType<typeof hearing>) => {
+    const read = (
+      word: VendorHeaders,
+      nowMs: number,
+      { words, hear }: ReturnType<typeof hearing>,
+    ) => {
       let count = 0
       for (let i = 0; i < 100; i++) {
-        if (words.heardEnough('a', nowMs)) continue
+        if (words.readEnough('a', nowMs)) continue
         hear(nowMs, word)
         count++
       }
@@ -72,13 +76,13 @@ describe('filtering of vendor rate limit reports', () => {
     const { words, hear } = hearing()
     hear(0, SILENT)
     for (let ms = 1; ms < 50; ms++) hear(ms, SILENT, { good: false })
-    expect(words.heardEnough('a', 50)).toBe(false)
+    expect(words.readEnough('a', 50)).toBe(false)
   })
 
   it('the report state of an idle lane is dropped', () => {
     const words = createWords()
     for (let lane = 0; lane < 10_000; lane++) {
-      words.hear(`lane ${lane}`, { word: SILENT, good: true, throttled: false }, LIMITS, lane)
+      words.read(`lane ${lane}`, { headers: SILENT, good: true, throttled: false }, LIMITS, lane)
     }
     words.sweep(60_000)
     expect(words.size).toBe(10_000)

@@ -1,28 +1,29 @@
 import { describe, expect, it } from 'vitest'
 import { sleep } from '../../core/time/sleep.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
-import { type Sending, Settler } from './settler.js'
+import { type SettlementBatch, SettlementSender } from './settlement.js'
 
 const GATHER_MS = 5
 
 /** `tripMs`: duration of each round trip. */
 function remote(tripMs = 0) {
   const clock = createVirtualClock()
-  const sent: Sending[] = []
+  const sent: SettlementBatch[] = []
   const givenBack: string[] = []
   const failures: Error[] = []
-  const settler = new Settler(
+  const settler = new SettlementSender({
     clock,
-    'pod',
-    GATHER_MS,
-    async (sending) => {
+    pod: 'pod',
+    collectMs: GATHER_MS,
+    send: async (sending) => {
       const failure = failures.shift()
       if (tripMs > 0) await sleep(clock, tripMs)
       if (failure !== undefined) throw failure
       sent.push({ ...sending, corrections: [...sending.corrections] })
+      return 0
     },
-    (lane) => givenBack.push(lane),
-  )
+    onFreed: (lane) => givenBack.push(lane),
+  })
   return { clock, settler, sent, givenBack, failures }
 }
 
@@ -50,7 +51,7 @@ describe('settler', () => {
       settler.add('a', [back(-1)])
       await clock.advance(1)
     }
-    await clock.until(settler.drain())
+    await clock.until(settler.close())
     expect(sent.length).toBeGreaterThan(5)
     expect(sent.length).toBeLessThan(12)
     expect(
@@ -75,9 +76,9 @@ describe('settler', () => {
   it('drain() sends pending corrections at once', async () => {
     const { settler, sent } = remote()
     settler.add('a', [back(-10)])
-    await settler.drain()
+    await settler.close()
     expect(sent).toHaveLength(1)
-    await settler.drain()
+    await settler.close()
     expect(sent).toHaveLength(1)
   })
 
@@ -95,18 +96,39 @@ describe('settler', () => {
   })
 
   it('settler sends to an in-process store at once', () => {
-    const sent: Sending[] = []
-    const settler = new Settler(
-      createVirtualClock(),
-      'pod',
-      0,
-      (sending) => {
-        sent.push(sending)
+    const sent: SettlementBatch[] = []
+    const settler = new SettlementSender({
+      clock: createVirtualClock(),
+      pod: 'pod',
+      collectMs: 0,
+      send: (batch) => {
+        sent.push(batch)
+        return 0
       },
-      () => {},
-    )
+      onFreed: () => {},
+    })
     settler.add('a', [back(-10)])
     settler.add('a', [back(-1)])
     expect(sent).toHaveLength(2)
+  })
+
+  it('settler sends an empty batch when the store wants to wake a further pod', async () => {
+    const clock = createVirtualClock()
+    const sent: SettlementBatch[] = []
+    const settler = new SettlementSender({
+      clock,
+      pod: 'pod',
+      collectMs: GATHER_MS,
+      send: async (batch) => {
+        sent.push(batch)
+        return sent.length < 3 ? 50_000 : 0
+      },
+      onFreed: () => {},
+    })
+    settler.add('a', [back(-10)])
+    await clock.advance(300)
+    expect(sent.map(({ corrections }) => corrections)).toEqual([[back(-10)], [], []])
+    await settler.close()
+    expect(clock.pending).toBe(0)
   })
 })

@@ -14,7 +14,7 @@ import type { Correction } from './permit.js'
 /** Lanes whose state is read with every heartbeat: each takes a command. */
 const MOST_READ = 64
 
-interface Telling {
+interface UnsentReport {
   lane: string
   spent: readonly Spent[]
   /** What the numbers of limits in it mean. */
@@ -28,7 +28,7 @@ interface Pause {
   grown: number
 }
 
-export class LimitsAlone implements LaneHolder {
+export class OutageLimits implements LaneHolder {
   readonly #watch: StoreWatch
   readonly #name: string
   #rules: ReadonlyMap<string, OutageRule> = new Map()
@@ -37,7 +37,7 @@ export class LimitsAlone implements LaneHolder {
   /** Lanes in use, and when they last were, in the store's time. */
   readonly #used = new Map<string, number>()
   /** On its way to the store. */
-  readonly #telling: Telling[] = []
+  readonly #unsent: UnsentReport[] = []
   #sequence = 0
   #busy = false
   #reduced:
@@ -63,12 +63,12 @@ export class LimitsAlone implements LaneHolder {
   }
 
   /** By id of the limit. */
-  goBy(rules: ReadonlyMap<string, OutageRule>): void {
+  setRules(rules: ReadonlyMap<string, OutageRule>): void {
     this.#rules = rules
   }
 
   /** What the store is asked for: shares of pods that are not heard of stay theirs. */
-  specsToAsk(specs: readonly LimitSpec[]): readonly LimitSpec[] {
+  specsToRequest(specs: readonly LimitSpec[]): readonly LimitSpec[] {
     const { missing, fleet } = this.#watch
     if (missing === 0) return specs
     const known = this.#reduced
@@ -87,7 +87,7 @@ export class LimitsAlone implements LaneHolder {
   }
 
   /** What came back from the store. */
-  heard(
+  replied(
     lane: string,
     specs: readonly LimitSpec[],
     costs: readonly (readonly number[])[],
@@ -180,7 +180,7 @@ export class LimitsAlone implements LaneHolder {
   }
 
   forgotten(): void {
-    this.#telling.length = 0
+    this.#unsent.length = 0
     this.#own.forgotten()
   }
 
@@ -188,19 +188,19 @@ export class LimitsAlone implements LaneHolder {
    * Tells everything that the store does not know, a lane at a time and in order. What fails is told
    * again, under the same number, which the store remembers.
    */
-  async tell(
+  async report(
     specs: readonly LimitSpec[],
     send: (lane: string, spent: readonly Spent[], sequence: number) => unknown,
   ): Promise<void> {
     for (const { lane, spent } of this.#own.takeUnreported(specs, this.#watch.nowUs())) {
-      this.#telling.push({ lane, spent, under: specs, sequence: ++this.#sequence })
+      this.#unsent.push({ lane, spent, under: specs, sequence: ++this.#sequence })
     }
     if (this.#busy) return
     this.#busy = true
     try {
-      for (let next = this.#telling[0]; next !== undefined; next = this.#telling[0]) {
+      for (let next = this.#unsent[0]; next !== undefined; next = this.#unsent[0]) {
         await send(next.lane, spentUnder(specs, next), next.sequence)
-        if (this.#telling[0] === next) this.#telling.shift()
+        if (this.#unsent[0] === next) this.#unsent.shift()
       }
     } finally {
       this.#busy = false
@@ -240,7 +240,7 @@ export class LimitsAlone implements LaneHolder {
 }
 
 /** Limits may have changed since it was packed. */
-function spentUnder(specs: readonly LimitSpec[], { spent, under }: Telling): readonly Spent[] {
+function spentUnder(specs: readonly LimitSpec[], { spent, under }: UnsentReport): readonly Spent[] {
   if (specs === under) return spent
   return spent.flatMap((each) => {
     const limit = specs.findIndex(({ id }) => id === under[each.limit]?.id)

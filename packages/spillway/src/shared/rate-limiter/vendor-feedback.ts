@@ -1,60 +1,60 @@
 /**
- * What vendors said lately about their limits, lane by lane: which answers are worth reading, and what of them
- * is news. Answers by the thousand say nearly the same.
+ * The recent feedback of a vendor about its limits, by lane: which responses are worth reading, and which part of
+ * them is new. Thousands of responses say nearly the same.
  */
 import { LaneMap } from '../lanes/lane-map.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
 import type { UnitLimit } from './options.js'
-import type { VendorWord } from './vendor-headers.js'
+import type { VendorHeaders } from './vendor-headers.js'
 
-/** Which limit, by its number, and what is left of it. */
+/** What is left of a limit, which is given by its index. */
 export interface VendorLeft {
   limit: number
   remaining: number
   resetUs: number
 }
 
-export interface News {
+export interface FeedbackNews {
   readonly throttled: boolean
   readonly left: readonly VendorLeft[]
 }
 
 interface Lane {
-  /** When it was last heard of. */
+  /** When a response was last read. */
   usedMs: number
-  /** When the moment began in which these answers came. */
+  /** Start of the interval in which `answers` responses arrived. */
   sinceMs: number
   answers: number
-  /** When it was last passed on what is left, and how much that was, by the number of the limit. */
+  /** When the remaining units were last passed on, and how many those were, by index of the limit. */
   toldMs: number
   remaining: readonly number[]
-  /** Its last word was to slow down. */
+  /** The last response asked to slow down. */
   throttled: boolean
 }
 
-/** So many answers are read in every moment. */
+/** At most this many good responses are read per interval. */
 const MOMENT_MS = 10
 const READ_IN_A_MOMENT = 5
-/** How often a vendor's word on what is left is passed on, and which part of a limit is little. */
+/** How often remaining units are passed on, and below which fraction of a limit they are scarce. */
 const TELL_EVERY_MS = 100
 const SCARCE = 0.1
-/** A lane that nothing was heard of for so long says nothing about the next answer. */
+/** After this time without a response a lane is forgotten. */
 const FORGET_MS = 60_000
 
-export class VendorWords {
+export class VendorFeedback {
   readonly #lanes: LaneMap<Lane>
 
   constructor(lanes: LaneRegistry) {
     this.#lanes = new LaneMap(lanes, { create: () => newLane() })
   }
 
-  /** How many lanes are remembered. */
+  /** Number of remembered lanes. */
   get size(): number {
     return this.#lanes.size
   }
 
-  /** A good answer need not be read: enough of this moment were. */
-  heardEnough(lane: string, nowMs: number): boolean {
+  /** Enough good responses of this interval were read. */
+  readEnough(lane: string, nowMs: number): boolean {
     const known = this.#lanes.get(lane)
     if (known === undefined || known.throttled) return false
     if (nowMs - known.sinceMs >= MOMENT_MS) {
@@ -65,25 +65,25 @@ export class VendorWords {
     return known.answers > READ_IN_A_MOMENT
   }
 
-  /** What of an answer that was read is worth telling, if anything is. */
-  hear(
+  /** The part of a response that is worth passing on, if any. */
+  read(
     lane: string,
-    { word, good, throttled }: { word: VendorWord; good: boolean; throttled: boolean },
+    { headers, good, throttled }: { headers: VendorHeaders; good: boolean; throttled: boolean },
     limits: readonly UnitLimit[],
     nowMs: number,
-  ): News | undefined {
+  ): FeedbackNews | undefined {
     const known = this.#laneOf(lane, nowMs)
     known.usedMs = nowMs
-    // Who says nothing about its limits in one answer says nothing in those beside it.
-    if (good && word.left.length === 0) known.answers = Math.max(known.answers, READ_IN_A_MOMENT)
-    // An answer that says nothing is news only after one that told us to slow down.
+    // A vendor that sends no limit headers in one response sends none in the next either.
+    if (good && headers.left.length === 0) known.answers = Math.max(known.answers, READ_IN_A_MOMENT)
+    // A response without feedback is news only after one that asked to slow down.
     const recovered = known.throttled && !throttled
     known.throttled = throttled
-    const left = worthTelling(known, word, limits, nowMs)
+    const left = worthPassingOn(known, headers, limits, nowMs)
     return throttled || recovered || left.length > 0 ? { throttled, left } : undefined
   }
 
-  /** Lets go of lanes that nobody uses any more. */
+  /** Forgets unused lanes. */
   sweep(nowMs: number): void {
     for (const [lane, { usedMs }] of this.#lanes) {
       if (nowMs - usedMs > FORGET_MS) this.#lanes.drop(lane)
@@ -110,12 +110,12 @@ function newLane(): Lane {
 }
 
 /**
- * What is left comes with every answer, and nearly always it is what we know. So it is told now and then, and at
- * once where little is left or much is gone; the next answer has a newer word.
+ * Remaining units arrive with every response and are mostly known. They are passed on every 100 ms, and at once if
+ * they are scarce or dropped by a tenth.
  */
-function worthTelling(
+function worthPassingOn(
   told: Lane,
-  { left }: VendorWord,
+  { left }: VendorHeaders,
   limits: readonly UnitLimit[],
   nowMs: number,
 ): readonly VendorLeft[] {

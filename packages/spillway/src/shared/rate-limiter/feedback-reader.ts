@@ -1,0 +1,70 @@
+/** Reads the limit headers of vendor responses and sends what is new to the store. */
+import type { Clock } from '../../core/time/clock.js'
+import type { MaybePromise } from '../../store/port.js'
+import type { LaneRegistry } from '../lanes/lane-registry.js'
+import type { UnitLimit } from './options.js'
+import type { LanePermit } from './permit.js'
+import { type FeedbackNews, VendorFeedback } from './vendor-feedback.js'
+import { readVendorHeaders, type VendorHeaders } from './vendor-headers.js'
+
+export interface LaneFeedback extends FeedbackNews {
+  grantedUs: number
+  pauseUs: number | undefined
+}
+
+export interface FeedbackReaderOptions {
+  clock: Clock
+  lanes: LaneRegistry
+  basePauseMs: number
+  /** Replies until when the lane is paused. */
+  send(lane: string, feedback: LaneFeedback): MaybePromise<number>
+}
+
+export class FeedbackReader {
+  readonly #options: FeedbackReaderOptions
+  readonly #feedback: VendorFeedback
+
+  constructor(options: FeedbackReaderOptions) {
+    this.#options = options
+    this.#feedback = new VendorFeedback(options.lanes)
+  }
+
+  /** Undefined if the response says nothing new. */
+  heed(
+    answer: { status: number; headers: unknown },
+    permit: LanePermit,
+    limits: readonly UnitLimit[],
+  ): MaybePromise<number> | undefined {
+    const { clock, send } = this.#options
+    const { lane, grantedUs } = permit
+    const nowMs = clock.now()
+    const good = answer.status < 400
+    if (good && this.#feedback.readEnough(lane, nowMs)) return undefined
+    const headers = readVendorHeaders(answer.headers, clock.wallMs())
+    const throttled = asksForPause(answer.status, headers)
+    const news = this.#feedback.read(lane, { headers, good, throttled }, limits, nowMs)
+    if (news === undefined) return undefined
+    const pauseMs = headers.retryAfterMs ?? this.fixedPauseMs(permit)
+    const pauseUs = pauseMs === undefined ? undefined : Math.ceil(pauseMs * 1_000)
+    return send(lane, { grantedUs, pauseUs, ...news })
+  }
+
+  /** The pause after a 429 without `Retry-After`, if it must not grow. */
+  fixedPauseMs({ basePauseOnly }: LanePermit): number | undefined {
+    return basePauseOnly ? this.#options.basePauseMs : undefined
+  }
+
+  /** Forgets unused lanes. */
+  sweep(nowMs: number): void {
+    this.#feedback.sweep(nowMs)
+  }
+
+  close(): void {
+    this.#feedback.close()
+  }
+}
+
+/** A vendor that is overloaded or out of service may also say for how long. */
+function asksForPause(status: number, { retryAfterMs }: VendorHeaders): boolean {
+  return status === 429 || ((status === 503 || status === 529) && retryAfterMs !== undefined)
+}

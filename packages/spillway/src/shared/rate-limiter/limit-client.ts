@@ -1,0 +1,359 @@
+/**
+ * The limits of a guard as this pod uses them: requests permits from the store, or decides by outage rules while
+ * the store is unreachable, and passes vendor feedback and changes on to the store. Which call waits for what is
+ * decided by the permit queue.
+ */
+import { SpillwayError, storeUnavailable } from '../../core/errors.js'
+import type { Clock } from '../../core/time/clock.js'
+import type { BreakerReport, LimitStore, MaybePromise, SettleRequest } from '../../store/port.js'
+import { DEFAULT_LANE } from '../default-lane.js'
+import type { LaneRegistry } from '../lanes/lane-registry.js'
+import type { Spender } from '../outage/store-status.js'
+import type { StoreWatch } from '../outage/store-watch.js'
+import type { RateLimiterFigures } from './api.js'
+import { FeedbackReader, type LaneFeedback } from './feedback-reader.js'
+import { figuresOf } from './figures.js'
+import { LimitSettings } from './limit-settings.js'
+import type { readLimits, UnitLimit } from './options.js'
+import { OutageLimits } from './outage-limits.js'
+import { type Correction, type Cost, LanePermit } from './permit.js'
+import { type LimitPassage, type LimitReply, PermitTaker } from './permit-taker.js'
+import { RequestReport } from './request-report.js'
+import { type SettlementBatch, SettlementSender } from './settlement.js'
+import { WakeUps } from './wake-ups.js'
+
+export interface LimitClientOptions {
+  name: string
+  store: LimitStore
+  /** Unique for this process. */
+  pod: string
+  clock: Clock
+  limits: ReturnType<typeof readLimits>
+  jitterMs: number | undefined
+  basePauseMs: number
+  maxPauseMs: number
+  /** The guard's lanes. */
+  lanes: LaneRegistry
+  /** Of a remote store; the client starts it. */
+  watch?: StoreWatch | undefined
+  /** The client of the guard that this one replaces. */
+  before?: LimitClient | undefined
+  /** Capacity of a lane may have become free: its waiting calls ask again. */
+  onGivenBack(lane: string): void
+  /** Limits were changed, by this pod or by another one: all waiting calls ask again. */
+  onLimitsChanged(): void
+}
+
+export type { LimitPassage, LimitReply } from './permit-taker.js'
+
+type Costs = readonly (readonly number[])[]
+
+/** How long settlements for a remote store are collected. */
+const COLLECT_SETTLEMENTS_MS = 5
+
+export class LimitClient implements Spender {
+  readonly name: string
+  readonly #options: LimitClientOptions
+  readonly #store: LimitStore
+  readonly #settings: LimitSettings
+  readonly #settlements: SettlementSender
+  readonly #feedback: FeedbackReader
+  readonly #watch: StoreWatch | undefined
+  readonly #outage: OutageLimits | undefined
+  readonly #requests: RequestReport
+  readonly #wakeUps: WakeUps
+  readonly #permits: PermitTaker
+
+  constructor(options: LimitClientOptions) {
+    const { name, pod, clock, watch, before, limits, lanes } = options
+    this.name = name
+    this.#options = options
+    this.#store = options.store
+    this.#settings = new LimitSettings(name, limits, options.jitterMs)
+    this.#feedback = new FeedbackReader({
+      clock,
+      lanes,
+      basePauseMs: options.basePauseMs,
+      send: (lane, feedback) => this.#sendFeedback(lane, feedback),
+    })
+    this.#settlements = new SettlementSender({
+      clock,
+      pod,
+      collectMs: watch === undefined ? 0 : COLLECT_SETTLEMENTS_MS,
+      send: (batch) => this.#settle(batch),
+      onFreed: (lane) => options.onGivenBack(lane),
+    })
+    this.#requests = new RequestReport(clock, async (requests) => {
+      this.#feedback.sweep(clock.now())
+      if (!this.alone) await options.store.report({ guard: name, pod, requests })
+    })
+    this.#wakeUps = new WakeUps(options)
+    this.#watch = watch
+    if (before !== undefined) this.#succeed(before)
+    this.#outage = watch && this.#outageLimits(watch, before)
+    this.#permits = new PermitTaker({
+      name,
+      store: options.store,
+      clock,
+      settings: this.#settings,
+      requests: this.#requests,
+      wakeUps: this.#wakeUps,
+      watch,
+      outage: this.#outage,
+    })
+    watch?.start(this)
+  }
+
+  /** A permit may not be used if its round trip took longer. */
+  get useWithinMs(): number {
+    return this.#settings.useWithinMs
+  }
+
+  get usableMs(): number {
+    return this.useWithinMs
+  }
+
+  get windowMs(): number {
+    return this.#settings.windowMs
+  }
+
+  /** Permits are decided by this pod, because the store is unreachable or not trusted yet. */
+  get alone(): boolean {
+    return this.#watch !== undefined && !this.#watch.joined && this.#watch.status !== 'starting'
+  }
+
+  /** This pod's share of each limit during an outage, by id. */
+  get shares(): Record<string, number> {
+    return this.#outage?.shares(this.#settings.specs) ?? {}
+  }
+
+  /** The limits in force: another array after each change. */
+  get limits(): readonly UnitLimit[] {
+    return this.#settings.limits
+  }
+
+  checkCost(cost: Cost | undefined): void {
+    this.#settings.checkCost(cost)
+  }
+
+  costsOf(cost: Cost | undefined): readonly number[] {
+    return this.#settings.costsOf(cost)
+  }
+
+  checkLimit(unit: string): UnitLimit {
+    return this.#settings.checkLimit(unit)
+  }
+
+  /** `waitMs`: how long one of the calls could wait for a permit; see `LimitPort.take`. */
+  take(
+    lane: string,
+    costs: Costs,
+    atMs: number | undefined,
+    waitMs: number,
+  ): MaybePromise<LimitReply> {
+    return this.#permits.take(lane, costs, { atMs, waitMs })
+  }
+
+  /** As `take`, with outcomes for this guard's breaker in the same round trip. */
+  async takeAlong(
+    lane: string,
+    costs: Costs,
+    report: BreakerReport,
+    waitMs: number,
+  ): Promise<LimitReply> {
+    return this.#permits.take(lane, costs, { report, waitMs })
+  }
+
+  /** For permits that another store command takes; undefined while the store is unreachable. */
+  passage(lane: string): LimitPassage | undefined {
+    return this.#permits.passage(lane)
+  }
+
+  createPermit(lane: string, costs: readonly number[], reply: LimitReply): LanePermit {
+    const { under: limits, capacities, stamps, nowUs } = reply
+    let booked = costs
+    for (let index = 0; index < costs.length; index++) {
+      if ((costs[index] as number) <= (capacities[index] as number)) continue
+      booked = costs.map((cost, each) => Math.min(cost, capacities[each] as number))
+      break
+    }
+    const onSettle = reply.alone === true ? this.#onSettleAlone : this.#onSettle
+    return new LanePermit(lane, limits, booked, stamps, nowUs, onSettle)
+  }
+
+  /** Passes on what a vendor's response says about its limits. Undefined if it says nothing new. */
+  heed(
+    answer: { status: number; headers: unknown },
+    permit: LanePermit,
+  ): MaybePromise<number> | undefined {
+    return this.#feedback.heed(answer, permit, this.limits)
+  }
+
+  /** The pause after a 429 without `Retry-After`, if it must not grow. */
+  fixedPauseMs(permit: LanePermit): number | undefined {
+    return this.#feedback.fixedPauseMs(permit)
+  }
+
+  /** Replies until when the lane is paused. */
+  pause(lane: string, pauseMs: number | undefined, grantedUs = 0): MaybePromise<number> {
+    const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
+    return this.#sendFeedback(lane, { grantedUs, throttled: true, pauseUs, left: [] })
+  }
+
+  async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
+    await this.#settings.change(limits, (specs) =>
+      this.#store.change({ ...this.#settings.ref(lane), limits: specs }),
+    )
+    this.#options.onLimitsChanged()
+  }
+
+  async override(unit: string, limit: number, forMs: number, lane: string): Promise<void> {
+    const { id } = this.checkLimit(unit).spec
+    const override = { id, limit, forUs: toUs(forMs) }
+    await this.#store.change({ ...this.#settings.ref(lane), override })
+    this.#options.onLimitsChanged()
+  }
+
+  async figures(lane: string): Promise<RateLimiterFigures> {
+    await this.#requests.send()
+    return this.look(lane)
+  }
+
+  /** As `figures`, without reporting this pod's requests first. */
+  async look(lane: string): Promise<RateLimiterFigures> {
+    return figuresOf(await this.#store.figures(this.#settings.ref(lane)))
+  }
+
+  /** The smallest remaining fraction of any limit, as far as this pod knows without a round trip. */
+  headroom(lane: string): number {
+    if (this.#outage !== undefined) return this.#outage.headroom(lane, this.#settings.specs)
+    const figures = this.#store.figures(this.#settings.ref(lane))
+    if (figures instanceof Promise) return 1
+    if (figures.pausedUntilUs > figures.nowUs) return 0
+    return Math.min(1, ...figures.limits.map(({ limit, remaining }) => remaining / limit))
+  }
+
+  /** Resolves when all settlements were sent. */
+  async close(): Promise<void> {
+    this.#requests.close()
+    this.#wakeUps.close()
+    this.#feedback.close()
+    await this.#settlements.close()
+    await this.#watch?.close(this)
+  }
+
+  wake(): void {
+    for (const lane of this.#outage?.lanes(this.windowMs * 1_000) ?? []) {
+      this.#options.onGivenBack(lane)
+    }
+  }
+
+  forgotten(): void {
+    this.#outage?.forgotten()
+  }
+
+  tell(): Promise<void> {
+    const outage = this.#outage as OutageLimits
+    return outage.report(this.#settings.specs, (lane, spent, sequence) =>
+      // Numbers of its own: settlements may be resent at the same time.
+      this.#store.book({
+        ...this.#settings.ref(lane),
+        pod: `${this.#options.pod}/alone`,
+        sequence,
+        spent,
+      }),
+    )
+  }
+
+  /** Reads what is left, for the time when the store may be unreachable. */
+  refresh(): void {
+    const outage = this.#outage as OutageLimits
+    outage.sweep(this.#settings.specs)
+    const lanes = outage.lanes(this.windowMs * 1_000)
+    for (const lane of lanes.length === 0 ? [DEFAULT_LANE] : lanes) {
+      void this.#read(outage, lane).catch(() => {})
+    }
+  }
+
+  returned(): void {
+    // Units used after the last report.
+    void this.tell().catch(() => {})
+  }
+
+  storeError(error: unknown): SpillwayError {
+    if (error instanceof SpillwayError) return error
+    return storeUnavailable('vendor-limit', this.name, error)
+  }
+
+  /** What this pod has used counts, whichever client counted it. */
+  #outageLimits(watch: StoreWatch, before: LimitClient | undefined): OutageLimits {
+    const { name, lanes, limits } = this.#options
+    const known = before === undefined ? undefined : before.#outage
+    const outage = known ?? new OutageLimits(name, watch, lanes)
+    outage.setRules(
+      new Map(this.limits.map(({ spec }, index) => [spec.id, limits[index]?.outage ?? 'share'])),
+    )
+    return outage
+  }
+
+  #succeed(before: LimitClient): void {
+    const limits = this.#settings.succeed(before.#settings)
+    if (limits === undefined) return
+    const reply = this.#store.change({ ...this.#settings.ref(DEFAULT_LANE), limits })
+    if (!(reply instanceof Promise)) return this.#settings.reached(reply)
+    reply.then(
+      (version) => this.#settings.reached(version),
+      () => {},
+    )
+  }
+
+  async #read(outage: OutageLimits, lane: string): Promise<void> {
+    const { specs, version } = this.#settings
+    const figures = await this.#store.figures(this.#settings.ref(lane))
+    // The message about it may have been lost.
+    if (figures.version > version) this.#options.onLimitsChanged()
+    if (this.#watch?.joined === true) outage.saw(lane, specs, figures)
+  }
+
+  readonly #onSettle = (lane: string, corrections: Correction[]): void => {
+    this.#outage?.correct(lane, this.#settings.specs, corrections, true)
+    this.#settlements.add(lane, corrections)
+  }
+
+  /** For a permit of an outage rule: after the outage the store learns what is left of it. */
+  readonly #onSettleAlone = (lane: string, corrections: Correction[]): void => {
+    if (!this.alone) return this.#onSettle(lane, corrections)
+    this.#outage?.correct(lane, this.#settings.specs, corrections, false)
+    queueMicrotask(() => this.#options.onGivenBack(lane))
+  }
+
+  #settle({ lane, sequence, corrections }: SettlementBatch): MaybePromise<number> {
+    const { specs, version } = this.#settings
+    const settlements: SettleRequest['settlements'][number][] = []
+    for (const { id, stamp, delta } of corrections) {
+      const limit = specs.findIndex((spec) => spec.id === id)
+      if (limit !== -1) settlements.push({ limit, stamp, delta })
+    }
+    const { pod } = this.#settlements
+    // Written out, as in `take`: every call with an estimated cost is settled.
+    const guard = this.name
+    return this.#store.settle({ guard, lane, limits: specs, version, pod, sequence, settlements })
+  }
+
+  #sendFeedback(lane: string, feedback: LaneFeedback): MaybePromise<number> {
+    const basePauseUs = toUs(this.#options.basePauseMs)
+    const maxPauseUs = toUs(this.#options.maxPauseMs)
+    // A pause by an operator is for all pods, so it needs the store.
+    if (this.alone && feedback.grantedUs > 0) {
+      if (!feedback.throttled) return 0
+      const outage = this.#outage as OutageLimits
+      return outage.pause(lane, feedback.pauseUs, basePauseUs, maxPauseUs)
+    }
+    const pauses = { basePauseUs, maxPauseUs }
+    return this.#store.feedback({ ...this.#settings.ref(lane), ...feedback, ...pauses })
+  }
+}
+
+function toUs(ms: number): number {
+  return Math.ceil(ms * 1_000)
+}

@@ -1,0 +1,176 @@
+/** The rules for pods that wait, on the transitions themselves. Their Lua twins are tested with random histories. */
+import { describe, expect, it } from 'vitest'
+import type { LimitSpec } from '../limit-spec.js'
+import { emptyGuard, emptyLane } from './lane-state.js'
+import { takePermits } from './take-permits.js'
+import { changeLimits, settlePermits } from './transitions.js'
+
+const START_US = 1_800_000_000_000_000
+const HOUR_US = 3_600_000_000
+
+function setup(limit: Partial<LimitSpec> = {}) {
+  const [lane, guard] = [emptyLane(), emptyGuard()]
+  const spec: LimitSpec = {
+    id: 'requests',
+    algorithm: 'sliding-window',
+    limit: 100,
+    windowUs: 1_000_000,
+    slices: 10,
+    burst: 0,
+    span: 'lane',
+    ...limit,
+  }
+  const ref = { guard: 'g', lane: 'a', limits: [spec], version: 0 }
+  let nowUs = START_US
+  return {
+    get nowUs() {
+      return nowUs
+    },
+    pass(us: number) {
+      nowUs += us
+    },
+    /** A request of `calls` calls whose pod waits for the rest. */
+    take(pod: string, calls: number, forUs = 2 * HOUR_US) {
+      const costs = Array.from({ length: calls }, () => [1])
+      const request = { ...ref, costs, waiter: { pod, forUs } }
+      const { reply, message } = takePermits(lane, guard, request, nowUs)
+      return { ...reply, message }
+    },
+    /** Returns `units` of the newest slice; 0 only wakes the next pod. */
+    settle(units: number, stamp: number) {
+      const settlements = units === 0 ? [] : [{ limit: 0, stamp, delta: -units }]
+      const { reply: againUs, message } = settlePermits(lane, guard, { ...ref, settlements }, nowUs)
+      return { againUs, message }
+    },
+    override(forUs: number, overrideLimit: number) {
+      const override = { id: 'requests', limit: overrideLimit, forUs }
+      return changeLimits(lane, guard, { ...ref, override }, nowUs)
+    },
+  }
+}
+
+describe('waiting pods of a lane', () => {
+  it('a settlement that frees enough wakes the pod that has waited longest', () => {
+    const { take, settle } = setup({ windowUs: HOUR_US })
+    const [stamp = 0] = take('owner', 100).stamps
+    expect(take('first', 3).granted).toBe(0)
+    expect(take('second', 3).granted).toBe(0)
+    expect(settle(1, stamp).message).toEqual({ pod: 'first', lane: 'a' })
+    // The first pod is on its way; what is free is for it.
+    expect(settle(0, stamp).message).toBeUndefined()
+    expect(settle(1, stamp).message).toEqual({ pod: 'second', lane: 'a' })
+  })
+
+  it('a settlement that frees too little for the next pod wakes no pod', () => {
+    const { take, settle } = setup({ windowUs: HOUR_US })
+    const [stamp = 0] = take('owner', 100).stamps
+    take('first', 1)
+    expect(settle(1, stamp).message).toEqual({ pod: 'first', lane: 'a' })
+    take('second', 1)
+    // The only free unit is for the first pod.
+    expect(settle(0, stamp)).toEqual({ againUs: 0, message: undefined })
+  })
+
+  it('a pod whose calls cannot wait until its time is not woken', () => {
+    const { take, settle } = setup({ windowUs: HOUR_US })
+    const [stamp = 0] = take('owner', 100).stamps
+    expect(take('hasty', 1, 1_000_000).waitUs).toBeGreaterThan(1_000_000)
+    expect(settle(5, stamp).message).toBeUndefined()
+  })
+
+  it('a settlement asks to be repeated while there is enough for further pods', () => {
+    const { take, settle, pass } = setup({ windowUs: HOUR_US })
+    const [stamp = 0] = take('owner', 100).stamps
+    for (const pod of ['a', 'b', 'c']) take(pod, 1)
+    const woken: (string | undefined)[] = []
+    let { againUs, message } = settle(3, stamp)
+    for (woken.push(message?.pod); againUs > 0; woken.push(message?.pod)) {
+      pass(againUs)
+      ;({ againUs, message } = settle(0, stamp))
+    }
+    expect(woken).toEqual(['a', 'b', 'c'])
+  })
+
+  it('a lane sends at most 20 messages in any second', () => {
+    const fleet = setup({ windowUs: HOUR_US, limit: 10_000 })
+    const [stamp = 0] = fleet.take('owner', 10_000).stamps
+    for (let pod = 0; pod < 50; pod++) fleet.take(`pod ${pod}`, 1)
+    const sentUs: number[] = []
+    for (let ms = 0; ms < 5_000; ms++) {
+      fleet.pass(1_000)
+      const { message } = fleet.settle(1, stamp)
+      if (message === undefined) continue
+      sentUs.push(fleet.nowUs)
+      // It takes what is free and waits again.
+      fleet.take(message.pod, 1_000)
+    }
+    expect(sentUs.length).toBeGreaterThan(40)
+    for (const [index, fromUs] of sentUs.entries()) {
+      const inASecond = sentUs.slice(index).filter((us) => us - fromUs < 1_000_000)
+      expect(inASecond.length).toBeLessThanOrEqual(20)
+    }
+  })
+
+  it('pods that are due get equal shares, whichever asks first and however often', () => {
+    const pods = ['a', 'b', 'c', 'd']
+    for (let seed = 1; seed <= 50; seed++) {
+      const fleet = setup()
+      fleet.take('owner', 100)
+      const waits = pods.map((pod) => fleet.take(pod, 60).waitUs)
+      fleet.pass(Math.max(...waits))
+      const got: Record<string, number> = { a: 0, b: 0, c: 0, d: 0 }
+      let state = seed
+      for (let request = 0; request < 40; request++) {
+        state = (state * 48_271) % 2_147_483_647
+        const pod = pods[state % pods.length] as string
+        got[pod] = (got[pod] as number) + fleet.take(pod, 60).granted
+        fleet.pass(1_000)
+      }
+      for (const pod of pods) {
+        const { granted } = fleet.take(pod, 60)
+        got[pod] = (got[pod] as number) + granted
+      }
+      expect(got).toEqual({ a: 25, b: 25, c: 25, d: 25 })
+    }
+  })
+
+  it('the share of a pod that has stopped goes to the others after a second', () => {
+    const fleet = setup({ windowUs: 10_000_000 })
+    fleet.take('owner', 100)
+    const [waitUs] = ['stopped', 'running'].map((pod) => fleet.take(pod, 200).waitUs)
+    fleet.pass(waitUs as number)
+    expect(fleet.take('running', 200).granted).toBe(50)
+    fleet.pass(900_000)
+    expect(fleet.take('running', 200).granted).toBe(0)
+    fleet.pass(200_000)
+    expect(fleet.take('running', 200).granted).toBe(50)
+  })
+
+  it('each pod sleeps behind the needs of the pods before it', () => {
+    const bucket = { algorithm: 'token-bucket', limit: 10, burst: 1 } as const
+    const { take } = setup(bucket)
+    take('owner', 1)
+    const waits = ['a', 'b', 'c'].map((pod) => take(pod, 5).waitUs)
+    // One token is the whole bucket, so all of them wait for the first one.
+    expect(waits).toEqual([100_000, 100_000, 100_000])
+    const wide = setup({ ...bucket, burst: 10 })
+    wide.take('owner', 10)
+    expect(['a', 'b', 'c'].map((pod) => wide.take(pod, 5).waitUs)).toEqual([
+      100_000, 200_000, 300_000,
+    ])
+  })
+
+  it('a pod asks again when an override ends, because the limit may be higher then', () => {
+    const { take, override } = setup({ windowUs: HOUR_US })
+    override(5_000_000, 1)
+    take('owner', 1)
+    expect(take('waiting', 1).waitUs).toBe(5_000_000)
+  })
+
+  it('changed limits wake all pods', () => {
+    const { take, override } = setup({ windowUs: HOUR_US })
+    take('owner', 100)
+    take('waiting', 1)
+    expect(override(HOUR_US, 500).wakesAll).toBe(true)
+  })
+})
