@@ -263,7 +263,8 @@ function createDispatcher(
         retryAfterMs,
         paused,
         alone: limits?.alone === true,
-        shortage: limits && shortageOf(limits.book.limits, limits.costsOf(price.cost), left),
+        shortage:
+          limits && shortageOf(limits.settings.limits, limits.settings.costsOf(price.cost), left),
       }),
     busyError: (stage) =>
       stage === 'pace'

@@ -15,6 +15,7 @@ import type {
   LimitPassage,
   LimitReply,
 } from '../../shared/rate-limiter/limit-client.js'
+import type { LimitSettings } from '../../shared/rate-limiter/limit-settings.js'
 import type { Cost, LanePermit } from '../../shared/rate-limiter/permit.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
@@ -33,6 +34,7 @@ export interface VendorLimitsOptions {
 /** The limits of one guard, as the queue requests permits from them. */
 export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
   readonly remote: boolean
+  readonly settings: LimitSettings
   readonly book: LimitClient
   readonly #onPause: VendorLimitsOptions['onPause']
   readonly #ride: VendorLimitsOptions['ride']
@@ -40,6 +42,7 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
   constructor({ book, remote, onPause, ride }: VendorLimitsOptions) {
     this.book = book
     this.remote = remote
+    this.settings = book.settings
     this.#onPause = onPause
     this.#ride = ride
   }
@@ -48,16 +51,8 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
     return this.book.useWithinMs
   }
 
-  get limits(): unknown {
-    return this.book.limits
-  }
-
   checkCost(cost: Cost | undefined): void {
     this.book.checkCost(cost)
-  }
-
-  costsOf(cost: Cost | undefined): readonly number[] {
-    return this.book.costsOf(cost)
   }
 
   take(
@@ -212,7 +207,7 @@ export class VendorLimitStage implements Stage {
   }: StageAttempt): MaybePromise<SpillwayError | undefined> {
     const { limits, guard: name } = this.#options
     if (limits === undefined) return undefined
-    const costs = limits.costsOf(options.cost)
+    const costs = limits.settings.costsOf(options.cost)
     const decided = (trip: LimitReply): SpillwayError | undefined => {
       if (trip.granted > 0) {
         permits.permit = limits.createPermit(lane, costs, trip)

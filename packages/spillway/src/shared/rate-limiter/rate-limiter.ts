@@ -113,10 +113,7 @@ class SharedRateLimiter implements RateLimiter {
         // Requests of one turn share a round trip, whichever store it is.
         remote: true,
         useWithinMs: client.useWithinMs,
-        get limits() {
-          return client.limits
-        },
-        costsOf: (cost) => client.costsOf(cost),
+        settings: client.settings,
         take: (lane, costs, atMs, waitMs) => client.take(lane, costs, atMs, waitMs),
         createPermit: (lane, costs, reply) => client.createPermit(lane, costs, reply),
         isFresh: (reply) => reply.alone === true,
