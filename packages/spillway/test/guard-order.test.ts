@@ -170,9 +170,12 @@ describe('order of the stage table', () => {
     expect(await refusedBy([stage])).toBe(stage)
   })
 
-  it.each(PAIRS)('of the obstacles %s and %s the first is reported', async (one, other) => {
-    expect(await refusedBy([one, other])).toBe(one)
-  })
+  it.each(PAIRS)(
+    'a call with the obstacles %s and %s is refused by the first',
+    async (one, other) => {
+      expect(await refusedBy([one, other])).toBe(one)
+    },
+  )
 
   it.each(PAIRS.filter(([one, other]) => one !== 'gate' && other !== 'gate'))(
     'with the rows %s and %s swapped the other one is reported',

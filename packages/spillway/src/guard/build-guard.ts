@@ -2,21 +2,16 @@
 import { LinkedList } from '../core/collections/linked-list.js'
 import type { BuiltInStage, Stage as StageName } from '../core/errors.js'
 import type { OutcomeOptions } from '../core/outcome.js'
-import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
 import type { TimedCall } from '../local/timeout/timed-call.js'
-import { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
+import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import { isBreakerPermit } from '../shared/circuit-breaker/lane/breaker-permit.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
-import type { StoreWatch } from '../shared/outage/store-watch.js'
-import { watchStore } from '../shared/outage/store-watch.js'
 import { CallQueue } from '../shared/permit-queue/call-queue.js'
 import { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
-import { LimitClient } from '../shared/rate-limiter/limit-client.js'
 import { UserCharges } from '../shared/user-limits/charges.js'
 import { createLevels } from '../shared/user-limits/levels.js'
-import { OutageLevels } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
 import type { CheckedGuard } from './options.js'
 import type { AttemptDependencies } from './pipeline/attempt.js'
@@ -34,6 +29,14 @@ import {
 } from './pipeline/stages.js'
 import type { GuardTracer } from './pipeline/trace.js'
 import { Slots } from './queue/slots.js'
+import {
+  createBreaker,
+  createLimits,
+  createOutageLevels,
+  createWatch,
+  type GuardSurroundings,
+  type SharedParts,
+} from './shared-parts.js'
 import type { BreakerStage } from './stages/breaker.js'
 import type { ConcurrencyStage } from './stages/concurrency.js'
 import type { FallbackStage } from './stages/fallback.js'
@@ -53,23 +56,10 @@ import type { ShedStage } from './stages/shed.js'
 import type { ThrottleStage } from './stages/throttle.js'
 import type { TimeoutStage } from './stages/timeout.js'
 import type { UserLimitStage } from './stages/user-limit.js'
-import { VendorLimits } from './stages/vendor-limit.js'
-
-export interface GuardSurroundings {
-  store: Store
-  /** The store is in this process and uses the same clock. */
-  sameClock: boolean
-  /** The name of this pod's incarnation. */
-  pod: string
-  clock: Clock
-  random: Random
-  /** The number of pods to assume until the store has answered. */
-  expectedPods: number
-  tracer: GuardTracer | undefined
-}
+import type { VendorLimits } from './stages/vendor-limit.js'
 
 /** A guard, taken apart. The guard itself hands each of its classes the parts it needs. */
-export interface GuardParts {
+export interface GuardParts extends SharedParts {
   readonly name: string
   readonly options: CheckedGuard
   readonly clock: Clock
@@ -83,14 +73,8 @@ export interface GuardParts {
   readonly counters: CallCounters
   readonly observers: CallObservers
   readonly running: LinkedList<TimedCall<unknown>>
-  readonly breaker: BreakerLanes | undefined
   /** Limits that are enforced. */
   readonly limits: VendorLimits | undefined
-  /** Limits that are counted, enforced or in shadow mode. */
-  readonly countedLimits: VendorLimits | undefined
-  /** Watches a remote store. */
-  readonly watch: StoreWatch | undefined
-  readonly outageLevels: OutageLevels | undefined
   readonly stages: BuiltStages
   /** The rows of its table, custom stages included. */
   readonly rows: readonly StageRow[]
@@ -297,75 +281,6 @@ function createDispatcher(
   })
 }
 
-function createBreaker(
-  name: string,
-  options: CheckedGuard,
-  { store, pod, clock }: GuardSurroundings,
-  watch: StoreWatch | undefined,
-  lanes: LaneRegistry,
-  before: GuardParts | undefined,
-  shadowed: ReadonlySet<StageName>,
-): BreakerLanes | undefined {
-  if (options.breaker === undefined) return undefined
-  const policy = { ...options.breaker, shadow: shadowed.has('breaker') }
-  const known = before?.breaker
-  if (known?.hasPolicy(policy) === true) return known.share()
-  const breaker = new BreakerLanes({
-    name,
-    store,
-    pod,
-    clock,
-    policy,
-    timeoutMs: options.timeout?.callMs ?? options.timeout?.firstByteMs,
-    watch,
-    lanes,
-  })
-  if (known !== undefined) breaker.continueFrom(known)
-  return breaker
-}
-
-function createLimits(
-  name: string,
-  options: CheckedGuard,
-  { store, pod, clock }: GuardSurroundings,
-  watch: StoreWatch | undefined,
-  lanes: LaneRegistry,
-  before: GuardParts | undefined,
-  later: {
-    dispatcher(): Dispatcher
-    breaker(): BreakerLanes | undefined
-    /** False in shadow mode. */
-    pauses: boolean
-  },
-): VendorLimits | undefined {
-  if (options.limits === undefined) return undefined
-  const { limits, jitterMs, basePauseMs, maxPauseMs } = options
-  const book = new LimitClient({
-    name,
-    store: store.limits,
-    pod,
-    clock,
-    limits,
-    jitterMs,
-    basePauseMs,
-    maxPauseMs,
-    lanes,
-    watch,
-    before: before?.countedLimits?.book,
-    onGivenBack: (lane) => later.dispatcher().unblock(lane),
-    onLimitsChanged: () => later.dispatcher().unblockAll(),
-  })
-  return new VendorLimits({
-    book,
-    remote: store.remote,
-    onPause: (lane, pauseMs) => {
-      if (!later.pauses) return
-      later.dispatcher().pauseUntil(lane, clock.now() + Math.min(pauseMs, maxPauseMs))
-    },
-    ride: (lane) => later.breaker()?.piggybackReport(lane),
-  })
-}
-
 function judgingOf(name: string, { breaker, classify }: CheckedGuard): OutcomeOptions {
   const slowMs = breaker?.slowMs
   return {
@@ -396,26 +311,4 @@ function createLaneLimits(
 ): LaneLimits | undefined {
   if (concurrency?.adaptive === undefined) return undefined
   return new LaneLimits(name, { ...concurrency, adaptive: concurrency.adaptive }, clock, lanes)
-}
-
-function createOutageLevels(
-  name: string,
-  { userLimits }: CheckedGuard,
-  { clock, random }: GuardSurroundings,
-  watch: StoreWatch | undefined,
-  before: GuardParts | undefined,
-): OutageLevels | undefined {
-  if (userLimits === undefined || watch === undefined) return undefined
-  return before?.outageLevels ?? new OutageLevels(name, watch, clock, random)
-}
-
-function createWatch(
-  name: string,
-  { limits, breaker, userLimits }: CheckedGuard,
-  { store, tracer: _, sameClock: __, ...around }: GuardSurroundings,
-  before: GuardParts | undefined,
-): StoreWatch | undefined {
-  const shares = (limits ?? breaker ?? userLimits) !== undefined
-  if (!shares) return undefined
-  return before?.watch?.share() ?? watchStore(store, { name, ...around })
 }

@@ -1,4 +1,4 @@
-/** What a Spillway is made of, for those who show it or operate it. Users see the interface alone. */
+/** The internals of a Spillway, for dashboards and operators. Users see only its interface. */
 
 import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
@@ -15,11 +15,11 @@ export interface SpillwayInside {
   readonly membership: Membership
   /** Those that are open. */
   guards(): SharedGuard[]
-  /** Hears of every guard that is made; returns what stops it. */
+  /** Calls `listener` for every new guard; returns the function that stops it. */
   onGuard(listener: () => void): () => void
-  /** It is being closed; somebody has asked it to. */
+  /** Whether it is closing, or an operator has asked it to. */
   standing(): { draining: boolean; asked: boolean; notes: readonly PodNote[] }
-  /** Tells everybody who looks at any pod, with the next heartbeats. */
+  /** Shows a note on the dashboards of all pods, with the next heartbeats. */
   note(text: string): void
   queues(): { name: string; guard: string; queue: WorkableQueue<unknown, unknown> }[]
 }
@@ -30,7 +30,7 @@ export function reveal(spillway: object, inside: SpillwayInside): void {
   insides.set(spillway, inside)
 }
 
-/** Nothing, if it is none of ours: somebody's wrapper, or of another copy of this library. */
+/** Undefined for a wrapper, or for a Spillway of another copy of this library. */
 export function insideOf(spillway: object): SpillwayInside | undefined {
   return insides.get(spillway)
 }

@@ -1,4 +1,4 @@
-/** How a user writes a guard down. A stage whose option is absent is off. */
+/** The options of a guard. A stage whose option is absent is off. */
 
 import { type HopHeaders, type HopNames, hopNames } from '../core/hops.js'
 import {
@@ -54,83 +54,83 @@ import { type FallbackStep, type GuardLike, readFallback } from './stages/fallba
 import type { ShedQuestion } from './stages/shed.js'
 
 export interface GuardOptions {
-  /** Stage 1: refuse early, before anything is done. Calls of priority `critical` are never shed. */
+  /** Load shedding: refuses early, before anything is done. Calls of priority `critical` are never shed. */
   shed?: ShedOptions & {
-    /** Your own word: true sheds the call. */
+    /** The application's own rule: true sheds the call. Default: none. */
     when?: (question: ShedQuestion) => boolean
   }
-  /** Stage 2: what one user, address, tier or endpoint may ask for. */
+  /** Limits for each user, address, tier or endpoint, shared by all pods. */
   userLimits?: readonly UserLevel[]
-  /** Stage 3: the waiting room. Without it nobody waits, but for the store's answer. */
+  /** The queue. Without it a call waits only for the store's reply. */
   queue?: {
-    /** Calls that may wait. */
+    /** How many calls may wait, from 0. */
     size: number
     /** Longest wait. Default: 5 seconds. */
     timeoutMs?: Duration
-    /** A wait over this, for as long again, is a standing queue. Default: a tenth of `timeoutMs`. */
+    /** A delay above this for as long again is a standing queue. Default: a tenth of `timeoutMs`. */
     targetMs?: Duration
-    /** Waiting so long is worth one step of priority. Default: half of `timeoutMs`. */
+    /** The wait that raises a call by one step of priority. Default: half of `timeoutMs`. */
     agingMs?: Duration
   }
-  /** Stage 4: one verdict on the downstream for the whole fleet. */
+  /** The circuit breaker, shared by all pods. */
   breaker?: Omit<BreakerPolicy, 'classify'>
-  /** Beside it: refuses a part of the calls here, the more of them fail or are refused there. */
+  /** Refuses a share of the calls in this pod that grows with the share that the downstream rejects. */
   throttle?: Pick<ThrottleOptions, 'k' | 'windowMs' | 'minimumCalls'>
-  /** Stage 5: the vendor's contract, one budget for the whole fleet. */
+  /** The vendor's limits, shared by all pods. 1 to 16. */
   limits?: readonly SharedLimit[]
-  /** How much later than its permit a call may reach the vendor; see the shared rate limiter. */
+  /** How much later than its permit a call may reach the vendor. Default: a twentieth of the shortest window. */
   jitterMs?: Duration
-  /** The longest pause a vendor may talk us into. Default: 60 seconds. */
+  /** The longest pause after a 429. Default: 60 seconds. */
   maxPauseMs?: Duration
-  /** The first pause after a 429 that does not say how long. Default: 500 ms. */
+  /** The first pause after a 429 without `Retry-After`. Default: 500 ms. */
   basePauseMs?: Duration
-  /** Stage 6: so many calls per time from this pod. */
+  /** At most `limit` starts in `windowMs` from this pod. */
   pace?: { limit: number; windowMs: Duration; burst?: number }
-  /** Stage 7: so many calls at once in this pod; `adaptive` finds out how many a lane can bear. */
+  /** At most `limit` calls at once in this pod; with `adaptive` each lane learns its own limit. */
   concurrency?: Partial<Omit<AdaptiveLimitOptions, 'name' | 'clock'>> & {
-    /** In all lanes together. Required without `adaptive`. */
+    /** Slots of this pod, for all lanes. Required without `adaptive`. */
     limit?: number
-    /** How long work may go on after its call timed out before its slot is reused. Default: 30 s. */
+    /** How long the work of a timed-out call may keep its slot. Default: 30 seconds. */
     graceMs?: Duration
   }
-  /** Stage 8. */
+  /** Timeouts of one attempt. */
   timeout?: Pick<TimeoutOptions, 'callMs' | 'firstByteMs' | 'idleMs' | 'adaptive'> & {
-    /** A streamed answer nobody has read for so long is let go. Default: 60 seconds. */
+    /** A streamed answer that is not read for this long is abandoned. Default: 60 seconds. */
     unreadMs?: Duration
   }
-  /** A second attempt beside one that takes long, from what is free and from the retries' budget. */
+  /** A second attempt beside a slow one, if everything it needs is free and the retry budget pays for it. */
   hedge?: HedgeDelayOptions & {
-    /** The lane it goes to. Default: the same. */
+    /** The lane of the second attempt. Default: that of the first. */
     lane?: string
   }
-  /** Stage 10. */
+  /** Further attempts after a failure. */
   retry?: BackoffOptions & {
-    /** Attempts in all, the first one included. Default: 3. */
+    /** Attempts, the first one included. Default: 3. */
     attempts?: number
     /** Most retries, as a fraction of the calls. Default: 0.2. */
     budget?: number
-    /** A longer `Retry-After` than this ends the retrying. Default: 60 seconds. */
+    /** A longer `Retry-After` than this ends the call. Default: 60 seconds. */
     maxRetryAfterMs?: Duration
-    /** `edge`: only for calls that do not belong to a request that came in over a hop. Default: `anywhere`. */
+    /** `edge`: not for calls that belong to a request from another service. Default: `anywhere`. */
     where?: 'anywhere' | 'edge'
   }
-  /** When the call has failed: who answers in its place. The first that can does, each is asked once. */
+  /** Answers in place of a failed call: the first fallback that has one. Each is asked once. */
   fallback?: readonly (GuardLike | FallbackStep)[]
-  /** How `fetch` goes about it. */
+  /** Options of `guard.fetch`. */
   fetch?: {
-    /** The fetch underneath. Default: Node's own. */
+    /** The function that sends requests. Default: Node's `fetch`. */
     fetch?: Fetch
     /** Longest time until a request is on a connection. Needs Node's own fetch, or undici's. */
     connectMs?: Duration
-    /** Sends remaining time and attempt number along, for a downstream that reads them. */
+    /** Sends the remaining time and the attempt number as headers. Default: false. */
     hops?: boolean | HopHeaders
-    /** Sends a key with requests that have none, under this name, so that they may be sent twice. */
+    /** A header in which requests without a key get one, so that they may be repeated. Default: none. */
     idempotencyHeader?: string
-    /** What a request is about: its lane, cost, user. */
+    /** Returns the lane, cost and user of a request. Default: none. */
     describe?: FetchOptions['describe']
-    /** Answers refusals with a response in place of an error. Default: false. */
+    /** Turns refusals into responses instead of errors. Default: false. */
     respond?: boolean
-    /** The SDK that is given this fetch: answers that are broken off end with an error of its own. */
+    /** The SDK that uses this fetch: a stream that Spillway ends gets an error of that SDK. Default: none. */
     sdk?: FetchOptions['sdk']
   }
   /**
@@ -143,7 +143,7 @@ export interface GuardOptions {
   stages?: readonly CustomStage[]
   /** Stages that only report what they would have refused, custom ones by name; `true`: all that can. */
   shadow?: true | readonly (ShadowStage | (string & {}))[]
-  /** Your own word on how an attempt ended, for breaker and retry alike. */
+  /** Judges how an attempt ended, for breaker and retry alike. Default: by status and error. */
   classify?: OutcomeOptions['classify']
 }
 
@@ -155,13 +155,13 @@ const readHops: Check<HopNames | undefined> = (value, path, problems) => {
   return undefined
 }
 
-/** How a call ended is judged once, for breaker and retry alike. */
+/** `classify` belongs to the guard: how a call ended is judged once, for breaker and retry alike. */
 const { classify: _, ...breakerFields } = policyFields
 const readGuardPolicy = readingPolicy(object(breakerFields))
 
 const DEFAULT_QUEUE_MS = 5_000
 
-/** A number, or how to find one. */
+/** Needs a limit, or the algorithm that finds one. */
 const checkConcurrency: Parameters<typeof together<CheckedConcurrency>>[1] = (
   options,
   path,
@@ -326,10 +326,7 @@ export function checkGuard(name: string, options: GuardOptions): CheckedGuard {
   return validate(`guard(${name})`, options, readGuard)
 }
 
-/**
- * For a guard that is written down inside something larger: notes every mistake under the path where
- * the options stand. What comes out is what went in; the guard reads it again when it is made.
- */
+/** For guards inside a larger configuration: notes problems under its path. The guard reads the options again. */
 export const readGuardOptions: Check<GuardOptions> = describedAs((value, path, problems) => {
   readGuard(value, path, problems)
   return value as GuardOptions

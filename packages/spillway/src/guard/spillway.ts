@@ -1,4 +1,4 @@
-/** Where everything begins: one store, one pod, and a guard for each downstream. */
+/** The entry point: one store, one pod, and a guard for each downstream. */
 
 import { closedError } from '../core/errors.js'
 import { emit } from '../core/events.js'
@@ -47,7 +47,7 @@ export interface SpillwayOptions {
    * How many pods there are, for sharing limits out as long as the store has never answered. Default: 1.
    */
   expectedPods?: number
-  /** Follows every call: `openTelemetryTracer` of `spillway/metrics`. Default: nobody does. */
+  /** Follows every call: `openTelemetryTracer` of `spillway/metrics`. Default: none. */
   tracer?: GuardTracer
   /** Default: the system's clock. */
   clock?: Clock
@@ -56,7 +56,7 @@ export interface SpillwayOptions {
 }
 
 export interface SpillwayHealth {
-  /** `degraded`: some guard goes by its outage rules. Requests are still served. */
+  /** `degraded`: outage rules decide in some guard. Requests are still served. */
   status: 'ok' | 'degraded'
   /** By guard, how the store stands; `memory`, where there is none. */
   guards: Record<string, StoreStatus | 'memory'>
@@ -85,13 +85,13 @@ export interface Spillway {
   guard(name: string, options?: GuardOptions): Guard
   /**
    * A guard of the same name with other options, which takes the place of the one there is. Limits, breaker
-   * and users stand as they stood, and counts go on. The old one goes on serving whoever has it: close it
+   * and user limits keep their state, and counts go on. The old guard serves its callers until it is closed: close it
    * when they have done.
    */
   replaceGuard(name: string, options: GuardOptions): Guard
   /**
    * A queue for work that may wait, shared by all pods: made with these options, or, without, the one
-   * made before. Jobs go by the limits and the breaker of a guard.
+   * made before. Jobs use the limits and the breaker of a guard.
    */
   queue<Data = unknown, Result = unknown>(
     name: string,
@@ -104,7 +104,7 @@ export interface Spillway {
   timings(): GuardTimings[]
   /** The pods alive now, with what each said of itself. */
   pods(): Promise<Member[]>
-  /** How the whole fleet stands, by the store's own word. Never fails: it says that the store is away. */
+  /** The state of the whole fleet, as the store has it. Does not reject: it reports that the store is unreachable. */
   fleet(): Promise<FleetReport>
   /** Drains every queue's workers and every guard, and leaves the fleet. The store stays open: it is not ours. */
   close(options?: { graceMs?: Duration }): Promise<void>
@@ -140,7 +140,7 @@ class PodSpillway implements Spillway {
   readonly #onGuard = new Set<() => void>()
   #closeGauge: (() => void) | undefined
   #timing = false
-  /** Somebody has asked it to drain. */
+  /** An operator has asked it to drain. */
   #asked = false
   #closed = false
 
@@ -217,7 +217,7 @@ class PodSpillway implements Spillway {
     const guard = new SharedGuard(name, checkGuard(name, options), around, before)
     if (this.#timing) guard.timings()
     this.#guards.set(name, guard)
-    for (const tell of this.#onGuard) tell()
+    for (const listener of this.#onGuard) listener()
     return guard
   }
 
@@ -319,7 +319,7 @@ class PodSpillway implements Spillway {
     return guards.some(({ store }) => store?.status === 'apart') ? 'apart' : 'shared'
   }
 
-  /** What the other pods hear of this one, every second. */
+  /** The status that other pods get every second. */
   #vitals(): PodStatus {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const measured = this.#closeGauge === undefined ? undefined : readProcess()

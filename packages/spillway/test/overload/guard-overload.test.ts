@@ -226,6 +226,47 @@ describe('throttle stage of a guard', () => {
     await clock.settle()
     expect(fateOf(other)).toBe('resolved')
   })
+
+  const throttle = { k: 1, minimumCalls: 1, windowMs: '1h' } as const
+  const retry = { attempts: 3, baseMs: 10, jitter: 'none', budget: 1 } as const
+
+  it('throttle draws one random number for each attempt that it may refuse', async () => {
+    let draws = 0
+    const random = () => {
+      draws++
+      return 0.99
+    }
+    const { clock, run } = createGuardPod({ throttle, retry }, { random })
+    // The pod's heartbeat has drawn one.
+    draws = 0
+    const call = run(() => Promise.reject(vendorError(503)))
+    await clock.until(call.promise)
+    // Nothing was rejected before the first attempt.
+    expect(draws).toBe(2)
+  })
+
+  it('throttle refuses a retry as it refuses a first attempt', async () => {
+    const { clock, run, guard } = createGuardPod({ throttle, retry }, { random: () => 0 })
+    const call = run(() => Promise.reject(vendorError(503)))
+    await clock.until(call.promise)
+    expect(call.error).toMatchObject({ code: 'SHED', stage: 'throttle' })
+    expect(guard.snapshot().attempts).toBe(1)
+  })
+
+  it('throttle in shadow mode lets calls pass, reports refusals and counts each call once', async () => {
+    const { clock, run, quick, guard } = createGuardPod(
+      { throttle, shadow: ['throttle'] },
+      { random: () => 0 },
+    )
+    const failed = run(() => Promise.reject(vendorError(503)))
+    await clock.until(failed.promise)
+    const calls = [quick(), quick()]
+    await clock.settle()
+    expect(calls.map(fateOf)).toEqual(['resolved', 'resolved'])
+    const { wouldHaveRefused, throttles } = guard.snapshot()
+    expect(wouldHaveRefused).toEqual([{ stage: 'throttle', code: 'SHED', count: 2 }])
+    expect(throttles).toMatchObject([{ requests: 3, accepts: 2 }])
+  })
 })
 
 it('guard names invalid options with their path', () => {

@@ -1,20 +1,19 @@
 /**
- * The last decisions of a pod, for whoever asks why. Not all of them: under load a few of those that come and a few
- * of those that are refused, of each kind at least one a second; when nobody looks, fewer still. A guard without a
- * log pays a branch for it.
+ * The last decisions of a pod, to explain refusals. Under load only a sample of calls and refusals is kept, at least
+ * one refusal of each code per second; while no dashboard is open, fewer still.
  */
 import type { Clock } from '../../core/time/clock.js'
 import type { DecisionRecord } from './decision-record.js'
 
 const WINDOW_MS = 100
-/** In each window: so many calls are followed on their way, so many refusals are noted besides. */
+/** Calls that are followed, and further refusals that are noted, in each window. */
 const WATCHED = { traces: 4, refusals: 4 }
 const UNWATCHED = { traces: 1, refusals: 1 }
 const MOST_KEPT = 500
 
 export class DecisionLog {
   readonly clock: Clock
-  /** Somebody looks. */
+  /** A dashboard is open. */
   watched = false
   /** Calls since the log began, noted or not. */
   seen = 0
@@ -22,7 +21,7 @@ export class DecisionLog {
   #nextId = 1
   #windowEndMs = Number.NEGATIVE_INFINITY
   #seenBefore = 0
-  /** One in so many calls is followed. */
+  /** One of this number of calls is followed. */
   #every = 1
   #skipped = 0
   #traces = 0
@@ -42,7 +41,7 @@ export class DecisionLog {
     return true
   }
 
-  /** Whether one more refusal may be noted, of a call that nobody has followed. */
+  /** Whether one more refusal of a call that is not followed may be noted. */
   mayNote(nowMs: number): boolean {
     if (nowMs >= this.#windowEndMs) this.#turn(nowMs)
     return this.#refusals-- > 0
@@ -58,7 +57,7 @@ export class DecisionLog {
     return this.#nextId
   }
 
-  /** Those from this id on that are still known, the newest ones if there are more than so many. */
+  /** Records from this id on, at most the newest `most`. */
   since(id: number, most: number): readonly DecisionRecord[] {
     const first = this.#nextId - this.#ring.length
     return this.#ring.slice(Math.max(0, id - first, this.#ring.length - most))

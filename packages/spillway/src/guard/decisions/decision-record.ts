@@ -1,4 +1,4 @@
-/** One decision about one call, as it is remembered for whoever asks why. */
+/** One decision about one call, as the log keeps it. */
 import type { Details, ErrorCode, Scope, Stage } from '../../core/errors.js'
 
 export interface PathNote {

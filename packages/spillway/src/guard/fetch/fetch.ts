@@ -66,7 +66,7 @@ export function createFetch(
     return run((context) => request.send(context), about)
   }
 
-  /** Like fetch itself: what is wrong with the request is told by the promise. */
+  /** As with `fetch` itself, an invalid request rejects the promise. */
   const asked: Fetch = (input, init) => {
     try {
       return guarded(input, init ?? {})
@@ -79,7 +79,7 @@ export function createFetch(
   return (input, init) => told(input, init).catch(respondTo)
 }
 
-/** Whoever reads the answer hears of a timeout in the words of this SDK. */
+/** Errors that end a streamed answer become errors of this SDK. */
 function tellingAs(sdk: SdkErrors, send: Fetch): Fetch {
   const inItsWords = (error: unknown) => inWordsOf(sdk, error)
   return async (input, init) => {
@@ -125,7 +125,7 @@ class GuardedRequest {
     return this.made?.url ?? String(this.#input)
   }
 
-  // Making headers costs more than sending them: only where there are any, or somebody looks.
+  // Creating a `Headers` object costs more than sending it, so it is created when it is needed.
   get headers(): Headers {
     this.#headers ??= new Headers(this.#init.headers ?? this.made?.headers)
     return this.#headers

@@ -1,6 +1,6 @@
 /**
- * How the whole fleet stands, by the store's own word: what other pods have counted is in here, whether or not
- * this one has ever made a call. For health reports and metrics; it makes a few trips, so not for every request.
+ * The state of the whole fleet, as the store has it, for health reports and metrics. It takes a few round trips, so
+ * it is not for every request.
  */
 
 import type { BreakerSnapshot, BreakerStateName } from '../../shared/circuit-breaker/api.js'
@@ -11,7 +11,7 @@ import type { BreakerView } from '../../store/port.js'
 import type { FleetQueueReport } from '../jobs/queue-snapshot.js'
 import { readPodStatus } from './pod-status.js'
 
-/** Lanes may be named after what callers send: so many of a guard are told of. */
+/** Lanes may be named after what callers send, so reports are limited to this number for each guard. */
 export const MOST_LANES = 100
 
 export interface FleetBreakerReport {
@@ -35,7 +35,7 @@ export interface FleetLimitReport {
   used: number
   /** What can be taken now. */
   available: number
-  /** Milliseconds until one unit is free, if nobody takes it before; 0: one is. */
+  /** Milliseconds until one unit is free, unless another call takes it; 0: one is. */
   nextFreeMs: number
   /** Milliseconds for which the vendor wants this lane to pause. */
   pausedMs: number
@@ -62,7 +62,7 @@ export interface FleetReport {
   queues: FleetQueueReport[]
 }
 
-/** Whoever can ask the store how breakers stand, and how limits do. */
+/** Sources that read the state of breakers and limits from the store. */
 interface BreakerSource {
   readStates(lanes: readonly string[]): Promise<{ lane: string; view: BreakerView }[]>
 }

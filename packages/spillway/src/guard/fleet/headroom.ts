@@ -1,6 +1,6 @@
 /**
  * How much more a guard could take on, as far as this pod knows without asking: for choosing between guards that
- * could do the same. Replies and heartbeats keep it fresh to about a second.
+ * could make the call. Replies and heartbeats keep it fresh to about a second.
  */
 import type { GuardParts } from '../build-guard.js'
 

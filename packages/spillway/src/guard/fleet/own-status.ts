@@ -1,4 +1,4 @@
-/** How this pod stands, as the others are told. */
+/** The status of this pod, from the snapshots of its guards and queues. */
 import { VERSION } from '../../core/version.js'
 import type { ProcessReading } from '../../local/pod-metrics/process-gauge.js'
 import type { QueueSnapshot } from '../jobs/queue-snapshot.js'

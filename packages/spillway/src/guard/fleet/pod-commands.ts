@@ -1,7 +1,7 @@
 /** What may be wanted of a pod, as it travels. */
 export interface PodAsk {
   what: 'drain'
-  /** Who wants it, in words. */
+  /** The operator, as text. */
   by: string
 }
 

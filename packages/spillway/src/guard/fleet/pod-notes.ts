@@ -1,9 +1,9 @@
-/** What happened on this pod lately that whoever looks at any pod should see. */
+/** Recent events on this pod that the dashboards of all pods show. */
 import type { Clock } from '../../core/time/clock.js'
 import type { PodNote } from './pod-status.js'
 
 const MOST = 5
-/** Long enough for everybody to have heard, however late heartbeats are. */
+/** Long enough to reach all pods, however late heartbeats are. */
 const RECENT_MS = 60_000
 
 export class RecentNotes {

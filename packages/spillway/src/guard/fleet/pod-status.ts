@@ -1,6 +1,6 @@
 /**
- * What a pod says of itself with every heartbeat: small, of bounded size, and with a version, because pods of
- * another release hear it. Counts are since the pod began; whoever wants a rate compares two beats.
+ * The status that a pod sends with every heartbeat: of bounded size, and with a version, because pods of another
+ * release read it. Counts are since the pod started; rates are the difference of two heartbeats.
  */
 import type { ProcessReading } from '../../local/pod-metrics/process-gauge.js'
 import type { StoreStatus } from '../../shared/outage/store-status.js'
@@ -29,7 +29,7 @@ export interface GuardStatus {
   breaker: number
 }
 
-/** Something that happened on a pod and that whoever looks at any pod should see. */
+/** An event on one pod that the dashboards of all pods show. */
 export interface PodNote {
   /** Grows by one with each. */
   number: number
@@ -39,7 +39,7 @@ export interface PodNote {
 export interface PodStatus extends ProcessReading {
   version: string
   draining: boolean
-  /** Somebody has asked it to drain. */
+  /** An operator has asked it to drain. */
   asked: boolean
   pressure: number | undefined
   pressureBy: string | undefined

@@ -1,4 +1,4 @@
-/** What whoever works on jobs says, and is given. */
+/** The interface of workers and their jobs. */
 import type { Duration } from '../../core/options/checks.js'
 import type { Priority } from '../../core/options/priority.js'
 import type { BackoffOptions } from '../../local/retry/backoff.js'
@@ -9,7 +9,7 @@ import type { CallContext } from '../pipeline/context.js'
 import type { QueueSnapshot, WorkerSnapshot } from './queue-snapshot.js'
 
 export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {
-  /** Whose limits and breaker jobs go by: a guard of this Spillway, or its name. */
+  /** The guard whose limits and breaker jobs use: a guard of this Spillway, or its name. */
   guard: Guard | string
 }
 
@@ -41,7 +41,7 @@ export type JobHandler<Data, Result> = (
 ) => Result | PromiseLike<Result>
 
 export interface WorkOptions {
-  /** So many jobs at once, in this pod. Default: 10. */
+  /** Jobs that run at once in this pod. Default: 10. */
   concurrency?: number
 }
 
@@ -49,7 +49,7 @@ export interface JobWorker {
   readonly id: string
   snapshot(): WorkerSnapshot
   /**
-   * Takes no more jobs, and lets those that run finish for so long (30 seconds unless told otherwise);
+   * Takes no more jobs, and lets running ones finish for `graceMs` (default: 30 seconds);
    * the others are stopped and go back, untried.
    */
   close(options?: { graceMs?: Duration }): Promise<void>

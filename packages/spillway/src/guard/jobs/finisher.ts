@@ -1,7 +1,7 @@
 /**
- * Tells the store how jobs ended. Ends wait for a trip for more jobs, which takes them along, or go by
- * themselves where there is none. A job has a number for each turn, so one whose answer was lost is
- * simply told again, until its lease is over and it does not matter any more.
+ * Reports to the store how jobs ended. Results travel with the next request for jobs, or in a round trip of their own
+ * if there is none. Each turn of a job has a number, so a result whose reply was lost can be sent again, until the
+ * lease of the job has ended.
  */
 import type { Clock } from '../../core/time/clock.js'
 import { sleep } from '../../core/time/sleep.js'
@@ -11,11 +11,11 @@ export interface FinisherOptions {
   clock: Clock
   leaseMs: number
   send(ends: readonly JobEnd[]): Promise<Finished[]>
-  /** `undefined`: nobody knows. */
+  /** `undefined`: the result is unknown. */
   told(end: JobEnd, finished: Finished | undefined): void
 }
 
-/** Ends that go along with something else. Whoever takes them says what became of them. */
+/** Results that travel with another request, whose sender reports what happened to them. */
 export interface EndsRide {
   ends: readonly JobEnd[]
   arrived(answers: readonly Finished[]): void
@@ -48,7 +48,7 @@ export class Finisher {
     this.#waiting.push({ end, untilMs: clock.now() + leaseMs })
   }
 
-  /** What waits, for somebody who leaves for the store now. */
+  /** The waiting results, for a request that is sent now. */
   ride(): EndsRide | undefined {
     if (this.#waiting.length === 0) return undefined
     const trip = this.#waiting.splice(0, MOST_IN_A_TRIP)
@@ -68,7 +68,7 @@ export class Finisher {
     }
   }
 
-  /** Nobody leaves for the store: what waits goes now. */
+  /** Sends the waiting results in a round trip of their own. */
   async send(): Promise<void> {
     if (this.#sending) return
     this.#sending = true
@@ -88,7 +88,7 @@ export class Finisher {
     this.#rest()
   }
 
-  /** Resolves when everything is told, or given up. */
+  /** Resolves when all results were sent or given up. */
   async drain(): Promise<void> {
     void this.send()
     if (this.#isIdle) return

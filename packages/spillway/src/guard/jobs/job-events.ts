@@ -1,8 +1,8 @@
-/** What is told of jobs on the stream of events. */
+/** Events about jobs. */
 import { emit, listening } from '../../core/events.js'
 import type { Finished, JobEnd } from '../../store/queue-port.js'
 
-/** What became of a job's turn; `lost`: somebody else has it, or nobody knows. */
+/** How a turn of a job ended; `lost`: another worker has it, or the result is unknown. */
 export type JobFate = 'done' | 'retried' | 'dead' | 'released' | 'cancelled' | 'lost'
 
 /** By what its worker said, and what the store made of it. */

@@ -250,7 +250,7 @@ export class JobGate {
     await this.#guard.breaker?.flush()
   }
 
-  /** A breaker in shadow mode refuses nothing, but is told the outcomes. */
+  /** A breaker in shadow mode refuses nothing, but counts the outcomes. */
   #enterShadow(): BreakerPermit | undefined {
     const entry = this.#guard.breaker?.enter(this.lane)
     if (entry === undefined || isThenable(entry)) return undefined

@@ -8,9 +8,9 @@ import type { Extended, ExtendRequest } from '../../store/queue-port.js'
 export interface Leased {
   readonly id: string
   readonly turn: number
-  /** What is to be told of how far it is. */
+  /** Progress that is to be reported. */
   progressText: string | undefined
-  /** Somebody else may have it from then on. */
+  /** Another worker may take it from then on. */
   leaseEndsMs: number
   stop(why: 'lost' | 'cancelled'): void
 }

@@ -4,7 +4,7 @@ import type { JobCounts } from '../../shared/job-queue/api.js'
 export interface WorkerSnapshot {
   /** Jobs that run now. */
   active: number
-  /** Since it began: handed out, and how they ended. `lost`: to somebody else, or nobody knows. */
+  /** Since it began: jobs taken, and how they ended. `lost`: taken by another worker, or unknown. */
   taken: number
   done: number
   retried: number
@@ -28,7 +28,7 @@ export interface QueueSnapshot extends WorkerSnapshot {
   refused: number
 }
 
-/** How a queue stands for the whole fleet, by the store's own word. */
+/** The state of a queue for the whole fleet, as the store has it. */
 export interface FleetQueueReport extends JobCounts {
   name: string
   guard: string

@@ -13,7 +13,7 @@ import type { Leased } from './leases.js'
 export interface Ending {
   kind: EndKind
   text: string
-  /** How long the downstream, or whoever refused, asks us to wait. */
+  /** The wait that the downstream, or a refusal, asks for. */
   afterMs: number
 }
 

@@ -1,4 +1,4 @@
-/** A queue with its guard: what is added to it is worked on by whoever calls `work`. */
+/** A job queue with its guard, and the workers that `work` creates. */
 import { closedError } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
 import {
@@ -165,7 +165,7 @@ export function createWorkedQueue<Data, Result>({
     }
   }
 
-  /** Whoever paused it. */
+  /** Reports a pause or its end as an event. */
   async function turn(
     type: 'queue.paused' | 'queue.resumed',
     turned: Promise<void>,

@@ -1,7 +1,7 @@
 /**
- * Works on the jobs of a queue. It asks for as many as it could begin now; if it gets fewer, it sleeps
- * until it is woken, or until the store said that somebody should look. Of all who sleep, one is woken
- * for each job; whoever takes all it wanted and leaves something behind wakes the next.
+ * Works on the jobs of a queue. It requests as many jobs as it could start now. If it gets fewer, it sleeps until the
+ * store wakes it or until the time that the store named. For each new job one sleeping worker is woken; a worker that
+ * gets all it requested and leaves jobs behind wakes the next.
  */
 
 import { callSafely, emit, listening } from '../../core/events.js'
@@ -43,13 +43,13 @@ export interface WorkerOptions<Data, Result> {
 const MOST_IN_A_TRIP = 100
 /** A call that was lost is made up for within this; more or less, so that not all look at once. */
 const LOOK_MS = 5_000
-/** Who has not looked for so long is not called any more. */
+/** A worker that has not asked for this long is not woken any more. */
 const PARK_MS = 3 * LOOK_MS
 /** This pod has nothing free for jobs: it is asked again after this. */
 const BUSY_MS = 20
 /**
- * Of all workers one looks when something is due. A timer that is early by a hair would find nothing, and hear that
- * somebody, which is itself, looks when it is: nobody would.
+ * One worker asks when a delayed job is due. If its timer fired too early, it would get nothing, and the store would
+ * count on that same worker to ask again. So it asks slightly later.
  */
 const HAIR_MS = 1
 const FIRST_PAUSE_MS = 50
@@ -69,14 +69,14 @@ export class QueueWorker<Data, Result> implements JobWorker {
   readonly #sleepNoMore: () => void
   readonly #unwatch: () => void
   #asking = false
-  /** Somebody called while it was asking. */
+  /** It was woken during a request. */
   #called = false
   #alarm: Timer | undefined
   /** When it goes off; never, if it has. */
   #alarmMs = Number.POSITIVE_INFINITY
   /** When the store counts on this worker to look. */
   #promisedMs = Number.NEGATIVE_INFINITY
-  /** It has gone off, and nobody has looked since. */
+  /** The alarm has fired, and no request was sent since. */
   #alarmed = false
   /** Set while this pod has nothing free for jobs. */
   #busy: Timer | undefined
@@ -159,7 +159,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     this.#options.onClosed()
   }
 
-  /** One trip at a time; who comes meanwhile goes with the next. Jobs that have ended go along. */
+  /** One round trip at a time. Results of jobs that have ended travel with it. */
   async #look(): Promise<void> {
     if (this.#closing) return void this.#finisher.send()
     if (this.#asking) {
@@ -344,7 +344,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       // Not by the time it was set for: a timer may be a hair early.
       this.#alarmMs = Number.POSITIVE_INFINITY
       this.#alarmed = true
-      // An earlier alarm does not stand for a later one: the others count on somebody to look then, too.
+      // An earlier alarm does not replace a later one: other workers count on a request at that time.
       const leftMs = this.#promisedMs - clock.now()
       if (leftMs > 0) this.#lookAfter(leftMs)
       void this.#look()

@@ -26,6 +26,7 @@ import type { ShedStage } from '../stages/shed.js'
 import { type AttemptDependencies, type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
 import type { CallCounters, CallObservers } from './counters.js'
+import { EnteredStages } from './entered-stages.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Pipeline } from './pipeline.js'
 import {
@@ -83,18 +84,12 @@ export class GuardCall<T>
   readonly #fn: CallFunction<T>
   readonly #watchers: CallWatchers | undefined
   readonly #deadline: Deadline | undefined
-  /** What it took from the stages of a call, by the stage's place in `pipeline.entered`. */
-  #grants: unknown[] | undefined
-  /** The place for which the store is being asked. */
-  #pendingPlace = 0
+  /** Undefined if the guard has no stages that a call enters. */
+  readonly #entered: EnteredStages | undefined
   /** Undefined while the attempt has not ended, or if it was refused. */
   #verdict: Verdict | undefined
-  /** The last attempt that started, and how many of them have not released everything. */
+  /** The last attempt that started. */
   #last: GuardAttempt<T> | undefined
-  #unreleased = 0
-  #outcome: Outcome | undefined
-  #ran = false
-  #settled = false
   /** Hears how an attempt after the first ends. */
   #retry: AttemptListener<T> | undefined
   /** Of the first attempt, if it may be retried. */
@@ -113,6 +108,8 @@ export class GuardCall<T>
   ) {
     super()
     this.#shared = shared
+    this.#entered =
+      shared.pipeline.entered.length === 0 ? undefined : new EnteredStages(shared.pipeline)
     this.#fn = fn
     this.#watchers = watchers
     this.#deadline = deadline
@@ -141,47 +138,31 @@ export class GuardCall<T>
     const answer = new Promise<T>(handOver)
     this.#resolve = resolveMade
     this.#reject = rejectMade
-    try {
-      this.#enterFrom(0, this.arrivedMs)
-    } catch (error) {
-      this.refuse(error)
-    }
+    this.#enter(this.arrivedMs)
     this.#starting = false
     return answer
   }
 
-  /** Enters the stages of the call, from this place on. */
-  #enterFrom(place: number, nowMs: number): void {
-    const { entered } = this.#shared.pipeline
-    for (let index = place; index < entered.length; index++) {
-      const grant = entered[index]?.enter(this, nowMs)
-      if (grant instanceof PendingGrant) {
-        this.#pendingPlace = index
-        return grant.whenDecided(this)
-      }
-      if (grant instanceof SpillwayError) return this.refuse(grant)
-      this.#keep(index, grant)
+  /** Enters the stages of the call that are left. */
+  #enter(nowMs: number): void {
+    try {
+      const grant = this.#entered?.enter(this, nowMs)
+      if (grant instanceof PendingGrant) return grant.whenDecided(this)
+      if (grant !== undefined) return this.refuse(grant)
+      this.#enterLane()
+      this.#watchers?.follower?.entered(this)
+    } catch (error) {
+      return this.refuse(error)
     }
-    this.#enterLane()
-    this.#watchers?.follower?.entered(this)
     if (this.#starting) this.#getPermits(nowMs)
     else this.#goOn(nowMs)
   }
 
-  #keep(place: number, grant: unknown): void {
-    if (grant === undefined) return
-    this.#grants ??= []
-    this.#grants[place] = grant
-  }
-
+  /** The store has decided on the stage that was asked last. */
   onDecided(grant: unknown): void {
-    try {
-      if (grant instanceof SpillwayError) return this.refuse(grant)
-      this.#keep(this.#pendingPlace, grant)
-      this.#enterFrom(this.#pendingPlace + 1, this.#shared.clock.now())
-    } catch (error) {
-      this.refuse(error)
-    }
+    if (grant instanceof SpillwayError) return this.refuse(grant)
+    this.#entered?.decided(grant)
+    this.#enter(this.#shared.clock.now())
   }
 
   onLeft(reason: unknown): void {
@@ -259,7 +240,6 @@ export class GuardCall<T>
     if (this.attempt === 1) observers.timings?.began(startMs - this.arrivedMs)
     this.#watchers?.follower?.begins(this, permits, startMs)
     this.#last = first
-    this.#ran = true
     attempt.start(this.#function())
   }
 
@@ -295,7 +275,7 @@ export class GuardCall<T>
   onValue(value: T): void {
     const { retry, shed, clock } = this.#shared
     const { policy } = retry
-    if (shed !== undefined) this.#noteLatency(shed)
+    shed?.callEnded(this.arrivedMs, undefined)
     const final = policy === undefined || this.#verdict?.retryable === false
     if (!final || this.#watchers?.report !== undefined) return this.#conclude({ value })
     // How long calls take is learnt from those that have a deadline.
@@ -307,27 +287,18 @@ export class GuardCall<T>
 
   onError(error: unknown): void {
     const { retry, shed } = this.#shared
-    if (shed !== undefined && isTimeout(error)) this.#noteLatency(shed)
+    shed?.callEnded(this.arrivedMs, error)
     const final = this.#watchers?.report === undefined && retry.policy === undefined
     if (final) this.#fail(error)
     else this.#conclude({ error })
   }
 
   onStarted(): void {
-    this.#unreleased++
+    this.#entered?.attemptStarted()
   }
 
   onReleased(outcome: Outcome): void {
-    this.#unreleased--
-    this.#outcome = outcome
-    if (this.#settled) this.#leaveStages()
-  }
-
-  /** How long the caller waited for the answer, or for its first byte. */
-  #noteLatency({ shedder }: ShedStage): void {
-    if (!shedder.timesCalls) return
-    const nowMs = this.#shared.clock.now()
-    shedder.record(nowMs, nowMs - this.arrivedMs)
+    this.#entered?.attemptReleased(outcome)
   }
 
   /** Ends the call or tries it again, in the caller's async context: a timeout comes from a shared timer. */
@@ -379,15 +350,7 @@ export class GuardCall<T>
   #settle(): void {
     // A call that waited long is old to the garbage collector: it should not keep its attempt alive.
     this.#last = undefined
-    this.#settled = true
-    this.#leaveStages()
-  }
-
-  #leaveStages(): void {
-    const grants = this.#grants
-    if (grants === undefined || this.#unreleased > 0) return
-    this.#grants = undefined
-    this.#shared.pipeline.leave(grants, { ran: this.#ran, outcome: this.#outcome })
+    this.#entered?.callEnded()
   }
 
   /** The attempt does not start. A first attempt that does not start is not tried again. */
@@ -395,14 +358,7 @@ export class GuardCall<T>
     const { counters, observers } = this.#shared
     counters.refused(error)
     if (this.#retry !== undefined) return this.#retry.onError(error)
-    const { decisions } = observers
-    const { options, lane, priority, arrivedMs } = this
-    decisions?.refused(this.#watchers?.follower, error, () => ({
-      options,
-      lane,
-      priority,
-      arrivedMs,
-    }))
+    observers.decisions?.refused(this.#watchers?.follower, error, () => this)
     this.#settle()
     // A promise that is rejected before its caller has it costs four times as much.
     if (this.#starting) void NEXT_TURN.then(() => this.#reject(error))
@@ -436,9 +392,4 @@ let rejectMade: (error: unknown) => void
 function handOver(resolve: (value: never) => void, reject: (error: unknown) => void): void {
   resolveMade = resolve as (value: unknown) => void
   rejectMade = reject
-}
-
-/** Other failures may be quick, and would look like good answers. */
-function isTimeout(error: unknown): boolean {
-  return error instanceof SpillwayError && error.stage === 'timeout'
 }

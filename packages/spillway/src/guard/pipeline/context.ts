@@ -1,27 +1,27 @@
-/** What a guarded function is given. */
+/** The context that a guarded function gets. */
 import type { Deadline } from '../../core/time/deadline.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 
 export interface CallContext {
-  /** Aborted when the time is up or the caller aborts. Made when first looked at. */
+  /** Aborted on a timeout or when the caller aborts. Created when it is first read. */
   readonly signal: AbortSignal
-  /** The same without a signal, which costs more than all stages together. One at a time. */
+  /** Calls `run` on abort, which costs less than creating a signal. One function at a time. */
   onAbort(run: (reason: unknown) => void): void
-  /** The moment all must be over, if there is one. */
+  /** The deadline of the call, if it has one. */
   readonly deadline: Deadline | undefined
-  /** The guard it runs under: in a fallback it is another than the one that was called. */
+  /** The guard that runs the function; in a fallback another one than was called. */
   readonly guard: string
   /** 1 for the first attempt. */
   readonly attempt: number
-  /** A second attempt beside the first, which is taking long. */
+  /** It is a second attempt beside a slow one. */
   readonly hedge: boolean
-  /** The lane that the call named; a hedge may have another. Also of a call that shares the lane `(other)`. */
+  /** The lane that the call named, also if it shares the lane `(other)`; that of a hedge may differ. */
   readonly lane: string
-  /** What to send along so that whoever is called goes on with the trace; nothing without a tracer. */
+  /** Headers that continue the trace downstream; undefined without a tracer. */
   readonly traceHeaders: Readonly<Record<string, string>> | undefined
-  /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */
+  /** Reports that bytes arrived: ends `firstByteMs`, restarts `idleMs`. */
   readonly progress: () => void
-  /** Says what the call really cost, by unit. Less than was booked goes back, more becomes debt. */
+  /** Reports the actual cost by unit. Less than estimated is returned, more becomes debt. */
   readonly settle: (actual: Cost) => void
 }
 

@@ -104,7 +104,7 @@ export const STAGES = [
     create({ guard, options: { shed }, clock, random, queue, slots }: StageContext) {
       if (shed === undefined) return undefined
       const shedder = new Shedder(guard, shed, clock, random)
-      return new ShedStage(guard, shedder, shed.when, queue, slots)
+      return new ShedStage(guard, clock, shedder, shed.when, queue, slots)
     },
   },
   {
@@ -143,8 +143,10 @@ export const STAGES = [
     per: 'attempt',
     codes: ['SHED'],
     shadow: true,
-    create: ({ guard, options: { throttle }, clock, random, lanes }: StageContext) =>
-      throttle && new ThrottleStage(guard, throttle, clock, random, lanes),
+    create({ guard, options: { throttle }, clock, random, lanes, shadowed }: StageContext) {
+      const shadow = shadowed.has('throttle')
+      return throttle && new ThrottleStage(guard, throttle, clock, random, lanes, shadow)
+    },
   },
   {
     stage: 'vendor-limit',

@@ -66,7 +66,7 @@ export function startCall<T>(
   }
   if (refusal !== undefined) {
     counters.refused(refusal)
-    decisions?.refused(follower, refusal, () => ({ options: given, lane, priority, arrivedMs }))
+    decisions?.refused(follower, refusal, () => facts)
     return refuse(refusal)
   }
   const all = follower === undefined ? watchers : { ...watchers, follower }

@@ -1,16 +1,13 @@
-/**
- * Whoever wants to follow every call from its beginning to its end. A guard knows tracers only as a port;
- * OpenTelemetry's is in `observe/`. Without one it costs a branch.
- */
+/** The port for tracers, which follow every call from its beginning to its end. OpenTelemetry's is in `observe/`. */
 import type { Outcome } from '../../core/outcome.js'
 import type { CallFunction } from './context.js'
 
 export interface GuardTracer {
-  /** A call has come. */
+  /** A call has arrived. */
   begin(call: {
     readonly guard: string
     readonly lane: string
-    /** What it is part of, in the tracer's own words; nothing: what is going on at the moment. */
+    /** The parent span, as the tracer represents it; undefined: the active one. */
     readonly parent: unknown
   }): CallTrace
 }
@@ -21,19 +18,19 @@ export interface CallTrace {
     readonly attempt: number
     readonly hedge: boolean
   }): AttemptTrace
-  /** Its caller has an answer, or the beginning of one. */
+  /** The caller has an answer, or the beginning of one. */
   answered(): void
-  /** Its caller has an error. */
+  /** The caller has an error. */
   refused(error: unknown): void
 }
 
 export interface AttemptTrace {
-  /** Runs what belongs to it. */
+  /** Runs `fn` within the trace. */
   run<T>(fn: () => T): T
-  /** To be sent along, for whoever goes on with the trace. */
+  /** Headers that continue the trace downstream. */
   readonly headers: Readonly<Record<string, string>>
   failed(error: unknown): void
-  /** All is over, the body of its answer included. */
+  /** The attempt has ended, the body of its answer included. */
   end(outcome: Outcome): void
 }
 

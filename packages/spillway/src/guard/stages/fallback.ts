@@ -45,11 +45,11 @@ export interface FallbackStep {
   readonly name: string
   /** Is asked for these reasons only. Default: for all. */
   readonly on?: readonly DegradedReason[] | undefined
-  /** Makes a call of its own: not for somebody who has used up a limit of theirs. */
+  /** Makes a call of its own, so it is not used for a user whose limit is used up. */
   readonly costs?: boolean
   /** Nothing: it has no answer. One that throws has none either. */
   answer(call: FailedCall): FallbackAnswer | undefined | Promise<FallbackAnswer | undefined>
-  /** Hears of every call that went well. */
+  /** Called for every successful call. */
   learn?(options: RunOptions, value: unknown): void
 }
 
@@ -186,7 +186,7 @@ export class FallbackStage implements Stage {
   async #ask(call: FailedCall): Promise<Degradable<unknown> | undefined> {
     for (const step of this.#steps) {
       if (!isFor(step, call)) continue
-      // Whoever has left wants no answer, and nothing done for it.
+      // The caller has aborted and needs no answer.
       if (call.options.signal?.aborted) return undefined
       const answer = await this.#tryStep(step, call)
       if (answer === undefined) continue

@@ -133,7 +133,7 @@ export function limitedError({
   })
 }
 
-/** For those who waited while the circuit opened and its open time passed unheard. */
+/** For calls that waited while the circuit opened, and were not informed before its open time had passed. */
 export function halfOpenError(name: string, lane: string): SpillwayError {
   return new SpillwayError({
     code: 'CIRCUIT_OPEN',
@@ -174,7 +174,7 @@ const LEAVING = {
   displaced: {
     code: 'QUEUE_FULL',
     explain: ({ name }: Details) =>
-      `${name}: the waiting room is full, and somebody more important came`,
+      `${name}: the waiting room is full, and a call of higher priority came`,
   },
   overload: {
     code: 'SHED',

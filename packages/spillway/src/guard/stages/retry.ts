@@ -45,6 +45,8 @@ export class RetryStage implements Stage {
   readonly #once: RetryPolicy
   /** Undefined without `retry` and `hedge`. */
   readonly budget: RetryBudget | undefined
+  /** Counts the calls that the budget is a fraction of. */
+  readonly enter?: (call: StageCall) => undefined
   readonly #breaker: BreakerLanes | undefined
   readonly #edgeOnly: boolean
   readonly #closing: ClosingSign
@@ -65,7 +67,11 @@ export class RetryStage implements Stage {
             clock,
             conditions: () => options.conditions(),
           })
-    const common = { name: guard, budget: this.budget, classify, clock, random, closing }
+    const { budget } = this
+    if (budget !== undefined) {
+      this.enter = ({ arrivedMs }) => void budget.recordRequest(arrivedMs)
+    }
+    const common = { name: guard, budget, classify, clock, random, closing }
     this.#once = { ...ONCE, ...common, usualMs: 0 }
     this.policy = retry && {
       ...retry,
@@ -75,10 +81,6 @@ export class RetryStage implements Stage {
         retriedBelow: (value: unknown) => isResponse(value) && value.headers.has(retriedHeader),
       }),
     }
-  }
-
-  enter({ arrivedMs }: StageCall): undefined {
-    this.budget?.recordRequest(arrivedMs)
   }
 
   /** A request that came in as a retry is not tried again here: tiers would multiply. */

@@ -1,7 +1,8 @@
 /** Load shedding: refuses early, before anything is done. Critical calls are never shed. */
-import type { Details, SpillwayError } from '../../core/errors.js'
+import { type Details, SpillwayError } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import { PRIORITIES, type Priority } from '../../core/options/priority.js'
+import type { Clock } from '../../core/time/clock.js'
 import { shedError } from '../../local/load-shedder/load-shedder.js'
 import type { Shedder, ShedderSnapshot } from '../../local/load-shedder/shedder.js'
 import type { Stage, StageCall } from '../pipeline/stage.js'
@@ -24,18 +25,21 @@ export class ShedStage implements Stage {
   readonly per = 'call'
   readonly shedder: Shedder
   readonly #guard: string
+  readonly #clock: Clock
   readonly #queue: QueueStage
   readonly #slots: Slots
   readonly #when: ((question: ShedQuestion) => boolean) | undefined
 
   constructor(
     guard: string,
+    clock: Clock,
     shedder: Shedder,
     when: ((question: ShedQuestion) => boolean) | undefined,
     queue: QueueStage,
     slots: Slots,
   ) {
     this.#guard = guard
+    this.#clock = clock
     this.shedder = shedder
     this.#when = when
     this.#queue = queue
@@ -71,6 +75,14 @@ export class ShedStage implements Stage {
       : undefined
   }
 
+  /** How long the caller waited for its answer, or for a timeout. Other failures may be quick, and mislead. */
+  callEnded(arrivedMs: number, error: unknown): void {
+    if (!this.shedder.timesCalls) return
+    if (error !== undefined && !isTimeout(error)) return
+    const nowMs = this.#clock.now()
+    this.shedder.record(nowMs, nowMs - arrivedMs)
+  }
+
   passed(_call: StageCall, _permits: unknown, nowMs: number): Details {
     const { pressure, highest } = this.pressureAt(nowMs)
     return { pressure, ...(highest !== undefined && { by: highest }) }
@@ -83,4 +95,8 @@ export class ShedStage implements Stage {
   close(): void {
     this.shedder.close()
   }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof SpillwayError && error.stage === 'timeout'
 }

@@ -27,6 +27,7 @@ export class ThrottleStage implements Stage {
   readonly #clock: Clock
   readonly #random: Random
   readonly #lanes: LaneMap<Acceptance>
+  readonly #shadow: boolean
 
   constructor(
     guard: string,
@@ -34,10 +35,12 @@ export class ThrottleStage implements Stage {
     clock: Clock,
     random: Random,
     lanes: LaneRegistry,
+    shadow: boolean,
   ) {
     this.#guard = guard
     this.#clock = clock
     this.#random = random
+    this.#shadow = shadow
     this.#lanes = new LaneMap(lanes, { create: () => new Acceptance(options) })
   }
 
@@ -46,7 +49,8 @@ export class ThrottleStage implements Stage {
     const refusal = acceptance?.refusal(nowMs) ?? 0
     if (acceptance === undefined || refusal === 0) return undefined
     if (this.#random() >= refusal) return undefined
-    acceptance.refused(nowMs)
+    // In shadow mode the call runs, and counts when it ends.
+    if (!this.#shadow) acceptance.refused(nowMs)
     return throttleError(this.#guard, acceptance, nowMs)
   }
 

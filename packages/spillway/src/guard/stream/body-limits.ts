@@ -1,4 +1,4 @@
-/** What all bodies of one guard have in common: how long each of them may keep its call waiting. */
+/** The limits of all streamed bodies of one guard. */
 import type { Clock } from '../../core/time/clock.js'
 import { TimerList } from '../../core/time/timer-list.js'
 import type { LocalTimeout } from '../../local/timeout/timeout.js'
@@ -6,7 +6,7 @@ import type { LocalTimeout } from '../../local/timeout/timeout.js'
 export interface BodyLimits {
   readonly name: string
   readonly clock: Clock
-  /** A body nobody has read for so long is let go. */
+  /** A body that is not read for this long is abandoned. */
   readonly unreadMs: number
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
@@ -19,7 +19,7 @@ export function bodyLimits(
   unreadMs: number,
 ): BodyLimits {
   const shortestMs = Math.min(unreadMs, firstByteMs ?? unreadMs, idleMs ?? unreadMs)
-  // Who reads an answer keeps the process alive, or does not mind if it ends.
+  // The reader of an answer keeps the process alive if that is needed.
   const alarms = new TimerList(clock, shortestMs, { keepsAlive: false })
   return { name, clock, unreadMs, firstByteMs, idleMs, alarms }
 }

@@ -1,7 +1,7 @@
 /**
  * A body on its way from the downstream to its reader. The call it belongs to is over when the body
- * is: complete, cut, stalled, left by its reader, or aborted. Nothing is buffered; silence counts only
- * while somebody reads, and a body nobody reads is let go.
+ * is: complete, cut, stalled, left by its reader, or aborted. Nothing is buffered. Silence counts only while the
+ * body is being read, and a body that is not read is abandoned.
  */
 import { type Details, inMs, SpillwayError } from '../../core/errors.js'
 import type { Timed } from '../../core/time/timer-list.js'
@@ -13,18 +13,18 @@ export type BodyEnd =
   | 'complete'
   /** The downstream broke off. */
   | 'truncated'
-  /** It fell silent while somebody was reading. */
+  /** The downstream fell silent while the body was being read. */
   | 'stalled'
-  /** Nobody read it, or its reader had enough. */
+  /** It was not read, or its reader cancelled it. */
   | 'abandoned'
   /** The caller aborted, or its deadline passed. */
   | 'aborted'
 
-/** Whoever wants to know what becomes of it. */
+/** Hears what happens to the body. */
 export interface BodyListener {
   onFirstChunk(): void
   onChunk(chunk: unknown): void
-  /** Once. The error is what the reader was told, if anything. */
+  /** Once. The error is the one that the reader got, if any. */
   onEnd(how: BodyEnd, error: unknown): void
 }
 
@@ -39,7 +39,7 @@ export interface WatchedBody {
  * changes that twice, so only the time is noted. Its alarm stays armed as it is, goes off in time for
  * the shortest limit there is, and is set again if that was too early for the one that counts.
  */
-type Waiting = 'downstream' | 'reader' | 'nobody'
+type Waiting = 'downstream' | 'reader' | 'none'
 
 export class BodyWatch implements Timed, ComingBody {
   sooner: Timed | undefined
@@ -47,16 +47,15 @@ export class BodyWatch implements Timed, ComingBody {
   timed = false
   fromMs = 0
   readonly #limits: BodyLimits
-  /** Somebody passes it on, and says so when it rests: it is not unread before. */
+  /** It is passed on by an owner, which reports when it rests: until then it does not count as unread. */
   readonly #attended: boolean
   /**
-   * Nothing, once it is over. A response outlives its call: whoever got it may keep it, and Node holds
-   * it weakly, which only a full collection heeds. All that the call has kept should not wait for that.
+   * Undefined once it is over: the caller may keep the response, which should not keep the call alive.
    */
   #call: TimedCall<unknown> | undefined
   #listener: BodyListener | undefined
   #begun = false
-  #waiting: Waiting = 'nobody'
+  #waiting: Waiting = 'none'
   #sinceMs = 0
   #body: WatchedBody | undefined
 
@@ -77,11 +76,11 @@ export class BodyWatch implements Timed, ComingBody {
     if (this.#call === undefined) return
     this.#body = body
     this.#call.body = this
-    this.#waitFor(this.#attended ? 'nobody' : 'reader')
+    this.#waitFor(this.#attended ? 'none' : 'reader')
     this.#arm(this.#sinceMs)
   }
 
-  /** Somebody waits for the next chunk. */
+  /** The reader waits for the next chunk. */
   reading(): void {
     if (this.#call === undefined) return
     this.#waitFor('downstream')
@@ -91,7 +90,7 @@ export class BodyWatch implements Timed, ComingBody {
 
   chunk(chunk: unknown): void {
     if (this.#call === undefined) return
-    this.#waitFor(this.#attended ? 'nobody' : 'reader')
+    this.#waitFor(this.#attended ? 'none' : 'reader')
     this.#listener?.onChunk(chunk)
     if (!this.#begun) {
       this.#begun = true
@@ -99,7 +98,7 @@ export class BodyWatch implements Timed, ComingBody {
     }
   }
 
-  /** Nobody waits for the next chunk; silence does not count. */
+  /** The reader does not wait for the next chunk, so silence does not count. */
   resting(): void {
     if (this.#call !== undefined) this.#waitFor('reader')
   }
@@ -113,7 +112,7 @@ export class BodyWatch implements Timed, ComingBody {
   #limitMs(): number {
     const { unreadMs, firstByteMs, idleMs = Number.POSITIVE_INFINITY } = this.#limits
     if (this.#waiting === 'reader') return unreadMs
-    if (this.#waiting === 'nobody') return Number.POSITIVE_INFINITY
+    if (this.#waiting === 'none') return Number.POSITIVE_INFINITY
     return this.#begun ? idleMs : (firstByteMs ?? idleMs)
   }
 
@@ -124,7 +123,7 @@ export class BodyWatch implements Timed, ComingBody {
     return this.#sinceMs + this.#limitMs() - goneMs - this.#limits.alarms.delayMs
   }
 
-  /** Not later than its time is up, nor than it could be up if it waited for somebody else. */
+  /** Not later than its current limit, nor than the limit of any other state it may change to. */
   #arm(nowMs: number): void {
     const { alarms } = this.#limits
     alarms.remove(this)
@@ -156,7 +155,7 @@ export class BodyWatch implements Timed, ComingBody {
 
   /** The reader does not want the rest. */
   left(): void {
-    // Once given up it is not the reader who leaves: a fetch that is aborted cancels its own body.
+    // An aborted fetch cancels its own body: that is not the reader.
     if (this.#call?.givenUp === false) this.#end('abandoned', undefined)
   }
 
@@ -195,5 +194,5 @@ function unreadError(name: string, unreadMs: number): SpillwayError {
 }
 
 function explainUnread({ name, limitMs }: Details): string {
-  return `${name}: nobody read the answer for ${inMs(limitMs)}, so it was let go`
+  return `${name}: the answer was not read for ${inMs(limitMs)}, so it was abandoned`
 }

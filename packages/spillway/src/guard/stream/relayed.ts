@@ -10,21 +10,21 @@ export const RELAYED: unique symbol = Symbol.for('spillway.relayed')
 
 /** What the owner of a body tells about it. */
 export interface BodySigns {
-  /** Somebody waits for the next piece. */
+  /** The reader waits for the next piece. */
   reading(): void
   /** A piece came, and is passed on. */
   chunk(chunk: Uint8Array): void
-  /** Nobody waits for the next piece now; silence does not count. */
+  /** The reader does not wait for the next piece now, so silence does not count. */
   resting(): void
   /** It was passed on to its end. */
   complete(): void
   /** The downstream broke off. */
   truncated(error: unknown): void
-  /** Nobody wants the rest. */
+  /** The reader does not want the rest. */
   left(): void
 }
 
-/** What the owner of a body is told. */
+/** Reports to the owner of a body. */
 export interface BodyOwner {
   /** It is over: let the downstream go, and tell the reader this error. */
   breakOff(error: unknown): void

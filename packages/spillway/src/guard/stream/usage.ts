@@ -59,7 +59,7 @@ export class UsageReader {
     if (this.#told === '' && !ENDS.has(last?.[last.length - 1])) return undefined
     if (this.#head.some(isGone) || this.#tail.some(isGone)) return undefined
     const end = endOf(this.#tail)
-    // The last word is at the end, or there is none: what came first alone would be too little.
+    // The final usage is at the end, or there is none: the first report alone would be too little.
     if (this.#told === '' && !mentionsTokens(end)) return undefined
     const tail = textOf(end.subarray(-TAIL_BYTES)) + this.#told
     const said = lastUsage(tail)
@@ -135,7 +135,7 @@ function textOf({ buffer, byteOffset, length }: Uint8Array): string {
 }
 
 /**
- * The vendor's last word, and what follows it: near the end, as a rule. To look for every name in all
+ * The vendor's final usage report, usually near the end. To look for every name in all
  * of the text, when half of them are another vendor's, costs several times as much.
  */
 function lastUsage(text: string): string {
@@ -143,7 +143,7 @@ function lastUsage(text: string): string {
   return at < 0 ? text : text.slice(at)
 }
 
-/** Streams count up: the last word is the true one. */
+/** Streams count up, so the last report is the true one. */
 function lastOf(names: readonly string[], text: string): number | undefined {
   let last: number | undefined
   let lastAt = -1

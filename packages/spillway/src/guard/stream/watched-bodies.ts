@@ -27,7 +27,7 @@ function isBody(value: object): boolean {
   return isIterable(value) && !isPage(value)
 }
 
-/** Nobody reads a body that says it has nothing in it. */
+/** A body that is known to be empty is not read. */
 function isOpen({ body, headers }: Response): boolean {
   return body !== null && !body.locked && headers.get('content-length') !== '0'
 }
@@ -79,12 +79,12 @@ function sdkStream<C>(source: SdkStream<C>): SdkStream<C> {
 class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
   readonly #open: () => AsyncIterator<C>
   readonly #watch: BodyWatch
-  /** Of an SDK's stream: the only way to let it go before anybody has read it. */
+  /** Of an SDK's stream: the only way to abandon it before it is read. */
   readonly #abort: AbortController | undefined
   readonly #waiting = new Set<(error: unknown) => void>()
   #iterator: AsyncIterator<C> | undefined
   #over = false
-  /** What the next one to read is told. */
+  /** The error of the next read. */
   #broken: { error: unknown } | undefined
 
   constructor(open: () => AsyncIterator<C>, watch: BodyWatch, abort: AbortController | undefined) {

@@ -23,7 +23,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
   USER_LIMITED: ({ details: { level, limit, windowMs }, retryAfterMs }) =>
     `Coming ${later(retryAfterMs)}, or a limit per ${level} of more than ${limit} in ${spoken(windowMs)}.`,
   QUEUE_FULL: ({ stage, details: { size, limit, why } }) => {
-    if (why === 'displaced') return 'A higher priority: somebody more important took its place.'
+    if (why === 'displaced') return 'A higher priority: a call of higher priority took its place.'
     if (stage === 'concurrency') return `A free slot of the ${limit}, or a waiting room (queue).`
     if (stage === 'pace') return 'Coming a beat later, or a waiting room (queue).'
     return `A free place in the waiting room of ${size}, or a higher priority than somebody in it.`
