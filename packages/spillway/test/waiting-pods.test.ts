@@ -177,7 +177,7 @@ describe('waiting pods', () => {
     ['a fixed window', { algorithm: 'fixed-window', limit: 100, windowMs: 500 }],
   ] as const)('four saturated pods get equal shares of %s', async ([, limit], { annotate }) => {
     const guard = { name: `shared by ${limit.algorithm}`, limits: [limit] }
-    const task = { guard, callers: 30, forMs: 8_000 }
+    const task = { guard, callers: 30, forMs: 8_000, warmUpMs: 1_500 }
     const calls = await Promise.all(pods.map((each) => each.send('saturate', task)))
     await annotate(`calls by pod: ${calls.join(', ')}`)
     expectEqualShares(calls)
@@ -189,7 +189,7 @@ describe('waiting pods', () => {
     const limits = [{ unit: 'tokens', limit: 1_000, windowMs: 500 }]
     const limiter = { name: 'estimates', limits }
     const costs = { estimate: 100, actual: 40, holdMs: 50 }
-    const task = { limiter, callers: 10, forMs: 12_000, ...costs }
+    const task = { limiter, callers: 10, forMs: 12_000, warmUpMs: 1_500, ...costs }
     const calls = await Promise.all(pods.map((each) => each.send('spend', task)))
     await annotate(`calls by pod: ${calls.join(', ')}`)
     expectEqualShares(calls)

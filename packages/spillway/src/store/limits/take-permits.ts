@@ -79,10 +79,10 @@ function grant(
   for (const [granted, call] of costs.entries()) {
     const own = entries.map(({ spec }, index) => costIn(spec, call[index] as number))
     if (!fit(entries, own, now, reserved)) {
-      const isOver = !fit(entries, own, now, undefined)
-      if (isOver) turn.endRound()
-      const wait = Math.max(1, turn.waitUs(own, granted > 0))
-      return isOver ? { granted, wait } : { granted, wait, used }
+      // Reserved for a pod that is due; if that pod is late, this one may have it.
+      if (fit(entries, own, now, undefined)) return { granted, wait: SHARE_RETRY_US, used }
+      turn.endRound()
+      return { granted, wait: Math.max(1, turn.waitUs(own, granted > 0)) }
     }
     const mayExceed = granted === 0 && turn.isFirst
     if (share !== undefined && !mayExceed && exceeds(own, used, share)) {

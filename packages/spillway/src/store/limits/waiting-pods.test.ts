@@ -146,18 +146,23 @@ describe('waiting pods of a lane', () => {
     expect(fleet.take('running', 200).granted).toBe(50)
   })
 
-  it('each pod sleeps behind the needs of the pods before it', () => {
-    const bucket = { algorithm: 'token-bucket', limit: 10, burst: 1 } as const
-    const { take } = setup(bucket)
-    take('owner', 1)
-    const waits = ['a', 'b', 'c'].map((pod) => take(pod, 5).waitUs)
-    // One token is the whole bucket, so all of them wait for the first one.
-    expect(waits).toEqual([100_000, 100_000, 100_000])
-    const wide = setup({ ...bucket, burst: 10 })
-    wide.take('owner', 10)
-    expect(['a', 'b', 'c'].map((pod) => wide.take(pod, 5).waitUs)).toEqual([
-      100_000, 200_000, 300_000,
+  it('pods wake in turns, two for each call that becomes possible', () => {
+    const { take } = setup({ algorithm: 'token-bucket', limit: 10, burst: 10 })
+    take('owner', 10)
+    expect(['a', 'b', 'c', 'd', 'e'].map((pod) => take(pod, 5).waitUs)).toEqual([
+      100_000, 100_000, 200_000, 200_000, 300_000,
     ])
+  })
+
+  it('a unit is reserved for the pod that has waited longest, unless that pod is late', () => {
+    const { take, pass } = setup({ algorithm: 'token-bucket', limit: 10, burst: 10 })
+    take('owner', 10)
+    take('first', 1)
+    take('second', 1)
+    pass(100_000)
+    expect(take('second', 1)).toMatchObject({ granted: 0, waitUs: 50_000 })
+    pass(50_000)
+    expect(take('second', 1).granted).toBe(1)
   })
 
   it('a pod asks again when an override ends, because the limit may be higher then', () => {

@@ -1,6 +1,7 @@
 /**
  * Pods whose request was refused and whose calls wait, in order. With it
- * - a pod sleeps until the needs of the pods before it are covered, too, so that not all of them wake at once;
+ * - a pod sleeps until half the needs of the pods before it are covered, too: not all of them wake at once, but
+ *   if one of them is late, another one can use what it leaves;
  * - pods that are due get equal shares of what is free, round by round. A round ends when nothing is left;
  * - capacity that becomes free early wakes the pod that has waited longest, by a message.
  * Twin: `redis/lua/include/waiting-pods.lua`.
@@ -44,7 +45,9 @@ interface CountedLimit {
 
 /** A pod that has not asked this long after its time has stopped, or its calls have left. */
 const GRACE_US = 1_000_000
-/** A pod that got its share asks again after this time for what the others left. */
+/** How long units are reserved for a pod that is due. */
+const RESERVED_US = 40_000
+/** A pod that got its share, or found the rest reserved, asks again after this time for what the others left. */
 export const SHARE_RETRY_US = 50_000
 /** More pods than this only have their own sleep. */
 const MAX_WAITING = 256
@@ -123,26 +126,28 @@ export class WaitingTurn {
     })
   }
 
-  /** What the pods before this one need, per limit; only of those that are due, if asked so. */
+  /** What the pods before this one need, per limit: all of them, or those that have just become due. */
   needsAhead(onlyDue: boolean): number[] {
     const { waiting } = this.#list
     const ahead = this.#own === -1 ? waiting.length : this.#own
     return this.#entries.map(({ spec }) => {
       let units = 0
       for (let index = 0; index < ahead; index++) {
-        const each = waiting[index] as WaitingPod
-        if (!onlyDue || each.wakeUs <= this.#now) units += each.need[spec.id] ?? 0
+        const { wakeUs, need } = waiting[index] as WaitingPod
+        const isDue = wakeUs <= this.#now && this.#now < wakeUs + RESERVED_US
+        if (!onlyDue || isDue) units += need[spec.id] ?? 0
       }
       return units
     })
   }
 
-  /** How long a call of these costs has to wait behind the pods ahead; 0: it fits. */
+  /** How long a call of these costs has to sleep behind the pods ahead; 0: it fits. */
   waitUs(costs: readonly number[], served: boolean): number {
     const ahead = served ? this.#needsOfOthers() : this.needsAhead(false)
     let longest = 0
     for (const [index, { spec, count }] of this.#entries.entries()) {
-      const wait = waitBehindUs(spec, count, this.#now, costs[index] as number, ahead[index] ?? 0)
+      const behind = Math.floor((ahead[index] ?? 0) / 2)
+      const wait = waitBehindUs(spec, count, this.#now, costs[index] as number, behind)
       longest = Math.max(longest, wait)
     }
     return longest

@@ -30,12 +30,13 @@ end
 local own_got = own and entries[own][GOT] or {}
 local is_shared = #sharing > (own and 1 or 0)
 
--- What the pods before this one need of a limit: all of them, or only those that are due.
+-- What the pods before this one need of a limit: all of them, or those that have just become due.
 local function needs_ahead(id, only_due)
   local units = 0
   for index = 1, (own or #entries + 1) - 1 do
     local entry = entries[index]
-    if not only_due or entry[WAKE] <= now then units = units + (entry[NEED][id] or 0) end
+    local is_due = entry[WAKE] <= now and now < entry[WAKE] + RESERVED_US
+    if not only_due or is_due then units = units + (entry[NEED][id] or 0) end
   end
   return units
 end
@@ -101,8 +102,12 @@ local function grant(costs)
   for call = 1, call_count do
     local each = costs_at(costs, call)
     if not fit(each, reserved) then
-      local is_over = not fit(each)
-      for _, entry in ipairs(is_over and sharing or {}) do
+      -- Reserved for a pod that is due; if that pod is late, this one may have it.
+      if fit(each) then
+        wait = SHARE_RETRY_US
+        return used
+      end
+      for _, entry in ipairs(sharing) do
         if next(entry[GOT]) then
           entry[GOT] = {}
           changed_waiting = true
@@ -110,11 +115,11 @@ local function grant(costs)
       end
       for index = 1, limit_count do
         local id = specs[index][ID]
-        local ahead = granted > 0 and needs_of_others(id) or needs_ahead(id, false)
+        local ahead = floor((granted > 0 and needs_of_others(id) or needs_ahead(id, false)) / 2)
         wait = max(wait, wait_behind_us(specs[index], counts[index], now, each[index], ahead))
       end
       wait = max(1, wait)
-      return not is_over and used or nil
+      return nil
     end
     if share and (granted > 0 or next(own_got)) then
       for index = 1, limit_count do

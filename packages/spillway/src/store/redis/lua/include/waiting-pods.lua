@@ -3,6 +3,7 @@
 -- of the message that wakes the pod also identify it; need is what its first waiting call costs, got what
 -- the pod got in the current round, both by id of the limit.
 local GRACE_US = 1000000
+local RESERVED_US = 40000
 local SHARE_RETRY_US = 50000
 local MAX_WAITING = 256
 local MESSAGE_US, MESSAGE_BURST_US = 100000, 900000
