@@ -64,7 +64,7 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
     // With the memory store the breaker reports at once, so nothing is waiting.
     const ride = this.remote && !this.book.alone ? this.#ride(lane) : undefined
     if (ride !== undefined) return this.#takeWithReports(ride, lane, costs, waitMs)
-    return this.book.take(lane, costs, atMs, waitMs)
+    return this.book.permits.take(lane, costs, { atMs, waitMs })
   }
 
   /** The breaker is updated first: a permit granted by this reply may be void already. */
@@ -76,7 +76,7 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
   ): Promise<LimitReply> {
     let trip: LimitReply
     try {
-      trip = await this.book.takeAlong(lane, costs, ride.report, waitMs)
+      trip = await this.book.permits.take(lane, costs, { report: ride.report, waitMs })
     } catch (error) {
       ride.lost()
       throw error
@@ -88,7 +88,7 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
 
   /** For jobs, whose permits are taken in the same round trip as the jobs. */
   passage(lane: string): LimitPassage | undefined {
-    return this.book.passage(lane)
+    return this.book.permits.passage(lane)
   }
 
   createPermit(lane: string, costs: readonly number[], trip: LimitReply): LanePermit {

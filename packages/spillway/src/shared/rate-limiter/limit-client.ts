@@ -5,7 +5,7 @@
  */
 import { SpillwayError, storeUnavailable } from '../../core/errors.js'
 import type { Clock } from '../../core/time/clock.js'
-import type { BreakerReport, LimitStore, MaybePromise, SettleRequest } from '../../store/port.js'
+import type { LimitStore, MaybePromise, SettleRequest } from '../../store/port.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
 import type { Spender } from '../outage/store-status.js'
@@ -17,7 +17,7 @@ import { LimitSettings } from './limit-settings.js'
 import type { readLimits, UnitLimit } from './options.js'
 import { OutageLimits } from './outage-limits.js'
 import { type Correction, type Cost, LanePermit } from './permit.js'
-import { type LimitPassage, type LimitReply, PermitTaker } from './permit-taker.js'
+import { type LimitReply, PermitTaker } from './permit-taker.js'
 import { RequestReport } from './request-report.js'
 import { type SettlementBatch, SettlementSender } from './settlement.js'
 import { WakeUps } from './wake-ups.js'
@@ -46,8 +46,6 @@ export interface LimitClientOptions {
 
 export type { LimitPassage, LimitReply } from './permit-taker.js'
 
-type Costs = readonly (readonly number[])[]
-
 /** How long settlements for a remote store are collected. */
 const COLLECT_SETTLEMENTS_MS = 5
 
@@ -63,7 +61,8 @@ export class LimitClient implements Spender {
   readonly #outage: OutageLimits | undefined
   readonly #requests: RequestReport
   readonly #wakeUps: WakeUps
-  readonly #permits: PermitTaker
+  /** Requests permits. */
+  readonly permits: PermitTaker
 
   constructor(options: LimitClientOptions) {
     const { name, pod, clock, watch, before, limits, lanes } = options
@@ -92,7 +91,7 @@ export class LimitClient implements Spender {
     this.#watch = watch
     if (before !== undefined) this.#succeed(before)
     this.#outage = watch && this.#outageLimits(watch, before)
-    this.#permits = new PermitTaker({
+    this.permits = new PermitTaker({
       name,
       store: options.store,
       clock,
@@ -134,31 +133,6 @@ export class LimitClient implements Spender {
 
   checkLimit(unit: string): UnitLimit {
     return this.settings.checkLimit(unit)
-  }
-
-  /** `waitMs`: how long one of the calls could wait for a permit; see `LimitPort.take`. */
-  take(
-    lane: string,
-    costs: Costs,
-    atMs: number | undefined,
-    waitMs: number,
-  ): MaybePromise<LimitReply> {
-    return this.#permits.take(lane, costs, { atMs, waitMs })
-  }
-
-  /** As `take`, with outcomes for this guard's breaker in the same round trip. */
-  async takeAlong(
-    lane: string,
-    costs: Costs,
-    report: BreakerReport,
-    waitMs: number,
-  ): Promise<LimitReply> {
-    return this.#permits.take(lane, costs, { report, waitMs })
-  }
-
-  /** For permits that another store command takes; undefined while the store is unreachable. */
-  passage(lane: string): LimitPassage | undefined {
-    return this.#permits.passage(lane)
   }
 
   createPermit(lane: string, costs: readonly number[], reply: LimitReply): LanePermit {

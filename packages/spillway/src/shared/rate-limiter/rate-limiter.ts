@@ -114,7 +114,7 @@ class SharedRateLimiter implements RateLimiter {
         remote: true,
         useWithinMs: client.useWithinMs,
         settings: client.settings,
-        take: (lane, costs, atMs, waitMs) => client.take(lane, costs, atMs, waitMs),
+        take: (lane, costs, atMs, waitMs) => client.permits.take(lane, costs, { atMs, waitMs }),
         createPermit: (lane, costs, reply) => client.createPermit(lane, costs, reply),
         isFresh: (reply) => reply.alone === true,
         refund: (permit) => permit.refund(),

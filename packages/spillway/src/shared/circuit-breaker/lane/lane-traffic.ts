@@ -2,12 +2,31 @@
  * The calls that this pod makes on one lane: those in flight, those that hung, and the peak. A guard that
  * replaces another one keeps its object, so calls of the replaced guard that still run stay counted.
  */
-import { InFlight } from '../../../core/collections/in-flight.js'
+import { InFlight, type InFlightCall } from '../../../core/collections/in-flight.js'
 import type { Outcome } from '../../../core/outcome.js'
 import { WINDOW_SLICES } from '../../../store/breaker-spec.js'
 import type { BreakerReport } from '../../../store/port.js'
-import type { CallPermit } from './breaker-permit.js'
+import type { BreakerPermit } from '../api.js'
 import { HungCalls } from './hung-calls.js'
+
+/** The permit of a call that is no probe. It is also the lane's record of the call while that is in flight. */
+export class CallPermit implements BreakerPermit, InFlightCall {
+  readonly lane: string
+  readonly generation: number
+  readonly probe = false
+  readonly probeId = undefined
+  batch: InFlightCall['batch'] = undefined
+  startBatch: InFlightCall['startBatch'] = undefined
+  /** A retry, or one of two hedged attempts: not counted in the rates. */
+  repeated = false
+  /** Set while another attempt of the same call runs beside it. */
+  pair: HedgedPair | undefined = undefined
+
+  constructor(lane: string, generation: number) {
+    this.lane = lane
+    this.generation = generation
+  }
+}
 
 /** `ignored`: the outcome says nothing, and is counted nowhere. */
 type HedgedVerdict = 'counted' | 'left out' | 'ignored'
@@ -16,7 +35,7 @@ type HedgedVerdict = 'counted' | 'left out' | 'ignored'
  * Two attempts of one call side by side, on one lane. The rates count them as one call: by the first success,
  * or by the failure that leaves none running.
  */
-export class HedgedPair {
+class HedgedPair {
   #running: CallPermit[]
   #counted = false
 
