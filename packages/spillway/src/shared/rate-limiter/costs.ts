@@ -1,12 +1,12 @@
-/** What calls cost: as their callers say it, by unit, and as limits count it, each in its place. */
+/** The costs of calls: from a caller's object by unit to one number per limit. */
 import { number, object, validate } from '../../core/options/checks.js'
 import { type UnitLimit, unknownUnit } from './options.js'
 import type { Cost } from './permit.js'
 
 export class Costs {
-  /** What a call may cost. A unit whose limit was lifted meanwhile is no mistake. */
+  /** Units that a cost may name, also those whose limit was removed meanwhile. */
   readonly #units = new Set(['requests'])
-  /** The last call's: as it was told, and under the limits of then. Many calls cost the same. */
+  /** The last cost and its numbers: consecutive calls often cost the same. */
   #lastUnits: string[] = []
   #lastNumbers: number[] = []
   #lastLimits: readonly UnitLimit[] | undefined
@@ -16,12 +16,12 @@ export class Costs {
     this.learn(limits)
   }
 
-  /** From now on calls may cost what these count. */
+  /** From now on costs may name the units of these limits. */
   learn(limits: readonly UnitLimit[]): void {
     for (const { unit } of limits) this.#units.add(unit)
   }
 
-  /** Throws where a unit is unknown, or a number no cost. */
+  /** Throws if a unit is unknown or a number is not a cost. */
   check(cost: Cost | undefined, limits: readonly UnitLimit[]): void {
     if (typeof cost !== 'object' && cost !== undefined) validate('cost', cost, object({}))
     if (this.#isLast(cost, limits)) return
@@ -34,7 +34,7 @@ export class Costs {
     }
   }
 
-  /** Per limit, of a cost that was checked. Many calls may wait: those that cost the same share one. */
+  /** Per limit, of a checked cost. Waiting calls of equal cost share one array. */
   of(cost: Cost | undefined, limits: readonly UnitLimit[]): readonly number[] {
     if (!this.#isLast(cost, limits)) {
       this.#lastUnits = []
@@ -49,7 +49,7 @@ export class Costs {
     return this.#last
   }
 
-  /** As its own properties say, in their order: to look each limit's up by name takes five times as long. */
+  /** Compares property by property, in order, which is five times as fast as looking up each limit's unit. */
   #isLast(cost: Cost | undefined, limits: readonly UnitLimit[]): boolean {
     let index = 0
     for (const unit in cost) {
