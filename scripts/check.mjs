@@ -14,7 +14,7 @@ const DASHBOARD = 'packages/dashboard'
  * Steps that run only when named, as in `npm run check -- walk`. They do not hold yet. A name that is
  * deleted here becomes part of `npm run check`.
  */
-const ONLY_BY_NAME = ['walk', 'layout', 'paths']
+const ONLY_BY_NAME = ['walk']
 
 /**
  * `after` names the step whose output this one reads. The output of a step with `isReport` is shown even

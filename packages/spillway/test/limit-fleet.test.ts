@@ -80,17 +80,21 @@ describe('rate-limited fleet', () => {
     expect(isAhead.indexOf(true)).toBe(PODS - 1)
   })
 
-  it('the fleet keeps the vendor limit and uses at least 93 % of it although 1 % of replies are lost', async ({
+  it('the fleet keeps the vendor limit and uses nearly all of it although 1 % of replies are lost', async ({
     annotate,
   }) => {
     const [limit, windowMs] = [60, 6_000]
-    const lanes = ['small', 'medium', 'large', 'huge', 'images', 'speech']
-    const limiter = { name: 'eight', jitterMs: 100, limits: [{ limit, windowMs }] }
+    const limits = [{ limit, windowMs }]
+    const lanes = ['small', 'medium', 'large']
+    // The same calls at the same time, without a lost reply: a busy machine uses less of these lanes, too.
+    const controlLanes = ['huge', 'images', 'speech']
     const { arrivals, replies, lost } = await runOn(PODS, (pod) => ({
       job: 'press',
-      limiter,
+      limiter: { name: 'eight', jitterMs: 100, limits },
+      control: { name: 'control', jitterMs: 100, limits },
       lose: { every: 100, offset: Math.round((100 / PODS) * pod), key: '{eight}' },
       lanes,
+      controlLanes,
       // Starts with what the limit allows, so that not everything is used at once.
       calmMs: windowMs,
       everyMs: (windowMs / limit) * PODS,
@@ -99,14 +103,18 @@ describe('rate-limited fleet', () => {
     }))
     expect(lost / replies).toBeCloseTo(0.01, 2)
 
-    const ofLanes = lanes.map((lane) => arrivals.filter((arrival) => arrival.lane === lane))
-    for (const ofLane of ofLanes) {
-      expect(mostInAWindow(ofLane, windowMs)).toBeLessThanOrEqual(limit)
+    const shareOf = (names: readonly string[]) => {
+      const shares = names.map((name) => {
+        const ofLane = arrivals.filter(({ lane }) => lane === name)
+        expect(mostInAWindow(ofLane, windowMs)).toBeLessThanOrEqual(limit)
+        return shareUsed(ofLane, limit, windowMs)
+      })
+      return shares.reduce((sum, each) => sum + each, 0) / shares.length
     }
-    const shares = ofLanes.map((ofLane) => shareUsed(ofLane, limit, windowMs))
-    const share = shares.reduce((sum, each) => sum + each, 0) / shares.length
-    await annotate(`used ${(share * 100).toFixed(1)} % of the contract`)
-    expect(share).toBeGreaterThanOrEqual(0.93)
+    const [share, control] = [shareOf(lanes), shareOf(controlLanes)]
+    const percent = (part: number) => `${(part * 100).toFixed(1)} %`
+    await annotate(`used ${percent(share)} of the contract, ${percent(control)} without loss`)
+    expect(share).toBeGreaterThanOrEqual(0.93 * control)
   })
 
   it('the fleet keeps a token limit although 1,000 concurrent calls only know estimates', async ({

@@ -70,10 +70,11 @@ export class Lines {
 
   /** Before this returns: a write that is only begun may be lost when the process ends. */
   #flushNow(): void {
-    const sinceMs = this.#writingMs ?? performance.now()
-    // Nobody has read for so long: to wait for that could be for ever.
-    if (performance.now() - sinceMs > LAST_WORDS_MS) return
-    writeNow(this.#fd, this.#take())
+    const nowMs = performance.now()
+    const waitedMs = nowMs - (this.#writingMs ?? nowMs)
+    // A reader that took nothing for that long gets no more time. A process that was busy meanwhile does not
+    // know whether it did, so one write is tried in any case.
+    writeNow(this.#fd, this.#take(), Math.max(0, LAST_WORDS_MS - waitedMs))
   }
 
   #take(): Buffer {
@@ -102,10 +103,10 @@ export class Lines {
   }
 }
 
-/** All of it, unless nobody takes it. */
-function writeNow(fd: number, bytes: Buffer): void {
+/** Writes everything, or gives up after waiting this long for a reader. */
+function writeNow(fd: number, bytes: Buffer, patienceMs: number): void {
   let rest = bytes
-  let giveUpAt = performance.now() + LAST_WORDS_MS
+  let giveUpAt = performance.now() + patienceMs
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(fd, rest))

@@ -210,8 +210,8 @@ export class PermitRequests<P, L, R extends TakeReply> {
     block.lateReplies++
     const took = `${Math.round(tookMs)} ms`
     const error = new Error(`the store took ${took} to answer; raise jitterMs if that is usual`)
-    // Asking again at once is safe: there is one round trip at a time.
-    this.#retry(block, calls, error, clock.now())
+    // A little later, so that the refund reaches the store before the calls ask again.
+    this.#retry(block, calls, error, clock.now() + FIRST_RETRY_MS)
   }
 
   #answered(block: LaneBlock, calls: PermitCall<P, L>[], reply: R): void {
