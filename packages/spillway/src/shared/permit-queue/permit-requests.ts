@@ -184,6 +184,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
   #begin(block: LaneBlock, calls: readonly PermitCall<P, L>[]): void {
     this.#inFlight++
     block.inFlight = true
+    block.wokenInFlight = false
     block.requesting = calls as readonly PermitCall[]
   }
 
