@@ -35,8 +35,8 @@ export interface CallLimits {
   readonly firstByteTimers: TimerList
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
-  /** The call that began at `startMs` succeeded or was cut off. */
-  record(startMs: number): void
+  /** For a limit that adapts: the call that began at `startMs` succeeded or was cut off. */
+  readonly record: ((startMs: number) => void) | undefined
 }
 
 /** Called once when a call has ended. */
@@ -213,7 +213,7 @@ export class TimedCall<T>
       (value) => {
         // The call was given up, so the response is not read.
         if (this.#over) return discardResult(value)
-        this.#limits.record(this.startMs)
+        this.#limits.record?.(this.startMs)
         const begun = typeof value === 'object' && goesOn(value)
         if (begun) this.#answerBegan()
         else this.end()
@@ -288,7 +288,7 @@ export class TimedCall<T>
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
     // Only a call that was cut off by its own limit says how long calls take.
-    if (kind === 'call') this.#limits.record(this.startMs)
+    if (kind === 'call') this.#limits.record?.(this.startMs)
     const elapsedMs = this.#limits.clock.now() - this.startMs
     this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
   }

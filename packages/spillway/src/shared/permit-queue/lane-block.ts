@@ -24,6 +24,8 @@ export class LaneBlock {
   /** Calls on the round trip that is in flight; one at a time. */
   requesting: readonly PermitCall[] = NO_CALLS
   inFlight = false
+  /** Capacity became free during the round trip: a refusal that it brings is out of date. */
+  wokenInFlight = false
   /** The next call has to wait until then; if paused, every call. */
   blockedUntilMs = Number.NEGATIVE_INFINITY
   paused = false
@@ -56,6 +58,7 @@ export class LaneBlock {
   }
 
   unblock(): void {
+    this.wokenInFlight = this.inFlight
     this.blockedUntilMs = Number.NEGATIVE_INFINITY
     this.paused = false
     this.recheckMs = Number.POSITIVE_INFINITY
@@ -174,6 +177,10 @@ export class LaneBlocks {
     const untilMs = nowMs + waitUs / 1_000
     // The vendor asked for a longer pause during the round trip.
     if (block.paused && block.blockedUntilMs > untilMs) return this.#refuseHasty(block)
+    if (block.wokenInFlight && !paused) {
+      block.wokenInFlight = false
+      return true
+    }
     block.blockedUntilMs = untilMs
     block.recheckMs = paused ? nowMs + RECHECK_PAUSE_MS : Number.POSITIVE_INFINITY
     block.blockedAtMs = nowMs

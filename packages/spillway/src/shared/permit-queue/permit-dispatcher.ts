@@ -166,7 +166,7 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
     this.#again = true
     if (this.#dispatching) return
     const { clock, queue, capacity, mayWait } = this.#options
-    // Whoever frees a slot calls this again.
+    // A call that frees its slot leads here again.
     if (mayWait && capacity.full) return
     const nowMs = clock.now()
     this.#dispatching = true

@@ -184,6 +184,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
   #begin(block: LaneBlock, calls: readonly PermitCall<P, L>[]): void {
     this.#inFlight++
     block.inFlight = true
+    block.wokenInFlight = false
     block.requesting = calls as readonly PermitCall[]
   }
 
@@ -200,7 +201,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
     const inTime =
       reply.granted === 0 || limits?.isFresh(reply) === true || tookMs <= (limits?.useWithinMs ?? 0)
     if (inTime) return this.#answered(block, calls, reply)
-    // Granted so long ago that using it now could exceed the vendor's window. It was not used, so it goes back.
+    // The grants are too old: using them now could exceed the vendor's window. They were not used, so they go back.
     for (const { costs } of calls.slice(0, reply.granted)) {
       limits?.refund(limits.createPermit(block.lane, costs, reply))
     }

@@ -8,30 +8,29 @@ import type { SharedLimit } from './options.js'
 import type { Cost, Permit } from './permit.js'
 
 export interface RateLimiterOptions {
-  /** The vendor: all pods that use this name share its limits. */
+  /** Name of the vendor: all pods that use it share the limits. */
   name: string
   store: Store
-  /** All of them hold for every call: all are charged, or none. */
+  /** Every call needs a permit of each limit: all are charged, or none. */
   limits: readonly SharedLimit[]
   /**
-   * How much later than its permit was granted a call may reach the vendor: half of it for getting
-   * the permit, half for the way to the vendor. Windows are wider by this much, and a permit that
-   * took longer than its half to get is not used. Default: a twentieth of the shortest window, 10 to
-   * 100 ms.
+   * How much later than its permit was granted a call may reach the vendor: half of it for the round trip to the
+   * store, half for the way to the vendor. Windows are longer by this time, and a permit whose round trip took
+   * more than half of it is not used. Default: a twentieth of the shortest window, 10 to 100 ms.
    */
   jitterMs?: Duration
-  /** The longest pause a vendor may talk us into. Default: 60 seconds. */
+  /** The longest pause that a vendor's response can cause. Default: 60 seconds. */
   maxPauseMs?: Duration
-  /** The first pause after a 429 that does not say how long; doubles each time. Default: 500 ms. */
+  /** The first pause after a 429 without a duration; doubles each time. Default: 500 ms. */
   basePauseMs?: Duration
   /**
    * Lanes that this pod keeps at the same time; calls of further lanes share the lane `(other)`. At least 1.
    * Default: 1,000.
    */
   maxLanes?: number
-  /** This pod's name; a random part is added, so that a restarted pod is another one. */
+  /** Name of this pod. A random part is added, so that a restarted pod has another name. */
   pod?: string
-  /** How many pods there are, for sharing limits out as long as the store has never answered. Default: 1. */
+  /** Number of pods, for dividing limits before the store has replied for the first time. Default: 1. */
   expectedPods?: number
   /** Default: the system's clock. */
   clock?: Clock
@@ -40,11 +39,11 @@ export interface RateLimiterOptions {
 }
 
 export interface AcquireOptions {
-  /** Model, API key: what the vendor counts separately. Default: one lane for all. */
+  /** What the vendor counts separately, such as a model or an API key. Default: one lane for all calls. */
   lane?: string
   /**
-   * By unit. `requests` is 1 unless said otherwise, other units 0; one without a limit is a mistake.
-   * An estimate will do: settle it.
+   * Cost by unit. Default: 1 for `requests`, 0 for other units. A unit without a limit is an error. An estimate is
+   * enough if it is settled later.
    */
   cost?: Cost
   signal?: AbortSignal
@@ -56,34 +55,34 @@ export type Acquisition =
       allowed: false
       /** Milliseconds until it could be allowed. */
       retryAfterMs: number
-      /** The vendor asked us to pause. */
+      /** The vendor asked for a pause. */
       paused: boolean
-      /** The store is away, and this pod's own share is used up. */
+      /** The store is unreachable, and this pod's share is used up. */
       alone: boolean
     }
 
 export interface RateLimiter {
   readonly name: string
-  /** Takes a permit if there is one now. */
+  /** Takes a permit if one is free now. */
   acquire(options?: AcquireOptions): Promise<Acquisition>
-  /** Waits for one, at most so long and never past the deadline; says no as soon as that is clear. */
+  /** Waits for a permit, at most `waitMs` and never past the deadline. Refuses as soon as that is too short. */
   acquireWithin(waitMs: Duration, options?: AcquireOptions): Promise<Acquisition>
-  /** As many permits as there are now, up to so many. */
+  /** Takes the permits that are free now, at most `count`. */
   takeUpTo(count: number, options?: AcquireOptions): Promise<Permit[]>
   /**
-   * Heeds what a vendor's answer says about its limits: its status and its headers. A 429 pauses the
-   * lane for all pods; so do 503 and 529 if they say for how long.
+   * Applies the limit headers and the status of a vendor's response. A 429 pauses the lane for all pods; so do 503
+   * and 529 with a `Retry-After`.
    */
   heed(answer: { status: number; headers: unknown }, permit: Permit): Promise<void>
-  /** Lets nobody through for so long, on all pods. */
+  /** Pauses a lane on all pods for `pauseMs`. */
   pauseFor(pauseMs: Duration, options?: { lane?: string }): Promise<void>
-  /** Changes the limits for the whole fleet; what was counted goes on counting. */
+  /** Changes the limits for the whole fleet. Counted units stay counted; waiting calls of all pods ask again. */
   setLimits(limits: readonly SharedLimit[]): Promise<void>
-  /** Another limit for one unit, for a while, for the whole fleet. */
+  /** Replaces one limit for `forMs`, for the whole fleet. Waiting calls of all pods ask again. */
   override(unit: string, limit: number, forMs: Duration): Promise<void>
-  /** What is used and left, of one lane. */
+  /** Used and remaining units of one lane. */
   figures(options?: { lane?: string }): Promise<RateLimiterFigures>
-  /** Refuses with CLOSED whoever waits or comes later; resolves when all settlements are sent. */
+  /** Refuses waiting and later requests with CLOSED. Resolves when all settlements were sent. */
   close(): Promise<void>
 }
 
@@ -97,7 +96,7 @@ export interface RateLimiterFigures {
     limit: number
     used: number
     remaining: number
-    /** Until one unit is free, if nobody takes it before; 0: one is. Pauses are not in it. */
+    /** Milliseconds until one unit is free, if no other call takes it; 0: one is. Without pauses. */
     nextFreeMs: number
   }[]
 }

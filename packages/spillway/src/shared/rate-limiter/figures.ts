@@ -1,4 +1,4 @@
-/** What the store says of a lane's limits, as people want to read it. */
+/** The figures of a lane's limits, in milliseconds instead of store time. */
 import type { LaneFigures } from '../../store/port.js'
 import type { RateLimiterFigures } from './api.js'
 

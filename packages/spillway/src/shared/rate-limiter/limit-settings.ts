@@ -21,9 +21,9 @@ export class LimitSettings {
   limits: readonly UnitLimit[]
   specs: readonly LimitSpec[]
   version = 0
-  /** What a call may cost. A unit whose limit was lifted meanwhile is no mistake. */
+  /** Units that a cost may name, also those whose limit was removed meanwhile. */
   readonly #units = new Set(['requests'])
-  /** Many calls cost the same. Of the last one: its units, their numbers, and its costs under these limits. */
+  /** The last cost and its numbers: consecutive calls often cost the same. */
   #lastUnits: string[] = []
   #lastNumbers: number[] = []
   #lastLimits: readonly UnitLimit[] | undefined
@@ -67,8 +67,8 @@ export class LimitSettings {
   }
 
   /**
-   * Per limit, of a checked cost. The store lowers costs that could never be granted. Many calls may wait: those
-   * that cost the same share one array.
+   * Per limit, of a checked cost. The store lowers costs that could never be granted. Waiting calls of equal
+   * cost share one array.
    */
   costsOf(cost: Cost | undefined): readonly number[] {
     if (!this.#isLast(cost)) {
@@ -140,7 +140,7 @@ export class LimitSettings {
     this.version = Math.max(this.version, version)
   }
 
-  /** Compares its properties in their order: to look each limit's unit up by name takes five times as long. */
+  /** Compares property by property, in order, which is five times as fast as looking up each limit's unit. */
   #isLast(cost: Cost | undefined): boolean {
     let index = 0
     for (const unit in cost) {

@@ -1,4 +1,4 @@
-/** How a user writes limits down, and what a store is told of them. */
+/** The options of a limit, and their translation for the store. */
 import {
   arrayOf,
   type Check,
@@ -19,7 +19,7 @@ import type { LimitSpec } from '../../store/limit-spec.js'
 import { limitOutage, type OutageRule } from '../outage/rules.js'
 
 export interface SharedLimit {
-  /** What is counted: `requests` (one a call unless it says otherwise), `tokens`, anything. Default: `requests`. */
+  /** The counted unit: `requests` (1 per call unless its cost says otherwise), `tokens` or any other. Default: `requests`. */
   unit?: string
   /** Units per window. A positive integer. */
   limit: number
@@ -29,17 +29,17 @@ export interface SharedLimit {
   algorithm?: LimitSpec['algorithm']
   /** `token-bucket` only: units that may be taken at once. Default: `limit`. */
   burst?: number
-  /** `sliding-window` only: how finely the window is cut, 1 to 100. Default: 30. */
+  /** `sliding-window` only: number of slices of the window, 1 to 100. Default: 30. */
   slices?: number
   /** One count for each lane, or one for all lanes together. Default: `lane`. */
   per?: 'lane' | 'vendor'
-  /** What to go by while the store is away. Default: `share`, this pod's equal part. */
+  /** What this pod does while the store is unreachable. Default: `share`, its equal share of the limit. */
   outage?: OutageRule
 }
 
 const MOST_LIMITS = 16
 
-/** Costs are objects with a property for each unit, and these are properties of every object. */
+/** Not allowed as units, because every object has these properties. */
 const readUnit: Check<string> = (value, path, problems) => {
   if (typeof value !== 'string' || !(value in Object.prototype))
     return readText(value, path, problems)
@@ -86,8 +86,8 @@ export interface UnitLimit {
 }
 
 /**
- * `jitterMs` widens every window: a call reaches the vendor up to that much later than its permit
- * was granted, so two calls can be that much closer together there than they are in the books.
+ * `jitterMs` widens every window. A call reaches the vendor up to that much later than its permit was granted, so
+ * two calls can be that much closer together at the vendor than in the store's count.
  */
 export function toUnitLimits(
   limits: ReturnType<typeof readLimits>,
@@ -103,7 +103,7 @@ export function toUnitLimits(
   })
 }
 
-/** How much a window is widened, where nobody says it. */
+/** The default of `jitterMs`. */
 export function usualJitterMs(limits: readonly { windowMs: number }[]): number {
   const shortestMs = Math.min(...limits.map(({ windowMs }) => windowMs))
   return Math.min(100, Math.max(10, shortestMs / 20))

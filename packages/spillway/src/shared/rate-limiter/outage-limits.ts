@@ -1,6 +1,6 @@
 /**
- * A guard's limits while the store is away: decided by this pod, by each limit's outage rule. Also
- * keeps, while the store is there, what it will need then.
+ * A guard's limits while the store is unreachable: this pod decides by the outage rule of each limit. While the
+ * store is reachable, it records what it will need then.
  */
 import { SpillwayError } from '../../core/errors.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
@@ -11,20 +11,20 @@ import type { OutageRule } from '../outage/rules.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { Correction } from './permit.js'
 
-/** Lanes whose state is read with every heartbeat: each takes a command. */
+/** At most this many lanes are read with every heartbeat, because each takes a command. */
 const MOST_READ = 64
 
 interface UnsentReport {
   lane: string
   spent: readonly Spent[]
-  /** What the numbers of limits in it mean. */
+  /** The limits that the indexes in `spent` refer to. */
   under: readonly LimitSpec[]
   sequence: number
 }
 
 interface Pause {
   untilUs: number
-  /** How often in a row the vendor said "slow down" without saying for how long. */
+  /** How often in a row the vendor asked for a pause without a duration. */
   grown: number
 }
 
@@ -34,9 +34,9 @@ export class OutageLimits implements LaneHolder {
   #rules: ReadonlyMap<string, OutageRule> = new Map()
   readonly #own = new LocalSpend()
   readonly #pauses = new Map<string, Pause>()
-  /** Lanes in use, and when they last were, in the store's time. */
+  /** When each lane was last used, in the store's time. */
   readonly #used = new Map<string, number>()
-  /** On its way to the store. */
+  /** Reports that the store has not confirmed. */
   readonly #unsent: UnsentReport[] = []
   #sequence = 0
   #busy = false
@@ -62,12 +62,12 @@ export class OutageLimits implements LaneHolder {
     this.#pauses.delete(lane)
   }
 
-  /** By id of the limit. */
+  /** Outage rules, by id of the limit. */
   setRules(rules: ReadonlyMap<string, OutageRule>): void {
     this.#rules = rules
   }
 
-  /** What the store is asked for: shares of pods that are not heard of stay theirs. */
+  /** The limits to request under: shares of pods that may be spending on their own are left out. */
   specsToRequest(specs: readonly LimitSpec[]): readonly LimitSpec[] {
     const { missing, fleet } = this.#watch
     if (missing === 0) return specs
@@ -86,7 +86,7 @@ export class OutageLimits implements LaneHolder {
     return { ...spec, limit: less(spec.limit), burst: spec.burst === 0 ? 0 : less(spec.burst) }
   }
 
-  /** What came back from the store. */
+  /** The store has replied to a permit request. */
   replied(
     lane: string,
     specs: readonly LimitSpec[],
@@ -119,7 +119,7 @@ export class OutageLimits implements LaneHolder {
     }
   }
 
-  /** The least that is left of any limit, as a fraction; all of it, where nothing was heard lately. */
+  /** The smallest remaining fraction of any limit; 1 if nothing is known. */
   headroom(lane: string, specs: readonly LimitSpec[]): number {
     const nowUs = this.#watch.nowUs()
     if ((this.#pauses.get(lane)?.untilUs ?? 0) > nowUs) return 0
@@ -130,7 +130,7 @@ export class OutageLimits implements LaneHolder {
     return least
   }
 
-  /** Lanes that were used lately. */
+  /** Recently used lanes. */
   lanes(windowUs: number): string[] {
     const oldestUs = this.#watch.nowUs() - windowUs
     for (const [lane, usedUs] of this.#used) if (usedUs < oldestUs) this.#used.delete(lane)
@@ -153,7 +153,7 @@ export class OutageLimits implements LaneHolder {
     return { ...reply, waitUs: pausedUs, paused: true, nowUs }
   }
 
-  /** The vendor asks for a pause. Answers with its end, as the store would. */
+  /** The vendor asked for a pause. Returns its end, as the store would. */
   pause(lane: string, pauseUs: number | undefined, baseUs: number, maxUs: number): number {
     const nowUs = this.#watch.nowUs()
     const known = this.#pauses.get(lane)
@@ -185,8 +185,8 @@ export class OutageLimits implements LaneHolder {
   }
 
   /**
-   * Tells everything that the store does not know, a lane at a time and in order. What fails is told
-   * again, under the same number, which the store remembers.
+   * Reports units that the store does not know, lane by lane and in order. A failed report is resent under the
+   * same number, which the store remembers.
    */
   async report(
     specs: readonly LimitSpec[],
@@ -213,7 +213,7 @@ export class OutageLimits implements LaneHolder {
     for (const [lane, { untilUs }] of this.#pauses) if (untilUs <= nowUs) this.#pauses.delete(lane)
   }
 
-  /** This pod's part of each limit, for those who want to know. */
+  /** This pod's share of each limit, for display. */
   shares(specs: readonly LimitSpec[]): Record<string, number> {
     return Object.fromEntries(specs.map(({ id, limit }) => [id, shareOf(limit, this.#watch.fleet)]))
   }
@@ -239,7 +239,7 @@ export class OutageLimits implements LaneHolder {
   }
 }
 
-/** Limits may have changed since it was packed. */
+/** Limits may have changed since the report was made. */
 function spentUnder(specs: readonly LimitSpec[], { spent, under }: UnsentReport): readonly Spent[] {
   if (specs === under) return spent
   return spent.flatMap((each) => {

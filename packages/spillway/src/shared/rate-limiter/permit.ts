@@ -1,10 +1,10 @@
-/** The right to make one call, as it was booked. */
+/** A permit for one call, with what was booked for it. */
 import type { UnitLimit } from './options.js'
 
-/** What a call costs, or has cost, by unit. */
+/** The cost of a call, by unit. */
 export type Cost = Readonly<Record<string, number>>
 
-/** A correction, by the id of its limit: limits may be others by the time it is sent. */
+/** A correction of a booked cost. It names its limit by id, because limits may change before it is sent. */
 export interface Correction {
   id: string
   stamp: number
@@ -13,20 +13,20 @@ export interface Correction {
 
 export interface Permit {
   readonly lane: string
-  /** What was booked, by unit. */
+  /** The booked cost, by unit. */
   readonly cost: Cost
   /**
-   * Says what the call really cost. Less than was booked goes back to where it was booked, more
-   * becomes bounded debt. Counts once; a permit never settled counts as spent.
+   * Settles the permit with the actual cost. Unused units become free again, excess units become bounded debt.
+   * Only the first settlement counts; a permit that is never settled counts as spent.
    */
   settle(actual: Cost): void
-  /** The call was not made. */
+  /** Returns the permit: the call was not made. */
   refund(): void
 }
 
 export class LanePermit implements Permit {
   readonly lane: string
-  /** Store time of the grant, which tells fresh from stale word of the vendor. */
+  /** Store time of the grant. Vendor feedback on an older permit is stale. */
   readonly grantedUs: number
   /** A 429 without `Retry-After` pauses the lane for `basePauseMs`, and does not lengthen later pauses. */
   basePauseOnly = false
@@ -66,7 +66,7 @@ export class LanePermit implements Permit {
     this.#settleWith(undefined)
   }
 
-  /** Nothing: it was not made. */
+  /** Undefined: the call was not made. */
   #settleWith(actual: Cost | undefined): void {
     if (this.#settled) return
     this.#settled = true
@@ -76,7 +76,7 @@ export class LanePermit implements Permit {
       const booked = this.#costs[index] as number
       const units = actual === undefined ? 0 : (actual[unit] ?? booked)
       const delta = Math.max(0, Math.round(units)) - booked
-      // A cost that is no number says nothing: what was booked stays.
+      // Without a number the booked cost stays.
       if (delta === 0 || !Number.isFinite(units)) continue
       corrections ??= []
       corrections.push({ id: spec.id, stamp: this.#stamps[index] as number, delta })

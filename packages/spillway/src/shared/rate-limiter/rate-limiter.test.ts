@@ -269,6 +269,46 @@ describe('changing limits', () => {
   })
 })
 
+describe('waiting for other pods', () => {
+  it('a message that overtakes the refusal of its call still wakes the call', async () => {
+    const clock = createVirtualClock()
+    const near = memoryStore({ clock })
+    // Requests run at once, replies take 20 ms, messages none.
+    const far: Store = {
+      ...near,
+      limits: {
+        ...near.limits,
+        async take(request) {
+          const reply = await near.limits.take(request)
+          await sleep(clock, 20)
+          return reply
+        },
+      },
+    }
+    const options = { name: 'vendor', limits: [{ limit: 1, windowMs: '1h' }], clock } as const
+    const one = createRateLimiter({ ...options, store: near, jitterMs: 100 })
+    const other = createRateLimiter({ ...options, store: far, jitterMs: 100 })
+    const permitOf = async (limiter: typeof one) => {
+      const answer = await clock.until(limiter.acquireWithin('2h'))
+      return answer.allowed ? answer.permit : undefined
+    }
+    const held = await permitOf(one)
+    const first = other.acquireWithin('2h')
+    await clock.advance(100)
+    held?.refund()
+    const granted = await clock.until(first)
+    if (granted.allowed) granted.permit.refund()
+    await clock.advance(100)
+    const again = await permitOf(one)
+    const second = other.acquireWithin('2h')
+    await clock.advance(5)
+    again?.refund()
+    await clock.advance(1_000)
+    await expect(Promise.race([second, 'asleep'])).resolves.toMatchObject({ allowed: true })
+    await clock.until(Promise.all([one.close(), other.close()]))
+  })
+})
+
 describe('rate limiter close()', () => {
   it('close() refuses waiting and later requests and leaves no timer', async () => {
     const { clock, limiter } = setup()

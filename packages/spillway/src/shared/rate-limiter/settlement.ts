@@ -147,7 +147,7 @@ function frees({ corrections }: SettlementBatch): boolean {
   return corrections.some(({ delta }) => delta < 0)
 }
 
-/** Sums corrections of the same booking and sign: calls of one moment mostly have the same. */
+/** Sums corrections of the same booking and sign: calls of one moment mostly share a booking. */
 function merge(waiting: Correction[], corrections: readonly Correction[]): void {
   for (const { id, stamp, delta } of corrections) {
     const same = waiting.find(

@@ -1,6 +1,6 @@
 /**
  * The recent feedback of a vendor about its limits, by lane: which responses are worth reading, and which part of
- * them is new. Thousands of responses say nearly the same.
+ * them is new. Most responses repeat what is known.
  */
 import { LaneMap } from '../lanes/lane-map.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'

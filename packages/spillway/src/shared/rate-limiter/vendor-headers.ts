@@ -1,5 +1,5 @@
 /**
- * What vendors say about their limits, in their dialects: OpenAI (`x-ratelimit-remaining-tokens`,
+ * Reads the limit headers of vendors: OpenAI (`x-ratelimit-remaining-tokens`,
  * reset as `6m0s`), Anthropic (`anthropic-ratelimit-input-tokens-remaining`, reset as a date), and
  * the IETF draft (`RateLimit: "default";r=50;t=30`, or the older three headers).
  */
@@ -15,7 +15,7 @@ export interface VendorHeaders {
   left: { unit: string; remaining: number; resetMs: number }[]
 }
 
-/** Our units, and the headers that tell of them: what is left, and when it is whole again. */
+/** Headers by unit: what is left, and when it resets. */
 const DIALECTS = (
   [
     ['requests', 'requests'],
@@ -36,10 +36,10 @@ const DIALECTS = (
   },
 ])
 
-/** Where a vendor asks to wait. */
+/** Headers with the requested pause. */
 const ASKING = ['retry-after', 'retry-after-ms'] as const
 
-/** Dates are by the vendor's clock, and it says what that shows; ours may be an hour off. */
+/** Dates use the vendor's clock, which its `Date` header shows; this machine's may be an hour off. */
 function vendorTimeMs(headers: unknown, wallMs: number): number {
   return parseHttpDate(headerOf(headers, 'date')) ?? wallMs
 }
@@ -47,7 +47,7 @@ function vendorTimeMs(headers: unknown, wallMs: number): number {
 export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorHeaders {
   const left: VendorHeaders['left'] = []
   let wallMs: number | undefined
-  // To read a date takes long, and few vendors speak in dates.
+  // Parsing a date is slow, and few vendors send dates.
   const vendorMs = () => {
     wallMs ??= vendorTimeMs(headers, ownWallMs)
     return wallMs
@@ -104,7 +104,7 @@ const ISO_DATE = /^\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})$/
 
 const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/y
 
-/** Nothing, if it is not made of such parts and nothing else. */
+/** Undefined if the text has any other part. */
 function readSpan(text: string): number | undefined {
   let ms = 0
   for (let at = 0; at < text.length; at = PART.lastIndex) {

@@ -12,7 +12,7 @@ import { type Count, capacity, fits, unitsToUs, waitUs } from './counting.js'
 export interface WaitingPod {
   pod: string
   lane: string
-  /** When it asks again: the time it was told, or that of a message. */
+  /** When it asks again: the time in its reply, or that of a message. */
   wakeUs: number
   /** The cost of its first waiting call, by id of the limit. */
   need: Record<string, number>
@@ -26,7 +26,7 @@ export interface WaitingList {
   nextMessageUs: number
 }
 
-/** Who asks, and how long its calls could wait. */
+/** The pod that asks, and how long its calls could wait. */
 export interface Waiter {
   pod: string
   forUs: number

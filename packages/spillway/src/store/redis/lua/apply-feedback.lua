@@ -1,7 +1,7 @@
--- Folds a vendor's word into the lane: pauses it, and takes away what the vendor says is not there.
+-- Applies vendor feedback to the lane: pauses it, and charges units that the vendor says are not left.
 -- KEYS: lane, guard
--- ARGV: see include/lane-state; granted: time of the call's permit (0: said by hand); throttled;
---       pause us (-1: unknown); base and longest pause us; left: what the vendor said of limits, as
+-- ARGV: see include/lane-state; granted: time of the call's permit (0: by an operator); throttled;
+--       pause us (-1: unknown); base and longest pause us; left: remaining units that the vendor named, as
 --       { limit (from 1), remaining, reset us }
 -- reply: paused until (us), or 0
 -- expiry: as in take-permits

@@ -1,5 +1,6 @@
--- Books units that were used without asking, while the store was away: in the slice or window they were
--- used in, while that counts; of buckets as debt. Sent again under the same number, it does nothing.
+-- Books units that a pod used under an outage rule, while the store was unreachable: in the slice or window
+-- in which they were used, if that still counts, and for buckets as debt. Resent under the same number, it
+-- does nothing.
 -- Twin of store/limits/book-spent.ts.
 -- KEYS: lane, guard, the pod's last sequence number
 -- ARGV: see include/lane-state; sequence number; spent as { limit (from 1), stamp, units }

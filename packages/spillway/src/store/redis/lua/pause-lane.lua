@@ -1,4 +1,4 @@
--- Pauses a lane or all lanes of a guard, by hand; or ends such a pause, whoever asked for it.
+-- Pauses a lane or all lanes of a guard for an operator, or ends a pause, also one the vendor asked for.
 -- KEYS: lane, guard
 -- ARGV: see include/lane-state, without limits; whole: all lanes; for how long (us; 0 ends it)
 -- reply: paused until (us), or 0

@@ -1,4 +1,4 @@
--- What is left and used of a lane's limits, and how long one unit has to wait. Changes nothing.
+-- Used and remaining units of a lane's limits, and how long one unit has to wait. Changes nothing.
 -- KEYS: lane, guard, the guard's reports
 -- ARGV: see include/lane-state
 -- reply: { now us, version, paused until us, {limit, used, remaining, wait us, …},

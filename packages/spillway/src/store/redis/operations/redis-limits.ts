@@ -162,7 +162,7 @@ function createPermitWatchers(keys: Keys, subscribe: Subscribe) {
         pods.delete(pod)
       }
     },
-    /** The part of a request's JSON that says who waits. */
+    /** The part of a request's JSON that registers the pod as waiting. */
     writeWaiter(request: TakeRequest): string {
       const { guard, lane, waiter } = request
       if (waiter === undefined) return ''
