@@ -177,9 +177,11 @@ export class VendorLimitStage implements Stage {
   /** The lane is blocked for longer than this call can wait. */
   check(call: StageCall, nowMs: number): SpillwayError | undefined {
     const { limits, queue } = this.#options
-    if (call.cost !== undefined && call.kind === 'call') limits?.checkCost(call.cost)
-    // Computed now: the caller may change the object later.
-    if (limits !== undefined) queue.dispatcher.costsOf(call)
+    if (limits !== undefined && call.cost !== undefined) {
+      if (call.kind === 'call') limits.checkCost(call.cost)
+      // Computed now: the caller may change the object later.
+      queue.dispatcher.costsOf(call)
+    }
     return queue.blockedTooLong(call, nowMs)
   }
 

@@ -19,9 +19,16 @@ export function checkLevels(
   requests: readonly LevelRequest[],
   nowUs: number,
 ): LevelReply[] {
-  const [only] = requests
-  if (only !== undefined && requests.length === 1) return [checkOne(buckets, only, nowUs)]
-  return requests.map((request) => checkOne(buckets, request, nowUs))
+  const replies: LevelReply[] = []
+  for (const { levels, cost } of requests) {
+    const [only] = levels
+    replies.push(
+      only !== undefined && levels.length === 1
+        ? checkLevel(buckets, only, cost, nowUs)
+        : checkAll(buckets, levels, cost, nowUs),
+    )
+  }
+  return replies
 }
 
 /** Cannot fill a bucket beyond its size. A bucket whose clock was set back is not emptied. */
@@ -39,9 +46,12 @@ export function refundLevels(
   }
 }
 
-function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number): LevelReply {
-  const [only] = levels
-  if (only !== undefined && levels.length === 1) return checkLevel(buckets, only, cost, now)
+function checkAll(
+  buckets: Buckets,
+  levels: readonly LevelCharge[],
+  cost: number,
+  now: number,
+): LevelReply {
   let refusedBy = 0
   let waitUs = 0
   // Loops by index, because this runs for every call of a guard.
