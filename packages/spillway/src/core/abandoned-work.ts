@@ -16,7 +16,8 @@ export interface AbandonableCall {
 }
 
 let collected: AbandonableCall[] | undefined
-let collecting = false
+/** Whether calls that begin now have to be noted. */
+export let collecting = false
 
 export function noteCall(call: AbandonableCall): void {
   if (!collecting) return

@@ -6,7 +6,6 @@ import type { Clock } from '../core/time/clock.js'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
 import type { TimedCall } from '../local/timeout/timed-call.js'
 import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
-import { isBreakerPermit } from '../shared/circuit-breaker/lane/breaker-permit.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import { CallQueue } from '../shared/permit-queue/call-queue.js'
 import { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
@@ -95,14 +94,13 @@ export interface BuiltStages {
 
 /**
  * `before`: the guard of the same name that this one replaces. What is known about the store, the downstream and
- * the counts goes on; what concerns only this pod begins anew. `onLeft`: an attempt has released everything.
+ * the counts goes on; what concerns only this pod begins anew.
  */
 export function buildGuard(
   name: string,
   options: CheckedGuard,
   around: GuardSurroundings,
   before: GuardParts | undefined,
-  onLeft: () => void,
   table: readonly StageDefinition[] = STAGES,
 ): GuardParts {
   const { clock, random, store, sameClock, tracer } = around
@@ -178,7 +176,7 @@ export function buildGuard(
     hedge: context.built('hedge'),
     fallback: context.built('fallback'),
   }
-  stages.concurrency.onFreedLater = () => queue.freed()
+  stages.concurrency.onFreedLater = () => queue.release()
   const observers = new CallObservers()
   observers.timings = before?.observers.timings
   const running = new LinkedList<TimedCall<unknown>>()
@@ -192,7 +190,7 @@ export function buildGuard(
     counters,
     observers,
     running,
-    onLeft,
+    onIdle: undefined,
   }
   const { shed, retry, hedge } = stages
   return {
@@ -253,15 +251,9 @@ function createDispatcher(
   options: CheckedGuard,
   sameClock: boolean,
 ): Dispatcher {
-  const { clock, capacity: slots, breaker, limits } = parts
+  const { clock, capacity: slots, limits } = parts
   return new PermitDispatcher({
     ...parts,
-    breaker: breaker && {
-      isClear: (lane) => breaker.isClear(lane),
-      enter: (lane) => breaker.enter(lane),
-      exit: (permit, outcome) => breaker.exit(permit, outcome),
-      isPermit: isBreakerPermit,
-    },
     sameClock,
     mayWait: options.queue !== undefined,
     limitedError: ({ lane, paused, left }, retryAfterMs, price) =>
@@ -271,7 +263,8 @@ function createDispatcher(
         retryAfterMs,
         paused,
         alone: limits?.alone === true,
-        shortage: limits && shortageOf(limits.book.limits, limits.costsOf(price.cost), left),
+        shortage:
+          limits && shortageOf(limits.settings.limits, limits.settings.costsOf(price.cost), left),
       }),
     busyError: (stage) =>
       stage === 'pace'

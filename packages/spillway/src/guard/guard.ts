@@ -79,7 +79,6 @@ export class SharedGuard implements Guard {
   /** A breaker may outlive its guard: the guard that replaces this one may use it. */
   #stopListening: (() => void)[] = []
   #closed: Promise<void> | undefined
-  #onIdle: (() => void) | undefined
 
   /** `before`: the guard of this name that it replaces. `table`: other stages than the built-in ones, for tests. */
   constructor(
@@ -90,7 +89,7 @@ export class SharedGuard implements Guard {
     table?: readonly StageDefinition[],
   ) {
     this.name = name
-    this.parts = buildGuard(name, options, surroundings, before?.parts, () => this.#onLeft(), table)
+    this.parts = buildGuard(name, options, surroundings, before?.parts, table)
     const { breaker, watch, countedLimits } = this.parts
     this.breaker = breaker && createControls(breaker, surroundings.pod)
     const { hops, ...fetching } = options.fetch ?? {}
@@ -227,7 +226,7 @@ export class SharedGuard implements Guard {
   }
 
   async #drain(): Promise<void> {
-    const { pipeline, queue, running, breaker, countedLimits, stages, watch } = this.parts
+    const { pipeline, queue, calls, running, breaker, countedLimits, stages, watch } = this.parts
     pipeline.closed = true
     stages.shed?.close()
     stages.retry.stopRetries()
@@ -236,7 +235,7 @@ export class SharedGuard implements Guard {
     const roundTripsOver = queue.dispatcher.close()
     if (running.length > 0) {
       await new Promise<void>((resolve) => {
-        this.#onIdle = resolve
+        calls.attempts.onIdle = resolve
       })
     }
     await roundTripsOver
@@ -250,9 +249,5 @@ export class SharedGuard implements Guard {
   #giveUp(): void {
     const { running } = this.parts
     while (running.first !== undefined) running.first.giveUp(closedError('call', this.name))
-  }
-
-  #onLeft(): void {
-    if (this.parts.running.length === 0) this.#onIdle?.()
   }
 }

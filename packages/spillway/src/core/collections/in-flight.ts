@@ -10,21 +10,14 @@ import { type Linked, LinkedList } from './linked-list.js'
 import { type Cohort, UsualDuration } from './usual-duration.js'
 
 /** Calls that began in the same millisecond, counted together. */
-export class Batch implements Linked<Batch> {
+interface Batch extends Linked<Batch> {
   readonly startMs: number
   /** Too young to count, counting, too old to count, older than the timeout, or left out. */
-  phase: 'young' | 'counting' | 'overdue' | 'timed out' | 'left out' = 'young'
+  phase: 'young' | 'counting' | 'overdue' | 'timed out' | 'left out'
   /** The number of these calls that are still in flight. */
-  calls = 0
+  calls: number
   /** The calls their durations are compared with; undefined if they are not measured. */
   readonly cohort: Cohort | undefined
-  before: Batch | undefined = undefined
-  after: Batch | undefined = undefined
-
-  constructor(startMs: number, cohort: Cohort | undefined) {
-    this.startMs = startMs
-    this.cohort = cohort
-  }
 }
 
 const BATCH_MS = 1
@@ -33,13 +26,8 @@ const BATCH_MS = 1
 export class InFlightCall {
   /** Undefined before the call begins, after it has ended, and while it is left out. */
   batch: Batch | undefined = undefined
-  /** Not cleared at its end. A number here would be allocated for each call. */
+  /** When the call began. Not cleared at its end. A number here would be allocated for each call. */
   startBatch: Batch | undefined = undefined
-
-  /** When the call began, in whole batches. */
-  get startMs(): number {
-    return this.startBatch?.startMs ?? 0
-  }
 }
 
 /** How many failures' durations are kept, and for how long. */
@@ -181,7 +169,15 @@ export class InFlight {
 
   #startBatch(nowMs: number): Batch {
     const previous = this.#newest
-    const batch = new Batch(nowMs, this.#usual.cohort(nowMs))
+    const cohort = this.#usual.cohort(nowMs)
+    const batch: Batch = {
+      startMs: nowMs,
+      phase: 'young',
+      calls: 0,
+      cohort,
+      before: undefined,
+      after: undefined,
+    }
     this.#newest = batch
     if (previous?.calls === 0) this.#remove(previous)
     this.#young.push(batch)

@@ -13,18 +13,11 @@ export class LinkedList<T extends Linked<T>> {
   length = 0
 
   push(item: T): void {
-    this.insertAfter(this.last, item)
-  }
-
-  /** Inserts behind `previous`, an item of this list, or at the front. */
-  insertAfter(previous: T | undefined, item: T): void {
-    const next = previous === undefined ? this.first : previous.after
-    item.before = previous
-    item.after = next
-    if (previous === undefined) this.first = item
-    else previous.after = item
-    if (next === undefined) this.last = item
-    else next.before = item
+    item.before = this.last
+    item.after = undefined
+    if (this.last === undefined) this.first = item
+    else this.last.after = item
+    this.last = item
     this.length++
   }
 

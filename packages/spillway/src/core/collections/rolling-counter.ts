@@ -24,7 +24,7 @@ export class RollingCounter {
   add(nowMs: number, amount: number): void {
     this.#advance(nowMs)
     const index = this.#newest % this.#slices.length
-    this.#slices[index] = this.#at(index) + amount
+    ;(this.#slices[index] as number) += amount
     this.#total += amount
   }
 

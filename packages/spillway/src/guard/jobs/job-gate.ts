@@ -192,7 +192,7 @@ export class JobGate {
       { ...facts, job: { tenant } },
       grants.length === 0 ? listener : this.#leaving(grants, listener),
     )
-    const refusal = job.acquire()
+    const refusal = this.#guard.pipeline.acquire(job)
     if (refusal === undefined) return job.start(fn)
     this.#guard.pipeline.leave(grants, { ran: false, outcome: undefined })
     this.#refuse(refusal, undefined, listener)

@@ -4,9 +4,9 @@
  */
 import { abandonedWork, allEnded } from '../../core/abandoned-work.js'
 import type { LinkedList } from '../../core/collections/linked-list.js'
-import type { SpillwayError } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import {
+  answerOf,
   type CallEnd,
   judge,
   type Outcome,
@@ -45,8 +45,8 @@ export interface AttemptDependencies {
   readonly observers: CallObservers
   /** Attempts that run. */
   readonly running: LinkedList<TimedCall<unknown>>
-  /** An attempt has released everything. */
-  onLeft(): void
+  /** Set while the guard closes: called when the last attempt has released everything. */
+  onIdle: (() => void) | undefined
 }
 
 /** Hears how an attempt ended: first the verdict, then the value or the error. */
@@ -82,6 +82,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
   readonly hedge: boolean
   readonly job: boolean
   readonly tenant: string | undefined
+  readonly startMs: number
+  readonly deadline: Deadline | undefined
   readonly kept: unknown[] = []
   trace: AttemptTrace | undefined
   readonly #shared: AttemptDependencies
@@ -97,6 +99,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     this.hedge = facts.hedge
     this.job = facts.job !== undefined
     this.tenant = facts.job?.tenant
+    this.startMs = facts.startMs
+    this.deadline = facts.deadline
     this.#shared = shared
     this.#listener = listener
     this.#timed = shared.timeout.timeout.begin<T>(facts.startMs, facts.deadline, options.signal)
@@ -115,16 +119,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     return this.laneInUse === OTHER_LANE ? (this.options.lane ?? DEFAULT_LANE) : this.laneInUse
   }
 
-  get startMs(): number {
-    return this.#timed.startMs
-  }
-
   get guard(): string {
     return this.#shared.guard
-  }
-
-  get deadline(): Deadline | undefined {
-    return this.#timed.deadline
   }
 
   get progress(): () => void {
@@ -145,11 +141,6 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     this.#timed.giveUp(error)
   }
 
-  /** Takes what stages count themselves; a refusal means that the attempt does not start. */
-  acquire(): SpillwayError | undefined {
-    return this.#shared.pipeline.acquire(this)
-  }
-
   start(given: CallFunction<T>): void {
     const { pipeline, running, counters } = this.#shared
     const timed = this.#timed
@@ -164,7 +155,10 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
 
   onValue(value: T, streaming: boolean): void {
     if (streaming) return this.#listener.onValue(this.#stream(value))
-    if (this.#isPlain(value)) {
+    const { judging } = this.#shared
+    const isObject = typeof value === 'object' && value !== null
+    // Most values say only that the call succeeded: then there is nothing to judge.
+    if (!isObject && judging.classify === undefined && judging.slowMs === undefined) {
       this.#listener.onVerdict(SUCCESS)
       this.#shared.pipeline.answered(this, PLAIN_SUCCESS)
       this.leave('success', undefined)
@@ -187,7 +181,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     if (this.trace !== undefined) this.#report(this.trace, (trace) => trace.end(outcome))
     pipeline.release(this, outcome, unfinished)
     this.#listener.onReleased?.(outcome)
-    this.#shared.onLeft()
+    if (running.length === 0) this.#shared.onIdle?.()
   }
 
   /** The answer has only begun: the attempt ends when its body does. */
@@ -195,7 +189,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     const end: CallEnd = { value }
     const verdict = this.#judge(end)
     this.#listener.onVerdict(verdict)
-    this.#shared.pipeline.answered(this, { end, verdict, streaming: true })
+    const response = answerOf(end)
+    this.#shared.pipeline.answered(this, { end, verdict, response, streaming: true })
     // It has failed already, whatever else its body says; its slot must not hold up the retry.
     const failed = verdict.retryable
     if (failed) this.leave(verdict.outcome, undefined)
@@ -224,23 +219,14 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
   #finish(end: CallEnd): void {
     const verdict = this.#judge(end)
     this.#listener.onVerdict(verdict)
-    this.#shared.pipeline.answered(this, { end, verdict, streaming: false })
+    const response = answerOf(end)
+    this.#shared.pipeline.answered(this, { end, verdict, response, streaming: false })
     this.leave(verdict.outcome, abandonedBy(end, this.#timed))
   }
 
   /** A tracer that throws does not keep the attempt from its end. */
   #report(trace: AttemptTrace, report: (trace: AttemptTrace) => void): void {
     callSafely(this.#shared.guard, 'tracer', () => report(trace), undefined)
-  }
-
-  /** Most values say only that the call succeeded: then there is nothing to judge. */
-  #isPlain(value: unknown): boolean {
-    const { classify, slowMs } = this.#shared.judging
-    return (
-      (typeof value !== 'object' || value === null) &&
-      classify === undefined &&
-      slowMs === undefined
-    )
   }
 
   #judge(end: CallEnd): Verdict {
@@ -269,5 +255,6 @@ const SUCCESS: Verdict = Object.freeze({ outcome: 'success', retryable: false })
 const PLAIN_SUCCESS: Answer = Object.freeze({
   end: { value: undefined },
   verdict: SUCCESS,
+  response: undefined,
   streaming: false,
 })

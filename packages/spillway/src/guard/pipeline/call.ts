@@ -149,7 +149,7 @@ export class GuardCall<T>
       const grant = this.#entered?.enter(this, nowMs)
       if (grant instanceof PendingGrant) return grant.whenDecided(this)
       if (grant !== undefined) return this.refuse(grant)
-      this.#enterLane()
+      this.lane = this.#shared.lanes.enter(this.options.lane ?? DEFAULT_LANE)
       this.#watchers?.follower?.entered(this)
     } catch (error) {
       return this.refuse(error)
@@ -169,11 +169,6 @@ export class GuardCall<T>
     this.refuse(reason)
   }
 
-  /** For each attempt: while a call waits to be retried, its lane may be dropped. */
-  #enterLane(): void {
-    this.lane = this.#shared.lanes.enter(this.options.lane ?? DEFAULT_LANE)
-  }
-
   /** Time has passed since the pipeline let it in. */
   #goOn(nowMs: number): void {
     if (this.signal?.aborted === true) return this.refuse(this.signal.reason)
@@ -186,7 +181,7 @@ export class GuardCall<T>
   #getPermits(nowMs: number): void {
     const { queue } = this.#shared
     try {
-      const permits = queue.tryNow(this, nowMs)
+      const permits = queue.dispatcher.tryNow(this.lane, this, nowMs)
       if (permits !== undefined) return this.#start(permits, nowMs)
       const refusal = this.#join(nowMs)
       if (refusal !== undefined) this.refuse(refusal)
@@ -235,7 +230,7 @@ export class GuardCall<T>
       pipeline.cancel(this.lane, permits)
       throw error
     }
-    const refusal = first.acquire()
+    const refusal = pipeline.acquire(first)
     if (refusal !== undefined) return this.refuse(refusal)
     if (this.attempt === 1) observers.timings?.began(startMs - this.arrivedMs)
     this.#watchers?.follower?.begins(this, permits, startMs)
@@ -264,7 +259,7 @@ export class GuardCall<T>
     if (this.#shared.retry.policy === undefined || this.#retry !== undefined) return this.#fn
     this.#firstScope ??= new AttemptScope()
     const [scope, fn] = [this.#firstScope, this.#fn]
-    return (context) => scope.run(() => fn(context))
+    return (context) => scope.run(fn, context)
   }
 
   onVerdict(verdict: Verdict): void {
@@ -326,7 +321,8 @@ export class GuardCall<T>
       this.#retry = { onValue, onError, onVerdict, onStarted, onReleased }
       this.attempt = attempt
       this.#verdict = undefined
-      this.#enterLane()
+      // While a call waits to be retried, its lane may be dropped.
+      this.lane = this.#shared.lanes.enter(this.options.lane ?? DEFAULT_LANE)
       const nowMs = this.#shared.clock.now()
       const refusal = this.#shared.pipeline.check(this, nowMs)
       if (refusal === undefined) this.#goOn(nowMs)

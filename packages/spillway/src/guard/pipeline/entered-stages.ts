@@ -29,7 +29,8 @@ export class EnteredStages {
       const grant = entered[this.#place]?.enter(call, nowMs)
       if (grant instanceof PendingGrant) return grant
       if (grant instanceof SpillwayError) return grant
-      this.decided(grant)
+      if (grant !== undefined && this.#grants !== undefined) this.#grants[this.#place] = grant
+      this.#place++
     }
     return undefined
   }

@@ -96,7 +96,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     const make = () => this.#attempt(lane, permits, nowMs, side)
     const second = callSafely(guard, 'tracer', make, undefined)
     if (second === undefined) pipeline.cancel(lane, permits)
-    if (second === undefined || second.acquire() !== undefined) {
+    if (second === undefined || pipeline.acquire(second) !== undefined) {
       // The first attempt simply goes on.
       return this.#race.leave()
     }

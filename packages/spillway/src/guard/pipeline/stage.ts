@@ -58,6 +58,8 @@ export interface StageAttempt {
 export interface Answer {
   readonly end: CallEnd
   readonly verdict: Verdict
+  /** Status and headers of the downstream's response, if the end has them. */
+  readonly response: { status: number; headers: unknown } | undefined
   /** Its body is still on its way: the attempt is released when that has ended. */
   readonly streaming: boolean
 }

@@ -81,7 +81,8 @@ export class Slots {
   /** What was reserved is not needed. */
   giveUp(lane = ''): void {
     this.reserved--
-    this.#leave(lane)
+    this.#registry?.release(lane)
+    this.lanes?.leave(lane)
   }
 
   /** A call with a reservation gets its slot. */
@@ -100,16 +101,11 @@ export class Slots {
   /** It does not start after all. */
   skip(lane = ''): void {
     this.#starting--
-    this.active--
-    this.#leave(lane)
+    this.end(lane)
   }
 
   end(lane = ''): void {
     this.active--
-    this.#leave(lane)
-  }
-
-  #leave(lane: string): void {
     this.#registry?.release(lane)
     this.lanes?.leave(lane)
   }

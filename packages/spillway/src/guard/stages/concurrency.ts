@@ -3,7 +3,7 @@
  * slot is counted even without the option, because load shedding and snapshots need the number.
  */
 import { type Details, SpillwayError } from '../../core/errors.js'
-import { answerOf, type Outcome } from '../../core/outcome.js'
+import type { Outcome } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
 import type { Slots } from '../queue/slots.js'
@@ -112,10 +112,10 @@ export class ConcurrencyStage implements Stage {
 const OVERLOADED = new Set([503, 504, 529])
 
 /** The downstream refused because it has too much to do, or did not answer in time. */
-function isOverload({ end, verdict: { outcome } }: Answer): boolean {
+function isOverload({ end, response, verdict: { outcome } }: Answer): boolean {
   if (outcome === 'throttled') return true
   if (outcome !== 'failure') return false
   const error = 'error' in end ? end.error : undefined
   if (error instanceof SpillwayError) return error.code === 'CALL_TIMEOUT'
-  return OVERLOADED.has(answerOf(end)?.status ?? 0)
+  return OVERLOADED.has(response?.status ?? 0)
 }

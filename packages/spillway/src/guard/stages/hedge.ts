@@ -72,7 +72,7 @@ export class HedgeStage implements Stage {
     if (!(this.#options.retry.budget as RetryBudget).tryRetry(1)) return this.#skip('budget')
     try {
       if (limits?.remote === true) return this.#askStore(pipeline, limits, call)
-      return queue.tryNow(call, nowMs) ?? this.#skip('busy')
+      return queue.dispatcher.tryNow(call.lane, call, nowMs) ?? this.#skip('busy')
     } catch {
       // The store is in trouble: the first attempt simply goes on.
       return this.#skip('busy')
@@ -123,7 +123,7 @@ export class HedgeStage implements Stage {
 
     const giveUp = (): undefined => {
       slots.giveUp(lane)
-      queue.freed()
+      queue.release()
       return this.#skip('busy')
     }
 

@@ -51,18 +51,14 @@ export class QueueStage implements Stage, QueueRoom {
 
   /** The call would have to wait, and the queue is full. */
   check(call: StageCall, nowMs: number): SpillwayError | undefined {
-    if (!this.patient || !this.calls.full) return undefined
+    const { size } = this.#options
+    if (size === undefined || this.calls.length < size) return undefined
     const free = this.dispatcher.spare(call.lane, call, nowMs)
     return this.calls.hasPlace(call.priority, free) ? undefined : this.#noPlaceError(nowMs)
   }
 
   hasPlace(priority: number, free: number): boolean {
     return this.calls.hasPlace(priority, Math.max(0, free))
-  }
-
-  /** All permits at once, if no call waits and the store is in this process; otherwise undefined. */
-  tryNow(call: CallToQueue, nowMs: number): Permits | undefined {
-    return this.dispatcher.tryNow(call.lane, call, nowMs)
   }
 
   /** The lane is blocked, by its limits or by a pause, for longer than the call can wait. */
@@ -98,16 +94,11 @@ export class QueueStage implements Stage, QueueRoom {
 
   /** The attempt has released its slot, which goes to the next in the queue. */
   release(): void {
-    this.freed()
+    if (this.calls.length > 0) this.dispatcher.freed()
   }
 
   cancel(): void {
-    this.freed()
-  }
-
-  /** A slot is free again. */
-  freed(): void {
-    if (this.calls.length > 0) this.dispatcher.freed()
+    this.release()
   }
 
   /** Calls that wait for this pod; those of a lane that waits for its vendor do not count. */

@@ -93,19 +93,17 @@ export class UserLimitStage implements Stage {
     if (reply.refusedBy !== 0) {
       return userLimitedError(this.#guard, request, reply, reply.alone !== undefined)
     }
-    if (reply.tightest > 0) this.#reportStanding(options, request, reply)
+    const { onUserLimit } = options
+    if (reply.tightest > 0 && onUserLimit !== undefined) {
+      const report = () => swallow(onUserLimit(standingOf(request, reply)))
+      callSafely(this.#guard, 'onUserLimit', report, undefined)
+    }
     return reply.alone === undefined ? request : { ...request, alone: reply.alone }
   }
 
   #failure(error: unknown): SpillwayError {
     const cause = (error as { cause?: unknown } | null | undefined)?.cause
     return storeError(this.#guard, cause ?? error, 'user-limit')
-  }
-
-  #reportStanding({ onUserLimit }: RunOptions, request: UserRequest, reply: UserReply): void {
-    if (onUserLimit === undefined) return
-    const report = () => swallow(onUserLimit(standingOf(request, reply)))
-    callSafely(this.#guard, 'onUserLimit', report, undefined)
   }
 }
 

@@ -4,7 +4,7 @@
  * there is only the pause of this pod after a 429.
  */
 import type { Details, SpillwayError } from '../../core/errors.js'
-import { answerOf, type CallEnd, type Verdict } from '../../core/outcome.js'
+import type { Verdict } from '../../core/outcome.js'
 import { isThenable, swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { PiggybackedReport } from '../../shared/circuit-breaker/lane/breaker-client.js'
@@ -15,6 +15,7 @@ import type {
   LimitPassage,
   LimitReply,
 } from '../../shared/rate-limiter/limit-client.js'
+import type { LimitSettings } from '../../shared/rate-limiter/limit-settings.js'
 import type { Cost, LanePermit } from '../../shared/rate-limiter/permit.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
@@ -33,6 +34,7 @@ export interface VendorLimitsOptions {
 /** The limits of one guard, as the queue requests permits from them. */
 export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
   readonly remote: boolean
+  readonly settings: LimitSettings
   readonly book: LimitClient
   readonly #onPause: VendorLimitsOptions['onPause']
   readonly #ride: VendorLimitsOptions['ride']
@@ -40,6 +42,7 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
   constructor({ book, remote, onPause, ride }: VendorLimitsOptions) {
     this.book = book
     this.remote = remote
+    this.settings = book.settings
     this.#onPause = onPause
     this.#ride = ride
   }
@@ -48,16 +51,8 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
     return this.book.useWithinMs
   }
 
-  get limits(): unknown {
-    return this.book.limits
-  }
-
   checkCost(cost: Cost | undefined): void {
     this.book.checkCost(cost)
-  }
-
-  costsOf(cost: Cost | undefined): readonly number[] {
-    return this.book.costsOf(cost)
   }
 
   take(
@@ -69,7 +64,7 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
     // With the memory store the breaker reports at once, so nothing is waiting.
     const ride = this.remote && !this.book.alone ? this.#ride(lane) : undefined
     if (ride !== undefined) return this.#takeWithReports(ride, lane, costs, waitMs)
-    return this.book.take(lane, costs, atMs, waitMs)
+    return this.book.permits.take(lane, costs, { atMs, waitMs })
   }
 
   /** The breaker is updated first: a permit granted by this reply may be void already. */
@@ -81,7 +76,7 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
   ): Promise<LimitReply> {
     let trip: LimitReply
     try {
-      trip = await this.book.takeAlong(lane, costs, ride.report, waitMs)
+      trip = await this.book.permits.take(lane, costs, { report: ride.report, waitMs })
     } catch (error) {
       ride.lost()
       throw error
@@ -93,7 +88,7 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
 
   /** For jobs, whose permits are taken in the same round trip as the jobs. */
   passage(lane: string): LimitPassage | undefined {
-    return this.book.passage(lane)
+    return this.book.permits.passage(lane)
   }
 
   createPermit(lane: string, costs: readonly number[], trip: LimitReply): LanePermit {
@@ -119,10 +114,9 @@ export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
   }
 
   /** What the vendor says about its limits: in response headers, or by throttling the call. */
-  heed(end: CallEnd, { outcome, retryAfterMs }: Verdict, permit: LanePermit): void {
-    const answer = answerOf(end)
+  heed(response: Answer['response'], { outcome, retryAfterMs }: Verdict, permit: LanePermit): void {
     try {
-      if (answer !== undefined) swallow(this.book.heed(answer, permit))
+      if (response !== undefined) swallow(this.book.heed(response, permit))
       else if (outcome === 'throttled') {
         const pauseMs = retryAfterMs ?? this.book.fixedPauseMs(permit)
         swallow(this.book.pause(permit.lane, pauseMs, permit.grantedUs))
@@ -189,13 +183,13 @@ export class VendorLimitStage implements Stage {
     return queue.blockedTooLong(call, nowMs)
   }
 
-  answered({ laneInUse, permits }: StageAttempt, { end, verdict }: Answer): void {
+  answered({ laneInUse, permits }: StageAttempt, { verdict, response }: Answer): void {
     const throttled = verdict.outcome === 'throttled'
-    if (!throttled && answerOf(end) === undefined) return
+    if (!throttled && response === undefined) return
     const { limits } = this.#options
     if (limits === undefined) {
       if (throttled) this.#pauseHere(laneInUse, verdict)
-    } else if (permits.permit !== undefined) limits.heed(end, verdict, permits.permit)
+    } else if (permits.permit !== undefined) limits.heed(response, verdict, permits.permit)
   }
 
   cancel(_lane: string, { permit }: Permits): void {
@@ -213,7 +207,7 @@ export class VendorLimitStage implements Stage {
   }: StageAttempt): MaybePromise<SpillwayError | undefined> {
     const { limits, guard: name } = this.#options
     if (limits === undefined) return undefined
-    const costs = limits.costsOf(options.cost)
+    const costs = limits.settings.costsOf(options.cost)
     const decided = (trip: LimitReply): SpillwayError | undefined => {
       if (trip.granted > 0) {
         permits.permit = limits.createPermit(lane, costs, trip)

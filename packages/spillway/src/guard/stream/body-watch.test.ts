@@ -14,8 +14,8 @@ const UNREAD_MS = 250
 async function begin(headersMs: number, limits: { firstByteMs?: number; idleMs?: number }) {
   const clock = createVirtualClock()
   const timeout = createLocalTimeout({ name: 'vendor', callMs: 10_000, clock, ...limits })
-  const call = timeout.begin<string>(clock.now(), undefined, undefined)
-  const answer = new Promise<string>((resolve) => clock.schedule(headersMs, () => resolve('')))
+  const call = timeout.begin<object>(clock.now(), undefined, undefined)
+  const answer = new Promise<object>((resolve) => clock.schedule(headersMs, () => resolve({})))
   const ends: { how: string; kind: unknown; atMs: number }[] = []
   let watch: BodyWatch | undefined
   const begun = new Promise<void>((resolve) => {

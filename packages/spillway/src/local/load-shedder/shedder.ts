@@ -45,6 +45,8 @@ export interface ShedderSnapshot {
 
 export class Shedder {
   readonly options: CheckedShed
+  /** Whether `record` has to be called. */
+  readonly timesCalls: boolean
   readonly #gauge: PressureGauge | undefined
   readonly #clock: Clock
   readonly #random: Random
@@ -62,15 +64,11 @@ export class Shedder {
     this.#gauge = PressureGauge.isNeeded(options)
       ? new PressureGauge(name, options, clock)
       : undefined
+    this.timesCalls = this.#gauge?.timesCalls === true
     this.#critical = new Set(options.critical)
     const { priorities, weights } = options
     this.#thresholds = [Infinity, priorities.high, priorities.normal, priorities.low]
     this.#weights = [0, weights.high, weights.normal, weights.low]
-  }
-
-  /** Whether `record` has to be called. */
-  get timesCalls(): boolean {
-    return this.#gauge?.timesCalls === true
   }
 
   /** Counts a call that came in, refused or not. */

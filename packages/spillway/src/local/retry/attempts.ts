@@ -42,8 +42,8 @@ export class AttemptScope {
   readonly #final = new Set<unknown>()
 
   /** Runs the function of an attempt in this scope. */
-  run<T>(fn: () => T): T {
-    return scopes.run(this, fn)
+  run<A, T>(fn: (context: A) => T, context: A): T {
+    return scopes.run(this, fn, context)
   }
 
   add(result: unknown): void {

@@ -137,7 +137,7 @@ export class RetryCall<T> {
     const context = { attempt: this.#attempt, signal }
     if (this.#policy.attempts === 1) return this.#fn(context)
     this.#scope = new AttemptScope()
-    return this.#scope.run(() => this.#fn(context))
+    return this.#scope.run(this.#fn, context)
   }
 
   #ended(value: T): T | Promise<T> {

@@ -1,6 +1,11 @@
 /** One running call with its timers, and with a signal if the function uses it. */
 import { AsyncResource } from 'node:async_hooks'
-import { type AbandonableCall, markAbandonedWork, noteCall } from '../../core/abandoned-work.js'
+import {
+  type AbandonableCall,
+  collecting,
+  markAbandonedWork,
+  noteCall,
+} from '../../core/abandoned-work.js'
 import { type CallerSignal, onAbort } from '../../core/abort.js'
 import type { Linked } from '../../core/collections/linked-list.js'
 import { discardResult } from '../../core/discard.js'
@@ -30,8 +35,8 @@ export interface CallLimits {
   readonly firstByteTimers: TimerList
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
-  /** The call that began at `startMs` succeeded or was cut off. */
-  record(startMs: number): void
+  /** For a limit that adapts: the call that began at `startMs` succeeded or was cut off. */
+  readonly record: ((startMs: number) => void) | undefined
 }
 
 /** Called once when a call has ended. */
@@ -64,6 +69,8 @@ export class TimedCall<T>
   readonly #limits: CallLimits
   readonly startMs: number
   readonly #limitMs: number | undefined
+  /** Milliseconds between the start of the call and its deadline. */
+  readonly #leftMs: number
   readonly #callerSignal: CallerSignal | undefined
   #controller: AbortController | undefined
   #onAborted: ((reason: unknown) => void) | undefined
@@ -99,7 +106,9 @@ export class TimedCall<T>
     this.#limitMs = limitMs
     this.deadline = deadline
     this.#callerSignal = signal
-    noteCall(this)
+    this.#leftMs =
+      deadline === undefined ? Number.POSITIVE_INFINITY : Math.max(0, deadline.atMs - startMs)
+    if (collecting) noteCall(this)
   }
 
   get signal(): AbortSignal {
@@ -158,7 +167,7 @@ export class TimedCall<T>
   }
 
   /**
-   * `goesOn` returns whether a value is only the beginning of a response. Then the call is not over
+   * `goesOn` returns whether an object is only the beginning of a response. Then the call is not over
    * yet.
    */
   start<C>(
@@ -172,15 +181,17 @@ export class TimedCall<T>
     let work: Promise<T> | undefined
     try {
       result = fn(context)
-      if (isThenable(result)) work = toPromise(result)
+      if (result instanceof Promise) work = result
+      else if (isThenable(result)) work = toPromise(result)
     } catch (error) {
       this.end()
       return end.onError(error)
     }
     if (work !== undefined) return this.#watch(work, goesOn)
     const value = result as T
-    const begun = goesOn(value)
-    this.#answered(begun)
+    const begun = typeof value === 'object' && goesOn(value)
+    if (begun) this.#answerBegan()
+    else this.end()
     end.onValue(value, begun)
   }
 
@@ -202,9 +213,10 @@ export class TimedCall<T>
       (value) => {
         // The call was given up, so the response is not read.
         if (this.#over) return discardResult(value)
-        this.#limits.record(this.startMs)
-        const begun = goesOn(value)
-        this.#answered(begun)
+        this.#limits.record?.(this.startMs)
+        const begun = typeof value === 'object' && goesOn(value)
+        if (begun) this.#answerBegan()
+        else this.end()
         this.#end?.onValue(value, begun)
       },
       (error) => {
@@ -216,15 +228,14 @@ export class TimedCall<T>
   }
 
   /** The time limit of the call ends when the response begins; the deadline does not. */
-  #answered(goesOn: boolean): void {
-    if (!goesOn) return this.end()
+  #answerBegan(): void {
     this.#streaming = true
     if (this.#limits.firstByteMs !== undefined) {
       this.answerMs = this.#limits.clock.now() - this.startMs
     }
     this.#disarm()
     this.#silenceTimer?.cancel()
-    if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs())
+    if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs)
     const signal = this.#callerSignal
     // The signal of a function that answered synchronously was not watched so far.
     if (signal !== undefined && this.#forgetSignal === undefined) {
@@ -239,16 +250,10 @@ export class TimedCall<T>
     this.#forgetSignal?.()
   }
 
-  /** Milliseconds between the start of the call and its deadline. */
-  #leftMs(): number {
-    if (this.deadline === undefined) return Number.POSITIVE_INFINITY
-    return Math.max(0, this.deadline.atMs - this.startMs)
-  }
-
   /** All limits count from the start, so only the earliest one needs a timer. */
   #limit(): void {
     const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
-    const leftMs = this.#leftMs()
+    const leftMs = this.#leftMs
     const { firstByteMs = Number.POSITIVE_INFINITY, firstByteTimers } = this.#limits
     if (firstByteMs < limitMs && firstByteMs < leftMs && !this.#alive) {
       this.#timers = firstByteTimers
@@ -269,7 +274,7 @@ export class TimedCall<T>
   }
 
   #disarm(): void {
-    this.#timers.remove(this)
+    if (this.timed) this.#timers.remove(this)
     this.#timer?.cancel()
   }
 
@@ -283,7 +288,7 @@ export class TimedCall<T>
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
     // Only a call that was cut off by its own limit says how long calls take.
-    if (kind === 'call') this.#limits.record(this.startMs)
+    if (kind === 'call') this.#limits.record?.(this.startMs)
     const elapsedMs = this.#limits.clock.now() - this.startMs
     this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
   }

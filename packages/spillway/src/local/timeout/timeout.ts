@@ -121,6 +121,7 @@ export class LocalTimeout implements Timeout, CallLimits {
   readonly idleMs: number | undefined
   readonly timers: TimerList
   readonly firstByteTimers: TimerList
+  readonly record: CallLimits['record']
   readonly #callMs: number | undefined
   readonly #totalMs: number | undefined
   readonly #adaptive: AdaptiveTimeout | undefined
@@ -133,7 +134,14 @@ export class LocalTimeout implements Timeout, CallLimits {
     this.idleMs = options.idleMs
     this.#callMs = callMs
     this.#totalMs = options.totalMs
-    this.#adaptive = adaptive && new AdaptiveTimeout(callMs as number, adaptive)
+    const adaptiveTimeout = adaptive && new AdaptiveTimeout(callMs as number, adaptive)
+    this.#adaptive = adaptiveTimeout
+    this.record =
+      adaptiveTimeout &&
+      ((startMs) => {
+        const nowMs = clock.now()
+        adaptiveTimeout.record(nowMs, nowMs - startMs)
+      })
     // Without `callMs` there is no usual delay, and NaN equals none.
     this.timers = new TimerList(clock, callMs ?? Number.NaN)
     this.firstByteTimers = new TimerList(clock, options.firstByteMs ?? Number.NaN)
@@ -167,12 +175,6 @@ export class LocalTimeout implements Timeout, CallLimits {
   ): TimedCall<T> {
     const limitMs = this.#adaptive?.limitMs(nowMs) ?? this.#callMs
     return new TimedCall<T>(this, nowMs, limitMs, deadline, signal)
-  }
-
-  record(startMs: number): void {
-    if (this.#adaptive === undefined) return
-    const nowMs = this.clock.now()
-    this.#adaptive.record(nowMs, nowMs - startMs)
   }
 
   #deadline(nowMs: number): Deadline | undefined {

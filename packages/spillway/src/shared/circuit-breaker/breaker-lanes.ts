@@ -51,7 +51,8 @@ export class BreakerLanes {
   readonly #spec: BreakerSpec
   readonly #clock: Clock
   readonly #store: Store
-  readonly #watch: StoreWatch | undefined
+  /** Set if the outage rule refuses calls while this store is unreachable. */
+  readonly #refusingWatch: StoreWatch | undefined
   readonly #events: ChangeEvents
   /** The store's breakers, or this pod's own while the store is unreachable. */
   readonly #breakers: BreakerStore
@@ -70,7 +71,7 @@ export class BreakerLanes {
     this.#spec = toSpec(policy)
     this.#clock = clock
     this.#store = store
-    this.#watch = watch
+    this.#refusingWatch = policy.outage === 'closed' ? watch : undefined
     this.#events = new ChangeEvents(name, policy.shadow)
     const breakers = watch === undefined ? store.breakers : this.#withOutages(watch)
     const common = { name, pod, clock, policy, spec: this.#spec, breakers }
@@ -110,12 +111,13 @@ export class BreakerLanes {
   /** Whether entering cannot fail and needs no round trip. */
   isClear(lane: string | undefined): boolean {
     const { breaker } = this.#lanes.of(lane)
-    return breaker.isClear && this.#lanes.allLanes?.isClear !== false && !this.#refusesInOutage
+    if (!breaker.isClear || this.#lanes.allLanes?.isClear === false) return false
+    return this.#refusingWatch?.reachable !== false
   }
 
   /** A permit, or the error to refuse with; a promise if the store has to be asked. */
   enter(lane: string | undefined): BreakerEntry | Promise<BreakerEntry> {
-    if (this.#refusesInOutage) return outageError(this.name)
+    if (this.#refusingWatch?.reachable === false) return outageError(this.name)
     const own = this.#lanes.of(lane)
     const { allLanes } = this.#lanes
     if (allLanes?.isClear === false) {
@@ -124,6 +126,7 @@ export class BreakerLanes {
       const error = this.#allLanesRefusal()
       if (error !== undefined) return this.#refused(own, error)
     }
+    if (own.breaker.isClear) return own.breaker.enter()
     const entry = own.breaker.enter()
     if (isBreakerPermit(entry)) return entry
     if (!isThenable(entry)) return this.#refused(own, entry)
@@ -180,14 +183,19 @@ export class BreakerLanes {
    * and publishes no event.
    */
   knownRefusal(lane: string | undefined): SpillwayError | undefined {
-    if (this.#refusesInOutage) return outageError(this.name)
+    if (this.#refusingWatch?.reachable === false) return outageError(this.name)
     if (this.#policy.shadow) return undefined
-    return this.#allLanesRefusal() ?? this.#laneRefusal(lane)
+    const { allLanes } = this.#lanes
+    const refusal = allLanes?.isClear === false ? this.#allLanesRefusal() : undefined
+    if (refusal !== undefined) return refusal
+    const breaker = this.#lanes.known(lane)?.breaker
+    return breaker?.isClear === false ? breaker.knownRefusal() : undefined
   }
 
   /** In shadow mode: why a call would have been refused. */
   shadowRefusal(lane: string | undefined): SpillwayError | undefined {
-    return this.#laneRefusal(lane)
+    const breaker = this.#lanes.known(lane)?.breaker
+    return breaker?.isClear === false ? breaker.knownRefusal() : undefined
   }
 
   /** For a call that is refused now, if there is a known reason. Publishes an event. */
@@ -203,7 +211,8 @@ export class BreakerLanes {
   /** Refuses some or all calls: open, half-open, or closed only just now. */
   refuses(lane: string | undefined): boolean {
     if (this.#policy.shadow) return false
-    if (this.#lanes.allLanes?.isClear === false || this.#refusesInOutage) return true
+    if (this.#lanes.allLanes?.isClear === false || this.#refusingWatch?.reachable === false)
+      return true
     return this.#lanes.known(lane)?.breaker.isClear === false
   }
 
@@ -270,11 +279,6 @@ export class BreakerLanes {
     await this.#syncLoop.leave()
   }
 
-  /** The store is unreachable, and the outage rule refuses calls. */
-  get #refusesInOutage(): boolean {
-    return this.#watch?.reachable === false && this.#policy.outage === 'closed'
-  }
-
   #withOutages(watch: StoreWatch): BreakerStore {
     const { outage } = this.#policy
     const breakers = new OutageBreakers(this.#store.breakers, watch, this.#clock, outage)
@@ -300,11 +304,6 @@ export class BreakerLanes {
     if (allLanes === undefined || allLanes.isClear || allLanes.state !== 'isolated')
       return undefined
     return allLanes.knownRefusal()
-  }
-
-  #laneRefusal(lane: string | undefined): SpillwayError | undefined {
-    const breaker = this.#lanes.known(lane)?.breaker
-    return breaker?.isClear === false ? breaker.knownRefusal() : undefined
   }
 
   #refOf(lane: string = DEFAULT_LANE): BreakerRef {

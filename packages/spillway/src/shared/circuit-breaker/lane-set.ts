@@ -47,6 +47,8 @@ const IN_USE_MS = 3_000
 export class LaneSet implements SyncedLanes {
   readonly allLanes: LaneBreaker | undefined
   readonly #options: LaneSetOptions
+  /** With `per: 'vendor'` all lanes share one breaker. */
+  readonly #sharesOne: boolean
   readonly #lanes: LaneMap<Lane>
   /** Calls of a guard that this one replaces, by lane, until the lane is used here. */
   #inherited = new Map<string, LaneTraffic>()
@@ -55,6 +57,7 @@ export class LaneSet implements SyncedLanes {
 
   constructor(options: LaneSetOptions) {
     this.#options = options
+    this.#sharesOne = options.policy.per === 'vendor'
     this.#lanes = new LaneMap(options.lanes, {
       create: (lane) => this.#create(lane),
       isIdle: ({ breaker }, unusedMs) => canDrop(breaker, unusedMs),
@@ -69,14 +72,14 @@ export class LaneSet implements SyncedLanes {
 
   /** For a call of this lane. */
   of(name: string = DEFAULT_LANE): Lane {
-    const own = this.#lanes.of(this.storeLane(name))
+    const own = this.#lanes.of(this.#sharesOne ? ALL_LANES : name)
     own.used = true
     return own
   }
 
   /** Creates nothing. A lane that is read is kept in sync with the store. */
   known(name: string = DEFAULT_LANE): Lane | undefined {
-    const own = this.#lanes.get(this.storeLane(name))
+    const own = this.#lanes.get(this.#sharesOne ? ALL_LANES : name)
     if (own !== undefined) own.used = true
     return own
   }
@@ -116,7 +119,7 @@ export class LaneSet implements SyncedLanes {
 
   /** The name of a lane in the store: with `per: 'vendor'` all lanes are one. */
   storeLane(name: string): string {
-    return this.#options.policy.per === 'vendor' ? ALL_LANES : name
+    return this.#sharesOne ? ALL_LANES : name
   }
 
   /** The store has published the state of a lane. */

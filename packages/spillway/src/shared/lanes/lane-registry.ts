@@ -161,7 +161,7 @@ export class LaneRegistry {
 
   /** Attempts of this lane hold this many more slots; a lane with slots is never dropped. */
   hold(lane: string, slots: number): void {
-    this.add(lane)
+    if (!this.#lanes.has(lane)) this.add(lane)
     const use = this.#lanes.get(lane)
     if (use !== undefined) use.slots += slots
   }

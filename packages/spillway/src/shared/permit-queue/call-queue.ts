@@ -32,12 +32,15 @@ export class CallQueue {
   readonly #timeout: QueueTimeout | undefined
   #joined = 0
   length = 0
+  /** Longest wait of a call. */
+  readonly timeoutMs: number
   /** The lane of all waiting calls, if they share one. */
   onlyLane: string | undefined
 
   constructor(options: CallQueueOptions) {
     this.#options = options
     const { clock, timeoutMs } = options
+    this.timeoutMs = timeoutMs
     if (timeoutMs === Number.POSITIVE_INFINITY) return
     this.#timeout = new QueueTimeout(clock, timeoutMs, (call) => this.#timeOut(call))
   }
@@ -67,7 +70,7 @@ export class CallQueue {
     this.#insert(call)
     this.#timeout?.add(call)
     const { deadlineMs, signal } = call
-    const hasDeadline = deadlineMs <= nowMs + this.#options.timeoutMs && deadlineMs !== Infinity
+    const hasDeadline = deadlineMs <= nowMs + this.timeoutMs && deadlineMs !== Infinity
     if (hasDeadline || signal !== undefined) {
       call.stopListening = this.#listen(call, hasDeadline ? deadlineMs : undefined, signal)
     }
@@ -77,12 +80,7 @@ export class CallQueue {
   /** When the call gives up waiting for a permit. */
   giveUpMs(call: QueuedCall): number {
     if (!call.mayWait) return Number.NEGATIVE_INFINITY
-    return Math.min(call.joinedMs + this.#options.timeoutMs, call.deadlineMs)
-  }
-
-  /** How long a call that has not joined yet could wait. */
-  longestWaitMs(deadlineMs: number, nowMs: number): number {
-    return Math.max(0, Math.min(this.#options.timeoutMs, deadlineMs - nowMs))
+    return Math.min(call.joinedMs + this.timeoutMs, call.deadlineMs)
   }
 
   /** The next call of a lane, which stays in the queue. */
@@ -231,7 +229,7 @@ export class CallQueue {
   }
 
   #timeOut(call: QueuedCall): void {
-    const pastDeadline = call.deadlineMs <= call.joinedMs + this.#options.timeoutMs
+    const pastDeadline = call.deadlineMs <= call.joinedMs + this.timeoutMs
     this.dismiss(call, pastDeadline ? 'deadline' : 'timeout')
   }
 

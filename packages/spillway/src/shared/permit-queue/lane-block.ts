@@ -118,7 +118,7 @@ export class LaneBlocks {
    * waits at least as long as those before it. If none waits, an earlier refusal counts only for a moment.
    */
   blockedMs(lane: string, call: CallCost, nowMs: number): number {
-    const block = this.known(lane)
+    const block = this.#blocks.get(lane)
     // Without a reply of the store, nothing is known about the limits.
     if (block === undefined || !block.isBlocked(nowMs) || block.lostRoundTrips > 0) return 0
     this.recheckPause(block, nowMs)

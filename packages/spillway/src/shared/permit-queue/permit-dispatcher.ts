@@ -78,21 +78,16 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
 
   /** All permits at once and synchronously, or nothing. */
   tryNow(lane: string, call: NewPermitCall, nowMs: number): AttemptPermits<P, L> | undefined {
-    const { capacity } = this.#options
-    if (!this.#isOpen(lane) || capacity.free(nowMs, lane) <= 0) return undefined
-    if (this.blockedMs(lane, call, nowMs) > 0) return undefined
-    return this.#takeNow(lane, call, undefined, nowMs)
-  }
-
-  /** As `tryNow`, where `isClear` was true this moment. */
-  takeNow(lane: string, call: NewPermitCall, nowMs: number): AttemptPermits<P, L> | undefined {
-    return this.#takeNow(lane, call, this.#options.sameClock === true ? nowMs : undefined, nowMs)
-  }
-
-  /** Nothing is known against a call: no call waits, and breaker, limits and slots are free. */
-  isClear(lane: string, nowMs: number): boolean {
-    if (!this.#isOpen(lane) || this.#blocks.known(lane)?.isBlocked(nowMs) === true) return false
-    return this.#options.capacity.free(nowMs, lane) > 0
+    const { queue, breaker, limits, capacity, mayWait, sameClock } = this.#options
+    // Slots and pace are shared by all lanes, so a call that waits in any of them comes first.
+    if (queue.length > 0 || limits?.remote === true) return undefined
+    if (breaker?.isClear(lane) === false || capacity.free(nowMs, lane) <= 0) return undefined
+    if (this.#blocks.blockedMs(lane, call, nowMs) > 0) return undefined
+    const { deadlineMs } = call
+    const waits = mayWait && deadlineMs !== undefined
+    const waitMs = waits ? Math.max(0, Math.min(queue.timeoutMs, deadlineMs - nowMs)) : 0
+    const atMs = sameClock === true ? nowMs : undefined
+    return this.#requests.takeNow(this.#blocks.of(lane), call, atMs, waitMs)
   }
 
   /** A call has joined the queue. */
@@ -237,26 +232,6 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
     this.#paceTimer?.cancel()
     this.#blocks.close()
     return this.#requests.idle()
-  }
-
-  /** No call waits for slots or pace, which all lanes share, and the breaker is clear. */
-  #isOpen(lane: string): boolean {
-    const { queue, breaker, limits } = this.#options
-    if (queue.length > 0 || limits?.remote === true) return false
-    return breaker === undefined || breaker.isClear(lane)
-  }
-
-  #takeNow(
-    lane: string,
-    call: NewPermitCall,
-    atMs: number | undefined,
-    nowMs: number,
-  ): AttemptPermits<P, L> | undefined {
-    const { queue, mayWait } = this.#options
-    const { deadlineMs } = call
-    const waits = mayWait && deadlineMs !== undefined
-    const waitMs = waits ? queue.longestWaitMs(deadlineMs, nowMs) : 0
-    return this.#requests.takeNow(this.#blocks.of(lane), call, atMs, waitMs)
   }
 
   /** The usual case: all waiting calls are in one lane. */

@@ -62,10 +62,10 @@ export class PermitRequests<P, L, R extends TakeReply> {
 
   /** The costs of a call under the limits in force. */
   costsOf(call: CallCost): readonly number[] {
-    const { limits } = this.#options
-    if (limits !== undefined && call.costsUnder !== limits.limits) {
-      call.costs = limits.costsOf(call.cost)
-      call.costsUnder = limits.limits
+    const settings = this.#options.limits?.settings
+    if (settings !== undefined && call.costsUnder !== settings.limits) {
+      call.costs = settings.costsOf(call.cost)
+      call.costsUnder = settings.limits
     }
     return call.costs
   }
@@ -123,8 +123,8 @@ export class PermitRequests<P, L, R extends TakeReply> {
   }
 
   #afterBreaker(call: PermitCall<P, L>, answer: P | SpillwayError): void {
-    const { breaker, queue } = this.#options
-    if (breaker?.isPermit(answer) === true) {
+    const { queue } = this.#options
+    if (!(answer instanceof SpillwayError)) {
       if (call.held !== undefined) call.held.breaker = answer
       // It has left meanwhile.
       if (call.state === 'gone') this.#release(call)

@@ -34,7 +34,6 @@ export interface BreakerPort<P> {
   isClear(lane: string): boolean
   enter(lane: string): P | SpillwayError | Promise<P | SpillwayError>
   exit(permit: P, outcome: Outcome): void
-  isPermit(entry: P | SpillwayError): entry is P
 }
 
 /** The vendor's limits. `L` is their permit, `R` the store's reply. */
@@ -43,9 +42,11 @@ export interface LimitPort<L, R extends TakeReply> {
   readonly remote: boolean
   /** A permit may not be used if its round trip took longer than this. */
   readonly useWithinMs: number
-  /** The limits in force. */
-  readonly limits: unknown
-  costsOf(cost: Cost | undefined): readonly number[]
+  /** The limits in force (another array after each change), and what a call costs under them. */
+  readonly settings: {
+    readonly limits: unknown
+    costsOf(cost: Cost | undefined): readonly number[]
+  }
   /**
    * Requests permits for a prefix of the calls. `atMs`: the time, for a store with this clock. `waitMs`: how
    * long one of the calls could wait for a permit; the store then wakes this pod when capacity becomes free.

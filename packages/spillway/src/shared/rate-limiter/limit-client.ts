@@ -5,7 +5,7 @@
  */
 import { SpillwayError, storeUnavailable } from '../../core/errors.js'
 import type { Clock } from '../../core/time/clock.js'
-import type { BreakerReport, LimitStore, MaybePromise, SettleRequest } from '../../store/port.js'
+import type { LimitStore, MaybePromise, SettleRequest } from '../../store/port.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
 import type { Spender } from '../outage/store-status.js'
@@ -17,7 +17,7 @@ import { LimitSettings } from './limit-settings.js'
 import type { readLimits, UnitLimit } from './options.js'
 import { OutageLimits } from './outage-limits.js'
 import { type Correction, type Cost, LanePermit } from './permit.js'
-import { type LimitPassage, type LimitReply, PermitTaker } from './permit-taker.js'
+import { type LimitReply, PermitTaker } from './permit-taker.js'
 import { RequestReport } from './request-report.js'
 import { type SettlementBatch, SettlementSender } from './settlement.js'
 import { WakeUps } from './wake-ups.js'
@@ -46,8 +46,6 @@ export interface LimitClientOptions {
 
 export type { LimitPassage, LimitReply } from './permit-taker.js'
 
-type Costs = readonly (readonly number[])[]
-
 /** How long settlements for a remote store are collected. */
 const COLLECT_SETTLEMENTS_MS = 5
 
@@ -55,21 +53,23 @@ export class LimitClient implements Spender {
   readonly name: string
   readonly #options: LimitClientOptions
   readonly #store: LimitStore
-  readonly #settings: LimitSettings
+  /** The limits in force, and what a call costs under them. */
+  readonly settings: LimitSettings
   readonly #settlements: SettlementSender
   readonly #feedback: FeedbackReader
   readonly #watch: StoreWatch | undefined
   readonly #outage: OutageLimits | undefined
   readonly #requests: RequestReport
   readonly #wakeUps: WakeUps
-  readonly #permits: PermitTaker
+  /** Requests permits. */
+  readonly permits: PermitTaker
 
   constructor(options: LimitClientOptions) {
     const { name, pod, clock, watch, before, limits, lanes } = options
     this.name = name
     this.#options = options
     this.#store = options.store
-    this.#settings = new LimitSettings(name, limits, options.jitterMs)
+    this.settings = new LimitSettings(name, limits, options.jitterMs)
     this.#feedback = new FeedbackReader({
       clock,
       lanes,
@@ -91,11 +91,11 @@ export class LimitClient implements Spender {
     this.#watch = watch
     if (before !== undefined) this.#succeed(before)
     this.#outage = watch && this.#outageLimits(watch, before)
-    this.#permits = new PermitTaker({
+    this.permits = new PermitTaker({
       name,
       store: options.store,
       clock,
-      settings: this.#settings,
+      settings: this.settings,
       requests: this.#requests,
       wakeUps: this.#wakeUps,
       watch,
@@ -106,7 +106,7 @@ export class LimitClient implements Spender {
 
   /** A permit may not be used if its round trip took longer. */
   get useWithinMs(): number {
-    return this.#settings.useWithinMs
+    return this.settings.useWithinMs
   }
 
   get usableMs(): number {
@@ -114,7 +114,7 @@ export class LimitClient implements Spender {
   }
 
   get windowMs(): number {
-    return this.#settings.windowMs
+    return this.settings.windowMs
   }
 
   /** Permits are decided by this pod, because the store is unreachable or not trusted yet. */
@@ -124,49 +124,15 @@ export class LimitClient implements Spender {
 
   /** This pod's share of each limit during an outage, by id. */
   get shares(): Record<string, number> {
-    return this.#outage?.shares(this.#settings.specs) ?? {}
-  }
-
-  /** The limits in force: another array after each change. */
-  get limits(): readonly UnitLimit[] {
-    return this.#settings.limits
+    return this.#outage?.shares(this.settings.specs) ?? {}
   }
 
   checkCost(cost: Cost | undefined): void {
-    this.#settings.checkCost(cost)
-  }
-
-  costsOf(cost: Cost | undefined): readonly number[] {
-    return this.#settings.costsOf(cost)
+    this.settings.checkCost(cost)
   }
 
   checkLimit(unit: string): UnitLimit {
-    return this.#settings.checkLimit(unit)
-  }
-
-  /** `waitMs`: how long one of the calls could wait for a permit; see `LimitPort.take`. */
-  take(
-    lane: string,
-    costs: Costs,
-    atMs: number | undefined,
-    waitMs: number,
-  ): MaybePromise<LimitReply> {
-    return this.#permits.take(lane, costs, { atMs, waitMs })
-  }
-
-  /** As `take`, with outcomes for this guard's breaker in the same round trip. */
-  async takeAlong(
-    lane: string,
-    costs: Costs,
-    report: BreakerReport,
-    waitMs: number,
-  ): Promise<LimitReply> {
-    return this.#permits.take(lane, costs, { report, waitMs })
-  }
-
-  /** For permits that another store command takes; undefined while the store is unreachable. */
-  passage(lane: string): LimitPassage | undefined {
-    return this.#permits.passage(lane)
+    return this.settings.checkLimit(unit)
   }
 
   createPermit(lane: string, costs: readonly number[], reply: LimitReply): LanePermit {
@@ -186,7 +152,7 @@ export class LimitClient implements Spender {
     answer: { status: number; headers: unknown },
     permit: LanePermit,
   ): MaybePromise<number> | undefined {
-    return this.#feedback.heed(answer, permit, this.limits)
+    return this.#feedback.heed(answer, permit, this.settings.limits)
   }
 
   /** The pause after a 429 without `Retry-After`, if it must not grow. */
@@ -201,8 +167,8 @@ export class LimitClient implements Spender {
   }
 
   async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
-    await this.#settings.change(limits, (specs) =>
-      this.#store.change({ ...this.#settings.ref(lane), limits: specs }),
+    await this.settings.change(limits, (specs) =>
+      this.#store.change({ ...this.settings.ref(lane), limits: specs }),
     )
     this.#options.onLimitsChanged()
   }
@@ -210,7 +176,7 @@ export class LimitClient implements Spender {
   async override(unit: string, limit: number, forMs: number, lane: string): Promise<void> {
     const { id } = this.checkLimit(unit).spec
     const override = { id, limit, forUs: toUs(forMs) }
-    await this.#store.change({ ...this.#settings.ref(lane), override })
+    await this.#store.change({ ...this.settings.ref(lane), override })
     this.#options.onLimitsChanged()
   }
 
@@ -221,13 +187,13 @@ export class LimitClient implements Spender {
 
   /** As `figures`, without reporting this pod's requests first. */
   async look(lane: string): Promise<RateLimiterFigures> {
-    return figuresOf(await this.#store.figures(this.#settings.ref(lane)))
+    return figuresOf(await this.#store.figures(this.settings.ref(lane)))
   }
 
   /** The smallest remaining fraction of any limit, as far as this pod knows without a round trip. */
   headroom(lane: string): number {
-    if (this.#outage !== undefined) return this.#outage.headroom(lane, this.#settings.specs)
-    const figures = this.#store.figures(this.#settings.ref(lane))
+    if (this.#outage !== undefined) return this.#outage.headroom(lane, this.settings.specs)
+    const figures = this.#store.figures(this.settings.ref(lane))
     if (figures instanceof Promise) return 1
     if (figures.pausedUntilUs > figures.nowUs) return 0
     return Math.min(1, ...figures.limits.map(({ limit, remaining }) => remaining / limit))
@@ -254,10 +220,10 @@ export class LimitClient implements Spender {
 
   tell(): Promise<void> {
     const outage = this.#outage as OutageLimits
-    return outage.report(this.#settings.specs, (lane, spent, sequence) =>
+    return outage.report(this.settings.specs, (lane, spent, sequence) =>
       // Numbers of its own: settlements may be resent at the same time.
       this.#store.book({
-        ...this.#settings.ref(lane),
+        ...this.settings.ref(lane),
         pod: `${this.#options.pod}/alone`,
         sequence,
         spent,
@@ -268,7 +234,7 @@ export class LimitClient implements Spender {
   /** Reads what is left, for the time when the store may be unreachable. */
   refresh(): void {
     const outage = this.#outage as OutageLimits
-    outage.sweep(this.#settings.specs)
+    outage.sweep(this.settings.specs)
     const lanes = outage.lanes(this.windowMs * 1_000)
     for (const lane of lanes.length === 0 ? [DEFAULT_LANE] : lanes) {
       void this.#read(outage, lane).catch(() => {})
@@ -291,44 +257,46 @@ export class LimitClient implements Spender {
     const known = before === undefined ? undefined : before.#outage
     const outage = known ?? new OutageLimits(name, watch, lanes)
     outage.setRules(
-      new Map(this.limits.map(({ spec }, index) => [spec.id, limits[index]?.outage ?? 'share'])),
+      new Map(
+        this.settings.limits.map(({ spec }, index) => [spec.id, limits[index]?.outage ?? 'share']),
+      ),
     )
     return outage
   }
 
   #succeed(before: LimitClient): void {
-    const limits = this.#settings.succeed(before.#settings)
+    const limits = this.settings.succeed(before.settings)
     if (limits === undefined) return
-    const reply = this.#store.change({ ...this.#settings.ref(DEFAULT_LANE), limits })
-    if (!(reply instanceof Promise)) return this.#settings.reached(reply)
+    const reply = this.#store.change({ ...this.settings.ref(DEFAULT_LANE), limits })
+    if (!(reply instanceof Promise)) return this.settings.reached(reply)
     reply.then(
-      (version) => this.#settings.reached(version),
+      (version) => this.settings.reached(version),
       () => {},
     )
   }
 
   async #read(outage: OutageLimits, lane: string): Promise<void> {
-    const { specs, version } = this.#settings
-    const figures = await this.#store.figures(this.#settings.ref(lane))
+    const { specs, version } = this.settings
+    const figures = await this.#store.figures(this.settings.ref(lane))
     // The message about it may have been lost.
     if (figures.version > version) this.#options.onLimitsChanged()
     if (this.#watch?.joined === true) outage.saw(lane, specs, figures)
   }
 
   readonly #onSettle = (lane: string, corrections: Correction[]): void => {
-    this.#outage?.correct(lane, this.#settings.specs, corrections, true)
+    this.#outage?.correct(lane, this.settings.specs, corrections, true)
     this.#settlements.add(lane, corrections)
   }
 
   /** For a permit of an outage rule: after the outage the store learns what is left of it. */
   readonly #onSettleAlone = (lane: string, corrections: Correction[]): void => {
     if (!this.alone) return this.#onSettle(lane, corrections)
-    this.#outage?.correct(lane, this.#settings.specs, corrections, false)
+    this.#outage?.correct(lane, this.settings.specs, corrections, false)
     queueMicrotask(() => this.#options.onGivenBack(lane))
   }
 
   #settle({ lane, sequence, corrections }: SettlementBatch): MaybePromise<number> {
-    const { specs, version } = this.#settings
+    const { specs, version } = this.settings
     const settlements: SettleRequest['settlements'][number][] = []
     for (const { id, stamp, delta } of corrections) {
       const limit = specs.findIndex((spec) => spec.id === id)
@@ -350,7 +318,7 @@ export class LimitClient implements Spender {
       return outage.pause(lane, feedback.pauseUs, basePauseUs, maxPauseUs)
     }
     const pauses = { basePauseUs, maxPauseUs }
-    return this.#store.feedback({ ...this.#settings.ref(lane), ...feedback, ...pauses })
+    return this.#store.feedback({ ...this.settings.ref(lane), ...feedback, ...pauses })
   }
 }
 

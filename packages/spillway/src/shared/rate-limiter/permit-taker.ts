@@ -143,8 +143,8 @@ export class PermitTaker {
   #learn(reply: TakeReply, limits: readonly UnitLimit[], waiter: Waiter | undefined): LimitReply {
     const { requests, wakeUps, settings } = this.#options
     requests.count(reply.granted)
-    wakeUps.replied(reply, waiter)
-    settings.learn(reply)
+    if (reply.waitUs > 0) wakeUps.replied(reply, waiter)
+    if (reply.newer !== undefined) settings.learn(reply.newer)
     const known = reply as LimitReply
     known.under = limits
     return known

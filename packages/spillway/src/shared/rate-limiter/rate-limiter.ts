@@ -113,11 +113,8 @@ class SharedRateLimiter implements RateLimiter {
         // Requests of one turn share a round trip, whichever store it is.
         remote: true,
         useWithinMs: client.useWithinMs,
-        get limits() {
-          return client.limits
-        },
-        costsOf: (cost) => client.costsOf(cost),
-        take: (lane, costs, atMs, waitMs) => client.take(lane, costs, atMs, waitMs),
+        settings: client.settings,
+        take: (lane, costs, atMs, waitMs) => client.permits.take(lane, costs, { atMs, waitMs }),
         createPermit: (lane, costs, reply) => client.createPermit(lane, costs, reply),
         isFresh: (reply) => reply.alone === true,
         refund: (permit) => permit.refund(),

@@ -25,6 +25,8 @@ import { OutageLevels, type StoreView } from './outage-levels.js'
 export type UserReply = LevelReply & { alone?: readonly OutageRule[] }
 
 export class UserCharges {
+  /** Whether replies are asynchronous. */
+  readonly remote: boolean
   readonly #store: Store
   readonly #levels: readonly Level[]
   readonly #batcher: Batcher<UserRequest, UserReply>
@@ -32,6 +34,7 @@ export class UserCharges {
 
   /** `alone`: for a remote store. */
   constructor(store: Store, levels: readonly Level[], alone?: OutageLevels) {
+    this.remote = store.remote
     this.#store = store
     this.#levels = levels
     this.#alone = alone
@@ -43,11 +46,6 @@ export class UserCharges {
         return this.#chargeAlone(alone, request)
       },
     })
-  }
-
-  /** Whether replies are asynchronous. */
-  get remote(): boolean {
-    return this.#store.remote
   }
 
   /** Undefined if no level applies. */

@@ -12,14 +12,7 @@ import {
   readLimits,
   settlePermits,
 } from '../limits/transitions.js'
-import type {
-  LaneRef,
-  LimitStore,
-  PermitWatcher,
-  SettleRequest,
-  TakeReply,
-  TakeRequest,
-} from '../port.js'
+import type { LaneRef, LimitStore, PermitWatcher, SettleRequest } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
 import type { MemoryBreakers } from './memory-breakers.js'
 import type { QueueNeighbours } from './memory-queue.js'
@@ -108,21 +101,6 @@ export function createMemoryLimits(
     })
   }
 
-  function take(request: TakeRequest): TakeReply {
-    const now = nowUs(request.atMs)
-    const guard = guardOf(request.guard)
-    const lane = guard.lanes.get(request.lane, now)
-    if (lane === undefined || guard.stateAt(now) !== undefined) {
-      return change(request, takePermits, now)
-    }
-    // Units booked later in a slice leave with it, so this needs no new expiry.
-    const fast = lane.fast?.take(request, now)
-    if (fast !== undefined) return fast
-    const reply = change(request, takePermits, now)
-    if (reply.granted > 0) lane.fast = FastTake.of(lane.state, request.limits)
-    return reply
-  }
-
   function isNew({
     guard,
     pod,
@@ -137,7 +115,18 @@ export function createMemoryLimits(
 
   const limits: LimitStore = {
     take(request) {
-      const reply = take(request)
+      const now = nowUs(request.atMs)
+      const guard = guards.get(request.guard)
+      const known = guard?.lanes.get(request.lane, now)
+      const lane = guard?.stateAt(now) === undefined ? known : undefined
+      // Units booked later in a slice leave with it, so this needs no new expiry.
+      let reply = lane?.fast?.take(request, now)
+      if (reply === undefined) {
+        reply = change(request, takePermits, now)
+        if (lane !== undefined && reply.granted > 0) {
+          lane.fast = FastTake.of(lane.state, request.limits)
+        }
+      }
       if (request.report !== undefined) reply.view = report(request.report)
       return reply
     },

@@ -1,29 +1,8 @@
 /** What the breaker of a lane returns to a call that wants to begin: a permit, or the error to refuse with. */
 import type { SpillwayError } from '../../../core/errors.js'
 import type { BreakerPermit } from '../api.js'
-import { TrackedCall } from './lane-traffic.js'
 
 export type BreakerEntry = BreakerPermit | SpillwayError
-
-/** The permit of a call that is no probe. */
-export class CallPermit extends TrackedCall implements BreakerPermit {
-  readonly lane: string
-  readonly generation: number
-
-  constructor(lane: string, generation: number) {
-    super()
-    this.lane = lane
-    this.generation = generation
-  }
-
-  get probe(): boolean {
-    return false
-  }
-
-  get probeId(): undefined {
-    return undefined
-  }
-}
 
 /** The generation of this permit never exists, so the outcome of its call changes nothing. */
 export function uncountedPermit(lane: string): BreakerPermit {

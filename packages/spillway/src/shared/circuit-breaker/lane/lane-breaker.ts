@@ -16,9 +16,9 @@ import type {
 } from '../../../store/port.js'
 import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from '../api.js'
 import { BreakerClient, type PiggybackedReport, type StateRequest } from './breaker-client.js'
-import { type BreakerEntry, CallPermit } from './breaker-permit.js'
+import type { BreakerEntry } from './breaker-permit.js'
 import { LaneReports } from './lane-reports.js'
-import { LaneTraffic } from './lane-traffic.js'
+import { CallPermit, LaneTraffic } from './lane-traffic.js'
 import { type ProbeGrant, ProbePermits } from './probe-permits.js'
 import { mostAtOnce } from './ramp.js'
 import { explainUnknown, refusalOf } from './refusal.js'
@@ -70,8 +70,8 @@ export class LaneBreaker {
   readonly #client: BreakerClient
   readonly #reports: LaneReports
   readonly #probes: ProbePermits
-  /** Closed, its ramp over, and not isolated: entering cannot fail. */
-  #clear = false
+  /** Closed, its ramp over, and not isolated: entering cannot fail. Changed here only. */
+  isClear = false
   #generation = 0
   #state: BreakerStateName = 'closed'
   #endTimer: Timer | undefined
@@ -107,11 +107,6 @@ export class LaneBreaker {
       request: (ids) => this.#client.requestProbes(ids),
     })
     this.#readFirstState()
-  }
-
-  /** Whether entering cannot fail. */
-  get isClear(): boolean {
-    return this.#clear
   }
 
   /** Resolves when the store has returned the state; undefined if it has. */
@@ -162,7 +157,7 @@ export class LaneBreaker {
 
   /** A permit, or the error to refuse with; a promise if the store has to be asked. */
   enter(): BreakerEntry | Promise<BreakerEntry> {
-    if (this.#clear) return this.#admit(turnMs(this.#options.clock))
+    if (this.isClear) return this.#admit(turnMs(this.#options.clock))
     if (this.#firstState !== undefined) return this.#firstState.then(() => this.enter())
     return this.#enterByState(this.#options.clock.now())
   }
@@ -174,10 +169,10 @@ export class LaneBreaker {
       return
     }
     // A call from before the last transition says nothing about the present.
-    if (!this.#isCurrentCall(permit)) return
-    const nowMs = turnMs(this.#options.clock)
-    this.traffic.end(permit, outcome, nowMs)
-    this.#reports.outcome(kind, permit.repeated, nowMs - permit.startMs)
+    if (permit.generation !== this.#generation) return
+    const call = permit as CallPermit
+    const ageMs = this.traffic.end(call, outcome, turnMs(this.#options.clock))
+    this.#reports.outcome(kind, call.repeated, ageMs)
   }
 
   /** The attempt is a retry: its call is counted in the rates by another attempt. */
@@ -239,7 +234,7 @@ export class LaneBreaker {
 
   /** Clear, so there are no probes to renew, and the store has returned the state since then. */
   isInSync(sinceMs: number): boolean {
-    return this.#clear && this.#replica.receivedMs >= sinceMs
+    return this.isClear && this.#replica.receivedMs >= sinceMs
   }
 
   /** The part of this lane in the periodic synchronisation: reads the state and renews probes. */
@@ -256,7 +251,7 @@ export class LaneBreaker {
   /** The number of calls this pod may begin now, as far as it knows: few after closing. */
   get startable(): number {
     const nowMs = this.#options.clock.now()
-    if (this.#clear || this.state !== 'closed' || nowMs >= this.#rampEndsMs) return Infinity
+    if (this.isClear || this.state !== 'closed' || nowMs >= this.#rampEndsMs) return Infinity
     return Math.max(0, this.#mostAtOnce(nowMs) - this.traffic.running)
   }
 
@@ -335,7 +330,7 @@ export class LaneBreaker {
   #updateState(): void {
     const nowMs = this.#options.clock.now()
     const state = this.#replica.stateAt(nowMs)
-    this.#clear = state === 'closed' && nowMs >= this.#rampEndsMs
+    this.isClear = state === 'closed' && nowMs >= this.#rampEndsMs
     const before = this.#state
     this.#state = state
     this.#endTimer?.cancel()
@@ -359,8 +354,8 @@ export class LaneBreaker {
       return mayAsk ? this.#enterAsProbe() : this.#refusal(state, nowMs, explainUnknown)
     }
     if (state !== 'closed') return this.#refusal(state, nowMs)
-    this.#clear = nowMs >= this.#rampEndsMs
-    if (!this.#clear && this.traffic.running >= this.#mostAtOnce(nowMs)) {
+    this.isClear = nowMs >= this.#rampEndsMs
+    if (!this.isClear && this.traffic.running >= this.#mostAtOnce(nowMs)) {
       return this.#refusal('closed', nowMs)
     }
     return this.#admit(nowMs)

@@ -92,10 +92,12 @@ export class LaneReports {
   /** `ageMs`: how long ago the call began. `repeated`: it does not count in the rates. */
   outcome(kind: number, repeated: boolean, ageMs: number): void {
     if (kind === NOTHING) return
+    // A window of calls has no slices.
+    const slicesAgo = ageMs < this.#sliceMs ? 0 : Math.floor(ageMs / this.#sliceMs)
     if (kind === FAILURE) this.#reporter.add(repeated ? REPEATED_FAILURE : FAILURE)
     else if (repeated) this.#reporter.addLater(REPEATED_SUCCESS)
-    else if (kind === SLOW) this.#reporter.add(SLOW, this.#slices(ageMs))
-    else this.#reporter.addLater(SUCCESS, this.#slices(ageMs))
+    else if (kind === SLOW) this.#reporter.add(SLOW, slicesAgo)
+    else this.#reporter.addLater(SUCCESS, slicesAgo)
   }
 
   endProbe(id: string, kind: number): void {
@@ -167,10 +169,5 @@ export class LaneReports {
     const growth = Math.max(REPORTED_GROWTH, REPORTED_GROWTH_SHARE * reported)
     if (traffic.inFlight(nowMs) >= reported + growth) this.#reporter.sendNow()
     this.callBegan(nowMs)
-  }
-
-  /** An age in whole slices of the window. A window of calls has none. */
-  #slices(ageMs: number): number {
-    return ageMs < this.#sliceMs ? 0 : Math.floor(ageMs / this.#sliceMs)
   }
 }

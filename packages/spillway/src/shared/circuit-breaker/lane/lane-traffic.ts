@@ -2,19 +2,30 @@
  * The calls that this pod makes on one lane: those in flight, those that hung, and the peak. A guard that
  * replaces another one keeps its object, so calls of the replaced guard that still run stay counted.
  */
-import { InFlight, InFlightCall } from '../../../core/collections/in-flight.js'
+import { InFlight, type InFlightCall } from '../../../core/collections/in-flight.js'
 import type { Outcome } from '../../../core/outcome.js'
 import { WINDOW_SLICES } from '../../../store/breaker-spec.js'
 import type { BreakerReport } from '../../../store/port.js'
+import type { BreakerPermit } from '../api.js'
 import { HungCalls } from './hung-calls.js'
-import { RecentPeak } from './ramp.js'
 
-/** An attempt that is no probe. */
-export class TrackedCall extends InFlightCall {
+/** The permit of a call that is no probe. It is also the lane's record of the call while that is in flight. */
+export class CallPermit implements BreakerPermit, InFlightCall {
+  readonly lane: string
+  readonly generation: number
+  readonly probe = false
+  readonly probeId = undefined
+  batch: InFlightCall['batch'] = undefined
+  startBatch: InFlightCall['startBatch'] = undefined
   /** A retry, or one of two hedged attempts: not counted in the rates. */
   repeated = false
   /** Set while another attempt of the same call runs beside it. */
   pair: HedgedPair | undefined = undefined
+
+  constructor(lane: string, generation: number) {
+    this.lane = lane
+    this.generation = generation
+  }
 }
 
 /** `ignored`: the outcome says nothing, and is counted nowhere. */
@@ -25,21 +36,21 @@ type HedgedVerdict = 'counted' | 'left out' | 'ignored'
  * or by the failure that leaves none running.
  */
 class HedgedPair {
-  #running: TrackedCall[]
+  #running: CallPermit[]
   #counted = false
 
-  constructor(first: TrackedCall, second: TrackedCall) {
+  constructor(first: CallPermit, second: CallPermit) {
     this.#running = [first, second]
     first.pair = this
     second.pair = this
   }
 
   /** The other attempt, while it is running and may still be counted. */
-  other(attempt: TrackedCall): TrackedCall | undefined {
+  other(attempt: CallPermit): CallPermit | undefined {
     return this.#counted ? undefined : this.#running.find((each) => each !== attempt)
   }
 
-  end(attempt: TrackedCall, outcome: Outcome): HedgedVerdict {
+  end(attempt: CallPermit, outcome: Outcome): HedgedVerdict {
     this.#running = this.#running.filter((each) => each !== attempt)
     attempt.pair = undefined
     if (outcome === 'throttled' || outcome === 'ignored') return 'ignored'
@@ -47,6 +58,28 @@ class HedgedPair {
     if (this.#counted || undecided) return 'left out'
     this.#counted = true
     return 'counted'
+  }
+}
+
+const PEAK_MS = 30_000
+
+/** The largest number in the last 30 to 60 seconds. */
+export class RecentPeak {
+  #current = 0
+  #previous = 0
+  #sinceMs = Number.NEGATIVE_INFINITY
+
+  note(value: number, nowMs: number): void {
+    if (nowMs - this.#sinceMs >= PEAK_MS) {
+      this.#previous = nowMs - this.#sinceMs < 2 * PEAK_MS ? this.#current : 0
+      this.#current = 0
+      this.#sinceMs = nowMs
+    }
+    if (value > this.#current) this.#current = value
+  }
+
+  get value(): number {
+    return Math.max(this.#current, this.#previous)
   }
 }
 
@@ -101,37 +134,40 @@ export class LaneTraffic {
     this.#hung.clear()
   }
 
-  begin(call: TrackedCall, nowMs: number): void {
+  begin(call: CallPermit, nowMs: number): void {
     this.#inFlight.begin(call, nowMs)
     this.#peak.note(++this.#running, nowMs)
   }
 
   /** The call is a retry: another attempt counts in the rates. */
-  markRepeated(call: TrackedCall, nowMs: number): void {
+  markRepeated(call: CallPermit, nowMs: number): void {
     if (call.repeated) return
     call.repeated = true
     this.#inFlight.leaveOut(call, nowMs)
   }
 
   /** `second` begins beside `first`: in the rates they are one call. */
-  hedge(first: TrackedCall, second: TrackedCall, nowMs: number): void {
+  hedge(first: CallPermit, second: CallPermit, nowMs: number): void {
     if (first.repeated || second.repeated) return
     new HedgedPair(first, second)
     this.#inFlight.leaveOut(second, nowMs)
   }
 
-  /** Afterwards `call.repeated` is final. */
-  end(call: TrackedCall, outcome: Outcome, nowMs: number): void {
+  /** Returns how long ago the call began. Afterwards `call.repeated` is final. */
+  end(call: CallPermit, outcome: Outcome, nowMs: number): number {
+    const startMs = call.startBatch?.startMs ?? nowMs
+    const ageMs = nowMs - startMs
     if (this.#running > 0) this.#running--
     if (call.pair !== undefined) this.#endHedged(call, call.pair, outcome, nowMs)
     const answered = outcome === 'success' || outcome === 'slow'
-    if (answered || outcome === 'throttled') this.#hung.answered(call.startMs)
-    if (call.repeated) return
-    if (outcome === 'failure' && nowMs - call.startMs >= this.#inFlight.usualMs) {
-      this.#hung.failed(call.startMs, nowMs)
+    if (answered || outcome === 'throttled') this.#hung.answered(startMs)
+    if (call.repeated) return ageMs
+    if (outcome === 'failure' && ageMs >= this.#inFlight.usualMs) {
+      this.#hung.failed(startMs, nowMs)
     }
     const known = answered ? 'success' : outcome === 'failure' ? 'failure' : undefined
     this.#inFlight.end(call, known, nowMs)
+    return ageMs
   }
 
   /** For the next report to the store. */
@@ -159,7 +195,7 @@ export class LaneTraffic {
   }
 
   /** The attempt that is counted, or may still be, is the one in flight. */
-  #endHedged(call: TrackedCall, pair: HedgedPair, outcome: Outcome, nowMs: number): void {
+  #endHedged(call: CallPermit, pair: HedgedPair, outcome: Outcome, nowMs: number): void {
     const other = pair.other(call)
     const verdict = pair.end(call, outcome)
     if (verdict === 'counted') {

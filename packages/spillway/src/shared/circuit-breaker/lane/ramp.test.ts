@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { mostAtOnce, RecentPeak } from './ramp.js'
+import { RecentPeak } from './lane-traffic.js'
+import { mostAtOnce } from './ramp.js'
 
 describe('the ramp after closing', () => {
   const ramp = { rampMs: 6_000, probes: 3, carried: 100 }

@@ -22,25 +22,3 @@ export function mostAtOnce({ closedForMs, rampMs, probes, carried }: Ramp): numb
   const first = Math.max(probes, Math.ceil(carried * FIRST_SHARE))
   return Math.floor(first * 2 ** (DOUBLINGS * (closedForMs / rampMs)))
 }
-
-const PEAK_MS = 30_000
-
-/** The largest number in the last 30 to 60 seconds. */
-export class RecentPeak {
-  #current = 0
-  #previous = 0
-  #sinceMs = Number.NEGATIVE_INFINITY
-
-  note(value: number, nowMs: number): void {
-    if (nowMs - this.#sinceMs >= PEAK_MS) {
-      this.#previous = nowMs - this.#sinceMs < 2 * PEAK_MS ? this.#current : 0
-      this.#current = 0
-      this.#sinceMs = nowMs
-    }
-    if (value > this.#current) this.#current = value
-  }
-
-  get value(): number {
-    return Math.max(this.#current, this.#previous)
-  }
-}

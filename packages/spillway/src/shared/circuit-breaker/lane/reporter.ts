@@ -71,14 +71,19 @@ export class Reporter {
 
   /** Adds an outcome that may wait. `slicesAgo`: when the call began, in slices of the window. */
   addLater(kind: number, slicesAgo = 0): void {
-    this.#add(kind, slicesAgo)
-    if (this.#timer === undefined && !this.#sending) this.#wait()
+    const last = this.#outcomes[this.#outcomes.length - 1]
+    if (last?.[0] === kind && this.#lastSlicesAgo === slicesAgo) last[1]++
+    else this.#outcomes.push(slicesAgo === 0 ? [kind, 1] : [kind, 1, slicesAgo])
+    this.#lastSlicesAgo = slicesAgo
+    if (this.#outcomes.length > MOST_OUTCOMES) this.#outcomes.shift()
+    if (this.#urgent) this.#send()
+    else if (this.#timer === undefined && !this.#sending) this.#wait()
   }
 
   /** Adds an outcome that is sent at once. */
   add(kind: number, slicesAgo = 0): void {
-    this.#add(kind, slicesAgo)
-    this.sendNow()
+    this.#urgent = true
+    this.addLater(kind, slicesAgo)
   }
 
   /** Sends the waiting outcomes and the number of calls in flight, even if there are none. */
@@ -140,14 +145,6 @@ export class Reporter {
       this.#send()
     })
     this.#timer.unref()
-  }
-
-  #add(kind: number, slicesAgo: number): void {
-    const last = this.#outcomes[this.#outcomes.length - 1]
-    if (last?.[0] === kind && this.#lastSlicesAgo === slicesAgo) last[1]++
-    else this.#outcomes.push(slicesAgo === 0 ? [kind, 1] : [kind, 1, slicesAgo])
-    this.#lastSlicesAgo = slicesAgo
-    if (this.#outcomes.length > MOST_OUTCOMES) this.#outcomes.shift()
   }
 
   #send(): void {
