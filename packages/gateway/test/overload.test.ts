@@ -6,7 +6,8 @@ import { until } from '../../spillway/test/streams/stream-kit.js'
 import { expectIdle, startGateway } from './gateway-kit.js'
 
 it('gateway hedges a slow vendor: the second answer is passed on and the first request ends', async () => {
-  const guard = { hedge: { delayMs: '50ms' } }
+  // Long enough for the vendor to be changed before the hedge starts, on a busy machine, too.
+  const guard = { hedge: { delayMs: '2s' } }
   const running = await startGateway({ guard }, { knobs: { neverAnswer: true, tokens: 3 } })
   const { chat, vendor, gateway, failures } = running
   const asking = chat({ stream: true })

@@ -84,7 +84,8 @@ export function claimChanges(fleet: Fleet): void {
       )
     // A pod may have been idle for most of a window when the limit changed.
     const lagMs = 1.5 * WINDOW_MS
-    await fleet.sleep(WINDOW_MS / 2)
+    do await fleet.sleep(WINDOW_MS / 2)
+    while (grants.length < 20)
     const halved = await change(10, 5)
     const doubled = await change(40, 20)
     running = false
