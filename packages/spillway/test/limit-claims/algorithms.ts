@@ -22,6 +22,8 @@ export function claimAlgorithms(fleet: Fleet): void {
     const { windowMs, jitterMs } = SHORT
     const pod = createVendor(fleet, { jitterMs, limits: [{ limit: 10, windowMs, ...limit }] })
     const pods = [pod(), pod(), pod(), pod()]
+    // Connects first: a reply that comes late because of that would be refunded.
+    await fleet.until(Promise.all(pods.map((each) => each.figures())))
     const asked = Array.from({ length: calls }, (_, call) =>
       pods[call % pods.length]!.acquireWithin('30s'),
     )
