@@ -1,5 +1,5 @@
 /** The refusals of the built-in stages, each with the numbers behind it. */
-import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import { type Details, inMs, SpillwayError, storeUnavailable } from '../../core/errors.js'
 import type { LeaveReason } from '../../shared/permit-queue/queued-call.js'
 import type { UnitLimit } from '../../shared/rate-limiter/options.js'
 
@@ -149,16 +149,7 @@ export function storeError(
   cause: unknown,
   stage: 'user-limit' | 'vendor-limit' = 'vendor-limit',
 ): SpillwayError {
-  // It says more already.
-  if (cause instanceof SpillwayError) return cause
-  return new SpillwayError({
-    code: 'STORE_UNAVAILABLE',
-    stage,
-    scope: 'shared',
-    details: { name },
-    explain: (details) => `${details.name}: the store did not answer`,
-    cause,
-  })
+  return storeUnavailable(stage, name, cause)
 }
 
 const LEAVING = {
