@@ -59,14 +59,14 @@ const GATEWAY = '^packages/gateway/src/'
 const GATEWAY_MAY_IMPORT = {
   // Paths and names in a file are checked as those of requests are.
   config: ['request/'],
-  request: ['protocols/', 'tokens/', 'wire/', 'data/complaint\\.ts'],
+  request: ['protocols/', 'tokens/', 'data/complaint\\.ts'],
   routing: ['config/', 'request/', 'data/complaint\\.ts'],
   tokens: [],
   protocols: ['config/', 'tokens/', 'request/json-fields\\.ts'],
-  wire: [],
   vendor: [],
-  data: ['config/', 'request/', 'routing/', 'tokens/', 'protocols/', 'vendor/', 'wire/'],
-  jobs: ['config/', 'data/', 'vendor/', 'wire/'],
+  data: ['config/', 'request/', 'routing/', 'tokens/', 'protocols/', 'vendor/'],
+  server: ['config/', 'request/', 'data/'],
+  jobs: ['config/', 'request/', 'data/', 'vendor/'],
   admin: [],
   observe: ['config/', 'data/'],
   cli: ['config/', 'reload/', 'gateway\\.ts', 'shared-store\\.ts'],

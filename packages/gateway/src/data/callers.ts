@@ -9,8 +9,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Priority } from 'spillway'
 import type { CallerConfig } from '../config/config.js'
 import { hashOfKey } from '../config/key-hash.js'
-import type { ClientRequest } from '../wire/client.js'
-import { owned } from '../wire/owned.js'
+import type { ClientRequest } from '../request/client-http.js'
 
 export interface Caller {
   readonly user: string
@@ -64,7 +63,7 @@ export class Callers {
     // Others may share it, behind a proxy: a guess of theirs takes as long as any other.
     if (proven !== undefined && isSame(proven.key, key)) return proven.caller
     const caller = this.#check(this.#byHash, key)
-    if (caller !== undefined) this.#provenOn.set(socket, { key: owned(key), caller })
+    if (caller !== undefined) this.#provenOn.set(socket, { key, caller })
     return caller
   }
 
@@ -95,7 +94,6 @@ function self(headers: IncomingHttpHeaders): Caller {
   }
 }
 
-/** Limits remember it for longer than its request lasts. */
 function one(value: string | string[] | undefined): string | undefined {
-  return typeof value === 'string' && value !== '' ? owned(value) : undefined
+  return typeof value === 'string' && value !== '' ? value : undefined
 }

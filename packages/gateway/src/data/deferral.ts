@@ -2,7 +2,7 @@
  * Requests whose answer may come later, as the data port sees them. What they are, and who does them, is
  * in `jobs/`.
  */
-import type { ClientRequest, ClientResponse } from '../wire/client.js'
+import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import type { Aim } from './aim.js'
 import type { Caller } from './callers.js'
 import type { Question } from './question.js'

@@ -2,7 +2,6 @@
  * One request from its first byte to its last: who asks, for what, which targets may answer it, and how
  * it ended. What is refused, by whom and why, goes back in the client's own format.
  */
-import type { IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import {
   type BodyEnd,
@@ -19,14 +18,13 @@ import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'
 import { HungUpError } from '../request/body.js'
 import { requestTarget } from '../request/canonical-path.js'
+import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { parseRequest } from '../request/parse-request.js'
 import { faultInLlmPath } from '../request/request-url.js'
 import { ambiguous, notFound } from '../routing/no-route.js'
 import type { RouteQuery } from '../routing/routes.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
 import { neverConnected } from '../vendor/vendor-error.js'
-import type { ClientResponse } from '../wire/client.js'
-import type { PlainRequest } from '../wire/plain-request.js'
 import type { Aim } from './aim.js'
 import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
@@ -59,8 +57,9 @@ const WORTH_ANOTHER: ReadonlySet<string> = new Set([
 ])
 
 export class Exchange implements AnswerListener {
-  readonly #site: Site
-  readonly #request: IncomingMessage | PlainRequest
+  /** The configuration it began under. */
+  readonly site: Site
+  readonly #request: ClientRequest
   readonly #response: ClientResponse
   readonly #reply: Reply
   readonly #path: string
@@ -87,8 +86,8 @@ export class Exchange implements AnswerListener {
   #closed = false
   #patience: Patience | undefined
 
-  constructor(site: Site, request: IncomingMessage | PlainRequest, response: ClientResponse) {
-    this.#site = site
+  constructor(site: Site, request: ClientRequest, response: ClientResponse) {
+    this.site = site
     this.#request = request
     this.#response = response
     this.#path = requestTarget(request.url ?? '/').path
@@ -112,7 +111,7 @@ export class Exchange implements AnswerListener {
     this.#reply.close()
     const record = this.#record()
     this.#trace?.end(record)
-    this.#site.hooks.onRecord(record)
+    this.site.hooks.onRecord(record)
   }
 
   /** Now and then: whether the client still does its part. */
@@ -120,7 +119,7 @@ export class Exchange implements AnswerListener {
     this.#patience ??= new Patience(this.#request)
     const body = this.#question?.parsed.body
     const waiting = body === undefined || (body.kind === 'streamed' && body.progress.waiting)
-    const tooSlow = this.#patience.isOver(nowMs, waiting, this.#site.config.server)
+    const tooSlow = this.#patience.isOver(nowMs, waiting, this.site.config.server)
     if (tooSlow) this.#cutOff(slowBody())
   }
 
@@ -157,7 +156,7 @@ export class Exchange implements AnswerListener {
   }
 
   async #serve(): Promise<void> {
-    const { routes, callers, config, hooks } = this.#site
+    const { routes, callers, config, hooks } = this.site
     const { deferral } = hooks
     const request = this.#request
     const { headers } = request
@@ -172,7 +171,7 @@ export class Exchange implements AnswerListener {
     const { kind, rows } = routes.find(query)
     const [first] = rows
     if (first === undefined) throw this.#noRoute(query)
-    const protocol = this.#site.protocolOf(first.route)
+    const protocol = this.site.protocolOf(first.route)
     this.#reply.speak(protocol)
     const key = protocol.callerKey(headers)
     const caller = callers.find(key, request)
@@ -183,14 +182,13 @@ export class Exchange implements AnswerListener {
     if (kind === 'ambiguous') {
       throw ambiguous({ query, shownPath: this.#shownPath, routes: config.routes })
     }
-    const parsing = parseRequest(request, {
+    const parsed = await parseRequest(request, {
       protocol,
       path: this.#path,
-      contentDecides: this.#site.contentDecides(rows),
+      contentDecides: this.site.contentDecides(rows),
       limits: config.body,
       onFault: (error) => this.#leaving.abort(error),
     })
-    const parsed = parsing instanceof Promise ? await parsing : parsing
     const { model } = parsed.facts
     if (holdsKey(this.#path, key) || holdsKey(model, key)) throw misplacedKey()
     const route = routes.forModel(rows, model)
@@ -198,7 +196,7 @@ export class Exchange implements AnswerListener {
     this.#route = route
     const question = questionOf(request, protocol, { route, caller, path: this.#path, parsed })
     this.#question = question
-    const aim = this.#site.aimsOf(route).find((each) => canBeSentTo(question, each))
+    const aim = this.site.aimsOf(route).find((each) => canBeSentTo(question, each))
     if (aim === undefined) throw cannotReplaceModel()
     const later = deferral?.defer(request, question, aim)
     if (later !== undefined) return this.#reply.say(await later)
@@ -212,7 +210,7 @@ export class Exchange implements AnswerListener {
     // Another spelling of a path that has a route is refused as it would be on that route.
     const fault = this.#path.startsWith('/v1') ? faultInLlmPath(this.#path) : undefined
     if (fault !== undefined) return new RequestError(fault)
-    const { callers, config } = this.#site
+    const { callers, config } = this.site
     const { headers } = this.#request
     this.#reply.speak(query.fromAnthropicClient ? anthropic : openai)
     const isKnownCaller = [openai, anthropic].some(
@@ -237,7 +235,7 @@ export class Exchange implements AnswerListener {
    */
   async #ask(question: Question): Promise<void> {
     const { route } = question
-    const all = this.#site.aimsOf(route)
+    const all = this.site.aimsOf(route)
     const ordered = route.choices === 1 ? all : pickOrder(all, route.choices, question.facts.model)
     const aims = ordered.filter((each) => canBeSentTo(question, each))
     const last = aims.length - 1
@@ -360,7 +358,7 @@ export class Exchange implements AnswerListener {
   }
 
   #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
-    const told = this.#site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
+    const told = this.site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
     return { ...request, headers: withTrace(request.headers, told) }
   }
 
@@ -382,7 +380,7 @@ export class Exchange implements AnswerListener {
     if (this.#closed || this.#reason(error) instanceof HungUpError) return this.#reply.abandon()
     const attempts = this.#attempts
     const fault = faultOf(this.#reason(error), this.#aim?.vendor.name, attempts > 0)
-    if (fault.code === 'INTERNAL') this.#site.hooks.onFailure(error)
+    if (fault.code === 'INTERNAL') this.site.hooks.onFailure(error)
     // What still comes is read and forgotten, or its sender would not read the answer.
     if (fault.closes) this.#request.resume()
     const asked = this.#tries.findLast((each) => each.attempts > 0)?.vendor

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { SERVER_LIMITS } from '../config/server-limits-shape.js'
-import type { ClientRequest } from '../wire/client.js'
+import type { ClientRequest } from '../request/client-http.js'
 import { faultIn } from './intake.js'
 
 interface Sent {

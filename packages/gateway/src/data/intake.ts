@@ -4,9 +4,9 @@
  * asking for what a gateway does not do. One pass over the headers, nothing kept.
  */
 import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ClientRequest } from '../request/client-http.js'
 import { faultInUrl } from '../request/request-url.js'
 import { isShort, LONGEST_NAME } from '../request/short-text.js'
-import type { ClientRequest } from '../wire/client.js'
 import type { Fault } from './complaint.js'
 
 const METHODS: ReadonlySet<string | undefined> = new Set([

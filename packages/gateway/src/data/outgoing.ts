@@ -2,9 +2,9 @@
 import type { Dispatcher } from 'undici'
 import type { ByteList } from '../request/byte-list.js'
 import { requestTarget } from '../request/canonical-path.js'
+import type { ClientRequest } from '../request/client-http.js'
 import { withFields } from '../request/rewrite-body.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
-import type { ClientRequest } from '../wire/client.js'
 import type { Aim } from './aim.js'
 import type { Question } from './question.js'
 

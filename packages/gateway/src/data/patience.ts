@@ -1,6 +1,6 @@
 /** Whether a client does its part of a request: sends the body it has begun. */
 import type { ServerLimits } from '../config/server-limits-shape.js'
-import type { ClientRequest } from '../wire/client.js'
+import type { ClientRequest } from '../request/client-http.js'
 
 export class Patience {
   readonly #request: ClientRequest

@@ -1,8 +1,8 @@
 /** What is known of a request once its body has been read. */
 import type { RouteConfig } from '../config/config.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
+import type { ClientRequest } from '../request/client-http.js'
 import type { ParsedRequest } from '../request/parse-request.js'
-import type { ClientRequest } from '../wire/client.js'
 import type { Aim } from './aim.js'
 import type { Caller } from './callers.js'
 import { uniqueId } from './request-id.js'

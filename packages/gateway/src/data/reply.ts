@@ -6,9 +6,7 @@ import { performance } from 'node:perf_hooks'
 import { SpillwayError } from 'spillway'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
-import type { ClientResponse } from '../wire/client.js'
-import { endAtEndOfTurn, holdUntilEndOfTurn } from '../wire/end-of-turn.js'
-import { latin1 } from '../wire/latin1.js'
+import type { ClientResponse } from '../request/client-http.js'
 import { type Fault, faultOf, RequestError } from './complaint.js'
 import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
 import type { Said } from './deferral.js'
@@ -29,8 +27,6 @@ interface Passing {
 
 const COMMENT = ': waiting\n\n'
 const EVENTS = 'text/event-stream'
-/** Larger ones are not copied. */
-const MOST_JOINED_BYTES = 16_384
 /** Of an error that comes in place of a stream. */
 const MOST_SAID_BYTES = 2_048
 /** For what was written to leave. */
@@ -157,7 +153,6 @@ export class Reply implements AnswerSink {
     const piece = this.#frames === undefined ? chunk : this.#frames.push(chunk)
     if (piece.length === 0) return !this.#full
     this.#begin(undefined)
-    this.#hold()
     if (this.#response.write(piece)) return true
     this.#awaitDrain()
     return false
@@ -173,12 +168,8 @@ export class Reply implements AnswerSink {
       const pieces = last === undefined ? [] : [this.#frames.push(last)]
       piece = Buffer.concat([...pieces, this.#frames.rest()])
     }
-    const alone = !this.#response.headersSent
     this.#begin(piece?.length ?? 0)
-    // As text it leaves together with the head in one write, which costs less than two pieces do.
-    if (alone && piece !== undefined && piece.length <= MOST_JOINED_BYTES) {
-      endAtEndOfTurn(this.#response, latin1(piece))
-    } else this.#response.end(piece)
+    this.#response.end(piece)
   }
 
   broken(error: unknown): void {
@@ -211,10 +202,8 @@ export class Reply implements AnswerSink {
       ours.push('content-length')
     }
     if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
-    const own = headers.length
     addVendorHeaders(headers, answer.raw, ours, addresses)
-    if (response.passHead === undefined) response.writeHead(answer.status, headers)
-    else response.passHead(answer.status, headers, own)
+    response.writeHead(answer.status, headers)
   }
 
   #head(): Record<string, string | string[]> {
@@ -252,12 +241,6 @@ export class Reply implements AnswerSink {
 
   #complaint({ status, code, message }: Fault) {
     return { status, code, message, requestId: this.#id }
-  }
-
-  /** Pieces that were read together leave together. */
-  #hold(): void {
-    const { socket } = this.#response
-    if (socket !== null && socket.writableCorked === 0) holdUntilEndOfTurn(socket)
   }
 
   /** What the vendor's socket had read already may still follow. */

@@ -1,5 +1,5 @@
 /** A request as a tracer sees it. How traces are written down is `observe/`. */
-import type { ClientRequest } from '../wire/client.js'
+import type { ClientRequest } from '../request/client-http.js'
 import type { RequestRecord } from './record.js'
 
 export interface RequestTrace {

@@ -4,7 +4,7 @@ import type { Caller } from '../data/callers.js'
 import { RequestError } from '../data/complaint.js'
 import type { Said } from '../data/deferral.js'
 import type { Sites } from '../data/sites.js'
-import type { ClientRequest, ClientResponse } from '../wire/client.js'
+import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import {
   addressOf,
   describeJob,

@@ -5,7 +5,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Transform } from 'node:stream'
 import { RequestError } from '../data/complaint.js'
-import { PlainRequest } from '../wire/plain-request.js'
 import { ByteList } from './byte-list.js'
 
 export interface BodyLimits {
@@ -58,22 +57,9 @@ export function tooLarge(maxBytes: number): RequestError {
 
 /**
  * Passes each chunk of the body to `onChunk` until that returns false or throws. Resolves with true if that was the
- * whole body. Synchronous if the body has already arrived.
+ * whole body.
  */
-function receive(
-  request: IncomingMessage | PlainRequest,
-  onChunk: (chunk: Buffer) => boolean,
-): boolean | Promise<boolean> {
-  if (!(request instanceof PlainRequest)) return receiveFromNode(request, onChunk)
-  const { body } = request
-  if (body !== undefined) return onChunk(body)
-  return request.readBody().then(onChunk, () => Promise.reject(hungUp()))
-}
-
-function receiveFromNode(
-  request: IncomingMessage,
-  onChunk: (chunk: Buffer) => boolean,
-): Promise<boolean> {
+function receive(request: IncomingMessage, onChunk: (chunk: Buffer) => boolean): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const onData = (chunk: Buffer) => {
       try {
@@ -105,28 +91,24 @@ function receiveFromNode(
 }
 
 /** Holds a body up to `keepBytes`; a larger one is streamed. Nothing in it is looked at. */
-export function holdOrStream(
-  request: IncomingMessage | PlainRequest,
+export async function holdOrStream(
+  request: IncomingMessage,
   { keepBytes, maxBytes }: BodyLimits,
   onFault: (error: unknown) => void,
-): RequestBody | Promise<RequestBody> {
+): Promise<RequestBody> {
   const bytes = new ByteList()
-  const received = receive(request, (chunk) => {
+  const isComplete = await receive(request, (chunk) => {
     bytes.push(chunk)
     if (bytes.length > maxBytes) throw tooLarge(maxBytes)
-    return bytes.length <= keepBytes || request instanceof PlainRequest
+    return bytes.length <= keepBytes
   })
-  const bodyOf = (isComplete: boolean): RequestBody => {
-    if (isComplete) return { kind: 'held', bytes }
-    const progress = { begun: false, waiting: false, complete: false }
-    const source = request as IncomingMessage
-    return {
-      kind: 'streamed',
-      chunks: streamed(bytes, source, maxBytes, progress, onFault),
-      progress,
-    }
+  if (isComplete) return { kind: 'held', bytes }
+  const progress = { begun: false, waiting: false, complete: false }
+  return {
+    kind: 'streamed',
+    chunks: streamed(bytes, request, maxBytes, progress, onFault),
+    progress,
   }
-  return received instanceof Promise ? received.then(bodyOf) : bodyOf(received)
 }
 
 /** `onFault` is called before the reader sees the error: the fault is the client's, not the vendor's. */
@@ -161,12 +143,12 @@ async function* streamed(
  * Holds the whole decoded body, up to `maxBytes`, and passes its chunks to `onChunk` as they arrive. If `onChunk` throws,
  * the rest of the body is received and dropped, so that the connection can be used again. Then that error is thrown.
  */
-export function holdDecoded(
-  request: IncomingMessage | PlainRequest,
+export async function holdDecoded(
+  request: IncomingMessage,
   decoder: Transform | undefined,
   maxBytes: number,
   onChunk: (chunk: Buffer) => void,
-): ByteList | Promise<ByteList> {
+): Promise<ByteList> {
   let bytes = new ByteList()
   let length = 0
   let rejection: { readonly error: unknown } | undefined
@@ -183,20 +165,15 @@ export function holdDecoded(
     }
     return true
   }
-  const finish = () => {
-    if (rejection !== undefined) throw rejection.error
-    return bytes
-  }
-  const received =
-    decoder === undefined
-      ? receive(request, take)
-      : receiveThrough(decoder, request, maxBytes, take)
-  return received instanceof Promise ? received.then(finish) : finish()
+  if (decoder === undefined) await receive(request, take)
+  else await receiveThrough(decoder, request, maxBytes, take)
+  if (rejection !== undefined) throw (rejection as { readonly error: unknown }).error
+  return bytes
 }
 
 function receiveThrough(
   decoder: Transform,
-  request: IncomingMessage | PlainRequest,
+  request: IncomingMessage,
   maxBytes: number,
   onChunk: (chunk: Buffer) => boolean,
 ): Promise<boolean> {
@@ -230,7 +207,7 @@ function receiveThrough(
       if (isRefused) return true
       encodedBytes += chunk.length
       if (encodedBytes > maxBytes) throw tooLarge(maxBytes)
-      if (decoder.destroyed || decoder.write(chunk) || request instanceof PlainRequest) return true
+      if (decoder.destroyed || decoder.write(chunk)) return true
       request.pause()
       const resume = () => void request.resume()
       decoder.once('drain', resume).once('close', resume)
@@ -245,7 +222,7 @@ function receiveThrough(
       decoder.destroy()
       reject(error)
     }
-    new Promise((received) => received(receive(request, write))).then(onReceived, fail)
+    receive(request, write).then(onReceived, fail)
   })
 }
 

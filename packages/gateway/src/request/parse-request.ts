@@ -6,9 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import { RequestError } from '../data/complaint.js'
 import type { Protocol, RequestFacts, RequestFormat } from '../protocols/protocol.js'
 import { PromptEstimate } from '../tokens/estimate.js'
-import type { PlainRequest } from '../wire/plain-request.js'
 import { type BodyLimits, holdDecoded, holdOrStream, type RequestBody, tooLarge } from './body.js'
-import type { ByteList } from './byte-list.js'
 import { decoderFor } from './content-decoding.js'
 import { isJsonType, parseContentType } from './content-type.js'
 import { type JsonField, JsonFieldReader, type JsonObject, JsonSyntaxError } from './json-fields.js'
@@ -36,8 +34,6 @@ export interface ParseOptions {
   onFault(error: unknown): void
 }
 
-type ClientMessage = IncomingMessage | PlainRequest
-
 const NO_FACTS: RequestFacts = {
   model: undefined,
   streamed: false,
@@ -50,40 +46,36 @@ const LONE_SURROGATE = /\p{Surrogate}/u
 const UTF_8: ReadonlySet<string | undefined> = new Set([undefined, 'utf-8', 'utf8'])
 const METHODS_WITH_BODY: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH'])
 
-/** Synchronous if the body has already arrived and is not compressed. */
-export function parseRequest(
-  request: ClientMessage,
+export async function parseRequest(
+  request: IncomingMessage,
   options: ParseOptions,
-): ParsedRequest | Promise<ParsedRequest> {
+): Promise<ParsedRequest> {
   const { protocol, path, limits, onFault } = options
   const format = protocol.format
   if (format !== undefined && hasBody(request) && mustRead(request, format, options)) {
     return readJson(request, format, path, limits)
   }
   checkLength(request, limits)
-  const held = holdOrStream(request, limits, onFault)
-  const finish = (body: RequestBody): ParsedRequest => {
-    const isEmpty = body.kind === 'held' && body.bytes.length === 0
-    const needsBody = METHODS_WITH_BODY.has(request.method) && format?.bodyOn(path) === 'json'
-    if (isEmpty && needsBody) throw invalid('the body is empty')
-    const isUnread = format !== undefined && !isEmpty
-    return { body, facts: NO_FACTS, json: undefined, isUnread }
-  }
-  return held instanceof Promise ? held.then(finish) : finish(held)
+  const body = await holdOrStream(request, limits, onFault)
+  const isEmpty = body.kind === 'held' && body.bytes.length === 0
+  const needsBody = METHODS_WITH_BODY.has(request.method) && format?.bodyOn(path) === 'json'
+  if (isEmpty && needsBody) throw invalid('the body is empty')
+  const isUnread = format !== undefined && !isEmpty
+  return { body, facts: NO_FACTS, json: undefined, isUnread }
 }
 
-function hasBody({ headers }: ClientMessage): boolean {
+function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 /** A body that is announced to be too large is refused before it arrives. */
-function checkLength({ headers }: ClientMessage, { maxBytes }: BodyLimits): void {
+function checkLength({ headers }: IncomingMessage, { maxBytes }: BodyLimits): void {
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
 }
 
 /** False: it is forwarded unread. Throws if it may not be, and cannot be read either. */
 function mustRead(
-  { headers }: ClientMessage,
+  { headers }: IncomingMessage,
   format: RequestFormat,
   { path, contentDecides }: ParseOptions,
 ): boolean {
@@ -103,12 +95,12 @@ function mustRead(
   return true
 }
 
-function readJson(
-  request: ClientMessage,
+async function readJson(
+  request: IncomingMessage,
   format: RequestFormat,
   path: string,
   limits: BodyLimits,
-): ParsedRequest | Promise<ParsedRequest> {
+): Promise<ParsedRequest> {
   const decoder = decoderFor(request.headers['content-encoding'])
   checkLength(request, limits)
   const prompt = new PromptEstimate()
@@ -118,18 +110,15 @@ function readJson(
     if (!utf8.push(chunk)) throw notUtf8()
     asInvalidBody(() => reader.push(chunk))
   }
-  const finish = (bytes: ByteList): ParsedRequest => {
-    const body = { kind: 'held', bytes } as const
-    if (bytes.length === 0 && format.bodyOn(path) !== 'json') {
-      return { body, facts: NO_FACTS, json: undefined, isUnread: false }
-    }
-    if (!utf8.end()) throw notUtf8()
-    const json = asInvalidBody(() => reader.end())
-    const facts = format.read(checked(json.fields), prompt.tokens)
-    return { body, facts, json, isUnread: false }
+  const bytes = await holdDecoded(request, decoder, limits.maxBytes, onChunk)
+  const body = { kind: 'held', bytes } as const
+  if (bytes.length === 0 && format.bodyOn(path) !== 'json') {
+    return { body, facts: NO_FACTS, json: undefined, isUnread: false }
   }
-  const held = holdDecoded(request, decoder, limits.maxBytes, onChunk)
-  return held instanceof Promise ? held.then(finish) : finish(held)
+  if (!utf8.end()) throw notUtf8()
+  const json = asInvalidBody(() => reader.end())
+  const facts = format.read(checked(json.fields), prompt.tokens)
+  return { body, facts, json, isUnread: false }
 }
 
 /** The values of the fields that decide route and cost, after checking their types. */

@@ -5,8 +5,6 @@ import { addVendorHeaders, ForwardedHeaders } from '../../src/data/headers.js'
 import { presentableName, presentablePath } from '../../src/data/presentable.js'
 import { VendorAddresses } from '../../src/data/vendor-addresses.js'
 import { Routes } from '../../src/routing/routes.js'
-import { FieldReader } from '../../src/wire/fields.js'
-import { headerLine } from '../../src/wire/header-line.js'
 
 const NAMES = 5_000
 const MOST_REMEMBERED = 1_000
@@ -51,7 +49,6 @@ const config = loadConfig({
 const routes = new Routes(config)
 const forwarded = new ForwardedHeaders({ own: new Set(), credentials: false })
 const addresses = new VendorAddresses('http://vendor.example', undefined)
-const reader = new FieldReader((what) => new Error(what))
 
 it.each<[string, (name: string) => unknown]>([
   [
@@ -62,8 +59,6 @@ it.each<[string, (name: string) => unknown]>([
   ['names in logs', (name) => presentableName(name)],
   ['header names of requests', (name) => forwarded.of([name, 'value'], undefined)],
   ['header names of answers', (name) => addVendorHeaders([], [name, 'value'], [], addresses)],
-  ['header names that are read', (name) => reader.read(`GET / HTTP/1.1\r\n${name}: value`)],
-  ['header names that are written', (name) => headerLine(name, 'value')],
 ])('the gateway remembers at most 1,000 %s', (_, read) => {
   for (let i = 0; i < NAMES; i++) read(`x-name-${i}`)
   expect(largest).toBeGreaterThan(100)

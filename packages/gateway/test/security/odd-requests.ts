@@ -1,16 +1,6 @@
-/**
- * Malformed requests, cut anywhere, read by us and by Node. A request that we accept has to mean
- * the same to Node, including its body and what follows, and get the same bytes as its answer; what
- * Node refuses we never accept.
- */
-import { describe, expect, it } from 'vitest'
-import { usualOrLong } from '../../../spillway/test/long-run.js'
-import { bothWays, MOST_BODY_BYTES, type Tally } from './both-ways.js'
-import { type Dice, dice, mutate } from './mutate.js'
+/** Requests with the details about which HTTP parsers disagree, surrounded by valid ones, and cut anywhere. */
+import { type Dice, mutate } from './mutate.js'
 import { TRICKS } from './tricks.js'
-
-const SEED = 23
-const CASES = usualOrLong(2_000, 30_000)
 
 const post = (url: string, headers: string, body: string) =>
   `POST ${url} HTTP/1.1\r\nHost: a\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`
@@ -43,8 +33,6 @@ const MILD: readonly ((text: string, dice: Dice) => string)[] = [
     const body = String.fromCharCode(...Array.from({ length: below(300) }, () => below(256)))
     return post('/v1/messages', '', body)
   },
-  // The largest body we keep, and one byte more.
-  (_, { pick }) => post('/large', '', 'x'.repeat(pick([MOST_BODY_BYTES, MOST_BODY_BYTES + 1]))),
 ]
 const FINE_LINES = [
   'Connection: Keep-Alive',
@@ -145,7 +133,7 @@ const ODD_LINES = [
 ]
 
 /** Surrounded by valid requests, which have to be answered as well. */
-function oddRequests(random: Dice): string[] {
+export function oddRequests(random: Dice): string[] {
   const { pick } = random
   const good = () => pick(GOOD)
   const mild = () => pick(MILD)(good(), random)
@@ -162,8 +150,8 @@ function oddRequests(random: Dice): string[] {
   ])()
 }
 
-/** Between two requests and within. */
-function cut(requests: readonly string[], { below, pick }: Dice): Buffer[] {
+/** Cuts between two requests and within them. */
+export function cut(requests: readonly string[], { below, pick }: Dice): Buffer[] {
   const isApart = below(4) > 0
   const most = pick([0, 0, 1, 2, 8])
   return (isApart ? requests : [requests.join('')]).flatMap((text) => {
@@ -175,34 +163,3 @@ function cut(requests: readonly string[], { below, pick }: Dice): Buffer[] {
       .filter((piece) => piece.length > 0)
   })
 }
-
-describe('malformed requests cut anywhere', () => {
-  it('a malformed request and what follows are read by the gateway as Node reads them', async () => {
-    const random = dice(SEED)
-    const tally: Tally = { plain: 0, handedOver: 0 }
-    for (let i = 0; i < CASES; i++) {
-      const pieces = cut(oddRequests(random), random)
-      const { ours, nodes } = await bothWays(pieces, { tally, looks: i % 3 > 0 })
-      const what = JSON.stringify(pieces.map((piece) => piece.toString('latin1').slice(0, 2_000)))
-      expect(ours, what).toEqual(nodes)
-    }
-    // Makes sure that both paths are covered.
-    expect(tally.plain).toBeGreaterThan(CASES / 4)
-    expect(tally.handedOver).toBeGreaterThan(CASES / 4)
-  })
-})
-
-describe('valid requests cut in two', () => {
-  it.each(GOOD)('a valid request is read the same wherever it is cut in two (%j)', async (text) => {
-    const tally: Tally = { plain: 0, handedOver: 0 }
-    const bytes = Buffer.from(text, 'latin1')
-    for (let at = 1; at < bytes.length; at++) {
-      const { ours, nodes } = await bothWays([bytes.subarray(0, at), bytes.subarray(at)], {
-        tally,
-        looks: true,
-      })
-      expect(ours, `cut at ${at}`).toEqual(nodes)
-    }
-    expect(tally.plain).toBeGreaterThan(0)
-  })
-})

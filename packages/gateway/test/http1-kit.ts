@@ -1,5 +1,4 @@
 /** A client that sends exact bytes, and a vendor whose answers the test provides. */
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import {
   createServer,
@@ -12,9 +11,6 @@ import { onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, type Written } from './gateway-kit.js'
 import { connectTo, statusesIn } from './security/raw.js'
-
-/** Something that is for Node: a request with this is never plain. */
-export const FOR_NODE = 'TE: trailers\r\n'
 
 export class Talk {
   readonly socket: Socket
@@ -98,18 +94,6 @@ export async function startEchoGateway(vendor: HttpVendor, written: Written = {}
   })
   const running = await startGateway(file(written))
   return { ...running, change: (more: Written) => running.rewrite(file(more)), file }
-}
-
-/** How many requests to this port have been read by Node, so far. */
-export function countNodes(url: string): () => number {
-  const port = Number(new URL(url).port)
-  let count = 0
-  const note = (message: unknown) => {
-    if ((message as { socket: Socket }).socket.localPort === port) count++
-  }
-  subscribe('http.server.request.start', note)
-  onTestFinished(() => void unsubscribe('http.server.request.start', note))
-  return () => count
 }
 
 export function get(path: string, headers = ''): string {

@@ -1,110 +1,29 @@
 // test-group: io
 
-/**
- * The gateway reads plain requests itself and leaves all others to Node. Clients must not notice a
- * difference, so most claims are tested for both.
- */
+/** Clients that speak HTTP/1.1 with exact bytes: pipelining, refusals, disconnects, draining. */
 import { describe, expect, it } from 'vitest'
 import { pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
 import { expectIdle, startGateway } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
-import {
-  countNodes,
-  FOR_NODE,
-  get,
-  type HttpVendor,
-  post,
-  startEchoGateway,
-  startHttpVendor,
-  Talk,
-} from './plain-kit.js'
+import { get, type HttpVendor, post, startEchoGateway, startHttpVendor, Talk } from './http1-kit.js'
 import { dice } from './security/mutate.js'
 
 const CALLERS = [{ key: 'env:ADA', user: 'ada' }]
 
-/** Removes the parts that differ between any two answers. */
-function steady(text: string): string {
-  return text.replaceAll(/^(date): .*$/gim, '$1: -').replace(/waited-ms=\d+/, 'waited-ms=-')
-}
-
-function isWhole(text: string): boolean {
-  const [head = '', ...rest] = text.split('\r\n\r\n')
-  const body = rest.join('\r\n\r\n')
-  if (rest.length === 0 || /^HTTP\/1.1 (204|304)/.test(head)) return rest.length > 0
-  const [, length] = /^content-length: (\d+)/im.exec(head) ?? []
-  return length === undefined ? body.endsWith('0\r\n\r\n') : body.length === Number(length)
-}
-
-describe('answers of both readers', () => {
-  const answerOf: Parameters<typeof startHttpVendor>[0] = async ({ url }, response) => {
-    const what = url.slice('/echo/'.length)
-    const status = Number(what) || 200
-    if (what === 'pieces') {
-      response.write('one,')
-      await pauseMs(20)
-      return void response.end('two')
-    }
-    if (what === 'large') return void response.end('x'.repeat(300_000))
-    response.writeHead(status, { 'x-high': 'caf\xe9', 'x-two': ['a', 'b'] })
-    response.end(status === 204 || status === 304 ? undefined : `this is ${what}`)
-  }
-
-  it.each([
-    '/echo/200',
-    '/echo/204',
-    '/echo/304',
-    '/echo/404',
-    '/echo/503',
-    '/echo/pieces',
-    '/echo/large',
-    '/nowhere',
-    '/echo/../up',
-    `/echo/${'x'.repeat(9_000)}`,
-    '/health/ready',
-    '/v1/models',
-    '/spillway/jobs/none/1',
-  ])('the gateway and Node give byte for byte the same answer to %s', async (path) => {
-    const vendor = await startHttpVendor(answerOf)
-    const { url, records, failures } = await startEchoGateway(vendor)
-    const nodes = countNodes(url)
-    const said: string[] = []
-    for (const headers of ['', FOR_NODE]) {
-      const talk = new Talk(url)
-      await talk.say(get(path, `X-Request-Id: the-same\r\n${headers}`))
-      await until(`all of it is there: ${talk.text.slice(0, 500)}`, () => isWhole(talk.text))
-      said.push(steady(talk.text))
-    }
-    expect(nodes()).toBe(1)
-    expect(said[0]).toBe(said[1])
-    const told = records.map(({ status, code }) => [status, code])
-    expect(told[0]).toEqual(told[1])
-    expect(failures).toEqual([])
-  })
-})
-
-describe.each([
-  ['the gateway', ''],
-  ['Node', FOR_NODE],
-])('a request that is read by %s', (reader, line) => {
-  const readByUs = reader === 'the gateway'
-
+describe('a request over HTTP/1.1', () => {
   it('a request is separated from the requests behind it, in one piece or several', async () => {
     const vendor = await startHttpVendor()
     const { url } = await startEchoGateway(vendor)
-    const nodes = countNodes(url)
     const inside = get('/echo/smuggled')
     const talk = new Talk(url)
-    for (const part of [post('/echo/1', inside, line), get('/echo/2', line)]) {
+    for (const part of [post('/echo/1', inside), get('/echo/2')]) {
       const half = Math.floor(part.length / 2)
       await talk.say(part.slice(0, half))
       await pauseMs(20)
       await talk.say(part.slice(half))
       await talk.hears(talk.statuses.length + 1)
     }
-    expect(nodes()).toBe(readByUs ? 0 : 2)
-    await talk.say(
-      post('/echo/3', inside, line) + get('/echo/4', line) + post('/echo/5', 'x', line),
-    )
+    await talk.say(post('/echo/3', inside) + get('/echo/4') + post('/echo/5', 'x'))
     await talk.hears(5, '/echo/5')
     expect(talk.statuses).toEqual([200, 200, 200, 200, 200])
     expect(vendor.asked.map((one) => one.url).sort()).toEqual(
@@ -127,11 +46,11 @@ describe.each([
     })
     const { url } = await startEchoGateway(vendor)
     const talk = new Talk(url)
-    await talk.say(get('/echo/1', line))
+    await talk.say(get('/echo/1'))
     await until('it is asked', () => vendor.asked.length === 1)
     // This is more than the gateway should buffer.
     for (const number of [2, 3, 4]) {
-      await talk.say(post(`/echo/${number}`, 'x'.repeat(20_000), line))
+      await talk.say(post(`/echo/${number}`, 'x'.repeat(20_000)))
       await pauseMs(20)
     }
     expect(talk.text).toBe('')
@@ -148,9 +67,9 @@ describe.each([
   it('the rest of a refused body is discarded, and the next request is answered', async () => {
     const vendor = await startHttpVendor()
     const { url, records } = await startGatewayWithKeys(vendor)
-    const key = `Authorization: Bearer ada-key\r\n${line}`
+    const key = 'Authorization: Bearer ada-key\r\n'
     const talk = new Talk(url)
-    const whole = post('/echo/1', get('/echo/smuggled', key).repeat(3), line)
+    const whole = post('/echo/1', get('/echo/smuggled', key).repeat(3))
     const cut = whole.indexOf('smuggled')
     await talk.say(whole.slice(0, cut))
     await talk.hears(1, 'UNKNOWN_KEY')
@@ -166,7 +85,7 @@ describe.each([
   it('the connection of a refused request is closed if the rest of its body never arrives', async () => {
     const { url } = await startGatewayWithKeys(await startHttpVendor(), { idleMs: 300 })
     const talk = new Talk(url)
-    await talk.say(post('/echo/1', 'x'.repeat(50), line).slice(0, -5))
+    await talk.say(post('/echo/1', 'x'.repeat(50)).slice(0, -5))
     await talk.hears(1, 'UNKNOWN_KEY')
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([401])
@@ -176,11 +95,11 @@ describe.each([
     const vendor = await startHttpVendor()
     const { url } = await startEchoGateway(vendor)
     const talk = new Talk(url)
-    const whole = post('/echo/%zz', 'x'.repeat(50), line)
+    const whole = post('/echo/%zz', 'x'.repeat(50))
     await talk.say(whole.slice(0, -5))
     await talk.hears(1, 'INVALID_URL')
     expect(talk.text).toContain('onnection: close')
-    await talk.say(`xxxxx${get('/echo/2', line)}`)
+    await talk.say(`xxxxx${get('/echo/2')}`)
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([400])
     expect(vendor.asked).toEqual([])
@@ -188,7 +107,7 @@ describe.each([
 
   it('a request cut in its head or body is answered with 400 and logged', async () => {
     const { url, records } = await startEchoGateway(await startHttpVendor())
-    const whole = post('/echo/1', 'body', line)
+    const whole = post('/echo/1', 'body')
     for (const cut of [whole.indexOf('\r\n\r\n'), whole.length - 1]) {
       const talk = new Talk(url)
       await talk.say(whole.slice(0, cut))
@@ -205,7 +124,7 @@ describe.each([
     async (how) => {
       const running = await startGateway({}, { knobs: { latencyMs: 60_000 } })
       const talk = new Talk(running.url)
-      await talk.say(post('/v1/chat/completions', '{"model":"gpt","messages":[]}', line))
+      await talk.say(post('/v1/chat/completions', '{"model":"gpt","messages":[]}'))
       await until('it is asked', () => running.vendor.counts.arrived === 1)
       talk.socket[how]()
       await until('it is over', () => running.records.length === 1)
@@ -219,7 +138,7 @@ describe.each([
     const { url, failures } = await startEchoGateway(vendor)
     const talk = new Talk(url)
     const odd = 'X-High: caf\xe9\r\n__proto__: x\r\nconstructor: y\r\ntoString: z\r\nX-Empty:\r\n'
-    await talk.say(post('/echo/1', '\xff\x00', `${odd}${line}`))
+    await talk.say(post('/echo/1', '\xff\x00', odd))
     await talk.hears(1)
     const [asked] = vendor.asked
     expect(asked?.body).toBe('\xff\x00')
@@ -246,7 +165,7 @@ describe.each([
     const running = await startEchoGateway(vendor)
     const talk = new Talk(running.url)
     talk.socket.pause()
-    await talk.say(get('/echo/1', line))
+    await talk.say(get('/echo/1'))
     await pauseMs(300)
     // The gateway has not buffered the answer.
     talk.socket.resume()
@@ -256,16 +175,16 @@ describe.each([
     expect(unchunked(body.join('\r\n\r\n')).length).toBe(pieces * 100_000 + 1)
     // The connection can still be used.
     talk.text = ''
-    await talk.say(get('/nowhere', line))
+    await talk.say(get('/nowhere'))
     await talk.hears(1, 'NOT_FOUND')
   })
 
   it('a request with Connection: close is the last on its connection', async () => {
     const { url } = await startEchoGateway(await startHttpVendor())
     const talk = new Talk(url)
-    await talk.say(get('/echo/1', line))
+    await talk.say(get('/echo/1'))
     await talk.hears(1, '/echo/1')
-    await talk.say(get('/echo/2', `Connection: close\r\n${line}`))
+    await talk.say(get('/echo/2', 'Connection: close\r\n'))
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([200, 200])
     expect(talk.text).toMatch(/onnection: close\r\n.*\/echo\/2$/s)
@@ -276,7 +195,7 @@ describe.each([
       drain: { graceMs: '10s' },
     })
     const talk = new Talk(url)
-    await talk.say(get('/echo/1', line))
+    await talk.say(get('/echo/1'))
     await talk.hears(1, '/echo/1')
     await gateway.close()
     await until('it is closed', () => talk.closed)
@@ -294,10 +213,10 @@ describe.each([
     })
     const { url, gateway } = await startEchoGateway(vendor, { drain: { graceMs: '10s' } })
     const talk = new Talk(url)
-    await talk.say(get('/echo/1', line))
+    await talk.say(get('/echo/1'))
     // Its head was sent with Connection: keep-alive.
     await talk.hears(1)
-    await talk.say(get('/echo/2', line))
+    await talk.say(get('/echo/2'))
     await pauseMs(50)
     const closed = gateway.close()
     await pauseMs(50)
@@ -322,7 +241,6 @@ describe('mixed requests on many connections', () => {
     const { url, records, failures } = await startEchoGateway(vendor, {
       body: { keepBytes: 3_000 },
     })
-    const nodes = countNodes(url)
     const heardIn = ({ text }: Talk) =>
       text.replaceAll(/\r\n[\da-f]+\r\n/g, '').match(/\[\d+-\d+ x*\]/g) ?? []
     const converse = async (talk: Talk, name: number): Promise<void> => {
@@ -330,12 +248,12 @@ describe('mixed requests on many connections', () => {
       const expected: string[] = []
       for (let turn = 0; turn < 25; turn++) {
         let text = ''
-        // From turn 12 on, requests are pipelined or not plain.
+        // From turn 12 on, requests are pipelined.
         for (let i = turn < 12 ? 1 : 1 + below(3); i > 0; i--) {
           const id = `${name}-${expected.length}`
           const body = 'x'.repeat(pick([0, 0, 1, 500, turn < 12 ? 2_000 : 4_000]))
           const path = `/echo/${pick(['a', 'slow', 'pieces'])}?id=${id}`
-          const line = turn < 12 ? '' : pick(['', '', FOR_NODE, 'X-Tab: a\tb\r\n'])
+          const line = turn < 12 ? '' : pick(['', 'X-Tab: a\tb\r\n'])
           text += body === '' ? get(path, line) : post(path, body, line)
           expected.push(`[${id} ${body}]`)
         }
@@ -354,46 +272,10 @@ describe('mixed requests on many connections', () => {
     await Promise.all(talks.map(converse))
     expect(failures).toEqual([])
     await until('all have a line', () => records.length === vendor.asked.length)
-    // Both readers have read many of the requests.
-    expect(nodes()).toBeGreaterThan(vendor.asked.length / 4)
-    expect(nodes()).toBeLessThan((vendor.asked.length * 3) / 4)
   })
 })
 
 describe('connection of a client', () => {
-  it('a connection is read by the gateway until its first request that is not plain', async () => {
-    const vendor = await startHttpVendor()
-    const { url } = await startEchoGateway(vendor)
-    const nodes = countNodes(url)
-    const sent = await fetch(`${url}/echo/0`, { method: 'POST', body: '{"model":"gpt"}' })
-    expect(sent.status).toBe(200)
-    expect((await fetch(`${url}/echo/1?a=b`)).status).toBe(200)
-    expect(nodes()).toBe(0)
-    const talk = new Talk(url)
-    await talk.say(get('/echo/2'))
-    await talk.hears(1, '/echo/2')
-    expect(nodes()).toBe(0)
-    await talk.say(get('/echo/3', FOR_NODE))
-    await talk.hears(2, '/echo/3')
-    await talk.say(get('/echo/4'))
-    await talk.hears(3, '/echo/4')
-    expect(nodes()).toBe(2)
-  })
-
-  it('a connection whose head takes more than a second is handed over to Node and answered', async () => {
-    const { url } = await startEchoGateway(await startHttpVendor())
-    const nodes = countNodes(url)
-    const talk = new Talk(url)
-    await talk.say(get('/echo/1'))
-    await talk.hears(1, '/echo/1')
-    const whole = get('/echo/2', 'X-Slow: some time\r\n')
-    await talk.say(whole.slice(0, 40))
-    await pauseMs(2_200)
-    await talk.say(whole.slice(40))
-    await talk.hears(2, '/echo/2')
-    expect(nodes()).toBe(1)
-  })
-
   it('a second head that never ends is answered with 408', async () => {
     const { url, records } = await startEchoGateway(await startHttpVendor(), {
       server: { headersMs: 300 },
@@ -407,7 +289,7 @@ describe('connection of a client', () => {
     expect(records.map(({ code }) => code)).toEqual([undefined, 'SLOW_HEADERS'])
   })
 
-  it('a connection that does not begin like a plain request is answered at once', async () => {
+  it('a connection that does not begin like HTTP is answered at once', async () => {
     const { url } = await startEchoGateway(await startHttpVendor())
     for (const start of [
       '\x16\x03\x01\x02\x00\x01\x00\x01',
@@ -426,17 +308,14 @@ describe('connection of a client', () => {
   it('an open connection follows the body limits of a reloaded configuration', async () => {
     const vendor = await startHttpVendor()
     const { url, change } = await startEchoGateway(vendor, { body: { keepBytes: 2_000 } })
-    const nodes = countNodes(url)
     const body = 'x'.repeat(1_500)
     const talk = new Talk(url)
     await talk.say(post('/echo/1', body))
     await talk.hears(1, '/echo/1')
-    expect(nodes()).toBe(0)
     await change({ body: { keepBytes: 1_000, maxBytes: 1_200 } })
     await talk.say(post('/echo/2', body))
     await talk.hears(2, 'TOO_LARGE')
     expect(talk.statuses).toEqual([200, 413])
-    expect(nodes()).toBe(1)
   })
 
   it('a reset of a connection with a pending CONNECT does not end the gateway', async () => {
@@ -451,7 +330,7 @@ describe('connection of a client', () => {
     })
     const talk = new Talk(url)
     talk.socket.pause()
-    await talk.say(get('/echo/1', FOR_NODE))
+    await talk.say(get('/echo/1'))
     await until('it is asked', () => vendor.asked.length === 1)
     // The answer is larger than the socket buffers.
     await pauseMs(300)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { FakeSocket, turns } from '../../test/fake-socket.js'
-import { answerRaw, faultOfParser, NO_TUNNEL } from './malformed.js'
+import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 
 describe('what is no HTTP request', () => {
   it.each([

@@ -1,8 +1,8 @@
-/** Answers to what is no request: there is nothing to answer with but the socket itself. */
+/** Answers to bytes that are not a request: they are written to the socket itself. */
 import type { Duplex } from 'node:stream'
-import type { Fault } from './complaint.js'
-import type { RequestRecord } from './record.js'
-import { uniqueId } from './request-id.js'
+import type { Fault } from '../data/complaint.js'
+import type { RequestRecord } from '../data/record.js'
+import { uniqueId } from '../data/request-id.js'
 
 const REASONS: Readonly<Record<number, string>> = {
   400: 'Bad Request',
@@ -11,19 +11,19 @@ const REASONS: Readonly<Record<number, string>> = {
   501: 'Not Implemented',
 }
 
-/** What the parser's complaint means to a client; nothing, if its connection is simply gone. */
+/** The answer to an error of Node's parser. Undefined if the connection has failed, so that there is none. */
 export function faultOfParser(code: string | undefined): Fault | undefined {
   if (code === 'HPE_HEADER_OVERFLOW') {
     return fault(431, 'HEADERS_TOO_LARGE', 'the headers are too large')
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return fault(408, 'SLOW_HEADERS', 'the headers did not come in time')
+    return fault(408, 'SLOW_HEADERS', 'the headers did not arrive within server.headersMs')
   }
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') {
     return fault(400, 'MALFORMED_REQUEST', 'the extensions of a chunk are too long')
   }
   return code?.startsWith('HPE_')
-    ? fault(400, 'MALFORMED_REQUEST', 'this is no HTTP request')
+    ? fault(400, 'MALFORMED_REQUEST', 'this is not an HTTP request')
     : undefined
 }
 
