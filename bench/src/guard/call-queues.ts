@@ -10,7 +10,7 @@ import { work } from './contenders.js'
 const MANY = 10_000
 const FEW = 100
 
-/** A room for very many, and nobody is let go for waiting too long. */
+/** A queue for very many, and nobody is let go for waiting too long. */
 function openRoom(preparation: Preparation): Guard {
   return openGuard(preparation, {
     options: {
@@ -33,8 +33,8 @@ function drain(waiting: number, run: () => Promise<number>, length: () => number
   }
 }
 
-export const roomVsPQueue: Comparison = {
-  name: 'room-vs-p-queue',
+export const queueVsPQueue: Comparison = {
+  name: 'queue-vs-p-queue',
   what: `${MANY.toLocaleString('en-US')} waiting calls, ${SLOTS} at once; ours pass all ten stages`,
   target: 1,
   peerName: peerName('p-queue'),
@@ -46,7 +46,7 @@ export const roomVsPQueue: Comparison = {
       ours: drain(
         MANY,
         () => our.run(work, callOptions()),
-        () => our.snapshot().room.waiting,
+        () => our.snapshot().queue.waiting,
       ),
       peer: drain(
         MANY,
@@ -77,9 +77,9 @@ function standing(waiting: number, run: () => Promise<number>): Round {
   }
 }
 
-export const growthRoom: Comparison = {
-  name: 'growth-room',
-  what: `a call through a room with ${MANY.toLocaleString('en-US')} waiting, and with ${FEW}`,
+export const growthQueue: Comparison = {
+  name: 'growth-queue',
+  what: `a call through a queue with ${MANY.toLocaleString('en-US')} waiting, and with ${FEW}`,
   target: 0.8,
   peerName: `spillway with ${FEW} waiting`,
   unit: 'ns/op',
@@ -105,7 +105,7 @@ function pass(others: number, guard: Guard): Round {
     for (let i = 0; i < others; i++) {
       answers.push(guard.run(work, { ...callOptions(), priority: 'low' }))
     }
-    const { waiting } = guard.snapshot().room
+    const { waiting } = guard.snapshot().queue
     if (waiting !== others) throw new Error(`${waiting} calls wait instead of ${others}`)
     const result = passing()
     begin()
@@ -115,8 +115,8 @@ function pass(others: number, guard: Guard): Round {
   }
 }
 
-export const growthRoomOthers: Comparison = {
-  name: 'growth-room-others',
+export const growthQueueOthers: Comparison = {
+  name: 'growth-queue-others',
   what: `a call that waits for a slot and passes ${MANY.toLocaleString('en-US')} others, and ${FEW}`,
   target: 0.8,
   peerName: `spillway with ${FEW} others`,
@@ -131,7 +131,7 @@ export const growthRoomOthers: Comparison = {
 
 export const growthBareLine: Figure = {
   name: 'growth-bare-line',
-  what: 'the same ratio for a line of promises and nothing else: a bound for growth-room',
+  what: 'the same ratio for a line of promises and nothing else: a bound for growth-queue',
   unit: '',
   prepare() {
     const open = () => {

@@ -4,11 +4,11 @@ import type { GuardCard, GuardTick } from '../wire'
 import { Badge, Meter, Panel } from './bits'
 import { Priorities } from './priorities'
 
-export function RoomPanel({ card, tick }: { card: GuardCard; tick: GuardTick }) {
-  const { waiting, size, oldestMs, byPriority, codel } = tick.room
+export function QueuePanel({ card, tick }: { card: GuardCard; tick: GuardTick }) {
+  const { waiting, size, oldestMs, byPriority, codel } = tick.queue
   const timeoutMs = card.queue?.timeoutMs ?? 0
   return (
-    <Panel title="Waiting room" note="of this pod">
+    <Panel title="Queue" note="of this pod">
       <div class="stack">
         <Meter
           label="places taken"

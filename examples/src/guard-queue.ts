@@ -26,7 +26,7 @@ async function order(name: string, options: RunOptions) {
 const priorities: Priority[] = ['normal', 'low', 'normal', 'high', 'low']
 const all = priorities.map((priority, index) => order(`${priority} ${index + 1}`, { priority }))
 
-// The room is full: the newest of the least important has to go.
+// The queue is full: the newest of the least important has to go.
 all.push(order('critical 6', { priority: 'critical' }))
 // Nobody is less important than this one.
 all.push(order('low 7', { priority: 'low' }))
