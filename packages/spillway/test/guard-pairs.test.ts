@@ -37,7 +37,7 @@ const OPTIONS: GuardOptions = {
 }
 
 const { queue: _, ...NO_QUEUE } = OPTIONS
-const closed = { outage: 'closed' } as const
+const closed = { outage: 'refuse' } as const
 const CLOSED_USERS: GuardOptions = {
   ...OPTIONS,
   userLimits: [{ per: 'user', limit: USER_LIMIT, windowMs: '30m', ...closed }],

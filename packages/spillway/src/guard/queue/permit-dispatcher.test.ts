@@ -199,7 +199,7 @@ describe('dispatcher while the store does not answer', () => {
   })
 
   it('a limit whose outage rule refuses calls does so at once while the store is unreachable', async () => {
-    const limits = [{ limit: 100, ...MINUTE, outage: 'closed' }] as const
+    const limits = [{ limit: 100, ...MINUTE, outage: 'refuse' }] as const
     const { clock, quick, connection } = createGuardPod({ ...options, limits }, { where: 'remote' })
     await clock.advance(10)
     connection?.goDown()

@@ -46,7 +46,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
     limitMs === undefined ? 'A faster answer.' : `An answer within ${spoken(limitMs)}.`,
   DEADLINE_EXCEEDED: () => 'More time: its deadline passed before it could be answered.',
   VENDOR_ERROR: () => 'A vendor that answers.',
-  STORE_UNAVAILABLE: () => 'A store that answers, or an outage rule other than closed.',
+  STORE_UNAVAILABLE: () => 'A store that answers, or an outage rule other than refuse.',
   STAGE_REFUSED: ({ stage }) => `Permission by the guard’s own stage ${stage}.`,
   CLOSED: () => 'Another pod: this one is being closed.',
 }
