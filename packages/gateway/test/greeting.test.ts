@@ -2,7 +2,7 @@
 
 /** The greeting of `spillway gateway` is accurate. */
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { greeting } from '../src/cli/greeting.js'
+import { greeting } from '../src/cli/gateway/greeting.js'
 import { embeddedConfig } from '../src/config/embedded.js'
 import { createGateway } from '../src/gateway.js'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { STARTER } from '../cli/starter.js'
+import { STARTER_CONFIG } from '../cli/starter-config.js'
 import { gatewaySchema } from './schema.js'
 
 const FILE = new URL('../../schema.json', import.meta.url)
@@ -104,7 +104,8 @@ describe('JSON schema for editors', () => {
 
   it('the schema accepts every example of the documentation and the init file', () => {
     expect(blocks.length).toBeGreaterThan(1)
-    for (const text of [...blocks, STARTER]) expect(problemsIn(parse(text), schema)).toEqual([])
+    for (const text of [...blocks, STARTER_CONFIG])
+      expect(problemsIn(parse(text), schema)).toEqual([])
   })
 
   it.each([

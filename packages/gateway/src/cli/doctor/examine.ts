@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import type { GatewayConfig } from '../../config/config.js'
 import { embeddedConfig } from '../../config/embedded.js'
 import { loadConfig } from '../../config/load.js'
-import { messageOf } from '../operating.js'
+import { messageOf } from '../operate/fleet-connection.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { examineRedis } from './redis.js'
 
