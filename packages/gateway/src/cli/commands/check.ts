@@ -23,12 +23,12 @@ export const checkCommand: CommandRow = {
     const [file, ...more] = positionals
     if (file === undefined) throw new UsageError('check which file? spillway check spillway.yaml')
     if (more.length > 0) throw new UsageError(`one file at a time: what is "${more.join(' ')}"?`)
-    const { ConfigError } = await import('../../config/error.js')
+    const { ConfigError } = await import('../../config/config-error.js')
     const { loadConfig } = await import('../../config/load.js')
-    const { madeUpSecrets } = await import('../../config/made-up-secrets.js')
+    const { placeholderSecrets } = await import('../../config/placeholder-secrets.js')
     try {
       const { vendors, routes, callers } = loadConfig(
-        values['no-secrets'] ? { file, ...madeUpSecrets(file) } : { file },
+        values['no-secrets'] ? { file, ...placeholderSecrets(file) } : { file },
       )
       const counts = {
         vendors: vendors.length,

@@ -38,7 +38,7 @@ argument: those are in the list of processes and in the history of the shell.
 }
 
 /** Typed at a terminal, or piped in. */
-export function readKey(): Promise<string> {
+function readKey(): Promise<string> {
   const { stdin, stderr } = process
   return stdin.isTTY ? readHidden('Key: ', stdin, stderr) : text(stdin)
 }

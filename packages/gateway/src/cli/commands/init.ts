@@ -30,7 +30,7 @@ completes and checks it.`,
 
 /** Writes the configuration and its schema. Returns false if the file exists and `force` is not set. */
 async function writeStarterConfig(file: string, force: boolean): Promise<boolean> {
-  const { gatewaySchema } = await import('../../config/schema.js')
+  const { gatewaySchema } = await import('../../config/json-schema.js')
   try {
     // `wx` fails if the file exists, even if it was created a moment ago.
     writeFileSync(file, STARTER_CONFIG, { flag: force ? 'w' : 'wx' })

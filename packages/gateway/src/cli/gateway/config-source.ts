@@ -1,7 +1,7 @@
 /** Where a gateway's configuration comes from, and what was read for it: the file, and those its secrets are in. */
 import { existsSync, readFileSync } from 'node:fs'
+import { builtInConfig } from '../../config/built-in-config.js'
 import type { GatewayConfig } from '../../config/config.js'
-import { embeddedConfig } from '../../config/embedded.js'
 import { loadConfig } from '../../config/load.js'
 
 export interface GatewayCommand {
@@ -35,7 +35,7 @@ export class ConfigSource {
     this.#contents = new Map()
     const written =
       file === undefined
-        ? embeddedConfig()
+        ? builtInConfig()
         : loadConfig({ file, readFile: (path) => this.#readFile(path) })
     const { port = written.port, adminPort = written.admin.port } = this.#command
     return { ...written, port, admin: { ...written.admin, port: adminPort } }

@@ -4,7 +4,7 @@ import type { JobQueue } from 'spillway'
 import { createJobQueue, type Store } from 'spillway/shared'
 import type { GatewayConfig, QueueConfig, RedisConfig } from '../../config/config.js'
 import { loadConfig } from '../../config/load.js'
-import { madeUpSecrets } from '../../config/made-up-secrets.js'
+import { placeholderSecrets } from '../../config/placeholder-secrets.js'
 import { openStore } from '../../shared-store.js'
 import { requiredRedis, USUAL_FILE, untilReady } from '../operate/fleet-connection.js'
 import { didYouMean, UsageError } from '../parse-args.js'
@@ -51,7 +51,7 @@ export interface NamedQueue {
 
 export async function openQueues(command: QueueCommand): Promise<OpenQueues> {
   const file = command.config ?? (existsSync(USUAL_FILE) ? USUAL_FILE : undefined)
-  const config = file === undefined ? undefined : loadConfig({ file, ...madeUpSecrets(file) })
+  const config = file === undefined ? undefined : loadConfig({ file, ...placeholderSecrets(file) })
   const store = openStore(whereIs(command, config, file))
   try {
     await untilReady(store)

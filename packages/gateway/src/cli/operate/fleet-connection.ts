@@ -7,7 +7,7 @@ import { hostname, userInfo } from 'node:os'
 import { createOperator, type GuardOptions } from 'spillway'
 import type { GatewayConfig } from '../../config/config.js'
 import { loadConfig } from '../../config/load.js'
-import { isMadeUp, madeUpSecrets, missingIn } from '../../config/made-up-secrets.js'
+import { isPlaceholder, missingIn, placeholderSecrets } from '../../config/placeholder-secrets.js'
 import { openStore } from '../../shared-store.js'
 import { EXIT } from '../command.js'
 import { CommandError } from '../command-error.js'
@@ -40,7 +40,7 @@ export async function openFleetConnection({
   if (file === USUAL_FILE && !existsSync(file)) {
     throw new UsageError('there is no spillway.yaml here: say --config FILE, or --admin URL')
   }
-  const { redis, vendors } = loadConfig({ file, ...madeUpSecrets(file) })
+  const { redis, vendors } = loadConfig({ file, ...placeholderSecrets(file) })
   const store = openStore({ ...requiredRedis(redis, file), commandTimeoutMs: COMMAND_MS })
   const close = () => store.close()
   try {
@@ -64,7 +64,7 @@ export function requiredRedis(
     )
   }
   const { tls = {}, urls = [], sentinels = [], url, password } = redis
-  const missing = [url, password, ...urls, ...sentinels, ...Object.values(tls)].find(isMadeUp)
+  const missing = [url, password, ...urls, ...sentinels, ...Object.values(tls)].find(isPlaceholder)
   if (missing === undefined) return redis
   throw new CommandError(`${file}: redis: ${missingIn(String(missing))} is not there`)
 }

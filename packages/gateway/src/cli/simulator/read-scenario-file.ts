@@ -4,7 +4,7 @@ import { SCENARIOS, type Scenario } from '@spillway/simulator'
 import type { GuardOptions } from 'spillway'
 import { parse } from 'yaml'
 import { loadConfig } from '../../config/load.js'
-import { madeUpSecrets } from '../../config/made-up-secrets.js'
+import { placeholderSecrets } from '../../config/placeholder-secrets.js'
 import { didYouMean, UsageError } from '../parse-args.js'
 
 export function findScenario(what: string): Scenario {
@@ -32,7 +32,7 @@ function readFile(file: string): Scenario {
 }
 
 export function guardOf(file: string, vendor: string | undefined): GuardOptions {
-  const { vendors } = loadConfig({ file, ...madeUpSecrets(file) })
+  const { vendors } = loadConfig({ file, ...placeholderSecrets(file) })
   const found = vendor === undefined ? vendors[0] : vendors.find(({ name }) => name === vendor)
   if (found !== undefined) return found.guard
   const names = vendors.map(({ name }) => name)

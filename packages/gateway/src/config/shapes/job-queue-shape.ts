@@ -12,10 +12,10 @@ import {
   suggest,
   text,
 } from 'spillway/options'
-import type { QueueConfig } from './config.js'
-import type { Mistake } from './mistake.js'
-import { readNamed } from './named.js'
-import { size } from './sizes.js'
+import type { QueueConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { size } from './byte-size.js'
+import { readNamedMap } from './named-map.js'
 import type { WrittenVendor } from './vendor-shape.js'
 
 const DAY_MS = 86_400_000
@@ -49,7 +49,7 @@ const readQueue = object({
 function readPriorities(
   value: unknown,
   path: string,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): QueueConfig['priorities'] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     problems.push({ path, message: 'must be an object with a priority for each tier' })
@@ -63,8 +63,10 @@ function readPriorities(
 
 type Written = ReturnType<typeof readQueue>
 
-export const readQueues: Check<ReadonlyMap<string, Written>> = readNamed('queue', readQueue, () =>
-  schemaOf(readQueue),
+export const readQueues: Check<ReadonlyMap<string, Written>> = readNamedMap(
+  'queue',
+  readQueue,
+  () => schemaOf(readQueue),
 )
 
 /** Queues of the vendors there are. */
@@ -72,7 +74,7 @@ export function linkQueues(
   queues: ReadonlyMap<string, Written> | undefined,
   path: string,
   vendors: ReadonlyMap<string, WrittenVendor>,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): readonly QueueConfig[] | undefined {
   if (queues === undefined) return undefined
   const lanes = new Map<string, string>()
@@ -112,7 +114,7 @@ function checkVendor(
   { vendor, key, model }: Written,
   at: string,
   vendors: ReadonlyMap<string, WrittenVendor>,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): void {
   const known = vendors.get(vendor)
   if (known === undefined) {

@@ -1,15 +1,19 @@
 /** What somebody probably meant, where a check can only say what it expected. */
-import type { Mistake } from './mistake.js'
+import type { ConfigProblem } from '../config-error.js'
 
 /** Mistakes with a hint at the end, where there is one. `root`: what was written. */
-export function withHints(mistakes: readonly Mistake[], root: unknown): Mistake[] {
+export function withHints(mistakes: readonly ConfigProblem[], root: unknown): ConfigProblem[] {
   return mistakes.map((mistake) => {
     const hint = hintFor(mistake, valueAt(root, mistake.path), root)
     return hint === undefined ? mistake : { ...mistake, message: `${mistake.message}; ${hint}` }
   })
 }
 
-function hintFor({ path, message }: Mistake, value: unknown, root: unknown): string | undefined {
+function hintFor(
+  { path, message }: ConfigProblem,
+  value: unknown,
+  root: unknown,
+): string | undefined {
   if (path === '.vendors' && message.includes('at least one vendor'))
     return vendorsHint(value, root)
   if (message.startsWith('unknown option') && /^\.[^.[]+$/.test(path) && isVendor(value)) {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { STARTER_CONFIG } from '../cli/starter-config.js'
-import { gatewaySchema } from './schema.js'
+import { gatewaySchema } from './json-schema.js'
 
 const FILE = new URL('../../schema.json', import.meta.url)
 const PAGE = new URL('../../../../docs/gateway-config.md', import.meta.url)

@@ -1,17 +1,17 @@
 import { type Check, described, type JsonSchema, type OptionProblem } from 'spillway/options'
-import type { Mistake } from './mistake.js'
+import type { ConfigProblem } from '../config-error.js'
 
 /** They stand in metrics, headers and errors. Digits alone would not keep their order. */
 const NAME = /^(?!\d+$)[A-Za-z0-9_][\w.-]*$/
 
 /** Things by their names, at least one, in the order they are written in. */
-export function readNamed<T>(
+export function readNamedMap<T>(
   what: string,
   read: (value: unknown, path: string, problems: OptionProblem[], name: string) => T,
   /** Of one of them. */
   schema: () => JsonSchema | undefined,
 ): Check<ReadonlyMap<string, T>> {
-  const check: Check<ReadonlyMap<string, T>> = (value, path, problems: Mistake[]) => {
+  const check: Check<ReadonlyMap<string, T>> = (value, path, problems: ConfigProblem[]) => {
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
     const entries = isObject ? Object.entries(value) : []
     if (entries.length === 0) {

@@ -1,7 +1,7 @@
 /** What limits of a vendor may count. In a unit that nothing is ever charged in, a limit would be none. */
 import { type Check, type JsonSchema, oneOf, schemaOf } from 'spillway/options'
-import type { ProtocolName } from './config.js'
-import type { Mistake } from './mistake.js'
+import type { ProtocolName } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
 
 /** By what requests are charged in; of bodies that are not understood, nothing is known but their number. */
 export const LIMIT_UNITS = {
@@ -16,7 +16,7 @@ const readUnit: Check<string> = oneOf(...LIMIT_UNITS.openai)
 export function checkUnits(
   limits: unknown,
   path: string,
-  problems: Mistake[],
+  problems: ConfigProblem[],
   protocol: ProtocolName | undefined,
 ): void {
   for (const [index, limit] of Array.isArray(limits) ? limits.entries() : []) {

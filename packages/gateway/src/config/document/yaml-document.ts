@@ -17,9 +17,9 @@ import {
   visit,
   type YAMLMap,
 } from 'yaml'
-import type { Mistake } from './mistake.js'
-import { syntaxMistakes } from './syntax.js'
-import type { Word } from './word.js'
+import type { ConfigProblem } from '../config-error.js'
+import type { YamlScalar } from './yaml-scalar.js'
+import { syntaxMistakes } from './yaml-syntax-errors.js'
 
 /** Offsets into the text. */
 export interface Place {
@@ -31,10 +31,10 @@ export interface WrittenDocument {
   readonly value: unknown
   /** By path, such as `.vendors.openai.limits[0]`; the root's is empty. */
   readonly places: ReadonlyMap<string, Place>
-  readonly words: readonly Word[]
+  readonly scalars: readonly YamlScalar[]
   /** Where the text is no YAML: nothing else is worth a look then. */
-  readonly syntax: readonly Mistake[]
-  readonly mistakes: readonly Mistake[]
+  readonly syntax: readonly ConfigProblem[]
+  readonly mistakes: readonly ConfigProblem[]
   /** Some values could not be made out: checking them would only add to the confusion. */
   readonly broken: boolean
   readonly lines: LineCounter
@@ -56,8 +56,8 @@ export function readDocument(text: string): WrittenDocument {
   return {
     value,
     places: reader.places,
-    words: reader.words,
-    syntax: syntaxMistakes([...document.errors, ...document.warnings], reader.words, text),
+    scalars: reader.scalars,
+    syntax: syntaxMistakes([...document.errors, ...document.warnings], reader.scalars, text),
     mistakes: reader.mistakes,
     broken: reader.broken,
     lines,
@@ -78,8 +78,8 @@ interface Entry {
 
 class Reader {
   readonly places = new Map<string, Place>()
-  readonly words: Word[] = []
-  readonly mistakes: Mistake[] = []
+  readonly scalars: YamlScalar[] = []
+  readonly mistakes: ConfigProblem[] = []
   broken = false
   readonly #document: Document.Parsed
   readonly #lines: LineCounter
@@ -125,9 +125,9 @@ class Reader {
     this.places.set(path, { key: keyAt, value: isEmpty(node) ? (keyAt ?? own) : own })
   }
 
-  #note(scalar: Scalar, path: string, kind: Word['kind']): void {
+  #note(scalar: Scalar, path: string, kind: YamlScalar['kind']): void {
     const [start, end] = scalar.range ?? [0, 0]
-    this.words.push({ path, kind, text: String(scalar.value), start, end })
+    this.scalars.push({ path, kind, text: String(scalar.value), start, end })
   }
 
   /** What nobody will read may be quoted all the same. */
@@ -138,7 +138,7 @@ class Reader {
 
   /** A word of which nobody knows where it stands. */
   #noteText(text: string, path: string): void {
-    this.words.push({ path, kind: 'value', text, start: 0, end: 0 })
+    this.scalars.push({ path, kind: 'value', text, start: 0, end: 0 })
   }
 
   /** What an alias stands for. An empty document is an empty map. */

@@ -9,7 +9,7 @@ import type { LoadOptions } from './load.js'
 const MADE_UP = 'redis://made-up.invalid/'
 
 /** Something that was not there. */
-export function isMadeUp(value: unknown): boolean {
+export function isPlaceholder(value: unknown): boolean {
   return typeof value === 'string' && value.startsWith(MADE_UP)
 }
 
@@ -18,7 +18,9 @@ export function missingIn(value: string): string {
   return value.slice(MADE_UP.length)
 }
 
-export function madeUpSecrets(config: string): Required<Pick<LoadOptions, 'env' | 'readFile'>> {
+export function placeholderSecrets(
+  config: string,
+): Required<Pick<LoadOptions, 'env' | 'readFile'>> {
   return { env: OR_MADE_UP, readFile: readOrMakeUp(config) }
 }
 

@@ -10,8 +10,8 @@ import {
   text,
 } from 'spillway/options'
 
-import { canonicalPath } from '../request/canonical-path.js'
-import { faultInUrl } from '../request/request-url.js'
+import { canonicalPath } from '../../request/canonical-path.js'
+import { faultInUrl } from '../../request/request-url.js'
 
 const PATH = /^\/[^\s?#*]*\*?$/
 

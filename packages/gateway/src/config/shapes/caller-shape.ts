@@ -8,11 +8,11 @@ import {
   schemaOf,
   text,
 } from 'spillway/options'
-import { isShort, LONGEST_NAME } from '../request/short-text.js'
-import type { CallerConfig } from './config.js'
-import { hashOfKey, writtenHash } from './key-hash.js'
-import type { Mistake } from './mistake.js'
-import { type Sources, secret } from './references.js'
+import { isShort, LONGEST_NAME } from '../../request/short-text.js'
+import type { CallerConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { hashOfKey, writtenHash } from '../key-hash.js'
+import { type Sources, secret } from './secret-reference.js'
 
 const name: Check<string> = (value, path, problems) => {
   const read = readText(value, path, problems)
@@ -31,7 +31,7 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
     tier: optional(name),
     priority: optional(readPriority, 'normal'),
   })
-  const check: Check<readonly CallerConfig[]> = (value, path, problems: Mistake[]) => {
+  const check: Check<readonly CallerConfig[]> = (value, path, problems: ConfigProblem[]) => {
     if (!Array.isArray(value) || value.length === 0) {
       const message = 'must be an array of callers; leave it out to let everybody in'
       problems.push({ path, message })

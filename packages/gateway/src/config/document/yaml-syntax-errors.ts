@@ -1,7 +1,7 @@
-/** What the YAML parser complains of, in our words where its own would quote the text: it may be a secret. */
+/** Syntax errors of the YAML parser, reworded where its message would quote the text, which may be a secret. */
 import type { YAMLError } from 'yaml'
-import type { Mistake } from './mistake.js'
-import type { Word } from './word.js'
+import type { ConfigProblem } from '../config-error.js'
+import type { YamlScalar } from './yaml-scalar.js'
 
 /** One slip can upset everything after it. */
 const MOST = 20
@@ -11,18 +11,18 @@ const TOML = /^\[[\w."-]+\]\s*\r?\n(\s*#.*\r?\n|\s*\r?\n)*[\w."-]+\s*=/m
 /** `text` is looked at, and never quoted. */
 export function syntaxMistakes(
   errors: readonly YAMLError[],
-  words: readonly Word[],
+  scalars: readonly YamlScalar[],
   text: string,
-): Mistake[] {
+): ConfigProblem[] {
   const [first] = errors
   if (first !== undefined && TOML.test(text)) {
     const message = `is not YAML but TOML: write 'name: value', and names inside of others indented`
     return [{ path: '', message, at: first.pos[0] }]
   }
   const seen = new Set<string>()
-  const mistakes = errors.flatMap((error): Mistake[] => {
+  const mistakes = errors.flatMap((error): ConfigProblem[] => {
     const message = `is not YAML: ${explain(error, text)}`
-    const at = isUnclosed(error) ? beginningOf(error.pos[0], words) : error.pos[0]
+    const at = isUnclosed(error) ? beginningOf(error.pos[0], scalars) : error.pos[0]
     const same = `${at} ${message}`
     if (seen.has(same)) return []
     seen.add(same)
@@ -36,8 +36,8 @@ function isUnclosed({ code, message }: YAMLError): boolean {
   return code === 'MISSING_CHAR' && message.startsWith('Missing closing')
 }
 
-function beginningOf(end: number, words: readonly Word[]): number {
-  return words.findLast((word) => word.end === end)?.start ?? end
+function beginningOf(end: number, scalars: readonly YamlScalar[]): number {
+  return scalars.findLast((word) => word.end === end)?.start ?? end
 }
 
 function explain(error: YAMLError, text: string): string {

@@ -1,8 +1,8 @@
 /** Where routes lead, and which there are when none is written. */
 import { suggest } from 'spillway/options'
-import type { ProtocolName, RouteConfig, TargetConfig } from './config.js'
-import { DEFAULT_PATHS, defaultRouteName, type LlmProtocol } from './default-paths.js'
-import type { Mistake } from './mistake.js'
+import type { ProtocolName, RouteConfig, TargetConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { DEFAULT_PATHS, defaultRouteName, type LlmProtocol } from '../default-paths.js'
 import type { WrittenRoute } from './route-shape.js'
 import type { WrittenVendor } from './vendor-shape.js'
 
@@ -13,7 +13,7 @@ export function linkRoutes(
   routes: readonly WrittenRoute[] | undefined,
   path: string,
   vendors: Vendors,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): RouteConfig[] {
   // What is no list, and routes to vendors that are none, have been complained of.
   if (routes === undefined || vendors.size === 0) return []
@@ -34,7 +34,7 @@ export function linkRoutes(
   })
 }
 
-function complaintOfTwo({ name }: WrittenRoute, at: string, before: string): Mistake {
+function complaintOfTwo({ name }: WrittenRoute, at: string, before: string): ConfigProblem {
   if (name !== undefined) return { path: `${at}.name`, message: `is the name of ${before}, too` }
   return { path: at, message: `has the path and models of ${before}, which comes first` }
 }
@@ -43,7 +43,7 @@ function linkRoute(
   written: WrittenRoute,
   at: string,
   vendors: Vendors,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): RouteConfig {
   const choices = linkChoices(written, at, vendors, problems)
   const [first] = choices
@@ -107,7 +107,7 @@ function checkProtocol(
   written: WrittenRoute,
   at: string,
   protocol: ProtocolName,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): void {
   const isHttp = protocol === 'http'
   const complain = (option: string, message: string) => {
@@ -130,7 +130,7 @@ function findVendor(
   name: string | undefined,
   at: string,
   vendors: Vendors,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): WrittenVendor | undefined {
   if (name === undefined) return undefined
   const vendor = vendors.get(name)
@@ -151,7 +151,7 @@ function linkChoices(
   route: WrittenRoute,
   at: string,
   vendors: Vendors,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): TargetConfig[] {
   const { vendor, key, model, pick } = route
   if (route.vendors === undefined) {
@@ -190,7 +190,11 @@ function linkChoices(
   return targets
 }
 
-function checkList({ vendor, key, pick, vendors }: WrittenRoute, at: string, problems: Mistake[]) {
+function checkList(
+  { vendor, key, pick, vendors }: WrittenRoute,
+  at: string,
+  problems: ConfigProblem[],
+) {
   const complain = (option: string, message: string) => {
     problems.push({ path: `${at}.${option}`, message, at: 'key' })
   }
@@ -220,7 +224,7 @@ function linkFallbacks(
   choices: readonly TargetConfig[],
   at: string,
   vendors: Vendors,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): TargetConfig[] {
   const { key, model } = route
   const vendor = choices[0]?.vendor ?? ''
@@ -261,7 +265,7 @@ function checkKey(
   vendor: string,
   at: string,
   vendors: Vendors,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): void {
   const known = vendors.get(vendor)?.keyNames
   if (key === undefined || known === undefined || known.includes(key)) return
@@ -277,7 +281,7 @@ function checkSameProtocol(
   routeVendor: string,
   at: string,
   vendors: Vendors,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): void {
   const own = findVendor(name, `${at}.vendor`, vendors, problems)?.protocol
   const route = vendors.get(routeVendor)?.protocol
@@ -287,7 +291,11 @@ function checkSameProtocol(
 }
 
 /** Without `routes`: the default paths of each vendor. */
-export function usualRoutes(vendors: Vendors, path: string, problems: Mistake[]): RouteConfig[] {
+export function usualRoutes(
+  vendors: Vendors,
+  path: string,
+  problems: ConfigProblem[],
+): RouteConfig[] {
   const all = [...vendors.values()]
   const routes: RouteConfig[] = []
   for (const protocol of ['anthropic', 'openai', 'http'] as const) {

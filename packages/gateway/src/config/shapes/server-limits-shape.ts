@@ -1,6 +1,6 @@
 /** What a client may do to a port: sizes, patience, connections. A slow or greedy one is cut off. */
 import { duration, integer, object, optional } from 'spillway/options'
-import { size } from './sizes.js'
+import { size } from './byte-size.js'
 
 export interface ServerLimits {
   /** A longer path with its query is a 414. */

@@ -13,13 +13,13 @@ import {
   readGuardOptions,
   schemaOf,
 } from 'spillway/options'
-import { canonicalPath } from '../request/canonical-path.js'
-import type { ProtocolName, VendorConfig, VendorKey } from './config.js'
+import { canonicalPath } from '../../request/canonical-path.js'
+import type { ProtocolName, VendorConfig, VendorKey } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
 import { readHeaders } from './header-shape.js'
 import { checkUnits, withUnits } from './limit-units.js'
-import type { Mistake } from './mistake.js'
-import { readNamed } from './named.js'
-import { type Sources, secret } from './references.js'
+import { readNamedMap } from './named-map.js'
+import { type Sources, secret } from './secret-reference.js'
 
 /** Of a vendor with mistakes, too, so that routes to it are not mistakes as well. */
 export interface WrittenVendor {
@@ -88,9 +88,9 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
     // Known here, so that a suggestion has all names to choose from; read below.
     ...Object.fromEntries(guardNames.map((name) => [name, asWritten(() => guardSchema(name))])),
   })
-  return readNamed(
+  return readNamedMap(
     'vendor',
-    (value, path, problems: Mistake[], name): WrittenVendor => {
+    (value, path, problems: ConfigProblem[], name): WrittenVendor => {
       const own = readOwn(value, path, problems)
       if (own === undefined) {
         return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
@@ -119,7 +119,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
 function readGuard(
   vendor: Readonly<Record<string, unknown>>,
   path: string,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): VendorConfig['guard'] {
   const written = guardNames.filter((name) => Object.hasOwn(vendor, name))
   const guard = Object.fromEntries(written.map((name) => [name, vendor[name]]))
@@ -138,7 +138,7 @@ function readGuard(
 }
 
 /** Requests are counted under their canonical path: a limit in another spelling would never apply. */
-function checkEndpoints(userLimits: unknown, path: string, problems: Mistake[]): void {
+function checkEndpoints(userLimits: unknown, path: string, problems: ConfigProblem[]): void {
   if (!Array.isArray(userLimits)) return
   for (const [index, level] of userLimits.entries()) {
     const { per, limit } = (level ?? {}) as { per?: unknown; limit?: unknown }
@@ -159,7 +159,7 @@ function withFirstByteTimeout(guard: VendorConfig['guard']): VendorConfig['guard
 
 function readKeys(sources: Sources): Check<readonly VendorKey[]> {
   const readKey = secret(sources)
-  const readAll = readNamed(
+  const readAll = readNamedMap(
     'key',
     (value, path, problems, name) => ({
       name,

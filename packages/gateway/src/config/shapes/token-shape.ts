@@ -1,5 +1,5 @@
 import { type Check, describedAs } from 'spillway/options'
-import { type Sources, secret } from './references.js'
+import { type Sources, secret } from './secret-reference.js'
 
 /** Shorter ones can be guessed. */
 const SHORTEST = 16

@@ -13,16 +13,16 @@ import {
   text,
   together,
 } from 'spillway/options'
+import type { GatewayConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { size } from './byte-size.js'
 import { readCallers } from './caller-shape.js'
-import type { GatewayConfig } from './config.js'
-import type { Mistake } from './mistake.js'
-import { linkQueues, readQueues } from './queue-shape.js'
+import { linkQueues, readQueues } from './job-queue-shape.js'
 import { readRedis } from './redis-shape.js'
-import { type Sources, textOrReference } from './references.js'
 import { linkRoutes, usualRoutes } from './route-links.js'
 import { readRoutes } from './route-shape.js'
+import { type Sources, textOrReference } from './secret-reference.js'
 import { readServerLimits, SERVER_LIMITS } from './server-limits-shape.js'
-import { size } from './sizes.js'
 import { readToken } from './token-shape.js'
 import { readVendors } from './vendor-shape.js'
 
@@ -96,7 +96,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     reload: optional(readReload, { watch: true }),
     log: optional(readLog, { level: 'info' as const }),
   })
-  const check: Check<GatewayConfig | undefined> = (value, path, problems: Mistake[]) => {
+  const check: Check<GatewayConfig | undefined> = (value, path, problems: ConfigProblem[]) => {
     const fields = readFields(value, path, problems)
     if (fields === undefined) return undefined
     const { vendors, routes, queues, body, ...rest } = fields
@@ -125,7 +125,7 @@ function checkPorts(
   { host, port, admin }: Pick<GatewayConfig, 'host' | 'port' | 'admin'>,
   written: object,
   path: string,
-  problems: Mistake[],
+  problems: ConfigProblem[],
 ): void {
   if (!port || port !== admin?.port) return
   if (host !== admin.host && !ANYWHERE.has(host) && !ANYWHERE.has(admin.host)) return

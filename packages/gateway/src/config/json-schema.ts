@@ -1,6 +1,6 @@
 /** What a configuration may look like, for editors: made of the checks that read it. */
 import { type JsonSchema, schemaOf } from 'spillway/options'
-import { gatewayShape } from './shape.js'
+import { gatewayShape } from './shapes/gateway-shape.js'
 
 export function gatewaySchema(): JsonSchema {
   const nothing = { env: {}, readFile: () => '' }

@@ -1,8 +1,9 @@
 /** Mistakes as a person wants to see them: where, what, and the line with a mark below it. */
-import type { WrittenDocument } from './document.js'
-import { ConfigError, type ConfigMistake } from './error.js'
-import type { Mistake } from './mistake.js'
+
+import type { ConfigProblem } from '../config-error.js'
+import { ConfigError, type ConfigMistake } from '../config-error.js'
 import { createRedaction, MASK, type Redaction, redactText } from './redact.js'
+import type { WrittenDocument } from './yaml-document.js'
 
 /** Nobody reads more. */
 const MOST_REPORTED = 100
@@ -11,10 +12,10 @@ export function configError(
   file: string,
   text: string,
   written: WrittenDocument,
-  mistakes: readonly Mistake[],
+  mistakes: readonly ConfigProblem[],
 ): ConfigError {
   const redaction = createRedaction(
-    written.words,
+    written.scalars,
     mistakes.filter(isUnknown).map(({ path }) => path),
   )
   const isYaml = written.syntax.length === 0
@@ -33,12 +34,15 @@ export function configError(
   return new ConfigError([...different.slice(0, MOST_REPORTED), ...last].join('\n'), placed)
 }
 
-/** The words of the checks that we share with the library. */
-function isUnknown({ message }: Pick<Mistake, 'message'>): boolean {
+/** The phrases of the checks that we share with the library. */
+function isUnknown({ message }: Pick<ConfigProblem, 'message'>): boolean {
   return message.startsWith('unknown option')
 }
 
-function offsetOf({ path, message, at }: Mistake, { places }: WrittenDocument): number | undefined {
+function offsetOf(
+  { path, message, at }: ConfigProblem,
+  { places }: WrittenDocument,
+): number | undefined {
   if (at === 'outside') return undefined
   if (typeof at === 'number') return at
   const own = places.get(path)
@@ -55,7 +59,7 @@ function offsetOf({ path, message, at }: Mistake, { places }: WrittenDocument): 
 }
 
 function place(
-  { path, message }: Mistake,
+  { path, message }: ConfigProblem,
   offset: number | undefined,
   { lines }: WrittenDocument,
   redaction: Redaction,

@@ -1,5 +1,5 @@
-/** A word in the text, for those who must not show it. */
-export interface Word {
+/** A name or value in the text with its position, so that a report can hide it. */
+export interface YamlScalar {
   readonly path: string
   /** A `lone-name` has no value. */
   readonly kind: 'name' | 'lone-name' | 'value'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { ConfigError } from './error.js'
-import { loadConfig } from './load.js'
+import type { ConfigError } from '../config-error.js'
+import { loadConfig } from '../load.js'
 
 const load = (text: string) => loadConfig({ file: 'a.yaml', text, env: {} })
 

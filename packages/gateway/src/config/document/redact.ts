@@ -2,7 +2,7 @@
  * What must not be shown. A secret that is written down is a mistake, and the report of a mistake ends
  * up in logs and tickets: neither the message nor the line it quotes may contain it.
  */
-import type { Word } from './word.js'
+import type { YamlScalar } from './yaml-scalar.js'
 
 export interface Redaction {
   /** A message or a path, without anything secret. */
@@ -35,8 +35,11 @@ const HARMLESS_URL = /^https?:\/\/[\w.-]+(:\d+)?(\/[\w./-]*)?$/
 const LONG = 8
 
 /** `unknown`: paths of options that do not exist, so that nobody knows what is written there. */
-export function createRedaction(words: readonly Word[], unknown: readonly string[]): Redaction {
-  const secret = words.filter((word) => isSecret(word) || isUnknown(word, unknown))
+export function createRedaction(
+  scalars: readonly YamlScalar[],
+  unknown: readonly string[],
+): Redaction {
+  const secret = scalars.filter((word) => isSecret(word) || isUnknown(word, unknown))
   const texts = [...new Set(secret.map(({ text }) => text.trim()))]
     // No message quotes what stands where a secret belongs; this is for what stands elsewhere.
     .filter((text) => text.length >= LONG)
@@ -47,7 +50,7 @@ export function createRedaction(words: readonly Word[], unknown: readonly string
   }
 }
 
-function isSecret({ path, kind, text }: Word): boolean {
+function isSecret({ path, kind, text }: YamlScalar): boolean {
   if (REFERENCE.test(text)) return false
   if (NAME_PLACE.test(path)) return path.endsWith('.key') && looksSecret(text)
   if (looksSecret(text) || hasCredentials(text)) return true
@@ -59,7 +62,7 @@ function isSecret({ path, kind, text }: Word): boolean {
   return SECRET_PLACE.test(path) || SECRET_NAME.test(path)
 }
 
-function isUnknown({ path, kind, text }: Word, unknown: readonly string[]): boolean {
+function isUnknown({ path, kind, text }: YamlScalar, unknown: readonly string[]): boolean {
   if (kind !== 'value' || text.length < LONG || REFERENCE.test(text)) return false
   return unknown.some((option) => path.startsWith(option))
 }

@@ -13,9 +13,9 @@ import {
   text,
 } from 'spillway/options'
 import { type RedisStoreOptions, readRedisOptions } from 'spillway/redis'
-import type { RedisConfig } from './config.js'
-import type { Mistake } from './mistake.js'
-import { resolve, type Sources, secret, textOrReference } from './references.js'
+import type { RedisConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { resolve, type Sources, secret, textOrReference } from './secret-reference.js'
 
 const VARIABLE = 'REDIS_URL'
 const PEM = /-----BEGIN [A-Z ]+-----/
@@ -34,7 +34,7 @@ export function readRedis(sources: Sources): Check<RedisConfig | undefined> {
     prefix: optional(text()),
     commandTimeoutMs: optional(duration({ min: 1 })),
   })
-  const check: Check<RedisConfig | undefined> = (value, path, problems: Mistake[]) => {
+  const check: Check<RedisConfig | undefined> = (value, path, problems: ConfigProblem[]) => {
     if (value === undefined) return usualRedis(sources, path, problems)
     if (typeof value !== 'object' || value === null) {
       return { url: readUrl(value, path, problems) }
@@ -97,7 +97,11 @@ function isRedisUrl(text: string): boolean {
 }
 
 /** In a cluster the variable is there for everybody. */
-function usualRedis(sources: Sources, path: string, problems: Mistake[]): RedisConfig | undefined {
+function usualRedis(
+  sources: Sources,
+  path: string,
+  problems: ConfigProblem[],
+): RedisConfig | undefined {
   const url = sources.env[VARIABLE]?.trim() ?? ''
   if (url === '') return undefined
   if (!isRedisUrl(url)) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigError } from './error.js'
-import { loadConfig } from './load.js'
+import { ConfigError } from '../config-error.js'
+import { loadConfig } from '../load.js'
 
 /** Everything a log would show of the error. */
 function shownOf(text: string, env: Record<string, string> = {}): string {

@@ -3,7 +3,7 @@ import type { GatewayConfig } from './config.js'
 import { type LoadOptions, loadConfig } from './load.js'
 
 /** As a file would have it. */
-const EMBEDDED_YAML = `# A vendor inside the gateway, for both protocols: it needs no key, and nothing leaves this machine.
+const BUILT_IN_YAML = `# A vendor inside the gateway, for both protocols: it needs no key, and nothing leaves this machine.
 vendors:
   openai: &guarded
     protocol: openai
@@ -27,6 +27,6 @@ queues:
   later: { vendor: openai, model: gpt-4.1-nano, concurrency: 2, resultMs: 10m, deadMs: 10m }
 `
 
-export function embeddedConfig(options: Pick<LoadOptions, 'env'> = {}): GatewayConfig {
-  return loadConfig({ ...options, file: 'built-in configuration', text: EMBEDDED_YAML })
+export function builtInConfig(options: Pick<LoadOptions, 'env'> = {}): GatewayConfig {
+  return loadConfig({ ...options, file: 'built-in configuration', text: BUILT_IN_YAML })
 }

@@ -1,7 +1,7 @@
 /** How the headers that go along with every request are written down. */
 import { type Check, described } from 'spillway/options'
-import type { Mistake } from './mistake.js'
-import { type Sources, secret, textOrReference } from './references.js'
+import type { ConfigProblem } from '../config-error.js'
+import { type Sources, secret, textOrReference } from './secret-reference.js'
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]+$/
@@ -23,7 +23,11 @@ const OWN_HEADERS = new Set([
 export function readHeaders(sources: Sources): Check<Readonly<Record<string, string>>> {
   const readSecret = secret(sources)
   const readText = textOrReference(sources, HEADER_VALUE, 'text without line breaks')
-  const check: Check<Readonly<Record<string, string>>> = (value, path, problems: Mistake[]) => {
+  const check: Check<Readonly<Record<string, string>>> = (
+    value,
+    path,
+    problems: ConfigProblem[],
+  ) => {
     if (!isObject(value)) {
       problems.push({ path, message: 'must be an object with the names of headers' })
       return {}

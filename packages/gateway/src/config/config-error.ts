@@ -1,4 +1,11 @@
-/** What is wrong with a configuration: every mistake, with the line it stands on. */
+/** The error of a configuration that cannot be used: every mistake with its line. */
+import type { OptionProblem } from 'spillway/options'
+
+/** A problem that a check found, before its line in the file is known. */
+export interface ConfigProblem extends OptionProblem {
+  /** Position if it is not the value's. `key`: the name. `outside`: not in the file. A number: an offset. */
+  at?: 'key' | 'outside' | number
+}
 
 export interface ConfigMistake {
   /** Such as `vendors.openai.limits[0].windowMs`; empty where the file is no YAML. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigError } from './error.js'
-import { loadConfig } from './load.js'
+import { ConfigError } from '../config-error.js'
+import { loadConfig } from '../load.js'
 
 const VENDORS = `vendors:
   openai: { protocol: openai, keys: { main: env:KEY, spare: env:KEY2 } }
