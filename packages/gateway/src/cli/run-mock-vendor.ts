@@ -1,6 +1,6 @@
 /** Runs a mock vendor until it is told to stop. */
 import { once } from 'node:events'
-import { createMockVendor, type MockVendorOptions } from 'spillway/testing'
+import { createMockVendor, type MockVendorOptions } from '@spillway/mock-vendor'
 
 /** Mistakes in it are found, and said, by the vendor itself. */
 interface Wanted {
