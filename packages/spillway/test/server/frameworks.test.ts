@@ -294,7 +294,7 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     try {
       while (!stores.every((store) => store.ready)) await sleep(5)
       const one = await start({ ...options, store: stores[0]! })
-      const closed = options.limits.map((level) => ({ ...level, outage: 'closed' as const }))
+      const closed = options.limits.map((level) => ({ ...level, outage: 'refuse' as const }))
       const two = await start({ limits: closed, store: stores[1]! })
       expect((await one.ask('/')).status).toBe(200)
       expect((await two.ask('/')).status).toBe(429)
