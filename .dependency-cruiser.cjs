@@ -24,6 +24,8 @@ const MAY_IMPORT = {
   http: [...AROUND_A_GUARD, 'health/', 'operate/'],
   options: ['core/', 'guard/'],
   observe: AROUND_A_GUARD,
+  // Its entry is for the other packages of this repository and exports from every folder but testing/.
+  internal: [],
   testing: [''],
 }
 

@@ -1,6 +1,6 @@
 /** One connection of a client: its open requests, and whether the client sends headers and reads answers in time. */
 import type { Socket } from 'node:net'
-import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { Exchange } from '../data/exchange.js'
 
 type Limits = Pick<ServerLimits, 'headersMs' | 'unreadMs'>

@@ -1,7 +1,7 @@
 /** Limits the number of connections in all and per address, and runs the periodic check of the open ones. */
 import type { Socket } from 'node:net'
 import { clientNetwork } from 'spillway/http'
-import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 
 /** One timer for all connections, so that a request needs none. */
 const CHECK_EVERY_MS = 1_000
