@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Exchange } from '../data/exchange.js'
+import type { Exchange } from '../request/exchange.js'
 import { ClientConnection } from './client-connection.js'
 
 function setup() {

@@ -1,7 +1,7 @@
 /** One connection of a client: its open requests, and whether the client sends headers and reads answers in time. */
 import type { Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
-import type { Exchange } from '../data/exchange.js'
+import type { Exchange } from '../request/exchange.js'
 
 type Limits = Pick<ServerLimits, 'headersMs' | 'unreadMs'>
 

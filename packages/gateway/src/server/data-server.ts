@@ -7,10 +7,10 @@ import type { ServerResponse } from 'node:http'
 import { createServer as createHttpServer, type IncomingMessage, type Server } from 'node:http'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
-import type { Fault } from '../data/complaint.js'
-import { Exchange } from '../data/exchange.js'
-import type { Sites } from '../data/sites.js'
-import { requestTarget } from '../request/canonical-path.js'
+import { Exchange } from '../request/exchange.js'
+import { requestTarget } from '../request/request-url.js'
+import type { Fault } from '../response/errors.js'
+import type { ConfigVersions } from '../routing/config-versions.js'
 import { ClientConnection } from './client-connection.js'
 import { ConnectionLimits } from './connection-limits.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
@@ -27,7 +27,7 @@ const CLOSED: Fault = {
 type Health = (path: string) => { status: number; body: string } | undefined
 
 export class DataServer {
-  readonly #sites: Pick<Sites, 'current'>
+  readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #health: Health
   readonly #limits: ServerLimits
   /** Half-open, because a client that ends its side still receives its answer. */
@@ -39,10 +39,10 @@ export class DataServer {
   #onIdle: (() => void) | undefined
   #draining = false
 
-  constructor(sites: Pick<Sites, 'current'>, health: Health) {
-    this.#sites = sites
+  constructor(versions: Pick<ConfigVersions, 'current'>, health: Health) {
+    this.#versions = versions
     this.#health = health
-    this.#limits = sites.current.config.server
+    this.#limits = versions.current.config.server
     this.#connections = new ConnectionLimits(this.#limits, (nowMs) => this.#checkAll(nowMs))
     this.#http = this.#createHttp()
     this.#acceptor.on('connection', (socket) => {
@@ -134,11 +134,11 @@ export class DataServer {
     const connection = this.#bySocket.get(request.socket)
     // It was closed while its last request was read.
     if (connection === undefined) return void request.socket.destroy()
-    const site = this.#sites.current
-    const exchange = new Exchange(site, request, response)
+    const version = this.#versions.current
+    const exchange = new Exchange(version, request, response)
     connection.exchanges.add(exchange)
     this.#running++
-    site.enter()
+    version.enter()
     response.once('close', () => this.#ended(exchange, connection))
     exchange.serve()
   }
@@ -150,7 +150,7 @@ export class DataServer {
     if (fault === undefined || socket.bytesRead === 0) socket.destroy()
     // The fault is in its body, or in the request behind it.
     else if (last !== undefined) last.breakOff(fault)
-    else this.#sites.current.hooks.onRecord(answerRaw(socket, fault))
+    else this.#versions.current.hooks.onRecord(answerRaw(socket, fault))
   }
 
   /** Node has detached its parser: an answer that still runs on this connection could not continue. */
@@ -174,7 +174,7 @@ export class DataServer {
     if (!connection.exchanges.delete(exchange)) return
     connection.noteRead()
     exchange.close()
-    exchange.site.leave()
+    exchange.version.leave()
     this.#running--
     if (!this.#draining) return
     this.#closeIdle()

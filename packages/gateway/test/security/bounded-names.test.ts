@@ -1,10 +1,10 @@
 /** Names that requests and vendors choose are remembered, so that each is checked once. Their number is bounded. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
-import { addVendorHeaders, ForwardedHeaders } from '../../src/data/headers.js'
-import { presentableName, presentablePath } from '../../src/data/presentable.js'
-import { VendorAddresses } from '../../src/data/vendor-addresses.js'
+import { maskedName, maskedPath } from '../../src/response/privacy.js'
 import { Routes } from '../../src/routing/routes.js'
+import { addVendorHeaders, ForwardedHeaders } from '../../src/vendor/forwarded-headers.js'
+import { VendorAddresses } from '../../src/vendor/vendor-addresses.js'
 
 const NAMES = 5_000
 const MOST_REMEMBERED = 1_000
@@ -55,8 +55,8 @@ it.each<[string, (name: string) => unknown]>([
     'paths of requests',
     (name) => routes.find({ method: 'GET', path: `/v1/${name}`, fromAnthropicClient: false }),
   ],
-  ['paths in logs', (name) => presentablePath(`/v1/${name}`)],
-  ['names in logs', (name) => presentableName(name)],
+  ['paths in logs', (name) => maskedPath(`/v1/${name}`)],
+  ['names in logs', (name) => maskedName(name)],
   ['header names of requests', (name) => forwarded.of([name, 'value'], undefined)],
   ['header names of answers', (name) => addVendorHeaders([], [name, 'value'], [], addresses)],
 ])('the gateway remembers at most 1,000 %s', (_, read) => {
