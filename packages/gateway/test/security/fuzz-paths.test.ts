@@ -10,7 +10,7 @@ import { loadConfig } from '../../src/config/load.js'
 import { ByteList } from '../../src/request/body/byte-list.js'
 import type { ClientRequest } from '../../src/request/client-http.js'
 import { faultInLlmPath, faultInUrl, requestTarget } from '../../src/request/request-url.js'
-import type { Question } from '../../src/request/routed-request.js'
+import type { RoutedRequest } from '../../src/request/routed-request.js'
 import { Routes } from '../../src/routing/routes.js'
 import type { Target } from '../../src/routing/target.js'
 import { vendorRequest } from '../../src/vendor/vendor-request.js'
@@ -79,11 +79,11 @@ function decide(url: string): Decision | undefined {
   if (route.name !== 'raw' && faultInLlmPath(path) !== undefined) return undefined
   const request = { method: 'POST', url, headers: {}, rawHeaders: [] } as unknown as ClientRequest
   const parsed = { body: { kind: 'held', bytes: new ByteList() }, json: undefined }
-  const question = { route, path, parsed } as unknown as Question
+  const routed = { route, path, parsed } as unknown as RoutedRequest
   return {
     route: route.name,
     endpoint: path,
-    vendorUrl: vendorRequest(request, question, target, false).path,
+    vendorUrl: vendorRequest(request, routed, target, false).path,
   }
 }
 
