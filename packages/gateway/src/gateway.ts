@@ -3,10 +3,10 @@
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
 import type { Socket } from 'node:net'
+import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createDashboard, createOperatorAccess } from 'spillway/http'
 import type { RedisStore } from 'spillway/redis'
-import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
@@ -124,7 +124,11 @@ export async function createGateway(
   const jobs = config.queues && new Jobs(config.queues, sites, spillway)
   hooks.deferral = jobs
   const data = new DataServer(sites, (path) => health.at(path))
-  const demo = inside && createDemo(config, inside, spillway, () => address)
+  // Each worker has a mock vendor of its own, so switches of one dashboard would not reach all of them.
+  const demo =
+    supervisor === undefined && inside
+      ? createDemo(config, inside, spillway, () => address)
+      : undefined
   const access = accessOf(config.admin)
   const operators = createOperatorAccess(access)
   const dashboard = createDashboard({
