@@ -13,8 +13,10 @@ export type { ConfigAnswer } from './operations.js'
 
 export interface AdminOptions {
   readonly health: Health
-  readonly registry: Registry
+  readonly registry: Pick<Registry, 'contentType' | 'metrics'>
   readonly spillway: Spillway
+  /** The state of the guards in this process, or in every worker. */
+  readonly snapshot: () => object | Promise<object>
   readonly operator: () => Operator
   readonly access: OperatorAccess
   readonly checkHost: HostCheck
@@ -51,6 +53,8 @@ export function createAdminServer(options: AdminOptions): FastifyInstance {
     reply.type(registry.contentType).send(await registry.metrics()),
   )
   mountDashboard(server, options.dashboard)
-  server.register(operations({ access, spillway, operator, audit, config }))
+  server.register(
+    operations({ access, spillway, snapshot: options.snapshot, operator, audit, config }),
+  )
   return server
 }
