@@ -205,7 +205,7 @@ function clientFigures({ seen }: Clients): Figure[] {
     told('requests', sent),
     told('answered by the vendor', answers.get('200') ?? 0),
     atMost('without an answer', lost.length + (sent - lost.length - sum(() => true)), 0),
-    // Whose time in the waiting room ended while an answer of the store was lost.
+    // Whose time in the queue ended while an answer of the store was lost.
     told('told that the store is away', answers.get('STORE_UNAVAILABLE') ?? 0),
     atMost(
       'answers that blame the gateway',

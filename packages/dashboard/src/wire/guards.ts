@@ -14,7 +14,7 @@ export interface GuardTick {
   name: string
   /** Of all lanes together. */
   flow: Flow
-  room: {
+  queue: {
     waiting: number
     size: number
     oldestMs: number

@@ -24,8 +24,8 @@ import type { CheckedGuard } from './options.js'
 import type { CallFunction } from './pipeline/context.js'
 import { type GuardTimings, Timings } from './pipeline/counters.js'
 import type { StageDefinition } from './pipeline/stages.js'
-import { startCall } from './pipeline/start-call.js'
-import { checkRunOptions, type RunOptions } from './run-options.js'
+import { checkRunOptions, startCall } from './pipeline/start-call.js'
+import type { RunOptions } from './run-options.js'
 import type { GuardSurroundings } from './shared-parts.js'
 import { type GuardSnapshot, snapshotOf } from './snapshot.js'
 import { asAsked, type Degradable } from './stages/fallback.js'
@@ -231,7 +231,7 @@ export class SharedGuard implements Guard {
     stages.shed?.close()
     stages.retry.stopRetries()
     stages.concurrency.freeAbandoned()
-    queue.dispatcher.empty(undefined, () => closedError('room', this.name))
+    queue.dispatcher.empty(undefined, () => closedError('queue', this.name))
     const roundTripsOver = queue.dispatcher.close()
     if (running.length > 0) {
       await new Promise<void>((resolve) => {

@@ -32,7 +32,7 @@ export interface QueueStageOptions {
 }
 
 export class QueueStage implements Stage, QueueRoom {
-  readonly name = 'room'
+  readonly name = 'queue'
   readonly scope = 'local'
   readonly per = 'call'
   readonly patient: boolean
