@@ -233,12 +233,12 @@ export class FakeFleet {
         refused: [
           { stage: 'shed', code: 'SHED', count: count(4) },
           { stage: 'user-limit', code: 'USER_LIMITED', count: 4 + count(8) },
-          { stage: 'room', code: 'QUEUE_TIMEOUT', count: count(3) },
+          { stage: 'queue', code: 'QUEUE_TIMEOUT', count: count(3) },
           { stage: 'vendor-limit', code: 'VENDOR_LIMITED', count: 8 + count(6) },
           ...(open ? [{ stage: 'breaker', code: 'CIRCUIT_OPEN', count: 60 } as const] : []),
         ],
       },
-      room: {
+      queue: {
         waiting: 12 + count(20),
         size: 450,
         oldestMs: 300 + count(900),
@@ -370,7 +370,7 @@ export class FakeFleet {
       path: [
         passed('shed', 0, 0),
         passed('user-limit', 0, 0.6),
-        { ...passed('room', 0, 40), verdict: 'waited', numbers: { waitedMs: 39.4 } },
+        { ...passed('queue', 0, 40), verdict: 'waited', numbers: { waitedMs: 39.4 } },
         passed('breaker', 1, 40),
         passed('vendor-limit', 1, 41),
         passed('concurrency', 1, 41),
@@ -454,7 +454,7 @@ function cardOf(name: string): GuardCard {
     on: [
       'shed',
       'user-limit',
-      'room',
+      'queue',
       'breaker',
       'vendor-limit',
       'concurrency',

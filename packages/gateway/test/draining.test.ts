@@ -80,7 +80,7 @@ describe('draining gateway', () => {
     const calls = () => gateway.spillway.snapshot().guards.find(({ name }) => name === 'openai')
     await until('both slots are taken', () => calls()?.active === 2)
     const queued = asked('is-in-the-queue', {}, {})
-    await until('one is in the queue', () => calls()?.room.waiting === 1)
+    await until('one is in the queue', () => calls()?.queue.waiting === 1)
     const uploading = connect(port, '127.0.0.1')
     uploading.write(
       'POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-request-id: uploads\r\ncontent-length: 10\r\n\r\n{',

@@ -43,7 +43,7 @@ describe.each(EVERYWHERE)('closed guard, store: %s', (where) => {
     await clock.settle()
     expect(countFates([...waiting, later])).toEqual({ CLOSED: 3 })
     for (const { error } of [...waiting, later]) {
-      expect(error).toMatchObject({ stage: 'room', scope: 'local', status: 503 })
+      expect(error).toMatchObject({ stage: 'queue', scope: 'local', status: 503 })
       expect((error as Error).message).toBe('openai is closed')
     }
     expect(closing.state).toBe('pending')
@@ -51,7 +51,7 @@ describe.each(EVERYWHERE)('closed guard, store: %s', (where) => {
     await clock.advance(10)
     expect(closing.state).toBe('resolved')
     expect(await used()).toBe(2)
-    expect(guard.snapshot()).toMatchObject({ closed: true, active: 0, room: { waiting: 0 } })
+    expect(guard.snapshot()).toMatchObject({ closed: true, active: 0, queue: { waiting: 0 } })
   })
 
   it('close() lets running calls finish and resolves as soon as they have', async () => {
@@ -173,7 +173,7 @@ describe.each(EVERYWHERE)('closed guard, store: %s', (where) => {
     quick()
     quick({ lane: 'b' })
     await clock.advance(10)
-    expect(guard.snapshot().room.waiting).toBeGreaterThan(0)
+    expect(guard.snapshot().queue.waiting).toBeGreaterThan(0)
     await clock.until(spillway.close({ graceMs: 100 }))
     await Promise.all([limiter.close(), breaker.close()])
     expect(clock.pending).toBe(0)

@@ -171,14 +171,14 @@ function notePod({ at, pods, store: { degraded } }: Fleet): void {
 
 function noteGuards({ at, sinceMs, guards }: GuardsTick): void {
   const a = (count: number) => (count * 1_000) / Math.max(1, sinceMs)
-  for (const { name, flow, slots, room, latency } of guards) {
+  for (const { name, flow, slots, queue, latency } of guards) {
     tracks.get(name)?.set(at, {
       calls: a(flow.calls),
       refused: a(flow.refused.reduce((sum, { count }) => sum + count, 0)),
       failures: a(flow.outcomes.failure + flow.outcomes.slow),
       throttled: a(flow.outcomes.throttled),
       active: slots.active,
-      waiting: room.waiting,
+      waiting: queue.waiting,
       p50Ms: latency?.p50Ms,
       p99Ms: latency?.p99Ms,
     })

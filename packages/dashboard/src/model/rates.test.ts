@@ -13,7 +13,7 @@ function tick(
   return {
     name,
     flow: { calls, attempts: calls, outcomes, refused },
-    room: { waiting, size: 0, oldestMs: 0, byPriority: [0, 0, 0, 0], codel: false },
+    queue: { waiting, size: 0, oldestMs: 0, byPriority: [0, 0, 0, 0], codel: false },
     slots: { active: 0 },
     fallbacks: [],
     lanes: [
@@ -33,10 +33,10 @@ describe('RateBook', () => {
   it('queued calls count as decided when they start or are refused, not when they arrive', () => {
     const book = new RateBook()
     const see = (calls: number, refused: number, waiting: number) => {
-      const refusals = [{ stage: 'room', code: 'QUEUE_TIMEOUT', count: refused } as const]
+      const refusals = [{ stage: 'queue', code: 'QUEUE_TIMEOUT', count: refused } as const]
       book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', calls, refusals, waiting)] })
       const { calls: came = 0, decided = 0, refused: all = {} } = book.of('openai') ?? {}
-      return [came, decided, all['room QUEUE_TIMEOUT'] ?? 0].map((rate) => Math.round(rate))
+      return [came, decided, all['queue QUEUE_TIMEOUT'] ?? 0].map((rate) => Math.round(rate))
     }
     expect(see(100, 0, 0)).toEqual([100, 100, 0])
     // A hundred calls arrive and wait; then ten time out while ninety start and none arrives.
@@ -78,13 +78,13 @@ describe('RateBook', () => {
 
 describe('flow through the stages', () => {
   it('each stage loses exactly the calls it refuses', () => {
-    const gates = gatesOf(['shed', 'user-limit', 'room'], {
+    const gates = gatesOf(['shed', 'user-limit', 'queue'], {
       calls: 100,
       decided: 100,
       attempts: 0,
       outcomes: {},
       fallbacks: {},
-      refused: { 'shed SHED': 10, 'room QUEUE_FULL': 5, 'room QUEUE_TIMEOUT': 20 },
+      refused: { 'shed SHED': 10, 'queue QUEUE_FULL': 5, 'queue QUEUE_TIMEOUT': 20 },
     })
     expect(gates.map(({ entering, leaving }) => [entering, leaving])).toEqual([
       [100, 90],
@@ -97,7 +97,7 @@ describe('flow through the stages', () => {
   it('queued calls leave the queue stage later than they arrive', () => {
     const none = { attempts: 0, outcomes: {}, fallbacks: {} }
     const flowOf = (calls: number, decided: number, refused: Record<string, number>) =>
-      gatesOf(['shed', 'room', 'call'], { ...none, calls, decided, refused }).map((gate) => [
+      gatesOf(['shed', 'queue', 'call'], { ...none, calls, decided, refused }).map((gate) => [
         gate.entering,
         gate.turnedAway,
         gate.leaving,
@@ -107,7 +107,7 @@ describe('flow through the stages', () => {
       [100, 0, 30],
       [30, 0, 30],
     ])
-    expect(flowOf(10, 80, { 'room QUEUE_TIMEOUT': 20 })).toEqual([
+    expect(flowOf(10, 80, { 'queue QUEUE_TIMEOUT': 20 })).toEqual([
       [10, 0, 10],
       [10, 20, 60],
       [60, 0, 60],
@@ -121,10 +121,10 @@ describe('flow through the stages', () => {
       attempts: 0,
       outcomes: {},
       fallbacks: {},
-      refused: { 'room SHED': 9 },
+      refused: { 'queue SHED': 9 },
     }
-    const [, room, call] = gatesOf(['shed', 'room', 'call'], rates)
-    expect(room?.leaving).toBe(0)
+    const [, queue, call] = gatesOf(['shed', 'queue', 'call'], rates)
+    expect(queue?.leaving).toBe(0)
     expect(call?.entering).toBe(0)
   })
 })

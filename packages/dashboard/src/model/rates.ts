@@ -45,9 +45,9 @@ export class RateBook {
 
   see({ sinceMs, guards }: Messages['guards']): void {
     const seen = new Set<string>()
-    for (const { name, flow, fallbacks, lanes, room } of guards) {
+    for (const { name, flow, fallbacks, lanes, queue } of guards) {
       seen.add(name)
-      this.#see(name, { ...flow, fallbacks }, room.waiting, sinceMs)
+      this.#see(name, { ...flow, fallbacks }, queue.waiting, sinceMs)
       for (const { lane, flow, waiting } of lanes) {
         if (flow === undefined) continue
         const key = pairKey(name, lane)

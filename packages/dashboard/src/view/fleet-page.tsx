@@ -156,7 +156,7 @@ function Headline() {
       <Kpi
         label="Waiting"
         value={formatCount(waiting)}
-        hint="in waiting rooms"
+        hint="in queues"
         tone="warn"
         testId="waiting"
       >

@@ -5,7 +5,7 @@ import type { StageName } from './stage-words'
 export interface Gate {
   stage: StageName
   entering: number
-  /** Of the room it may be more than came in and was not refused: those who have waited. Or less: those who wait now. */
+  /** Of the queue it may be more than came in and was not refused: those who have waited. Or less: those who wait now. */
   leaving: number
   turnedAway: number
   refused: { code: string; rate: number }[]
@@ -20,7 +20,7 @@ export function gatesOf(stages: readonly StageName[], rates: Rates): Gate[] {
       .map(([key, rate]) => ({ code: key.slice(stage.length + 1), rate }))
       .sort((a, b) => b.rate - a.rate)
     const turnedAway = here.reduce((sum, { rate }) => sum + rate, 0)
-    const waited = stage === 'room' ? decided - calls : 0
+    const waited = stage === 'queue' ? decided - calls : 0
     const leaving = Math.max(0, entering + waited - turnedAway)
     const gate = { stage, entering, leaving, turnedAway, refused: here }
     entering = leaving

@@ -14,8 +14,8 @@ import { LanesPanel } from './lanes-panel'
 import { LimitsPanel } from './limits-panel'
 import { FallbackPanel, LatencyPanel, RetryPanel } from './outcome-panels'
 import { Pipeline } from './pipeline'
+import { QueuePanel, ShedPanel } from './queue-panel'
 import { RefusalsPanel } from './refusals-panel'
-import { RoomPanel, ShedPanel } from './room-panel'
 
 const CALL_LINES: readonly Line[] = [
   { column: 'calls', label: 'calls', tone: 'flow', filled: true },
@@ -135,7 +135,7 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
         </div>
         <div>
           {card.limits !== undefined && <LimitsPanel card={card} tick={tick} lane={lane} />}
-          {card.queue !== undefined && <RoomPanel card={card} tick={tick} />}
+          {card.queue !== undefined && <QueuePanel card={card} tick={tick} />}
         </div>
         <div>
           <RefusalsPanel guard={card.name} lane={lane} />

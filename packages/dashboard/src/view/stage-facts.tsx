@@ -47,14 +47,16 @@ export function StageFacts({ stage, card, tick, lane, retries }: StageFactsProps
           ))}
         </>
       )
-    case 'room':
+    case 'queue':
       return (
         <Mini
-          share={tick.room.waiting / Math.max(1, tick.room.size)}
-          tone={tick.room.codel ? 'refused' : 'warn'}
+          share={tick.queue.waiting / Math.max(1, tick.queue.size)}
+          tone={tick.queue.codel ? 'refused' : 'warn'}
         >
-          {formatCount(tick.room.waiting)} of {formatCount(tick.room.size)} wait
-          {tick.room.waiting > 0 && <div class="quiet">oldest {formatMs(tick.room.oldestMs)}</div>}
+          {formatCount(tick.queue.waiting)} of {formatCount(tick.queue.size)} wait
+          {tick.queue.waiting > 0 && (
+            <div class="quiet">oldest {formatMs(tick.queue.oldestMs)}</div>
+          )}
         </Mini>
       )
     case 'breaker':

@@ -6,7 +6,7 @@ export type StageName = Hello['stages'][number]['stage']
 const STAGE_WORDS: Readonly<Record<string, { title: string; purpose: string }>> = {
   shed: { title: 'Load shedding', purpose: 'refuses early while this pod is overloaded' },
   'user-limit': { title: 'User limits', purpose: 'fairness between users' },
-  room: { title: 'Waiting room', purpose: 'the only place where a call waits' },
+  queue: { title: 'Queue', purpose: 'the only place where a call waits' },
   breaker: { title: 'Breaker', purpose: 'fails fast while the vendor is broken' },
   throttle: { title: 'Throttle', purpose: 'refuses a share while the vendor rejects calls' },
   'vendor-limit': { title: 'Vendor limits', purpose: 'keeps the vendor’s contract' },

@@ -5,7 +5,7 @@
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
 import type { RedisStoreOptions } from 'spillway/redis'
 import type { LlmProtocol, RoutePath } from './default-paths.js'
-import type { ServerLimits } from './server-limits-shape.js'
+import type { ServerLimits } from './shapes/server-limits-shape.js'
 
 export type ProtocolName = 'openai' | 'anthropic' | 'http'
 

@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
-import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import { requestTarget } from '../request/canonical-path.js'
 import type { ClientResponse } from '../wire/client.js'
 import { keepAliveLines, PlainConnection, type PlainOwner } from '../wire/plain-connection.js'

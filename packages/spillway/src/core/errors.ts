@@ -25,7 +25,7 @@ export type ErrorCode = keyof typeof STATUS
 export type BuiltInStage =
   | 'shed'
   | 'user-limit'
-  | 'room'
+  | 'queue'
   | 'breaker'
   | 'throttle'
   | 'vendor-limit'

@@ -232,7 +232,7 @@ export class SharedGuard implements Guard {
     stages.shed?.close()
     stages.retry.stopRetries()
     slots.freeAbandoned()
-    queue.dispatcher.empty(undefined, () => closedError('room', this.name))
+    queue.dispatcher.empty(undefined, () => closedError('queue', this.name))
     const roundTripsOver = queue.dispatcher.close()
     if (running.length > 0) {
       await new Promise<void>((resolve) => {

@@ -32,7 +32,16 @@ describe('dashboard feed', () => {
     expect(hello.acts).toBe('open')
     expect(hello.guards[0]).toMatchObject({
       name: 'openai',
-      on: ['shed', 'user-limit', 'room', 'breaker', 'vendor-limit', 'concurrency', 'call', 'retry'],
+      on: [
+        'shed',
+        'user-limit',
+        'queue',
+        'breaker',
+        'vendor-limit',
+        'concurrency',
+        'call',
+        'retry',
+      ],
       breaker: { consecutiveFailures: 3, openMs: 30_000, probes: 3, per: 'lane' },
       limits: [{ id: 'requests', limit: 100, windowMs: 3_600_000 }],
       concurrency: { limit: 2, adaptive: false },
@@ -74,10 +83,10 @@ describe('dashboard feed', () => {
       guard.run(held, { priority: priority as 'high' }),
     )
     const reader = await pod.read()
-    const tick = await reader.until('guards', ({ guards }) => guards[0]?.room.waiting === 2)
+    const tick = await reader.until('guards', ({ guards }) => guards[0]?.queue.waiting === 2)
     expect(tick.guards[0]).toMatchObject({
       slots: { active: 2, limit: 2 },
-      room: { waiting: 2, size: 10, byPriority: [0, 0, 1, 1] },
+      queue: { waiting: 2, size: 10, byPriority: [0, 0, 1, 1] },
     })
     while (free.length > 0 || guard.snapshot().active > 0) {
       free.shift()?.()
@@ -214,7 +223,7 @@ describe('dashboard feed', () => {
     expect(fine?.path.map(({ stage, verdict }) => `${stage} ${verdict}`)).toEqual([
       'shed passed',
       'user-limit passed',
-      'room passed',
+      'queue passed',
       'breaker passed',
       'vendor-limit passed',
       'concurrency passed',

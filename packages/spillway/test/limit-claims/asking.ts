@@ -299,7 +299,7 @@ export function claimAsking(fleet: Fleet): void {
     }
 
     it('an unreachable store rejects at once with STORE_UNAVAILABLE instead of a refusal', async () => {
-      const limits = [{ limit: 1, windowMs: '1h', outage: 'closed' }] as const
+      const limits = [{ limit: 1, windowMs: '1h', outage: 'refuse' }] as const
       const one = podWithout(createVendor(fleet, { limits }))
       await expect(fleet.answered(one.acquire())).rejects.toMatchObject(outage)
       await expect(fleet.answered(one.acquireWithin('1h'))).rejects.toMatchObject(outage)

@@ -75,6 +75,16 @@ export const systemClock: Clock = {
   },
 }
 
+/** Whole microseconds. `atMs`: a time just read from the same clock, to save a second reading. */
+export type Microseconds = (atMs?: number) => number
+
+/** For stores in this process: the time of day at the start, then monotonic. */
+export function createMicroseconds(clock: Clock): Microseconds {
+  const startMs = clock.now()
+  const startUs = Math.floor(clock.wallMs()) * 1_000
+  return (atMs = clock.now()) => startUs + Math.floor((atMs - startMs) * 1_000)
+}
+
 /** Read at load time, because fake timers of a test may replace it. */
 const { nextTick } = process
 

@@ -116,7 +116,7 @@ export const STAGES = [
       charges && new UserLimitStage(guard, charges, clock, sameClock),
   },
   {
-    stage: 'room',
+    stage: 'queue',
     option: 'queue',
     scope: 'local',
     per: 'call',
@@ -254,7 +254,7 @@ export function withCustomStages(
   const rows = [...table]
   for (const { name, options } of custom) {
     const place = placeOf(rows, options)
-    const queue = rows.findIndex(({ stage }) => stage === 'room')
+    const queue = rows.findIndex(({ stage }) => stage === 'queue')
     const per = options.per ?? (place <= queue ? 'call' : 'attempt')
     rows.splice(place, 0, {
       stage: name,
@@ -282,6 +282,12 @@ function placeOf(
   return next
 }
 
+/** Names of stages before the first release. */
+const RENAMED_STAGES: Readonly<Record<string, BuiltInStage>> = { room: 'queue' }
+
+const renamedStage = (old: string) =>
+  `there is no stage '${old}' any more; use '${RENAMED_STAGES[old]}'`
+
 /** Why a custom stage cannot stand where it says; undefined: it can. */
 export function positionProblem(
   rows: readonly StageRow[],
@@ -293,6 +299,7 @@ export function positionProblem(
   if (place >= 0 && (before === undefined ? place < call : place <= call)) return undefined
   if (place >= 0) return `'${named}' does not come before the call`
   const names = rows.slice(0, call).map(({ stage }) => stage)
+  if (Object.hasOwn(RENAMED_STAGES, named)) return renamedStage(named)
   const close = suggest(named, names)
   return close === undefined
     ? `there is no stage '${named}'; known: ${names.join(', ')}`

@@ -31,7 +31,7 @@ export interface QueueStageOptions {
 }
 
 export class QueueStage implements Stage {
-  readonly name = 'room'
+  readonly name = 'queue'
   readonly scope = 'local'
   readonly per = 'call'
   readonly patient: boolean

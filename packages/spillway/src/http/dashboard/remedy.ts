@@ -10,7 +10,7 @@ interface Refusal {
 
 const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
   SHED: ({ stage, details }) => {
-    if (stage === 'room') return 'A shorter line: it had stood for longer than its target.'
+    if (stage === 'queue') return 'A shorter line: it had stood for longer than its target.'
     const { maxQueue, waiting, pressure, reason } = details
     if (reason === 'tier')
       return `A pressure below what its tier is served at; it was ${part(pressure)}.`
@@ -24,9 +24,9 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
     `Coming ${later(retryAfterMs)}, or a limit per ${level} of more than ${limit} in ${spoken(windowMs)}.`,
   QUEUE_FULL: ({ stage, details: { size, limit, why } }) => {
     if (why === 'displaced') return 'A higher priority: a call of higher priority took its place.'
-    if (stage === 'concurrency') return `A free slot of the ${limit}, or a waiting room (queue).`
-    if (stage === 'pace') return 'Coming a beat later, or a waiting room (queue).'
-    return `A free place in the waiting room of ${size}, or a higher priority than somebody in it.`
+    if (stage === 'concurrency') return `A free slot of the ${limit}, or the option queue.`
+    if (stage === 'pace') return 'Coming a beat later, or the option queue.'
+    return `A free place in the queue of ${size}, or a higher priority than a call in it.`
   },
   QUEUE_TIMEOUT: ({ details: { waitedMs, active, limit } }) =>
     `A free slot or permit within ${spoken(waitedMs)}: ${active} of ${slots(limit)} were in use; or a longer queue timeout.`,
@@ -46,7 +46,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
     limitMs === undefined ? 'A faster answer.' : `An answer within ${spoken(limitMs)}.`,
   DEADLINE_EXCEEDED: () => 'More time: its deadline passed before it could be answered.',
   VENDOR_ERROR: () => 'A vendor that answers.',
-  STORE_UNAVAILABLE: () => 'A store that answers, or an outage rule other than closed.',
+  STORE_UNAVAILABLE: () => 'A store that answers, or an outage rule other than refuse.',
   STAGE_REFUSED: ({ stage }) => `Permission by the guard’s own stage ${stage}.`,
   CLOSED: () => 'Another pod: this one is being closed.',
 }

@@ -143,7 +143,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
   put(item: T, options?: { signal?: AbortSignal }): Promise<void> | undefined {
     const signal = options?.signal
     if (signal?.aborted) return refuse(signal.reason)
-    if (this.#closed !== undefined) return refuse(closedError('room', this.name))
+    if (this.#closed !== undefined) return refuse(closedError('queue', this.name))
     if (!this.paused) {
       this.#add(item)
       return undefined
@@ -201,7 +201,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
     while (this.#producers.length > 0) {
       const { reject, forget } = this.#producers.shift()
       forget?.()
-      reject(closedError('room', this.name))
+      reject(closedError('queue', this.name))
     }
     // Waiting consumers see the end of the queue.
     while (this.#consumers.length > 0) {
@@ -268,7 +268,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
     const details = { name: this.name, waiting: this.#producers.length, length: this.length }
     return new SpillwayError({
       code: 'QUEUE_FULL',
-      stage: 'room',
+      stage: 'queue',
       scope: 'local',
       details,
       explain,

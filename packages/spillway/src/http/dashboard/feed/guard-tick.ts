@@ -18,17 +18,17 @@ export interface TickSources {
 
 export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickSources): GuardTick {
   const { snapshot, flow, fallbacks, latency, queueWait } = sample
-  const { room, active, limit, shed, retries, hedges, store, closed } = snapshot
+  const { queue, active, limit, shed, retries, hedges, store, closed } = snapshot
   const { parts } = watch.guard
   const budget = parts.options.retry?.budget ?? 0
   return {
     name: shown(snapshot.name),
     flow,
-    room: {
-      waiting: room.waiting,
-      size: room.size,
-      oldestMs: rounded(room.oldestMs),
-      byPriority: inOrder(room.byPriority),
+    queue: {
+      waiting: queue.waiting,
+      size: queue.size,
+      oldestMs: rounded(queue.oldestMs),
+      byPriority: inOrder(queue.byPriority),
       codel: parts.queue.calls.standing,
     },
     slots: { active, ...(Number.isFinite(limit) && { limit }) },

@@ -100,7 +100,7 @@ export class GuardWatch {
       throttled: aSecond(throttled),
       fallbacks: aSecond(sumOf(fallbacks)),
       active: snapshot.active,
-      waiting: snapshot.room.waiting,
+      waiting: snapshot.queue.waiting,
       breaker: worstOf(snapshot),
       ...(latency !== undefined && { p50Ms: latency.p50Ms, p99Ms: latency.p99Ms }),
     })

@@ -15,7 +15,7 @@ export interface GuardTick {
   name: string
   /** Of all lanes together. */
   flow: Flow
-  room: {
+  queue: {
     waiting: number
     size: number
     oldestMs: number
