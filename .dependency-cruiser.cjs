@@ -24,6 +24,8 @@ const MAY_IMPORT = {
   http: [...AROUND_A_GUARD, 'health/', 'operate/'],
   options: ['core/', 'guard/'],
   observe: AROUND_A_GUARD,
+  // Its entry is for the other packages of this repository and exports from every folder but testing/.
+  internal: [],
   testing: [''],
 }
 
@@ -64,8 +66,9 @@ const GATEWAY_MAY_IMPORT = {
   tokens: [],
   protocols: ['config/', 'tokens/', 'request/json-fields\\.ts'],
   wire: [],
-  data: ['config/', 'request/', 'routing/', 'tokens/', 'protocols/', 'wire/'],
-  jobs: ['config/', 'data/', 'wire/'],
+  vendor: [],
+  data: ['config/', 'request/', 'routing/', 'tokens/', 'protocols/', 'vendor/', 'wire/'],
+  jobs: ['config/', 'data/', 'vendor/', 'wire/'],
   admin: [],
   observe: ['config/', 'data/'],
   cli: ['config/', 'reload/', 'gateway\\.ts', 'shared-store\\.ts'],

@@ -25,14 +25,14 @@ export default defineConfig({
     alias: [
       { find: /^spillway$/, replacement: `${src}/index.ts` },
       {
-        find: /^spillway\/(http|local|options|shared|testing)$/,
+        find: /^spillway\/(http|internal|local|options|shared|testing)$/,
         replacement: `${src}/$1/index.ts`,
       },
       { find: /^spillway\/(express|fastify|hono)$/, replacement: `${src}/http/$1.ts` },
       { find: /^spillway\/metrics$/, replacement: `${src}/observe/index.ts` },
       {
-        find: /^@spillway\/simulator$/,
-        replacement: pathOf('./packages/simulator/src/index.ts'),
+        find: /^@spillway\/(mock-vendor|simulator)$/,
+        replacement: `${pathOf('./packages')}/$1/src/index.ts`,
       },
       { find: /^spillway\/redis$/, replacement: `${src}/store/redis/index.ts` },
     ],

@@ -7,6 +7,7 @@ import { setupOrExit } from './setup.mjs'
 const AT_A_TIME = 2
 const PACKAGE = 'packages/spillway'
 const GATEWAY = 'packages/gateway'
+const MOCK_VENDOR = 'packages/mock-vendor'
 const SIMULATOR = 'packages/simulator'
 const DASHBOARD = 'packages/dashboard'
 
@@ -36,6 +37,7 @@ const STEPS = [
       '.dependency-cruiser.cjs',
       `${PACKAGE}/src`,
       `${GATEWAY}/src`,
+      `${MOCK_VENDOR}/src`,
       `${SIMULATOR}/src`,
       `${DASHBOARD}/src`,
     ],

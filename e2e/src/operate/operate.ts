@@ -4,7 +4,7 @@
  * no request hangs or is lost without an answer, and the vendor is asked no more than it allows.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createMockVendor } from 'spillway/testing'
+import { createMockVendor } from '@spillway/mock-vendor'
 import { freePort } from '../faults/fleet.js'
 import { startRedis } from '../faults/redis-process.js'
 import { type GatewayProcess, startGateway } from '../gateway-process.js'

@@ -2,10 +2,11 @@
  * A gateway: the data port in front of its vendors, each with a guard, and the admin port beside it.
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
+
+import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createDashboard, createOperatorAccess } from 'spillway/http'
 import type { RedisStore } from 'spillway/redis'
-import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'

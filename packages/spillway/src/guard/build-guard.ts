@@ -192,7 +192,9 @@ export function buildGuard(
     running,
     onIdle: undefined,
   }
-  const { shed, retry, hedge } = stages
+  const { retry, hedge } = stages
+  const shed = stages.shed?.shedder.timesCalls === true ? stages.shed : undefined
+  const calls = { clock, lanes, pipeline, queue, retry, hedge, shed }
   return {
     name,
     options,
@@ -203,7 +205,7 @@ export function buildGuard(
     slots,
     queue,
     pipeline,
-    calls: { clock, lanes, pipeline, queue, retry, hedge, shed, attempts, counters, observers },
+    calls: { ...calls, attempts, counters, observers },
     counters,
     observers,
     running,

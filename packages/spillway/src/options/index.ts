@@ -4,6 +4,7 @@ export {
   bool,
   type Check,
   type Checked,
+  type Duration,
   duration,
   either,
   type Fields,

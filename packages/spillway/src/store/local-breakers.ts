@@ -2,10 +2,9 @@
  * Breakers of this pod alone, for times when the store is unreachable: the same transitions in memory,
  * starting from the fleet's last known state.
  */
-import type { Clock } from '../core/time/clock.js'
+import { type Clock, createMicroseconds } from '../core/time/clock.js'
 import { breakerLifeUs, emptyBreaker } from './breaker/breaker-state.js'
 import { createMemoryBreakers, type MemoryBreakers } from './memory/memory-breakers.js'
-import { createMicroseconds } from './memory/microseconds.js'
 import type { BreakerRef, BreakerView } from './port.js'
 
 export interface LocalBreakers extends MemoryBreakers {

@@ -3,11 +3,11 @@
 /** How a streamed answer can end, seen by the reader and by the vendor. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { MockKnobs, MockVendor } from '@spillway/mock-vendor'
 import type { GuardOptions } from 'spillway'
-import type { MockKnobs, MockVendor } from 'spillway/testing'
 import { describe, expect } from 'vitest'
 import { it, onTestFinished } from '../concurrent-tests.js'
-import { startVendor } from '../mock-vendor/mock-client.js'
+import { startVendor } from '../mock-client.js'
 import {
   codeOf,
   endsOf,

@@ -1,6 +1,6 @@
 /** `spillway mock-vendor`: a vendor on this machine, that misbehaves as told. */
 import { once } from 'node:events'
-import type { MockVendorOptions } from 'spillway/testing'
+import type { MockVendorOptions } from '@spillway/mock-vendor'
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { noArguments, parseArguments, readPort, readWhole, UsageError } from '../parse-args.js'
 
@@ -97,7 +97,7 @@ interface MockVendorArguments {
 
 /** Runs a mock vendor until SIGINT or SIGTERM. */
 async function runMockVendor(typed: MockVendorArguments): Promise<void> {
-  const { createMockVendor } = await import('spillway/testing')
+  const { createMockVendor } = await import('@spillway/mock-vendor')
   const vendor = createMockVendor(typed as MockVendorOptions)
   const { url } = await vendor.start()
   process.stderr.write(`Mock vendor on ${url}

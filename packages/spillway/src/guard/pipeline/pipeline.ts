@@ -2,17 +2,18 @@
  * The stages of one guard in the order of the table, and the loops over them. `check` is the one place that
  * answers "may this call begin?": for first attempts, retries, hedges and jobs.
  */
-import { closedError, type SpillwayError } from '../../core/errors.js'
+import { closedError, SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { deadlineError } from '../../core/time/deadline.js'
-import type {
-  Answer,
-  CallKind,
-  CallResult,
-  Permits,
-  Stage,
-  StageAttempt,
-  StageCall,
+import {
+  type Answer,
+  type CallKind,
+  type CallResult,
+  PendingGrant,
+  type Permits,
+  type Stage,
+  type StageAttempt,
+  type StageCall,
 } from './stage.js'
 
 type With<M extends keyof Stage> = Stage & Required<Pick<Stage, M>>
@@ -57,6 +58,23 @@ export class Pipeline {
     for (const stage of this.#checks[call.kind]) {
       const refusal = stage.check(call, nowMs)
       if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
+
+  /**
+   * Enters the stages that a call passes once, from the first that has not granted it anything yet. Returns a
+   * refusal, or what the store has yet to decide. `grants`: by the stage's place in `entered`.
+   */
+  enter(
+    call: StageCall,
+    grants: unknown[],
+    nowMs: number,
+  ): SpillwayError | PendingGrant | undefined {
+    for (let place = grants.length; place < this.entered.length; place++) {
+      const grant = this.entered[place]?.enter(call, nowMs)
+      if (grant instanceof PendingGrant || grant instanceof SpillwayError) return grant
+      grants.push(grant)
     }
     return undefined
   }

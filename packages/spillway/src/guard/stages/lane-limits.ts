@@ -5,8 +5,7 @@ import {
   WatchedLimit,
   type WatchedLimitOptions,
 } from '../../local/adaptive-limit/adaptive-limit.js'
-import { LaneMap } from '../../shared/lanes/lane-map.js'
-import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
+import { LaneMap, type LaneRegistry } from '../../shared/lanes/lane-registry.js'
 
 export interface LaneLimitSnapshot extends Omit<AdaptiveLimitSnapshot, 'name'> {
   lane: string

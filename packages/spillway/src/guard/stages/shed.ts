@@ -77,7 +77,6 @@ export class ShedStage implements Stage {
 
   /** How long the caller waited for its answer, or for a timeout. Other failures may be quick, and mislead. */
   callEnded(arrivedMs: number, error: unknown): void {
-    if (!this.shedder.timesCalls) return
     if (error !== undefined && !isTimeout(error)) return
     const nowMs = this.#clock.now()
     this.shedder.record(nowMs, nowMs - arrivedMs)

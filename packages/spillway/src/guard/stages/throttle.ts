@@ -8,8 +8,7 @@ import {
   type ThrottleSnapshot,
   throttleError,
 } from '../../local/throttle.js'
-import { LaneMap } from '../../shared/lanes/lane-map.js'
-import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
+import { LaneMap, type LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import type { Answer, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
 
 type Began = ReturnType<Acceptance['began']>

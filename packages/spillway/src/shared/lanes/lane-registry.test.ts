@@ -3,8 +3,7 @@ import { fc } from '../../../test/fast-check.js'
 import { onEvent, type SpillwayEvent } from '../../core/events.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { OTHER_LANE } from '../default-lane.js'
-import { LaneMap } from './lane-map.js'
-import { LANE_REST_MS, LaneRegistry } from './lane-registry.js'
+import { LANE_REST_MS, LaneMap, LaneRegistry } from './lane-registry.js'
 
 function createLanes(maxLanes: number, named: string[] = []) {
   const clock = createVirtualClock()

@@ -2,8 +2,7 @@
  * The recent feedback of a vendor about its limits, by lane: which responses are worth reading, and which part of
  * them is new. Most responses repeat what is known.
  */
-import { LaneMap } from '../lanes/lane-map.js'
-import type { LaneRegistry } from '../lanes/lane-registry.js'
+import { LaneMap, type LaneRegistry } from '../lanes/lane-registry.js'
 import type { UnitLimit } from './options.js'
 import type { VendorHeaders } from './vendor-headers.js'
 

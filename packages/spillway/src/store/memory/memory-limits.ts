@@ -1,4 +1,5 @@
 /** Limits in one process: the transitions on maps. Watchers are called after the caller has its reply. */
+import type { Microseconds } from '../../core/time/clock.js'
 import { FastTake } from '../limits/fast-take.js'
 import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limits/lane-state.js'
 import { type Reports, reportRequests, totalRequests } from '../limits/reports.js'
@@ -16,7 +17,6 @@ import type { LaneRef, LimitStore, PermitWatcher, SettleRequest } from '../port.
 import { ExpiringMap } from './expiring-map.js'
 import type { MemoryBreakers } from './memory-breakers.js'
 import type { QueueNeighbours } from './memory-queue.js'
-import type { Microseconds } from './microseconds.js'
 
 const SEQUENCE_LIFE_US = 600_000_000
 

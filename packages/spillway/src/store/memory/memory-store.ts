@@ -4,17 +4,15 @@
  */
 
 import { object, validate } from '../../core/options/checks.js'
-import type { Clock } from '../../core/time/clock.js'
+import { type Clock, createMicroseconds } from '../../core/time/clock.js'
 import { clockOption } from '../../core/time/clock-options.js'
-import { checkLevels, refundLevels } from '../levels/check-levels.js'
-import type { LevelStore, Store } from '../port.js'
+import type { Store } from '../port.js'
 import { createMemoryBreakers } from './memory-breakers.js'
-import { MemoryBuckets } from './memory-buckets.js'
+import { createMemoryLevels } from './memory-levels.js'
 import { createMemoryLimits } from './memory-limits.js'
 import { createMemoryPods } from './memory-pods.js'
 import { createMemoryPulses } from './memory-pulses.js'
 import { createMemoryQueues } from './memory-queue.js'
-import { createMicroseconds, type Microseconds } from './microseconds.js'
 
 export interface MemoryStoreOptions {
   /** Default: the system clock. */
@@ -38,19 +36,5 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     pulses: createMemoryPulses(nowUs),
     queues: createMemoryQueues(nowUs, { limits: change, breaker: breakers.change }),
     close: async () => {},
-  }
-}
-
-function createMemoryLevels(nowUs: Microseconds): LevelStore {
-  const buckets = new MemoryBuckets()
-  return {
-    check(requests, atMs) {
-      buckets.nowUs = nowUs(atMs)
-      return checkLevels(buckets, requests, buckets.nowUs)
-    },
-    refund(requests) {
-      buckets.nowUs = nowUs()
-      refundLevels(buckets, requests, buckets.nowUs)
-    },
   }
 }

@@ -1,6 +1,6 @@
 /** What a mock vendor records of its requests. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { ArrivalLog } from '../arrival-log.js'
+import { ArrivalLog } from 'spillway/internal'
 
 /**
  * `completed`: the response was sent entirely, even if it was an error. `cancelled`: the client

@@ -1,4 +1,4 @@
-import { arrayOf, integer, object, optional, text } from '../../core/options/checks.js'
+import { arrayOf, integer, object, optional, text } from 'spillway/options'
 import { flag, recordOf } from './checks.js'
 import { type MockKnobs, readKnobs } from './knobs.js'
 import { type MockLimit, readLimit } from './limits.js'

@@ -1,6 +1,6 @@
 /** An incoming request: its API, what is recorded about it, and its body. */
 import type { IncomingMessage } from 'node:http'
-import { systemClock } from '../../core/time/clock.js'
+import { systemClock } from 'spillway/internal'
 import { anthropic } from './anthropic.js'
 import type { Dialect } from './dialect.js'
 import type { OpenCall } from './log.js'

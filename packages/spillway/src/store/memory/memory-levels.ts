@@ -1,7 +1,26 @@
-/** Token buckets of a million users: one number each, removed once the bucket is full again. */
-import type { Buckets } from '../levels/check-levels.js'
+/**
+ * User limits in one process: the transitions on the token buckets of up to a million users. A bucket is one
+ * number, removed once the bucket is full again.
+ */
+import type { Microseconds } from '../../core/time/clock.js'
+import { type Buckets, checkLevels, refundLevels } from '../levels/check-levels.js'
+import type { LevelStore } from '../port.js'
 
 const FEWEST = 1_024
+
+export function createMemoryLevels(nowUs: Microseconds): LevelStore {
+  const buckets = new MemoryBuckets()
+  return {
+    check(requests, atMs) {
+      buckets.nowUs = nowUs(atMs)
+      return checkLevels(buckets, requests, buckets.nowUs)
+    },
+    refund(requests) {
+      buckets.nowUs = nowUs()
+      refundLevels(buckets, requests, buckets.nowUs)
+    },
+  }
+}
 
 /**
  * The numbers are in an array and the map holds indexes. As values of the map, V8 would allocate a

@@ -2,10 +2,10 @@
 
 /** The real SDKs against the mock vendor. */
 import Anthropic from '@anthropic-ai/sdk'
+import type { MockVendorOptions } from '@spillway/mock-vendor'
 import OpenAI from 'openai'
-import type { MockVendorOptions } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
-import { startVendor } from './mock-client.js'
+import { startVendor } from '../../spillway/test/mock-client.js'
 
 const QUESTION = [{ role: 'user' as const, content: 'twelve chars' }]
 

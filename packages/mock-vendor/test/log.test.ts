@@ -4,9 +4,9 @@ import { execFile } from 'node:child_process'
 import { type IncomingMessage, request } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { describe, expect } from 'vitest'
-import { it } from '../concurrent-tests.js'
-import { usualOrLong } from '../long-run.js'
-import { readAll, startVendor, textOf, until } from './mock-client.js'
+import { it } from '../../spillway/test/concurrent-tests.js'
+import { usualOrLong } from '../../spillway/test/long-run.js'
+import { readAll, startVendor, textOf, until } from '../../spillway/test/mock-client.js'
 
 const STREAM = { stream: true }
 const STREAMS = usualOrLong(250, 1_000)
@@ -204,8 +204,8 @@ describe.concurrent('mock vendor sockets', () => {
 
 /** The exit code once the program has ended by itself. */
 function runProgram(body: string): Promise<number | string | null> {
-  const program = `import { createMockVendor } from 'spillway/testing'\n${body}`
-  const options = { cwd: fileURLToPath(new URL('../..', import.meta.url)), timeout: 100_000 }
+  const program = `import { createMockVendor } from '@spillway/mock-vendor'\n${body}`
+  const options = { cwd: fileURLToPath(new URL('..', import.meta.url)), timeout: 100_000 }
   return new Promise((resolve) => {
     const args = ['--input-type=module', '--eval', program]
     execFile(process.execPath, args, options, (error) => {

@@ -1,12 +1,5 @@
 /** The limits of a mock vendor, counted for each API key and model separately. */
-import {
-  type Duration,
-  duration,
-  integer,
-  object,
-  oneOf,
-  optional,
-} from '../../core/options/checks.js'
+import { type Duration, duration, integer, object, oneOf, optional } from 'spillway/options'
 
 export interface MockLimit {
   limit: number

@@ -1,7 +1,7 @@
 // test-group: io
 
 import { describe, expect, it } from 'vitest'
-import { dataOf, readAll, startVendor, textOf, until } from './mock-client.js'
+import { dataOf, readAll, startVendor, textOf, until } from '../../spillway/test/mock-client.js'
 
 const STREAM = { stream: true }
 

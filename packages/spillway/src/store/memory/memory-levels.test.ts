@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MemoryBuckets } from './memory-buckets.js'
+import { MemoryBuckets } from './memory-levels.js'
 
 describe('MemoryBuckets', () => {
   it('memory buckets drop exactly the buckets that are full again', () => {

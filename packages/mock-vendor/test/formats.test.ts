@@ -1,8 +1,8 @@
 // test-group: io
 
-import { createMockVendor } from 'spillway/testing'
+import { createMockVendor } from '@spillway/mock-vendor'
 import { describe, expect, it } from 'vitest'
-import { dataOf, startVendor } from './mock-client.js'
+import { dataOf, startVendor } from '../../spillway/test/mock-client.js'
 
 describe('mock OpenAI', () => {
   it('mock OpenAI answers a chat completion with its usage', async () => {

@@ -1,9 +1,8 @@
 /** The HTTP server of a mock vendor: API keys, paths and limits. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { validate } from '../../core/options/checks.js'
-import { createRandom } from '../../core/random.js'
-import { systemClock } from '../../core/time/clock.js'
+import { createRandom, systemClock } from 'spillway/internal'
+import { validate } from 'spillway/options'
 import { play, refuse, sendJson } from './answer.js'
 import { type Asked, type Dialect, isFailure } from './dialect.js'
 import { Exchange } from './exchange.js'

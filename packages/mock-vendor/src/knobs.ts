@@ -2,6 +2,8 @@
  * The knobs of a mock vendor: for all requests, for those of one model, or for one request by its
  * `x-mock` header. Plain data, so that it fits into a header or a file.
  */
+
+import type { Random } from 'spillway/internal'
 import {
   type Duration,
   duration,
@@ -11,8 +13,7 @@ import {
   object,
   oneOf,
   optional,
-} from '../../core/options/checks.js'
-import type { Random } from '../../core/random.js'
+} from 'spillway/options'
 import { flag, off, rangeOf } from './checks.js'
 
 /** Constant, or drawn evenly between two values. */

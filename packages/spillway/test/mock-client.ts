@@ -1,6 +1,6 @@
 /** A running mock vendor with shortcuts for requests. */
-import { createMockVendor, type MockVendorOptions } from 'spillway/testing'
-import { onTestFinished } from '../concurrent-tests.js'
+import { createMockVendor, type MockVendorOptions } from '@spillway/mock-vendor'
+import { onTestFinished } from './concurrent-tests.js'
 
 /** Three tokens. */
 const MESSAGES = [{ role: 'user', content: 'twelve chars' }]

@@ -3,7 +3,7 @@
  * slow clients.
  */
 import type { ServerResponse } from 'node:http'
-import { systemClock } from '../../core/time/clock.js'
+import { systemClock } from 'spillway/internal'
 import type { CallLog, OpenCall } from './log.js'
 
 export class Exchange {

@@ -1,9 +1,9 @@
 // test-group: io
 
 import { describe, expect, it } from 'vitest'
-import { readVendorHeaders } from '../../src/shared/rate-limiter/vendor-headers.js'
-import { goDuration } from '../../src/testing/mock-vendor/openai.js'
-import { startVendor } from './mock-client.js'
+import { readVendorHeaders } from '../../spillway/src/shared/rate-limiter/vendor-headers.js'
+import { startVendor } from '../../spillway/test/mock-client.js'
+import { goDuration } from '../src/openai.js'
 
 const MINUTE = { limit: 2, windowMs: 60_000 }
 const key = (name: string) => ({

@@ -1,4 +1,4 @@
-import { type Check, type OptionProblem, optional } from '../../core/options/checks.js'
+import { type Check, type OptionProblem, optional } from 'spillway/options'
 
 function must(be: string, value: unknown, path: string, problems: OptionProblem[]): never {
   const found = value === undefined ? 'nothing' : JSON.stringify(value)

@@ -3,7 +3,7 @@
  * not, has limits, misbehaves on demand and records all requests. In real time, over real sockets,
  * for tests of clients, gateways and SDKs. For virtual time use `createVendor`.
  */
-import { arrayOf, type Duration, duration, validate } from '../../core/options/checks.js'
+import { arrayOf, type Duration, duration, validate } from 'spillway/options'
 import { type MockKnobs, readKnobs } from './knobs.js'
 import { type MockLimit, readLimit } from './limits.js'
 import type { MockArrivals, MockCall, MockCounts } from './log.js'
