@@ -17,9 +17,9 @@ import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 
 const BACKLOG = 4_096
 /** Guards refuse calls with the same code. */
-const CLOSED: Fault = {
+const SHUTTING_DOWN: Fault = {
   status: 503,
-  code: 'CLOSED',
+  code: 'SHUTTING_DOWN',
   message: 'the gateway is being closed',
   closes: true,
 }
@@ -79,7 +79,7 @@ export class DataServer {
     this.#connections.close()
     this.#acceptor.close()
     for (const connection of [...this.#bySocket.values()]) {
-      for (const exchange of [...connection.exchanges]) exchange.closeWith(CLOSED)
+      for (const exchange of [...connection.exchanges]) exchange.closeWith(SHUTTING_DOWN)
       connection.destroy()
     }
     await this.#idle()
