@@ -3,9 +3,10 @@
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
 import type { Socket } from 'node:net'
+import { createDashboard } from '@spillway/dashboard'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
-import { createDashboard, createOperatorAccess } from 'spillway/http'
+import { createOperatorAccess } from 'spillway/http'
 import type { RedisStore } from 'spillway/redis'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'

@@ -1,8 +1,10 @@
 /** The admin port: health, metrics, how everything stands, and what operators may do. Not for callers. */
+
+import type { Dashboard } from '@spillway/dashboard'
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
 import { createHealth, type Operator, type Spillway, type SpillwayEvent } from 'spillway'
-import type { Dashboard, OperatorAccess } from 'spillway/http'
+import type { OperatorAccess } from 'spillway/http'
 import { mountDashboard } from './dashboard.js'
 import { ADMIN_SERVER_OPTIONS, harden } from './hardening.js'
 import type { Health } from './health.js'
