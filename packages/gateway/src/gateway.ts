@@ -127,6 +127,7 @@ export async function createGateway(
     health,
     registry: metrics.registry,
     spillway,
+    snapshot: () => spillway.snapshot(),
     operator,
     access: operators,
     checkHost: createHostCheck(config.admin, operators),
@@ -224,8 +225,7 @@ export async function createGateway(
     whenClosed,
     reload,
     async start() {
-      const { host, port: adminPort } = config.admin
-      const adminAddress = await admin.listen({ host, port: adminPort })
+      const adminPort = await admin.listen(config.admin)
       const port = await data.listen(config.port, config.host)
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store)
@@ -233,7 +233,7 @@ export async function createGateway(
       operatorNews?.begin()
       address = `http://127.0.0.1:${port}`
       health.phase = 'ready'
-      return { port, adminPort: Number(new URL(adminAddress).port) }
+      return { port, adminPort }
     },
     async close(options = {}) {
       const { graceMs, delayMs } = { ...sites.current.config.drain, ...options }
