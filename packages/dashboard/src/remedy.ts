@@ -48,7 +48,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
   VENDOR_ERROR: () => 'A vendor that answers.',
   STORE_UNAVAILABLE: () => 'A store that answers, or an outage rule other than refuse.',
   STAGE_REFUSED: ({ stage }) => `Permission by the guard’s own stage ${stage}.`,
-  CLOSED: () => 'Another pod: this one is being closed.',
+  SHUTTING_DOWN: () => 'Another pod: this one is being closed.',
 }
 
 export function remedyFor(code: ErrorCode, refusal: Refusal): string {

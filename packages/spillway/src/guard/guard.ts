@@ -56,7 +56,7 @@ export interface Guard {
    */
   headroom(lane?: string): number
   /**
-   * Drains: refuses waiting and later calls with CLOSED, lets running calls finish for `graceMs` (default: 30
+   * Drains: refuses waiting and later calls with SHUTTING_DOWN, lets running calls finish for `graceMs` (default: 30
    * seconds), releases what it holds and reports the last outcomes.
    */
   close(options?: { graceMs?: Duration }): Promise<void>
@@ -226,11 +226,12 @@ export class SharedGuard implements Guard {
   }
 
   async #drain(): Promise<void> {
-    const { pipeline, queue, calls, running, breaker, countedLimits, stages, watch } = this.parts
+    const { pipeline, queue, calls, running, breaker, countedLimits, stages, slots, watch } =
+      this.parts
     pipeline.closed = true
     stages.shed?.close()
     stages.retry.stopRetries()
-    stages.concurrency.freeAbandoned()
+    slots.freeAbandoned()
     queue.dispatcher.empty(undefined, () => closedError('queue', this.name))
     const roundTripsOver = queue.dispatcher.close()
     if (running.length > 0) {

@@ -39,7 +39,7 @@ const CODE_WORDS: Record<Decision['code'], string> = {
   VENDOR_ERROR: 'the vendor answered with an error',
   STORE_UNAVAILABLE: 'Redis did not answer',
   STAGE_REFUSED: 'the application refused it',
-  CLOSED: 'the pod is closing',
+  SHUTTING_DOWN: 'the pod is closing',
 }
 
 export const CODES = Object.keys(CODE_WORDS) as Decision['code'][]

@@ -11,18 +11,16 @@ import type { Clock } from '../../core/time/clock.js'
 import type { CheckedHedgeDelay } from '../../local/hedge/hedge-delay.js'
 import type { CheckedShed } from '../../local/load-shedder/options.js'
 import { Shedder } from '../../local/load-shedder/shedder.js'
-import type { Algorithm } from '../../local/rate-limiter/algorithm.js'
 import type { CheckedThrottle } from '../../local/throttle.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
 import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import type { UserCharges } from '../../shared/user-limits/charges.js'
-import type { Slots } from '../queue/slots.js'
 import { BreakerStage } from '../stages/breaker.js'
-import { ConcurrencyStage } from '../stages/concurrency.js'
+import type { ConcurrencyStage } from '../stages/concurrency.js'
 import { type CustomStage, CustomStageRunner } from '../stages/custom.js'
 import { FallbackStage, type FallbackStep } from '../stages/fallback.js'
 import { HedgeStage } from '../stages/hedge.js'
-import { PaceStage } from '../stages/pace.js'
+import type { PaceStage } from '../stages/pace.js'
 import type { QueueStage } from '../stages/queue.js'
 import { type RetryOption, RetryStage } from '../stages/retry.js'
 import { type ShedQuestion, ShedStage } from '../stages/shed.js'
@@ -63,14 +61,14 @@ export interface StageContext {
   /** How the end of an attempt is judged. */
   readonly judging: OutcomeOptions
   readonly lanes: LaneRegistry
-  readonly slots: Slots
+  readonly slots: ConcurrencyStage
   readonly queue: QueueStage
   /** The store is in this process and uses the same clock. */
   readonly sameClock: boolean
   readonly charges: UserCharges | undefined
   readonly breaker: BreakerLanes | undefined
   readonly limits: VendorLimits | undefined
-  readonly pace: Algorithm | undefined
+  readonly pace: PaceStage | undefined
   readonly shadowed: ReadonlySet<StageName>
   /** Stages that were created before this one. */
   built<S extends Stage>(name: BuiltInStage): S | undefined
@@ -173,8 +171,7 @@ export const STAGES = [
     per: 'attempt',
     codes: ['QUEUE_FULL'],
     shadow: true,
-    create: ({ guard, options, pace, slots, queue }: StageContext) =>
-      options.pace && pace && new PaceStage(guard, options.pace, pace, slots, queue),
+    create: ({ pace }: StageContext) => pace,
   },
   {
     stage: 'concurrency',
@@ -184,15 +181,7 @@ export const STAGES = [
     codes: ['QUEUE_FULL'],
     shadow: true,
     // Without a limit it still counts the attempts that run.
-    create: ({ guard, options: { concurrency }, clock, slots, queue }: StageContext) =>
-      new ConcurrencyStage({
-        guard,
-        clock,
-        slots,
-        queue,
-        limit: concurrency?.limit,
-        graceMs: concurrency?.graceMs ?? 0,
-      }),
+    create: ({ slots }: StageContext) => slots,
   },
   {
     stage: 'timeout',

@@ -12,8 +12,7 @@ import type { LimitReply } from '../../shared/rate-limiter/limit-client.js'
 import type { LanePermit as LimitPermit } from '../../shared/rate-limiter/permit.js'
 import type { Permits, QueuedAttempt, Stage, StageCall } from '../pipeline/stage.js'
 import { CallResumer } from '../queue/resume.js'
-import type { Slots } from '../queue/slots.js'
-import type { QueueRoom } from './pace.js'
+import type { ConcurrencyStage } from './concurrency.js'
 import { concurrencyError, fullError, leaveError, paceError } from './refusal-errors.js'
 
 export type Dispatcher = PermitDispatcher<BreakerPermit, LimitPermit, LimitReply>
@@ -28,10 +27,10 @@ export interface QueueStageOptions {
   /** How long a call may wait; 0 without the option. */
   readonly timeoutMs: number
   readonly calls: CallQueue
-  readonly slots: Slots
+  readonly slots: ConcurrencyStage
 }
 
-export class QueueStage implements Stage, QueueRoom {
+export class QueueStage implements Stage {
   readonly name = 'queue'
   readonly scope = 'local'
   readonly per = 'call'
@@ -55,10 +54,6 @@ export class QueueStage implements Stage, QueueRoom {
     if (size === undefined || this.calls.length < size) return undefined
     const free = this.dispatcher.spare(call.lane, call, nowMs)
     return this.calls.hasPlace(call.priority, free) ? undefined : this.#noPlaceError(nowMs)
-  }
-
-  hasPlace(priority: number, free: number): boolean {
-    return this.calls.hasPlace(priority, Math.max(0, free))
   }
 
   /** The lane is blocked, by its limits or by a pause, for longer than the call can wait. */

@@ -266,8 +266,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
   /** Takes a slot and the permit of a clear breaker, at once. */
   #permits(lane: string, costs: readonly number[], reply: R | undefined): AttemptPermits<P, L> {
     const { limits, capacity, breaker } = this.#options
-    capacity.reserve(1, lane)
-    capacity.admit()
+    capacity.start(lane)
     const entered = breaker?.enter(lane) as P | undefined
     if (limits === undefined || reply === undefined) return { breaker: entered, permit: undefined }
     return new LazyPermits(entered, limits, lane, costs, reply)
