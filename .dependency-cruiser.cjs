@@ -109,8 +109,8 @@ const dashboardRule = {
   name: 'dashboard-model-imports',
   comment: 'model/ knows nothing of view/ and style/',
   severity: 'error',
-  from: { path: '^packages/dashboard/src/model/', pathNot: [TEST] },
-  to: { path: '^packages/dashboard/src/(view|style|main)' },
+  from: { path: '^packages/dashboard/page/src/model/', pathNot: [TEST] },
+  to: { path: '^packages/dashboard/page/src/(view|style|main)' },
 }
 
 module.exports = {

@@ -31,7 +31,7 @@ export default defineConfig({
       { find: /^spillway\/(express|fastify|hono)$/, replacement: `${src}/http/$1.ts` },
       { find: /^spillway\/metrics$/, replacement: `${src}/observe/index.ts` },
       {
-        find: /^@spillway\/(mock-vendor|simulator)$/,
+        find: /^@spillway\/(dashboard|mock-vendor|simulator)$/,
         replacement: `${pathOf('./packages')}/$1/src/index.ts`,
       },
       { find: /^spillway\/redis$/, replacement: `${src}/store/redis/index.ts` },

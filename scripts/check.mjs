@@ -40,6 +40,7 @@ const STEPS = [
       `${MOCK_VENDOR}/src`,
       `${SIMULATOR}/src`,
       `${DASHBOARD}/src`,
+      `${DASHBOARD}/page/src`,
     ],
   },
   { name: 'unused', what: 'unused files, exports and dependencies', args: [tools.knip] },

@@ -1,20 +1,15 @@
 /** A simulated fleet with moving figures that are identical in every run. */
 import { createRandom } from '../../spillway/src/core/random.js'
 import { ORDER } from '../../spillway/src/guard/pipeline/stages.js'
-import type { Act } from '../../spillway/src/http/dashboard/wire/acts.js'
-import type { Decision } from '../../spillway/src/http/dashboard/wire/decisions.js'
-import type { Fleet } from '../../spillway/src/http/dashboard/wire/fleet.js'
-import type {
-  BreakerTick,
-  GuardsTick,
-  GuardTick,
-  LaneTick,
-} from '../../spillway/src/http/dashboard/wire/guards.js'
-import type { DemoState, GuardCard, Hello } from '../../spillway/src/http/dashboard/wire/hello.js'
-import type { History } from '../../spillway/src/http/dashboard/wire/history.js'
-import type { Messages } from '../../spillway/src/http/dashboard/wire/messages.js'
-import type { DeadLetters, QueuesTick } from '../../spillway/src/http/dashboard/wire/queues.js'
-import type { ByPriority, StoreWord } from '../../spillway/src/http/dashboard/wire/words.js'
+import type { Act } from '../src/wire/acts.js'
+import type { Decision } from '../src/wire/decisions.js'
+import type { Fleet } from '../src/wire/fleet.js'
+import type { BreakerTick, GuardsTick, GuardTick, LaneTick } from '../src/wire/guards.js'
+import type { DemoState, GuardCard, Hello } from '../src/wire/hello.js'
+import type { History } from '../src/wire/history.js'
+import type { Messages } from '../src/wire/messages.js'
+import type { DeadLetters, QueuesTick } from '../src/wire/queues.js'
+import type { ByPriority, StoreWord } from '../src/wire/words.js'
 
 export interface FakeFleetOptions {
   pods?: number

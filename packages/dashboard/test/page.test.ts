@@ -13,7 +13,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
   })
   afterAll(() => browser?.close())
 
-  async function open(hash = '', options: FakeFeedOptions = {}, context = {}) {
+  async function open(hash = '', options: FakeFeedOptions = {}, context?: object) {
     const feed = await startFakeFeed(options)
     onTestFinished(() => feed.close())
     const watched = await openPage(browser, `${feed.url}${hash}`, context)

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { readFeed } from '../../spillway/test/dashboard/dashboard-kit.js'
+import { readFeed } from '../../dashboard/test/server/dashboard-kit.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { greeting } from '../src/cli/gateway/greeting.js'
 import { builtInConfig } from '../src/config/built-in-config.js'

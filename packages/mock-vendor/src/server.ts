@@ -93,7 +93,8 @@ export class VendorServer {
     if (unref) server.unref()
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen({ host, port: this.#port, backlog: BACKLOG }, resolve)
+      // In a worker of `node:cluster` a listener would be shared with the other workers.
+      server.listen({ host, port: this.#port, backlog: BACKLOG, exclusive: true }, resolve)
     })
     this.#slowSinceMs = systemClock.now()
     this.#port = (server.address() as AddressInfo).port

@@ -1,5 +1,6 @@
 /** Stages that an application adds to a guard. */
 import { describe, expect, it } from 'vitest'
+import { guardCard } from '../../dashboard/src/feed/guard-card.js'
 import { SpillwayError } from '../src/core/errors.js'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
 import { OptionsError } from '../src/core/options/checks.js'
@@ -10,7 +11,6 @@ import {
   type CustomStageOptions,
   customStage,
 } from '../src/guard/stages/custom.js'
-import { guardCard } from '../src/http/dashboard/feed/guard-card.js'
 import { exposeToPrometheus, type Sample } from '../src/observe/prometheus.js'
 import {
   countFates,

@@ -132,6 +132,8 @@ export interface GatewayConfig {
   readonly pod: string | undefined
   /** How many gateways share the limits, as long as the store has never said. */
   readonly expectedPods: number
+  /** Number of processes that serve the data port. Each is a pod. 1: no process besides this one. */
+  readonly workers: number
   readonly vendors: readonly VendorConfig[]
   readonly routes: readonly RouteConfig[]
   readonly queues: readonly QueueConfig[] | undefined

@@ -3,9 +3,9 @@
  * may wait for its job queue, and a switch that breaks that vendor. The pods share the gateway's store, so a breaker that opens on one is open on all.
  */
 
+import type { DashboardDemo } from '@spillway/dashboard'
 import type { MockVendor } from '@spillway/mock-vendor'
 import { createSpillway, type Spillway } from 'spillway'
-import type { DashboardDemo } from 'spillway/http'
 import type { QueueConfig, VendorConfig } from '../config/config.js'
 import { DemoClient } from './client.js'
 

@@ -63,7 +63,10 @@ export function storeRequest(
 }
 
 /** With our key, or whatever else goes with every request. */
-export function restoreRequest(stored: StoredRequest, ownHeaders: readonly string[]): VendorRequest {
+export function restoreRequest(
+  stored: StoredRequest,
+  ownHeaders: readonly string[],
+): VendorRequest {
   return {
     method: stored.method as Dispatcher.HttpMethod,
     path: stored.path,

@@ -15,7 +15,7 @@ const STAGES: readonly { name: string; colour: string; codes: readonly string[] 
   { name: 'breaker', colour: 'c4', codes: ['CIRCUIT_OPEN'] },
   { name: 'vendor limit', colour: 'c5', codes: ['VENDOR_LIMITED'] },
   { name: 'timeout', colour: 'c6', codes: ['CALL_TIMEOUT', 'DEADLINE_EXCEEDED'] },
-  { name: 'store, closing', colour: 'c7', codes: ['STORE_UNAVAILABLE', 'CLOSED'] },
+  { name: 'store, closing', colour: 'c7', codes: ['STORE_UNAVAILABLE', 'SHUTTING_DOWN'] },
 ]
 
 /** Those that refused anything; and what failed otherwise. */

@@ -56,7 +56,7 @@ export interface Guard {
    */
   headroom(lane?: string): number
   /**
-   * Drains: refuses waiting and later calls with CLOSED, lets running calls finish for `graceMs` (default: 30
+   * Drains: refuses waiting and later calls with SHUTTING_DOWN, lets running calls finish for `graceMs` (default: 30
    * seconds), releases what it holds and reports the last outcomes.
    */
   close(options?: { graceMs?: Duration }): Promise<void>

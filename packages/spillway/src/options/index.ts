@@ -8,6 +8,8 @@ export {
   duration,
   either,
   type Fields,
+  func,
+  having,
   integer,
   number,
   type OptionProblem,

@@ -232,7 +232,7 @@ export function claimAsking(fleet: Fleet): void {
       waiting.catch(() => {})
       expect(await isWaiting(fleet, waiting)).toBe(true)
       await one.close()
-      const closed = expect.objectContaining({ code: 'CLOSED', stage: 'vendor-limit' })
+      const closed = expect.objectContaining({ code: 'SHUTTING_DOWN', stage: 'vendor-limit' })
       await expect(waiting).rejects.toEqual(closed)
       await expect(one.acquire()).rejects.toEqual(closed)
       await expect(one.acquireWithin(10)).rejects.toEqual(closed)
@@ -253,7 +253,7 @@ export function claimAsking(fleet: Fleet): void {
       const asked = one.acquire()
       await tripsBegin()
       const closed = fleet.until(one.close())
-      await expect(asked).rejects.toMatchObject({ code: 'CLOSED' })
+      await expect(asked).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
       await closed
       expect(await usedOf(pod)).toEqual({ requests: 0 })
     })

@@ -259,7 +259,7 @@ describe.concurrent.each(FORMS)('answer as $name', (form) => {
     const reading = readAll(await ask())
     await pauseMs(30)
     await guard.close({ graceMs: 50 })
-    expect(codeOf((await reading).error)).toBe('CLOSED')
+    expect(codeOf((await reading).error)).toBe('SHUTTING_DOWN')
     await until('the vendor is idle', () => vendor.atOnce === 0)
     expect(guard.snapshot().active).toBe(0)
   })

@@ -255,7 +255,7 @@ describe.concurrent.each(SDKS)('$name SDK through a guard', (sdk) => {
       const { errors } = sdk.create(url)
       expect(error).toBeInstanceOf(errors.APIConnectionError)
       expect(error).not.toBeInstanceOf(errors.APIConnectionTimeoutError)
-      expect(error).toMatchObject({ cause: { code: 'CLOSED' } })
+      expect(error).toMatchObject({ cause: { code: 'SHUTTING_DOWN' } })
     })
 
     it('a cut stream ends as it does without a guard', async () => {

@@ -25,6 +25,7 @@ import { type Sources, textOrReference } from './secret-reference.js'
 import { readServerLimits, SERVER_LIMITS } from './server-limits-shape.js'
 import { readToken } from './token-shape.js'
 import { readVendors } from './vendor-shape.js'
+import { checkWorkers, readWorkers } from './workers-shape.js'
 
 const PORT = 8_080
 const ADMIN = {
@@ -85,6 +86,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     redis: readRedis(sources),
     pod: optional(textOrReference(sources, /./, 'text')),
     expectedPods: optional(integer({ min: 1 }), 1),
+    workers: optional(readWorkers, 1),
     vendors: readVendors(sources),
     routes: optional(readRoutes),
     queues: optional(readQueues),
@@ -101,6 +103,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     if (fields === undefined) return undefined
     const { vendors, routes, queues, body, ...rest } = fields
     checkPorts(rest, value as object, path, problems)
+    checkWorkers(value as object, rest, path, problems)
     const isRouted = Object.hasOwn(value as object, 'routes')
     const linked = isRouted
       ? linkRoutes(routes, `${path}.routes`, vendors, problems)

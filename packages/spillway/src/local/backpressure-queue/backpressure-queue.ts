@@ -49,7 +49,7 @@ export interface BackpressureQueue<T> extends AsyncIterable<T> {
   readonly paused: boolean
   /**
    * Puts an item in. Returns undefined if that succeeded at once. Otherwise returns a promise that
-   * resolves when the item is in. It rejects with the signal's reason, CLOSED, or QUEUE_FULL if too
+   * resolves when the item is in. It rejects with the signal's reason, SHUTTING_DOWN, or QUEUE_FULL if too
    * many producers wait.
    */
   put(item: T, options?: { signal?: AbortSignal }): Promise<void> | undefined
@@ -61,7 +61,7 @@ export interface BackpressureQueue<T> extends AsyncIterable<T> {
   /** The next item once there is one; done when the queue is closed and empty. */
   take(options?: { signal?: AbortSignal }): Promise<IteratorResult<T, undefined>>
   /**
-   * Accepts no more items. Waiting producers are refused with CLOSED; items in the queue come out.
+   * Accepts no more items. Waiting producers are refused with SHUTTING_DOWN; items in the queue come out.
    * With `error`, consumers get that error at the end.
    */
   close(error?: unknown): void
