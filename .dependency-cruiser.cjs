@@ -24,6 +24,8 @@ const MAY_IMPORT = {
   http: [...AROUND_A_GUARD, 'health/', 'operate/'],
   options: ['core/', 'guard/'],
   observe: AROUND_A_GUARD,
+  // Its entry is for the other packages of this repository and exports from every folder but testing/.
+  internal: [],
   testing: [''],
 }
 
@@ -64,8 +66,9 @@ const GATEWAY_MAY_IMPORT = {
   tokens: [],
   protocols: ['config/', 'tokens/', 'request/json-fields\\.ts'],
   wire: [],
-  data: ['config/', 'request/', 'routing/', 'tokens/', 'protocols/', 'wire/'],
-  jobs: ['config/', 'data/', 'wire/'],
+  vendor: [],
+  data: ['config/', 'request/', 'routing/', 'tokens/', 'protocols/', 'vendor/', 'wire/'],
+  jobs: ['config/', 'data/', 'vendor/', 'wire/'],
   admin: [],
   observe: ['config/', 'data/'],
   cli: ['config/', 'reload/', 'gateway\\.ts', 'shared-store\\.ts'],
@@ -106,8 +109,8 @@ const dashboardRule = {
   name: 'dashboard-model-imports',
   comment: 'model/ knows nothing of view/ and style/',
   severity: 'error',
-  from: { path: '^packages/dashboard/src/model/', pathNot: [TEST] },
-  to: { path: '^packages/dashboard/src/(view|style|main)' },
+  from: { path: '^packages/dashboard/page/src/model/', pathNot: [TEST] },
+  to: { path: '^packages/dashboard/page/src/(view|style|main)' },
 }
 
 module.exports = {

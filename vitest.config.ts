@@ -2,10 +2,12 @@ import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { BUILT_MODULES, builtModules } from './scripts/built-modules.mjs'
 import { testGroups } from './scripts/test-groups.mjs'
 
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const src = pathOf('./packages/spillway/src')
+const isBuilt = process.env.SPILLWAY_TEST_BUILT !== undefined
 const { quick, io, slow } = testGroups(pathOf('.'))
 
 class SlowFirst extends BaseSequencer {
@@ -18,18 +20,19 @@ class SlowFirst extends BaseSequencer {
 
 export default defineConfig({
   resolve: {
-    // Tests see the sources, so a test run never depends on what happens to be built.
+    // Tests see the sources, so what was built earlier cannot influence them. Only `npm test`, which has
+    // just built, loads built modules in the io tests.
     alias: [
       { find: /^spillway$/, replacement: `${src}/index.ts` },
       {
-        find: /^spillway\/(http|local|options|shared|testing)$/,
+        find: /^spillway\/(http|internal|local|options|shared|testing)$/,
         replacement: `${src}/$1/index.ts`,
       },
       { find: /^spillway\/(express|fastify|hono)$/, replacement: `${src}/http/$1.ts` },
       { find: /^spillway\/metrics$/, replacement: `${src}/observe/index.ts` },
       {
-        find: /^@spillway\/simulator$/,
-        replacement: pathOf('./packages/simulator/src/index.ts'),
+        find: /^@spillway\/(dashboard|mock-vendor|simulator)$/,
+        replacement: `${pathOf('./packages')}/$1/src/index.ts`,
       },
       { find: /^spillway\/redis$/, replacement: `${src}/store/redis/index.ts` },
     ],
@@ -58,8 +61,10 @@ export default defineConfig({
       },
       {
         extends: true,
+        plugins: isBuilt ? [builtModules()] : [],
         test: {
           name: 'io',
+          server: { deps: { external: isBuilt ? [BUILT_MODULES] : [] } },
           include: io,
           // Sharing loaded modules between files would save a second of CPU time per file, but then the last file
           // of a run sometimes hangs.

@@ -1,5 +1,5 @@
-// Builds the dashboard: packages/dashboard becomes one HTML page, with its script and style inside, in the
-// package that serves it. Skipped while nothing it is made of has changed. Speaks on stderr only.
+// Builds the dashboard: packages/dashboard/page becomes one HTML page, with its script and style inside, beside
+// the server's compiled files. Skipped while nothing it is made of has changed. Speaks on stderr only.
 
 import { createHash } from 'node:crypto'
 import {
@@ -13,8 +13,8 @@ import {
 import { dirname, join } from 'node:path'
 import { isMain, root } from './run-command.mjs'
 
-const SOURCE = join(root, 'packages/dashboard')
-export const PAGE = join(root, 'packages/spillway/dist/http/dashboard/page.html')
+const SOURCE = join(root, 'packages/dashboard/page')
+export const PAGE = join(root, 'packages/dashboard/dist/page.html')
 
 /** The page says itself what it was built from: there is no second file that could disagree. */
 const stampOf = (hash) => `<!-- built from ${hash} -->`
@@ -57,7 +57,7 @@ function inlined(output) {
 
 function sourceHash() {
   const hash = createHash('sha256')
-  const files = ['index.html', 'package.json', 'tsconfig.json', ...filesIn('src')]
+  const files = ['index.html', 'tsconfig.json', 'vite.config.ts', ...filesIn('src')]
   for (const path of files.sort()) hash.update(`${path}\n`).update(readFileSync(join(SOURCE, path)))
   // The versions of what goes into it, and how it is put together.
   for (const path of ['package-lock.json', 'scripts/build-page.mjs']) {

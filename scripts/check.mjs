@@ -7,6 +7,7 @@ import { setupOrExit } from './setup.mjs'
 const AT_A_TIME = 2
 const PACKAGE = 'packages/spillway'
 const GATEWAY = 'packages/gateway'
+const MOCK_VENDOR = 'packages/mock-vendor'
 const SIMULATOR = 'packages/simulator'
 const DASHBOARD = 'packages/dashboard'
 
@@ -36,8 +37,10 @@ const STEPS = [
       '.dependency-cruiser.cjs',
       `${PACKAGE}/src`,
       `${GATEWAY}/src`,
+      `${MOCK_VENDOR}/src`,
       `${SIMULATOR}/src`,
       `${DASHBOARD}/src`,
+      `${DASHBOARD}/page/src`,
     ],
   },
   { name: 'unused', what: 'unused files, exports and dependencies', args: [tools.knip] },

@@ -10,8 +10,10 @@ it('the library has no runtime dependency', () => {
   expect(dependenciesOf('spillway')).toEqual({})
 })
 
-it('the dependencies of the gateway and the simulator have exact versions', () => {
-  const versions = ['gateway', 'simulator'].flatMap((name) => Object.entries(dependenciesOf(name)))
+it('the dependencies of the packages beside the library have exact versions', () => {
+  const versions = ['gateway', 'mock-vendor', 'simulator'].flatMap((name) =>
+    Object.entries(dependenciesOf(name)),
+  )
   expect(versions.length).toBeGreaterThan(0)
   expect(versions.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
 })

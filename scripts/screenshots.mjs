@@ -94,9 +94,11 @@ async function takeAll(redis) {
 
 /** The dashboard of a process of one's own, with a job queue behind it and a token in front. */
 async function takeQueues() {
-  const built = (file) => import(join(root, 'packages/spillway/dist', file))
+  const built = (file) => import(join(root, 'packages', file))
   const [{ createSpillway }, { createDashboard }, { redisStore }] = await Promise.all(
-    ['index.js', 'http/index.js', 'store/redis/index.js'].map(built),
+    ['spillway/dist/index.js', 'dashboard/dist/index.js', 'spillway/dist/store/redis/index.js'].map(
+      built,
+    ),
   )
   const store = redisStore({ url: `redis://127.0.0.1:${REDIS_PORT}` })
   const spillway = createSpillway({ store, pod: 'worker-1' })

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { createDashboard } from '@spillway/dashboard'
 import { createSpillway } from 'spillway'
-import { createDashboard } from 'spillway/http'
 
 const spillway = createSpillway({ pod: 'shop' })
 const vendor = spillway.guard('vendor', {

@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
+import { createMockVendor } from '@spillway/mock-vendor'
 import OpenAI from 'openai'
 import { createSpillway, onEvent } from 'spillway'
-import { createMockVendor } from 'spillway/testing'
 
 // Takes the place of both vendors.
 const vendor = createMockVendor({ knobs: { tokens: 4, tokenMs: 1 } })

@@ -1,5 +1,5 @@
+import { createMockVendor, type MockKnobs } from '@spillway/mock-vendor'
 import { createSpillway, onEvent, SpillwayError } from 'spillway'
-import { createMockVendor, type MockKnobs } from 'spillway/testing'
 
 const vendor = createMockVendor({ models: { gpt: {} } })
 const { url } = await vendor.start()

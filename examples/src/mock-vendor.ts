@@ -1,4 +1,4 @@
-import { createMockVendor, type MockKnobs } from 'spillway/testing'
+import { createMockVendor, type MockKnobs } from '@spillway/mock-vendor'
 
 // A vendor with a contract, on a port of this machine. The SDKs of OpenAI and Anthropic take it for
 // theirs: new OpenAI({ baseURL: `${url}/v1` }), new Anthropic({ baseURL: url }).

@@ -12,7 +12,7 @@ const fleet = createHarness({
       openai: spillway.guard('openai', {
         limits: [{ limit: 100, windowMs: '10s', outage: 'share' }],
         breaker: { failureRate: 0.5, outage: 'local' },
-        userLimits: [{ per: 'user', limit: 60, windowMs: '1m', outage: 'open' }],
+        userLimits: [{ per: 'user', limit: 60, windowMs: '1m', outage: 'allow' }],
       }),
     }
   },

@@ -1,5 +1,5 @@
+import { createMockVendor } from '@spillway/mock-vendor'
 import { createSpillway } from 'spillway'
-import { createMockVendor } from 'spillway/testing'
 
 const vendor = createMockVendor({ knobs: { tokens: 30 } })
 const { url } = await vendor.start()

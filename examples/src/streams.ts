@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createMockVendor, type MockKnobs } from '@spillway/mock-vendor'
 import { createSpillway, onEvent } from 'spillway'
-import { createMockVendor, type MockKnobs } from 'spillway/testing'
 
 const vendor = createMockVendor({ knobs: { tokens: 20, tokenMs: 1 } })
 const { url } = await vendor.start()

@@ -3,8 +3,8 @@
  * of them refusals. It says how much CPU time it has used when asked.
  */
 import { createServer } from 'node:http'
+import { createDashboard } from '@spillway/dashboard'
 import { createSpillway, type Guard } from 'spillway'
-import { createDashboard } from 'spillway/http'
 import { redisStore } from 'spillway/redis'
 import { isServerProcess, serve } from '../gateway/server-process.js'
 

@@ -8,9 +8,14 @@ import {
   guardVsCockatiel,
   guardVsOpossum,
 } from '../guard/beside-libraries.js'
+import {
+  growthBareLine,
+  growthQueue,
+  growthQueueOthers,
+  queueVsPQueue,
+} from '../guard/call-queues.js'
 import { bytesPerCall, commandsPerCall, guardOverBare } from '../guard/costs.js'
 import { refusalBreaker, refusalLimit, refusalShed } from '../guard/refusals.js'
-import { growthBareLine, growthRoom, growthRoomOthers, roomVsPQueue } from '../guard/rooms.js'
 import type { Suite } from '../measure.js'
 
 export const guard: Suite = {
@@ -23,9 +28,9 @@ export const guard: Suite = {
     refusalShed,
     refusalBreaker,
     refusalLimit,
-    roomVsPQueue,
-    growthRoom,
-    growthRoomOthers,
+    queueVsPQueue,
+    growthQueue,
+    growthQueueOthers,
     growthBareLine,
     guardOverBare,
     bytesPerCall,

@@ -4,7 +4,7 @@
  * no request hangs or is lost without an answer, and the vendor is asked no more than it allows.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createMockVendor } from 'spillway/testing'
+import { createMockVendor } from '@spillway/mock-vendor'
 import { freePort } from '../faults/fleet.js'
 import { startRedis } from '../faults/redis-process.js'
 import { type GatewayProcess, startGateway } from '../gateway-process.js'
@@ -205,7 +205,7 @@ function clientFigures({ seen }: Clients): Figure[] {
     told('requests', sent),
     told('answered by the vendor', answers.get('200') ?? 0),
     atMost('without an answer', lost.length + (sent - lost.length - sum(() => true)), 0),
-    // Whose time in the waiting room ended while an answer of the store was lost.
+    // Whose time in the queue ended while an answer of the store was lost.
     told('told that the store is away', answers.get('STORE_UNAVAILABLE') ?? 0),
     atMost(
       'answers that blame the gateway',

@@ -3,7 +3,7 @@
  * the vendor is kept busy and not overrun, and everybody else hears at once that it is not their turn.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createMockVendor } from 'spillway/testing'
+import { createMockVendor } from '@spillway/mock-vendor'
 import { Agent, request } from 'undici'
 import { startGateway } from '../gateway-process.js'
 import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'

@@ -6,11 +6,11 @@ import { readFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import type { Act } from '../../spillway/src/http/dashboard/wire/acts.js'
-import type { Messages } from '../../spillway/src/http/dashboard/wire/messages.js'
+import type { Act } from '../src/wire/acts.js'
+import type { Messages } from '../src/wire/messages.js'
 import { FakeFleet, type FakeFleetOptions } from './fake-fleet.js'
 
-const PAGE = new URL('../../spillway/dist/http/dashboard/page.html', import.meta.url)
+const PAGE = new URL('../dist/page.html', import.meta.url)
 
 export interface FakeFeed {
   readonly url: string

@@ -1,20 +1,15 @@
 /** A simulated fleet with moving figures that are identical in every run. */
 import { createRandom } from '../../spillway/src/core/random.js'
 import { ORDER } from '../../spillway/src/guard/pipeline/stages.js'
-import type { Act } from '../../spillway/src/http/dashboard/wire/acts.js'
-import type { Decision } from '../../spillway/src/http/dashboard/wire/decisions.js'
-import type { Fleet } from '../../spillway/src/http/dashboard/wire/fleet.js'
-import type {
-  BreakerTick,
-  GuardsTick,
-  GuardTick,
-  LaneTick,
-} from '../../spillway/src/http/dashboard/wire/guards.js'
-import type { DemoState, GuardCard, Hello } from '../../spillway/src/http/dashboard/wire/hello.js'
-import type { History } from '../../spillway/src/http/dashboard/wire/history.js'
-import type { Messages } from '../../spillway/src/http/dashboard/wire/messages.js'
-import type { DeadLetters, QueuesTick } from '../../spillway/src/http/dashboard/wire/queues.js'
-import type { ByPriority, StoreWord } from '../../spillway/src/http/dashboard/wire/words.js'
+import type { Act } from '../src/wire/acts.js'
+import type { Decision } from '../src/wire/decisions.js'
+import type { Fleet } from '../src/wire/fleet.js'
+import type { BreakerTick, GuardsTick, GuardTick, LaneTick } from '../src/wire/guards.js'
+import type { DemoState, GuardCard, Hello } from '../src/wire/hello.js'
+import type { History } from '../src/wire/history.js'
+import type { Messages } from '../src/wire/messages.js'
+import type { DeadLetters, QueuesTick } from '../src/wire/queues.js'
+import type { ByPriority, StoreWord } from '../src/wire/words.js'
 
 export interface FakeFleetOptions {
   pods?: number
@@ -233,12 +228,12 @@ export class FakeFleet {
         refused: [
           { stage: 'shed', code: 'SHED', count: count(4) },
           { stage: 'user-limit', code: 'USER_LIMITED', count: 4 + count(8) },
-          { stage: 'room', code: 'QUEUE_TIMEOUT', count: count(3) },
+          { stage: 'queue', code: 'QUEUE_TIMEOUT', count: count(3) },
           { stage: 'vendor-limit', code: 'VENDOR_LIMITED', count: 8 + count(6) },
           ...(open ? [{ stage: 'breaker', code: 'CIRCUIT_OPEN', count: 60 } as const] : []),
         ],
       },
-      room: {
+      queue: {
         waiting: 12 + count(20),
         size: 450,
         oldestMs: 300 + count(900),
@@ -370,7 +365,7 @@ export class FakeFleet {
       path: [
         passed('shed', 0, 0),
         passed('user-limit', 0, 0.6),
-        { ...passed('room', 0, 40), verdict: 'waited', numbers: { waitedMs: 39.4 } },
+        { ...passed('queue', 0, 40), verdict: 'waited', numbers: { waitedMs: 39.4 } },
         passed('breaker', 1, 40),
         passed('vendor-limit', 1, 41),
         passed('concurrency', 1, 41),
@@ -454,7 +449,7 @@ function cardOf(name: string): GuardCard {
     on: [
       'shed',
       'user-limit',
-      'room',
+      'queue',
       'breaker',
       'vendor-limit',
       'concurrency',

@@ -2,8 +2,8 @@
 
 /** The page as operators use it: two gateway processes, one Redis and a real browser. */
 
+import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import type { Browser, Page } from 'playwright-core'
-import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort, spawnGateway } from '../../gateway/test/gateway-process.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'

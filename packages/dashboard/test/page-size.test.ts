@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 
-const PAGE = new URL('../../spillway/dist/http/dashboard/page.html', import.meta.url)
+const PAGE = new URL('../dist/page.html', import.meta.url)
 
 describe('shipped page', () => {
   let page = ''

@@ -13,7 +13,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
   })
   afterAll(() => browser?.close())
 
-  async function open(hash = '', options: FakeFeedOptions = {}, context = {}) {
+  async function open(hash = '', options: FakeFeedOptions = {}, context?: object) {
     const feed = await startFakeFeed(options)
     onTestFinished(() => feed.close())
     const watched = await openPage(browser, `${feed.url}${hash}`, context)
@@ -44,7 +44,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     expect(stages).toEqual([
       'shed',
       'user-limit',
-      'room',
+      'queue',
       'breaker',
       'throttle',
       'vendor-limit',
@@ -89,7 +89,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     expect(text).toContain('has used 60 of 60 requests')
     expect(text).toContain('A place comes free in 1.2 s')
     expect(text).toContain('what all pods share; shared state 180 ms old')
-    expect(text).toMatch(/Load shedding.*passed.*User limits.*refused.*not reached: waiting room/s)
+    expect(text).toMatch(/Load shedding.*passed.*User limits.*refused.*not reached: queue/s)
     // The list stops while a decision is selected and continues on request.
     const first = await list.getByRole('option').first().textContent()
     await page.getByText(/[1-9]\d* decisions? came meanwhile/).waitFor()

@@ -2,10 +2,12 @@
  * A gateway: the data port in front of its vendors, each with a guard, and the admin port beside it.
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
+import type { Socket } from 'node:net'
+import { createDashboard } from '@spillway/dashboard'
+import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
-import { createDashboard, createOperatorAccess } from 'spillway/http'
+import { createOperatorAccess } from 'spillway/http'
 import type { RedisStore } from 'spillway/redis'
-import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
@@ -26,17 +28,34 @@ import { loadTracing } from './observe/tracing.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
 import { openStore } from './shared-store.js'
+import type { MetricJson, WorkersState } from './workers/protocol.js'
 
 export interface GatewayOptions {
   /** Default: lines on standard output. */
   log?: GatewayLog
   /** Reads the configuration again, for `reload`; throws if there is something wrong with it. */
   read?: () => GatewayConfig
+  /** Set in a worker process: the admin port, reloads and metrics are those of all workers. */
+  supervisor?: GatewaySupervisor
+}
+
+/** What a worker needs of its supervisor. */
+export interface GatewaySupervisor {
+  readonly slot: number
+  workers(): WorkersState
+  /** Of all workers, in the text format of Prometheus. */
+  metrics(): Promise<string>
+  snapshots(): Promise<object>
+  reload(cause: string): Promise<ReloadReport>
 }
 
 export interface Gateway {
-  /** Where it listens now. */
+  /** Where it listens now. In a worker the supervisor listens on the admin port, and `adminPort` is 0. */
   start(): Promise<{ port: number; adminPort: number }>
+  /** Serves a connection to the admin port that the supervisor has accepted. */
+  serveAdmin(socket: Socket): void
+  /** Metrics of this process, for the supervisor. */
+  metrics(): Promise<readonly MetricJson[]>
   readonly spillway: Spillway
   /** When it has been closed, by whomever: an operator may have asked it to drain. */
   readonly whenClosed: Promise<void>
@@ -66,11 +85,11 @@ const LAST_LINES_MS = 2_000
 
 export async function createGateway(
   config: GatewayConfig,
-  { log: given, read }: GatewayOptions = {},
+  { log: given, read, supervisor }: GatewayOptions = {},
 ): Promise<Gateway> {
   let scrub = createScrub(config)
   const log = given ?? createLog(config.log.level, (text) => scrub(text))
-  const { redis, pod, expectedPods } = config
+  const { redis } = config
   // Before the store is opened: that it is unreachable may be known while the rest still starts.
   const stopListening = onEvent((event) => {
     log.event(event)
@@ -80,11 +99,10 @@ export async function createGateway(
   const tracing = config.tracing && (await loadTracing(config.tracing))
   const spillway = createSpillway({
     ...(store && { store }),
-    ...(pod !== undefined && { pod }),
-    expectedPods,
+    ...podOptions(config, supervisor),
     ...(tracing && { tracer: tracing.guards }),
   })
-  const health = new Health(() => spillway.health())
+  const health = new Health(() => spillway.health(), supervisor && (() => supervisor.workers()))
   const inside = await startMock(config, undefined)
   let mock = inside
   const reloads = new Reloads()
@@ -107,7 +125,11 @@ export async function createGateway(
   const jobs = config.queues && new Jobs(config.queues, sites, spillway)
   hooks.deferral = jobs
   const data = new DataServer(sites, (path) => health.at(path))
-  const demo = inside && createDemo(config, inside, spillway, () => address)
+  // Each worker has a mock vendor of its own, so switches of one dashboard would not reach all of them.
+  const demo =
+    supervisor === undefined && inside
+      ? createDemo(config, inside, spillway, () => address)
+      : undefined
   const access = accessOf(config.admin)
   const operators = createOperatorAccess(access)
   const dashboard = createDashboard({
@@ -123,8 +145,12 @@ export async function createGateway(
   const operatorNews = store && new OperatorNews(operator, tellHeard)
   const admin = createAdminServer({
     health,
-    registry: metrics.registry,
+    registry: {
+      contentType: metrics.registry.contentType,
+      metrics: () => supervisor?.metrics() ?? metrics.registry.metrics(),
+    },
     spillway,
+    snapshot: () => supervisor?.snapshots() ?? spillway.snapshot(),
     operator,
     access: operators,
     checkHost: createHostCheck(config.admin, operators),
@@ -133,7 +159,8 @@ export async function createGateway(
       status: () => reloads.status(),
       ...(read && {
         check: () => checkConfig(read),
-        reload: async (by: string) => answerOf(await reload(`admin: ${by}`)),
+        reload: async (by: string) =>
+          answerOf(await (supervisor?.reload ?? reload)(`admin: ${by}`)),
       }),
     },
     dashboard,
@@ -216,14 +243,22 @@ export async function createGateway(
     return { result, ...facts } as ReloadReport
   }
 
+  async function openAdmin(): Promise<number> {
+    if (supervisor !== undefined) {
+      await admin.ready()
+      return 0
+    }
+    const { host, port } = config.admin
+    return Number(new URL(await admin.listen({ host, port })).port)
+  }
+
   const gateway: Gateway = {
     spillway,
     mock: inside?.vendor,
     whenClosed,
     reload,
     async start() {
-      const { host, port: adminPort } = config.admin
-      const adminAddress = await admin.listen({ host, port: adminPort })
+      const adminPort = await openAdmin()
       const port = await data.listen(config.port, config.host)
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store)
@@ -231,8 +266,14 @@ export async function createGateway(
       operatorNews?.begin()
       address = `http://127.0.0.1:${port}`
       health.phase = 'ready'
-      return { port, adminPort: Number(new URL(adminAddress).port) }
+      return { port, adminPort }
     },
+    serveAdmin(socket) {
+      admin.server.emit('connection', socket)
+      // The supervisor has paused it, so that it would not read the request itself.
+      socket.resume()
+    },
+    metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {
       const { graceMs, delayMs } = { ...sites.current.config.drain, ...options }
       closed ??= drain(delayMs)
@@ -241,6 +282,19 @@ export async function createGateway(
     },
   }
   return gateway
+}
+
+/** Every worker is a pod of its own. `expectedPods` counts gateways. */
+function podOptions(
+  { pod, expectedPods, workers }: GatewayConfig,
+  supervisor: GatewaySupervisor | undefined,
+): { pod?: string; expectedPods: number } {
+  if (supervisor === undefined) return { ...(pod !== undefined && { pod }), expectedPods }
+  const worker = `worker-${supervisor.slot}`
+  return {
+    pod: pod === undefined ? worker : `${pod}-${worker}`,
+    expectedPods: expectedPods * workers,
+  }
 }
 
 /** Only where anybody may call: with a key of its own it would be one of the callers. */

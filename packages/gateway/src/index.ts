@@ -8,7 +8,7 @@ export type {
   VendorConfig,
   VendorKey,
 } from './config/config.js'
-export type { ServerLimits } from './config/server-limits-shape.js'
+export type { ServerLimits } from './config/shapes/server-limits-shape.js'
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
 export { createLog, type GatewayLog } from './observe/log.js'
 export type { Changes } from './reload/changes.js'

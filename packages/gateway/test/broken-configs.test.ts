@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { ConfigError } from '../src/config/error.js'
+import { ConfigError } from '../src/config/config-error.js'
 import { loadConfig } from '../src/config/load.js'
 
 const FOLDER = fileURLToPath(new URL('broken-configs/', import.meta.url))

@@ -1,5 +1,5 @@
+import { createMockVendor } from '@spillway/mock-vendor'
 import { createSpillway } from 'spillway'
-import { createMockVendor } from 'spillway/testing'
 import { expect, it, onTestFinished } from 'vitest'
 import type { VendorConfig } from '../src/config/config.js'
 import { Demo } from '../src/demo/demo.js'

@@ -2,10 +2,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { readFeed } from '../../spillway/test/dashboard/dashboard-kit.js'
+import { readFeed } from '../../dashboard/test/server/dashboard-kit.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
-import { greeting } from '../src/cli/greeting.js'
-import { embeddedConfig } from '../src/config/embedded.js'
+import { greeting } from '../src/cli/gateway/greeting.js'
+import { builtInConfig } from '../src/config/built-in-config.js'
 import { createGateway } from '../src/gateway.js'
 import { startGateway } from './gateway-kit.js'
 
@@ -108,7 +108,7 @@ describe('gateway dashboard', () => {
 
 describe('gateway without a file', () => {
   it('the embedded gateway demonstrates load, a failing vendor, three agreeing pods and recovery', async () => {
-    const written = embeddedConfig({ env: {} })
+    const written = builtInConfig({ env: {} })
     const config = {
       ...written,
       port: 0,
@@ -165,7 +165,7 @@ describe('gateway without a file', () => {
   })
 
   it('the greeting names the dashboard URL', () => {
-    const config = embeddedConfig({ env: {} })
+    const config = builtInConfig({ env: {} })
     const words = greeting({ config, file: undefined, port: 8080, adminPort: 8081 })
     expect(words).toContain('Dashboard: http://127.0.0.1:8081/dashboard/')
     // The suggested request matches a job queue.

@@ -80,7 +80,7 @@ describe('draining gateway', () => {
     const calls = () => gateway.spillway.snapshot().guards.find(({ name }) => name === 'openai')
     await until('both slots are taken', () => calls()?.active === 2)
     const queued = asked('is-in-the-queue', {}, {})
-    await until('one is in the queue', () => calls()?.room.waiting === 1)
+    await until('one is in the queue', () => calls()?.queue.waiting === 1)
     const uploading = connect(port, '127.0.0.1')
     uploading.write(
       'POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-request-id: uploads\r\ncontent-length: 10\r\n\r\n{',
@@ -89,13 +89,13 @@ describe('draining gateway', () => {
     const ends = Promise.allSettled([streaming.text(), waiting, queued, text(uploading)])
     await gateway.close({ graceMs: 50 })
     expect(records.map(({ id, status, code }) => [id, status, code]).toSorted()).toEqual([
-      ['is-in-the-queue', 503, 'CLOSED'],
-      ['streams', 200, 'CLOSED'],
-      ['uploads', 503, 'CLOSED'],
-      ['waits-for-the-vendor', 503, 'CLOSED'],
+      ['is-in-the-queue', 503, 'SHUTTING_DOWN'],
+      ['streams', 200, 'SHUTTING_DOWN'],
+      ['uploads', 503, 'SHUTTING_DOWN'],
+      ['waits-for-the-vendor', 503, 'SHUTTING_DOWN'],
     ])
     const told = (await ends).map((each) => (each.status === 'fulfilled' ? each.value : undefined))
-    expect(told.at(-1)).toContain('"code":"CLOSED"')
+    expect(told.at(-1)).toContain('"code":"SHUTTING_DOWN"')
   })
 
   it('a draining gateway ends the streams of job followers', async () => {
@@ -111,7 +111,7 @@ describe('draining gateway', () => {
     await running.gateway.close({ graceMs: 50 })
     await ended
     const record = running.records.find(({ path }) => path.startsWith('/spillway/jobs'))
-    expect(record).toMatchObject({ status: 200, code: 'CLOSED' })
+    expect(record).toMatchObject({ status: 200, code: 'SHUTTING_DOWN' })
   })
 
   it('a draining gateway still serves requests during delayMs', async () => {

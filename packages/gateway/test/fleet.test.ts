@@ -1,8 +1,8 @@
 // test-group: io
 
+import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 /** Two gateways with one Redis share one limit and one breaker, as seen by the vendor. */
 import type { FleetReport } from 'spillway'
-import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { pauseMs } from '../../spillway/test/streams/stream-kit.js'

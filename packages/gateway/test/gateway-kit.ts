@@ -1,5 +1,5 @@
 /** A gateway in this process in front of a mock vendor, with shortcuts for requests. */
-import { createMockVendor, type MockVendor, type MockVendorOptions } from 'spillway/testing'
+import { createMockVendor, type MockVendor, type MockVendorOptions } from '@spillway/mock-vendor'
 import { onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { loadConfig } from '../src/config/load.js'

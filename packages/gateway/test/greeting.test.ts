@@ -2,15 +2,15 @@
 
 /** The greeting of `spillway gateway` is accurate. */
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { greeting } from '../src/cli/greeting.js'
-import { embeddedConfig } from '../src/config/embedded.js'
+import { greeting } from '../src/cli/gateway/greeting.js'
+import { builtInConfig } from '../src/config/built-in-config.js'
 import { createGateway } from '../src/gateway.js'
 
 const silent = { request() {}, event() {}, failure() {}, close() {} }
 
 describe('greeting', () => {
   it('the greeting states the number of attempts after which the circuit opens', async () => {
-    const built = embeddedConfig({ env: {} })
+    const built = builtInConfig({ env: {} })
     const config = { ...built, port: 0, admin: { ...built.admin, port: 0 } }
     const gateway = await createGateway(config, { log: silent })
     onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))

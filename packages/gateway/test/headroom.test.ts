@@ -1,7 +1,7 @@
 // test-group: io, slow
 
 /** Routes that pick between vendors by headroom, in two gateways on one Redis. */
-import type { MockVendor } from 'spillway/testing'
+import type { MockVendor } from '@spillway/mock-vendor'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { pauseMs, until } from '../../spillway/test/streams/stream-kit.js'

@@ -152,7 +152,12 @@ describe('spillway gateway', () => {
     const lines = stdout().split('\n')
     const ours = lines.filter((line) => line.includes('"id":"cut-short"'))
     expect(ours.map((line) => JSON.parse(line))).toEqual([
-      expect.objectContaining({ msg: 'request', status: 200, code: 'CLOSED', end: 'aborted' }),
+      expect.objectContaining({
+        msg: 'request',
+        status: 200,
+        code: 'SHUTTING_DOWN',
+        end: 'aborted',
+      }),
     ])
   })
 

@@ -10,8 +10,8 @@ import { createSpillway } from 'spillway'
 import { redisStore } from 'spillway/redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
-import { queueCommand } from '../src/cli/queue-command.js'
-import { UsageError } from '../src/cli/usage.js'
+import { queueCommand } from '../src/cli/commands/queue.js'
+import { UsageError } from '../src/cli/parse-args.js'
 
 const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'queue-command-'))

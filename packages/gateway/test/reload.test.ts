@@ -100,7 +100,7 @@ describe('configuration reload', () => {
     )
     const stream = await chat({ stream: true })
     const waiting = [chat(), chat()]
-    await until('they wait', () => gateway.spillway.snapshot().guards[0]?.room.waiting === 2)
+    await until('they wait', () => gateway.spillway.snapshot().guards[0]?.queue.waiting === 2)
     const old = gateway.spillway.guard('openai')
     // Without a queue and with other vendor settings.
     await rewrite({ guard: { concurrency: { limit: 2 } } })

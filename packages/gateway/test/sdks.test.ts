@@ -1,7 +1,7 @@
 // test-group: io
 
 /** The vendors' SDKs against the gateway, for every knob, streamed or not. */
-import type { MockKnobs } from 'spillway/testing'
+import type { MockKnobs } from '@spillway/mock-vendor'
 import { describe, expect, it } from 'vitest'
 import { type ErrorName, SDKS, type Sdk } from '../../spillway/test/streams/sdk-clients.js'
 import { errorOf, until } from '../../spillway/test/streams/stream-kit.js'

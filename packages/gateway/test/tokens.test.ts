@@ -2,7 +2,7 @@
 
 /** Tokens are reserved before a call and settled after it, per model and key. */
 import { describe, expect, it } from 'vitest'
-import { LIMIT_UNITS } from '../src/config/limit-units.js'
+import { LIMIT_UNITS } from '../src/config/shapes/limit-units.js'
 import { FieldNames, JsonFieldReader } from '../src/request/json-fields.js'
 import { AnswerLengths } from '../src/tokens/answer-lengths.js'
 import { PromptEstimate } from '../src/tokens/estimate.js'

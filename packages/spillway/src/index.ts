@@ -25,6 +25,7 @@ export {
   type Verdict,
 } from './core/outcome.js'
 export type { Random } from './core/random.js'
+export { refusalOf } from './core/refusal-of.js'
 export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { type Clock, systemClock, type Timer } from './core/time/clock.js'
 export {

@@ -1,5 +1,6 @@
 /** Stages that an application adds to a guard. */
 import { describe, expect, it } from 'vitest'
+import { guardCard } from '../../dashboard/src/feed/guard-card.js'
 import { SpillwayError } from '../src/core/errors.js'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
 import { OptionsError } from '../src/core/options/checks.js'
@@ -10,7 +11,6 @@ import {
   type CustomStageOptions,
   customStage,
 } from '../src/guard/stages/custom.js'
-import { guardCard } from '../src/http/dashboard/feed/guard-card.js'
 import { exposeToPrometheus, type Sample } from '../src/observe/prometheus.js'
 import {
   countFates,
@@ -410,7 +410,7 @@ describe('options of custom stages', () => {
     [{ name: 'Big', after: 'shed', check }, 'customStage(Big).name: must match [a-z]'],
     [{ name: 'a'.repeat(41), after: 'shed', check }, '.name: must match'],
     [{ name: 'a', check }, 'customStage(a): needs exactly one of after and before'],
-    [{ name: 'a', after: 'shed', before: 'room', check }, 'needs exactly one of'],
+    [{ name: 'a', after: 'shed', before: 'queue', check }, 'needs exactly one of'],
     [{ name: 'a', after: 'shed' }, 'customStage(a): needs check, acquire or both'],
     [{ name: 'a', after: 'shed', chekc: check }, "unknown option; did you mean 'check'?"],
     [{ name: 'a', after: 'shed', check, release: check }, 'release: needs acquire'],
@@ -426,6 +426,10 @@ describe('options of custom stages', () => {
     [
       [customStage({ name: 'a', after: 'shedd', check })],
       "guard(g).stages[0]: there is no stage 'shedd'; did you mean 'shed'?",
+    ],
+    [
+      [customStage({ name: 'a', before: 'room', check })],
+      "guard(g).stages[0]: there is no stage 'room' any more; use 'queue'",
     ],
     [[customStage({ name: 'a', after: 'retry', check })], "'retry' does not come before the call"],
     [

@@ -135,7 +135,7 @@ it('a guard closed before the first reply of the store leaves no call waiting', 
   await clock.advance(1)
   await clock.until(spillway.close({ graceMs: 0 }))
   await clock.advance(1)
-  expect(call.error).toMatchObject({ code: 'CLOSED' })
+  expect(call.error).toMatchObject({ code: 'SHUTTING_DOWN' })
 })
 
 describe('tracer that throws when an attempt begins', () => {

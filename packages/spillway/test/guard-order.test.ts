@@ -210,7 +210,7 @@ describe('order of the stage table', () => {
       )
       await clock.until(guard.breaker?.trip({ lane: 'broken' }) ?? Promise.resolve())
       await clock.advance(10)
-      expect(guard.snapshot().room.waiting).toBe(1)
+      expect(guard.snapshot().queue.waiting).toBe(1)
       const call = watch(
         clock,
         guard.run(() => 'ran', { lane: 'broken' }),
@@ -218,8 +218,8 @@ describe('order of the stage table', () => {
       await clock.until(call.promise)
       return call.error instanceof SpillwayError ? call.error.stage : undefined
     }
-    expect(await refusing()).toBe('room')
-    expect(await refusing(swapped('room', 'breaker'))).toBe('breaker')
+    expect(await refusing()).toBe('queue')
+    expect(await refusing(swapped('queue', 'breaker'))).toBe('breaker')
   })
 
   it('a refusal that a pod knows by itself comes before the user limit is charged', async () => {

@@ -37,7 +37,7 @@ const OPTIONS: GuardOptions = {
 }
 
 const { queue: _, ...NO_QUEUE } = OPTIONS
-const closed = { outage: 'closed' } as const
+const closed = { outage: 'refuse' } as const
 const CLOSED_USERS: GuardOptions = {
   ...OPTIONS,
   userLimits: [{ per: 'user', limit: USER_LIMIT, windowMs: '30m', ...closed }],
@@ -111,7 +111,7 @@ const REFUSALS: Record<string, Refusal> = {
       return { call, undo: () => connection?.comeBack() }
     },
   },
-  'room QUEUE_FULL': {
+  'queue QUEUE_FULL': {
     async play({ clock, run, occupy, halfOpen, victim }) {
       const jobs = await occupy()
       await halfOpen()
@@ -127,7 +127,7 @@ const REFUSALS: Record<string, Refusal> = {
       return { call, undo }
     },
   },
-  'room QUEUE_TIMEOUT': {
+  'queue QUEUE_TIMEOUT': {
     async play({ clock, occupy, halfOpen, victim }) {
       const jobs = await occupy()
       await halfOpen()
@@ -136,7 +136,7 @@ const REFUSALS: Record<string, Refusal> = {
       return { call, undo: () => finish(jobs) }
     },
   },
-  'room DEADLINE_EXCEEDED': {
+  'queue DEADLINE_EXCEEDED': {
     async play({ clock, occupy, halfOpen, victim }) {
       const jobs = await occupy()
       await halfOpen()
@@ -145,7 +145,7 @@ const REFUSALS: Record<string, Refusal> = {
       return { call, undo: () => finish(jobs) }
     },
   },
-  'room SHED': {
+  'queue SHED': {
     async play({ clock, run, occupy, halfOpen, victim }) {
       const [first, second] = await occupy()
       await halfOpen()
@@ -288,8 +288,8 @@ const BOOKS: Partial<Record<Stage, (scene: Scene, refusal: Refusal) => Promise<v
     const spent = ran || refundLost ? 1 : 0
     expect(calls.indexOf('USER_LIMITED')).toBe(USER_LIMIT - spent)
   },
-  async room({ clock, guard, run, occupy }, { options = OPTIONS }) {
-    expect(guard.snapshot().room.waiting).toBe(0)
+  async queue({ clock, guard, run, occupy }, { options = OPTIONS }) {
+    expect(guard.snapshot().queue.waiting).toBe(0)
     if (options.queue === undefined) return
     const jobs = await occupy()
     const calls = Array.from({ length: PLACES + 1 }, () => run(() => 'waited'))

@@ -38,7 +38,7 @@ describe('queue timeout', () => {
       'pending',
       'pending',
     ])
-    expect(guard.snapshot().room.waiting).toBe(3)
+    expect(guard.snapshot().queue.waiting).toBe(3)
     job.finish()
     await clock.advance(10_000)
     expect(order).toEqual([2, 3, 4])
@@ -207,8 +207,8 @@ describe('abort', () => {
         expect(call.error === 'bye' ? call.atMs : atMs).toBe(atMs)
         await clock.advance(100)
         expect(running).toBe(0)
-        const { active, room, attempts } = guard.snapshot()
-        expect({ active, waiting: room.waiting }).toEqual({ active: 0, waiting: 0 })
+        const { active, queue, attempts } = guard.snapshot()
+        expect({ active, waiting: queue.waiting }).toEqual({ active: 0, waiting: 0 })
         expect(await used()).toBe(attempts)
       }
     }

@@ -78,7 +78,7 @@ describe.each(['memory', 'redis'])('process with a guard, store: %s', (where) =>
       await store.close()
       console.log(fates.sort().join(' '))`,
     )
-    expect(printed).toBe('429 CLOSED CLOSED answered drained retried')
+    expect(printed).toBe('429 SHUTTING_DOWN SHUTTING_DOWN answered drained retried')
   })
 
   it('a process ends although the work of a timed-out call hangs', async () => {

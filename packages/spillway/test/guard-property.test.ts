@@ -227,8 +227,8 @@ class History {
     const { clock, pods } = this.#world
     await this.#closeCircuits()
     for (const pod of pods) {
-      const { active, room, closed } = pod.guard.snapshot()
-      expect({ active, waiting: room.waiting }).toEqual({ active: 0, waiting: 0 })
+      const { active, queue, closed } = pod.guard.snapshot()
+      expect({ active, waiting: queue.waiting }).toEqual({ active: 0, waiting: 0 })
       expect(pod.connection?.counts.errors ?? 0).toBe(0)
       if (!closed) await this.#fill(pod)
     }

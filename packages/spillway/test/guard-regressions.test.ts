@@ -143,7 +143,7 @@ describe('slots and pace shared by lanes', () => {
     await clock.advance(10)
     for (let call = 0; call < 4; call++) run(() => 1, { lane: 'a' })
     await clock.advance(5_000)
-    expect(guard.snapshot().room.waiting).toBeGreaterThanOrEqual(3)
+    expect(guard.snapshot().queue.waiting).toBeGreaterThanOrEqual(3)
     let tries = 0
     const other = run(
       () => {

@@ -45,10 +45,10 @@ describe.each(EVERYWHERE)(
       const calls = Array.from({ length: 500 }, () => run(ask))
       await clock.advance(20)
       expect(starts).toHaveLength(50)
-      expect(guard.snapshot()).toMatchObject({ active: 50, room: { waiting: 450 } })
+      expect(guard.snapshot()).toMatchObject({ active: 50, queue: { waiting: 450 } })
       await clock.advance(5_000)
       // Every call runs, has run or was refused by now.
-      expect(guard.snapshot().room.waiting).toBe(0)
+      expect(guard.snapshot().queue.waiting).toBe(0)
       const later = starts.length - 50
       // A burst of 80, plus what the pace adds in 5 seconds.
       expect(later).toBeGreaterThanOrEqual(30)
@@ -93,7 +93,7 @@ describe('circuit that opens', () => {
     expect(countFates(calls)).toEqual({ CIRCUIT_OPEN: 50 })
     expect(calls.every(({ atMs }) => atMs === 100)).toBe(true)
     expect(waiting.started).toBe(0)
-    expect(guard.snapshot()).toMatchObject({ active: 1, room: { waiting: 0 } })
+    expect(guard.snapshot()).toMatchObject({ active: 1, queue: { waiting: 0 } })
     expect(running.running).toBe(1)
     expect(calls[0]?.error).toMatchObject({ stage: 'breaker', scope: 'shared', status: 503 })
   })
@@ -315,8 +315,8 @@ describe('guard retry', () => {
       const held: unknown[] = []
       const stop = onEvent((event) => {
         if (event.type !== 'retry.scheduled') return
-        const { active, room } = guard.snapshot()
-        held.push([active, room.waiting])
+        const { active, queue } = guard.snapshot()
+        held.push([active, queue.waiting])
       })
       onTestFinished(stop)
       const call = run(() => Promise.reject(vendorError(503)))
@@ -334,7 +334,7 @@ describe('guard retry', () => {
     const job = createJob()
     run(() => Promise.reject(vendorError(503)))
     await clock.advance(10)
-    expect(guard.snapshot()).toMatchObject({ active: 0, room: { waiting: 0 } })
+    expect(guard.snapshot()).toMatchObject({ active: 0, queue: { waiting: 0 } })
     run(job.fn)
     run(job.fn)
     await clock.advance(10)
@@ -439,7 +439,7 @@ describe('guard deadline', () => {
     await clock.advance(699)
     expect(waiting.state).toBe('pending')
     await clock.advance(1)
-    expect(waiting.error).toMatchObject({ code: 'DEADLINE_EXCEEDED', stage: 'room' })
+    expect(waiting.error).toMatchObject({ code: 'DEADLINE_EXCEEDED', stage: 'queue' })
     await clock.advance(300)
     expect(hanging.error).toMatchObject({ code: 'DEADLINE_EXCEEDED', stage: 'timeout' })
     expect(guard.snapshot().active).toBe(0)
@@ -478,7 +478,7 @@ describe('guard deadline', () => {
     await clock.advance(100)
     expect(late.error).toMatchObject({
       code: 'DEADLINE_EXCEEDED',
-      stage: 'room',
+      stage: 'queue',
       details: { name: 'inner' },
     })
     expect(seen).toEqual([300, 2_000])
@@ -624,7 +624,7 @@ describe('guarded function', () => {
     const full = quick()
     await clock.advance(1_500)
     expect(full.error).toMatchObject({
-      message: 'openai: 1 of 1 places in the waiting room are taken',
+      message: 'openai: 1 of 1 places in the queue are taken',
       details: { name: 'openai', waiting: 1, size: 1 },
       status: 503,
     })
@@ -635,7 +635,7 @@ describe('guarded function', () => {
     })
     expect(JSON.parse(JSON.stringify(waiting.error))).toMatchObject({
       code: 'QUEUE_TIMEOUT',
-      stage: 'room',
+      stage: 'queue',
       scope: 'local',
     })
   })

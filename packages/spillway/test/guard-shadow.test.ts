@@ -142,7 +142,7 @@ describe.each(EVERYWHERE)('stage in shadow mode, store: %s', (where) => {
 describe('shadow options', () => {
   it.each<[object, string]>([
     [{ shadow: false }, 'guard(a).shadow: must be true, or a list of stages: shed, user-limit'],
-    [{ shadow: ['room'] }, 'guard(a).shadow[0]: must be one of'],
+    [{ shadow: ['queue'] }, 'guard(a).shadow[0]: must be one of'],
     [{ shadow: ['pace'] }, "guard(a).shadow[0]: is off: there is no 'pace' to try out"],
     [
       { concurrency: { adaptive: 'aimd' }, shadow: true },

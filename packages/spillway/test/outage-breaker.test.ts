@@ -91,7 +91,7 @@ describe('breaker during an outage', () => {
   })
 
   it('a breaker whose outage rule allows calls lets every call through', async () => {
-    const { fleet, all, call } = setup({ ...BREAKER, outage: 'open' })
+    const { fleet, all, call } = setup({ ...BREAKER, outage: 'allow' })
     await fleet.run(100)
     await fail(call, 0)
     await fleet.run(50)
@@ -106,7 +106,7 @@ describe('breaker during an outage', () => {
   })
 
   it('a breaker whose outage rule allows calls stays closed while calls hang', async () => {
-    const { fleet, guards, all, call } = setup({ failureRate: 0.5, outage: 'open' })
+    const { fleet, guards, all, call } = setup({ failureRate: 0.5, outage: 'allow' })
     const answered = () => guards[0]!.run(() => sleep(fleet.clock, 50))
     all('goDown')
     await fleet.run(1_500)
@@ -123,7 +123,7 @@ describe('breaker during an outage', () => {
   })
 
   it('a breaker whose outage rule refuses calls refuses with STORE_UNAVAILABLE', async () => {
-    const { fleet, all, call } = setup({ ...BREAKER, outage: 'closed' })
+    const { fleet, all, call } = setup({ ...BREAKER, outage: 'refuse' })
     await fleet.run(100)
     expect(await call(0)).toBe('fine')
     all('goDown')

@@ -33,15 +33,15 @@ function setup(options: GuardOptions, { pods = 1, expectedPods = 1, down = false
   return { fleet, ...value, all, call, passing }
 }
 
-const limits = (outage?: 'share' | 'local' | 'open' | 'closed') =>
+const limits = (outage?: 'share' | 'local' | 'allow' | 'refuse') =>
   ({ limits: [{ limit: 8, windowMs: '1m', ...(outage && { outage }) }] }) as const
 
 describe('limits during an outage', () => {
   it.each([
     ['share', 2],
     ['local', 8],
-    ['open', 20],
-    ['closed', 0],
+    ['allow', 20],
+    ['refuse', 0],
   ] as const)(
     'outage rule %s of a limit allows one of four pods %i of its 20 calls',
     async (rule, most) => {
@@ -91,6 +91,21 @@ describe('limits during an outage', () => {
     })
   })
 
+  it.each(['open', 'closed'])(
+    "the former outage rule '%s' is rejected and its new name suggested",
+    (outage) => {
+      const build = (options: object) => () => createSpillway().guard('vendor', options)
+      const use = outage === 'open' ? "use 'allow'" : "use 'refuse'"
+      const limit = { limit: 1, windowMs: 1_000, outage }
+      const got = `must be one of 'share', 'local', 'allow', 'refuse', got "${outage}"; ${use}`
+      expect(build({ limits: [limit] })).toThrow(`guard(vendor).limits[0].outage: ${got}`)
+      expect(build({ userLimits: [{ per: 'user', ...limit }] })).toThrow(`outage: ${got}`)
+      expect(build({ breaker: { outage } })).toThrow(
+        `guard(vendor).breaker.outage: must be one of 'local', 'allow', 'refuse', got "${outage}"; ${use}`,
+      )
+    },
+  )
+
   it('a misspelt outage rule is rejected with a suggestion', () => {
     const build = (options: object) => () => createSpillway().guard('vendor', options)
     const misspelt = { limits: [{ limit: 1, windowMs: 1_000, outage: 'shared' }] }
@@ -98,13 +113,13 @@ describe('limits during an outage', () => {
     expect(build({ breaker: { outage: 'share' } })).toThrow(
       /breaker\.outage: must be one of 'local'/,
     )
-    const level = { userLimits: [{ per: 'user', limit: 1, windowMs: 1_000, outage: 'opne' }] }
-    expect(build(level)).toThrow(/userLimits\[0\]\.outage: .* did you mean 'open'\?/)
+    const level = { userLimits: [{ per: 'user', limit: 1, windowMs: 1_000, outage: 'alow' }] }
+    expect(build(level)).toThrow(/userLimits\[0\]\.outage: .* did you mean 'allow'\?/)
   })
 })
 
 describe('user limits during an outage', () => {
-  const users = (outage?: 'share' | 'local' | 'open' | 'closed') =>
+  const users = (outage?: 'share' | 'local' | 'allow' | 'refuse') =>
     ({
       userLimits: [{ per: 'user', limit: 8, windowMs: '1h', ...(outage && { outage }) }],
       limits: [{ limit: 1_000, windowMs: '1m' }],
@@ -114,7 +129,7 @@ describe('user limits during an outage', () => {
     [undefined, 20],
     ['share', 2],
     ['local', 8],
-    ['closed', 0],
+    ['refuse', 0],
   ] as const)(
     'outage rule %s of a user limit allows %i of 20 calls of one user',
     async (rule, most) => {

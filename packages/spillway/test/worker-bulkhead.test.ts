@@ -94,7 +94,7 @@ describe('worker bulkhead', () => {
     const cruncher = createCruncher()
     await cruncher.run(1, { task: 'double' })
     await cruncher.close()
-    await expect(cruncher.run(1)).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(cruncher.run(1)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
   })
 
   it('createWorkerBulkhead names the invalid option', () => {

@@ -1,6 +1,7 @@
 /** The dashboard on the admin port: at /dashboard/, where / leads. */
+
+import type { Dashboard } from '@spillway/dashboard'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Dashboard } from 'spillway/http'
 
 export const DASHBOARD_PATH = '/dashboard'
 

@@ -38,6 +38,7 @@ export interface ConfigHooks {
 export interface OperationsOptions {
   readonly access: OperatorAccess
   readonly spillway: Spillway
+  readonly snapshot: () => object | Promise<object>
   /** Of the configuration that is in force. */
   readonly operator: () => Operator
   readonly audit: (event: SpillwayEvent) => void
@@ -45,7 +46,7 @@ export interface OperationsOptions {
 }
 
 export function operations(options: OperationsOptions) {
-  const { access, spillway, operator, audit, config } = options
+  const { access, spillway, snapshot, operator, audit, config } = options
 
   async function guarded(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const looks = request.method === 'GET' || request.method === 'HEAD'
@@ -63,7 +64,7 @@ export function operations(options: OperationsOptions) {
       }
       return reply.code(status).send({ error: { code, message: error.message } })
     })
-    server.get('/snapshot', () => spillway.snapshot())
+    server.get('/snapshot', () => snapshot())
     server.get('/status', () => spillway.fleet())
     server.get('/config', () => config.status())
     server.post('/actions', (request) =>

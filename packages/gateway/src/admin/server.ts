@@ -1,8 +1,10 @@
 /** The admin port: health, metrics, how everything stands, and what operators may do. Not for callers. */
+
+import type { Dashboard } from '@spillway/dashboard'
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
 import { createHealth, type Operator, type Spillway, type SpillwayEvent } from 'spillway'
-import type { Dashboard, OperatorAccess } from 'spillway/http'
+import type { OperatorAccess } from 'spillway/http'
 import { mountDashboard } from './dashboard.js'
 import { ADMIN_SERVER_OPTIONS, harden } from './hardening.js'
 import type { Health } from './health.js'
@@ -13,8 +15,10 @@ export type { ConfigAnswer } from './operations.js'
 
 export interface AdminOptions {
   readonly health: Health
-  readonly registry: Registry
+  readonly registry: Pick<Registry, 'contentType' | 'metrics'>
   readonly spillway: Spillway
+  /** The state of the guards in this process, or in every worker. */
+  readonly snapshot: () => object | Promise<object>
   readonly operator: () => Operator
   readonly access: OperatorAccess
   readonly checkHost: HostCheck
@@ -51,6 +55,8 @@ export function createAdminServer(options: AdminOptions): FastifyInstance {
     reply.type(registry.contentType).send(await registry.metrics()),
   )
   mountDashboard(server, options.dashboard)
-  server.register(operations({ access, spillway, operator, audit, config }))
+  server.register(
+    operations({ access, spillway, snapshot: options.snapshot, operator, audit, config }),
+  )
   return server
 }

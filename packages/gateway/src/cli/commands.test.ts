@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { loadConfig } from '../config/load.js'
 import { COMMANDS } from './commands.js'
-import { completionsFor } from './completions.js'
 import { helpOf } from './help.js'
 import { runCommand } from './run-command.js'
+import { completionsFor } from './shell-completions.js'
 
 /** The output and the exit code. */
 async function run(...args: string[]) {

@@ -1,5 +1,5 @@
 /** Help, made of the table of commands. */
-import type { CommandRow, OptionRow } from './command-row.js'
+import type { CommandRow, OptionRow } from './command.js'
 
 const COLUMN = 22
 

@@ -1,5 +1,5 @@
 /** A line that is typed at a terminal and not shown. */
-import { CannotError } from './cannot-error.js'
+import { CommandError } from './command-error.js'
 
 export interface Terminal {
   setRawMode(raw: boolean): unknown
@@ -33,7 +33,7 @@ export function readHidden(
     }
     const leave = () => {
       finish()
-      reject(new CannotError('nothing was typed'))
+      reject(new CommandError('nothing was typed'))
     }
     const onTyped = (typed: string) => {
       for (const each of typed) {

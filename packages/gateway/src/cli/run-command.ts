@@ -1,9 +1,9 @@
 /** From what was typed to an exit code. */
 import { readFileSync } from 'node:fs'
-import type { CommandRow } from './command-row.js'
-import { EXIT } from './command-row.js'
+import type { CommandRow } from './command.js'
+import { EXIT } from './command.js'
 import { helpOf, overview } from './help.js'
-import { didYouMean, UsageError } from './usage.js'
+import { didYouMean, UsageError } from './parse-args.js'
 
 export async function runCommand(
   args: readonly string[],

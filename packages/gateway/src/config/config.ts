@@ -5,7 +5,7 @@
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
 import type { RedisStoreOptions } from 'spillway/redis'
 import type { LlmProtocol, RoutePath } from './default-paths.js'
-import type { ServerLimits } from './server-limits-shape.js'
+import type { ServerLimits } from './shapes/server-limits-shape.js'
 
 export type ProtocolName = 'openai' | 'anthropic' | 'http'
 
@@ -132,6 +132,8 @@ export interface GatewayConfig {
   readonly pod: string | undefined
   /** How many gateways share the limits, as long as the store has never said. */
   readonly expectedPods: number
+  /** Number of processes that serve the data port. Each is a pod. 1: no process besides this one. */
+  readonly workers: number
   readonly vendors: readonly VendorConfig[]
   readonly routes: readonly RouteConfig[]
   readonly queues: readonly QueueConfig[] | undefined

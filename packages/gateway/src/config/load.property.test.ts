@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../spillway/test/fast-check.js'
-import { ConfigError } from './error.js'
+import { ConfigError } from './config-error.js'
 import { loadConfig } from './load.js'
 
 const SECRETS = { KEY: 'hush-main-key', SPARE: 'hush-spare-key', CALLER: 'hush-caller-key' }

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSpillway } from 'spillway'
 import { describe, expect, it } from 'vitest'
+import { builtInConfig } from './built-in-config.js'
+import { ConfigError } from './config-error.js'
 import { DEFAULT_PATHS } from './default-paths.js'
-import { embeddedConfig } from './embedded.js'
-import { ConfigError } from './error.js'
 import { type LoadOptions, loadConfig } from './load.js'
-import { SERVER_LIMITS } from './server-limits-shape.js'
+import { SERVER_LIMITS } from './shapes/server-limits-shape.js'
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const env = {
@@ -229,7 +229,7 @@ log: { level: warn }
 
 describe('embedded configuration', () => {
   it('without a file there is a mock vendor per protocol with all default stages', () => {
-    const config = embeddedConfig({ env: {} })
+    const config = builtInConfig({ env: {} })
     expect(config.vendors.map(({ name, protocol, url }) => [name, protocol, url])).toEqual([
       ['openai', 'openai', 'mock'],
       ['anthropic', 'anthropic', 'mock'],
@@ -253,14 +253,14 @@ describe('embedded configuration', () => {
 
   it('guards of the embedded configuration can be created', async () => {
     const spillway = createSpillway()
-    for (const { name, guard } of embeddedConfig({ env: {} }).vendors) spillway.guard(name, guard)
+    for (const { name, guard } of builtInConfig({ env: {} }).vendors) spillway.guard(name, guard)
     expect(spillway.snapshot().guards).toHaveLength(2)
     await spillway.close()
   })
 
   it('REDIS_URL makes the embedded configuration use shared state', () => {
     const redis = { url: 'redis://cache:6379', prefix: undefined }
-    expect(embeddedConfig({ env: { REDIS_URL: redis.url } }).redis).toEqual(redis)
+    expect(builtInConfig({ env: { REDIS_URL: redis.url } }).redis).toEqual(redis)
   })
 })
 

@@ -2,13 +2,13 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { GatewayConfig } from './config.js'
-import { readDocument } from './document.js'
-import { ConfigError } from './error.js'
-import { withHints } from './hints.js'
-import type { Mistake } from './mistake.js'
-import type { Sources } from './references.js'
-import { configError } from './report.js'
-import { gatewayShape } from './shape.js'
+import type { ConfigProblem } from './config-error.js'
+import { ConfigError } from './config-error.js'
+import { configError } from './document/error-report.js'
+import { withHints } from './document/hints.js'
+import { readDocument } from './document/yaml-document.js'
+import { gatewayShape } from './shapes/gateway-shape.js'
+import type { Sources } from './shapes/secret-reference.js'
 
 export interface LoadOptions {
   /** Where the file is. Mistakes are reported under this name. */
@@ -44,7 +44,7 @@ function parseConfig(file: string, raw: string, sources: Sources): GatewayConfig
   const text = raw.replace(/^\uFEFF/, '')
   const written = readDocument(text)
   if (written.syntax.length > 0) throw configError(file, text, written, written.syntax)
-  const mistakes: Mistake[] = [...written.mistakes]
+  const mistakes: ConfigProblem[] = [...written.mistakes]
   if (!written.broken) {
     const config = gatewayShape(sources)(written.value, '', mistakes)
     if (config !== undefined && mistakes.length === 0) return config

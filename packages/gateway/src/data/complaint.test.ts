@@ -1,7 +1,6 @@
 import { SpillwayError } from 'spillway'
 import { describe, expect, it } from 'vitest'
-import { noteSent } from '../wire/wire-error.js'
-import { faultOf, neverConnected, RequestError } from './complaint.js'
+import { faultOf, RequestError } from './complaint.js'
 import { deadlineMs } from './deadline-header.js'
 
 const coded = (code: string, options?: ErrorOptions) =>
@@ -37,16 +36,6 @@ describe('faults of requests', () => {
     expect(fault).toMatchObject({ status: 502, code: 'VENDOR_ERROR' })
     expect(fault.message).toBe(`openai could not be reached or broke off: ${reason}`)
     expect(faultOf(error, undefined, true).message).toMatch(/^the vendor could not/)
-  })
-
-  it('a request was never sent if there was no connection', () => {
-    expect(neverConnected(coded('ECONNREFUSED'))).toBe(true)
-    expect(neverConnected(coded('ECONNRESET'))).toBe(false)
-    expect(neverConnected(null)).toBe(false)
-    const [sent, unsent] = [coded('ECONNREFUSED'), coded('ECONNRESET')]
-    noteSent(sent, true)
-    noteSent(unsent, false)
-    expect([neverConnected(sent), neverConnected(unsent)]).toEqual([false, true])
   })
 })
 

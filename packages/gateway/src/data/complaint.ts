@@ -1,6 +1,5 @@
 /** What can go wrong with a request, before or beside the guards. */
 import { SpillwayError } from 'spillway'
-import { wasSent } from '../wire/wire-error.js'
 
 export interface Fault {
   readonly status: number
@@ -33,23 +32,6 @@ export function faultOf(error: unknown, vendor: string | undefined, called: bool
     code: 'VENDOR_ERROR',
     message: `${vendor ?? 'the vendor'} could not be reached or broke off: ${reasonOf(error)}`,
   }
-}
-
-/** No connection stood, as undici says it. */
-const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-])
-
-/** Nothing was sent, so nothing can have been done. */
-export function neverConnected(error: unknown): boolean {
-  const sent = wasSent(error)
-  if (sent !== undefined) return !sent
-  return NOT_CONNECTED.has((error as { code?: unknown } | null)?.code)
 }
 
 /** Codes and not messages, which may have addresses in them. */

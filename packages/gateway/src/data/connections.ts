@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net'
 import { clientNetwork } from 'spillway/http'
-import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 
 const LOOK_EVERY_MS = 1_000
 

@@ -23,13 +23,14 @@ import { parseRequest } from '../request/parse-request.js'
 import { faultInLlmPath } from '../request/request-url.js'
 import { ambiguous, notFound } from '../routing/no-route.js'
 import type { RouteQuery } from '../routing/routes.js'
-import type { WireRequest } from '../wire/ask.js'
+import type { VendorRequest } from '../vendor/vendor-client.js'
+import { neverConnected } from '../vendor/vendor-error.js'
 import type { ClientResponse } from '../wire/client.js'
 import type { PlainRequest } from '../wire/plain-request.js'
 import type { Aim } from './aim.js'
 import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
-import { type Fault, faultOf, neverConnected, RequestError } from './complaint.js'
+import { type Fault, faultOf, RequestError } from './complaint.js'
 import { deadlineMs } from './deadline-header.js'
 import type { Deferral } from './deferral.js'
 import { faultIn } from './intake.js'
@@ -358,9 +359,9 @@ export class Exchange implements AnswerListener {
     })
   }
 
-  #inTrace(request: WireRequest, { traceHeaders }: CallContext): WireRequest {
+  #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
     const told = this.#site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
-    return { ...request, headers: withTrace(request.headers, told), trustedUpTo: 0 }
+    return { ...request, headers: withTrace(request.headers, told) }
   }
 
   #noteShadow(stage: string): void {

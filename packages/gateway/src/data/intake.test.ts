@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { SERVER_LIMITS } from '../config/server-limits-shape.js'
+import { SERVER_LIMITS } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest } from '../wire/client.js'
 import { faultIn } from './intake.js'
 

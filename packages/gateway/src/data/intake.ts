@@ -3,7 +3,7 @@
  * this is what is HTTP and should not be: said twice, said so that two servers read it in two ways, or
  * asking for what a gateway does not do. One pass over the headers, nothing kept.
  */
-import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import { faultInUrl } from '../request/request-url.js'
 import { isShort, LONGEST_NAME } from '../request/short-text.js'
 import type { ClientRequest } from '../wire/client.js'

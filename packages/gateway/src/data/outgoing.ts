@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import type { ByteList } from '../request/byte-list.js'
 import { requestTarget } from '../request/canonical-path.js'
 import { withFields } from '../request/rewrite-body.js'
-import type { WireRequest } from '../wire/ask.js'
+import type { VendorRequest } from '../vendor/vendor-client.js'
 import type { ClientRequest } from '../wire/client.js'
 import type { Aim } from './aim.js'
 import type { Question } from './question.js'
@@ -16,14 +16,12 @@ export function outgoing(
   question: Question,
   aim: Aim,
   tellUsage: boolean,
-): WireRequest {
+): VendorRequest {
   // The vendor gets the path by which the route and the limits were chosen.
   const url = question.path + requestTarget(request.url ?? '/').query
   const headers = aim.forwarded.of(request.rawHeaders, request.headers.connection)
   // A body that was read is forwarded decoded, so that the vendor reads what was read here.
   if (question.parsed.json !== undefined) removeHeader(headers, 'content-encoding')
-  // Node's parser lets characters pass that ours does not.
-  const trustedUpTo = request.isPlain === true ? headers.length : 0
   const body = bodyFor(question, aim, tellUsage)
   addOwnHeaders(headers, request, question, aim)
   if (isChunkList(body)) headers.push('content-length', String(body.length))
@@ -31,7 +29,6 @@ export function outgoing(
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
     path: pathFor(url, question.route.stripPrefix),
     headers,
-    trustedUpTo,
     body,
   }
 }
@@ -54,7 +51,7 @@ function addOwnHeaders(
   if (body.kind === 'streamed' && length !== undefined) headers.push('content-length', length)
 }
 
-function bodyFor(question: Question, aim: Aim, tellUsage: boolean): WireRequest['body'] {
+function bodyFor(question: Question, aim: Aim, tellUsage: boolean): VendorRequest['body'] {
   const { body } = question.parsed
   if (body.kind === 'streamed') return body.chunks
   const bytes = editedBody(question, aim, tellUsage, body.bytes)
@@ -91,7 +88,7 @@ class ChunkList implements AsyncIterable<Buffer> {
   }
 }
 
-function isChunkList(body: WireRequest['body']): body is ChunkList {
+function isChunkList(body: VendorRequest['body']): body is ChunkList {
   return body instanceof ChunkList
 }
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { SERVER_LIMITS } from '../config/server-limits-shape.js'
+import { SERVER_LIMITS } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest } from '../wire/client.js'
 import { Patience } from './patience.js'
 import { UnreadWatch } from './unread.js'

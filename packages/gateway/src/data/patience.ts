@@ -1,5 +1,5 @@
 /** Whether a client does its part of a request: sends the body it has begun. */
-import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest } from '../wire/client.js'
 
 export class Patience {

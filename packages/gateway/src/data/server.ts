@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
-import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import { requestTarget } from '../request/canonical-path.js'
 import type { ClientResponse } from '../wire/client.js'
 import { keepAliveLines, PlainConnection, type PlainOwner } from '../wire/plain-connection.js'
@@ -21,9 +21,9 @@ import { UnreadWatch } from './unread.js'
 const BACKLOG = 4_096
 const LOOK_EVERY_MS = 1_000
 /** Guards say so of what has reached them. */
-const CLOSED: Fault = {
+const SHUTTING_DOWN: Fault = {
   status: 503,
-  code: 'CLOSED',
+  code: 'SHUTTING_DOWN',
   message: 'the gateway is being closed',
   closes: true,
 }
@@ -111,7 +111,7 @@ export class DataServer {
     this.#connections.close()
     this.#server.close()
     this.#connections.closeThose((socket) => {
-      for (const { exchange } of [...openOn(socket)]) exchange.closeWith(CLOSED)
+      for (const { exchange } of [...openOn(socket)]) exchange.closeWith(SHUTTING_DOWN)
       return true
     })
     await this.#idle()

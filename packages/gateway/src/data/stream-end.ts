@@ -4,8 +4,7 @@
  * end, as far as HTTP can tell; what a protocol says last, only the whole of it has.
  */
 import type { Protocol } from '../protocols/protocol.js'
-import { latin1 } from '../wire/latin1.js'
-import { WireError } from '../wire/wire-error.js'
+import { VendorError } from '../vendor/vendor-error.js'
 
 /** So much is looked at: enough for what is said behind the last word, and little for thousands of streams. */
 const LAST_BYTES = 4_096
@@ -26,13 +25,14 @@ export class StreamEnd {
 
   /** It was not all. */
   isCutOff(protocol: Protocol): boolean {
-    const text = latin1(this.#bytes, Math.max(0, this.#used - LAST_BYTES), this.#used)
+    const text = this.#bytes.toString('latin1', Math.max(0, this.#used - LAST_BYTES), this.#used)
     return endsInHalfAnEvent(text) || protocol.isCutOff?.(text) === true
   }
 }
 
-export function cutOff(): WireError {
-  return new WireError('STREAM_CUT_OFF', 'the vendor ended its stream before its last event')
+export function cutOff(): VendorError {
+  const message = 'the vendor ended its stream before its last event'
+  return new VendorError('STREAM_CUT_OFF', message, { requestSent: true })
 }
 
 const TERMINATED = /(?:\n\n|\r\n\r\n|\r\r)$/

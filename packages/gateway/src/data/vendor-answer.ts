@@ -11,8 +11,8 @@ import {
   RELAYED,
   type Relayed,
 } from 'spillway'
-import type { Asking, WireHandler } from '../wire/ask.js'
-import { neverConnected } from './complaint.js'
+import type { PendingRequest, VendorHandler } from '../vendor/vendor-client.js'
+import { neverConnected } from '../vendor/vendor-error.js'
 import { headerValue } from './headers.js'
 import { cutOff } from './stream-end.js'
 
@@ -56,7 +56,7 @@ const EVENTS = 'text/event-stream'
 /** What arrives before anybody reads is kept up to this; then the vendor's socket waits. */
 const MOST_KEPT_BYTES = 65_536
 
-export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
+export class VendorAnswer implements Relayed, BodyOwner, VendorHandler {
   status = 0
   ok = false
   /** Names in small letters and values in turn, all of them such as may be written into another head. */
@@ -64,7 +64,7 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
   readonly #context: Pick<CallContext, 'onAbort'>
   readonly #listener: AnswerListener
   readonly #onNothing: (() => void) | undefined
-  #asking: Asking | undefined
+  #pending: PendingRequest | undefined
   #paused = false
   #state: State = ASKING
   #resolve!: (answer: VendorAnswer) => void
@@ -91,12 +91,12 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
   }
 
   /** Resolves when the answer has begun: status and headers are there. */
-  askedBy(ask: (handler: WireHandler) => Asking): Promise<VendorAnswer> {
+  askedBy(ask: (handler: VendorHandler) => PendingRequest): Promise<VendorAnswer> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
       this.#context.onAbort((reason) => this.#abort(reason))
-      if (this.#state.kind === 'asking') this.#asking = ask(this)
+      if (this.#state.kind === 'asking') this.#pending = ask(this)
     })
   }
 
@@ -203,7 +203,7 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
     this.#signs?.reading()
     if (!this.#paused) return
     this.#paused = false
-    this.#asking?.resume()
+    this.#pending?.resume()
   }
 
   // What the vendor's socket says.
@@ -256,7 +256,7 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
 
   #abort(reason: unknown): void {
     this.#aborted = true
-    this.#asking?.abort(asError(reason))
+    this.#pending?.abort(asError(reason))
     if (this.#state.kind !== 'asking') return
     this.#state = { kind: 'over', error: reason }
     this.#reject(reason)
@@ -299,7 +299,7 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
   /** We do. */
   #letGo(error: unknown): void {
     this.#state = { kind: 'over', error }
-    this.#asking?.abort(asError(error))
+    this.#pending?.abort(asError(error))
     this.#onBegun?.()
   }
 }

@@ -5,8 +5,7 @@ import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
 import { type Cost, Reservations } from '../tokens/reservation.js'
-import type { WireRequest } from '../wire/ask.js'
-import { Line } from '../wire/line.js'
+import { VendorClient, type VendorRequest } from '../vendor/vendor-client.js'
 import { classifyByBlame } from './blame.js'
 import { Held } from './held.js'
 import { ModelLanes } from './model-lanes.js'
@@ -30,7 +29,7 @@ export class Vendor {
   readonly guard: Guard
   readonly #config: VendorConfig
   readonly #heldGuard: Held<Guard>
-  readonly #line: Held<Line>
+  readonly #client: Held<VendorClient>
   readonly #origin: string
   readonly #basePath: string
   readonly #units: ReadonlySet<string>
@@ -59,7 +58,7 @@ export class Vendor {
     this.#basePath = pathname.replace(/\/+$/, '')
     this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
     this.#reservations = new Reservations(config.guard.limits ?? [])
-    this.#line = this.#lineAfter(before)
+    this.#client = this.#clientAfter(before)
     this.#lanes = this.#lanesAfter(before, named)
     nameLanes(this.guard, named)
   }
@@ -69,10 +68,10 @@ export class Vendor {
     return isDeepStrictEqual(this.#config.guard, guard) ? this.#heldGuard.hold() : undefined
   }
 
-  #lineAfter(before: Vendor | undefined): Held<Line> {
+  #clientAfter(before: Vendor | undefined): Held<VendorClient> {
     const { connectMs } = this.#config
-    if (before?.isAt(this.#origin, connectMs) === true) return before.#line.hold()
-    return new Held(new Line(this.#origin, connectMs), (each) => each.destroy())
+    if (before?.isAt(this.#origin, connectMs) === true) return before.#client.hold()
+    return new Held(new VendorClient(this.#origin, connectMs), (each) => each.destroy())
   }
 
   /** How long answers of a model are does not depend on the configuration. */
@@ -154,7 +153,7 @@ export class Vendor {
   }
 
   send(
-    request: WireRequest,
+    request: VendorRequest,
     context: CallContext,
     listener: AnswerListener,
     cost: Cost | undefined,
@@ -162,23 +161,23 @@ export class Vendor {
     // Who refuses or fails has generated nothing, nor has one that could not be reached.
     const onNothing = cost && (() => context.settle(nothingOf(cost)))
     const answer = new VendorAnswer(context, listener, onNothing)
-    return answer.askedBy((handler) => this.#line.value.ask(this.#at(request), handler))
+    return answer.askedBy((handler) => this.#client.value.dispatch(this.#at(request), handler))
   }
 
-  /** For whoever reads the answer by himself, and has time. */
-  ask(request: WireRequest, signal: AbortSignal) {
-    return this.#line.value.request(this.#at(request), signal)
+  /** For answers that are read as a whole. */
+  ask(request: VendorRequest, signal: AbortSignal) {
+    return this.#client.value.request(this.#at(request), signal)
   }
 
   /** What no other configuration uses is closed with it. */
   close(): Promise<void> {
-    this.#closed ??= Promise.all([this.#heldGuard.letGo(), this.#line.letGo()]).then(() => {})
+    this.#closed ??= Promise.all([this.#heldGuard.letGo(), this.#client.letGo()]).then(() => {})
     return this.#closed
   }
 
   /** The vendor's own address may be a folder. */
-  #at({ method, path, headers, trustedUpTo = 0, body }: WireRequest): WireRequest {
-    return { method, path: this.#basePath + path, headers, trustedUpTo, body }
+  #at({ method, path, headers, body }: VendorRequest): VendorRequest {
+    return { method, path: this.#basePath + path, headers, body }
   }
 
   #keyOf({ key }: TargetConfig) {

@@ -16,7 +16,7 @@ const REQUESTS: readonly DemoRequest[] = [
   { user: 'edsger', tier: 'free', priority: 'low', model: 'gpt-4o-mini' },
   { user: 'barbara', tier: 'pro', priority: 'critical', model: 'gpt-4o' },
 ]
-/** Every so many requests a batch comes along, so that the room has somebody in it. */
+/** Every so many requests a batch comes along, so that the queue has somebody in it. */
 const BATCH_EVERY = 120
 const BATCH = 60
 /** Requests that may wait, as a batch: about as many as two at a time can do until the next one comes. */

@@ -2,9 +2,10 @@
  * Something to look at: requests on the gateway itself and on two pods beside it, all to the vendor inside, some that
  * may wait for its job queue, and a switch that breaks that vendor. The pods share the gateway's store, so a breaker that opens on one is open on all.
  */
+
+import type { DashboardDemo } from '@spillway/dashboard'
+import type { MockVendor } from '@spillway/mock-vendor'
 import { createSpillway, type Spillway } from 'spillway'
-import type { DashboardDemo } from 'spillway/http'
-import type { MockVendor } from 'spillway/testing'
 import type { QueueConfig, VendorConfig } from '../config/config.js'
 import { DemoClient } from './client.js'
 

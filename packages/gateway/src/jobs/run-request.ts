@@ -1,6 +1,6 @@
 /** Does a request that has waited: it has its permits, and goes to its vendor as any other would. */
 import { type CallContext, type Job, judgeStatus, UsageReader } from 'spillway'
-import { neverConnected } from '../data/complaint.js'
+import { neverConnected } from '../vendor/vendor-error.js'
 import type { LaneQueue } from './lane-queue.js'
 import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'
 import { isStoredRequest, restoreRequest, type StoredRequest } from './stored-request.js'

@@ -7,7 +7,7 @@ import type { Dispatcher } from 'undici'
 import type { Aim } from '../data/aim.js'
 import { heldBody, outgoing } from '../data/outgoing.js'
 import type { Question } from '../data/question.js'
-import type { WireRequest } from '../wire/ask.js'
+import type { VendorRequest } from '../vendor/vendor-client.js'
 import type { ClientRequest } from '../wire/client.js'
 
 type Cost = Readonly<Record<string, number>>
@@ -63,7 +63,10 @@ export function storeRequest(
 }
 
 /** With our key, or whatever else goes with every request. */
-export function restoreRequest(stored: StoredRequest, ownHeaders: readonly string[]): WireRequest {
+export function restoreRequest(
+  stored: StoredRequest,
+  ownHeaders: readonly string[],
+): VendorRequest {
   return {
     method: stored.method as Dispatcher.HttpMethod,
     path: stored.path,

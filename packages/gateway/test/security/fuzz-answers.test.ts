@@ -10,7 +10,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fc } from '../../../spillway/test/fast-check.js'
 import { usualOrLong } from '../../../spillway/test/long-run.js'
-import { ConnectionPool } from '../../src/wire/connection-pool.js'
+import { VendorClient } from '../../src/vendor/vendor-client.js'
 
 const SEEDS = [
   'HTTP/1.1 200 OK\r\ncontent-length: 5\r\nx-name: some value\r\n\r\nhello',
@@ -61,21 +61,24 @@ interface Got {
 
 /** Undefined if the answer was refused. */
 function askUs(): Promise<Got | undefined> {
-  const pool = new ConnectionPool(url, 5_000)
+  const client = new VendorClient(url, 5_000)
   const got = { status: 0, body: '' }
   return new Promise<Got | undefined>((resolve) => {
-    pool.ask({ method: 'GET', path: '/', headers: [], body: undefined }, undefined, {
-      onHead: (status) => {
-        got.status = status
+    client.dispatch(
+      { method: 'GET', path: '/', headers: [], body: undefined },
+      {
+        onHead: (status) => {
+          got.status = status
+        },
+        onData(piece) {
+          got.body += piece.toString('latin1')
+          return true
+        },
+        onComplete: () => resolve(got),
+        onError: () => resolve(undefined),
       },
-      onData(piece) {
-        got.body += piece.toString('latin1')
-        return true
-      },
-      onComplete: () => resolve(got),
-      onError: () => resolve(undefined),
-    })
-  }).finally(() => pool.destroy())
+    )
+  }).finally(() => client.destroy())
 }
 
 function askNode(): Promise<Got | undefined> {
@@ -93,6 +96,16 @@ function askNode(): Promise<Got | undefined> {
   })
 }
 
+/** Node refuses an answer for bytes behind its end. Without them it must read the answer as the gateway does. */
+async function expectWholeBefore(ours: Got, text: string): Promise<void> {
+  for (let end = text.length - 1; end > 0; end--) {
+    reply = text.slice(0, end)
+    const nodes = await askNode()
+    if (nodes?.status === ours.status && nodes.body === ours.body) return
+  }
+  expect.fail(`Node reads no beginning of ${JSON.stringify(text)} as ${JSON.stringify(ours)}`)
+}
+
 describe('malformed answers', () => {
   it('a malformed answer is refused, or read by the gateway as Node reads it', async () => {
     const numRuns = usualOrLong(400, 10_000)
@@ -108,7 +121,9 @@ describe('malformed answers', () => {
           return
         }
         taken++
-        expect(ours).toEqual(await askNode())
+        const nodes = await askNode()
+        if (nodes === undefined) await expectWholeBefore(ours, text)
+        else expect(ours).toEqual(nodes)
       }),
       { numRuns },
     )

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { usualOrLong } from '../../../spillway/test/long-run.js'
-import { ConfigError } from '../../src/config/error.js'
+import { ConfigError } from '../../src/config/config-error.js'
 import { loadConfig } from '../../src/config/load.js'
 import { createGateway } from '../../src/gateway.js'
 import { type Dice, dice } from './mutate.js'

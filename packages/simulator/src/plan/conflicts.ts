@@ -43,7 +43,7 @@ const RULES: readonly Rule[] = [
     if (shed?.maxQueue === undefined || queue === undefined || shed.maxQueue <= queue.size) {
       return undefined
     }
-    return `shed.maxQueue: ${shed.maxQueue} is more than queue.size, ${queue.size}: the room is full before anything is shed; take ${queue.size}`
+    return `shed.maxQueue: ${shed.maxQueue} is more than queue.size, ${queue.size}: the queue is full before anything is shed; take ${queue.size}`
   },
   ({ breaker }, { contractRps }) => {
     if (breaker === undefined || breaker.windowCalls !== undefined) return undefined

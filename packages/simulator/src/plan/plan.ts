@@ -55,7 +55,7 @@ export function planFor(written: PlanNeeds): Plan {
   note(
     'shed.maxQueue',
     shed.maxQueue,
-    'with a full room all but critical calls are refused before any work is done',
+    'with a full queue all but critical calls are refused before any work is done',
   )
   const guard = { shed, queue, breaker, limits, pace, concurrency, timeout, retry }
   return {
@@ -119,7 +119,7 @@ function queueOf(
   note(
     'queue.size',
     size,
-    'as many as leave the room at this pace before they lose patience; more would only wait in vain',
+    'as many as leave the queue at this pace before they lose patience; more would only wait in vain',
   )
   return { size, timeoutMs }
 }

@@ -11,11 +11,11 @@ export interface StageSeries {
 const STAGES: readonly { name: string; colour: string; codes: readonly string[] }[] = [
   { name: 'load shedding', colour: 'c1', codes: ['SHED'] },
   { name: 'user limit', colour: 'c2', codes: ['USER_LIMITED'] },
-  { name: 'waiting room', colour: 'c3', codes: ['QUEUE_FULL', 'QUEUE_TIMEOUT'] },
+  { name: 'queue', colour: 'c3', codes: ['QUEUE_FULL', 'QUEUE_TIMEOUT'] },
   { name: 'breaker', colour: 'c4', codes: ['CIRCUIT_OPEN'] },
   { name: 'vendor limit', colour: 'c5', codes: ['VENDOR_LIMITED'] },
   { name: 'timeout', colour: 'c6', codes: ['CALL_TIMEOUT', 'DEADLINE_EXCEEDED'] },
-  { name: 'store, closing', colour: 'c7', codes: ['STORE_UNAVAILABLE', 'CLOSED'] },
+  { name: 'store, closing', colour: 'c7', codes: ['STORE_UNAVAILABLE', 'SHUTTING_DOWN'] },
 ]
 
 /** Those that refused anything; and what failed otherwise. */

@@ -45,7 +45,7 @@ export class GuardedPod implements SimulatedPod {
   }
 
   get waiting(): number {
-    return this.#guard.snapshot().room.waiting
+    return this.#guard.snapshot().queue.waiting
   }
 
   close(graceMs: number): Promise<void> {

@@ -4,7 +4,7 @@ export const burst: Scenario = {
   name: 'burst',
   title: 'Five hundred requests at one pod, in one moment',
   story:
-    'A batch job sends 500 requests to one pod at once, beside what the pod does anyway. Sent on at once they are ten times what the vendor works on; each is slower for all the others, times out and is tried again. With a room to wait in and so many at once, all of them are served, one after the other.',
+    'A batch job sends 500 requests to one pod at once, beside what the pod does anyway. Sent on at once they are ten times what the vendor works on; each is slower for all the others, times out and is tried again. With a queue to wait in and so many at once, all of them are served, one after the other.',
   durationMs: '12s',
   pods: 1,
   store: 'memory',

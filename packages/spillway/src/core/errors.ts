@@ -16,7 +16,7 @@ const STATUS = {
   VENDOR_ERROR: 502,
   STORE_UNAVAILABLE: 503,
   STAGE_REFUSED: 503,
-  CLOSED: 503,
+  SHUTTING_DOWN: 503,
 } as const
 
 export type ErrorCode = keyof typeof STATUS
@@ -25,7 +25,7 @@ export type ErrorCode = keyof typeof STATUS
 export type BuiltInStage =
   | 'shed'
   | 'user-limit'
-  | 'room'
+  | 'queue'
   | 'breaker'
   | 'throttle'
   | 'vendor-limit'
@@ -130,7 +130,7 @@ export function inMs(value: unknown): string {
 /** The refusal of a mechanism that was closed. */
 export function closedError(stage: Stage, name: string): SpillwayError {
   return new SpillwayError({
-    code: 'CLOSED',
+    code: 'SHUTTING_DOWN',
     stage,
     scope: 'local',
     details: { name },

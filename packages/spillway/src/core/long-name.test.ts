@@ -11,7 +11,7 @@ const LEVELS = (['user', 'ip', 'tier', 'endpoint'] as const).map((per) => ({
   limit: 10,
   windowMs: 60_000,
   burst: undefined,
-  outage: 'open' as const,
+  outage: 'allow' as const,
 }))
 
 it('no key of a user limit is longer than 300 characters, however long the names are', () => {

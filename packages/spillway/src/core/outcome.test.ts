@@ -181,7 +181,7 @@ describe('outcome of an error', () => {
   })
 
   it('a refusal by Spillway itself is ignored and not retryable', () => {
-    const codes = ['SHED', 'USER_LIMITED', 'QUEUE_FULL', 'CIRCUIT_OPEN', 'CLOSED'] as const
+    const codes = ['SHED', 'USER_LIMITED', 'QUEUE_FULL', 'CIRCUIT_OPEN', 'SHUTTING_DOWN'] as const
     for (const code of codes) {
       expect(judge({ error: own(code) })).toEqual({ outcome: 'ignored', retryable: false })
     }

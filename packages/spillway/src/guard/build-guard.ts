@@ -28,7 +28,6 @@ import {
   withCustomStages,
 } from './pipeline/stages.js'
 import type { GuardTracer } from './pipeline/trace.js'
-import { Slots } from './queue/slots.js'
 import {
   createBreaker,
   createLimits,
@@ -38,10 +37,11 @@ import {
   type SharedParts,
 } from './shared-parts.js'
 import type { BreakerStage } from './stages/breaker.js'
-import type { ConcurrencyStage } from './stages/concurrency.js'
+import { ConcurrencyStage } from './stages/concurrency.js'
 import type { FallbackStage } from './stages/fallback.js'
 import type { HedgeStage } from './stages/hedge.js'
 import { LaneLimits } from './stages/lane-limits.js'
+import { PaceStage } from './stages/pace.js'
 import { QueueStage } from './stages/queue.js'
 import {
   concurrencyError,
@@ -65,7 +65,7 @@ export interface GuardParts extends SharedParts {
   readonly store: Store
   readonly tracer: GuardTracer | undefined
   readonly lanes: LaneRegistry
-  readonly slots: Slots
+  readonly slots: ConcurrencyStage
   readonly queue: QueueStage
   readonly pipeline: Pipeline
   readonly calls: CallDependencies
@@ -86,7 +86,6 @@ export interface BuiltStages {
   readonly shed: ShedStage | undefined
   readonly userLimit: UserLimitStage | undefined
   readonly throttle: ThrottleStage | undefined
-  readonly concurrency: ConcurrencyStage
   readonly retry: RetryStage
   readonly hedge: HedgeStage | undefined
   readonly fallback: FallbackStage | undefined
@@ -104,20 +103,23 @@ export function buildGuard(
   table: readonly StageDefinition[] = STAGES,
 ): GuardParts {
   const { clock, random, store, sameClock, tracer } = around
-  const { concurrency, pace } = options
   const shadowed = shadowedStages(options)
   const lanes = createLanes(name, options, clock, before)
-  const bucket = pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit)
-  const podLimit = shadowed.has('concurrency') ? undefined : concurrency?.limit
-  const slots = new Slots(
-    podLimit ?? Number.POSITIVE_INFINITY,
-    shadowed.has('pace') ? undefined : bucket,
-    createLaneLimits(name, options, clock, lanes),
-    lanes,
-  )
   const waiting = createQueue(options, clock)
-  const { size, timeoutMs = 0 } = options.queue ?? {}
-  const queue = new QueueStage({ guard: name, size, timeoutMs, calls: waiting, slots })
+  const pace = createPace(name, options, waiting, shadowed, () => slots.active)
+  const slots = new ConcurrencyStage({
+    guard: name,
+    clock,
+    limit: options.concurrency?.limit,
+    shadow: shadowed.has('concurrency'),
+    graceMs: options.concurrency?.graceMs ?? 0,
+    laneLimits: createLaneLimits(name, options, clock, lanes),
+    registry: lanes,
+    pace: shadowed.has('pace') ? undefined : pace,
+    calls: waiting,
+    mayWait: options.queue !== undefined,
+  })
+  const queue = new QueueStage({ guard: name, size: options.queue?.size, calls: waiting, slots })
   const watch = createWatch(name, options, around, before)
   const countedLimits = createLimits(name, options, around, watch, lanes, before, {
     dispatcher: () => dispatcher,
@@ -153,7 +155,7 @@ export function buildGuard(
     charges,
     breaker,
     limits: countedLimits,
-    pace: bucket,
+    pace,
     shadowed,
     built: <S extends Stage>(stage: BuiltInStage) => built.get(stage) as S | undefined,
   }
@@ -170,12 +172,11 @@ export function buildGuard(
     shed: context.built('shed'),
     userLimit: context.built('user-limit'),
     throttle: context.built('throttle'),
-    concurrency: context.built('concurrency') as ConcurrencyStage,
     retry: context.built('retry') as RetryStage,
     hedge: context.built('hedge'),
     fallback: context.built('fallback'),
   }
-  stages.concurrency.onFreedLater = () => queue.release()
+  slots.onFreedLater = () => queue.release()
   const observers = new CallObservers()
   observers.timings = before?.observers.timings
   const running = new LinkedList<TimedCall<unknown>>()
@@ -191,7 +192,9 @@ export function buildGuard(
     running,
     onIdle: undefined,
   }
-  const { shed, retry, hedge } = stages
+  const { retry, hedge } = stages
+  const shed = stages.shed?.shedder.timesCalls === true ? stages.shed : undefined
+  const calls = { clock, lanes, pipeline, queue, retry, hedge, shed }
   return {
     name,
     options,
@@ -202,7 +205,7 @@ export function buildGuard(
     slots,
     queue,
     pipeline,
-    calls: { clock, lanes, pipeline, queue, retry, hedge, shed, attempts, counters, observers },
+    calls: { ...calls, attempts, counters, observers },
     counters,
     observers,
     running,
@@ -242,7 +245,7 @@ function createDispatcher(
   parts: {
     clock: Clock
     queue: CallQueue
-    capacity: Slots
+    capacity: ConcurrencyStage
     lanes: LaneRegistry
     breaker: BreakerLanes | undefined
     limits: LimitClient | undefined
@@ -293,6 +296,27 @@ function createLanes(
   if (before === undefined) return new LaneRegistry({ name, clock, maxLanes, named })
   before.lanes.configure(maxLanes, named)
   return before.lanes
+}
+
+function createPace(
+  guard: string,
+  { pace, queue }: CheckedGuard,
+  calls: CallQueue,
+  shadowed: ReadonlySet<StageName>,
+  active: () => number,
+): PaceStage | undefined {
+  if (pace === undefined) return undefined
+  const bucket = tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit)
+  const mayWait = queue !== undefined
+  return new PaceStage({
+    guard,
+    pace,
+    bucket,
+    calls,
+    mayWait,
+    shadow: shadowed.has('pace'),
+    active,
+  })
 }
 
 function createLaneLimits(

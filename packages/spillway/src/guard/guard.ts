@@ -24,8 +24,8 @@ import type { CheckedGuard } from './options.js'
 import type { CallFunction } from './pipeline/context.js'
 import { type GuardTimings, Timings } from './pipeline/counters.js'
 import type { StageDefinition } from './pipeline/stages.js'
-import { startCall } from './pipeline/start-call.js'
-import { checkRunOptions, type RunOptions } from './run-options.js'
+import { checkRunOptions, startCall } from './pipeline/start-call.js'
+import type { RunOptions } from './run-options.js'
 import type { GuardSurroundings } from './shared-parts.js'
 import { type GuardSnapshot, snapshotOf } from './snapshot.js'
 import { asAsked, type Degradable } from './stages/fallback.js'
@@ -56,7 +56,7 @@ export interface Guard {
    */
   headroom(lane?: string): number
   /**
-   * Drains: refuses waiting and later calls with CLOSED, lets running calls finish for `graceMs` (default: 30
+   * Drains: refuses waiting and later calls with SHUTTING_DOWN, lets running calls finish for `graceMs` (default: 30
    * seconds), releases what it holds and reports the last outcomes.
    */
   close(options?: { graceMs?: Duration }): Promise<void>
@@ -226,12 +226,13 @@ export class SharedGuard implements Guard {
   }
 
   async #drain(): Promise<void> {
-    const { pipeline, queue, calls, running, breaker, countedLimits, stages, watch } = this.parts
+    const { pipeline, queue, calls, running, breaker, countedLimits, stages, slots, watch } =
+      this.parts
     pipeline.closed = true
     stages.shed?.close()
     stages.retry.stopRetries()
-    stages.concurrency.freeAbandoned()
-    queue.dispatcher.empty(undefined, () => closedError('room', this.name))
+    slots.freeAbandoned()
+    queue.dispatcher.empty(undefined, () => closedError('queue', this.name))
     const roundTripsOver = queue.dispatcher.close()
     if (running.length > 0) {
       await new Promise<void>((resolve) => {

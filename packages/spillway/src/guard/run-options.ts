@@ -1,7 +1,6 @@
 /** The options of one call. */
 import type { CallerSignal } from '../core/abort.js'
 import type { SpillwayError } from '../core/errors.js'
-import { unknownOption } from '../core/options/checks.js'
 import type { Priority } from '../core/options/priority.js'
 import { type Duration, parseDuration } from '../core/time/duration.js'
 import type { UserLevel } from '../shared/user-limits/levels.js'
@@ -48,36 +47,6 @@ export interface RunOptions {
   cacheKey?: string | undefined
   /** The data of a job that does this later, for `enqueue` among the fallbacks. Default: no job is added. */
   job?: unknown
-}
-
-/** Every option; `satisfies` keeps the list complete. */
-const KNOWN = {
-  user: true,
-  tier: true,
-  ip: true,
-  endpoint: true,
-  priority: true,
-  lane: true,
-  cost: true,
-  timeoutMs: true,
-  needsMs: true,
-  signal: true,
-  onUserLimit: true,
-  onShadow: true,
-  idempotent: true,
-  idempotencyKey: true,
-  traceParent: true,
-  cacheKey: true,
-  job: true,
-} as const satisfies Record<keyof RunOptions, true>
-
-/** Throws an `OptionsError` if the caller has set an option that does not exist: a typo could do harm. */
-export function checkRunOptions(options: RunOptions): void {
-  for (const key in options) {
-    // Properties of a prototype are not the caller's options.
-    if (Object.hasOwn(KNOWN, key) || !Object.hasOwn(options, key)) continue
-    throw unknownOption('run', key, Object.keys(KNOWN))
-  }
 }
 
 /** The options of a call after `elapsedMs` of its time have passed. */

@@ -17,8 +17,8 @@ import type { LaneThrottleSnapshot } from './stages/throttle.js'
 
 export interface GuardSnapshot extends CallCounts {
   name: string
-  /** The waiting room. */
-  room: { waiting: number; size: number; oldestMs: number; byPriority: Record<Priority, number> }
+  /** The queue. */
+  queue: { waiting: number; size: number; oldestMs: number; byPriority: Record<Priority, number> }
   /** Calls that run, and how many may; infinite without `concurrency`. */
   active: number
   limit: number
@@ -78,7 +78,7 @@ export function snapshotOf(parts: GuardParts): GuardSnapshot {
   return {
     name,
     ...counters.snapshot(),
-    room: {
+    queue: {
       waiting: calls.length,
       size: options.queue?.size ?? 0,
       oldestMs: calls.oldestWaitMs(nowMs),

@@ -179,7 +179,7 @@ class PodSpillway implements Spillway {
 
   guard(name: string, options?: GuardOptions): Guard {
     validate('guard name', name, text())
-    if (this.#closed) throw closedError('room', name)
+    if (this.#closed) throw closedError('queue', name)
     const known = this.#open(name)
     if (options === undefined) {
       if (known !== undefined) return known
@@ -226,7 +226,7 @@ class PodSpillway implements Spillway {
     options?: JobQueueOptions,
   ): WorkableQueue<Data, Result> {
     validate('queue name', name, text())
-    if (this.#closed) throw closedError('room', name)
+    if (this.#closed) throw closedError('queue', name)
     const known = this.#queues.get(name)
     if (options === undefined && known !== undefined) return known as WorkableQueue<Data, Result>
     if (options === undefined || known !== undefined) {

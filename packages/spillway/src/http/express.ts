@@ -1,6 +1,6 @@
 /** For Express 5, and frameworks with Connect middleware: `app.use(spillwayExpress(options))`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { SpillwayError } from '../core/errors.js'
+import { refusalToAnswer } from '../core/refusal-of.js'
 import { EndpointNames, endpointOf, type RouterRules } from './endpoint.js'
 import { answerRefusal, passGate } from './node-server.js'
 import { type ServerCall, ServerGate, type ServerSnapshot } from './server-gate.js'
@@ -55,10 +55,14 @@ function namedEndpoints({ limits = [] }: Pick<ServerOptions<never>, 'limits'>): 
   )
 }
 
-/** Add it after all routes: answers refusals of guards with status and `Retry-After`. */
+/**
+ * Add it after all routes: answers refusals of guards with status and `Retry-After`, also if an SDK has
+ * wrapped them as `cause`.
+ */
 export function spillwayExpressErrors() {
   return (error: unknown, _: ExpressRequest, response: ServerResponse, next: NextFunction) => {
-    if (!(error instanceof SpillwayError) || response.headersSent) return next(error)
-    answerRefusal(response, error)
+    const refusal = response.headersSent ? undefined : refusalToAnswer(error)
+    if (refusal === undefined) return next(error)
+    answerRefusal(response, refusal)
   }
 }

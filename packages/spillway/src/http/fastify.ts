@@ -1,8 +1,8 @@
 /** For Fastify 5: `await app.register(spillwayFastify, options)`, before the routes. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { refusalToAnswer } from '../core/refusal-of.js'
 import { isThenable } from '../core/thenable.js'
 import { endpointOf } from './endpoint.js'
 import { onResponseEnd } from './response-end.js'
@@ -67,8 +67,11 @@ function plugin(app: FastifyInstance, options: FastifyServerOptions, ready: Done
   })
 
   app.addHook('onError', (_, reply, error, done) => {
-    if (error instanceof SpillwayError && error.retryAfterMs !== undefined) {
-      tellRetryAfter(reply, error.retryAfterMs)
+    const refusal = refusalToAnswer(error)
+    if (refusal !== undefined) {
+      // Fastify takes the status from the error; that of an error around a refusal has none.
+      reply.code(refusal.status)
+      if (refusal.retryAfterMs !== undefined) tellRetryAfter(reply, refusal.retryAfterMs)
     }
     done()
   })

@@ -7,6 +7,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Context, MiddlewareHandler } from 'hono'
 import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { refusalOf } from '../core/refusal-of.js'
 import { onResponseEnd } from './response-end.js'
 import { type Incoming, type ServerCall, ServerGate, type ServerSnapshot } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
@@ -52,15 +53,23 @@ export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
       // Without Node's response there is no event for the end.
       if (outgoing === undefined) visit?.end()
     }
-    // Hono has turned a guard's refusal into an error response.
-    if (context.error instanceof SpillwayError) {
-      context.res = refusalResponse(context.error, told)
+    const refused = refusalIn(context)
+    if (refused !== undefined) {
+      context.res = refusalResponse(refused, told)
       return undefined
     }
     for (const [name, value] of Object.entries(told)) context.header(name, value)
     return undefined
   }
   return Object.assign(middleware, { snapshot: () => gate.snapshot() })
+}
+
+/**
+ * The refusal that Hono has turned into an error response. A response other than 500 to an error around a
+ * refusal is the application's own.
+ */
+function refusalIn({ error, res }: Context): SpillwayError | undefined {
+  return error instanceof SpillwayError || res.status === 500 ? refusalOf(error) : undefined
 }
 
 /** On Node's server, its request and response. */

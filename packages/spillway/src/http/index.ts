@@ -1,8 +1,6 @@
 export type { HopHeaders } from '../core/hops.js'
 export type { HealthLevel } from '../health/health.js'
 export { clientNetwork, type TrustedProxies } from './client-address.js'
-export type { DashboardDemo } from './dashboard/acts.js'
-export { createDashboard, type Dashboard, type DashboardOptions } from './dashboard/dashboard.js'
 export { createHops, type Hops, type HopsOptions } from './hops.js'
 export { type HttpHandler, type HttpListener, spillwayHttp } from './node-server.js'
 export {

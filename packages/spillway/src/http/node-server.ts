@@ -2,8 +2,9 @@
  * The gate in front of a handler on node:http, and of frameworks that use its request and response.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { SpillwayError } from '../core/errors.js'
+import type { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { refusalOf } from '../core/refusal-of.js'
 import { isThenable } from '../core/thenable.js'
 import type { HealthLevel } from '../health/health.js'
 import { endpointOf } from './endpoint.js'
@@ -116,7 +117,8 @@ async function answerHealth<R>(
 /** A plain server has no other error handler. Clients do not see the reason. */
 function answerError(response: ServerResponse, error: unknown): void {
   if (response.headersSent) return void response.destroy()
-  if (error instanceof SpillwayError) return answerRefusal(response, error)
+  const refusal = refusalOf(error)
+  if (refusal !== undefined) return answerRefusal(response, refusal)
   answerJson(response, 500, '{"error":{"type":"internal"}}')
 }
 

@@ -130,10 +130,12 @@ export class Acceptance {
   /** The share of calls to refuse now, from 0 to 1. */
   refusal(nowMs: number): number {
     const requests = this.#requests.total(nowMs)
-    if (requests < this.#minimum) return 0
+    const accepts = this.#accepts.total(nowMs)
+    // Calls in flight count as accepted, so they can only lower the share.
+    if (requests < this.#minimum || requests <= this.#k * accepts) return 0
     const inFlight = this.#inFlight.count(nowMs)
     const all = requests + inFlight
-    const beyond = all - this.#k * (this.#accepts.total(nowMs) + inFlight)
+    const beyond = all - this.#k * (accepts + inFlight)
     return beyond > 0 ? beyond / (all + 1) : 0
   }
 

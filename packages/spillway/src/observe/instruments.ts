@@ -92,20 +92,20 @@ export const INSTRUMENTS: readonly Instrument[] = [
     name: 'spillway_calls_waiting',
     dotted: 'spillway.calls.waiting',
     unit: '{call}',
-    help: 'Calls in the waiting room.',
+    help: 'Calls in the queue.',
     kind: 'gauge',
     read: (view) =>
-      ofGuards(view, ({ room }) =>
-        Object.entries(room.byPriority).map(([priority, count]) => [{ priority }, count]),
+      ofGuards(view, ({ queue }) =>
+        Object.entries(queue.byPriority).map(([priority, count]) => [{ priority }, count]),
       ),
   },
   {
     name: 'spillway_queue_oldest_seconds',
     dotted: 'spillway.queue.oldest',
     unit: 's',
-    help: 'How long the oldest call in the waiting room has waited.',
+    help: 'How long the oldest call in the queue has waited.',
     kind: 'gauge',
-    read: (view) => ofGuards(view, ({ room }) => [[{}, room.oldestMs / 1_000]]),
+    read: (view) => ofGuards(view, ({ queue }) => [[{}, queue.oldestMs / 1_000]]),
   },
   {
     name: 'spillway_breaker_state',

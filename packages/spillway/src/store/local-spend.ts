@@ -25,7 +25,7 @@ import {
 import type { Spent } from './port.js'
 
 /** What a pod does with one limit while the store is unreachable. */
-export type LimitRule = 'share' | 'local' | 'open'
+export type LimitRule = 'share' | 'local' | 'allow'
 
 /** The number of pods that share a limit, and the rank of this pod among them. */
 export interface Fleet {
@@ -170,7 +170,7 @@ export class LocalSpend {
     for (const wanted of costs) {
       wait = 0
       for (let index = 0; index < specs.length; index++) {
-        if (rules[index] === 'open') continue
+        if (rules[index] === 'allow') continue
         const cost = costIn(specs[index] as LimitSpec, wanted[index] as number)
         const own = owns[index] as Own
         const waits = waitFor(usable[index] as LimitSpec, own, cost, nowUs)

@@ -16,15 +16,6 @@ export {
   type PodOptions,
   type PodTools,
 } from './harness.js'
-export type { MockDuration, MockKnobs } from './mock-vendor/knobs.js'
-export type { MockLimit } from './mock-vendor/limits.js'
-export type { MockArrivals, MockCall, MockCallEnd, MockCounts } from './mock-vendor/log.js'
-export {
-  createMockVendor,
-  type MockSockets,
-  type MockVendor,
-} from './mock-vendor/mock-vendor.js'
-export type { MockVendorOptions } from './mock-vendor/options.js'
 export {
   createVendor,
   type Vendor,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../test/fast-check.js'
+import { ArrivalLog } from '../core/collections/arrival-log.js'
 import { isResponse, judge } from '../core/outcome.js'
 import { createRandom } from '../core/random.js'
-import { ArrivalLog } from './arrival-log.js'
 import { createVendor, type VendorCallOptions, type VendorOptions } from './vendor.js'
 import { createVirtualClock } from './virtual-clock.js'
 

@@ -3,6 +3,7 @@
  * slow down and throttle, and records all calls.
  */
 import { onAbort } from '../core/abort.js'
+import { ArrivalLog } from '../core/collections/arrival-log.js'
 import {
   arrayOf,
   type Duration,
@@ -20,7 +21,6 @@ import {
 } from '../core/options/checks.js'
 import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
-import { ArrivalLog } from './arrival-log.js'
 import { Contract } from './contract.js'
 import { type Distribution, drawing, readDistribution } from './distribution.js'
 import { Job, LimitedCapacity } from './limited-capacity.js'

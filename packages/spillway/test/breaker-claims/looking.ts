@@ -309,8 +309,8 @@ export function claimLooking(fleet: Fleet): void {
     a.record('failure')
     await fleet.until(a.close())
     await untilState(fleet, [b], 'open')
-    await expect(a.run(() => 'called')).rejects.toMatchObject({ code: 'CLOSED' })
-    expect(await a.allow()).toMatchObject({ allowed: false, error: { code: 'CLOSED' } })
+    await expect(a.run(() => 'called')).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+    expect(await a.allow()).toMatchObject({ allowed: false, error: { code: 'SHUTTING_DOWN' } })
   })
 }
 

@@ -232,7 +232,7 @@ export function claimAsking(fleet: Fleet): void {
       waiting.catch(() => {})
       expect(await isWaiting(fleet, waiting)).toBe(true)
       await one.close()
-      const closed = expect.objectContaining({ code: 'CLOSED', stage: 'vendor-limit' })
+      const closed = expect.objectContaining({ code: 'SHUTTING_DOWN', stage: 'vendor-limit' })
       await expect(waiting).rejects.toEqual(closed)
       await expect(one.acquire()).rejects.toEqual(closed)
       await expect(one.acquireWithin(10)).rejects.toEqual(closed)
@@ -253,7 +253,7 @@ export function claimAsking(fleet: Fleet): void {
       const asked = one.acquire()
       await tripsBegin()
       const closed = fleet.until(one.close())
-      await expect(asked).rejects.toMatchObject({ code: 'CLOSED' })
+      await expect(asked).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
       await closed
       expect(await usedOf(pod)).toEqual({ requests: 0 })
     })
@@ -299,7 +299,7 @@ export function claimAsking(fleet: Fleet): void {
     }
 
     it('an unreachable store rejects at once with STORE_UNAVAILABLE instead of a refusal', async () => {
-      const limits = [{ limit: 1, windowMs: '1h', outage: 'closed' }] as const
+      const limits = [{ limit: 1, windowMs: '1h', outage: 'refuse' }] as const
       const one = podWithout(createVendor(fleet, { limits }))
       await expect(fleet.answered(one.acquire())).rejects.toMatchObject(outage)
       await expect(fleet.answered(one.acquireWithin('1h'))).rejects.toMatchObject(outage)

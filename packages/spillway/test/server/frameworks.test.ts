@@ -4,6 +4,8 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { HTTPException } from 'hono/http-exception'
+import OpenAI from 'openai'
 import { afterEach, describe, expect, it } from 'vitest'
 import { noteRetried } from '../../src/core/hops.js'
 import { currentDeadline } from '../../src/core/time/deadline.js'
@@ -279,6 +281,54 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     await spillway.close()
   })
 
+  it('a refusal that an SDK wrapped becomes an HTTP answer with Retry-After', async () => {
+    const spillway = createSpillway()
+    const guard = spillway.guard('vendor', {
+      breaker: { consecutiveFailures: 1, openMs: '60s' },
+      timeout: { callMs: '10s' },
+    })
+    await guard.breaker?.isolate('60s')
+    const own = { baseURL: 'http://127.0.0.1:1/v1', apiKey: 'key', maxRetries: 0 }
+    const client = new OpenAI({ ...own, fetch: guard.fetch, logLevel: 'off' })
+    const errors: unknown[] = []
+    const { ask } = await start({}, async ({ path }) => {
+      try {
+        return await client.models.list()
+      } catch (error) {
+        errors.push(error)
+        if (path === '/once') throw error
+        throw new Error('outer', { cause: new AggregateError([new Error('first'), error]) })
+      }
+    })
+    for (const path of ['/once', '/twice']) {
+      const refused = await ask(path)
+      expect(refused.status).toBe(503)
+      expect(Number(refused.headers.get('retry-after-ms'))).toBeGreaterThan(0)
+      const body = await refused.text()
+      expect(body).not.toMatch(/at .*\.(ts|js|mjs):\d+/)
+      // Fastify writes the body of an error itself.
+      if (framework !== 'fastify') expect(JSON.parse(body).error.code).toBe('CIRCUIT_OPEN')
+    }
+    expect(errors).toEqual([
+      expect.any(OpenAI.APIConnectionError),
+      expect.any(OpenAI.APIConnectionError),
+    ])
+    await spillway.close()
+  })
+
+  it('an error around a refusal keeps the status that the handler gave it', async () => {
+    const spillway = createSpillway()
+    const guard = spillway.guard('vendor', { shed: { when: () => true } })
+    const { ask } = await start({}, async () => {
+      const cause = await guard.run(() => 1).catch((error: unknown) => error)
+      if (framework === 'hono') throw new HTTPException(404, { cause })
+      throw Object.assign(new Error('not here', { cause }), { status: 404 })
+    })
+    // With node:http the status of an error means nothing.
+    expect((await ask('/')).status).toBe(framework === 'node:http' ? 503 : 404)
+    await spillway.close()
+  })
+
   it('an error in the handler is answered with 500', async () => {
     const { ask } = await start({}, () => {
       throw new Error('a bug')
@@ -294,7 +344,7 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     try {
       while (!stores.every((store) => store.ready)) await sleep(5)
       const one = await start({ ...options, store: stores[0]! })
-      const closed = options.limits.map((level) => ({ ...level, outage: 'closed' as const }))
+      const closed = options.limits.map((level) => ({ ...level, outage: 'refuse' as const }))
       const two = await start({ limits: closed, store: stores[1]! })
       expect((await one.ask('/')).status).toBe(200)
       expect((await two.ask('/')).status).toBe(429)

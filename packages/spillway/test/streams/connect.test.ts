@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { Worker } from 'node:worker_threads'
 import { onEvent } from 'spillway'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { startVendor } from '../mock-vendor/mock-client.js'
+import { startVendor } from '../mock-client.js'
 import { endsOf, errorOf, outcomesOf, pauseMs, question, startGuard, until } from './stream-kit.js'
 
 /** A port on which connecting never finishes: nothing accepts and the backlog is full. */

@@ -3,11 +3,11 @@
 /** How a streamed answer can end, seen by the reader and by the vendor. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { MockKnobs, MockVendor } from '@spillway/mock-vendor'
 import type { GuardOptions } from 'spillway'
-import type { MockKnobs, MockVendor } from 'spillway/testing'
 import { describe, expect } from 'vitest'
 import { it, onTestFinished } from '../concurrent-tests.js'
-import { startVendor } from '../mock-vendor/mock-client.js'
+import { startVendor } from '../mock-client.js'
 import {
   codeOf,
   endsOf,
@@ -323,8 +323,8 @@ describe.concurrent('closing with open streams', () => {
     const reading = readAll(bodyOf(await ask()))
     const unread = await ask()
     await guard.close({ graceMs: 80 })
-    expect(codeOf((await reading).error)).toBe('CLOSED')
-    expect(codeOf(await errorOf(unread.text()))).toBe('CLOSED')
+    expect(codeOf((await reading).error)).toBe('SHUTTING_DOWN')
+    expect(codeOf(await errorOf(unread.text()))).toBe('SHUTTING_DOWN')
     await until('the vendor is idle', () => vendor.atOnce === 0)
     expect(vendor.counts.cancelled).toBe(2)
     expect(endsOf(guard)).toEqual({ aborted: 2 })

@@ -5,12 +5,12 @@ import { type IncomingMessage, request } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import Anthropic from '@anthropic-ai/sdk'
+import type { MockKnobs, MockVendor } from '@spillway/mock-vendor'
 import OpenAI from 'openai'
 import type { CallContext, Guard, GuardOptions } from 'spillway'
-import type { MockKnobs, MockVendor } from 'spillway/testing'
 import { describe, expect } from 'vitest'
 import { it } from '../concurrent-tests.js'
-import { startVendor } from '../mock-vendor/mock-client.js'
+import { startVendor } from '../mock-client.js'
 import {
   codeOf,
   endsOf,
@@ -259,7 +259,7 @@ describe.concurrent.each(FORMS)('answer as $name', (form) => {
     const reading = readAll(await ask())
     await pauseMs(30)
     await guard.close({ graceMs: 50 })
-    expect(codeOf((await reading).error)).toBe('CLOSED')
+    expect(codeOf((await reading).error)).toBe('SHUTTING_DOWN')
     await until('the vendor is idle', () => vendor.atOnce === 0)
     expect(guard.snapshot().active).toBe(0)
   })

@@ -196,7 +196,7 @@ describe('remaining time across tiers', () => {
     // Each tier passes on the remaining time, not the original one.
     for (const ms of left) expect(ms).toBeLessThanOrEqual(500)
     if (left.length > 0) {
-      expect(refused()).toEqual([{ stage: 'room', code: 'DEADLINE_EXCEEDED', count: left.length }])
+      expect(refused()).toEqual([{ stage: 'queue', code: 'DEADLINE_EXCEEDED', count: left.length }])
     }
   })
 

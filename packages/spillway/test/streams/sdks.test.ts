@@ -1,11 +1,11 @@
 // test-group: io
 
+import type { MockKnobs, MockVendor } from '@spillway/mock-vendor'
 /** Real SDKs through `guard.fetch` against the mock vendor, for every knob, streamed or not. */
 import { createSpillway, type GuardOptions } from 'spillway'
-import type { MockKnobs, MockVendor } from 'spillway/testing'
 import { describe, expect } from 'vitest'
 import { it } from '../concurrent-tests.js'
-import { startVendor } from '../mock-vendor/mock-client.js'
+import { startVendor } from '../mock-client.js'
 import { type ErrorName, SDKS, type Sdk } from './sdk-clients.js'
 import { codeOf, endsOf, errorOf, outcomesOf, pauseMs, startGuard, until } from './stream-kit.js'
 
@@ -255,7 +255,7 @@ describe.concurrent.each(SDKS)('$name SDK through a guard', (sdk) => {
       const { errors } = sdk.create(url)
       expect(error).toBeInstanceOf(errors.APIConnectionError)
       expect(error).not.toBeInstanceOf(errors.APIConnectionTimeoutError)
-      expect(error).toMatchObject({ cause: { code: 'CLOSED' } })
+      expect(error).toMatchObject({ cause: { code: 'SHUTTING_DOWN' } })
     })
 
     it('a cut stream ends as it does without a guard', async () => {

@@ -2,13 +2,13 @@
 
 /** Calls are settled from the `usage` in the answer, wherever the vendor puts it. */
 import Anthropic from '@anthropic-ai/sdk'
+import type { MockKnobs } from '@spillway/mock-vendor'
 import OpenAI from 'openai'
 import { createSpillway, type GuardOptions } from 'spillway'
 import { createRateLimiter } from 'spillway/shared'
-import type { MockKnobs } from 'spillway/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { memoryStore } from '../../src/store/memory/memory-store.js'
-import { startVendor } from '../mock-vendor/mock-client.js'
+import { startVendor } from '../mock-client.js'
 import { QUESTION, question, readAll, until } from './stream-kit.js'
 
 const LIMITS = [{ unit: 'tokens', limit: 10_000, windowMs: 60_000 }]

@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { MockCall, MockCounts, MockVendorOptions } from 'spillway/testing'
+import type { MockCall, MockCounts, MockVendorOptions } from '@spillway/mock-vendor'
 import { onTestFinished } from 'vitest'
 import { endWithUs } from '../end-with-us.js'
 

@@ -1,9 +1,9 @@
 /** Looks at everything around a gateway. */
 import { existsSync } from 'node:fs'
+import { builtInConfig } from '../../config/built-in-config.js'
 import type { GatewayConfig } from '../../config/config.js'
-import { embeddedConfig } from '../../config/embedded.js'
 import { loadConfig } from '../../config/load.js'
-import { messageOf } from '../operating.js'
+import { messageOf } from '../operate/fleet-connection.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { examineRedis } from './redis.js'
 
@@ -32,7 +32,7 @@ function readConfig(file: string | undefined): {
     if (found === undefined) {
       const message = 'no spillway.yaml here: the built-in one, with a mock vendor'
       return {
-        config: embeddedConfig(),
+        config: builtInConfig(),
         finding: warn('config', message, 'spillway init writes one'),
       }
     }

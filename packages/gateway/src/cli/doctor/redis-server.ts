@@ -1,6 +1,6 @@
 /** Looks at one server: its version, latency, clock, eviction, persistence, memory. */
 import type { RedisConfig } from '../../config/config.js'
-import { messageOf } from '../operating.js'
+import { messageOf } from '../operate/fleet-connection.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { type Link, openLink } from './redis-link.js'
 import { fieldsOf, hostOf } from './redis-servers.js'

@@ -1,7 +1,7 @@
 /** Which servers there are: the one that is named, those of a cluster, or what Sentinels say. */
 
 import type { RedisConfig } from '../../config/config.js'
-import { messageOf } from '../operating.js'
+import { messageOf } from '../operate/fleet-connection.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { type Link, openLink } from './redis-link.js'
 

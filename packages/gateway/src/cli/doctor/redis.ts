@@ -1,8 +1,8 @@
 /** Looks at the store: whether Spillway can use it, and at each of its servers. */
 import type { RedisConfig } from '../../config/config.js'
 import { openStore } from '../../shared-store.js'
-import { isReady } from '../is-ready.js'
-import { messageOf } from '../operating.js'
+import { messageOf } from '../operate/fleet-connection.js'
+import { isReady } from '../operate/wait-until-ready.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { examineServer } from './redis-server.js'
 import { serversOf } from './redis-servers.js'

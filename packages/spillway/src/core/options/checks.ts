@@ -136,6 +136,21 @@ export function oneOf<const T extends string>(...words: T[]): Check<T> {
   return described(check, { enum: words })
 }
 
+/** A check that suggests the new word where the value is one that existed before the first release. */
+export function renamed<T>(check: Check<T>, words: Readonly<Record<string, string>>): Check<T> {
+  const hinting: Check<T> = (value, path, problems) => {
+    const found: OptionProblem[] = []
+    const checked = check(value, path, found)
+    const isOld = typeof value === 'string' && Object.hasOwn(words, value)
+    for (const problem of found) {
+      const message = problem.message.replace(/; did you mean .*$/s, '')
+      problems.push(isOld ? { path, message: `${message}; use '${words[value]}'` } : problem)
+    }
+    return checked
+  }
+  return describedAs(hinting, check)
+}
+
 /** A value that one of two checks accepts. */
 export function either<A, B>(first: Check<A>, second: Check<B>): Check<A | B> {
   const check: Check<A | B> = (value, path, problems) => {

@@ -29,57 +29,45 @@ export interface Timer {
   ref(): void
 }
 
-/**
- * `setTimeout` has a 32-bit delay and fires at once beyond it. Longer waits take several timers.
- */
+/** `setTimeout` has a 32-bit delay and fires at once beyond it. Longer waits take several timers. */
 const LONGEST_LEG_MS = 2 ** 31 - 1
 
-class SystemTimer implements Timer {
-  readonly #dueMs: number
-  readonly #run: () => void
-  #handle: NodeJS.Timeout
-  #keepsAlive = true
-
-  constructor(delayMs: number, run: () => void) {
-    this.#dueMs = performance.now() + delayMs
-    this.#run = run
-    this.#handle = this.#arm(delayMs)
-  }
-
-  cancel(): void {
-    clearTimeout(this.#handle)
-  }
-
-  unref(): void {
-    this.#keepsAlive = false
-    this.#handle.unref()
-  }
-
-  ref(): void {
-    this.#keepsAlive = true
-    this.#handle.ref()
-  }
-
-  #arm(delayMs: number): NodeJS.Timeout {
-    // Node warns about negative delays.
-    const legMs = delayMs > 0 ? Math.min(Math.ceil(delayMs), LONGEST_LEG_MS) : 0
-    return setTimeout(() => this.#fire(), legMs)
-  }
+function scheduleTimer(delayMs: number, run: () => void): Timer {
+  const dueMs = performance.now() + delayMs
+  let keepsAlive = true
+  let handle = setTimeout(fire, legMs(delayMs))
 
   /** Node's timers can fire up to one millisecond early; this clock never does. */
-  #fire(): void {
-    const leftMs = this.#dueMs - performance.now()
+  function fire(): void {
+    const leftMs = dueMs - performance.now()
     // Written so that a delay of NaN ends, too.
-    if (!(leftMs > 0)) return this.#run()
-    this.#handle = this.#arm(leftMs)
-    if (!this.#keepsAlive) this.#handle.unref()
+    if (!(leftMs > 0)) return run()
+    handle = setTimeout(fire, legMs(leftMs))
+    if (!keepsAlive) handle.unref()
   }
+
+  return {
+    cancel: () => clearTimeout(handle),
+    unref: () => {
+      keepsAlive = false
+      handle.unref()
+    },
+    ref: () => {
+      keepsAlive = true
+      handle.ref()
+    },
+  }
+}
+
+/** Node warns about negative delays. */
+function legMs(leftMs: number): number {
+  return leftMs > 0 ? Math.min(Math.ceil(leftMs), LONGEST_LEG_MS) : 0
 }
 
 export const systemClock: Clock = {
   now: () => performance.now(),
   wallMs: () => Date.now(),
-  schedule: (delayMs, run) => new SystemTimer(delayMs, run),
+  schedule: scheduleTimer,
   // The event loop polls sockets between timers and immediates. What it reads there, and every
   // promise that this settles, is handled before the first immediate runs.
   pollTurn: (run) => {

@@ -59,12 +59,16 @@ export function currentDeadline(): Deadline | undefined {
   return storage.getStore()
 }
 
-/** Runs `fn`, and everything it starts, under the earlier of `deadline` and the current one. */
-export function runWithDeadline<T>(deadline: Deadline | undefined, fn: () => T): T {
+/** Calls `fn` under the earlier of `deadline` and the current one, which everything it starts inherits. */
+export function runWithDeadline<T, A extends unknown[]>(
+  deadline: Deadline | undefined,
+  fn: (...args: A) => T,
+  ...args: A
+): T {
   const current = storage.getStore()
   const effective = earlierOf(current, deadline)
-  if (effective === undefined || effective === current) return fn()
-  return storage.run(effective, fn)
+  if (effective === undefined || effective === current) return fn(...args)
+  return storage.run(effective, fn, ...args)
 }
 
 export function deadlineError(stage: Stage, name: string): SpillwayError {

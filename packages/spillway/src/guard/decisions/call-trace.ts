@@ -66,7 +66,7 @@ export class CallTrace implements CallFollower {
     this.attempts = attempt
     for (const stage of this.#guard.pipeline.stages) {
       const numbers = stage.passed?.(call, permits, startMs)
-      if (stage.name === 'room') this.#noteWait(attempt, startMs, numbers !== undefined)
+      if (stage.name === 'queue') this.#noteWait(attempt, startMs, numbers !== undefined)
       else if (stage.per === 'attempt' && numbers !== undefined) {
         this.#noteAge(stage, numbers)
         this.#note(stage, attempt, 'passed', numbers)
@@ -93,7 +93,7 @@ export class CallTrace implements CallFollower {
   #noteRefusal(error: SpillwayError): void {
     const { stages } = this.#guard.pipeline
     const stage = stages.find(({ name }) => name === error.stage)
-    const ofCall = stage?.per === 'call' && stage.name !== 'room'
+    const ofCall = stage?.per === 'call' && stage.name !== 'queue'
     if (!this.#entered) {
       const { options, lane, priority, arrivedMs } = this.#facts
       const deadlineMs = Number.POSITIVE_INFINITY
@@ -110,7 +110,7 @@ export class CallTrace implements CallFollower {
     const nowMs = this.#guard.clock.now()
     for (const stage of this.#guard.pipeline.stages) {
       if (stage.name === until) return
-      if (stage.per !== 'call' || stage.name === 'room') continue
+      if (stage.per !== 'call' || stage.name === 'queue') continue
       if (stage.name === 'user-limit') {
         if (until === undefined) this.#note(stage, 0, 'passed', this.#userNumbers())
       } else if (stage.passed !== undefined) {
@@ -160,4 +160,4 @@ export class CallTrace implements CallFollower {
 }
 
 const CALL = { name: 'call', scope: 'local' } as const
-const QUEUE = { name: 'room', scope: 'local' } as const
+const QUEUE = { name: 'queue', scope: 'local' } as const

@@ -86,7 +86,7 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
     const sharedAgeMs = trace?.sharedAgeMs
     this.#note(trace, facts, {
       code: left ? 'LEFT' : 'FAILED',
-      stage: left && trace?.attempts === 0 ? 'room' : 'call',
+      stage: left && trace?.attempts === 0 ? 'queue' : 'call',
       scope: 'local',
       retryAfterMs: undefined,
       why: known,

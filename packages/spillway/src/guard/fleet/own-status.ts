@@ -35,13 +35,13 @@ function guardStatus(
   guard: GuardSnapshot,
   queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
 ): GuardStatus {
-  const { name, calls, active, room } = guard
+  const { name, calls, active, queue } = guard
   // Used for calls, or for jobs.
   const worked = queues.filter((queue) => queue.guard === name).map(({ lane }) => lane)
   const lanes = worked.length === 0 ? guard.lanes : [...new Set([...guard.lanes, ...worked])]
   let refused = 0
   for (const { count } of guard.refused) refused += count
-  return { name, lanes, calls, refused, active, waiting: room.waiting, breaker: worstOf(guard) }
+  return { name, lanes, calls, refused, active, waiting: queue.waiting, breaker: worstOf(guard) }
 }
 
 export function worstOf({ breakers }: GuardSnapshot): number {

@@ -186,14 +186,14 @@ export class JobGate {
     }
     const grants = this.#enter(call, nowMs)
     if (grants instanceof SpillwayError) return this.#refuse(grants, permits, listener)
-    const facts = { options, lane, permits, deadline, startMs: nowMs, attempt, hedge: false }
+    const parts = { fn, options, lane, permits, deadline, startMs: nowMs, attempt, hedge: false }
     const job = new GuardAttempt<T>(
       calls.attempts,
-      { ...facts, job: { tenant } },
+      { ...parts, job: { tenant } },
       grants.length === 0 ? listener : this.#leaving(grants, listener),
     )
     const refusal = this.#guard.pipeline.acquire(job)
-    if (refusal === undefined) return job.start(fn)
+    if (refusal === undefined) return job.start()
     this.#guard.pipeline.leave(grants, { ran: false, outcome: undefined })
     this.#refuse(refusal, undefined, listener)
   }
@@ -225,15 +225,13 @@ export class JobGate {
     const { pipeline, counters } = this.#guard
     if (permits !== undefined) pipeline.cancel(this.lane, permits)
     counters.refused(refusal)
-    listener.onVerdict({ outcome: 'ignored', retryable: false })
-    listener.onError(refusal)
+    listener.onError(refusal, { outcome: 'ignored', retryable: false })
   }
 
   #leaving<T>(grants: readonly unknown[], listener: AttemptListener<T>): AttemptListener<T> {
     return {
-      onVerdict: (verdict) => listener.onVerdict(verdict),
-      onValue: (value) => listener.onValue(value),
-      onError: (error) => listener.onError(error),
+      onValue: (value, verdict) => listener.onValue(value, verdict),
+      onError: (error, verdict) => listener.onError(error, verdict),
       onReleased: (outcome) => this.#guard.pipeline.leave(grants, { ran: true, outcome }),
     }
   }

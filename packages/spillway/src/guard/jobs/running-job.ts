@@ -39,7 +39,6 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   leaseEndsMs: number
   /** It is not ours any more, or not wanted. */
   stopped: 'lost' | 'cancelled' | 'closed' | undefined
-  #verdict: Verdict | undefined
   readonly #ended: (job: RunningJob<Data, Result>, ending: Ending) => void
   readonly #progressed: () => void
 
@@ -79,12 +78,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     this.signal.abort(new JobStopped(this.id, why))
   }
 
-  onVerdict(verdict: Verdict): void {
-    this.#verdict = verdict
-  }
-
-  onValue(value: Result): void {
-    const { outcome = 'success', retryable = false, retryAfterMs = 0 } = this.#verdict ?? {}
+  onValue(value: Result, { outcome, retryable, retryAfterMs = 0 }: Verdict): void {
     // An answer that says that it is none, such as a Response of 503.
     if (retryable) return this.#end(outcome, `the downstream's answer: ${outcome}`, retryAfterMs)
     let text: string
@@ -96,8 +90,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     this.#over({ kind: 'done', text, afterMs: 0 })
   }
 
-  onError(error: unknown): void {
-    const { outcome = 'failure', retryable = true, retryAfterMs = 0 } = this.#verdict ?? {}
+  onError(error: unknown, { outcome, retryable, retryAfterMs = 0 }: Verdict): void {
     const text = wordsOf(error)
     if (this.stopped !== undefined) {
       // The worker closes, or the store knows already that it was cancelled.

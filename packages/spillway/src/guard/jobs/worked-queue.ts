@@ -88,7 +88,7 @@ export function createWorkedQueue<Data, Result>({
   function work(handler: JobHandler<Data, Result>, options: WorkOptions = {}): JobWorker {
     validate('handler', handler, func())
     const { concurrency } = validate('work', options, readWork)
-    if (closed) throw closedError('room', name)
+    if (closed) throw closedError('queue', name)
     let worker = hire(handler, concurrency)
     /** Those that finish what they have begun with an older guard. */
     const relieved = new Set<QueueWorker<Data, Result>>()

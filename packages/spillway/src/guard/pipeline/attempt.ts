@@ -15,7 +15,8 @@ import {
 } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
 import { type Deadline, runWithDeadline } from '../../core/time/deadline.js'
-import type { CallEndListener, TimedCall } from '../../local/timeout/timed-call.js'
+import { type AttemptScope, runInScope } from '../../local/retry/retry-call.js'
+import { type CallEndListener, TimedCall } from '../../local/timeout/timed-call.js'
 import { DEFAULT_LANE, OTHER_LANE } from '../../shared/default-lane.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { RunOptions } from '../run-options.js'
@@ -29,7 +30,7 @@ import type { CallCounters, CallObservers } from './counters.js'
 import type { Pipeline } from './pipeline.js'
 import type { Answer, Permits, StageAttempt } from './stage.js'
 import { type AttemptExit, StreamedAttempt } from './streamed-attempt.js'
-import { type AttemptTrace, tracedFunction } from './trace.js'
+import { type AttemptTrace, type CallTrace, tracedFunction } from './trace.js'
 
 /** What all attempts of one guard share. */
 export interface AttemptDependencies {
@@ -49,18 +50,22 @@ export interface AttemptDependencies {
   onIdle: (() => void) | undefined
 }
 
-/** Hears how an attempt ended: first the verdict, then the value or the error. */
+/** Hears how an attempt ended. */
 export interface AttemptListener<T> {
-  onVerdict(verdict: Verdict): void
-  onValue(value: T): void
-  onError(error: unknown): void
+  onValue(value: T, verdict: Verdict): void
+  onError(error: unknown, verdict: Verdict): void
   onStarted?(): void
   /** Everything is released; of a streamed answer after its value. */
   onReleased?(outcome: Outcome): void
 }
 
-/** What is known about an attempt before it starts. */
-export interface AttemptFacts {
+/** What an attempt is made from. */
+export interface AttemptParts<T> {
+  /** The user's function. */
+  readonly fn: CallFunction<T>
+  /** What retries within the attempt have given up on; undefined if the attempt is not retried. */
+  readonly scope?: AttemptScope | undefined
+  readonly trace?: CallTrace | undefined
   readonly options: RunOptions
   /** As the guard's lanes resolve it. */
   readonly lane: string
@@ -85,25 +90,30 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
   readonly startMs: number
   readonly deadline: Deadline | undefined
   readonly kept: unknown[] = []
-  trace: AttemptTrace | undefined
+  readonly trace: AttemptTrace | undefined
+  readonly fn: CallFunction<T>
+  readonly scope: AttemptScope | undefined
   readonly #shared: AttemptDependencies
   readonly #timed: TimedCall<T>
   readonly #listener: AttemptListener<T>
 
-  constructor(shared: AttemptDependencies, facts: AttemptFacts, listener: AttemptListener<T>) {
-    const { options } = facts
+  constructor(shared: AttemptDependencies, parts: AttemptParts<T>, listener: AttemptListener<T>) {
+    const { options, lane, attempt, hedge, startMs, deadline } = parts
     this.options = options
-    this.laneInUse = facts.lane
-    this.permits = facts.permits
-    this.attempt = facts.attempt
-    this.hedge = facts.hedge
-    this.job = facts.job !== undefined
-    this.tenant = facts.job?.tenant
-    this.startMs = facts.startMs
-    this.deadline = facts.deadline
+    this.laneInUse = lane
+    this.permits = parts.permits
+    this.attempt = attempt
+    this.hedge = hedge
+    this.job = parts.job !== undefined
+    this.tenant = parts.job?.tenant
+    this.startMs = startMs
+    this.deadline = deadline
+    this.fn = parts.fn
+    this.scope = parts.scope
+    this.trace = parts.trace?.attempt({ lane, attempt, hedge })
     this.#shared = shared
     this.#listener = listener
-    this.#timed = shared.timeout.timeout.begin<T>(facts.startMs, facts.deadline, options.signal)
+    this.#timed = new TimedCall(shared.timeout.limits, startMs, deadline, options.signal)
   }
 
   get signal(): AbortSignal {
@@ -141,35 +151,31 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     this.#timed.giveUp(error)
   }
 
-  start(given: CallFunction<T>): void {
+  start(): void {
     const { pipeline, running, counters } = this.#shared
-    const timed = this.#timed
-    const fn = this.trace === undefined ? given : tracedFunction(this.trace, given)
     pipeline.started(this)
     this.#listener.onStarted?.()
     counters.attempts++
-    running.push(timed as TimedCall<unknown>)
-    const plain = this.options.timeoutMs === undefined
-    timed.start<CallContext>(plain ? fn : underDeadline(fn), this, this, isStreamed)
+    running.push(this.#timed as TimedCall<unknown>)
+    this.#timed.start<this>(callFunction, this, this, isStreamed)
   }
 
   onValue(value: T, streaming: boolean): void {
-    if (streaming) return this.#listener.onValue(this.#stream(value))
+    if (streaming) return this.#stream(value)
     const { judging } = this.#shared
     const isObject = typeof value === 'object' && value !== null
     // Most values say only that the call succeeded: then there is nothing to judge.
-    if (!isObject && judging.classify === undefined && judging.slowMs === undefined) {
-      this.#listener.onVerdict(SUCCESS)
-      this.#shared.pipeline.answered(this, PLAIN_SUCCESS)
-      this.leave('success', undefined)
-    } else this.#finish({ value })
-    this.#listener.onValue(value)
+    if (isObject || judging.classify !== undefined || judging.slowMs !== undefined) {
+      return this.#listener.onValue(value, this.#finish({ value }))
+    }
+    this.#shared.pipeline.answered(this, PLAIN_SUCCESS)
+    this.leave('success', undefined)
+    this.#listener.onValue(value, SUCCESS)
   }
 
   onError(error: unknown): void {
     if (this.trace !== undefined) this.#report(this.trace, (trace) => trace.failed(error))
-    this.#finish({ error })
-    this.#listener.onError(error)
+    this.#listener.onError(error, this.#finish({ error }))
   }
 
   /** Releases every stage, whatever the outcome. */
@@ -185,10 +191,9 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
   }
 
   /** The answer has only begun: the attempt ends when its body does. */
-  #stream(value: T): T {
+  #stream(value: T): void {
     const end: CallEnd = { value }
     const verdict = this.#judge(end)
-    this.#listener.onVerdict(verdict)
     const response = answerOf(end)
     this.#shared.pipeline.answered(this, { end, verdict, response, streaming: true })
     // It has failed already, whatever else its body says; its slot must not hold up the retry.
@@ -204,24 +209,27 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     const call = this.#timed as TimedCall<unknown>
     const { bodies } = this.#shared.timeout
     const watch = new BodyWatch(bodies, call, relayed !== undefined, streamed)
+    let answer = value
     try {
-      if (relayed === undefined) return watched(value, watch)
-      const owner = relayed[RELAYED](watch)
-      streamed.owner = owner
-      watch.begin(owner)
+      if (relayed === undefined) answer = watched(value, watch)
+      else {
+        const owner = relayed[RELAYED](watch)
+        streamed.owner = owner
+        watch.begin(owner)
+      }
     } catch {
       // A body that cannot be watched counts as complete, as any other value.
       watch.complete()
     }
-    return value
+    this.#listener.onValue(answer, verdict)
   }
 
-  #finish(end: CallEnd): void {
+  #finish(end: CallEnd): Verdict {
     const verdict = this.#judge(end)
-    this.#listener.onVerdict(verdict)
     const response = answerOf(end)
     this.#shared.pipeline.answered(this, { end, verdict, response, streaming: false })
     this.leave(verdict.outcome, abandonedBy(end, this.#timed))
+    return verdict
   }
 
   /** A tracer that throws does not keep the attempt from its end. */
@@ -237,9 +245,22 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
   }
 }
 
-/** Everything that is called inside ends by the deadline of this call. */
-function underDeadline<T>(fn: CallFunction<T>): CallFunction<T> {
-  return (context) => runWithDeadline(context.deadline, () => fn(context))
+/** Calls the user's function, in the async context of its deadline, its retries and its trace. */
+function callFunction<T>(attempt: GuardAttempt<T>): T | PromiseLike<T> {
+  const { scope, trace, deadline } = attempt
+  const fn = trace === undefined ? attempt.fn : tracedFunction(trace, attempt.fn)
+  // A deadline of the request, without a timeout of this call, is in place already.
+  if (attempt.options.timeoutMs === undefined) {
+    return scope === undefined ? fn(attempt) : runInScope(scope, fn, attempt)
+  }
+  if (scope === undefined) return runWithDeadline(deadline, fn, attempt)
+  return runWithDeadline(
+    deadline,
+    runInScope<[CallContext], T | PromiseLike<T>>,
+    scope,
+    fn,
+    attempt,
+  )
 }
 
 /** Work that goes on although the call is over: its own, or what that has abandoned in turn. */

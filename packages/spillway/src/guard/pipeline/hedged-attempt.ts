@@ -6,7 +6,6 @@ import { callSafely } from '../../core/events.js'
 import type { Outcome, Verdict } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
 import type { Timer } from '../../core/time/clock.js'
-import type { Deadline } from '../../core/time/deadline.js'
 import {
   HedgeLostError,
   Race,
@@ -15,24 +14,21 @@ import {
   type RaceSide,
 } from '../../local/hedge/race.js'
 import type { HedgeStage } from '../stages/hedge.js'
-import { type AttemptDependencies, type AttemptListener, GuardAttempt } from './attempt.js'
-import type { CallFunction } from './context.js'
+import {
+  type AttemptDependencies,
+  type AttemptListener,
+  type AttemptParts,
+  GuardAttempt,
+} from './attempt.js'
 import type { Permits, StageCall } from './stage.js'
-import type { CallTrace } from './trace.js'
-
-/** The call that both attempts belong to. */
-export interface HedgedCall<T> {
-  readonly call: StageCall
-  readonly fn: CallFunction<T>
-  readonly deadline: Deadline | undefined
-  readonly trace: CallTrace | undefined
-}
 
 export class HedgedAttempt<T> implements RaceRunner<T> {
   readonly #stage: HedgeStage
   readonly #attempts: AttemptDependencies
-  readonly #hedged: HedgedCall<T>
-  readonly #lane: string
+  /** The call that both attempts belong to. */
+  readonly #call: StageCall
+  /** Of the first attempt. */
+  readonly #parts: AttemptParts<T>
   readonly #listener: AttemptListener<T>
   readonly #race = new Race<T>(this)
   readonly first: GuardAttempt<T>
@@ -43,23 +39,22 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
   constructor(
     stage: HedgeStage,
     attempts: AttemptDependencies,
-    hedged: HedgedCall<T>,
-    permits: Permits,
-    startMs: number,
+    call: StageCall,
+    parts: AttemptParts<T>,
     listener: AttemptListener<T>,
   ) {
     this.#stage = stage
     this.#attempts = attempts
-    this.#hedged = hedged
-    this.#lane = hedged.call.lane
+    this.#call = call
+    this.#parts = parts
     this.#listener = listener
-    this.first = this.#attempt(this.#lane, permits, startMs, this.#race.first)
+    this.first = this.#attempt(parts, this.#race.first)
   }
 
   start(): void {
     const { startMs } = this.first
     const delayMs = this.#stage.delay.delayMs(startMs)
-    this.first.start(this.#hedged.fn)
+    this.first.start()
     if (delayMs === undefined || this.#race.over) return
     this.#delayMs = delayMs
     this.#timer = this.#attempts.clock.schedule(delayMs, () => this.#hedge())
@@ -67,9 +62,9 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
   }
 
   #hedge(): void {
-    const { call } = this.#hedged
+    const call = this.#call
     if (this.#race.over || call.options.signal?.aborted === true) return
-    const lane = this.#stage.laneFor(this.#lane)
+    const lane = this.#stage.laneFor(this.#parts.lane)
     const second: StageCall = {
       kind: 'hedge',
       options: call.options,
@@ -93,7 +88,8 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     if (this.#race.over) return pipeline.cancel(lane, permits)
     const nowMs = clock.now()
     const side = this.#race.join()
-    const make = () => this.#attempt(lane, permits, nowMs, side)
+    const parts = { ...this.#parts, lane, permits, startMs: nowMs, hedge: true }
+    const make = () => this.#attempt(parts, side)
     const second = callSafely(guard, 'tracer', make, undefined)
     if (second === undefined) pipeline.cancel(lane, permits)
     if (second === undefined || pipeline.acquire(second) !== undefined) {
@@ -103,21 +99,13 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     this.#stage.begun(this.#delayMs)
     this.#second = second
     // On another lane it is a call of its own to the breaker.
-    if (lane === this.#lane) breaker?.hedged(this.first, second)
-    second.start(this.#hedged.fn)
+    if (lane === this.#parts.lane) breaker?.hedged(this.first, second)
+    second.start()
   }
 
-  #attempt(lane: string, permits: Permits, startMs: number, side: RaceSide<T>): GuardAttempt<T> {
-    const { call, deadline, trace } = this.#hedged
-    const { options, attempt } = call
-    const { hedge } = side
-    const own = new GuardAttempt(
-      this.#attempts,
-      { options, lane, permits, deadline, startMs, attempt, hedge },
-      new SideListener(this.#race, side, this.#listener),
-    )
-    if (trace !== undefined) own.trace = trace.attempt({ lane, attempt, hedge })
-    return own
+  #attempt(parts: AttemptParts<T>, side: RaceSide<T>): GuardAttempt<T> {
+    const listener = new SideListener(this.#race, side, this.#listener)
+    return new GuardAttempt(this.#attempts, parts, listener)
   }
 
   breakOff(side: RaceSide<T>): void {
@@ -133,9 +121,8 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
       this.#stage.delay.record(nowMs, nowMs - this.first.startMs)
       if (side.hedge) this.#stage.won(this.#delayMs)
     }
-    this.#listener.onVerdict(verdict)
-    if (answered) this.#listener.onValue(end.value)
-    else this.#listener.onError(end.error)
+    if (answered) this.#listener.onValue(end.value, verdict)
+    else this.#listener.onError(end.error, verdict)
   }
 }
 
@@ -144,7 +131,6 @@ class SideListener<T> implements AttemptListener<T> {
   readonly #race: Race<T>
   readonly #side: RaceSide<T>
   readonly #call: AttemptListener<T>
-  #verdict: Verdict = { outcome: 'ignored', retryable: false }
 
   constructor(race: Race<T>, side: RaceSide<T>, call: AttemptListener<T>) {
     this.#race = race
@@ -152,16 +138,12 @@ class SideListener<T> implements AttemptListener<T> {
     this.#call = call
   }
 
-  onVerdict(verdict: Verdict): void {
-    this.#verdict = verdict
+  onValue(value: T, verdict: Verdict): void {
+    this.#race.ended(this.#side, { value }, verdict)
   }
 
-  onValue(value: T): void {
-    this.#race.ended(this.#side, { value }, this.#verdict)
-  }
-
-  onError(error: unknown): void {
-    this.#race.ended(this.#side, { error }, this.#verdict)
+  onError(error: unknown, verdict: Verdict): void {
+    this.#race.ended(this.#side, { error }, verdict)
   }
 
   onStarted(): void {

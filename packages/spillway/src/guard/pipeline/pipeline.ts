@@ -2,17 +2,18 @@
  * The stages of one guard in the order of the table, and the loops over them. `check` is the one place that
  * answers "may this call begin?": for first attempts, retries, hedges and jobs.
  */
-import { closedError, type SpillwayError } from '../../core/errors.js'
+import { closedError, SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { deadlineError } from '../../core/time/deadline.js'
-import type {
-  Answer,
-  CallKind,
-  CallResult,
-  Permits,
-  Stage,
-  StageAttempt,
-  StageCall,
+import {
+  type Answer,
+  type CallKind,
+  type CallResult,
+  PendingGrant,
+  type Permits,
+  type Stage,
+  type StageAttempt,
+  type StageCall,
 } from './stage.js'
 
 type With<M extends keyof Stage> = Stage & Required<Pick<Stage, M>>
@@ -61,11 +62,28 @@ export class Pipeline {
     return undefined
   }
 
+  /**
+   * Enters the stages that a call passes once, from the first that has not granted it anything yet. Returns a
+   * refusal, or what the store has yet to decide. `grants`: by the stage's place in `entered`.
+   */
+  enter(
+    call: StageCall,
+    grants: unknown[],
+    nowMs: number,
+  ): SpillwayError | PendingGrant | undefined {
+    for (let place = grants.length; place < this.entered.length; place++) {
+      const grant = this.entered[place]?.enter(call, nowMs)
+      if (grant instanceof PendingGrant || grant instanceof SpillwayError) return grant
+      grants.push(grant)
+    }
+    return undefined
+  }
+
   /** The guard is closed, or too little time is left. All that may refuse a call that has its permits. */
   expired({ kind, options, deadlineMs }: StageCall, nowMs: number): SpillwayError | undefined {
-    if (this.closed) return closedError('room', this.name)
+    if (this.closed) return closedError('queue', this.name)
     const neededMs = kind === 'call' ? (options.needsMs ?? 0) : 0
-    return deadlineMs - nowMs <= neededMs ? deadlineError('room', this.name) : undefined
+    return deadlineMs - nowMs <= neededMs ? deadlineError('queue', this.name) : undefined
   }
 
   /** Why jobs should not be taken from their queue now. */

@@ -11,19 +11,17 @@ import type { Clock } from '../../core/time/clock.js'
 import type { CheckedHedgeDelay } from '../../local/hedge/hedge-delay.js'
 import type { CheckedShed } from '../../local/load-shedder/options.js'
 import { Shedder } from '../../local/load-shedder/shedder.js'
-import type { Algorithm } from '../../local/rate-limiter/algorithm.js'
 import type { CheckedThrottle } from '../../local/throttle.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
 import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import type { LimitClient } from '../../shared/rate-limiter/limit-client.js'
 import type { UserCharges } from '../../shared/user-limits/charges.js'
-import type { Slots } from '../queue/slots.js'
 import { BreakerStage } from '../stages/breaker.js'
-import { ConcurrencyStage } from '../stages/concurrency.js'
+import type { ConcurrencyStage } from '../stages/concurrency.js'
 import { type CustomStage, CustomStageRunner } from '../stages/custom.js'
 import { FallbackStage, type FallbackStep } from '../stages/fallback.js'
 import { HedgeStage } from '../stages/hedge.js'
-import { PaceStage } from '../stages/pace.js'
+import type { PaceStage } from '../stages/pace.js'
 import type { QueueStage } from '../stages/queue.js'
 import { type RetryOption, RetryStage } from '../stages/retry.js'
 import { type ShedQuestion, ShedStage } from '../stages/shed.js'
@@ -64,14 +62,14 @@ export interface StageContext {
   /** How the end of an attempt is judged. */
   readonly judging: OutcomeOptions
   readonly lanes: LaneRegistry
-  readonly slots: Slots
+  readonly slots: ConcurrencyStage
   readonly queue: QueueStage
   /** The store is in this process and uses the same clock. */
   readonly sameClock: boolean
   readonly charges: UserCharges | undefined
   readonly breaker: BreakerLanes | undefined
   readonly limits: LimitClient | undefined
-  readonly pace: Algorithm | undefined
+  readonly pace: PaceStage | undefined
   readonly shadowed: ReadonlySet<StageName>
   /** Stages that were created before this one. */
   built<S extends Stage>(name: BuiltInStage): S | undefined
@@ -119,7 +117,7 @@ export const STAGES = [
       charges && new UserLimitStage(guard, charges, clock, sameClock),
   },
   {
-    stage: 'room',
+    stage: 'queue',
     option: 'queue',
     scope: 'local',
     per: 'call',
@@ -175,8 +173,7 @@ export const STAGES = [
     per: 'attempt',
     codes: ['QUEUE_FULL'],
     shadow: true,
-    create: ({ guard, options, pace, slots, queue }: StageContext) =>
-      options.pace && pace && new PaceStage(guard, options.pace, pace, slots, queue),
+    create: ({ pace }: StageContext) => pace,
   },
   {
     stage: 'concurrency',
@@ -186,15 +183,7 @@ export const STAGES = [
     codes: ['QUEUE_FULL'],
     shadow: true,
     // Without a limit it still counts the attempts that run.
-    create: ({ guard, options: { concurrency }, clock, slots, queue }: StageContext) =>
-      new ConcurrencyStage({
-        guard,
-        clock,
-        slots,
-        queue,
-        limit: concurrency?.limit,
-        graceMs: concurrency?.graceMs ?? 0,
-      }),
+    create: ({ slots }: StageContext) => slots,
   },
   {
     stage: 'timeout',
@@ -267,7 +256,7 @@ export function withCustomStages(
   const rows = [...table]
   for (const { name, options } of custom) {
     const place = placeOf(rows, options)
-    const queue = rows.findIndex(({ stage }) => stage === 'room')
+    const queue = rows.findIndex(({ stage }) => stage === 'queue')
     const per = options.per ?? (place <= queue ? 'call' : 'attempt')
     rows.splice(place, 0, {
       stage: name,
@@ -295,6 +284,12 @@ function placeOf(
   return next
 }
 
+/** Names of stages before the first release. */
+const RENAMED_STAGES: Readonly<Record<string, BuiltInStage>> = { room: 'queue' }
+
+const renamedStage = (old: string) =>
+  `there is no stage '${old}' any more; use '${RENAMED_STAGES[old]}'`
+
 /** Why a custom stage cannot stand where it says; undefined: it can. */
 export function positionProblem(
   rows: readonly StageRow[],
@@ -306,6 +301,7 @@ export function positionProblem(
   if (place >= 0 && (before === undefined ? place < call : place <= call)) return undefined
   if (place >= 0) return `'${named}' does not come before the call`
   const names = rows.slice(0, call).map(({ stage }) => stage)
+  if (Object.hasOwn(RENAMED_STAGES, named)) return renamedStage(named)
   const close = suggest(named, names)
   return close === undefined
     ? `there is no stage '${named}'; known: ${names.join(', ')}`

@@ -4,14 +4,13 @@
  */
 import { checkSignal } from '../../core/abort.js'
 import { refuse } from '../../core/errors.js'
-import { duration, number, text, validate } from '../../core/options/checks.js'
+import { duration, number, text, unknownOption, validate } from '../../core/options/checks.js'
 import { importanceOf, NORMAL_IMPORTANCE } from '../../core/options/priority.js'
 import { currentDeadline, Deadline, earlierOf } from '../../core/time/deadline.js'
 import { DEFAULT_LANE } from '../../shared/default-lane.js'
-import { checkRunOptions, type RunOptions } from '../run-options.js'
-import { type CallDependencies, type CallWatchers, GuardCall } from './call.js'
+import type { RunOptions } from '../run-options.js'
+import { type CallDependencies, type CallFacts, type CallWatchers, GuardCall } from './call.js'
 import type { CallFunction } from './context.js'
-import type { StageCall } from './stage.js'
 
 const readTimeout = duration({ min: 0 })
 const NO_COSTS: readonly number[] = []
@@ -36,7 +35,9 @@ export function startCall<T>(
     if (signal !== undefined) checkSignal(signal)
     if (word !== undefined) priority = importanceOf(word)
     if (timeoutMs !== undefined) {
-      deadline = earlierOf(deadline, new Deadline(arrivedMs + readMs(timeoutMs), clock))
+      const isPlain = typeof timeoutMs === 'number' && timeoutMs >= 0
+      const ms = isPlain ? timeoutMs : validate('timeoutMs', timeoutMs, readTimeout)
+      deadline = earlierOf(deadline, new Deadline(arrivedMs + ms, clock))
     }
     if (needsMs !== undefined && !(needsMs >= 0)) validate('needsMs', needsMs, number({ min: 0 }))
   } catch (error) {
@@ -46,7 +47,7 @@ export function startCall<T>(
   const lane = shared.lanes.expected(name)
   const { decisions } = observers
   const follower = decisions?.begin(given, lane, priority, arrivedMs)
-  const facts: StageCall = {
+  const facts: CallFacts = {
     kind: 'call',
     options: follower?.listening() ?? given,
     lane,
@@ -73,7 +74,32 @@ export function startCall<T>(
   return new GuardCall(shared, fn, facts, deadline, all).start()
 }
 
-function readMs(timeoutMs: NonNullable<RunOptions['timeoutMs']>): number {
-  if (typeof timeoutMs === 'number' && timeoutMs >= 0) return timeoutMs
-  return validate('timeoutMs', timeoutMs, readTimeout)
+/** Every option; `satisfies` keeps the list complete. */
+const KNOWN_OPTIONS = {
+  user: true,
+  tier: true,
+  ip: true,
+  endpoint: true,
+  priority: true,
+  lane: true,
+  cost: true,
+  timeoutMs: true,
+  needsMs: true,
+  signal: true,
+  onUserLimit: true,
+  onShadow: true,
+  idempotent: true,
+  idempotencyKey: true,
+  traceParent: true,
+  cacheKey: true,
+  job: true,
+} as const satisfies Record<keyof RunOptions, true>
+
+/** Throws an `OptionsError` if the caller has set an option that does not exist: a typo could do harm. */
+export function checkRunOptions(options: RunOptions): void {
+  for (const key in options) {
+    // Properties of a prototype are not the caller's options.
+    if (Object.hasOwn(KNOWN_OPTIONS, key) || !Object.hasOwn(options, key)) continue
+    throw unknownOption('run', key, Object.keys(KNOWN_OPTIONS))
+  }
 }

@@ -67,7 +67,7 @@ describe('permit round trips', () => {
     for (let i = 0; i < 10; i++) run(job.fn)
     await clock.advance(100)
     expect(await used()).toBe(2)
-    expect(guard.snapshot().room.waiting).toBe(8)
+    expect(guard.snapshot().queue.waiting).toBe(8)
     job.finish()
     await clock.advance(10)
     expect(await used()).toBe(4)
@@ -173,7 +173,7 @@ describe('dispatcher while the store does not answer', () => {
     const next = quick()
     await clock.advance(0)
     expect(fateOf(next)).toBe('resolved')
-    expect(guard.snapshot()).toMatchObject({ store: { status: 'away' }, room: { waiting: 0 } })
+    expect(guard.snapshot()).toMatchObject({ store: { status: 'away' }, queue: { waiting: 0 } })
   })
 
   it('a call whose permits come too late ten times waits for one in time if the store serves other lanes', async () => {
@@ -199,7 +199,7 @@ describe('dispatcher while the store does not answer', () => {
   })
 
   it('a limit whose outage rule refuses calls does so at once while the store is unreachable', async () => {
-    const limits = [{ limit: 100, ...MINUTE, outage: 'closed' }] as const
+    const limits = [{ limit: 100, ...MINUTE, outage: 'refuse' }] as const
     const { clock, quick, connection } = createGuardPod({ ...options, limits }, { where: 'remote' })
     await clock.advance(10)
     connection?.goDown()

@@ -1,31 +1,56 @@
 /**
- * Concurrency: one slot of this pod for each attempt, and with `adaptive` a limit that each lane learns. The
- * slot is counted even without the option, because load shedding and snapshots need the number.
+ * Concurrency: one slot of this pod for each attempt, and with `adaptive` a limit that each lane learns. A slot is
+ * reserved while the store is asked for the permits of a call. Slots are counted even without the option, because
+ * load shedding and snapshots need the number.
  */
 import { type Details, SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
-import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
-import type { Slots } from '../queue/slots.js'
-import type { QueueRoom } from './pace.js'
+import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
+import type { CallQueue } from '../../shared/permit-queue/call-queue.js'
+import type { Capacity } from '../../shared/permit-queue/ports.js'
+import type { Answer, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
+import type { LaneLimits } from './lane-limits.js'
+import type { PaceStage } from './pace.js'
 import { concurrencyError } from './refusal-errors.js'
 
 export interface ConcurrencyStageOptions {
   readonly guard: string
   readonly clock: Clock
-  readonly slots: Slots
-  readonly queue: QueueRoom
   /** The limit of the pod; undefined without the option. */
   readonly limit: number | undefined
+  /** It only reports what it would refuse. */
+  readonly shadow: boolean
   /** How long abandoned work may keep its slot. */
   readonly graceMs: number
+  /** Adaptive limits of the lanes. */
+  readonly laneLimits: LaneLimits | undefined
+  /** A lane whose calls hold slots is in use, and must not be dropped. */
+  readonly registry: LaneRegistry
+  /** A call starts only if the pace allows it as well; undefined without a pace that is enforced. */
+  readonly pace: PaceStage | undefined
+  /** Calls that wait. */
+  readonly calls: CallQueue
+  /** Calls may wait for a slot. */
+  readonly mayWait: boolean
 }
 
-export class ConcurrencyStage implements Stage {
+export class ConcurrencyStage implements Stage, Capacity {
   readonly name = 'concurrency'
   readonly scope = 'local'
   readonly per = 'attempt'
+  /** Slots of this pod. */
+  limit: number
+  readonly lanes: LaneLimits | undefined
+  /** Without a queue: a call is refused if no slot is free. */
+  readonly check?: NonNullable<Stage['check']>
+  /** Calls that have a slot. */
+  active = 0
+  /** Calls whose permits are being requested. */
+  reserved = 0
   readonly #options: ConcurrencyStageOptions
+  readonly #registry: LaneRegistry
+  readonly #pace: PaceStage | undefined
   /** Each frees, before its time, a slot whose work has outlived its call. */
   readonly #abandoned = new Set<() => void>()
   #closed = false
@@ -33,28 +58,74 @@ export class ConcurrencyStage implements Stage {
   onFreedLater: () => void = () => {}
 
   constructor(options: ConcurrencyStageOptions) {
+    const { limit = Number.POSITIVE_INFINITY, shadow, mayWait } = options
     this.#options = options
+    this.limit = shadow ? Number.POSITIVE_INFINITY : limit
+    this.lanes = options.laneLimits
+    this.#registry = options.registry
+    this.#pace = options.pace
+    if (!mayWait) this.check = (call) => this.#checkSlots(call)
   }
 
-  /** A call that cannot wait is refused if no slot is free. */
-  check({ lane, priority }: StageCall): SpillwayError | undefined {
-    const { queue, slots, guard } = this.#options
-    if (queue.patient || queue.hasPlace(priority, slots.slotsLeft(lane))) return undefined
-    return concurrencyError(guard, slots.active, slots.limit)
+  #checkSlots({ lane, priority }: StageCall): SpillwayError | undefined {
+    const { calls, guard } = this.#options
+    const podSlots = this.limit - this.active - this.reserved
+    const left = this.lanes === undefined ? podSlots : Math.min(podSlots, this.lanes.free(lane))
+    if (calls.hasPlace(priority, Math.max(0, left))) return undefined
+    return concurrencyError(guard, this.active, this.limit)
   }
 
-  started({ startMs }: StageAttempt): void {
-    this.#options.slots.beat(startMs)
+  get full(): boolean {
+    return this.active + this.reserved >= this.limit
+  }
+
+  free(nowMs: number, lane?: string): number {
+    const podSlots = this.limit - this.active - this.reserved
+    const slots =
+      this.lanes === undefined || lane === undefined
+        ? podSlots
+        : Math.min(podSlots, this.lanes.free(lane))
+    if (this.#pace === undefined || slots <= 0) return slots
+    return Math.min(slots, this.#pace.startsLeft(nowMs))
+  }
+
+  paceWaitMs(nowMs: number): number {
+    return this.#pace === undefined || this.full ? 0 : this.#pace.waitMs(nowMs)
+  }
+
+  reserve(count: number, lane: string): void {
+    this.reserved += count
+    if (this.#pace !== undefined) this.#pace.promised += count
+    this.#registry.hold(lane, count)
+    this.lanes?.enter(lane, count)
+  }
+
+  giveUp(lane: string): void {
+    this.reserved--
+    if (this.#pace !== undefined) this.#pace.promised--
+    this.#registry.release(lane)
+    this.lanes?.leave(lane)
+  }
+
+  admit(): void {
+    this.reserved--
+    this.active++
+  }
+
+  start(lane: string): void {
+    this.active++
+    if (this.#pace !== undefined) this.#pace.promised++
+    this.#registry.hold(lane, 1)
+    this.lanes?.enter(lane, 1)
   }
 
   /** How long a failure or an abort took says nothing about the load. */
   answered({ laneInUse, startMs }: StageAttempt, answer: Answer): void {
-    const { slots, clock } = this.#options
-    if (slots.lanes === undefined) return
+    if (this.lanes === undefined) return
     const { outcome } = answer.verdict
     const dropped = isOverload(answer)
     if (!dropped && outcome !== 'success' && outcome !== 'slow') return
-    slots.lanes.answered(laneInUse, clock.now(), startMs, dropped)
+    this.lanes.answered(laneInUse, this.#options.clock.now(), startMs, dropped)
   }
 
   /** A call that timed out keeps its slot while its work goes on: the socket is still open. */
@@ -63,28 +134,30 @@ export class ConcurrencyStage implements Stage {
     _outcome: Outcome,
     unfinished: Promise<unknown> | undefined,
   ): void {
-    if (unfinished === undefined || this.#closed) this.#options.slots.end(laneInUse)
-    else this.#freeLater(laneInUse, unfinished)
+    if (unfinished !== undefined && !this.#closed) return this.#freeLater(laneInUse, unfinished)
+    this.cancel(laneInUse)
   }
 
-  cancel(lane: string, _permits: Permits): void {
-    this.#options.slots.skip(lane)
+  /** The slot is free again. */
+  cancel(lane: string): void {
+    this.active--
+    this.#registry.release(lane)
+    this.lanes?.leave(lane)
   }
 
   /** In shadow mode: the attempt, which holds a slot already, starts in any case. */
   wouldRefuse(): SpillwayError | undefined {
-    const { slots, limit = Number.POSITIVE_INFINITY, guard } = this.#options
-    return slots.active > limit ? concurrencyError(guard, slots.active - 1, limit) : undefined
+    const { limit = Number.POSITIVE_INFINITY, guard } = this.#options
+    return this.active > limit ? concurrencyError(guard, this.active - 1, limit) : undefined
   }
 
   passed(): Details | undefined {
-    const { slots, limit } = this.#options
-    if (limit === undefined && slots.lanes === undefined) return undefined
-    return { active: slots.active, limit: slots.limit }
+    if (this.#options.limit === undefined && this.lanes === undefined) return undefined
+    return { active: this.active, limit: this.limit }
   }
 
   close(): void {
-    this.#options.slots.lanes?.close()
+    this.lanes?.close()
   }
 
   /** The guard closes: slots of abandoned work are free from now on. */
@@ -94,11 +167,11 @@ export class ConcurrencyStage implements Stage {
   }
 
   #freeLater(lane: string, unfinished: Promise<unknown>): void {
-    const { slots, clock, graceMs } = this.#options
+    const { clock, graceMs } = this.#options
     const free = () => {
       if (!this.#abandoned.delete(free)) return
       timer.cancel()
-      slots.end(lane)
+      this.cancel(lane)
       this.onFreedLater()
     }
     const timer = clock.schedule(graceMs, free)

@@ -250,7 +250,7 @@ const REASON_OF: Record<ErrorCode, DegradedReason> = {
   VENDOR_ERROR: 'error',
   STORE_UNAVAILABLE: 'error',
   STAGE_REFUSED: 'shed',
-  CLOSED: 'error',
+  SHUTTING_DOWN: 'error',
 }
 
 const WORDS: Record<DegradedReason, string> = {

@@ -13,8 +13,8 @@ import type { LimitReply } from '../../shared/rate-limiter/permit.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Pipeline } from '../pipeline/pipeline.js'
 import type { Permits, Stage, StageCall } from '../pipeline/stage.js'
-import type { Slots } from '../queue/slots.js'
 import type { RunOptions } from '../run-options.js'
+import type { ConcurrencyStage } from './concurrency.js'
 import type { QueueStage } from './queue.js'
 import type { RetryStage } from './retry.js'
 
@@ -32,7 +32,7 @@ export interface HedgeStageOptions {
   readonly clock: Clock
   readonly retry: RetryStage
   readonly queue: QueueStage
-  readonly slots: Slots
+  readonly slots: ConcurrencyStage
   readonly breaker: BreakerLanes | undefined
   /** Limits that are enforced. */
   readonly limits: LimitClient | undefined

@@ -1,57 +1,78 @@
 /** Pace: at most `limit` starts in `windowMs` from this pod, to smooth bursts. */
 import type { Details, SpillwayError } from '../../core/errors.js'
 import type { Algorithm } from '../../local/rate-limiter/algorithm.js'
+import type { CallQueue } from '../../shared/permit-queue/call-queue.js'
 import type { Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
-import type { Slots } from '../queue/slots.js'
 import { paceError } from './refusal-errors.js'
 
-/** Whether calls of a guard can wait, and for how long. */
-export interface QueueRoom {
-  /** The guard has a queue. */
-  readonly patient: boolean
-  /** Whether a call may join: there is a place, a less important call to evict, or `free` start at once. */
-  hasPlace(priority: number, free: number): boolean
+export interface PaceStageOptions {
+  readonly guard: string
+  readonly pace: { limit: number; windowMs: number; burst: number | undefined }
+  readonly bucket: Algorithm
+  /** Calls that wait. */
+  readonly calls: CallQueue
+  /** Calls may wait for the pace. */
+  readonly mayWait: boolean
+  /** It only reports what it would refuse. */
+  readonly shadow: boolean
+  /** Attempts that run. */
+  active(): number
 }
 
 export class PaceStage implements Stage {
   readonly name = 'pace'
   readonly scope = 'local'
   readonly per = 'attempt'
-  readonly #guard: string
+  /** Without a queue: a call is refused if no start is left in this window. */
+  readonly check?: NonNullable<Stage['check']>
+  /** Starts of calls that have not started yet: they have a slot, or their permits are being requested. */
+  promised = 0
+  readonly #options: PaceStageOptions
   readonly #bucket: Algorithm
-  readonly #options: { limit: number; windowMs: number; burst: number | undefined }
-  readonly #slots: Slots
-  readonly #queue: QueueRoom
 
-  constructor(
-    guard: string,
-    options: { limit: number; windowMs: number; burst: number | undefined },
-    bucket: Algorithm,
-    slots: Slots,
-    queue: QueueRoom,
-  ) {
-    this.#guard = guard
+  constructor(options: PaceStageOptions) {
     this.#options = options
-    this.#bucket = bucket
-    this.#slots = slots
-    this.#queue = queue
+    this.#bucket = options.bucket
+    if (options.mayWait || options.shadow) return
+    this.check = (call, nowMs) => this.#checkStarts(call, nowMs)
   }
 
-  /** A call that cannot wait is refused if no start is left in this window. */
-  check({ priority }: StageCall, nowMs: number): SpillwayError | undefined {
-    if (this.#queue.patient) return undefined
-    if (this.#queue.hasPlace(priority, this.#slots.startsLeft(nowMs))) return undefined
-    return paceError(this.#guard, this.#slots.active, this.#slots.startWaitMs(nowMs))
+  #checkStarts({ priority }: StageCall, nowMs: number): SpillwayError | undefined {
+    const { calls, guard, active } = this.#options
+    if (calls.hasPlace(priority, Math.max(0, this.startsLeft(nowMs)))) return undefined
+    return paceError(guard, active(), this.waitMs(nowMs))
+  }
+
+  /** Starts that the pace allows now. */
+  startsLeft(nowMs: number): number {
+    return this.#bucket.remaining(nowMs) - this.promised
+  }
+
+  /** How long until the pace allows another start. */
+  waitMs(nowMs: number): number {
+    return this.#bucket.waitMs(nowMs, 1, this.promised)
+  }
+
+  /** A start is spent when the attempt really starts. */
+  started({ startMs }: StageAttempt): void {
+    if (this.#options.shadow) return
+    this.promised--
+    this.#bucket.tryTake(startMs, 1)
+  }
+
+  cancel(): void {
+    if (!this.#options.shadow) this.promised--
   }
 
   /** In shadow mode: the attempt starts in any case. */
   wouldRefuse({ startMs }: StageAttempt): SpillwayError | undefined {
     if (this.#bucket.tryTake(startMs, 1)) return undefined
-    return paceError(this.#guard, this.#slots.active - 1, this.#bucket.waitMs(startMs, 1, 0))
+    const { guard, active } = this.#options
+    return paceError(guard, active() - 1, this.#bucket.waitMs(startMs, 1, 0))
   }
 
   passed(): Details {
-    const { limit, windowMs, burst } = this.#options
+    const { limit, windowMs, burst } = this.#options.pace
     return { limit, windowMs, ...(burst !== undefined && { burst }) }
   }
 }

@@ -8,22 +8,19 @@ import type { PermitDispatcher } from '../../shared/permit-queue/permit-dispatch
 import type { LeaveReason, QueuedCall } from '../../shared/permit-queue/queued-call.js'
 import type { Permits, QueuedAttempt, Stage, StageCall } from '../pipeline/stage.js'
 import { CallResumer } from '../queue/resume.js'
-import type { Slots } from '../queue/slots.js'
-import type { QueueRoom } from './pace.js'
+import type { ConcurrencyStage } from './concurrency.js'
 import { concurrencyError, fullError, leaveError, paceError } from './refusal-errors.js'
 
 export interface QueueStageOptions {
   readonly guard: string
   /** How many calls may wait; undefined without the option `queue`. */
   readonly size: number | undefined
-  /** How long a call may wait; 0 without the option. */
-  readonly timeoutMs: number
   readonly calls: CallQueue
-  readonly slots: Slots
+  readonly slots: ConcurrencyStage
 }
 
-export class QueueStage implements Stage, QueueRoom {
-  readonly name = 'room'
+export class QueueStage implements Stage {
+  readonly name = 'queue'
   readonly scope = 'local'
   readonly per = 'call'
   readonly patient: boolean
@@ -46,10 +43,6 @@ export class QueueStage implements Stage, QueueRoom {
     if (size === undefined || this.calls.length < size) return undefined
     const free = this.dispatcher.spare(call.lane, call, nowMs)
     return this.calls.hasPlace(call.priority, free) ? undefined : this.#noPlaceError(nowMs)
-  }
-
-  hasPlace(priority: number, free: number): boolean {
-    return this.calls.hasPlace(priority, Math.max(0, free))
   }
 
   /** The attempt waits from now on. It is refused if that is known to be too long, or if the queue is full. */

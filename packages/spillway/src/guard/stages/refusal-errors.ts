@@ -26,7 +26,7 @@ export function shedByHookError(name: string, waiting: number): SpillwayError {
 export function fullError(name: string, waiting: number, size: number): SpillwayError {
   return new SpillwayError({
     code: 'QUEUE_FULL',
-    stage: 'room',
+    stage: 'queue',
     scope: 'local',
     details: { name, waiting, size },
     explain: explainFull,
@@ -67,7 +67,7 @@ export function leaveError(
   const { code, explain } = LEAVING[why]
   return new SpillwayError({
     code,
-    stage: 'room',
+    stage: 'queue',
     scope: 'local',
     details: { name, why, waitedMs, waiting, active, limit },
     explain,
@@ -160,17 +160,17 @@ const LEAVING = {
   deadline: {
     code: 'DEADLINE_EXCEEDED',
     explain: ({ name, waitedMs }: Details) =>
-      `${name}: the deadline passed after ${inMs(waitedMs)} in the waiting room`,
+      `${name}: the deadline passed after ${inMs(waitedMs)} in the queue`,
   },
   displaced: {
     code: 'QUEUE_FULL',
     explain: ({ name }: Details) =>
-      `${name}: the waiting room is full, and a call of higher priority came`,
+      `${name}: the queue is full, and a call of higher priority came`,
   },
   overload: {
     code: 'SHED',
     explain: ({ name, waitedMs }: Details) =>
-      `${name}: let go after ${inMs(waitedMs)}, because the waiting room does not get shorter`,
+      `${name}: let go after ${inMs(waitedMs)}, because the queue does not get shorter`,
   },
 } as const satisfies Record<LeaveReason, { code: string; explain: (details: Details) => string }>
 
@@ -180,11 +180,11 @@ const explainShed = ({ name, waiting, maxQueue }: Details) =>
   `${name}: ${waiting} calls wait already, and ${maxQueue} are enough`
 const explainHook = ({ name }: Details) => `${name}: shed, as the guard's own rule says`
 const explainFull = ({ name, waiting, size }: Details) =>
-  `${name}: ${waiting} of ${size} places in the waiting room are taken`
+  `${name}: ${waiting} of ${size} places in the queue are taken`
 const explainBusy = ({ name, active, limit }: Details) =>
-  `${name}: ${active} of ${limit} slots are in use, and there is no waiting room`
+  `${name}: ${active} of ${limit} slots are in use, and there is no queue`
 const explainPace = ({ name, waitMs }: Details) =>
-  `${name}: the next beat of this pod's pace comes in ${inMs(waitMs)}, and there is no waiting room`
+  `${name}: the next beat of this pod's pace comes in ${inMs(waitMs)}, and there is no queue`
 const explainLimited = ({ name, lane, waitMs }: Details) =>
   `${name}: the limits of lane ${lane} have nothing left for ${inMs(waitMs)}`
 const explainShort = ({ name, lane, unit, limit, requested, left, waitMs }: Details) =>

@@ -6,7 +6,7 @@ import type { Clock } from '../../core/time/clock.js'
 import { shedError } from '../../local/load-shedder/load-shedder.js'
 import type { Shedder, ShedderSnapshot } from '../../local/load-shedder/shedder.js'
 import type { Stage, StageCall } from '../pipeline/stage.js'
-import type { Slots } from '../queue/slots.js'
+import type { ConcurrencyStage } from './concurrency.js'
 import type { QueueStage } from './queue.js'
 import { shedByHookError, shedByQueueError } from './refusal-errors.js'
 
@@ -27,7 +27,7 @@ export class ShedStage implements Stage {
   readonly #guard: string
   readonly #clock: Clock
   readonly #queue: QueueStage
-  readonly #slots: Slots
+  readonly #slots: ConcurrencyStage
   readonly #when: ((question: ShedQuestion) => boolean) | undefined
 
   constructor(
@@ -36,7 +36,7 @@ export class ShedStage implements Stage {
     shedder: Shedder,
     when: ((question: ShedQuestion) => boolean) | undefined,
     queue: QueueStage,
-    slots: Slots,
+    slots: ConcurrencyStage,
   ) {
     this.#guard = guard
     this.#clock = clock
@@ -77,7 +77,6 @@ export class ShedStage implements Stage {
 
   /** How long the caller waited for its answer, or for a timeout. Other failures may be quick, and mislead. */
   callEnded(arrivedMs: number, error: unknown): void {
-    if (!this.shedder.timesCalls) return
     if (error !== undefined && !isTimeout(error)) return
     const nowMs = this.#clock.now()
     this.shedder.record(nowMs, nowMs - arrivedMs)

@@ -3,6 +3,7 @@ import type { Details } from '../../core/errors.js'
 import { omitUndefined } from '../../core/options/omit-undefined.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { readAdaptive } from '../../local/timeout/adaptive-timeout.js'
+import type { CallLimits } from '../../local/timeout/timed-call.js'
 import {
   createDeadlineTimeout,
   createLocalTimeout,
@@ -25,15 +26,16 @@ export class TimeoutStage implements Stage {
   readonly name = 'timeout'
   readonly scope = 'local'
   readonly per = 'attempt'
-  readonly timeout: LocalTimeout
+  readonly limits: CallLimits
   /** For streamed bodies. */
   readonly bodies: BodyLimits
   readonly #options: TimeoutOption | undefined
 
   constructor(guard: string, options: TimeoutOption | undefined, clock: Clock) {
     this.#options = options
-    this.timeout = createTimeout(guard, options, clock)
-    this.bodies = bodyLimits(this.timeout, options?.unreadMs ?? DEFAULT_UNREAD_MS)
+    const limits = createTimeout(guard, options, clock)
+    this.limits = limits
+    this.bodies = bodyLimits(limits, options?.unreadMs ?? DEFAULT_UNREAD_MS)
   }
 
   passed(): Details | undefined {

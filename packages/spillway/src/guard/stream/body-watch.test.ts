@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import { SpillwayError } from '../../core/errors.js'
+import { TimedCall } from '../../local/timeout/timed-call.js'
 import { createLocalTimeout } from '../../local/timeout/timeout.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { bodyLimits } from './body-limits.js'
@@ -14,7 +15,7 @@ const UNREAD_MS = 250
 async function begin(headersMs: number, limits: { firstByteMs?: number; idleMs?: number }) {
   const clock = createVirtualClock()
   const timeout = createLocalTimeout({ name: 'vendor', callMs: 10_000, clock, ...limits })
-  const call = timeout.begin<object>(clock.now(), undefined, undefined)
+  const call = new TimedCall<object>(timeout, clock.now(), undefined, undefined)
   const answer = new Promise<object>((resolve) => clock.schedule(headersMs, () => resolve({})))
   const ends: { how: string; kind: unknown; atMs: number }[] = []
   let watch: BodyWatch | undefined

@@ -1,5 +1,5 @@
 /** A response around the downstream's response, with a watched body. The original is not changed. */
-import { carryConclusion } from '../../local/retry/attempts.js'
+import { carryConclusion } from '../../local/retry/retry-call.js'
 import type { BodyWatch } from './body-watch.js'
 import { isByteStream, WatchedStream } from './watched-stream.js'
 

@@ -49,7 +49,7 @@ export interface BackpressureQueue<T> extends AsyncIterable<T> {
   readonly paused: boolean
   /**
    * Puts an item in. Returns undefined if that succeeded at once. Otherwise returns a promise that
-   * resolves when the item is in. It rejects with the signal's reason, CLOSED, or QUEUE_FULL if too
+   * resolves when the item is in. It rejects with the signal's reason, SHUTTING_DOWN, or QUEUE_FULL if too
    * many producers wait.
    */
   put(item: T, options?: { signal?: AbortSignal }): Promise<void> | undefined
@@ -61,7 +61,7 @@ export interface BackpressureQueue<T> extends AsyncIterable<T> {
   /** The next item once there is one; done when the queue is closed and empty. */
   take(options?: { signal?: AbortSignal }): Promise<IteratorResult<T, undefined>>
   /**
-   * Accepts no more items. Waiting producers are refused with CLOSED; items in the queue come out.
+   * Accepts no more items. Waiting producers are refused with SHUTTING_DOWN; items in the queue come out.
    * With `error`, consumers get that error at the end.
    */
   close(error?: unknown): void
@@ -143,7 +143,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
   put(item: T, options?: { signal?: AbortSignal }): Promise<void> | undefined {
     const signal = options?.signal
     if (signal?.aborted) return refuse(signal.reason)
-    if (this.#closed !== undefined) return refuse(closedError('room', this.name))
+    if (this.#closed !== undefined) return refuse(closedError('queue', this.name))
     if (!this.paused) {
       this.#add(item)
       return undefined
@@ -201,7 +201,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
     while (this.#producers.length > 0) {
       const { reject, forget } = this.#producers.shift()
       forget?.()
-      reject(closedError('room', this.name))
+      reject(closedError('queue', this.name))
     }
     // Waiting consumers see the end of the queue.
     while (this.#consumers.length > 0) {
@@ -268,7 +268,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
     const details = { name: this.name, waiting: this.#producers.length, length: this.length }
     return new SpillwayError({
       code: 'QUEUE_FULL',
-      stage: 'room',
+      stage: 'queue',
       scope: 'local',
       details,
       explain,

@@ -295,8 +295,11 @@ describe('bulkhead close()', () => {
     const closing = bulkhead.close().then(() => {
       closed = true
     })
-    await expect(waiting).rejects.toMatchObject({ code: 'CLOSED', message: 'openai is closed' })
-    await expect(work(1)).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(waiting).rejects.toMatchObject({
+      code: 'SHUTTING_DOWN',
+      message: 'openai is closed',
+    })
+    await expect(work(1)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await clock.advance(99)
     expect(closed).toBe(false)
     await clock.until(running)
@@ -332,7 +335,9 @@ describe('bulkhead registry', () => {
     ])
     await clock.until(slow)
     await bulkheads.close()
-    await expect(bulkheads.get('users').run(() => 1)).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(bulkheads.get('users').run(() => 1)).rejects.toMatchObject({
+      code: 'SHUTTING_DOWN',
+    })
   })
 
   it('registry rejects invalid defaults at once, and options that differ from an existing bulkhead', () => {
@@ -347,6 +352,8 @@ describe('bulkhead registry', () => {
   it('a closed registry refuses calls for new names as well', async () => {
     const bulkheads = createBulkheadRegistry({ limit: 1 })
     await bulkheads.close()
-    await expect(bulkheads.get('late').run(() => 1)).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(bulkheads.get('late').run(() => 1)).rejects.toMatchObject({
+      code: 'SHUTTING_DOWN',
+    })
   })
 })

@@ -81,7 +81,7 @@ export interface Bulkhead {
   readonly available: number
   /**
    * Runs `fn` once there is a slot. Refuses with QUEUE_FULL, QUEUE_TIMEOUT, DEADLINE_EXCEEDED or
-   * CLOSED. The signal ends the wait but not the call.
+   * SHUTTING_DOWN. The signal ends the wait but not the call.
    */
   run<T>(fn: () => T | PromiseLike<T>, options?: { signal?: AbortSignal }): Promise<T>
   snapshot(): BulkheadSnapshot

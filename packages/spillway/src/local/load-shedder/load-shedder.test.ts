@@ -352,7 +352,7 @@ describe('load shedder run() and enter()', () => {
     await sampled()
     shedder.close()
     expect(shedder.enter()).toBeUndefined()
-    await expect(shedder.run(() => 1)).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(shedder.run(() => 1)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     const { fired } = clock
     await clock.advance(10_000)
     expect(clock.fired).toBe(fired)

@@ -61,7 +61,7 @@ export interface LoadShedder {
   /** Why a call would be refused now, or undefined. Does not count as a call. */
   check(request?: ShedRequest): ShedReason | undefined
   snapshot(): LoadShedderSnapshot
-  /** Refuses everything with CLOSED and stops its timer. */
+  /** Refuses everything with SHUTTING_DOWN and stops its timer. */
   close(): void
 }
 

@@ -63,7 +63,7 @@ export interface RateLimiter {
   ): Promise<boolean>
   /** Milliseconds until `cost` (default 1) could be taken, behind the waiting calls. */
   retryAfterMs(cost?: number): number
-  /** Refuses waiting and new calls with CLOSED. */
+  /** Refuses waiting and new calls with SHUTTING_DOWN. */
   close(): void
 }
 

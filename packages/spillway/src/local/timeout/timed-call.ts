@@ -15,6 +15,7 @@ import { isThenable, swallow, toPromise } from '../../core/thenable.js'
 import type { Clock, Timer } from '../../core/time/clock.js'
 import type { Deadline } from '../../core/time/deadline.js'
 import type { Timed, TimerList } from '../../core/time/timer-list.js'
+import type { AdaptiveTimeout } from './adaptive-timeout.js'
 
 /** The argument of the user's function. */
 export interface TimeoutContext {
@@ -35,8 +36,10 @@ export interface CallLimits {
   readonly firstByteTimers: TimerList
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
-  /** For a limit that adapts: the call that began at `startMs` succeeded or was cut off. */
-  readonly record: ((startMs: number) => void) | undefined
+  /** The limit of each call; undefined if there is none, or if it adapts. */
+  readonly fixedMs: number | undefined
+  /** A limit that follows the durations of calls. */
+  readonly adaptive: AdaptiveTimeout | undefined
 }
 
 /** Called once when a call has ended. */
@@ -95,7 +98,6 @@ export class TimedCall<T>
   constructor(
     limits: CallLimits,
     startMs: number,
-    limitMs: number | undefined,
     deadline: Deadline | undefined,
     signal: CallerSignal | undefined,
   ) {
@@ -103,7 +105,7 @@ export class TimedCall<T>
     this.#timers = limits.timers
     this.fromMs = startMs
     this.startMs = startMs
-    this.#limitMs = limitMs
+    this.#limitMs = limits.adaptive?.limitMs(startMs) ?? limits.fixedMs
     this.deadline = deadline
     this.#callerSignal = signal
     this.#leftMs =
@@ -148,7 +150,7 @@ export class TimedCall<T>
     this.#alive = true
     if (this.#work === undefined || this.#streaming) return
     this.#disarm()
-    this.#limit()
+    this.#arm()
   }
 
   run(fn: (context: TimeoutContext) => T | PromiseLike<T>): Promise<T> {
@@ -187,24 +189,9 @@ export class TimedCall<T>
       this.end()
       return end.onError(error)
     }
-    if (work !== undefined) return this.#watch(work, goesOn)
-    const value = result as T
-    const begun = typeof value === 'object' && goesOn(value)
-    if (begun) this.#answerBegan()
-    else this.end()
-    end.onValue(value, begun)
-  }
-
-  /** No bytes of the response arrived for as long as its limits allow. */
-  silent(begun: boolean): void {
-    const { firstByteMs, idleMs } = this.#limits
-    if (begun || firstByteMs === undefined) this.#timeUp('idle', idleMs as number)
-    else this.#timeUp('firstByte', firstByteMs)
-  }
-
-  #watch(work: Promise<T>, goesOn: (value: T) => boolean): void {
+    if (work === undefined) return this.#answered(result as T, goesOn)
     this.#work = work
-    this.#limit()
+    this.#arm()
     const signal = this.#callerSignal
     if (signal !== undefined) {
       this.#forgetSignal = onAbort(signal, () => this.giveUp(signal.reason))
@@ -213,18 +200,29 @@ export class TimedCall<T>
       (value) => {
         // The call was given up, so the response is not read.
         if (this.#over) return discardResult(value)
-        this.#limits.record?.(this.startMs)
-        const begun = typeof value === 'object' && goesOn(value)
-        if (begun) this.#answerBegan()
-        else this.end()
-        this.#end?.onValue(value, begun)
+        if (this.#limits.adaptive !== undefined) this.#record(this.#limits.adaptive)
+        this.#answered(value, goesOn)
       },
       (error) => {
         if (this.#over) return
         this.end()
-        this.#end?.onError(error)
+        end.onError(error)
       },
     )
+  }
+
+  #answered(value: T, goesOn: (value: T) => boolean): void {
+    const begun = typeof value === 'object' && goesOn(value)
+    if (begun) this.#answerBegan()
+    else this.end()
+    this.#end?.onValue(value, begun)
+  }
+
+  /** No bytes of the response arrived for as long as its limits allow. */
+  silent(begun: boolean): void {
+    const { firstByteMs, idleMs } = this.#limits
+    if (begun || firstByteMs === undefined) this.#timeUp('idle', idleMs as number)
+    else this.#timeUp('firstByte', firstByteMs)
   }
 
   /** The time limit of the call ends when the response begins; the deadline does not. */
@@ -235,7 +233,7 @@ export class TimedCall<T>
     }
     this.#disarm()
     this.#silenceTimer?.cancel()
-    if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs)
+    this.#arm()
     const signal = this.#callerSignal
     // The signal of a function that answered synchronously was not watched so far.
     if (signal !== undefined && this.#forgetSignal === undefined) {
@@ -250,27 +248,25 @@ export class TimedCall<T>
     this.#forgetSignal?.()
   }
 
-  /** All limits count from the start, so only the earliest one needs a timer. */
-  #limit(): void {
-    const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
-    const leftMs = this.#leftMs
-    const { firstByteMs = Number.POSITIVE_INFINITY, firstByteTimers } = this.#limits
-    if (firstByteMs < limitMs && firstByteMs < leftMs && !this.#alive) {
+  /**
+   * Starts the timer of the earliest limit. All limits count from the start of the call, including the
+   * synchronous part of its function. A response that has begun is limited by the deadline only.
+   */
+  #arm(): void {
+    const { timers, firstByteTimers, firstByteMs, clock } = this.#limits
+    const [callMs, deadlineMs] = [this.#streaming ? undefined : this.#limitMs, this.#leftMs]
+    const earliestMs = Math.min(callMs ?? Number.POSITIVE_INFINITY, deadlineMs)
+    if (!this.#alive && !this.#streaming && firstByteMs !== undefined && firstByteMs < earliestMs) {
       this.#timers = firstByteTimers
       firstByteTimers.add(this)
-    } else if (leftMs < limitMs) this.#arm('deadline', leftMs)
-    else if (this.#limitMs !== undefined) this.#arm('call', limitMs)
-  }
-
-  /** Counts from the start of the call, including the synchronous part of its function. */
-  #arm(kind: 'call' | 'deadline', limitMs: number): void {
-    const { timers, clock } = this.#limits
-    if (kind === 'call' && limitMs === timers.delayMs) {
+    } else if (earliestMs === callMs && callMs === timers.delayMs) {
       this.#timers = timers
-      return timers.add(this)
+      timers.add(this)
+    } else if (earliestMs < Number.POSITIVE_INFINITY) {
+      const kind = earliestMs === callMs ? 'call' : 'deadline'
+      const leftMs = this.startMs + earliestMs - clock.now()
+      this.#timer = clock.schedule(leftMs, () => this.#timeUp(kind, earliestMs))
     }
-    const leftMs = this.startMs + limitMs - clock.now()
-    this.#timer = clock.schedule(leftMs, () => this.#timeUp(kind, limitMs))
   }
 
   #disarm(): void {
@@ -288,9 +284,16 @@ export class TimedCall<T>
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
     // Only a call that was cut off by its own limit says how long calls take.
-    if (kind === 'call') this.#limits.record?.(this.startMs)
+    const { adaptive } = this.#limits
+    if (kind === 'call' && adaptive !== undefined) this.#record(adaptive)
     const elapsedMs = this.#limits.clock.now() - this.startMs
     this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
+  }
+
+  /** The call succeeded, or was cut off by this limit. */
+  #record(adaptive: AdaptiveTimeout): void {
+    const nowMs = this.#limits.clock.now()
+    adaptive.record(nowMs, nowMs - this.startMs)
   }
 
   get givenUp(): boolean {

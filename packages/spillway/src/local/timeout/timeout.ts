@@ -5,7 +5,6 @@
  * work cannot be forced to stop, so a bulkhead keeps its slot until it ends.
  */
 
-import type { CallerSignal } from '../../core/abort.js'
 import { refuse } from '../../core/errors.js'
 import {
   type Duration,
@@ -121,10 +120,9 @@ export class LocalTimeout implements Timeout, CallLimits {
   readonly idleMs: number | undefined
   readonly timers: TimerList
   readonly firstByteTimers: TimerList
-  readonly record: CallLimits['record']
-  readonly #callMs: number | undefined
+  readonly fixedMs: number | undefined
+  readonly adaptive: AdaptiveTimeout | undefined
   readonly #totalMs: number | undefined
-  readonly #adaptive: AdaptiveTimeout | undefined
 
   constructor(options: Options) {
     const { adaptive, callMs, clock } = options
@@ -132,23 +130,16 @@ export class LocalTimeout implements Timeout, CallLimits {
     this.clock = clock
     this.firstByteMs = options.firstByteMs
     this.idleMs = options.idleMs
-    this.#callMs = callMs
+    this.fixedMs = callMs
+    this.adaptive = adaptive && new AdaptiveTimeout(callMs as number, adaptive)
     this.#totalMs = options.totalMs
-    const adaptiveTimeout = adaptive && new AdaptiveTimeout(callMs as number, adaptive)
-    this.#adaptive = adaptiveTimeout
-    this.record =
-      adaptiveTimeout &&
-      ((startMs) => {
-        const nowMs = clock.now()
-        adaptiveTimeout.record(nowMs, nowMs - startMs)
-      })
     // Without `callMs` there is no usual delay, and NaN equals none.
     this.timers = new TimerList(clock, callMs ?? Number.NaN)
     this.firstByteTimers = new TimerList(clock, options.firstByteMs ?? Number.NaN)
   }
 
   get callMs(): number | undefined {
-    return this.#adaptive?.limitMs(this.clock.now()) ?? this.#callMs
+    return this.adaptive?.limitMs(this.clock.now()) ?? this.fixedMs
   }
 
   run<T>(
@@ -162,19 +153,9 @@ export class LocalTimeout implements Timeout, CallLimits {
     if (deadline?.expired) {
       return refuse(deadlineError('timeout', this.name))
     }
-    const call = this.begin<T>(nowMs, deadline, signal)
+    const call = new TimedCall<T>(this, nowMs, deadline, signal)
     if (this.#totalMs === undefined) return call.run(fn)
-    return call.run((context) => runWithDeadline(deadline, () => fn(context)))
-  }
-
-  /** One call whose deadline the caller passes in. */
-  begin<T>(
-    nowMs: number,
-    deadline: Deadline | undefined,
-    signal: CallerSignal | undefined,
-  ): TimedCall<T> {
-    const limitMs = this.#adaptive?.limitMs(nowMs) ?? this.#callMs
-    return new TimedCall<T>(this, nowMs, limitMs, deadline, signal)
+    return call.run((context) => runWithDeadline(deadline, fn, context))
   }
 
   #deadline(nowMs: number): Deadline | undefined {

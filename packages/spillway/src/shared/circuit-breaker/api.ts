@@ -107,6 +107,6 @@ export interface CircuitBreaker {
   reset(options?: LaneOption): Promise<void>
   /** Resolves when all recorded outcomes have been reported to the store. */
   flush(): Promise<void>
-  /** Refuses later calls with CLOSED. Resolves when all outcomes have been reported. */
+  /** Refuses later calls with SHUTTING_DOWN. Resolves when all outcomes have been reported. */
   close(): Promise<void>
 }

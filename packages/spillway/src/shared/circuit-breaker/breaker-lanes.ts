@@ -71,7 +71,7 @@ export class BreakerLanes {
     this.#spec = toSpec(policy)
     this.#clock = clock
     this.#store = store
-    this.#refusingWatch = policy.outage === 'closed' ? watch : undefined
+    this.#refusingWatch = policy.outage === 'refuse' ? watch : undefined
     this.#events = new ChangeEvents(name, policy.shadow)
     const breakers = watch === undefined ? store.breakers : this.#withOutages(watch)
     const common = { name, pod, clock, policy, spec: this.#spec, breakers }
@@ -337,7 +337,7 @@ function outageError(guard: string): SpillwayError {
     code: 'STORE_UNAVAILABLE',
     stage: 'breaker',
     scope: 'shared',
-    details: { name: guard, outage: 'closed' },
+    details: { name: guard, outage: 'refuse' },
     explain: ({ name }) =>
       `${name}: the store is unreachable, and breaker.outage refuses calls without it`,
   })

@@ -84,7 +84,7 @@ export class OutageBreakers implements BreakerStore {
 
   #reportLocally(request: BreakerReport): BreakerView {
     return this.#local.report(
-      this.#rule === 'open' ? { ...request, outcomes: [], hung: undefined } : request,
+      this.#rule === 'allow' ? { ...request, outcomes: [], hung: undefined } : request,
     )
   }
 

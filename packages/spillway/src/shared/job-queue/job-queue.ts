@@ -211,14 +211,14 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     try {
       return await ask(this.#options.store)
     } catch (cause) {
-      throw storeUnavailable('room', this.name, cause)
+      throw storeUnavailable('queue', this.name, cause)
     }
   }
 
   #unconfirmedError(replicas: number, confirmMs: number): SpillwayError {
     return new SpillwayError({
       code: 'STORE_UNAVAILABLE',
-      stage: 'room',
+      stage: 'queue',
       scope: 'shared',
       details: { name: this.name, replicas, confirmMs },
       explain: (details) =>

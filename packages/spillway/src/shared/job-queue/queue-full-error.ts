@@ -19,7 +19,7 @@ export class QueueFullError extends SpillwayError {
   readonly added: readonly AddedJob[]
 
   constructor(full: FullQueue) {
-    super({ code: 'QUEUE_FULL', stage: 'room', scope: 'shared', ...described(full) })
+    super({ code: 'QUEUE_FULL', stage: 'queue', scope: 'shared', ...described(full) })
     this.added = full.added
   }
 }

@@ -1,19 +1,25 @@
 /** Outage rules: what a mechanism does while the store is unreachable. */
-import { OptionsError, oneOf, optional } from '../../core/options/checks.js'
+import { OptionsError, oneOf, optional, renamed } from '../../core/options/checks.js'
 import { suggest } from '../../core/options/suggest.js'
 
 /**
  * - `share`: uses this pod's equal share of the limit, so that the fleet stays within it;
  * - `local`: counts as if this pod were alone;
- * - `open`: lets everything through;
- * - `closed`: refuses with STORE_UNAVAILABLE.
+ * - `allow`: lets everything through;
+ * - `refuse`: refuses with STORE_UNAVAILABLE.
  */
-export type OutageRule = 'share' | 'local' | 'open' | 'closed'
+export type OutageRule = 'share' | 'local' | 'allow' | 'refuse'
 
-export const limitOutage = optional(oneOf('share', 'local', 'open', 'closed'), 'share')
-export const levelOutage = optional(oneOf('share', 'local', 'open', 'closed'), 'open')
+/** The former names mean the opposite for a breaker. */
+const FORMER = { open: 'allow', closed: 'refuse' }
+
+const sharedRule = renamed(oneOf('share', 'local', 'allow', 'refuse'), FORMER)
 /** A breaker has nothing to share. */
-export const breakerOutage = optional(oneOf('local', 'open', 'closed'), 'local')
+const breakerRule = renamed(oneOf('local', 'allow', 'refuse'), FORMER)
+
+export const limitOutage = optional(sharedRule, 'share')
+export const levelOutage = optional(sharedRule, 'allow')
+export const breakerOutage = optional(breakerRule, 'local')
 
 const VARIABLE = 'SPILLWAY_SHARED'
 

@@ -45,7 +45,7 @@ async function countLeaving(
   } finally {
     listed.stop()
   }
-  expect(guard.snapshot().room.waiting).toBe(0)
+  expect(guard.snapshot().queue.waiting).toBe(0)
   await Promise.all(waiting)
   await spillway.close()
   return operations + listed.count

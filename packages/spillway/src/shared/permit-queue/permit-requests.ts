@@ -258,8 +258,7 @@ export class PermitRequests {
   /** Takes a slot and the permit of a clear breaker, at once. */
   #permits(lane: string, costs: readonly number[], reply: LimitReply | undefined): AttemptPermits {
     const { limits, capacity, breaker } = this.#options
-    capacity.reserve(1, lane)
-    capacity.admit()
+    capacity.start(lane)
     const entered = breaker?.enter(lane) as BreakerPermit | undefined
     if (limits === undefined || reply === undefined) return { breaker: entered, permit: undefined }
     return new LazyPermits(entered, limits, lane, costs, reply)

@@ -73,9 +73,11 @@ export interface Capacity {
   /** Slots of a single lane, where lanes have limits of their own. */
   readonly lanes?: { free(lane: string): number } | undefined
   /** Holds slots during a round trip. */
-  reserve(count: number, lane?: string): void
+  reserve(count: number, lane: string): void
   /** Gives one of them back. */
-  giveUp(lane?: string): void
+  giveUp(lane: string): void
   /** Turns one of them into the slot of a running call. */
   admit(): void
+  /** Takes a slot for a call that starts at once. */
+  start(lane: string): void
 }

@@ -82,7 +82,7 @@ export interface RateLimiter {
   override(unit: string, limit: number, forMs: Duration): Promise<void>
   /** Used and remaining units of one lane. */
   figures(options?: { lane?: string }): Promise<RateLimiterFigures>
-  /** Refuses waiting and later requests with CLOSED. Resolves when all settlements were sent. */
+  /** Refuses waiting and later requests with SHUTTING_DOWN. Resolves when all settlements were sent. */
   close(): Promise<void>
 }
 

@@ -144,7 +144,7 @@ export class OutageLimits implements LaneHolder {
   ): TakeReply {
     const nowUs = this.#watch.nowUs()
     const rules = specs.map((spec) => this.#ruleOf(spec))
-    if (rules.includes('closed')) throw this.#unavailable()
+    if (rules.includes('refuse')) throw this.#unavailable()
     this.#use(lane, nowUs)
     const pausedUs = (this.#pauses.get(lane)?.untilUs ?? 0) - nowUs
     const asked = { lane, specs, rules: rules as LimitRule[], fleet: this.#watch.fleet, nowUs }
@@ -233,7 +233,7 @@ export class OutageLimits implements LaneHolder {
       code: 'STORE_UNAVAILABLE',
       stage: 'vendor-limit',
       scope: 'shared',
-      details: { name: this.#name, outage: 'closed' },
+      details: { name: this.#name, outage: 'refuse' },
       explain: ({ name }) => `${name}: the store is away, and a limit is closed without it`,
     })
   }

@@ -63,6 +63,7 @@ const UNLIMITED: Capacity = {
   reserve() {},
   giveUp() {},
   admit() {},
+  start() {},
 }
 
 class SharedRateLimiter implements RateLimiter {

@@ -94,9 +94,9 @@ export class OutageLevels {
 
   /** Throws STORE_UNAVAILABLE if a level has the rule `closed`. */
   charge({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): LevelReply {
-    if (rules.includes('closed')) throw unavailable(this.#name)
+    if (rules.includes('refuse')) throw unavailable(this.#name)
     const counted = levels.flatMap((level, index) =>
-      rules[index] === 'open' ? [] : [{ index, level: this.#own(level, rules[index]) }],
+      rules[index] === 'allow' ? [] : [{ index, level: this.#own(level, rules[index]) }],
     )
     if (counted.length === 0) return OPEN
     const request = { levels: counted.map(({ level }) => level), cost }
@@ -108,7 +108,7 @@ export class OutageLevels {
 
   refund({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): void {
     const own = levels.flatMap((level, index) =>
-      rules[index] === 'open' ? [] : [this.#own(level, rules[index])],
+      rules[index] === 'allow' ? [] : [this.#own(level, rules[index])],
     )
     this.#local.refund([{ levels: own, cost }])
   }
@@ -125,7 +125,7 @@ function unavailable(name: string): SpillwayError {
     code: 'STORE_UNAVAILABLE',
     stage: 'user-limit',
     scope: 'shared',
-    details: { name, outage: 'closed' },
+    details: { name, outage: 'refuse' },
     explain: (details) =>
       `${details.name}: the store is away, and a user limit is closed without it`,
   })

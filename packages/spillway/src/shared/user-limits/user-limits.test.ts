@@ -217,7 +217,7 @@ describe('user limits of a remote store', () => {
   it.each<[OutageRule | undefined, number]>([
     ['share', 2],
     ['local', 8],
-    ['open', 20],
+    ['allow', 20],
     [undefined, 20],
   ])(
     'with the outage rule %s one of four pods grants %i of 20 requests of a user while the store is unreachable',
@@ -229,13 +229,13 @@ describe('user limits of a remote store', () => {
   )
 
   it('with the outage rule closed a request is refused as STORE_UNAVAILABLE', async () => {
-    const { store, check } = remote([perUser(8, 'open'), perUser(8, 'closed')])
+    const { store, check } = remote([perUser(8, 'allow'), perUser(8, 'refuse')])
     store.goDown()
     await expect(check()).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
       stage: 'user-limit',
       scope: 'shared',
-      details: { name: 'api', outage: 'closed' },
+      details: { name: 'api', outage: 'refuse' },
     })
   })
 
@@ -247,7 +247,7 @@ describe('user limits of a remote store', () => {
 
   it('the level that refuses is named during an outage, although another one is open', async () => {
     const { store, check } = remote([
-      { per: 'global', limit: 1, windowMs: MINUTE, outage: 'open' },
+      { per: 'global', limit: 1, windowMs: MINUTE, outage: 'allow' },
       { per: 'ip', limit: 2, windowMs: MINUTE, outage: 'local' },
       { per: 'user', limit: 1, windowMs: MINUTE, outage: 'local' },
     ])

@@ -1,0 +1,255 @@
+/** The whole fleet at a glance: headline figures, guards, pods, and whether all pods agree. */
+import { computed } from '@preact/signals'
+import { formatCount, formatMs, formatShare } from '../format'
+import { fleet, guardByName, guardCards, tracksOf } from '../model/live'
+import { hrefOf } from '../model/route'
+import type { PodRow } from '../wire'
+import { Agreement } from './agreement'
+import { AuditPanel } from './audit-panel'
+import { Empty, Meter, Name, Panel, type Tone } from './bits'
+import { BreakerBadge } from './breaker-badge'
+import { BREAKER_LOOKS, lookOfGuard } from './breaker-words'
+import { Chart, type Line } from './chart'
+import { leftTone, tightestOf } from './limit-words'
+import { PodsTable } from './pods-table'
+import { Spark } from './spark'
+
+/** Of all pods, by what they say of themselves. */
+const totals = computed(() => {
+  const sum = { calls: 0, refused: 0, decided: 0, inFlight: 0, waiting: 0, alive: 0, late: 0 }
+  for (const pod of fleet.value?.pods ?? []) {
+    if (isGone(pod)) continue
+    sum.alive++
+    if (pod.ageMs > 2_000) sum.late++
+    sum.inFlight += pod.inFlight
+    sum.waiting += pod.waiting
+    for (const [, calls, refused, , , , decided] of pod.guards) {
+      sum.calls += calls
+      sum.refused += refused
+      sum.decided += decided
+    }
+  }
+  sum.alive += fleet.value?.podsLeftOut ?? 0
+  return sum
+})
+
+/** Calls and refusals of each guard on all pods, by its name. */
+const fleetRates = computed(() => {
+  const known = fleet.value
+  const sums = new Map<string, { calls: number; refused: number }>()
+  for (const pod of known?.pods ?? []) {
+    for (const [place, calls, refused] of pod.guards) {
+      const name = known?.names[place] ?? ''
+      const sum = sums.get(name) ?? { calls: 0, refused: 0 }
+      sums.set(name, { calls: sum.calls + calls, refused: sum.refused + refused })
+    }
+  }
+  return sums
+})
+
+function isGone({ ageMs }: PodRow): boolean {
+  return ageMs > 5_000
+}
+
+const CALL_LINES: readonly Line[] = [
+  { column: 'calls', label: 'calls', tone: 'flow', filled: true },
+  { column: 'refused', label: 'refused', tone: 'refused' },
+  { column: 'failures', label: 'failed', tone: 'bad' },
+]
+const LOOP_LINES: readonly Line[] = [
+  { column: 'inFlight', label: 'in flight', tone: 'flow', filled: true },
+  { column: 'waiting', label: 'waiting', tone: 'warn' },
+]
+
+export function FleetPage() {
+  if (guardCards.value.length === 0) {
+    return (
+      <Panel title="Guards">
+        <Empty title="No guard yet">
+          <p>
+            A guard appears here as soon as the program makes one:{' '}
+            <code>spillway.guard('openai', …)</code>, or a vendor in <code>spillway.yaml</code>.
+          </p>
+        </Empty>
+      </Panel>
+    )
+  }
+  const allGuards = () => guardCards.value.map(({ name }) => tracksOf(name))
+  return (
+    <>
+      <h1 class="visually-hidden">Fleet</h1>
+      <Headline />
+      <GuardGrid />
+      <div class="columns">
+        <Panel title="Calls" note={<>a second, on this pod</>}>
+          <Chart
+            label="Calls a second on this pod"
+            tracks={allGuards}
+            lines={CALL_LINES}
+            format={formatCount}
+          />
+        </Panel>
+        <Panel title="In flight and waiting" note="on this pod">
+          <Chart
+            label="Calls in flight and waiting on this pod"
+            tracks={() => [tracksOf(undefined)]}
+            lines={LOOP_LINES}
+            format={formatCount}
+          />
+        </Panel>
+      </div>
+      <PodsTable />
+      <Agreement />
+      <AuditPanel />
+    </>
+  )
+}
+
+function Headline() {
+  const { calls, refused, decided, inFlight, waiting, alive, late } = totals.value
+  const guards = guardCards.value.map(({ name }) => tracksOf(name))
+  const pod = [tracksOf(undefined)]
+  const p99 = Math.max(
+    0,
+    ...[...guardByName.value.values()].map(({ latency }) => latency?.p99Ms ?? 0),
+  )
+  return (
+    <section class="headline" aria-label="Headline figures">
+      <Kpi
+        label="Pods alive"
+        value={formatCount(alive)}
+        hint={late > 0 ? `${late} late` : 'all on time'}
+        tone="good"
+        testId="pods-alive"
+      >
+        <Spark tracks={pod} column="pods" />
+      </Kpi>
+      <Kpi
+        label="Calls"
+        value={formatCount(calls)}
+        unit="/s"
+        hint="all pods"
+        tone="flow"
+        testId="calls"
+      >
+        <Spark tracks={guards} column="calls" />
+      </Kpi>
+      <Kpi
+        label="Refused"
+        value={formatCount(refused)}
+        unit="/s"
+        hint={`${formatShare(refused / decided)} of those decided`}
+        tone="refused"
+        testId="refused"
+      >
+        <Spark tracks={guards} column="refused" />
+      </Kpi>
+      <Kpi
+        label="In flight"
+        value={formatCount(inFlight)}
+        hint="all pods"
+        tone="flow"
+        testId="in-flight"
+      >
+        <Spark tracks={pod} column="inFlight" />
+      </Kpi>
+      <Kpi
+        label="Waiting"
+        value={formatCount(waiting)}
+        hint="in queues"
+        tone="warn"
+        testId="waiting"
+      >
+        <Spark tracks={pod} column="waiting" />
+      </Kpi>
+      <Kpi
+        label="Slowest p99"
+        value={p99 === 0 ? 'none' : formatMs(p99)}
+        hint="of this pod’s guards"
+        tone="iso"
+        testId="p99"
+      >
+        <Spark tracks={guards} column="p99Ms" />
+      </Kpi>
+    </section>
+  )
+}
+
+function Kpi(props: {
+  label: string
+  value: string
+  unit?: string
+  hint: string
+  tone: Tone
+  testId: string
+  children: preact.ComponentChildren
+}) {
+  return (
+    <div class={`kpi tone-${props.tone}`}>
+      <div class="kpi-label">{props.label}</div>
+      <div class="kpi-value" data-testid={props.testId}>
+        {props.value}
+        {props.unit !== undefined && <span class="kpi-unit">{props.unit}</span>}
+      </div>
+      <div class="kpi-hint">{props.hint}</div>
+      {props.children}
+    </div>
+  )
+}
+
+function GuardGrid() {
+  return (
+    <section aria-label="Guards">
+      <ul class="guard-grid">
+        {guardCards.value.map(({ name }) => (
+          <GuardTile key={name} name={name} />
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function GuardTile({ name }: { name: string }) {
+  const tick = guardByName.value.get(name)
+  const look = lookOfGuard(name)
+  const { calls, refused } = fleetRates.value.get(name) ?? { calls: 0, refused: 0 }
+  const tightest = tightestOf(tick?.lanes ?? [])
+  const slots = tick?.slots
+  return (
+    <li class={`tile tone-${BREAKER_LOOKS[look].tone}`}>
+      <a class="tile-link" href={hrefOf({ page: 'guards', guard: name, lane: undefined })}>
+        <Name text={name} />
+      </a>
+      <BreakerBadge look={look} />
+      <div class="tile-figures">
+        <span>
+          <b>{formatCount(calls)}</b>/s
+        </span>
+        <span class={refused > 0 ? 'tone-refused tile-refused' : 'quiet'}>
+          <b>{formatCount(refused)}</b>/s refused
+        </span>
+        <span class="quiet">
+          p99 {tick?.latency === undefined ? 'none' : formatMs(tick.latency.p99Ms)}
+        </span>
+      </div>
+      {slots?.limit !== undefined && (
+        <Meter
+          label="slots in use, here"
+          value={slots.active}
+          most={slots.limit}
+          tone={slots.active >= slots.limit ? 'warn' : 'flow'}
+          words={`${formatCount(slots.active)} of ${formatCount(slots.limit)}`}
+        />
+      )}
+      {tightest !== undefined && (
+        <Meter
+          label={`${tightest.limit.id} left`}
+          value={tightest.left}
+          most={1}
+          tone={leftTone(tightest.left)}
+          words={formatShare(tightest.left)}
+        />
+      )}
+    </li>
+  )
+}

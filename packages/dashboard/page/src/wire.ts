@@ -1,0 +1,10 @@
+/** The format of the feed, which is its server's: types only. */
+export type * from '../../src/wire/acts.js'
+export type * from '../../src/wire/decisions.js'
+export type * from '../../src/wire/fleet.js'
+export type * from '../../src/wire/guards.js'
+export type * from '../../src/wire/hello.js'
+export type * from '../../src/wire/history.js'
+export type * from '../../src/wire/messages.js'
+export type * from '../../src/wire/queues.js'
+export type * from '../../src/wire/words.js'

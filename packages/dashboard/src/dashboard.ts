@@ -1,0 +1,301 @@
+/**
+ * The live dashboard of a Spillway, for any server on node:http: the page, its feed, and operator
+ * actions. It shows this pod in full and the fleet as stored.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Spillway } from 'spillway'
+import {
+  type AccessDenial,
+  createOperatorAccess,
+  type OperatorAccess,
+  type OperatorAccessOptions,
+} from 'spillway/http'
+import { accessFields, checkToken, insideOf } from 'spillway/internal'
+import {
+  func,
+  having,
+  OptionsError,
+  object,
+  optional,
+  text,
+  together,
+  validate,
+} from 'spillway/options'
+import { actsOf, type DashboardDemo, readAct, statusOf, tellDenied, type Who } from './acts.js'
+import { Feed } from './feed/feed.js'
+import { deadLetters } from './feed/queue-tick.js'
+import { FEED_HEADERS, FeedReader } from './feed/reader.js'
+import { loadPage } from './page.js'
+import { readJson } from './request-json.js'
+import { namesShownAs, shown } from './shown.js'
+import type { ActAnswer, ActNote } from './wire/acts.js'
+
+export interface DashboardOptions extends OperatorAccessOptions {
+  spillway: Spillway
+  /**
+   * Path of the dashboard, such as `/dashboard`. Default: `/`, or where a framework has mounted it.
+   */
+  path?: string
+  /**
+   * Restricts who may read, among those that `access` allows. Return true, or the reason for a 403
+   * in a word or two; false is a 403, too. Default: all of them may.
+   */
+  mayLook?: (request: IncomingMessage) => boolean | string
+  /** Two switches on the page, for trying things out. */
+  demo?: DashboardDemo
+}
+
+export interface Dashboard {
+  /**
+   * For `http.createServer`, and as middleware: other requests are passed to `next`, or answered
+   * with 404.
+   */
+  (request: IncomingMessage, response: ServerResponse, next?: () => void): void
+  /** Current readers of the feed. */
+  readonly readers: number
+  /** Ends every feed. */
+  close(): void
+}
+
+const MOST_READERS = 100
+
+const readOptions = together(
+  object({
+    spillway: having<Spillway>('a spillway', 'guard', 'snapshot', 'fleet'),
+    ...accessFields,
+    path: optional(text(), '/'),
+    mayLook: optional(func<(request: IncomingMessage) => boolean | string>()),
+    demo: optional(having<DashboardDemo>('a demo', 'state', 'set')),
+  }),
+  checkToken,
+)
+
+export function createDashboard(options: DashboardOptions): Dashboard {
+  const server = new DashboardServer(validate('dashboard', options, readOptions))
+  const handle = (request: IncomingMessage, response: ServerResponse, next?: () => void) =>
+    server.handle(request, response, next)
+  const close = () => server.close()
+  return Object.defineProperties(Object.assign(handle, { close }), {
+    readers: { get: () => server.readers },
+  }) as Dashboard
+}
+
+class DashboardServer {
+  readonly #options: ReturnType<typeof readOptions>
+  readonly #base: string
+  readonly #access: OperatorAccess
+  readonly #feed: Feed
+  readonly #around: Parameters<typeof readAct>[1]
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    const { spillway, token, look, hosts, exposed, path, demo } = options
+    const inside = insideOf(spillway)
+    if (inside === undefined) {
+      const message = 'must be what createSpillway gave, and not something around it'
+      throw new OptionsError([{ path: 'dashboard.spillway', message }])
+    }
+    this.#options = options
+    this.#base = path.replace(/\/+$/, '')
+    this.#access = createOperatorAccess({
+      ...(token !== undefined && { token }),
+      ...{ look, hosts, exposed },
+    })
+    this.#around = { inside, demo }
+    this.#feed = new Feed({
+      inside,
+      may: actsOf(this.#around),
+      demo: demo && (() => demo.state()),
+    })
+  }
+
+  get readers(): number {
+    return this.#feed.readers
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse, next: (() => void) | undefined): void {
+    const { pathname, params } = targetOf(request)
+    const inside = pathname === this.#base || pathname.startsWith(`${this.#base}/`)
+    const place = inside ? pathname.slice(this.#base.length).replace(/^\//, '') : undefined
+    const { method = 'GET' } = request
+    const reads = method === 'GET' || method === 'HEAD'
+    if (place === 'act' && method === 'POST') return settle(this.#act(request, response), response)
+    if (place === undefined || !PLACES.has(place)) {
+      if (next !== undefined) return next()
+      return answer(response, 404, { ok: false, problem: 'there is nothing here' })
+    }
+    if (!reads || place === 'act') {
+      response.setHeader('allow', place === 'act' ? 'POST' : 'GET, HEAD')
+      return answer(response, 405, { ok: false, problem: 'not that way' })
+    }
+    // The page itself contains no data; it asks for the token if it needs one.
+    if (place === '') return sendPage(request, response)
+    const denied = this.#denied(request)
+    if (denied !== undefined) return deny(response, denied)
+    if (place === 'events') return settle(this.#attach(request, response), response)
+    settle(this.#dead(params, response), response)
+  }
+
+  close(): void {
+    this.#feed.close()
+  }
+
+  #denied(request: IncomingMessage): Pick<AccessDenial, 'status' | 'problem'> | undefined {
+    const denied = this.#access.look(request)
+    if (denied !== undefined) return denied
+    const may = this.#mayLook(request)
+    if (may === true) return undefined
+    return {
+      status: 403,
+      problem: typeof may === 'string' && may !== '' ? shown(may) : 'not for you',
+    }
+  }
+
+  /** If `mayLook` throws, reading is denied. */
+  #mayLook(request: IncomingMessage): boolean | string {
+    const { mayLook } = this.#options
+    try {
+      return mayLook === undefined || mayLook(request)
+    } catch {
+      return false
+    }
+  }
+
+  async #attach(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method === 'HEAD') {
+      response.writeHead(200, FEED_HEADERS)
+      return void response.end()
+    }
+    // No response to a client that has disconnected.
+    if (response.destroyed || request.socket.destroyed) return
+    if (this.#feed.closed) {
+      return answer(response, 503, { ok: false, problem: 'the dashboard is closed' })
+    }
+    if (this.#feed.readers >= MOST_READERS) {
+      return answer(response, 503, { ok: false, problem: `${MOST_READERS} look already` })
+    }
+    const acts = this.#access.acts(request)
+    const reader: FeedReader = new FeedReader(response, acts, () => this.#feed.detach(reader))
+    request.socket.setNoDelay(true)
+    const lastId = request.headers['last-event-id']
+    await this.#feed.attach(reader, typeof lastId === 'string' ? lastId : undefined)
+  }
+
+  async #dead(params: URLSearchParams, response: ServerResponse): Promise<void> {
+    const name = params.get('queue') ?? ''
+    const queues = this.#around.inside.queues()
+    const names = namesShownAs(
+      name,
+      queues.map((each) => each.name),
+    )
+    if (names.length > 1) {
+      return answer(response, 409, { ok: false, problem: 'several queues are shown so' })
+    }
+    const queue = queues.find((each) => each.name === names[0])
+    if (queue === undefined) return answer(response, 404, { ok: false, problem: 'no such queue' })
+    try {
+      const [from, count] = [wholeOf(params.get('from'), 0), wholeOf(params.get('count'), 50)]
+      answer(response, 200, await deadLetters(queue, from, count))
+    } catch {
+      answer(response, 503, { ok: false, problem: 'the store did not answer' })
+    }
+  }
+
+  async #act(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const who = { by: 'dashboard', from: request.socket.remoteAddress ?? 'unknown' }
+    const denied = this.#denied(request) ?? this.#access.act(request)
+    if (denied !== undefined) {
+      tellDenied(who, denied)
+      return deny(response, denied)
+    }
+    const body = await readJson(request)
+    if ('problem' in body) {
+      tellDenied(who, body)
+      return answer(response, body.status, { ok: false, problem: body.problem })
+    }
+    let note: Pick<ActNote, 'act' | 'on'> | undefined
+    try {
+      const act = readAct(body.value, this.#around)
+      note = { act: act.name, on: shown(act.on) }
+      const did = await act.perform(who)
+      this.#tell(note, { ok: true, did }, who)
+      if (act.name === 'demo' && this.#around.demo !== undefined) {
+        this.#feed.demoChanged(this.#around.demo.state())
+      }
+      answer(response, 200, { ok: true, did: shown(did) })
+    } catch (error) {
+      const { status, problem } = statusOf(error)
+      // Valid actions have reported themselves.
+      if (note === undefined) tellDenied(who, { problem: shown(problem) })
+      else this.#tell(note, { ok: false, problem }, who)
+      answer(response, status, { ok: false, problem: shown(problem) })
+    }
+  }
+
+  #tell(note: Pick<ActNote, 'act' | 'on'>, end: ActAnswer, who: Who): void {
+    const { inside } = this.#around
+    this.#feed.acted({
+      at: inside.clock.wallMs(),
+      pod: shown(inside.membership.pod),
+      ...note,
+      did: shown(end.ok ? end.did : end.problem),
+      ok: end.ok,
+      by: `${who.by}, ${who.from}`,
+    })
+  }
+}
+
+const PLACES: ReadonlySet<string> = new Set(['', 'events', 'act', 'dead'])
+
+/**
+ * Parsed by hand: for some paths (`//`, `//[`) `URL` takes a part for a host name, or throws. A
+ * proxy may send the host as well.
+ */
+function targetOf({ url = '/' }: IncomingMessage): { pathname: string; params: URLSearchParams } {
+  const target = url.replace(/^https?:\/\/[^/?]*/i, '')
+  const end = target.indexOf('?')
+  const pathname = end === -1 ? target : target.slice(0, end)
+  return {
+    pathname: pathname === '' ? '/' : pathname,
+    params: new URLSearchParams(end === -1 ? '' : target.slice(end)),
+  }
+}
+
+/** Runs in the background. An error ends this response and nothing else. */
+function settle(answering: Promise<void>, response: ServerResponse): void {
+  answering.catch(() => response.destroy())
+}
+
+function sendPage(request: IncomingMessage, response: ServerResponse): void {
+  const { plain, packed, headers } = loadPage()
+  const packs = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
+  const body = packs ? packed : plain
+  response.writeHead(200, {
+    ...headers,
+    'content-length': body.length,
+    ...(packs && { 'content-encoding': 'gzip' }),
+  })
+  response.end(request.method === 'HEAD' ? undefined : body)
+}
+
+function deny(
+  response: ServerResponse,
+  { status, problem }: Pick<AccessDenial, 'status' | 'problem'>,
+): void {
+  if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="spillway"')
+  answer(response, status, { ok: false, problem })
+}
+
+function answer(response: ServerResponse, status: number, body: object): void {
+  const json = JSON.stringify(body)
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(json),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  })
+  response.end(json)
+}
+
+function wholeOf(text: string | null, usual: number): number {
+  return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : usual
+}

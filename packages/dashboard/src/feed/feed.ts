@@ -1,0 +1,382 @@
+/**
+ * The feed for all readers, built once however many there are. Without readers it only records the
+ * last hour: a snapshot of each guard per second. The store is read only for readers.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Clock } from 'spillway'
+import type { PodStatus, SpillwayInside, Timer } from 'spillway/internal'
+import { DecisionLog, ORDER, ownStatus, readProcess, VERSION } from 'spillway/internal'
+import { readActNote } from '../act-note.js'
+import { shown } from '../shown.js'
+import type { Act, ActNote } from '../wire/acts.js'
+import type { Transition } from '../wire/guards.js'
+import type { DemoState, Hello } from '../wire/hello.js'
+import type { Messages } from '../wire/messages.js'
+import { decisionView } from './decision-view.js'
+import { FleetWatch } from './fleet-watch.js'
+import { guardCard } from './guard-card.js'
+import { guardTick } from './guard-tick.js'
+import { GuardWatch } from './guard-watch.js'
+import { HistoryOf, KEEPS, POD_COLUMNS } from './history.js'
+import { LaneFigureBook } from './lane-figures.js'
+import { queueTicks } from './queue-tick.js'
+import type { FeedReader } from './reader.js'
+import { StoreStanding } from './store-standing.js'
+
+const TICK_MS = 1_000
+const DECISIONS_MS = 100
+/** Callers may choose guard names, so there is a limit. */
+const MOST_GUARDS = 200
+/** Number of earlier decisions that a new reader gets. */
+const EARLIER_DECISIONS = 100
+const MOST_IN_A_MESSAGE = 50
+const EARLIER_ACTS = 20
+
+export interface FeedOptions {
+  inside: SpillwayInside
+  may: readonly Act['act'][]
+  demo: (() => DemoState) | undefined
+}
+
+/** Messages that describe the current state. New and returning readers get the last one of each. */
+type Standing = 'fleet' | 'guards' | 'queues'
+
+export class Feed {
+  readonly #options: FeedOptions
+  readonly #clock: Clock
+  readonly #boot = randomBytes(6).toString('base64url')
+  readonly #log: DecisionLog
+  readonly #figures: LaneFigureBook
+  readonly #fleet: FleetWatch
+  readonly #standing: StoreStanding
+  readonly #podHistory = new HistoryOf(POD_COLUMNS)
+  readonly #readers = new Set<FeedReader>()
+  /** Readers that are still receiving the history. */
+  readonly #coming = new Set<FeedReader>()
+  readonly #acts: ActNote[] = []
+  readonly #last = new Map<Standing, string>()
+  readonly #stopMeeting: () => void
+  #watches: GuardWatch[] = []
+  #sampledMs: number
+  #sinceMs = TICK_MS
+  #nextDecision = 1
+  #seen = 0
+  #telling = false
+  /** Grows whenever the content of `hello` changes. */
+  #news = 0
+  #closed = false
+  #timer: Timer
+  #decisionTimer: Timer | undefined
+
+  constructor(options: FeedOptions) {
+    this.#options = options
+    const { clock, membership } = options.inside
+    this.#clock = clock
+    this.#log = new DecisionLog(clock)
+    this.#figures = new LaneFigureBook(clock)
+    this.#fleet = new FleetWatch(membership, clock, (text) => this.#onNote(text))
+    this.#standing = new StoreStanding()
+    this.#sampledMs = clock.now()
+    this.#meetGuards()
+    // At once and not with the next tick, so that nothing of a new guard is missed.
+    this.#stopMeeting = options.inside.onGuard(() => {
+      if (this.#meetGuards()) this.#tellHello()
+    })
+    this.#timer = this.#schedule()
+  }
+
+  get readers(): number {
+    return this.#readers.size + this.#coming.size
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** `lastId`: the last event of a reader that returns. */
+  async attach(reader: FeedReader, lastId: string | undefined): Promise<void> {
+    const seen = this.#readId(lastId)
+    const [news, beganMs, beganAt] = [this.#news, this.#clock.now(), this.#clock.wallMs()]
+    this.#coming.add(reader)
+    try {
+      this.#sendHello(reader)
+      for (const history of this.#histories(seen?.at ?? 0)) {
+        if (reader.ended) return
+        this.#send(reader, 'history', history)
+        await reader.drained(this.#clock)
+      }
+    } finally {
+      this.#coming.delete(reader)
+    }
+    if (reader.ended || this.#closed) return
+    // Synchronous from here to the end of the history: later messages go to all readers, including
+    // this one.
+    this.#readers.add(reader)
+    if (this.#readers.size === 1) this.#beginWatching()
+    if (news !== this.#news) this.#sendHello(reader)
+    if (this.#sampledMs > beganMs) {
+      for (const history of this.#histories(beganAt)) this.#send(reader, 'history', history)
+    }
+    this.#sendStanding(reader)
+    this.#sendDecisions(reader, seen?.decision)
+    for (const note of this.#acts) this.#send(reader, 'act', note)
+    // The store was not read before.
+    if (!this.#last.has('fleet')) await this.#tell()
+  }
+
+  detach(reader: FeedReader): void {
+    if (!this.#readers.delete(reader) || this.#readers.size > 0) return
+    this.#log.watched = false
+    this.#decisionTimer?.cancel()
+    this.#decisionTimer = undefined
+    this.#last.clear()
+  }
+
+  /** An operator has acted. */
+  acted(note: ActNote): void {
+    this.#options.inside.note(JSON.stringify(note))
+    this.#tellAct(note)
+  }
+
+  /** In another pod. */
+  #onNote(text: string): void {
+    const note = readActNote(text)
+    if (note !== undefined) this.#tellAct(note)
+  }
+
+  #tellAct(note: ActNote): void {
+    this.#acts.push(note)
+    if (this.#acts.length > EARLIER_ACTS) this.#acts.shift()
+    this.#broadcast('act', note)
+  }
+
+  demoChanged(state: DemoState): void {
+    this.#news++
+    this.#broadcast('demo', state)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#stopMeeting()
+    this.#timer.cancel()
+    this.#decisionTimer?.cancel()
+    for (const reader of [...this.#coming, ...this.#readers]) reader.end()
+    for (const watch of this.#watches) watch.close()
+  }
+
+  #schedule(): Timer {
+    const timer = this.#clock.schedule(TICK_MS, () => {
+      this.#timer = this.#schedule()
+      this.#tick()
+    })
+    timer.unref()
+    return timer
+  }
+
+  #tick(): void {
+    const news = this.#meetGuards()
+    this.#sample()
+    if (this.#readers.size === 0) return
+    for (const reader of this.#readers) {
+      if (news || reader.isBack) this.#greetAgain(reader)
+    }
+    void this.#tell()
+  }
+
+  /** Adds new guards and drops closed ones. Returns whether there were any. */
+  #meetGuards(): boolean {
+    const guards = this.#options.inside.guards().slice(0, MOST_GUARDS)
+    const known = new Map(this.#watches.map((watch) => [watch.guard, watch]))
+    if (guards.length === known.size && guards.every((guard) => known.has(guard))) return false
+    this.#watches = guards.map(
+      (guard) =>
+        known.get(guard) ??
+        new GuardWatch(
+          guard,
+          this.#log,
+          () => this.#clock.wallMs(),
+          (each) => this.#onTransition(each),
+        ),
+    )
+    for (const [guard, watch] of known) if (!guards.includes(guard)) watch.close()
+    this.#news++
+    return true
+  }
+
+  /** At once: a breaker that opens in one pod is shown on every page within a moment. */
+  #onTransition(transition: Transition): void {
+    this.#broadcast('transition', transition)
+  }
+
+  /** Records the last hour. Runs even without readers. */
+  #sample(): void {
+    const { inside } = this.#options
+    const nowMs = this.#clock.now()
+    this.#sinceMs = Math.max(1, Math.round(nowMs - this.#sampledMs))
+    this.#sampledMs = nowMs
+    const at = this.#clock.wallMs()
+    const snapshots = this.#watches.map((watch) => watch.sample(at, this.#sinceMs).snapshot)
+    const queues = inside.queues().map(({ queue }) => queue.snapshot())
+    const vitals = ownStatus(snapshots, queues, readProcess(), inside.standing())
+    this.#fleet.hearOwn(vitals)
+    this.#standing.note(snapshots, at)
+    this.#notePod(at, vitals)
+  }
+
+  #notePod(at: number, { pressure, loopMs, guards }: PodStatus): void {
+    const sum = (what: 'active' | 'waiting') => guards.reduce((all, each) => all + each[what], 0)
+    this.#podHistory.add(at, {
+      ...(pressure !== undefined && { pressure }),
+      loopMs,
+      inFlight: sum('active'),
+      waiting: sum('waiting'),
+      pods: this.#options.inside.membership.live,
+      degraded: this.#standing.degraded ? 1 : 0,
+    })
+  }
+
+  /** Reads the store and broadcasts the result. */
+  async #tell(): Promise<void> {
+    if (this.#telling) return
+    this.#telling = true
+    try {
+      const { inside } = this.#options
+      const queues = inside.queues()
+      const [, , ticks] = await Promise.all([
+        this.#figures.refresh(
+          this.#watches.map(({ guard }) => guard),
+          this.#fleet.lanes(),
+        ),
+        this.#fleet.refresh(),
+        queues.length === 0 ? [] : queueTicks(queues),
+      ])
+      if (this.#readers.size === 0) return
+      const at = this.#clock.wallMs()
+      const sources = { at, nowMs: this.#clock.now(), figures: this.#figures }
+      this.#broadcast('fleet', this.#fleet.tick(at, this.#standing.tick()))
+      const guards = this.#watches.flatMap((watch) =>
+        watch.last === undefined ? [] : guardTick(watch, watch.last, sources),
+      )
+      this.#broadcast('guards', { at, sinceMs: this.#sinceMs, guards })
+      if (queues.length > 0) this.#broadcast('queues', { at, queues: ticks })
+    } finally {
+      this.#telling = false
+    }
+  }
+
+  #beginWatching(): void {
+    this.#log.watched = true
+    this.#nextDecision = this.#log.nextId
+    this.#seen = this.#log.seen
+    if (this.#watches.some(({ last }) => last === undefined)) this.#sample()
+    this.#flushLater()
+  }
+
+  #flushLater(): void {
+    this.#decisionTimer = this.#clock.schedule(DECISIONS_MS, () => {
+      this.#flushLater()
+      this.#flush()
+    })
+    this.#decisionTimer.unref()
+  }
+
+  #flush(): void {
+    const records = this.#log.since(this.#nextDecision, MOST_IN_A_MESSAGE)
+    if (records.length === 0) return
+    const seen = this.#log.seen - this.#seen
+    this.#nextDecision = this.#log.nextId
+    this.#seen = this.#log.seen
+    this.#broadcast('decisions', { seen, records: this.#views(records) })
+  }
+
+  #views(records: ReturnType<DecisionLog['since']>) {
+    const aheadMs = this.#clock.wallMs() - this.#clock.now()
+    return records.map((record) => decisionView(record, aheadMs))
+  }
+
+  #sendDecisions(reader: FeedReader, from: number | undefined): void {
+    const records = this.#log
+      .since(from ?? 1, EARLIER_DECISIONS)
+      .filter(({ id }) => id < this.#nextDecision)
+    if (records.length === 0) return
+    this.#send(reader, 'decisions', { seen: records.length, records: this.#views(records) })
+  }
+
+  #sendHello(reader: FeedReader): void {
+    this.#send(reader, 'hello', this.#hello(reader.acts))
+  }
+
+  #tellHello(): void {
+    for (const reader of this.#readers) this.#sendHello(reader)
+  }
+
+  #hello(acts: Hello['acts']): Hello {
+    const { inside, may, demo } = this.#options
+    return {
+      wire: 1,
+      boot: this.#boot,
+      at: this.#clock.wallMs(),
+      pod: shown(inside.membership.pod),
+      version: VERSION,
+      stages: ORDER,
+      guards: this.#watches.map(({ guard }) => guardCard(guard.name, guard.parts.options)),
+      queues: inside.queues().map(({ name }) => shown(name)),
+      acts,
+      may: [...may],
+      demo: demo?.(),
+      keeps: KEEPS,
+    }
+  }
+
+  *#histories(since: number) {
+    yield* this.#podHistory.since(since)
+    for (const { guard, history } of this.#watches) yield* history.since(since, shown(guard.name))
+  }
+
+  /** A reader that missed messages gets the current state, which includes them. */
+  #greetAgain(reader: FeedReader): void {
+    if (reader.isBack) reader.resume()
+    this.#sendHello(reader)
+    this.#sendStanding(reader)
+  }
+
+  #sendStanding(reader: FeedReader): void {
+    const nowMs = this.#clock.now()
+    for (const message of this.#last.values()) reader.send(message, nowMs)
+  }
+
+  #send<N extends keyof Messages>(reader: FeedReader, name: N, data: Messages[N]): void {
+    const message = messageOf(name, data)
+    const whole = name === 'hello' || name === 'history' ? message : this.#withId(message)
+    reader.send(whole, this.#clock.now())
+  }
+
+  #broadcast<N extends keyof Messages>(name: N, data: Messages[N]): void {
+    if (this.#readers.size === 0) return
+    const message = messageOf(name, data)
+    if (name === 'fleet' || name === 'guards' || name === 'queues') this.#last.set(name, message)
+    const whole = this.#withId(message)
+    const nowMs = this.#clock.now()
+    for (const reader of this.#readers) reader.send(whole, nowMs)
+  }
+
+  /**
+   * The id says what a returning reader has: which decisions, and until when. Earlier messages have
+   * no id, because a reader that was cut off before them does not have them.
+   */
+  #withId(message: string): string {
+    return `id: ${this.#boot}.${this.#nextDecision}.${Math.round(this.#clock.wallMs())}\n${message}`
+  }
+
+  #readId(id: string | undefined): { decision: number; at: number } | undefined {
+    const [boot, decision, at] = (id ?? '').split('.')
+    if (boot !== this.#boot || !/^\d{1,15}$/.test(decision ?? '') || !/^\d{1,15}$/.test(at ?? '')) {
+      return undefined
+    }
+    return { decision: Number(decision), at: Number(at) }
+  }
+}
+
+function messageOf<N extends keyof Messages>(name: N, data: Messages[N]): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+}

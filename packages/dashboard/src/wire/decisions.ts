@@ -1,0 +1,52 @@
+/** Decisions on single calls, with reasons. */
+import type { ErrorCode, Priority, Scope, Stage } from 'spillway'
+
+export interface Decisions {
+  /** Since the last `decisions`: the number of all decisions, and of these records. */
+  seen: number
+  records: Decision[]
+}
+
+export interface Decision {
+  /** Unique on this pod. */
+  id: number
+  at: number
+  guard: string
+  lane: string
+  user?: string
+  tier?: string
+  priority: Priority
+  /** `OK`, `FAILED` (the call threw), `LEFT` (the caller aborted), or the code of the refusal. */
+  code: ErrorCode | 'OK' | 'FAILED' | 'LEFT'
+  /** The stage where it ended. */
+  stage: Stage
+  /** Whether local or shared state decided. */
+  scope: Scope
+  /** From its arrival to its end, or to the beginning of a streamed response. */
+  tookMs: number
+  attempts: number
+  retryAfterMs?: number
+  /** The reason in a sentence. */
+  why: string
+  /** What would have admitted it, in a sentence; absent if it was admitted. */
+  remedy?: string
+  /** The numbers behind the decision. */
+  numbers: Record<string, number | string | boolean>
+  /** Age of this pod's shared state; absent if none was used. */
+  sharedAgeMs?: number
+  /** The stages it passed, in order; it ended in the last one. */
+  path: StageNote[]
+  /** False: only its end was recorded, under load; times of the path are unknown. */
+  traced: boolean
+}
+
+export interface StageNote {
+  stage: Stage
+  /** Number of the attempt; 0: the call. */
+  attempt: number
+  /** Time since the call came in when this stage decided. Absent: unknown. */
+  atMs?: number
+  verdict: 'passed' | 'waited' | 'refused' | 'ended'
+  scope: Scope
+  numbers?: Record<string, number | string | boolean>
+}

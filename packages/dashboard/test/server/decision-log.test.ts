@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { DecisionLog } from '../../../spillway/src/guard/decisions/decision-log.js'
+import type { DecisionRecord } from '../../../spillway/src/guard/decisions/decision-record.js'
+import { insideOf } from '../../../spillway/src/guard/internals.js'
+import { createSpillway } from '../../../spillway/src/index.js'
+import { createVirtualClock } from '../../../spillway/src/testing/index.js'
+
+const RECORD = { guard: 'openai', code: 'OK' } as unknown as Omit<DecisionRecord, 'id'>
+
+describe('DecisionLog', () => {
+  function followed(log: DecisionLog, aSecond: number, seconds: number): number {
+    let count = 0
+    for (let call = 0; call < aSecond * seconds; call++) {
+      if (log.arrive((call * 1_000) / aSecond)) count++
+    }
+    return count
+  }
+
+  it('decision log records every call of an idle pod and a spread sample of a busy one', () => {
+    const log = new DecisionLog(createVirtualClock())
+    log.watched = true
+    expect(followed(log, 20, 5)).toBe(100)
+    const busy = new DecisionLog(createVirtualClock())
+    busy.watched = true
+    const count = followed(busy, 5_000, 5)
+    expect(count).toBeGreaterThan(150)
+    expect(count).toBeLessThanOrEqual(200)
+    expect(busy.seen).toBe(25_000)
+  })
+
+  it('decision log records fewer calls while no page is open', () => {
+    const log = new DecisionLog(createVirtualClock())
+    expect(followed(log, 5_000, 5)).toBeLessThanOrEqual(50)
+  })
+
+  it('decision log keeps the newest records by id', () => {
+    const log = new DecisionLog(createVirtualClock())
+    for (let each = 0; each < 2_000; each++) log.note(RECORD)
+    const kept = log.since(1, 10_000)
+    expect(kept.length).toBeLessThanOrEqual(500)
+    expect(kept.at(-1)?.id).toBe(2_000)
+    expect(log.since(1_999, 10_000).map(({ id }) => id)).toEqual([1_999, 2_000])
+    expect(log.since(1, 3).map(({ id }) => id)).toEqual([1_998, 1_999, 2_000])
+    expect(log.since(2_001, 10)).toEqual([])
+  })
+
+  it('a retried call appears once, with every attempt in its path', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const guard = spillway.guard('openai', {
+      concurrency: { limit: 5 },
+      retry: { attempts: 3, baseMs: 10, maxMs: 20, budget: 1 },
+    })
+    const log = new DecisionLog(clock)
+    for (const each of insideOf(spillway)?.guards() ?? []) each.keepDecisions(log)
+    let attempts = 0
+    const flaky = async () => {
+      if (++attempts < 3) throw Object.assign(new Error('reset'), { code: 'ECONNRESET' })
+      return 'fine'
+    }
+    await clock.until(guard.run(flaky, { user: 'ada' }))
+    const [record, ...others] = log.since(1, 10)
+    expect(others).toEqual([])
+    expect(record).toMatchObject({ code: 'OK', attempts: 3, user: 'ada', traced: true })
+    expect(
+      record?.path.filter(({ stage }) => stage === 'call').map(({ attempt }) => attempt),
+    ).toEqual([1, 2, 3])
+    await clock.until(spillway.close())
+  })
+
+  it('decision log records only the kind of an error, and that a caller aborted', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const guard = spillway.guard('openai', { concurrency: { limit: 5 } })
+    const log = new DecisionLog(clock)
+    for (const each of insideOf(spillway)?.guards() ?? []) each.keepDecisions(log)
+    log.watched = true
+    const leaving = new AbortController()
+    const gone = guard.run(() => new Promise(() => {}), { signal: leaving.signal })
+    leaving.abort(new Error('secret reason'))
+    await clock.until(gone.catch(() => {}))
+    const thrown = Object.assign(new TypeError('secret words'), {
+      code: 'E_SECRET words',
+      status: 502,
+    })
+    await clock.until(guard.run(() => Promise.reject(thrown)).catch(() => {}))
+    const records = log.since(1, 10)
+    expect(records.map(({ code, why }) => [code, why])).toEqual([
+      ['LEFT', 'its caller has left'],
+      ['FAILED', 'the call failed: TypeError 502'],
+    ])
+    await clock.until(spillway.close({ graceMs: 0 }))
+  })
+})

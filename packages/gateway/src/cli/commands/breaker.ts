@@ -1,0 +1,58 @@
+/** `spillway breaker`: a vendor's breaker by hand, on all gateways at once. */
+
+import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
+import { ACTION_OPTIONS, LANE_OPTION } from '../operate/operate-options.js'
+import { didYouMean, parseArguments, readDuration, UsageError } from '../parse-args.js'
+
+const ACTIONS = ['open', 'close', 'isolate', 'release', 'reset'] as const
+type Action = (typeof ACTIONS)[number]
+
+const OPTIONS = {
+  ...LANE_OPTION,
+  for: { type: 'string', value: 'TIME', about: 'how long, such as 10m; of open and isolate' },
+  ...ACTION_OPTIONS,
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+const USUAL_ISOLATION = '10m'
+
+export const breakerCommand: CommandRow = {
+  name: 'breaker',
+  summary: "opens, closes or isolates a vendor's breaker, on all gateways at once",
+  usage: [`${ACTIONS.join('|')} VENDOR [--lane LANE] [--for TIME] [--by NAME]`],
+  words: ACTIONS,
+  options: OPTIONS,
+  notes: `  open      nobody calls for --for, or as long as after failures; then a few probes decide
+  close     calls go through again, whoever isolated it
+  isolate   nobody calls for --for (${USUAL_ISOLATION}), whatever else happens; no probes
+  release   ends what you isolated (--by)
+  reset     closes it and forgets what was counted; what is isolated stays so`,
+  async run(args) {
+    const { values, positionals } = parseArguments(args, OPTIONS)
+    const [action, guard, ...more] = positionals
+    if (action === undefined || !(ACTIONS as readonly string[]).includes(action)) {
+      throw new UsageError(`breaker: do what?${didYouMean(action ?? '', ACTIONS)}`)
+    }
+    if (guard === undefined) throw new UsageError(`breaker ${action}: of which vendor?`)
+    if (more.length > 0) throw new UsageError(`what is "${more.join(' ')}"?`)
+    const { performAction } = await import('../operate/perform-action.js')
+    const request = requestOf(action as Action, values.for)
+    return performAction(
+      { ...request, guard, ...(values.lane !== undefined && { lane: values.lane }) },
+      values,
+    )
+  },
+}
+
+function requestOf(action: Action, time: string | undefined) {
+  if (action === 'isolate') {
+    return { action, forMs: readDuration('--for', time ?? USUAL_ISOLATION) } as const
+  }
+  if (action === 'open') {
+    return time === undefined
+      ? ({ action } as const)
+      : ({ action, forMs: readDuration('--for', time) } as const)
+  }
+  if (time !== undefined) throw new UsageError(`--for: has no meaning with breaker ${action}`)
+  return { action }
+}

@@ -1,0 +1,54 @@
+/** `spillway check`: whether a configuration could be used, without using it. */
+import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { parseArguments, UsageError } from '../parse-args.js'
+
+const OPTIONS = {
+  'no-secrets': {
+    type: 'boolean',
+    about: 'secrets need not be there: for build servers, which have none',
+  },
+  json: { type: 'boolean', about: 'every mistake with file, line and column, on stdout' },
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+export const checkCommand: CommandRow = {
+  name: 'check',
+  summary: 'says every mistake in a configuration, with its line',
+  usage: ['CONFIG [--no-secrets] [--json]'],
+  takesFiles: true,
+  options: OPTIONS,
+  notes: 'Exit code 0: it can be used. 1: there are mistakes.',
+  async run(args) {
+    const { values, positionals } = parseArguments(args, OPTIONS)
+    const [file, ...more] = positionals
+    if (file === undefined) throw new UsageError('check which file? spillway check spillway.yaml')
+    if (more.length > 0) throw new UsageError(`one file at a time: what is "${more.join(' ')}"?`)
+    const { ConfigError } = await import('../../config/config-error.js')
+    const { loadConfig } = await import('../../config/load.js')
+    const { placeholderSecrets } = await import('../../config/placeholder-secrets.js')
+    try {
+      const { vendors, routes, callers } = loadConfig(
+        values['no-secrets'] ? { file, ...placeholderSecrets(file) } : { file },
+      )
+      const counts = {
+        vendors: vendors.length,
+        routes: routes.length,
+        callers: callers?.length ?? 0,
+      }
+      if (values.json) process.stdout.write(`${JSON.stringify({ ok: true, ...counts })}\n`)
+      else process.stdout.write(`${file}: good: ${wordsOf(counts)}\n`)
+      return EXIT.ok
+    } catch (error) {
+      if (!(error instanceof ConfigError) || !values.json) throw error
+      const mistakes = error.mistakes.map((each) => ({ file, ...each }))
+      process.stdout.write(`${JSON.stringify({ ok: false, mistakes })}\n`)
+      return EXIT.failure
+    }
+  },
+}
+
+function wordsOf(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([what, count]) => `${count} ${count === 1 ? what.slice(0, -1) : what}`)
+    .join(', ')
+}

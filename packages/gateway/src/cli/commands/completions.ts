@@ -1,0 +1,26 @@
+/** `spillway completions`. */
+import { type CommandRow, EXIT, HELP_OPTION } from '../command.js'
+import { didYouMean, parseArguments, UsageError } from '../parse-args.js'
+import { completionsFor, SHELLS, type Shell } from '../shell-completions.js'
+
+/** The table it is made of includes this row. */
+export function completionsCommand(commands: () => readonly CommandRow[]): CommandRow {
+  return {
+    name: 'completions',
+    summary: 'what a shell needs to complete its commands and options',
+    usage: [SHELLS.join('|')],
+    words: SHELLS,
+    options: HELP_OPTION,
+    notes: `bash: spillway completions bash > /etc/bash_completion.d/spillway
+zsh:  spillway completions zsh > "\${fpath[1]}/_spillway"
+fish: spillway completions fish > ~/.config/fish/completions/spillway.fish`,
+    async run(args) {
+      const [shell = '', ...more] = parseArguments(args, HELP_OPTION).positionals
+      if (!(SHELLS as readonly string[]).includes(shell) || more.length > 0) {
+        throw new UsageError(`completions: for which shell?${didYouMean(shell, SHELLS)}`)
+      }
+      process.stdout.write(completionsFor(shell as Shell, commands()))
+      return EXIT.ok
+    },
+  }
+}

@@ -1,0 +1,59 @@
+/** `spillway gateway`. */
+import { MAX_WORKERS } from '../../config/shapes/workers-shape.js'
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { noArguments, parseArguments, readPort, readWhole } from '../parse-args.js'
+
+const OPTIONS = {
+  ...configOption(
+    'the configuration. Default: spillway.yaml, if there is one here;\notherwise a built-in one with a mock vendor, to try things out',
+  ),
+  port: {
+    type: 'string',
+    short: 'p',
+    value: 'N',
+    about: "where callers connect. Default: the configuration's, or 8080",
+  },
+  'admin-port': {
+    type: 'string',
+    value: 'N',
+    about: "health, metrics, operating. Default: the configuration's, or 8081",
+  },
+  workers: {
+    type: 'string',
+    short: 'w',
+    value: 'N',
+    about:
+      "processes that serve requests, or auto for one for each core; needs Redis.\nDefault: the configuration's, or 1",
+  },
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+export const gatewayCommand: CommandRow = {
+  name: 'gateway',
+  summary: 'runs an HTTP gateway in front of LLM vendors and other services',
+  usage: ['[--config FILE] [--port N] [--admin-port N] [--workers N]'],
+  options: OPTIONS,
+  notes: `Environment:
+  REDIS_URL             gateways with the same Redis share their limits and breakers
+  and whatever the configuration names with env:NAME
+
+SIGTERM or Ctrl-C stops it: not ready any more, running requests finish, exit code 0. A second
+Ctrl-C does not wait for them. SIGHUP, or another file in its place, is another configuration.`,
+  async run(args) {
+    const { values, positionals } = parseArguments(args, OPTIONS)
+    noArguments(positionals)
+    const { runGateway } = await import('../gateway/run-gateway.js')
+    await runGateway({
+      config: values.config,
+      port: readPort('--port', values.port),
+      adminPort: readPort('--admin-port', values['admin-port']),
+      workers: readWorkersOption(values.workers),
+    })
+    return EXIT.ok
+  },
+}
+
+function readWorkersOption(text: string | undefined): number | 'auto' | undefined {
+  if (text === 'auto') return text
+  return readWhole('--workers', text, { min: 1, max: MAX_WORKERS })
+}

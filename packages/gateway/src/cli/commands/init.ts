@@ -1,0 +1,52 @@
+/** `spillway init`: a configuration to begin with, every line of it explained. */
+import { writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { parseArguments, UsageError } from '../parse-args.js'
+import { STARTER_CONFIG } from '../starter-config.js'
+
+const OPTIONS = {
+  force: { type: 'boolean', short: 'f', about: 'writes over a file that is there' },
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+const SCHEMA_FILE = 'spillway.schema.json'
+
+export const initCommand: CommandRow = {
+  name: 'init',
+  summary: 'writes a configuration to begin with, every line explained',
+  usage: ['[FILE] [--force]'],
+  takesFiles: true,
+  options: OPTIONS,
+  notes: `FILE is spillway.yaml unless you say otherwise. Beside it goes spillway.schema.json, by which an editor
+completes and checks it.`,
+  async run(args) {
+    const { values, positionals } = parseArguments(args, OPTIONS)
+    const [file = 'spillway.yaml', ...more] = positionals
+    if (more.length > 0) throw new UsageError(`one file at a time: what is "${more.join(' ')}"?`)
+    return (await writeStarterConfig(file, values.force === true)) ? EXIT.ok : EXIT.failure
+  },
+}
+
+/** Writes the configuration and its schema. Returns false if the file exists and `force` is not set. */
+async function writeStarterConfig(file: string, force: boolean): Promise<boolean> {
+  const { gatewaySchema } = await import('../../config/json-schema.js')
+  try {
+    // `wx` fails if the file exists, even if it was created a moment ago.
+    writeFileSync(file, STARTER_CONFIG, { flag: force ? 'w' : 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    process.stderr.write(`${file} is there already; --force writes over it\n`)
+    return false
+  }
+  const schema = join(dirname(file), SCHEMA_FILE)
+  writeFileSync(schema, `${JSON.stringify(gatewaySchema(), undefined, 2)}\n`)
+  process.stdout.write(`Written: ${file}, ${schema}
+
+Next:
+  export OPENAI_API_KEY=…        # or write url: mock in place of the key, to try things out
+  spillway check ${file}
+  spillway gateway --config ${file}
+`)
+  return true
+}

@@ -1,0 +1,42 @@
+/** `spillway limit`: another limit for a while, on all gateways at once. */
+
+import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
+import { ACTION_OPTIONS } from '../operate/operate-options.js'
+import { didYouMean, parseArguments, readDuration, readWhole, UsageError } from '../parse-args.js'
+
+const ACTIONS = ['set', 'clear'] as const
+
+const OPTIONS = {
+  for: { type: 'string', value: 'TIME', about: 'how long, such as 10m; of set, which needs it' },
+  ...ACTION_OPTIONS,
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+export const limitCommand: CommandRow = {
+  name: 'limit',
+  summary: "another value for one of a vendor's limits, for a while, on all gateways at once",
+  usage: ['set VENDOR UNIT VALUE --for TIME [--by NAME]', 'clear VENDOR UNIT [--by NAME]'],
+  words: ACTIONS,
+  options: OPTIONS,
+  notes: `spillway limit set openai requests 50 --for 10m
+What was counted goes on counting. The limit of the configuration is back when the time is over, or with clear.`,
+  async run(args) {
+    const { values, positionals } = parseArguments(args, OPTIONS)
+    const [action, guard, unit, value, ...more] = positionals
+    if (action !== 'set' && action !== 'clear') {
+      throw new UsageError(`limit: do what?${didYouMean(action ?? '', ACTIONS)}`)
+    }
+    if (guard === undefined) throw new UsageError(`limit ${action}: of which vendor?`)
+    if (unit === undefined)
+      throw new UsageError(`limit ${action}: of which unit, such as requests?`)
+    const extra = action === 'clear' ? value : more[0]
+    if (extra !== undefined) throw new UsageError(`what is "${extra}"?`)
+    const { performAction } = await import('../operate/perform-action.js')
+    if (action === 'clear') return performAction({ action: 'restore', guard, unit }, values)
+    const limit = readWhole('limit set: VALUE', value, { min: 1 })
+    if (limit === undefined) throw new UsageError('limit set: to which value?')
+    if (values.for === undefined) throw new UsageError('limit set: for how long? Say --for 10m')
+    const forMs = readDuration('--for', values.for)
+    return performAction({ action: 'override', guard, unit, limit, forMs }, values)
+  },
+}

@@ -1,0 +1,55 @@
+/** `spillway pause` and `spillway resume`: no permits of a vendor's limits for a while, on all gateways. */
+
+import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
+import { ACTION_OPTIONS, LANE_OPTION } from '../operate/operate-options.js'
+import { parseArguments, readDuration, UsageError } from '../parse-args.js'
+
+const RESUME_OPTIONS = {
+  ...LANE_OPTION,
+  ...ACTION_OPTIONS,
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+const PAUSE_OPTIONS = {
+  for: { type: 'string', value: 'TIME', about: 'how long, such as 5m; needed' },
+  ...RESUME_OPTIONS,
+} as const satisfies OptionRows
+
+export const pauseCommand: CommandRow = {
+  name: 'pause',
+  summary: 'lets nobody call a vendor for a while, as if it had asked for that',
+  usage: ['VENDOR --for TIME [--lane LANE] [--by NAME]'],
+  options: PAUSE_OPTIONS,
+  notes: `Who may wait so long waits, others are told when to come again (429). Jobs wait. The breaker is not touched.`,
+  async run(args) {
+    const { values, positionals } = parseArguments(args, PAUSE_OPTIONS)
+    const guard = theVendor('pause', positionals)
+    if (values.for === undefined) throw new UsageError('pause: for how long? Say --for 5m')
+    const { performAction } = await import('../operate/perform-action.js')
+    const forMs = readDuration('--for', values.for)
+    return performAction({ action: 'pause', guard, forMs, ...laneOf(values) }, values)
+  },
+}
+
+export const resumeCommand: CommandRow = {
+  name: 'resume',
+  summary: 'ends a pause, also one that the vendor asked for',
+  usage: ['VENDOR [--lane LANE] [--by NAME]'],
+  options: RESUME_OPTIONS,
+  async run(args) {
+    const { values, positionals } = parseArguments(args, RESUME_OPTIONS)
+    const guard = theVendor('resume', positionals)
+    const { performAction } = await import('../operate/perform-action.js')
+    return performAction({ action: 'resume', guard, ...laneOf(values) }, values)
+  },
+}
+
+function theVendor(command: string, [guard, ...more]: readonly string[]): string {
+  if (guard === undefined) throw new UsageError(`${command}: which vendor?`)
+  if (more.length > 0) throw new UsageError(`what is "${more.join(' ')}"?`)
+  return guard
+}
+
+function laneOf({ lane }: { lane?: string | undefined }) {
+  return lane === undefined ? {} : { lane }
+}

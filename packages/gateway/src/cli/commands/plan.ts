@@ -1,0 +1,111 @@
+/** `spillway plan`, as typed. */
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { noArguments, parseArguments, readWhole, UsageError } from '../parse-args.js'
+import type { PlanCommand } from '../simulator/run-plan.js'
+
+const OPTIONS = {
+  limit: {
+    type: 'string',
+    multiple: true,
+    value: 'N/TIME',
+    about: "the vendor's contract, once for each unit",
+  },
+  latency: { type: 'string', value: 'TIME', about: 'how long a call takes on average' },
+  p99: { type: 'string', value: 'TIME', about: '99 of 100 calls are done within this' },
+  deadline: {
+    type: 'string',
+    value: 'TIME',
+    about: 'how long callers wait. Default: three times --p99',
+  },
+  pods: { type: 'string', value: 'N', about: 'how many there are. Default: 1' },
+  cores: { type: 'string', value: 'N', about: 'of each pod. Default: 1' },
+  memory: { type: 'string', value: 'SIZE', about: 'of each pod. Default: 512MB' },
+  sockets: { type: 'string', value: 'N', about: 'connections a pod may have to the vendor' },
+  ...configOption('looks for values that fight in this configuration, and tries it out instead'),
+  vendor: { type: 'string', value: 'NAME', about: 'of this vendor. Default: the first' },
+  out: { type: 'string', short: 'o', value: 'FILE', about: 'writes a configuration' },
+  json: { type: 'boolean', about: 'everything on stdout' },
+  'no-check': { type: 'boolean', about: 'does not try it out in the simulator' },
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+export const planCommand: CommandRow = {
+  name: 'plan',
+  summary: 'a configuration from a contract, a fleet and a measured latency, with reasons',
+  usage: [
+    '--limit 500/1m [--limit "90000 tokens/1m"] --latency 800ms [--p99 4s] [--deadline 10s]',
+    '--limit … --latency … --config FILE [--vendor NAME]',
+  ],
+  options: OPTIONS,
+  notes: 'Exit code 0: the numbers hold in the simulator. 1: they do not.',
+  async run(args) {
+    const command = readPlan(args)
+    const { runPlan } = await import('../simulator/run-plan.js')
+    return (await runPlan(command)) ? EXIT.ok : EXIT.failure
+  },
+}
+
+function readPlan(args: readonly string[]): PlanCommand {
+  const { values, positionals } = parseArguments(args, OPTIONS)
+  noArguments(positionals)
+  const { limit, pods, latency, p99, deadline, cores, memory, sockets } = values
+  if (limit === undefined) throw new UsageError('--limit: say the contract, such as --limit 500/1m')
+  if (latency === undefined)
+    throw new UsageError('--latency: say how long a call takes, such as --latency 800ms')
+  const places = readWhole('--sockets', sockets, { min: 1 })
+  return {
+    needs: {
+      limits: limit.map(readLimit),
+      pods: readWhole('--pods', pods, { min: 1 }) ?? 1,
+      latencyMs: readMs('--latency', latency),
+      ...(p99 !== undefined && { p99Ms: readMs('--p99', p99) }),
+      ...(deadline !== undefined && { deadlineMs: readMs('--deadline', deadline) }),
+      ...(cores !== undefined && { cores: readCores(cores) }),
+      ...(memory !== undefined && { memoryBytes: readBytes(memory) }),
+      ...(places !== undefined && { sockets: places }),
+    },
+    config: values.config,
+    vendor: values.vendor,
+    out: values.out,
+    json: values.json === true,
+    check: values['no-check'] !== true,
+  }
+}
+
+/** `500/1m`, or `90000 tokens/1m`. */
+function readLimit(text: string) {
+  const found = /^(\d+)(?:\s*([a-z]\w*))?\/(\S+)$/i.exec(text)
+  if (found === null)
+    throw new UsageError(`--limit: must be like 500/1m or "90000 tokens/1m", got "${text}"`)
+  const [, limit, unit = 'requests', window] = found
+  return { limit: Number(limit), unit, windowMs: readMs('--limit', window!) }
+}
+
+const MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
+
+function readMs(option: string, text: string): number {
+  const found = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text)
+  if (found !== null) return Number(found[1]) * MS[(found[2] ?? 'ms') as keyof typeof MS]
+  throw new UsageError(`${option}: must be a duration, such as 800ms or 1m, got "${text}"`)
+}
+
+function readCores(text: string): number {
+  const cores = Number(text)
+  if (cores > 0 && cores < 1_024) return cores
+  throw new UsageError(`--cores: must be a number such as 2 or 0.5, got "${text}"`)
+}
+
+const BYTES = {
+  MB: 1_024 ** 2,
+  MiB: 1_024 ** 2,
+  Mi: 1_024 ** 2,
+  GB: 1_024 ** 3,
+  GiB: 1_024 ** 3,
+  Gi: 1_024 ** 3,
+} as const
+
+function readBytes(text: string): number {
+  const found = /^(\d+(?:\.\d+)?)(MB|MiB|Mi|GB|GiB|Gi)$/.exec(text)
+  if (found !== null) return Number(found[1]) * BYTES[found[2] as keyof typeof BYTES]
+  throw new UsageError(`--memory: must be like 512MB or 2GiB, got "${text}"`)
+}

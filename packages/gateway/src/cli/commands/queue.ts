@@ -1,0 +1,64 @@
+/** `spillway queue`, as typed. */
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import type { QueueCommand } from '../jobs/open-job-queues.js'
+import { didYouMean, parseArguments, readWhole, UsageError } from '../parse-args.js'
+
+const VERBS = ['ls', 'show', 'retry', 'drop'] as const
+const SHOWN = 20
+
+const OPTIONS = {
+  ...configOption('the configuration. Default: spillway.yaml, if there is one here'),
+  redis: { type: 'string', value: 'URL', about: "in place of the configuration's" },
+  prefix: { type: 'string', value: 'TEXT', about: 'what all keys in that Redis begin with' },
+  count: {
+    type: 'string',
+    short: 'n',
+    value: 'N',
+    about: `so many dead letters are shown. Default: ${SHOWN}`,
+  },
+  yes: { type: 'boolean', short: 'y', about: 'does not ask before it drops more than one' },
+  json: { type: 'boolean', about: 'on stdout, for programs' },
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+export const queueCommand: CommandRow = {
+  name: 'queue',
+  summary: 'looks after the jobs that wait in Redis',
+  usage: ['ls', 'show NAME [ID]', 'retry NAME [ID]', 'drop NAME [ID]'],
+  words: VERBS,
+  options: OPTIONS,
+  notes: `ls lists all queues of the configuration, and how they stand. show is about one queue and its dead
+letters, the oldest first, or about one job. retry sends dead letters back to work, drop forgets them: one, or
+all. NAME is one of the configuration, or GUARD/QUEUE for a queue of a program.
+
+Exit code 0: done. 1: no such job, nothing to do, or not confirmed. 2: no such queue. 3: Redis does not answer.`,
+  async run(args) {
+    const command = readQueue(args)
+    const { runQueue } = await import('../jobs/job-queue-actions.js')
+    return (await runQueue(command)) ? EXIT.ok : EXIT.failure
+  },
+}
+
+function readQueue(args: readonly string[]): QueueCommand {
+  const { values, positionals } = parseArguments(args, OPTIONS)
+  const [word, name, id, ...more] = positionals
+  const verb = VERBS.find((each) => each === word)
+  if (verb === undefined) {
+    if (word === undefined) throw new UsageError(`queue what? ${VERBS.join(', ')}`)
+    throw new UsageError(`unknown command "queue ${word}"${didYouMean(word, VERBS)}`)
+  }
+  const { config, redis, prefix } = values
+  const common = { config, redis, prefix, json: values.json === true } as const
+  if (verb === 'ls') {
+    if (name !== undefined) throw new UsageError(`what is "${name}"? queue ls takes no arguments`)
+    return { ...common, verb }
+  }
+  if (name === undefined) throw new UsageError(`queue ${verb}: of which queue? Name it`)
+  if (more.length > 0)
+    throw new UsageError(`what is "${more.join(' ')}"? One job at a time, or all`)
+  if (verb === 'show') {
+    const count = readWhole('--count', values.count, { min: 0, max: 1_000 }) ?? SHOWN
+    return { ...common, verb, name, id, count }
+  }
+  return { ...common, verb, name, id, yes: values.yes === true }
+}

@@ -1,0 +1,18 @@
+/** `spillway schema`. */
+import { type CommandRow, EXIT, HELP_OPTION } from '../command.js'
+import { noArguments, parseArguments } from '../parse-args.js'
+
+export const schemaCommand: CommandRow = {
+  name: 'schema',
+  summary: 'the JSON Schema of a configuration, for editors',
+  usage: ['> spillway.schema.json'],
+  options: HELP_OPTION,
+  notes: `An editor with a YAML language server goes by a line in the configuration:
+  # yaml-language-server: $schema=./spillway.schema.json`,
+  async run(args) {
+    noArguments(parseArguments(args, HELP_OPTION).positionals)
+    const { gatewaySchema } = await import('../../config/json-schema.js')
+    process.stdout.write(`${JSON.stringify(gatewaySchema(), undefined, 2)}\n`)
+    return EXIT.ok
+  },
+}

@@ -1,0 +1,70 @@
+/** `spillway simulate`, as typed. */
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { parseArguments, readWhole, UsageError } from '../parse-args.js'
+import type { SimulateCommand } from '../simulator/run-simulate.js'
+
+const OPTIONS = {
+  ...configOption("runs the guard of this configuration in place of the scenario's"),
+  vendor: { type: 'string', value: 'NAME', about: 'of this vendor. Default: the first' },
+  seed: {
+    type: 'string',
+    value: 'N',
+    about: 'other chance. Default: 1. The same seed is the same result, every time',
+  },
+  pods: { type: 'string', value: 'N', about: "in place of the scenario's number" },
+  report: {
+    type: 'string',
+    short: 'r',
+    value: 'FILE',
+    about: 'writes a page with plots; it needs nothing but a browser',
+  },
+  json: { type: 'boolean', about: 'the whole result on stdout' },
+  list: { type: 'boolean', about: 'lists the scenarios that come along' },
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+export const simulateCommand: CommandRow = {
+  name: 'simulate',
+  summary: 'a fleet in virtual time, with Spillway and without',
+  usage: [
+    'SCENARIO|FILE|all [--config FILE [--vendor NAME]] [--seed N] [--pods N] [--report FILE] [--json]',
+    '--list',
+  ],
+  takesFiles: true,
+  options: OPTIONS,
+  notes: `SCENARIO is one that comes along; all: one after the other. FILE is one of your own, YAML or JSON;
+docs/simulator.md says how to write it.
+
+Exit code 0: all promises of the scenario hold. 1: some do not.`,
+  async run(args) {
+    const command = readSimulate(args)
+    const { listScenarios, runSimulate } = await import('../simulator/run-simulate.js')
+    if (command !== 'list') return (await runSimulate(command)) ? EXIT.ok : EXIT.failure
+    process.stdout.write(listScenarios())
+    return EXIT.ok
+  },
+}
+
+function readSimulate(args: readonly string[]): SimulateCommand | 'list' {
+  const { values, positionals } = parseArguments(args, OPTIONS)
+  if (values.list) return 'list'
+  const [what, ...more] = positionals
+  if (what === undefined) throw new UsageError('simulate what? spillway simulate --list lists it')
+  if (more.length > 0)
+    throw new UsageError(`one scenario at a time, or all: what is "${more.join(' ')}"?`)
+  if (what === 'all' && values.report !== undefined) {
+    throw new UsageError('--report: is of one scenario; name it')
+  }
+  if (values.vendor !== undefined && values.config === undefined) {
+    throw new UsageError('--vendor: needs --config, in which it stands')
+  }
+  return {
+    what,
+    config: values.config,
+    vendor: values.vendor,
+    seed: readWhole('--seed', values.seed, { min: 0 }),
+    pods: readWhole('--pods', values.pods, { min: 1 }),
+    report: values.report,
+    json: values.json === true,
+  }
+}

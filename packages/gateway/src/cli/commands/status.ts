@@ -1,0 +1,65 @@
+/** `spillway status`: how the whole fleet stands, by the store's own word. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { OPERATING_OPTIONS } from '../operate/operate-options.js'
+import { noArguments, parseArguments, readDuration, UsageError } from '../parse-args.js'
+
+const OPTIONS = {
+  json: { type: 'boolean', about: 'everything on stdout; with --watch, a line each time' },
+  watch: { type: 'boolean', short: 'w', about: 'again and again, until Ctrl-C' },
+  every: { type: 'string', value: 'TIME', about: 'how often, with --watch. Default: 2s' },
+  ...OPERATING_OPTIONS,
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+const USUAL_MS = 2_000
+/** Moves the cursor to the top left and clears the screen. */
+const CLEAR = '\x1b[H\x1b[2J'
+
+export const statusCommand: CommandRow = {
+  name: 'status',
+  summary: 'pods, breakers and limits of the whole fleet, as the store has them',
+  usage: ['[--json] [--watch [--every TIME]] [--config FILE | --admin URL]'],
+  options: OPTIONS,
+  notes: 'Exit code 0: the store answers. 3: it does not.',
+  async run(args) {
+    const { values, positionals } = parseArguments(args, OPTIONS)
+    noArguments(positionals)
+    if (values.every !== undefined && !values.watch) throw new UsageError('--every: needs --watch')
+    const everyMs = values.every === undefined ? USUAL_MS : readDuration('--every', values.every)
+    return showStatus(values, values.watch ? everyMs : undefined)
+  },
+}
+
+interface StatusValues {
+  readonly json?: boolean | undefined
+  readonly config?: string | undefined
+  readonly admin?: string | undefined
+}
+
+/** Prints the state of the fleet once, or every `everyMs` until a signal. */
+async function showStatus(
+  { json, ...where }: StatusValues,
+  everyMs: number | undefined,
+): Promise<number> {
+  const { openFleetConnection } = await import('../operate/fleet-connection.js')
+  const { statusText } = await import('../operate/status-text.js')
+  const { operator, guards, close } = await openFleetConnection(where)
+  const stopped = new AbortController()
+  const stop = () => stopped.abort()
+  if (everyMs !== undefined) process.on('SIGINT', stop).on('SIGTERM', stop)
+  try {
+    do {
+      const report = await operator.fleet()
+      const clear = everyMs !== undefined && process.stdout.isTTY ? CLEAR : ''
+      process.stdout.write(
+        json ? `${JSON.stringify(report)}\n` : `${clear}${statusText(report, guards)}`,
+      )
+      if (everyMs !== undefined) await sleep(everyMs, undefined, stopped).catch(() => {})
+    } while (everyMs !== undefined && !stopped.signal.aborted)
+    return EXIT.ok
+  } finally {
+    process.off('SIGINT', stop).off('SIGTERM', stop)
+    await close()
+  }
+}

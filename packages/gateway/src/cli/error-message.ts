@@ -1,0 +1,23 @@
+/** What a person can do something about is told without a stack. */
+
+import { CommandError } from './command-error.js'
+import { UsageError } from './parse-args.js'
+
+/** The errors of the library and of configurations, by their codes: loading these for help would take a while. */
+const KNOWN = new Set([
+  'INVALID_CONFIG',
+  'INVALID_OPTIONS',
+  'STORE_UNAVAILABLE',
+  'EACCES',
+  'ENOENT',
+  'EISDIR',
+])
+
+/** Nothing: it is a mistake of ours, and its stack is wanted. */
+export function errorMessage(error: unknown): string | undefined {
+  if (error instanceof UsageError) return `${error.message}\nspillway --help explains.`
+  if (error instanceof CommandError) return error.message
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE') return `${message}\nAnother port: --port N, --admin-port N`
+  return KNOWN.has(code ?? '') ? message : undefined
+}

@@ -1,0 +1,19 @@
+/** How long something takes, as a person says it. */
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/** In the largest unit that leaves nothing out. */
+export function formatDuration(ms: number): string {
+  const [unit, unitMs] = UNITS.find(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1]
+  return `${Math.round(ms / unitMs)}${unit}`
+}
+
+/** About, in the largest unit there is one of. */
+export function formatRoughDuration(ms: number): string {
+  const [unit, unitMs] = UNITS.find(([, each]) => ms >= each) ?? ['ms', 1]
+  return `${Math.round(ms / unitMs)}${unit}`
+}

@@ -1,0 +1,73 @@
+/** The source of a gateway's configuration, and the contents of the files that were read for it. */
+import { existsSync, readFileSync } from 'node:fs'
+import { builtInConfig } from '../../config/built-in-config.js'
+import type { GatewayConfig } from '../../config/config.js'
+import { loadConfig } from '../../config/load.js'
+import { WORKERS_NEED_REDIS, workersOf } from '../../config/shapes/workers-shape.js'
+import { CommandError } from '../command-error.js'
+
+export interface GatewayCommand {
+  /** Undefined: `spillway.yaml` if it exists, otherwise the built-in configuration. */
+  readonly config: string | undefined
+  readonly port: number | undefined
+  readonly adminPort: number | undefined
+  /** Overrides `workers` of the configuration. */
+  readonly workers: number | 'auto' | undefined
+}
+
+/** The contents of files by path; undefined if a file could not be read. */
+type Contents = ReadonlyMap<string, string | undefined>
+
+const USUAL_FILE = 'spillway.yaml'
+
+export class ConfigSource {
+  /** Undefined: the built-in configuration. */
+  readonly file: string | undefined
+  readonly #command: GatewayCommand
+  /** Used in place of the disk. */
+  #given: Contents = new Map()
+  #contents: Map<string, string | undefined> = new Map()
+
+  constructor(command: GatewayCommand) {
+    this.#command = command
+    this.file = command.config ?? (existsSync(USUAL_FILE) ? USUAL_FILE : undefined)
+  }
+
+  /** What was read last, by path. */
+  get contents(): Contents {
+    return this.#contents
+  }
+
+  /** From now on these contents are read: all workers use the same files. */
+  use(contents: Contents): void {
+    this.#given = contents
+  }
+
+  /** Throws a `ConfigError` with every mistake. Options of the command line override the file. */
+  read(): GatewayConfig {
+    const { file } = this
+    this.#contents = new Map()
+    const written =
+      file === undefined
+        ? builtInConfig()
+        : loadConfig({ file, readFile: (path) => this.#readFile(path) })
+    const { port = written.port, adminPort = written.admin.port } = this.#command
+    const workers = this.#workersOf(written)
+    return { ...written, port, admin: { ...written.admin, port: adminPort }, workers }
+  }
+
+  #workersOf({ workers, redis }: GatewayConfig): number {
+    const typed = this.#command.workers
+    if (typed === undefined) return workers
+    if (typed !== 1 && redis === undefined)
+      throw new CommandError(`--workers ${WORKERS_NEED_REDIS}`)
+    return workersOf(typed) ?? workers
+  }
+
+  #readFile(path: string): string {
+    this.#contents.set(path, undefined)
+    const content = this.#given.get(path) ?? readFileSync(path, 'utf8')
+    this.#contents.set(path, content)
+    return content
+  }
+}

@@ -1,0 +1,62 @@
+/** What a person sees when the gateway has started: where it is, and what to try. */
+import type { GatewayConfig, VendorConfig } from '../../config/config.js'
+
+interface Started {
+  readonly config: GatewayConfig
+  /** Nothing: the built-in configuration. */
+  readonly file: string | undefined
+  readonly port: number
+  readonly adminPort: number
+}
+
+export function greeting({ config, file, port, adminPort }: Started): string {
+  const { host, admin, redis, vendors } = config
+  const at = `http://${reachable(host)}:${port}`
+  const adminAt = `http://${reachable(admin.host)}:${adminPort}`
+  const shared = redis === undefined ? 'in this process alone' : 'shared through Redis'
+  const lines = [
+    '',
+    `Spillway gateway on ${at}, admin on ${adminAt}`,
+    `  configuration: ${file ?? 'built in, with a mock vendor; write a spillway.yaml for your own'}`,
+    `  vendors: ${vendors.map(({ name, protocol }) => `${name} (${protocol})`).join(', ')}`,
+    `  limits and breakers: ${shared}${redis === undefined ? '; set REDIS_URL to share them' : ''}`,
+    '',
+    `Dashboard: ${adminAt}/dashboard/${file === undefined ? '  (switches there start a load and break the vendor)' : ''}`,
+    '',
+    ...(file === undefined ? tryThis(at, adminAt, vendors[0]) : lookAt(adminAt)),
+    '',
+    'Ctrl-C stops it.',
+    '',
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function reachable(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function tryThis(at: string, adminAt: string, vendor: VendorConfig | undefined): string[] {
+  const failures = vendor?.guard.breaker?.consecutiveFailures
+  const post = `curl -s ${at}/v1/chat/completions -H 'content-type: application/json'`
+  const messages = `"messages": [{"role": "user", "content": "Hello"}]`
+  const chat = `"model": "gpt-4o", ${messages}`
+  return [
+    'Try:',
+    '  # an answer, with headers that say what was decided',
+    `  ${post} -i -d '{${chat}}'`,
+    '  # the same, streamed',
+    `  ${post} -N -d '{${chat}, "stream": true}'`,
+    // Attempts are what a breaker counts, and a request may be several.
+    `  # a vendor that fails. After ${failures} attempts in a row (spillway-attempts says how many) the circuit opens`,
+    `  ${post} -i -H 'x-mock: {"status": 503}' -d '{${chat}}'`,
+    '  # one that may wait: a job queue does it, and location says where its answer will be',
+    `  ${post} -i -H 'prefer: respond-async' -d '{"model": "gpt-4.1-nano", ${messages}}'`,
+    '',
+    ...lookAt(adminAt),
+  ]
+}
+
+function lookAt(adminAt: string): string[] {
+  return ['Look at:', `  ${adminAt}/health/deep   ${adminAt}/metrics   ${adminAt}/status`]
+}

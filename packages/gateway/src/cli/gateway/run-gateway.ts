@@ -1,0 +1,35 @@
+/** `spillway gateway`: reads the configuration, runs until a signal, and drains. */
+import cluster from 'node:cluster'
+import { createGateway, type Gateway } from '../../gateway.js'
+import { ConfigSource, type GatewayCommand } from './config-source.js'
+import { greeting } from './greeting.js'
+import { reloadOnChange } from './reload-on-change.js'
+import { runSupervisor } from './run-supervisor.js'
+import { runWorker } from './run-worker.js'
+import { untilSignalled } from './until-signalled.js'
+
+export async function runGateway(command: GatewayCommand): Promise<void> {
+  const source = new ConfigSource(command)
+  if (cluster.isWorker) return runWorker(source)
+  const config = source.read()
+  if (config.workers > 1) return runSupervisor(source, config)
+  const gateway = await createGateway(config, { read: () => source.read() })
+  const { port, adminPort } = await start(gateway)
+  const watching = reloadOnChange(source, config.reload.watch, (cause) => gateway.reload(cause))
+  process.stderr.write(greeting({ config, file: source.file, port, adminPort }))
+  await untilSignalled(gateway.whenClosed, {
+    drain: () => gateway.close(),
+    end: () => gateway.close({ graceMs: 0, delayMs: 0 }),
+  })
+  watching?.close()
+}
+
+/** A port that is in use ends it, with everything that was opened before. */
+async function start(gateway: Gateway): Promise<{ port: number; adminPort: number }> {
+  try {
+    return await gateway.start()
+  } catch (error) {
+    await gateway.close({ graceMs: 0, delayMs: 0 })
+    throw error
+  }
+}

@@ -1,0 +1,56 @@
+/** The supervisor of `spillway gateway` with more than one worker: it serves no requests itself. */
+import cluster from 'node:cluster'
+import type { GatewayConfig } from '../../config/config.js'
+import type { FileContents } from '../../workers/protocol.js'
+import { SupervisedWorker } from '../../workers/supervised-worker.js'
+import { Supervisor, WorkersFailedError } from '../../workers/supervisor.js'
+import { CommandError } from '../command-error.js'
+import type { ConfigSource } from './config-source.js'
+import { greeting } from './greeting.js'
+import { reloadOnChange } from './reload-on-change.js'
+import { SLOT_VARIABLE } from './run-worker.js'
+import { untilSignalled } from './until-signalled.js'
+
+export async function runSupervisor(source: ConfigSource, config: GatewayConfig): Promise<void> {
+  let { drain } = config
+  const readFiles = (): FileContents => {
+    try {
+      ;({ drain } = source.read())
+    } catch {
+      // The workers read the same contents and refuse them, each with a line in its log.
+    }
+    return [...source.contents]
+  }
+  const supervisor = new Supervisor(
+    {
+      workers: config.workers,
+      fork: (slot, api) => new SupervisedWorker(slot, cluster.fork({ [SLOT_VARIABLE]: slot }), api),
+      readFiles,
+      say: (text) => process.stderr.write(text),
+    },
+    [...source.contents],
+  )
+  const stop = untilSignalled(supervisor.ended, {
+    drain: () => {
+      supervisor.drain(drain)
+      return supervisor.ended
+    },
+    end: () => {
+      supervisor.drain({ graceMs: 0, delayMs: 0 })
+      return supervisor.ended
+    },
+  })
+  stop.catch(() => {})
+  const { port, adminPort } = await supervisor.start(config.admin).catch(explained)
+  const watching = reloadOnChange(source, config.reload.watch, (cause) => supervisor.reload(cause))
+  process.stderr.write(greeting({ config, file: source.file, port, adminPort }))
+  await stop.catch(explained)
+  watching?.close()
+}
+
+/** With the code that the command line explains, such as that of a port in use. */
+function explained(error: unknown): never {
+  if (!(error instanceof WorkersFailedError)) throw error
+  if (error.code === undefined) throw new CommandError(error.message)
+  throw Object.assign(new Error(error.message), { code: error.code })
+}

@@ -1,0 +1,32 @@
+/** Waits until a gateway has ended, and has it end on SIGTERM and SIGINT. */
+
+/** A terminal sends a signal to every process; a parent process may pass on a second copy. */
+const ECHO_MS = 500
+
+interface Stop {
+  /** The first signal: requests that run may finish. */
+  drain(): Promise<void>
+  /** The second signal: ends at once. */
+  end(): Promise<void>
+}
+
+/** Resolves when `ended` does, or when a drain is over. */
+export function untilSignalled(ended: Promise<void>, { drain, end }: Stop): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let firstMs: number | undefined
+    // An operator may have asked it to drain.
+    ended.then(resolve, reject)
+    const stop = (signal: NodeJS.Signals) => {
+      const nowMs = performance.now()
+      if (firstMs === undefined) {
+        firstMs = nowMs
+        process.stderr.write(`\n${signal}: finishing what runs; once more to stop at once\n`)
+        drain().then(resolve, reject)
+      } else if (nowMs - firstMs > ECHO_MS) {
+        end().catch(reject)
+      }
+    }
+    process.on('SIGTERM', stop)
+    process.on('SIGINT', stop)
+  })
+}

@@ -1,0 +1,42 @@
+/** An operator that asks a gateway, over its admin port. */
+import type { FleetReport, Operator, OperatorRequest, OperatorResult } from 'spillway'
+import { EXIT } from '../command.js'
+import { CommandError } from '../command-error.js'
+
+export type OperatorPart = Pick<Operator, 'perform' | 'fleet'>
+
+const PATIENCE_MS = 10_000
+
+export function adminClient(admin: URL, token: string | undefined): OperatorPart {
+  async function ask<T>(path: string, body?: object): Promise<T> {
+    const headers = {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    }
+    const answer = await fetch(new URL(path, admin), {
+      method: body === undefined ? 'GET' : 'POST',
+      headers,
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.timeout(PATIENCE_MS),
+      redirect: 'error',
+    }).catch((error: Error & { cause?: { code?: string } }) => {
+      const why = error.cause?.code ?? error.message
+      throw new CommandError(`${admin.origin} does not answer (${why})`, EXIT.unavailable)
+    })
+    const said = (await answer.json().catch(() => undefined)) as ErrorAnswer | undefined
+    if (answer.ok && said !== undefined) return said as T
+    const why = said?.error?.message ?? `status ${answer.status}`
+    throw new CommandError(
+      `${admin.origin}: ${why}`,
+      answer.status === 503 ? EXIT.unavailable : EXIT.failure,
+    )
+  }
+  return {
+    perform: (request: OperatorRequest) => ask<OperatorResult>('/actions', request),
+    fleet: () => ask<FleetReport>('/status'),
+  }
+}
+
+interface ErrorAnswer {
+  readonly error?: { readonly message?: string }
+}

@@ -1,0 +1,33 @@
+/** One action on the fleet, and what came of it. */
+import type { OperatorRequest, OperatorResult } from 'spillway'
+import { EXIT } from '../command.js'
+import { formatDuration } from '../format-duration.js'
+import { openFleetConnection, usualName } from './fleet-connection.js'
+
+type Distributed<T> = T extends unknown ? Omit<T, 'by'> : never
+
+interface ActionValues {
+  readonly by?: string | undefined
+  readonly json?: boolean | undefined
+  readonly config?: string | undefined
+  readonly admin?: string | undefined
+}
+
+export async function performAction(
+  request: Distributed<OperatorRequest>,
+  { by = usualName(), json, config, admin }: ActionValues,
+): Promise<number> {
+  const { operator, close } = await openFleetConnection({ config, admin })
+  try {
+    const done = await operator.perform({ ...request, by } as OperatorRequest)
+    process.stdout.write(json ? `${JSON.stringify(done)}\n` : `${inWords(done)}\n`)
+    return EXIT.ok
+  } finally {
+    await close()
+  }
+}
+
+function inWords({ guard, message, forMs, by }: OperatorResult): string {
+  const time = forMs === undefined ? '' : ` for ${formatDuration(forMs)}`
+  return `${guard}: ${message}${time}, by ${by}`
+}

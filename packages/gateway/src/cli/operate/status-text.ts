@@ -1,0 +1,77 @@
+/** How a fleet stands, as a person wants to see it. */
+import type { FleetGuardReport, FleetReport, GuardOptions } from 'spillway'
+import { formatDuration } from '../format-duration.js'
+import { table } from '../text-table.js'
+
+type Guards = Readonly<Record<string, GuardOptions>> | undefined
+
+export function statusText(report: FleetReport, guards: Guards): string {
+  const { store, livePods, pods } = report
+  const parts = [
+    `store: ${STORE[store]}; pods: ${livePods}`,
+    table(
+      ['POD', 'LAST HEARD'],
+      pods.map(({ pod, ageMs }) => [pod, `${seconds(ageMs)} ago`]),
+    ),
+    table(
+      ['VENDOR', 'LANE', 'BREAKER', 'FOR', 'CALLS', 'FAILED', 'SLOW'],
+      report.guards.flatMap(breakerRows),
+    ),
+    table(
+      ['VENDOR', 'LANE', 'LIMIT', 'USED', 'OF', 'LEFT', 'NEXT', 'PAUSED'],
+      report.guards.flatMap((guard) => limitRows(guard, guards)),
+    ),
+  ]
+  return `${parts.filter((part) => part !== '').join('\n\n')}\n`
+}
+
+const STORE: Record<FleetReport['store'], string> = {
+  memory: 'the memory of one gateway',
+  shared: 'shared',
+  away: 'does not answer',
+  apart: 'is back, and not trusted yet',
+}
+
+function breakerRows({ name, breakers }: FleetGuardReport): string[][] {
+  return breakers.map(({ lane, state, openUntil, calls, failures, slow }) => {
+    const leftMs = openUntil === undefined ? undefined : Date.parse(openUntil) - Date.now()
+    const time = leftMs === undefined ? '' : seconds(Math.max(0, leftMs))
+    return [name, laneName(lane), state, time, ...[calls, failures, slow].map(String)]
+  })
+}
+
+function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[][] {
+  return limits.map(({ lane, id, limit, used, available, nextFreeMs, pausedMs }) => {
+    const usual = usualLimit(guards?.[name], id)
+    const of = usual === undefined || usual === limit ? `${limit}` : `${limit} (not ${usual})`
+    const paused = pausedMs > 0 ? seconds(pausedMs) : ''
+    return [
+      name,
+      laneName(lane),
+      id,
+      String(Math.ceil(used)),
+      of,
+      String(Math.floor(available)),
+      nextFreeMs > 0 ? seconds(nextFreeMs) : 'now',
+      paused,
+    ]
+  })
+}
+
+/** The second limit of a unit is called `unit#2`. */
+function usualLimit(guard: GuardOptions | undefined, id: string): number | undefined {
+  const [unit = '', number = '1'] = id.split('#')
+  const same = guard?.limits?.filter((each) => (each.unit ?? 'requests') === unit)
+  return same?.[Number(number) - 1]?.limit
+}
+
+/** Lanes may be named after what callers send. */
+function laneName(lane: string): string {
+  return lane === '' ? '(all)' : lane.replaceAll(/\p{Cc}/gu, '�')
+}
+
+function seconds(ms: number): string {
+  return ms < 10_000
+    ? `${(ms / 1_000).toFixed(1)}s`
+    : formatDuration(Math.round(ms / 1_000) * 1_000)
+}

@@ -1,0 +1,54 @@
+/** What `spillway init` writes. It can be used as it is, with a key in OPENAI_API_KEY. */
+export const STARTER_CONFIG = `# yaml-language-server: $schema=./spillway.schema.json
+# A Spillway gateway. docs/gateway-config.md explains every option; 'spillway check' finds mistakes.
+
+port: 8080 # where callers connect
+admin:
+  port: 8081 # health, metrics, operating: for operators, not for callers
+  # host: 0.0.0.0 # other machines may see health and metrics; to operate they need the token:
+  # token: env:SPILLWAY_ADMIN_TOKEN
+
+# What all gateways share. Without it each is alone, with limits of its own.
+# redis: env:REDIS_URL
+# redis: { sentinels: ['redis://sentinel-1:26379', 'redis://sentinel-2:26379'], master: mymaster }
+# redis: { urls: ['redis://node-1:6379', 'redis://node-2:6379'] } # a cluster
+# expectedPods: 3 # how many gateways there are, should Redis not answer when they start
+
+vendors:
+  openai:
+    protocol: openai # or anthropic, or http for anything else
+    key: env:OPENAI_API_KEY # secrets are referred to, never written here: env:NAME or file:PATH
+    # url: mock # answers by itself, for trying things out
+
+    # Your contract with the vendor, for all gateways together.
+    limits:
+      - { unit: requests, limit: 500, windowMs: 1m }
+      - { unit: tokens, limit: 90000, windowMs: 1m }
+    # When half of at least ten calls fail, nobody calls for 30 seconds; then a few try.
+    breaker: { failureRate: 0.5, minimumCalls: 10, windowMs: 30s, openMs: 30s }
+    # Who cannot be served at once waits here, in order, but not for ever.
+    queue: { size: 450, timeoutMs: 5s }
+    # Calls at once from each gateway.
+    concurrency: { limit: 50 }
+    # No byte for 10 seconds, or silence for 15 in the middle, and the call is given up.
+    timeout: { firstByteMs: 10s, idleMs: 15s }
+    # Three attempts in all, and never more than 20 % of the calls.
+    retry: { attempts: 3, budget: 0.2 }
+    # What one user may ask for.
+    # userLimits:
+    #   - { per: user, limit: 60, windowMs: 1m }
+
+# Without routes, requests that generate or list models go to the vendor above. Files, batches and stored
+# responses belong to the whole account: they need a route. A list of routes replaces the default ones.
+# routes:
+#   - path: /v1/chat/completions
+#     models: [gpt-4o, "gpt-4o-*"]
+#     vendor: openai
+#     fallbacks:
+#       - model: gpt-4o-mini
+#   - vendor: openai # the default paths
+
+# Without callers, everybody who reaches the port may ask.
+# callers:
+#   - { key: env:SEARCH_TEAM_KEY, user: search, tier: pro, priority: high }
+`

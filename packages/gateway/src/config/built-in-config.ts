@@ -1,0 +1,32 @@
+/** What runs without a file: a vendor inside the gateway, guarded as a real one would be. */
+import type { GatewayConfig } from './config.js'
+import { type LoadOptions, loadConfig } from './load.js'
+
+/** As a file would have it. */
+const BUILT_IN_YAML = `# A vendor inside the gateway, for both protocols: it needs no key, and nothing leaves this machine.
+vendors:
+  openai: &guarded
+    protocol: openai
+    url: mock
+    shed: { maxQueue: 400 }
+    userLimits:
+      - { per: user, limit: 300, windowMs: 1m }
+    queue: { size: 450, timeoutMs: 5s }
+    breaker: { failureRate: 0.5, consecutiveFailures: 10, windowMs: 30s, minimumCalls: 10, openMs: 10s }
+    limits:
+      - { unit: requests, limit: 500, windowMs: 1m }
+      - { unit: tokens, limit: 90000, windowMs: 1m }
+    concurrency: { limit: 50 }
+    timeout: { firstByteMs: 10s, idleMs: 15s }
+    retry: { attempts: 3, budget: 0.2 }
+  anthropic:
+    <<: *guarded
+    protocol: anthropic
+# Requests that may wait (Prefer: respond-async), two at a time.
+queues:
+  later: { vendor: openai, model: gpt-4.1-nano, concurrency: 2, resultMs: 10m, deadMs: 10m }
+`
+
+export function builtInConfig(options: Pick<LoadOptions, 'env'> = {}): GatewayConfig {
+  return loadConfig({ ...options, file: 'built-in configuration', text: BUILT_IN_YAML })
+}

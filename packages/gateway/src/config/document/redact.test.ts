@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError } from '../config-error.js'
+import { loadConfig } from '../load.js'
+
+/** Everything a log would show of the error. */
+function shownOf(text: string, env: Record<string, string> = {}): string {
+  try {
+    loadConfig({ file: 'a.yaml', text, env, readFile: () => 'hush-hush from a file\nhush-hush' })
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return `${error.message}\n${error.stack}\n${JSON.stringify(error.mistakes)}`
+  }
+  throw new Error('no mistake was found')
+}
+
+const SECRET = 'hush-hush'
+const LOOKS = 'sk-proj-4fzQ81mmX'
+
+describe('secrets in configuration reports', () => {
+  it.each([
+    ['where it belongs', `vendors: { a: { protocol: openai, key: ${SECRET} } }`],
+    ['with another mistake in its line', `vendors: { a: { key: ${SECRET}, protcol: openai } }`],
+    ['among several', `vendors: { a: { protocol: openai, keys: { main: ${SECRET}, b: env:B } } }`],
+    ['as the only one of several', `vendors: { a: { protocol: openai, keys: ${SECRET} } }`],
+    ['without a name', `vendors: { a: { protocol: openai, keys: { ${SECRET} } } }`],
+    ['under an unknown name', `vendors: { a: { protocol: openai, ky: ${SECRET} } }`],
+    ['in a list', `vendors: { a: { protocol: openai, keys: [${SECRET}] } }`],
+    [
+      'over several lines',
+      `vendors:\n  a:\n    protocol: openai\n    key: |\n      ${SECRET}\n      ${SECRET}\n`,
+    ],
+    [
+      'in a header',
+      `vendors: { a: { protocol: openai, headers: { Authorization: Bearer ${SECRET} } } }`,
+    ],
+    ['in any header', `vendors: { a: { protocol: x, headers: { x-other: ${SECRET} } } }`],
+    ['of a caller', `vendors: { a: { protocol: x } }\ncallers: [{ key: ${SECRET}, user: a }]`],
+    ['of a caller, and nothing else', `vendors: { a: { protocol: x } }\ncallers: [${SECRET}]`],
+    ['of a caller, without a name', `vendors: { a: {} }\ncallers: [{ ${SECRET}, user: a }]`],
+    ['of a caller, as a name', `vendors: { a: { protocol: x } }\ncallers:\n  ${SECRET}: search\n`],
+    ['in the URL of the store', `redis: redis://:${SECRET}@cache\nvendors: { a: { protocol: x } }`],
+    [
+      'in the URL of the store, with options',
+      `redis: { url: "redis://u:${SECRET}@cache", prefx: a }`,
+    ],
+    ['in an invalid URL', `redis: "u:${SECRET}@cache:6379"`],
+    [
+      'in the URL of a vendor',
+      `vendors: { a: { protocol: openai, url: "https://u:${SECRET}@a.b" } }`,
+    ],
+    [
+      'behind the URL of a vendor',
+      `vendors: { a: { protocol: openai, url: "https://a.b?k=${SECRET}" } }`,
+    ],
+    ['under a wrong name', `vendors: { a: { protocol: openai, apiKey: ${SECRET} } }`],
+    ['behind env:', `vendors: { a: { protocol: openai, key: env:${SECRET} } }`],
+    ['as a number', 'vendors: { a: { protocol: openai, key: 4711471147 } }'],
+    ['behind an alias', `vendors: { a: { protocol: openai, key: *${SECRET} } }`],
+    ['behind a tag', `vendors: { a: { protocol: openai, key: !${SECRET} a } }`],
+    ['behind an anchor', `vendors: { a: { protocol: openai, keys: { main: &${SECRET} } } }`],
+    ['behind the tag of one of several', `vendors: { a: { keys: { main: !${SECRET} a } } }`],
+    ['where its quote is not closed', `vendors:\n  a:\n    key: "${SECRET}\n`],
+    ['where quotes are missing', `vendors:\n  a:\n    key: ${SECRET}: b\n`],
+    ['where something else is not YAML', `vendors:\n  a: { key: ${SECRET}, b: @ }\n`],
+  ])('no report shows a secret: %s', (_, text) => {
+    const shown = shownOf(text)
+    expect(shown).not.toContain('4711471147')
+    expect(shown).not.toContain(SECRET)
+  })
+
+  it.each([
+    ['as the key of a route', `routes: [{ vendor: a, key: ${LOOKS} }]`],
+    ['as the key of a fallback', `routes: [{ vendor: a, fallbacks: [{ key: ${LOOKS} }] }]`],
+    ['as a name', `callers: [{ ${LOOKS}: search }]`],
+    ['as a number', `port: ${LOOKS}`],
+    ['in a comment', `port: x # was ${LOOKS}`],
+    ['in a comment of its own', `prot: 1 # key: ${LOOKS}`],
+  ])('no report shows what looks like a secret: %s', (_, line) => {
+    expect(shownOf(`vendors: { a: { protocol: openai } }\n${line}\n`)).not.toContain(LOOKS)
+  })
+
+  it('no report shows a secret read from a variable or a file', () => {
+    const text = `redis: env:R
+vendors: { a: { protocol: openai, keys: { b: env:K, c: file:secret }, headers: { x: env:H } } }
+callers: [{ key: env:C, user: a }, { key: env:C, user: b }]
+`
+    const env = { R: SECRET, K: `${SECRET} K`, H: `${SECRET}\u0001`, C: SECRET }
+    const shown = shownOf(text, env)
+    expect(shown).not.toContain(SECRET)
+    expect(shown.match(/"path"/g)).toHaveLength(5)
+  })
+})
+
+describe('non-secrets in configuration reports', () => {
+  it('a report shows values that are no secrets', () => {
+    const text = `vendors: { a: { protocol: openai, key: env:NOPE } }
+routes:
+  - { vendor: a, models: [claude-sonnet-4-5-20250929], timeoutMs: claude-sonnet-4-5 }
+`
+    const shown = shownOf(text)
+    expect(shown).toContain('key: env:NOPE')
+    expect(shown).toContain('models: [claude-sonnet-4-5-20250929], timeoutMs: claude-sonnet-4-5')
+  })
+
+  it('a report shows empty and unknown options', () => {
+    const shown = shownOf('vendors: { a: { protocol: openai, concurrency: , callTimeoutMs: 30s } }')
+    expect(shown).toContain('vendors.a.concurrency: must be an object, got null')
+    expect(shown).toContain('protocol: openai, concurrency: , callTimeoutMs: 30s }')
+  })
+
+  it('a report of invalid YAML shows names, signs and references', () => {
+    const shown = shownOf('vendors:\n  openai: { protocol: openai, key: env:OPENAI_API_KEY\n')
+    expect(shown).toContain('is not YAML')
+    const line = shownOf('vendors:\n  a: { connectMs: 5s, key: env:OPENAI_API_KEY, b: @ }\n')
+    expect(line).toContain('a: { connectMs: 5s, key: env:OPENAI_API_KEY, b: @ }')
+  })
+
+  it('the mark stays below its column behind a hidden secret', () => {
+    const text = `vendors: { a: { protocol: openai, key: ${SECRET}, queu: 5 } }`
+    expect(shownOf(text)).toContain(
+      '    1 | vendors: { a: { protocol: openai, key: ***, queu: 5 } }\n      |                                             ^',
+    )
+  })
+})

@@ -1,0 +1,101 @@
+/**
+ * What must not be shown. A secret that is written down is a mistake, and the report of a mistake ends
+ * up in logs and tickets: neither the message nor the line it quotes may contain it.
+ */
+import type { YamlScalar } from './yaml-scalar.js'
+
+export interface Redaction {
+  /** A message or a path, without anything secret. */
+  clean(text: string): string
+  /** Parts of the source that are not to be quoted, in order. */
+  readonly spans: readonly Span[]
+}
+
+export interface Span {
+  readonly start: number
+  readonly end: number
+}
+
+export const MASK = '***'
+
+const REFERENCE = /^\s*(env:\w+\s*$|file:)/
+/** Where a secret belongs, or where somebody who got the form wrong would have put it. */
+const SECRET_PLACE =
+  /^\.vendors\..+?\.(key|keys|headers)([.[]|$)|^\.callers(\[\d+\])?(\.key)?$|^\.redis(\.(url|urls|sentinels|password|tls))?([.[]|$)|^\.admin\.token$/
+/** What somebody may call a secret whose right name he does not know. */
+const SECRET_NAME = /(key|secret|token|passw|auth|credential)[^.]*$/i
+/** Names of keys, and of models, are no secrets, though they may look like one. */
+const NAME_PLACE = /^\.routes\b.*\.(key|model|models|path|name|stripPrefix)(\[\d+\])?$/
+/** Where a name without a value is perhaps a value without a name. */
+const LONE_PLACE = /^\.vendors\..+?\.(keys|headers)\.|^\.callers\[\d+\]\.(?!priority$)/
+const URL_PLACE = /^\.vendors\..+\.url$/
+const HARMLESS_URL = /^https?:\/\/[\w.-]+(:\d+)?(\/[\w./-]*)?$/
+
+/** A shorter word is taken for an ordinary one where nothing else is known about it. */
+const LONG = 8
+
+/** `unknown`: paths of options that do not exist, so that nobody knows what is written there. */
+export function createRedaction(
+  scalars: readonly YamlScalar[],
+  unknown: readonly string[],
+): Redaction {
+  const secret = scalars.filter((word) => isSecret(word) || isUnknown(word, unknown))
+  const texts = [...new Set(secret.map(({ text }) => text.trim()))]
+    // No message quotes what stands where a secret belongs; this is for what stands elsewhere.
+    .filter((text) => text.length >= LONG)
+    .sort((a, b) => b.length - a.length)
+  return {
+    spans: secret.toSorted((a, b) => a.start - b.start),
+    clean: (text) => texts.reduce((rest, each) => rest.replaceAll(each, MASK), text),
+  }
+}
+
+function isSecret({ path, kind, text }: YamlScalar): boolean {
+  if (REFERENCE.test(text)) return false
+  if (NAME_PLACE.test(path)) return path.endsWith('.key') && looksSecret(text)
+  if (looksSecret(text) || hasCredentials(text)) return true
+  // Callers are a list; whoever writes a map may well begin with the key.
+  if (kind !== 'value' && /^\.callers\.[^.[]+$/.test(path)) return true
+  if (kind === 'lone-name') return text.length >= LONG && LONE_PLACE.test(path)
+  if (kind === 'name') return false
+  if (URL_PLACE.test(path)) return text.length >= LONG && !HARMLESS_URL.test(text)
+  return SECRET_PLACE.test(path) || SECRET_NAME.test(path)
+}
+
+function isUnknown({ path, kind, text }: YamlScalar, unknown: readonly string[]): boolean {
+  if (kind !== 'value' || text.length < LONG || REFERENCE.test(text)) return false
+  return unknown.some((option) => path.startsWith(option))
+}
+
+function looksSecret(text: string): boolean {
+  if (/^(sk|pk|rk)[-_]./.test(text)) return true
+  return text.length >= 20 && /^[\w.+/=~-]+$/.test(text) && /\d/.test(text) && /[a-z]/i.test(text)
+}
+
+/** As in a URL: before the host, or behind a question mark. */
+function hasCredentials(text: string): boolean {
+  return /:.*@|:\/\/.*[?#]/s.test(text)
+}
+
+/**
+ * The same for text of which nobody knows what is what: comments, and lines that are no YAML. Names
+ * and signs are enough to see what is wrong there; long words that are neither are left out.
+ */
+export function redactText(text: string): string {
+  return text
+    .replace(/:\/\/\S*@/g, `://${MASK}@`)
+    .replace(
+      /((?:key|redis|secret|token|passw|auth|credential)[\w-]*["']?\s*[:=]\s*)(\S.*)/gi,
+      maskValue,
+    )
+    .replace(/(?<=^|[^\w-])(?:env:\w+|[^\s"'`,:=[\]{}&*!|#]+)(:(?=\s|$))?/g, maskWord)
+}
+
+function maskValue(all: string, name: string, value: string): string {
+  return /^["']?(env:\w+(?=["',}\s]|$)|file:)/.test(value) ? all : name + MASK
+}
+
+function maskWord(word: string, colon: string | undefined): string {
+  const isName = colon !== undefined || REFERENCE.test(word)
+  return word.length >= LONG && (!isName || looksSecret(word)) ? MASK + (colon ?? '') : word
+}

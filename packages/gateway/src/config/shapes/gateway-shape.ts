@@ -1,0 +1,141 @@
+/** How a configuration is written down. What comes out is `config.ts`. */
+import {
+  arrayOf,
+  bool,
+  type Check,
+  described,
+  duration,
+  integer,
+  object,
+  oneOf,
+  optional,
+  schemaOf,
+  text,
+  together,
+} from 'spillway/options'
+import type { GatewayConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { size } from './byte-size.js'
+import { readCallers } from './caller-shape.js'
+import { linkQueues, readQueues } from './job-queue-shape.js'
+import { readRedis } from './redis-shape.js'
+import { linkRoutes, usualRoutes } from './route-links.js'
+import { readRoutes } from './route-shape.js'
+import { type Sources, textOrReference } from './secret-reference.js'
+import { readServerLimits, SERVER_LIMITS } from './server-limits-shape.js'
+import { readToken } from './token-shape.js'
+import { readVendors } from './vendor-shape.js'
+import { checkWorkers, readWorkers } from './workers-shape.js'
+
+const PORT = 8_080
+const ADMIN = {
+  host: '127.0.0.1',
+  port: 8_081,
+  token: undefined,
+  look: 'operators' as const,
+  hosts: [] as readonly string[],
+}
+const KEEP_BYTES = 1_024 ** 2
+const MAX_BYTES = 32 * 1_024 ** 2
+
+const port = integer({ min: 0, max: 65_535 })
+
+const readAdmin = (sources: Sources) =>
+  object({
+    host: optional(text(), ADMIN.host),
+    port: optional(port, ADMIN.port),
+    token: optional(readToken(sources)),
+    look: optional(oneOf('operators', 'machine', 'anybody'), ADMIN.look),
+    hosts: optional(arrayOf(text()), ADMIN.hosts),
+  })
+
+const readBody = together(
+  object({
+    keepBytes: optional(size({ min: 0 })),
+    maxBytes: optional(size({ min: 1 }), MAX_BYTES),
+  }),
+  ({ keepBytes = 0, maxBytes }, path, problems) => {
+    if (keepBytes <= maxBytes) return
+    const message = `must not be more than maxBytes, ${maxBytes}: a larger body is refused`
+    problems.push({ path: `${path}.keepBytes`, message })
+  },
+)
+
+const readDrain = object({
+  graceMs: optional(duration({ min: 0 }), 30_000),
+  delayMs: optional(duration({ min: 0 }), 0),
+})
+
+const readTracing = object({
+  fromCallers: optional(bool(), true),
+  toVendors: optional(bool(), true),
+})
+
+const readReload = object({ watch: optional(bool(), true) })
+
+const readLog = object({
+  level: optional(oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
+})
+
+/** Reads what stands in a file, from its root. */
+export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined> {
+  const readFields = object({
+    port: optional(port, PORT),
+    host: optional(text(), '0.0.0.0'),
+    admin: optional(readAdmin(sources), ADMIN),
+    redis: readRedis(sources),
+    pod: optional(textOrReference(sources, /./, 'text')),
+    expectedPods: optional(integer({ min: 1 }), 1),
+    workers: optional(readWorkers, 1),
+    vendors: readVendors(sources),
+    routes: optional(readRoutes),
+    queues: optional(readQueues),
+    callers: optional(readCallers(sources)),
+    body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
+    server: optional(readServerLimits, SERVER_LIMITS),
+    drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
+    tracing: optional(readTracing),
+    reload: optional(readReload, { watch: true }),
+    log: optional(readLog, { level: 'info' as const }),
+  })
+  const check: Check<GatewayConfig | undefined> = (value, path, problems: ConfigProblem[]) => {
+    const fields = readFields(value, path, problems)
+    if (fields === undefined) return undefined
+    const { vendors, routes, queues, body, ...rest } = fields
+    checkPorts(rest, value as object, path, problems)
+    checkWorkers(value as object, rest, path, problems)
+    const isRouted = Object.hasOwn(value as object, 'routes')
+    const linked = isRouted
+      ? linkRoutes(routes, `${path}.routes`, vendors, problems)
+      : usualRoutes(vendors, `${path}.vendors`, problems)
+    const linkedQueues = linkQueues(queues, `${path}.queues`, vendors, problems)
+    if (problems.length > 0) return undefined
+    return {
+      ...rest,
+      vendors: Array.from(vendors.values(), ({ config }) => config),
+      routes: linked,
+      queues: linkedQueues,
+      body: { ...body, keepBytes: body.keepBytes ?? Math.min(KEEP_BYTES, body.maxBytes) },
+    }
+  }
+  return described(check, () => schemaOf(readFields))
+}
+
+const ANYWHERE = new Set(['0.0.0.0', '::'])
+
+/** Two servers cannot listen at the same place. Said of the port that is written down. */
+function checkPorts(
+  { host, port, admin }: Pick<GatewayConfig, 'host' | 'port' | 'admin'>,
+  written: object,
+  path: string,
+  problems: ConfigProblem[],
+): void {
+  if (!port || port !== admin?.port) return
+  if (host !== admin.host && !ANYWHERE.has(host) && !ANYWHERE.has(admin.host)) return
+  const isAdminWritten = Object.hasOwn((written as { admin?: object }).admin ?? {}, 'port')
+  problems.push(
+    isAdminWritten
+      ? { path: `${path}.admin.port`, message: `must not be the gateway's own port, ${port}` }
+      : { path: `${path}.port`, message: `must not be admin.port, which is ${admin.port}` },
+  )
+}

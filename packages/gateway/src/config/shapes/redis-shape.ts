@@ -1,0 +1,118 @@
+/** How the shared store is written down. A URL is never shown: it may have a password in it. */
+import {
+  arrayOf,
+  bool,
+  type Check,
+  described,
+  duration,
+  integer,
+  markOptional,
+  object,
+  optional,
+  schemaOf,
+  text,
+} from 'spillway/options'
+import { type RedisStoreOptions, readRedisOptions } from 'spillway/redis'
+import type { RedisConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { resolve, type Sources, secret, textOrReference } from './secret-reference.js'
+
+const VARIABLE = 'REDIS_URL'
+const PEM = /-----BEGIN [A-Z ]+-----/
+
+export function readRedis(sources: Sources): Check<RedisConfig | undefined> {
+  const readUrl = urlShape(sources)
+  const readObject = object({
+    url: optional(readUrl),
+    urls: optional(arrayOf(readUrl)),
+    sentinels: optional(arrayOf(readUrl)),
+    master: optional(text()),
+    username: optional(text()),
+    password: optional(secret(sources)),
+    database: optional(integer({ min: 0 })),
+    tls: optional(readTls(sources)),
+    prefix: optional(text()),
+    commandTimeoutMs: optional(duration({ min: 1 })),
+  })
+  const check: Check<RedisConfig | undefined> = (value, path, problems: ConfigProblem[]) => {
+    if (value === undefined) return usualRedis(sources, path, problems)
+    if (typeof value !== 'object' || value === null) {
+      return { url: readUrl(value, path, problems) }
+    }
+    const before = problems.length
+    const store = omitUndefined(readObject(value, path, problems) ?? {})
+    if (problems.length > before) return store
+    if (['url', 'urls', 'sentinels'].every((way) => !Object.hasOwn(store, way))) {
+      const message = `${EXPECTED}, got nothing; or urls of a cluster, or sentinels`
+      problems.push({ path: `${path}.url`, message })
+    } else readRedisOptions(store, path, problems)
+    return store
+  }
+  const forms = () => ({ anyOf: [schemaOf(readUrl), schemaOf(readObject)] })
+  return markOptional(described(check, forms))
+}
+
+/** Certificates are no secrets, their keys are. */
+function readTls(sources: Sources): Check<NonNullable<RedisStoreOptions['tls']>> {
+  const pem = textOrReference(sources, PEM, 'a certificate or key in PEM form')
+  const read = object({
+    ca: optional(pem),
+    cert: optional(pem),
+    key: optional(pem),
+    servername: optional(text()),
+    rejectUnauthorized: optional(bool()),
+  })
+  const check: Check<NonNullable<RedisStoreOptions['tls']>> = (value, path, problems) =>
+    omitUndefined(read(value, path, problems) ?? {})
+  return described(check, () => schemaOf(read))
+}
+
+const EXPECTED = 'must be env:NAME, file:PATH or a redis:// URL'
+
+function urlShape(sources: Sources): Check<string> {
+  const check: Check<string> = (value, path, problems) => {
+    const found = resolve(value, sources)
+    const message = complaintAbout(value, found)
+    if (message !== undefined) problems.push({ path, message })
+    return found !== undefined && 'value' in found ? found.value : String(value)
+  }
+  return described(check, { type: 'string', pattern: '^\\s*(env:|file:|rediss?://|unix://)' })
+}
+
+function complaintAbout(value: unknown, found: ReturnType<typeof resolve>): string | undefined {
+  if (found !== undefined) {
+    if ('problem' in found) return found.problem
+    return isRedisUrl(found.value) ? undefined : 'refers to something that is no redis:// URL'
+  }
+  if (value === undefined || value === null) return `${EXPECTED}, got nothing`
+  if (typeof value !== 'string' || !isRedisUrl(value)) return EXPECTED
+  if (new URL(value).password === '' && !value.includes('?')) return undefined
+  return 'must not contain a password: put the URL into a variable and write env:NAME'
+}
+
+function isRedisUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, hostname } = new URL(text)
+  return protocol === 'unix:' || (/^rediss?:$/.test(protocol) && hostname !== '')
+}
+
+/** In a cluster the variable is there for everybody. */
+function usualRedis(
+  sources: Sources,
+  path: string,
+  problems: ConfigProblem[],
+): RedisConfig | undefined {
+  const url = sources.env[VARIABLE]?.trim() ?? ''
+  if (url === '') return undefined
+  if (!isRedisUrl(url)) {
+    const message = `the environment variable ${VARIABLE} is no redis:// URL`
+    problems.push({ path, message, at: 'outside' })
+  }
+  return { url }
+}
+
+/** What was left out is not there, rather than undefined. */
+function omitUndefined<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(value).filter(([, each]) => each !== undefined)
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> }
+}

@@ -1,0 +1,328 @@
+/** Where routes lead, and which there are when none is written. */
+import { suggest } from 'spillway/options'
+import type { ProtocolName, RouteConfig, TargetConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { DEFAULT_PATHS, defaultRouteName, type LlmProtocol } from '../default-paths.js'
+import type { WrittenRoute } from './route-shape.js'
+import type { WrittenVendor } from './vendor-shape.js'
+
+type Vendors = ReadonlyMap<string, WrittenVendor>
+
+/** Routes that lead to the vendors there are. */
+export function linkRoutes(
+  routes: readonly WrittenRoute[] | undefined,
+  path: string,
+  vendors: Vendors,
+  problems: ConfigProblem[],
+): RouteConfig[] {
+  // What is no list, and routes to vendors that are none, have been complained of.
+  if (routes === undefined || vendors.size === 0) return []
+  if (routes.length === 0) {
+    const message = 'must have at least one route; leave it out for one to each vendor'
+    problems.push({ path, message })
+  }
+  const names = new Map<string, number>()
+  return routes.flatMap((written, index) => {
+    const at = `${path}[${index}]`
+    // What is no route has been complained of.
+    if (written === undefined) return []
+    const route = linkRoute(written, at, vendors, problems)
+    const before = names.get(route.name)
+    if (before === undefined || route.paths.length === 0) names.set(route.name, index)
+    else problems.push(complaintOfTwo(written, at, `${path.slice(1)}[${before}]`))
+    return [route]
+  })
+}
+
+function complaintOfTwo({ name }: WrittenRoute, at: string, before: string): ConfigProblem {
+  if (name !== undefined) return { path: `${at}.name`, message: `is the name of ${before}, too` }
+  return { path: at, message: `has the path and models of ${before}, which comes first` }
+}
+
+function linkRoute(
+  written: WrittenRoute,
+  at: string,
+  vendors: Vendors,
+  problems: ConfigProblem[],
+): RouteConfig {
+  const choices = linkChoices(written, at, vendors, problems)
+  const [first] = choices
+  const vendor = first === undefined ? undefined : vendors.get(first.vendor)
+  const protocol = vendor?.protocol
+  if (protocol !== undefined) checkProtocol(written, at, protocol, problems)
+  if (written.models?.length === 0) {
+    problems.push({ path: `${at}.models`, message: 'must have at least one model' })
+  }
+  const { path, stripPrefix, models } = written
+  const defaultsOf = path === undefined && isLlm(protocol) ? protocol : undefined
+  if (stripPrefix !== undefined && path !== undefined && !isPrefix(stripPrefix, path)) {
+    const message = `must be what the route's path begins with, without a * and a / at its end`
+    problems.push({ path: `${at}.stripPrefix`, message })
+  }
+  return {
+    name: written.name ?? nameOf(path, defaultsOf, models),
+    paths: pathsOf(path, defaultsOf),
+    defaultsOf,
+    models,
+    choices: choices.length,
+    targets: [
+      ...choices,
+      ...linkFallbacks(written, choices, at, vendors, problems),
+    ] as unknown as RouteConfig['targets'],
+    timeoutMs: written.timeoutMs,
+    keepAliveMs: written.keepAliveMs,
+    stripPrefix,
+  }
+}
+
+function isLlm(protocol: ProtocolName | undefined): protocol is LlmProtocol {
+  return protocol !== undefined && protocol !== 'http'
+}
+
+function nameOf(
+  path: string | undefined,
+  defaultsOf: LlmProtocol | undefined,
+  models: readonly string[] | undefined,
+): string {
+  const where = path ?? (defaultsOf && defaultRouteName(defaultsOf))
+  return [where, models?.join(',')].filter(Boolean).join(' ')
+}
+
+/** None, if the route has a mistake that has been reported. */
+function pathsOf(
+  path: string | undefined,
+  defaultsOf: LlmProtocol | undefined,
+): RouteConfig['paths'] {
+  if (path !== undefined) return [{ path, methods: undefined }]
+  return defaultsOf === undefined ? [] : DEFAULT_PATHS[defaultsOf]
+}
+
+function isPrefix(prefix: string, path: string): boolean {
+  return (
+    !/[*/]$/.test(prefix) && /^($|[/*])/.test(path.slice(prefix.length)) && path.startsWith(prefix)
+  )
+}
+
+function checkProtocol(
+  written: WrittenRoute,
+  at: string,
+  protocol: ProtocolName,
+  problems: ConfigProblem[],
+): void {
+  const isHttp = protocol === 'http'
+  const complain = (option: string, message: string) => {
+    problems.push({ path: `${at}.${option}`, message, at: 'key' })
+  }
+  if (isHttp && written.path === undefined)
+    complain('path', 'must be given for a vendor of protocol http')
+  if (!isHttp && written.stripPrefix !== undefined) {
+    complain(
+      'stripPrefix',
+      `only has a meaning with protocol http, and this vendor's is ${protocol}`,
+    )
+  }
+  if (isHttp && written.models !== undefined)
+    complain('models', 'has no meaning with protocol http')
+  if (isHttp && written.model !== undefined) complain('model', 'has no meaning with protocol http')
+}
+
+function findVendor(
+  name: string | undefined,
+  at: string,
+  vendors: Vendors,
+  problems: ConfigProblem[],
+): WrittenVendor | undefined {
+  if (name === undefined) return undefined
+  const vendor = vendors.get(name)
+  if (vendor === undefined) {
+    const message = `there is no vendor of this name; ${hint(name, [...vendors.keys()])}`
+    problems.push({ path: at, message })
+  }
+  return vendor
+}
+
+function hint(name: string, known: readonly string[]): string {
+  const close = suggest(name, known)
+  return close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
+}
+
+/** What leads there when all is well: one target, or several to pick from. */
+function linkChoices(
+  route: WrittenRoute,
+  at: string,
+  vendors: Vendors,
+  problems: ConfigProblem[],
+): TargetConfig[] {
+  const { vendor, key, model, pick } = route
+  if (route.vendors === undefined) {
+    if (pick === 'headroom') {
+      const message = 'needs vendors: a list of those to pick from'
+      problems.push({ path: `${at}.pick`, message, at: 'key' })
+    }
+    if (vendor === undefined) {
+      problems.push({ path: `${at}.vendor`, message: 'must be the name of a vendor, got nothing' })
+    }
+    findVendor(vendor, `${at}.vendor`, vendors, problems)
+    checkKey(key, vendor ?? '', at, vendors, problems)
+    return [{ vendor: vendor ?? '', key, model }]
+  }
+  checkList(route, at, problems)
+  const targets: TargetConfig[] = []
+  const seen = new Set<string>()
+  for (const [index, choice] of route.vendors.entries()) {
+    // What is none has been complained of.
+    if (choice?.vendor === undefined) continue
+    const path = `${at}.vendors[${index}]`
+    const first = targets[0]?.vendor
+    if (first === undefined) findVendor(choice.vendor, path, vendors, problems)
+    else if (first !== choice.vendor) {
+      checkSameProtocol(choice.vendor, first, path, vendors, problems)
+    }
+    checkKey(choice.key, choice.vendor, path, vendors, problems)
+    for (const each of keysOf(choice, vendors)) {
+      const target = { vendor: choice.vendor, key: each, model: choice.model ?? model }
+      const whole = wholeOf(target, vendors)
+      if (seen.has(whole)) problems.push({ path, message: 'is in the list already' })
+      seen.add(whole)
+      targets.push(target)
+    }
+  }
+  return targets
+}
+
+function checkList(
+  { vendor, key, pick, vendors }: WrittenRoute,
+  at: string,
+  problems: ConfigProblem[],
+) {
+  const complain = (option: string, message: string) => {
+    problems.push({ path: `${at}.${option}`, message, at: 'key' })
+  }
+  if (vendor !== undefined) complain('vendor', 'must not come together with vendors')
+  if (key !== undefined) complain('key', 'stands with one of the vendors in the list')
+  if (pick === 'order')
+    complain(
+      'pick',
+      `of several vendors one is picked by 'headroom'; an order is what fallbacks have`,
+    )
+  if (vendors?.length === 0) complain('vendors', 'must have at least one vendor')
+}
+
+/** Each key is a target of its own, because a vendor counts them apart. */
+function keysOf(
+  { vendor, key }: Pick<TargetConfig, 'vendor'> & { key?: string | undefined },
+  vendors: Vendors,
+): readonly (string | undefined)[] {
+  if (key !== undefined) return [key]
+  const names = vendors.get(vendor)?.keyNames ?? []
+  return names.length > 1 ? names : [undefined]
+}
+
+/** Those that are tried after; what they leave out is as in the route. */
+function linkFallbacks(
+  route: WrittenRoute,
+  choices: readonly TargetConfig[],
+  at: string,
+  vendors: Vendors,
+  problems: ConfigProblem[],
+): TargetConfig[] {
+  const { key, model } = route
+  const vendor = choices[0]?.vendor ?? ''
+  const targets: TargetConfig[] = []
+  const tried = new Set(choices.map((each) => wholeOf(each, vendors)))
+  for (const [index, written] of (route.fallbacks ?? []).entries()) {
+    // What is no fallback has been complained of.
+    if (written === undefined) continue
+    const path = `${at}.fallbacks[${index}]`
+    const isOther = written.vendor !== undefined && written.vendor !== vendor
+    if (isOther) checkSameProtocol(written.vendor, vendor, path, vendors, problems)
+    const target = {
+      vendor: written.vendor ?? vendor,
+      // A key is one of its vendor's: another vendor begins with its first.
+      key: written.key ?? (isOther ? undefined : key),
+      model: written.model ?? model,
+    }
+    checkKey(written.key, target.vendor, path, vendors, problems)
+    const whole = wholeOf(target, vendors)
+    if (tried.has(whole)) {
+      const message = 'is where the route went before: needs another vendor, key or model'
+      problems.push({ path, message })
+    }
+    tried.add(whole)
+    targets.push(target)
+  }
+  return targets
+}
+
+/** Where a target leads, in one word. */
+function wholeOf({ vendor, key, model }: TargetConfig, vendors: Vendors): string {
+  return JSON.stringify([vendor, key ?? vendors.get(vendor)?.keyNames?.[0], model])
+}
+
+/** What is written there is not shown: it may be the key itself. */
+function checkKey(
+  key: string | undefined,
+  vendor: string,
+  at: string,
+  vendors: Vendors,
+  problems: ConfigProblem[],
+): void {
+  const known = vendors.get(vendor)?.keyNames
+  if (key === undefined || known === undefined || known.includes(key)) return
+  const keys = known.length === 0 ? 'it has none' : hint(key, known)
+  problems.push({
+    path: `${at}.key`,
+    message: `vendor '${vendor}' has no key of this name; ${keys}`,
+  })
+}
+
+function checkSameProtocol(
+  name: string | undefined,
+  routeVendor: string,
+  at: string,
+  vendors: Vendors,
+  problems: ConfigProblem[],
+): void {
+  const own = findVendor(name, `${at}.vendor`, vendors, problems)?.protocol
+  const route = vendors.get(routeVendor)?.protocol
+  if (own === undefined || route === undefined || own === route) return
+  const message = `speaks ${own} and the route's vendor ${route}: a fallback must speak the same`
+  problems.push({ path: `${at}.vendor`, message })
+}
+
+/** Without `routes`: the default paths of each vendor. */
+export function usualRoutes(
+  vendors: Vendors,
+  path: string,
+  problems: ConfigProblem[],
+): RouteConfig[] {
+  const all = [...vendors.values()]
+  const routes: RouteConfig[] = []
+  for (const protocol of ['anthropic', 'openai', 'http'] as const) {
+    const [first, ...others] = all.filter((vendor) => vendor.protocol === protocol)
+    if (first === undefined) continue
+    for (const { name } of protocol === 'http' ? [first, ...others] : others) {
+      const message =
+        protocol === 'http'
+          ? 'needs a route: a vendor of protocol http has no default paths'
+          : `needs a route: without routes, the default paths of ${protocol} lead to '${first.name}'`
+      problems.push({ path: `${path}.${name}`, message, at: 'key' })
+    }
+    if (protocol !== 'http') routes.push(defaultRoute(first.name, protocol))
+  }
+  return routes
+}
+
+function defaultRoute(vendor: string, protocol: LlmProtocol): RouteConfig {
+  return {
+    name: defaultRouteName(protocol),
+    paths: DEFAULT_PATHS[protocol],
+    defaultsOf: protocol,
+    models: undefined,
+    choices: 1,
+    targets: [{ vendor, key: undefined, model: undefined }],
+    timeoutMs: undefined,
+    keepAliveMs: undefined,
+    stripPrefix: undefined,
+  }
+}

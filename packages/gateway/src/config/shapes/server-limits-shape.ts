@@ -1,0 +1,54 @@
+/** What a client may do to a port: sizes, patience, connections. A slow or greedy one is cut off. */
+import { duration, integer, object, optional } from 'spillway/options'
+import { size } from './byte-size.js'
+
+export interface ServerLimits {
+  /** A longer path with its query is a 414. */
+  readonly maxUrlBytes: number
+  /** All headers together, with the request line; more is a 431. */
+  readonly maxHeaderBytes: number
+  /** So many headers; more is a 431. */
+  readonly maxHeaders: number
+  /** From the first byte, or from the connection, until the headers are there. */
+  readonly headersMs: number
+  /** A body may take so long, and a second longer for each `bodyBytesPerSecond` of it. */
+  readonly bodyMs: number
+  readonly bodyBytesPerSecond: number
+  /** An answer of which nothing is read for so long is cut. */
+  readonly unreadMs: number
+  /** A connection without a request is closed. */
+  readonly idleMs: number
+  /** At once. */
+  readonly connections: number
+  /** At once, from one address: IPv4, or the first half of IPv6. */
+  readonly connectionsPerAddress: number
+}
+
+const KB = 1_024
+
+export const SERVER_LIMITS: ServerLimits = {
+  maxUrlBytes: 8 * KB,
+  maxHeaderBytes: 16 * KB,
+  maxHeaders: 100,
+  headersMs: 10_000,
+  bodyMs: 20_000,
+  bodyBytesPerSecond: KB,
+  unreadMs: 60_000,
+  // Longer than the load balancers in front keep theirs, so that none is used as it closes.
+  idleMs: 75_000,
+  connections: 20_000,
+  connectionsPerAddress: 2_000,
+}
+
+export const readServerLimits = object({
+  maxUrlBytes: optional(size({ min: 64 }), SERVER_LIMITS.maxUrlBytes),
+  maxHeaderBytes: optional(size({ min: KB }), SERVER_LIMITS.maxHeaderBytes),
+  maxHeaders: optional(integer({ min: 1 }), SERVER_LIMITS.maxHeaders),
+  headersMs: optional(duration({ min: 100 }), SERVER_LIMITS.headersMs),
+  bodyMs: optional(duration({ min: 100 }), SERVER_LIMITS.bodyMs),
+  bodyBytesPerSecond: optional(size({ min: 1 }), SERVER_LIMITS.bodyBytesPerSecond),
+  unreadMs: optional(duration({ min: 100 }), SERVER_LIMITS.unreadMs),
+  idleMs: optional(duration({ min: 100 }), SERVER_LIMITS.idleMs),
+  connections: optional(integer({ min: 1 }), SERVER_LIMITS.connections),
+  connectionsPerAddress: optional(integer({ min: 1 }), SERVER_LIMITS.connectionsPerAddress),
+})

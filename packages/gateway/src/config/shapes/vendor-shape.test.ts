@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError } from '../config-error.js'
+import { loadConfig } from '../load.js'
+
+const env = { OPENAI_API_KEY: 'sk-main', SPARE_KEY: 'sk-spare' }
+const load = (text: string) => loadConfig({ file: 'a.yaml', text, env })
+
+/** `path: message` of every mistake. */
+function mistakesIn(text: string): string[] {
+  try {
+    load(text)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.mistakes.map(({ path, message }) => `${path}: ${message}`)
+  }
+  throw new Error('no mistake was found')
+}
+
+const ONE = 'vendors:\n  openai: { protocol: openai }\n'
+
+describe('vendors in the configuration', () => {
+  it('a vendor accepts endpoint limits only for paths in their canonical form', () => {
+    const limits = 'userLimits: [{ per: endpoint, limit: { "/v1/ch%61t": 5 }, windowMs: 1m }]'
+    expect(vendor(`protocol: openai, ${limits}`)).toEqual([
+      'vendors.a.userLimits[0].limit./v1/ch%61t: must be written as /v1/chat',
+    ])
+  })
+
+  it('a vendor has a first-byte timeout of 60 s unless another one is configured', () => {
+    const timeoutOf = (timeout: string) =>
+      load(
+        `vendors: { a: { protocol: http, url: "http://a"${timeout} } }\nroutes: [{ vendor: a, path: /a }]`,
+      ).vendors[0]?.guard.timeout
+    expect(timeoutOf('')).toEqual({ firstByteMs: 60_000 })
+    expect(timeoutOf(', timeout: { idleMs: 15s }')).toEqual({ firstByteMs: 60_000, idleMs: '15s' })
+    expect(timeoutOf(', timeout: { firstByteMs: 5m }')).toEqual({ firstByteMs: '5m' })
+  })
+
+  const vendor = (options: string) => mistakesIn(`vendors: { a: { ${options} } }\n`)
+
+  it.each([
+    ['url: mock', "vendors.a.protocol: must be one of 'openai', 'anthropic', 'http', got nothing"],
+    [
+      'protocol: openai, url: localhost',
+      "vendors.a.url: must be an http:// or https:// URL, or 'mock'",
+    ],
+    [
+      'protocol: openai, url: "ftp://a.b"',
+      "vendors.a.url: must be an http:// or https:// URL, or 'mock'",
+    ],
+    [
+      'protocol: openai, url: "https://a.b/v1/"',
+      'vendors.a.url: must not end in /v1: the paths of requests begin with it',
+    ],
+    [
+      'protocol: openai, url: "https://a.b/?x"',
+      'vendors.a.url: must end with its path, without ? and #: a key belongs in key, or in headers',
+    ],
+    [
+      'protocol: openai, url: "https://u:p@a.b"',
+      'vendors.a.url: must not contain a user or a password: use key, or headers',
+    ],
+    [
+      'protocol: openai, connectMs: 0',
+      "vendors.a.connectMs: must be a duration of at least 1 ms, such as 250 or '5s', got 0",
+    ],
+    [
+      'protocol: openai, keys: {}',
+      'vendors.a.keys: must be an object with at least one key, got an empty one',
+    ],
+    [
+      'protocol: openai, keys: [env:SPARE_KEY]',
+      'vendors.a.keys: must be an object with at least one key, got an array',
+    ],
+    [
+      'protocol: openai, keys: { 1: env:SPARE_KEY }',
+      "vendors.a.keys.1: a key's name must be letters, digits, _ . and -, and not digits alone",
+    ],
+    [
+      'protocol: openai, key: env:SPARE_KEY, keys: { b: env:SPARE_KEY }',
+      'vendors.a.keys: must not come together with key: put all of them here',
+    ],
+    [
+      'protocol: openai, headers: [a]',
+      'vendors.a.headers: must be an object with the names of headers',
+    ],
+    ['protocol: openai, headers: { "a b": c }', 'vendors.a.headers.a b: is no name of a header'],
+    [
+      'protocol: openai, headers: { Host: c }',
+      'vendors.a.headers.Host: is not for a file to say: the gateway sends its own',
+    ],
+    [
+      'protocol: openai, headers: { x-a: b, X-A: c }',
+      'vendors.a.headers.X-A: is written twice, in other letters',
+    ],
+    [
+      'protocol: openai, headers: { x-a: 1 }',
+      'vendors.a.headers.x-a: must be text without line breaks: put it in quotes',
+    ],
+    [
+      'protocol: openai, headers: { x-a: "a\\nb" }',
+      'vendors.a.headers.x-a: must be text without line breaks, env:NAME or file:PATH',
+    ],
+    [
+      'protocol: openai, shed: { when: busy }',
+      'vendors.a.shed.when: is a function: only a program can have it, not a file',
+    ],
+    [
+      'protocol: openai, shed: { sensors: { cpu: 1 } }',
+      'vendors.a.shed.sensors: is a function: only a program can have it, not a file',
+    ],
+    [
+      'protocol: openai, breaker: { failureRate: "0.5" }',
+      'vendors.a.breaker.failureRate: must be a number above 0 and at most 1, got "0.5"; write it without the quotes',
+    ],
+    [
+      'protocol: openai, hedge: { delayMs: soon }',
+      `vendors.a.hedge.delayMs: must be a duration of at least 1 ms, such as 250 or '5s', got "soon"`,
+    ],
+    [
+      'protocol: openai, concurrency: { adaptive: gradient }',
+      `vendors.a.concurrency.adaptive: must be one of 'aimd', 'gradient2', got "gradient"; did you mean 'gradient2'?`,
+    ],
+    [
+      'protocol: openai, concurency: 5',
+      "vendors.a.concurency: unknown option; did you mean 'concurrency'?",
+    ],
+    [
+      'protocol: openai, classify: x',
+      expect.stringMatching(
+        /^vendors\.a\.classify: unknown option; known: protocol, url, .*retry, shadow$/,
+      ),
+    ],
+    ['protocol: openai, fetch: {}', expect.stringMatching(/^vendors\.a\.fetch: unknown option/)],
+  ])('the vendor %s is rejected', (options, expected) => {
+    expect(vendor(options)).toEqual([expected])
+  })
+
+  it('a vendor has the public API of its protocol as the default URL', () => {
+    const urls = load('vendors: { a: { protocol: anthropic }, b: { protocol: openai, url: mock } }')
+    expect(urls.vendors.map(({ url }) => url)).toEqual(['https://api.anthropic.com', 'mock'])
+    const http = (url: string) =>
+      mistakesIn(`vendors: { a: { protocol: http${url} } }
+routes: [{ vendor: a, path: /a }]`)
+    expect(http('')).toEqual(['vendors.a.url: must be an http:// or https:// URL, got nothing'])
+    expect(http(', url: mock')).toEqual([
+      "vendors.a.url: must be an http:// or https:// URL: 'mock' speaks the protocols openai and anthropic, not http",
+    ])
+  })
+
+  it('the URL of an http vendor may end in /v1', () => {
+    const config = load(`vendors: { a: { protocol: http, url: "https://a.b/v1" } }
+routes: [{ path: /a/*, vendor: a }]`)
+    expect(config.vendors[0]?.url).toBe('https://a.b/v1')
+  })
+
+  it('a vendor may have any ordinary name, including those of object properties', () => {
+    const names = ['constructor', 'toString', 'hasOwnProperty', 'open_ai-2.eu']
+    const text = names.map((name) => `  ${name}: { protocol: openai }\n`).join('')
+    const config = load(
+      `vendors:\n${text}routes: [{ vendor: constructor }, { vendor: toString, path: /a }]`,
+    )
+    expect(config.vendors.map(({ name }) => name)).toEqual(names)
+    expect(mistakesIn('vendors: { "a b": { protocol: openai } }')[0]).toContain("a vendor's name")
+    expect(mistakesIn('vendors: { __proto__: { protocol: openai } }')).toEqual([
+      'vendors.__proto__: is a name that cannot be used',
+    ])
+    expect(mistakesIn(`${ONE}routes: [{ vendor: valueOf }]`)[0]).toContain('there is no vendor')
+    expect(
+      load('vendors: { a: { protocol: openai, headers: { __PROTO__: x } } }').vendors[0]?.headers,
+    ).toEqual(Object.fromEntries([['__proto__', 'x']]))
+  })
+})

@@ -1,0 +1,217 @@
+/** How a vendor is written down. */
+import type { GuardOptions } from 'spillway'
+import {
+  type Check,
+  described,
+  describedAs,
+  duration,
+  type JsonSchema,
+  type OptionProblem,
+  object,
+  oneOf,
+  optional,
+  readGuardOptions,
+  schemaOf,
+} from 'spillway/options'
+import { canonicalPath } from '../../request/canonical-path.js'
+import type { ProtocolName, VendorConfig, VendorKey } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { readHeaders } from './header-shape.js'
+import { checkUnits, withUnits } from './limit-units.js'
+import { readNamedMap } from './named-map.js'
+import { type Sources, secret } from './secret-reference.js'
+
+/** Of a vendor with mistakes, too, so that routes to it are not mistakes as well. */
+export interface WrittenVendor {
+  readonly name: string
+  readonly protocol: ProtocolName | undefined
+  /** None: nobody knows. */
+  readonly keyNames: readonly string[] | undefined
+  /** Counts only if there are no mistakes. */
+  readonly config: VendorConfig
+}
+
+/** Guard options of a vendor in a file. Fallbacks belong to routes; functions cannot be written in a file. */
+const GUARD_OPTIONS: Record<
+  Exclude<keyof GuardOptions, 'fetch' | 'classify' | 'fallback' | 'stages'>,
+  true
+> = {
+  shed: true,
+  userLimits: true,
+  queue: true,
+  breaker: true,
+  throttle: true,
+  limits: true,
+  jitterMs: true,
+  maxPauseMs: true,
+  basePauseMs: true,
+  maxLanes: true,
+  pace: true,
+  concurrency: true,
+  timeout: true,
+  hedge: true,
+  retry: true,
+  shadow: true,
+}
+const guardNames = Object.keys(GUARD_OPTIONS) as (keyof typeof GUARD_OPTIONS)[]
+
+const PUBLIC_API = {
+  openai: 'https://api.openai.com',
+  anthropic: 'https://api.anthropic.com',
+} as const
+
+/** From the start of an attempt to the first byte of the vendor's body, unless `timeout.firstByteMs` is set. */
+const FIRST_BYTE_MS = 60_000
+
+/** What a vendor's only key is called. */
+const ONLY_KEY = 'default'
+
+/** Read elsewhere; here for its name. */
+function asWritten(schema: JsonSchema | (() => JsonSchema | undefined)): Check<unknown> {
+  return optional(described((value: unknown) => value, schema))
+}
+
+function guardSchema(name: string): JsonSchema | undefined {
+  const { properties } = schemaOf(readGuardOptions) as { properties: Record<string, JsonSchema> }
+  const schema = properties[name]
+  return name === 'limits' && schema !== undefined ? withUnits(schema) : schema
+}
+
+export function readVendors(sources: Sources): Check<ReadonlyMap<string, WrittenVendor>> {
+  const readOwn = object({
+    protocol: oneOf('openai', 'anthropic', 'http'),
+    url: asWritten({ type: 'string' }),
+    key: optional(secret(sources)),
+    keys: optional(readKeys(sources)),
+    headers: optional(readHeaders(sources), {}),
+    connectMs: optional(duration({ min: 1 }), 5_000),
+    // Known here, so that a suggestion has all names to choose from; read below.
+    ...Object.fromEntries(guardNames.map((name) => [name, asWritten(() => guardSchema(name))])),
+  })
+  return readNamedMap(
+    'vendor',
+    (value, path, problems: ConfigProblem[], name): WrittenVendor => {
+      const own = readOwn(value, path, problems)
+      if (own === undefined) {
+        return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
+      }
+      const { protocol, key, keys, headers, connectMs } = own
+      if (key !== undefined && keys !== undefined) {
+        const message = 'must not come together with key: put all of them here'
+        problems.push({ path: `${path}.keys`, message, at: 'key' })
+      }
+      const all = keys ?? (key === undefined ? [] : [{ name: ONLY_KEY, secret: key }])
+      const url = readUrl(own.url, `${path}.url`, problems, protocol)
+      const guard = readGuard(value as Record<string, unknown>, path, problems)
+      checkUnits(guard.limits, `${path}.limits`, problems, protocol)
+      return {
+        name,
+        protocol,
+        keyNames: keys?.length === 0 ? undefined : all.map((each) => each.name),
+        config: { name, protocol, url, keys: all, headers, connectMs, guard },
+      }
+    },
+    () => schemaOf(readOwn),
+  )
+}
+
+/** The guard's options stand among the vendor's own. */
+function readGuard(
+  vendor: Readonly<Record<string, unknown>>,
+  path: string,
+  problems: ConfigProblem[],
+): VendorConfig['guard'] {
+  const written = guardNames.filter((name) => Object.hasOwn(vendor, name))
+  const guard = Object.fromEntries(written.map((name) => [name, vendor[name]]))
+  if (typeof guard.shed === 'object' && guard.shed !== null) {
+    const shed = { ...guard.shed } as Record<string, unknown>
+    for (const name of ['when', 'sensors']) {
+      if (!Object.hasOwn(shed, name)) continue
+      const message = 'is a function: only a program can have it, not a file'
+      problems.push({ path: `${path}.shed.${name}`, message, at: 'key' })
+      delete shed[name]
+    }
+    guard.shed = shed
+  }
+  checkEndpoints(guard.userLimits, `${path}.userLimits`, problems)
+  return withFirstByteTimeout(readGuardOptions(guard, path, problems))
+}
+
+/** Requests are counted under their canonical path: a limit in another spelling would never apply. */
+function checkEndpoints(userLimits: unknown, path: string, problems: ConfigProblem[]): void {
+  if (!Array.isArray(userLimits)) return
+  for (const [index, level] of userLimits.entries()) {
+    const { per, limit } = (level ?? {}) as { per?: unknown; limit?: unknown }
+    if (per !== 'endpoint' || typeof limit !== 'object' || limit === null) continue
+    for (const name of Object.keys(limit)) {
+      const canonical = canonicalPath(name)
+      if (canonical === name) continue
+      const message = `must be written as ${canonical}`
+      problems.push({ path: `${path}[${index}].limit.${name}`, message, at: 'key' })
+    }
+  }
+}
+
+/** A vendor that accepts requests and never answers would hold slots and connections for ever. */
+function withFirstByteTimeout(guard: VendorConfig['guard']): VendorConfig['guard'] {
+  return { ...guard, timeout: { firstByteMs: FIRST_BYTE_MS, ...guard.timeout } }
+}
+
+function readKeys(sources: Sources): Check<readonly VendorKey[]> {
+  const readKey = secret(sources)
+  const readAll = readNamedMap(
+    'key',
+    (value, path, problems, name) => ({
+      name,
+      secret: readKey(value, path, problems),
+    }),
+    () => schemaOf(readKey),
+  )
+  const check: Check<readonly VendorKey[]> = (value, path, problems) => [
+    ...readAll(value, path, problems).values(),
+  ]
+  return describedAs(check, readAll)
+}
+
+/** What is written there is not shown: a URL may have a password in it. */
+function readUrl(
+  value: unknown,
+  path: string,
+  problems: OptionProblem[],
+  protocol: ProtocolName | undefined,
+): string {
+  if (value === undefined && protocol !== undefined && protocol !== 'http') {
+    return PUBLIC_API[protocol]
+  }
+  const [url, message] = parseUrl(value, protocol)
+  if (message !== undefined && !(value === undefined && protocol === undefined)) {
+    problems.push({ path, message })
+  }
+  return url
+}
+
+function parseUrl(value: unknown, protocol: ProtocolName | undefined): [string, string?] {
+  if (value === 'mock') {
+    if (protocol !== 'http') return ['mock']
+    return [
+      '',
+      `must be an http:// or https:// URL: 'mock' speaks the protocols openai and anthropic, not http`,
+    ]
+  }
+  const mock = protocol === 'http' ? '' : `, or 'mock'`
+  const expected = `must be an http:// or https:// URL${mock}`
+  if (value === undefined) return ['', `${expected}, got nothing`]
+  if (typeof value !== 'string' || !URL.canParse(value)) return ['', expected]
+  const url = new URL(value)
+  if (!/^https?:$/.test(url.protocol)) return ['', expected]
+  if (url.username !== '' || url.password !== '') {
+    return ['', 'must not contain a user or a password: use key, or headers']
+  }
+  if (/[?#]/.test(value))
+    return ['', 'must end with its path, without ? and #: a key belongs in key, or in headers']
+  const prefix = url.pathname.replace(/\/+$/, '')
+  if (protocol !== 'http' && prefix.endsWith('/v1')) {
+    return ['', 'must not end in /v1: the paths of requests begin with it']
+  }
+  return [url.origin + prefix]
+}

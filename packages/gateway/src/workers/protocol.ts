@@ -1,0 +1,54 @@
+/** The calls between the supervisor and its workers. */
+import type { Socket } from 'node:net'
+import type { ReloadReport } from '../reload/reloads.js'
+
+/** The contents of the configuration and of the files it refers to, by path. */
+export type FileContents = readonly (readonly [path: string, content: string | undefined])[]
+
+/** A metric as prom-client's `getMetricsAsJSON` returns it. */
+export interface MetricJson {
+  readonly name: string
+  readonly help: string
+  readonly type: unknown
+  readonly aggregator?: string | undefined
+  readonly values: readonly {
+    readonly value: number
+    readonly labels: Readonly<Record<string, string | number>>
+    readonly metricName?: string
+  }[]
+}
+
+/** The state of all workers, which every worker reports in its health answers. */
+export interface WorkersState {
+  readonly ready: number
+  readonly total: number
+  /** False until all workers have been ready once. */
+  readonly started: boolean
+}
+
+/** What a worker does for the supervisor. */
+export interface WorkerApi {
+  reload(request: { cause: string; contents: FileContents }): Promise<ReloadReport>
+  metrics(): Promise<readonly MetricJson[]>
+  snapshot(): object
+  workersChanged(state: WorkersState): void
+  /** Serves a connection to the admin port. */
+  serveAdmin(nothing: undefined, socket?: Socket): void
+  drain(options: { graceMs?: number; delayMs?: number }): void
+}
+
+/** What the supervisor does for a worker. */
+export interface SupervisorApi {
+  /**
+   * The files to start with. The worker asks for them: a message that is sent before it listens would be lost.
+   */
+  configuration(): FileContents
+  /** The worker serves requests on this port. */
+  ready(started: { port: number }): void
+  /** The worker cannot start. */
+  failed(reason: { code: string | undefined; message: string }): void
+  /** Metrics of all workers in the text format of Prometheus. */
+  metrics(): Promise<string>
+  snapshots(): Promise<object>
+  reload(cause: string): Promise<ReloadReport>
+}

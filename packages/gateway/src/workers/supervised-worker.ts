@@ -1,0 +1,60 @@
+/** One worker process, as the supervisor sees it. */
+import type { Worker } from 'node:cluster'
+import type { Socket } from 'node:net'
+import { Channel, type MessagePort } from './channel.js'
+import type { MetricJson, SupervisorApi, WorkerApi } from './protocol.js'
+
+type State = 'starting' | 'ready' | 'draining' | 'ended'
+
+export class SupervisedWorker {
+  /** 1 to `workers`. A replacement has the slot of the worker that it replaces. */
+  readonly slot: number
+  readonly channel: Channel<WorkerApi>
+  state: State = 'starting'
+  /** When it became ready. */
+  readyAtMs: number | undefined
+  /** As last read. */
+  metrics: readonly MetricJson[] = []
+  readonly #process: Worker
+
+  constructor(slot: number, process: Worker, api: SupervisorApi) {
+    this.slot = slot
+    this.#process = process
+    this.channel = new Channel<WorkerApi>(portOf(process), { ...api })
+  }
+
+  get pid(): number | undefined {
+    return this.#process.process.pid
+  }
+
+  /** Whether it can be asked for something. */
+  get isAlive(): boolean {
+    return this.state !== 'ended' && this.#process.isConnected()
+  }
+
+  onEnd(listener: (code: number | null, signal: string | null) => void): void {
+    this.#process.once('exit', (code, signal) => {
+      this.state = 'ended'
+      this.channel.close()
+      listener(code, signal)
+    })
+  }
+
+  drain(options: { graceMs?: number; delayMs?: number }): void {
+    if (this.state !== 'ended') this.state = 'draining'
+    this.channel.call('drain', options).catch(() => {})
+  }
+
+  kill(): void {
+    this.#process.process.kill('SIGKILL')
+  }
+}
+
+function portOf(process: Worker): MessagePort {
+  return {
+    send(message, handle: Socket | undefined, onFailed) {
+      process.send(message, handle, (error) => error && onFailed(error))
+    },
+    onMessage: (listener) => void process.on('message', listener),
+  }
+}

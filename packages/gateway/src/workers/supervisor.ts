@@ -1,0 +1,300 @@
+/**
+ * Runs a gateway as several worker processes: starts them, replaces those that end, rolls reloads through
+ * them, drains them, and hands connections to the admin port to one of them. Requests never pass through it.
+ */
+import { createServer, type Server, type Socket } from 'node:net'
+import type { ReloadReport } from '../reload/reloads.js'
+import { aggregateMetrics, keepTotals } from './aggregate-metrics.js'
+import type { FileContents, MetricJson, SupervisorApi, WorkersState } from './protocol.js'
+import { RestartPolicy } from './restart-policy.js'
+import type { SupervisedWorker } from './supervised-worker.js'
+
+export interface SupervisorOptions {
+  readonly workers: number
+  /** Starts the process of a worker. */
+  readonly fork: (slot: number, api: SupervisorApi) => SupervisedWorker
+  /** The files as they are on the disk now. */
+  readonly readFiles: () => FileContents
+  readonly say: (text: string) => void
+  readonly now?: () => number
+}
+
+/** A worker that cannot start, or workers that end again and again. */
+export class WorkersFailedError extends Error {
+  readonly code: string | undefined
+
+  constructor(message: string, code?: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+const RELOAD_MS = 30_000
+/** After the grace of a drain: for requests that are broken off, and for closing the store. */
+const AFTER_GRACE_MS = 10_000
+const UNAVAILABLE = '{"status":"starting"}'
+
+export class Supervisor {
+  readonly #options: SupervisorOptions
+  readonly #policy: RestartPolicy
+  readonly #workers = new Map<number, SupervisedWorker>()
+  readonly #admin: Server
+  readonly #restarts = new Set<NodeJS.Timeout>()
+  /** Counters and histograms of workers that have ended. */
+  #totals: readonly MetricJson[] = []
+  #restartCount = 0
+  /** The files that the workers run with. */
+  #contents: FileContents
+  #reloading: Promise<unknown> = Promise.resolve()
+  #started = false
+  #draining = false
+  #onStarted: ((port: number) => void) | undefined
+  #onEnded: (() => void) | undefined
+  #onFailed: ((error: Error) => void) | undefined
+  /** Resolves when all workers have ended because of `drain`. Rejects if they cannot be kept running. */
+  readonly ended: Promise<void>
+
+  constructor(options: SupervisorOptions, contents: FileContents) {
+    this.#options = options
+    this.#contents = contents
+    this.#policy = new RestartPolicy(options.workers)
+    // The worker reads the request, so nothing may be read here.
+    this.#admin = createServer({ pauseOnConnect: true }, (socket) => this.#passOn(socket))
+    this.ended = new Promise((resolve, reject) => {
+      this.#onEnded = resolve
+      this.#onFailed = reject
+    })
+    this.ended.catch(() => {})
+  }
+
+  /** Resolves when every worker serves requests. */
+  async start(admin: { host: string; port: number }): Promise<{ port: number; adminPort: number }> {
+    const adminPort = await listen(this.#admin, admin)
+    const started = new Promise<number>((resolve) => {
+      this.#onStarted = resolve
+    })
+    for (let slot = 1; slot <= this.#options.workers; slot++) this.#fork(slot)
+    const failed = this.ended.then(() => {
+      throw new WorkersFailedError('the gateway was stopped before it had started')
+    })
+    try {
+      return { port: await Promise.race([started, failed]), adminPort }
+    } catch (error) {
+      this.#admin.close()
+      throw error
+    }
+  }
+
+  /** Reads the files and has every worker use them, one after the other. */
+  reload(cause: string): Promise<ReloadReport> {
+    const report = this.#reloading.then(() => this.#roll(cause))
+    this.#reloading = report.catch(() => {})
+    return report
+  }
+
+  /** Drains all workers at once. Called again with a shorter grace, that one counts. */
+  drain(options: { graceMs: number; delayMs: number }): void {
+    this.#draining = true
+    for (const timer of this.#restarts) clearTimeout(timer)
+    this.#restarts.clear()
+    for (const worker of this.#workers.values()) worker.drain(options)
+    const patienceMs = options.delayMs + options.graceMs + AFTER_GRACE_MS
+    setTimeout(() => this.kill(), patienceMs).unref()
+    this.#finish()
+  }
+
+  /** Ends all workers at once, with the requests in them. */
+  kill(): void {
+    this.#draining = true
+    for (const worker of this.#workers.values()) worker.kill()
+  }
+
+  #fork(slot: number): void {
+    let worker: SupervisedWorker | undefined
+    const api: SupervisorApi = {
+      configuration: () => this.#contents,
+      ready: ({ port }) => worker && this.#ready(worker, port),
+      failed: (reason) => this.#failed(slot, reason),
+      metrics: () => this.metrics(),
+      snapshots: () => this.#snapshots(),
+      reload: (cause) => this.reload(cause),
+    }
+    worker = this.#options.fork(slot, api)
+    this.#workers.set(slot, worker)
+    const forked = worker
+    worker.onEnd((code, signal) => this.#replace(forked, signal ?? `exit code ${code}`))
+  }
+
+  #ready(worker: SupervisedWorker, port: number): void {
+    worker.readyAtMs = this.#now()
+    if (this.#draining) return worker.drain({ graceMs: 0, delayMs: 0 })
+    worker.state = 'ready'
+    if (!this.#started && this.#state().ready === this.#options.workers) {
+      this.#started = true
+      this.#onStarted?.(port)
+    }
+    this.#tellState()
+  }
+
+  /** A port in use, or a bad file: what fails at the start would fail again. */
+  #failed(slot: number, { code, message }: { code: string | undefined; message: string }): void {
+    if (!this.#started) this.#giveUp(new WorkersFailedError(message, code))
+    else this.#options.say(`worker ${slot} cannot start: ${message}\n`)
+  }
+
+  #replace(worker: SupervisedWorker, how: string): void {
+    this.#workers.delete(worker.slot)
+    this.#totals = keepTotals(this.#totals, worker.metrics)
+    if (this.#draining) return this.#finish()
+    this.#tellState()
+    const { readyAtMs } = worker
+    this.#policy.ended(readyAtMs === undefined ? undefined : this.#now() - readyAtMs)
+    const isServing = [...this.#workers.values()].some(({ state }) => state === 'ready')
+    if (this.#policy.isCrashLoop && !isServing) {
+      const times = this.#policy.earlyEnds
+      const message = `workers ended ${times} times in a row soon after their start, the last one with ${how}; giving up`
+      return this.#giveUp(new WorkersFailedError(message))
+    }
+    const { delayMs } = this.#policy
+    const when = delayMs === 0 ? 'now' : `in ${delayMs} ms`
+    this.#options.say(
+      `worker ${worker.slot} (pid ${worker.pid}) ended with ${how}; its replacement starts ${when}\n`,
+    )
+    this.#restartCount++
+    const timer = setTimeout(() => {
+      this.#restarts.delete(timer)
+      this.#fork(worker.slot)
+    }, delayMs)
+    this.#restarts.add(timer)
+  }
+
+  #giveUp(error: Error): void {
+    this.#onFailed?.(error)
+    this.kill()
+  }
+
+  #finish(): void {
+    if (this.#workers.size > 0) return
+    this.#admin.close()
+    this.#onEnded?.()
+  }
+
+  async #roll(cause: string): Promise<ReloadReport> {
+    const contents = this.#options.readFiles()
+    const done = new Set<SupervisedWorker>()
+    let outcome: ReloadReport | undefined
+    // Looks again after each: a worker that was started meanwhile has the old files.
+    for (;;) {
+      const worker = this.#inOrder().find((each) => each.isAlive && !done.has(each))
+      if (worker === undefined) break
+      done.add(worker)
+      const report = await worker.channel
+        .call('reload', { cause, contents }, { timeoutMs: RELOAD_MS })
+        .catch((error: Error) => refusedUnlessEnded(worker, error))
+      if (report === undefined) continue
+      if (outcome === undefined || report.result === 'refused') outcome = report
+    }
+    outcome ??= { result: 'refused', reason: 'no worker is running' }
+    if (outcome.result !== 'refused') this.#contents = contents
+    return outcome
+  }
+
+  /** Metrics of all workers in the text format of Prometheus. */
+  async metrics(): Promise<string> {
+    await Promise.all(
+      this.#inOrder().map(async (worker) => {
+        if (!worker.isAlive) return
+        // A worker that does not answer counts with what it said last.
+        worker.metrics = await worker.channel.call('metrics', undefined).catch(() => worker.metrics)
+      }),
+    )
+    return aggregateMetrics([
+      this.#ownMetrics(),
+      this.#totals,
+      ...this.#inOrder().map(({ metrics }) => metrics),
+    ])
+  }
+
+  #ownMetrics(): MetricJson[] {
+    const { ready, total } = this.#state()
+    const metric = (name: string, type: string, help: string, values: MetricJson['values']) => ({
+      name,
+      type,
+      help,
+      values,
+    })
+    return [
+      metric('spillway_workers', 'gauge', 'Worker processes by state.', [
+        { labels: { state: 'ready' }, value: ready },
+        { labels: { state: 'other' }, value: total - ready },
+      ]),
+      metric(
+        'spillway_worker_restarts_total',
+        'counter',
+        'Workers that were started in place of one that ended.',
+        [{ labels: {}, value: this.#restartCount }],
+      ),
+    ]
+  }
+
+  async #snapshots(): Promise<object> {
+    const all = this.#inOrder().filter((each) => each.isAlive)
+    const workers = await Promise.all(
+      all.map(async ({ slot, pid, state, channel }) => {
+        const snapshot = await channel.call('snapshot', undefined).catch(() => undefined)
+        return { worker: slot, pid, state, ...snapshot }
+      }),
+    )
+    return { workers }
+  }
+
+  /** To the first worker that is ready: what a dashboard or a keep-alive connection begins there goes on there. */
+  #passOn(socket: Socket): void {
+    socket.on('error', () => {})
+    const alive = this.#inOrder().filter((each) => each.isAlive && each.readyAtMs !== undefined)
+    const worker = alive.find(({ state }) => state === 'ready') ?? alive[0]
+    if (worker === undefined) {
+      const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
+      socket.end(head + UNAVAILABLE)
+      return
+    }
+    worker.channel.call('serveAdmin', undefined, { handle: socket }).catch(() => socket.destroy())
+  }
+
+  #state(): WorkersState {
+    const ready = [...this.#workers.values()].filter(({ state }) => state === 'ready').length
+    return { ready, total: this.#options.workers, started: this.#started }
+  }
+
+  #tellState(): void {
+    const state = this.#state()
+    for (const { channel } of this.#workers.values()) {
+      channel.call('workersChanged', state).catch(() => {})
+    }
+  }
+
+  #inOrder(): SupervisedWorker[] {
+    return [...this.#workers.values()].toSorted((a, b) => a.slot - b.slot)
+  }
+
+  #now(): number {
+    return (this.#options.now ?? performance.now.bind(performance))()
+  }
+}
+
+/** A worker that ended during its reload is replaced by one with the new files. */
+function refusedUnlessEnded(worker: SupervisedWorker, error: Error): ReloadReport | undefined {
+  if (!worker.isAlive) return undefined
+  return { result: 'refused', reason: `worker ${worker.slot}: ${error.message}` }
+}
+
+async function listen(server: Server, { host, port }: { host: string; port: number }) {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port, exclusive: true }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  return (server.address() as { port: number }).port
+}

@@ -1,0 +1,84 @@
+/**
+ * One request and its response. Waits end as soon as the client disconnects, and writes wait for
+ * slow clients.
+ */
+import type { ServerResponse } from 'node:http'
+import { systemClock } from 'spillway/internal'
+import type { CallLog, OpenCall } from './log.js'
+
+export class Exchange {
+  readonly call: OpenCall
+  readonly #response: ServerResponse
+  readonly #keepsAlive: boolean
+  /** Ends the current wait; there is at most one. */
+  #wake: (() => void) | undefined
+  #cause: 'cut' | 'closed' | undefined
+  #over = false
+
+  constructor(
+    call: OpenCall,
+    { response, log, unref }: { response: ServerResponse; log: CallLog; unref: boolean },
+  ) {
+    this.call = call
+    this.#response = response
+    this.#keepsAlive = !unref
+    response.on('drain', () => this.#wake?.())
+    // A client may disconnect between two writes; the close event reports that.
+    response.on('error', () => {})
+    response.once('close', () => {
+      this.#over = true
+      const how = this.#cause ?? (response.writableFinished ? 'completed' : 'cancelled')
+      log.end(call, how, systemClock.now())
+      this.#wake?.()
+    })
+  }
+
+  /** False: the client has disconnected. */
+  async wait(ms: number): Promise<boolean> {
+    if (this.#over || ms <= 0) return !this.#over
+    await new Promise<void>((resolve) => {
+      // A longer time than any process lives.
+      const timer = ms < Number.MAX_SAFE_INTEGER ? systemClock.schedule(ms, resolve) : undefined
+      if (!this.#keepsAlive) timer?.unref()
+      this.#wake = () => {
+        timer?.cancel()
+        resolve()
+      }
+    })
+    this.#wake = undefined
+    return !this.#over
+  }
+
+  /** Sends the headers at once, before the body. */
+  head(status: number, headers: Record<string, string>): void {
+    if (this.#over) return
+    this.call.status = status
+    this.call.headersAtMs = systemClock.now()
+    this.#response.writeHead(status, headers).flushHeaders()
+  }
+
+  async send(text: string): Promise<boolean> {
+    if (this.#over) return false
+    this.call.bytes += Buffer.byteLength(text)
+    if (this.#response.write(text)) return true
+    return this.wait(Number.POSITIVE_INFINITY)
+  }
+
+  finish(): void {
+    if (!this.#over) this.#response.end()
+  }
+
+  /** What was sent before still arrives; the end does not. */
+  cut(): void {
+    if (this.#over) return
+    this.#cause = 'cut'
+    this.#response.socket?.destroySoon()
+  }
+
+  /** The vendor is closed, and this response with it. */
+  abandon(): void {
+    if (this.#over) return
+    this.#cause ??= 'closed'
+    this.#response.socket?.destroy()
+  }
+}

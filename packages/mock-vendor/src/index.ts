@@ -1,0 +1,5 @@
+export type { MockDuration, MockKnobs } from './knobs.js'
+export type { MockLimit } from './limits.js'
+export type { MockArrivals, MockCall, MockCallEnd, MockCounts } from './log.js'
+export { createMockVendor, type MockSockets, type MockVendor } from './mock-vendor.js'
+export type { MockVendorOptions } from './options.js'

@@ -1,0 +1,159 @@
+/**
+ * The knobs of a mock vendor: for all requests, for those of one model, or for one request by its
+ * `x-mock` header. Plain data, so that it fits into a header or a file.
+ */
+
+import type { Random } from 'spillway/internal'
+import {
+  type Duration,
+  duration,
+  either,
+  integer,
+  number,
+  object,
+  oneOf,
+  optional,
+} from 'spillway/options'
+import { flag, off, rangeOf } from './checks.js'
+
+/** Constant, or drawn evenly between two values. */
+export type MockDuration = Duration | readonly [Duration, Duration]
+
+/** `false` switches a knob off that has no other value for it. */
+export interface MockKnobs {
+  /** Time until the response begins. Default: 0. */
+  latencyMs?: MockDuration | undefined
+  /**
+   * Adds `extraMs` at first, and evenly less over `overMs`, counted from `start()` or from when it
+   * was set.
+   */
+  slowStart?: { extraMs: Duration; overMs: Duration } | false | undefined
+  /**
+   * Tokens of a response, each in its own chunk; at most as many as the request allows. Default:
+   * 16.
+   */
+  tokens?: number | readonly [number, number] | undefined
+  /**
+   * Time between two tokens. A response that is not streamed takes this long for each. Default: 0.
+   */
+  tokenMs?: MockDuration | undefined
+  /** Responds with this status, 400 to 599, in the API's own error format. Default: 500. */
+  status?: number | undefined
+  /**
+   * Share of the requests answered with `status`, 0 to 1. Default: 1 with a `status`, otherwise 0.
+   */
+  errorRate?: number | undefined
+  /** Sends `Retry-After` with `status`, in whole seconds, rounded up. Default: no such header. */
+  retryAfterMs?: Duration | false | undefined
+  /** Accepts the request and never responds. */
+  neverAnswer?: boolean | undefined
+  /** Stalls after the headers. */
+  stallBefore?: boolean | undefined
+  /** Stalls after this number of tokens; in a response that is not streamed, after half of it. */
+  stallAfter?: number | false | undefined
+  /** How long a stall lasts. Default: forever. */
+  stallMs?: Duration | false | undefined
+  /**
+   * Destroys the socket after this number of chunks; if not streamed, after half of the response.
+   */
+  cutAfter?: number | false | undefined
+  /**
+   * Sends an error event after this number of tokens, with status 200; if not streamed, a plain
+   * error.
+   */
+  errorAfter?: number | false | undefined
+  /**
+   * `json`: the middle of the response is no JSON. `sse`: from the middle on, the blank lines
+   * between events and the end are missing; if not streamed, like `json`.
+   */
+  garbage?: 'json' | 'sse' | false | undefined
+}
+
+const MS = duration({ min: 0 })
+const COUNT = integer({ min: 0 })
+const SOME_MS = either(MS, rangeOf(MS))
+const FINITE_MS = duration({ min: 0, max: Number.MAX_SAFE_INTEGER })
+
+export const readKnobs = object({
+  latencyMs: optional(SOME_MS),
+  slowStart: optional(either(object({ extraMs: FINITE_MS, overMs: FINITE_MS }), off)),
+  tokens: optional(either(COUNT, rangeOf(COUNT))),
+  tokenMs: optional(SOME_MS),
+  status: optional(integer({ min: 400, max: 599 })),
+  errorRate: optional(number({ min: 0, max: 1 })),
+  retryAfterMs: optional(either(FINITE_MS, off)),
+  neverAnswer: optional(flag),
+  stallBefore: optional(flag),
+  stallAfter: optional(either(COUNT, off)),
+  stallMs: optional(either(MS, off)),
+  cutAfter: optional(either(COUNT, off)),
+  errorAfter: optional(either(COUNT, off)),
+  garbage: optional(either(oneOf('json', 'sse'), off)),
+})
+
+export type Knobs = ReturnType<typeof readKnobs>
+
+/** Later layers win, knob by knob. */
+export function layKnobs(layers: readonly (Knobs | undefined)[]): Knobs {
+  const result: Record<string, unknown> = {}
+  for (const layer of layers) {
+    if (layer === undefined) continue
+    // A status without a share applies to all requests, whatever share another layer has.
+    if (layer.status !== undefined) result.errorRate = 1
+    for (const [name, value] of Object.entries(layer)) {
+      if (value !== undefined) result[name] = value
+    }
+  }
+  return result as Knobs
+}
+
+/** What happens to one request, drawn once. */
+export interface Plan {
+  readonly latencyMs: number
+  readonly tokens: number
+  tokenMs(): number
+  readonly failure: { status: number; retryAfterMs: number | undefined } | undefined
+  readonly neverAnswer: boolean
+  readonly stallBefore: boolean
+  readonly stallMs: number
+  /** Infinity: never. */
+  readonly stallAfter: number
+  readonly cutAfter: number
+  readonly errorAfter: number
+  readonly garbage: 'json' | 'sse' | false
+}
+
+/** `runningMs`: time since the slow start began. */
+export function planFor(knobs: Knobs, random: Random, runningMs: number): Plan {
+  const { latencyMs = 0, slowStart, tokens = 16, tokenMs = 0, errorRate = 0 } = knobs
+  const fails = random() < errorRate
+  return {
+    latencyMs: draw(latencyMs, random) + (slowStart ? extraMs(slowStart, runningMs) : 0),
+    tokens: typeof tokens === 'number' ? tokens : Math.round(draw(tokens, random)),
+    tokenMs: () => draw(tokenMs, random),
+    failure: fails
+      ? { status: knobs.status ?? 500, retryAfterMs: knobs.retryAfterMs || undefined }
+      : undefined,
+    neverAnswer: knobs.neverAnswer ?? false,
+    stallBefore: knobs.stallBefore ?? false,
+    stallMs: orNever(knobs.stallMs),
+    stallAfter: orNever(knobs.stallAfter),
+    cutAfter: orNever(knobs.cutAfter),
+    errorAfter: orNever(knobs.errorAfter),
+    garbage: knobs.garbage ?? false,
+  }
+}
+
+function draw(range: number | readonly [number, number], random: Random): number {
+  if (typeof range === 'number') return range
+  return range[0] + (range[1] - range[0]) * random()
+}
+
+function extraMs(slow: { extraMs: number; overMs: number }, runningMs: number): number {
+  if (runningMs >= slow.overMs) return 0
+  return slow.extraMs * (1 - runningMs / slow.overMs)
+}
+
+function orNever(value: number | false | undefined): number {
+  return value === undefined || value === false ? Number.POSITIVE_INFINITY : value
+}

@@ -1,0 +1,159 @@
+/** What a mock vendor records of its requests. */
+import type { IncomingHttpHeaders } from 'node:http'
+import { ArrivalLog } from 'spillway/internal'
+
+/**
+ * `completed`: the response was sent entirely, even if it was an error. `cancelled`: the client
+ * disconnected earlier. `cut`: a knob destroyed the socket. `closed`: the vendor was closed.
+ */
+export type MockCallEnd = 'open' | 'completed' | 'cancelled' | 'cut' | 'closed'
+
+/** Times are `performance.now()` of this process. */
+export interface MockCall {
+  /** From 1 up, in order of arrival. */
+  readonly number: number
+  /** As in the response header. */
+  readonly requestId: string
+  readonly api: 'openai' | 'anthropic'
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<IncomingHttpHeaders>
+  readonly atMs: number
+  readonly key: string
+  /** The `idempotency-key` header. */
+  readonly idempotencyKey: string | undefined
+  /** The `x-stainless-retry-count` header, in which both SDKs report their own retries. */
+  readonly retryCount: number | undefined
+  /** Empty if the request could not be read. */
+  readonly model: string
+  readonly streamed: boolean
+  readonly promptTokens: number
+  /** Of the whole response, whether it was sent or not. */
+  readonly completionTokens: number
+  readonly status: number | undefined
+  /** When the headers were sent. */
+  readonly headersAtMs: number | undefined
+  /** Events sent so far; a response in one piece is one. */
+  readonly chunks: number
+  /** Tokens among them. */
+  readonly tokensSent: number
+  /** Bytes of the body passed to the socket. */
+  readonly bytes: number
+  readonly end: MockCallEnd
+  readonly endedAtMs: number | undefined
+}
+
+export type OpenCall = { -readonly [K in keyof MockCall]: MockCall[K] }
+
+/** How requests ended. Open ones are only in `arrived`. */
+export interface MockCounts {
+  arrived: number
+  /** Answered in full with a status below 400. */
+  succeeded: number
+  /** Answered in full with any other status. */
+  failed: number
+  /** Answered with 429. */
+  throttled: number
+  /** The client disconnected. */
+  cancelled: number
+  /** Cut by a knob. */
+  cut: number
+  /** Ended by `close()`. */
+  closed: number
+}
+
+/** Which requests to count. */
+export interface MockArrivals {
+  /** Default: `requests`. */
+  unit?: 'requests' | 'tokens' | undefined
+  key?: string | undefined
+  model?: string | undefined
+}
+
+interface Lane {
+  readonly key: string
+  readonly model: string
+  readonly arrivals: { atMs: number; tokens: number }[]
+}
+
+export class CallLog {
+  readonly counts: MockCounts = noCounts()
+  readonly calls: OpenCall[] = []
+  mostAtOnce = 0
+  readonly #open = new Set<OpenCall>()
+  readonly #maxCalls: number
+  readonly #lanes = new Map<string, Lane>()
+  #idlers: (() => void)[] = []
+
+  constructor(maxCalls: number) {
+    this.#maxCalls = maxCalls
+  }
+
+  get atOnce(): number {
+    return this.#open.size
+  }
+
+  arrive(call: OpenCall): void {
+    this.counts.arrived++
+    this.#open.add(call)
+    this.mostAtOnce = Math.max(this.mostAtOnce, this.atOnce)
+    this.calls.push(call)
+    if (this.calls.length > this.#maxCalls) this.calls.shift()
+  }
+
+  /** Called once the request has been read; refused ones arrived as well. */
+  weigh({ key, model, atMs, promptTokens, completionTokens }: OpenCall): void {
+    const name = laneOf(key, model)
+    const lane = this.#lanes.get(name) ?? { key, model, arrivals: [] }
+    this.#lanes.set(name, lane)
+    lane.arrivals.push({ atMs, tokens: promptTokens + completionTokens })
+  }
+
+  end(call: OpenCall, how: Exclude<MockCallEnd, 'open'>, atMs: number): void {
+    if (!this.#open.delete(call)) return
+    call.end = how
+    call.endedAtMs = atMs
+    this.counts[bucketOf(call, how)]++
+    if (this.atOnce > 0) return
+    for (const idle of this.#idlers.splice(0)) idle()
+  }
+
+  whenIdle(): Promise<void> {
+    if (this.atOnce === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#idlers.push(resolve))
+  }
+
+  mostIn(windowMs: number, { unit = 'requests', key, model }: MockArrivals): number {
+    const chosen = [...this.#lanes.values()].filter(
+      (lane) =>
+        (key === undefined || lane.key === key) && (model === undefined || lane.model === model),
+    )
+    const log = new ArrivalLog()
+    // A large request may have been read after a small one that came later.
+    const arrivals = chosen.flatMap((lane) => lane.arrivals).sort((a, b) => a.atMs - b.atMs)
+    for (const { atMs, tokens } of arrivals) log.add(atMs, unit === 'tokens' ? tokens : 1)
+    return log.mostIn(windowMs)
+  }
+
+  /** Drops everything except open requests. */
+  clear(): void {
+    Object.assign(this.counts, noCounts(), { arrived: this.atOnce })
+    this.calls.splice(0, this.calls.length, ...this.#open)
+    this.mostAtOnce = this.atOnce
+    this.#lanes.clear()
+  }
+}
+
+export function laneOf(key: string, model: string): string {
+  return `${key}\n${model}`
+}
+
+function noCounts(): MockCounts {
+  return { arrived: 0, succeeded: 0, failed: 0, throttled: 0, cancelled: 0, cut: 0, closed: 0 }
+}
+
+function bucketOf({ status = 0 }: OpenCall, how: Exclude<MockCallEnd, 'open'>): keyof MockCounts {
+  if (how !== 'completed') return how
+  if (status === 429) return 'throttled'
+  return status < 400 ? 'succeeded' : 'failed'
+}

@@ -1,0 +1,78 @@
+/**
+ * A vendor on a local port: speaks OpenAI's chat completions and Anthropic's messages, streamed or
+ * not, has limits, misbehaves on demand and records all requests. In real time, over real sockets,
+ * for tests of clients, gateways and SDKs. For virtual time use `createVendor`.
+ */
+import { arrayOf, type Duration, duration, validate } from 'spillway/options'
+import { type MockKnobs, readKnobs } from './knobs.js'
+import { type MockLimit, readLimit } from './limits.js'
+import type { MockArrivals, MockCall, MockCounts } from './log.js'
+import { type MockVendorOptions, readOptions } from './options.js'
+import { VendorServer } from './server.js'
+
+export interface MockSockets {
+  readonly open: number
+  readonly mostOpen: number
+  readonly opened: number
+}
+
+export interface MockVendor {
+  /** Listens; after `close()` again on the same port. */
+  start(): Promise<{ url: string; port: number }>
+  /** Destroys every connection and stops listening. */
+  close(): Promise<void>
+  /** Sets these knobs, for all requests or those of a model, from the next request on. */
+  set(knobs: MockKnobs, model?: string): void
+  /** Replaces the limits and their counts. */
+  setLimits(limits: readonly MockLimit[]): void
+  /** Restores the initial knobs and limits. */
+  reset(): void
+
+  /** In order of arrival; each changes until it has ended. */
+  readonly calls: readonly MockCall[]
+  readonly counts: Readonly<MockCounts>
+  /** Requests in flight, and the most so far. */
+  readonly atOnce: number
+  readonly mostAtOnce: number
+  readonly sockets: MockSockets
+  /**
+   * The most that arrived in any window of this length, wherever it begins, including refused ones.
+   * Two exactly this far apart are in different windows.
+   */
+  mostInAnyWindow(windowMs: Duration, which?: MockArrivals): number
+  /** Resolves when no request is in flight. */
+  waitForIdle(): Promise<void>
+  /** Drops all calls and counts except those of open requests. */
+  clear(): void
+}
+
+export function createMockVendor(options: MockVendorOptions = {}): MockVendor {
+  const server = new VendorServer(validate('mockVendor', options, readOptions))
+  return {
+    start: () => server.start(),
+    close: () => server.close(),
+    set: (knobs, model) => server.set(validate('knobs', knobs, readKnobs), model),
+    setLimits: (limits) => server.setLimits(validate('limits', limits, arrayOf(readLimit))),
+    reset: () => server.reset(),
+    get calls() {
+      return server.log.calls
+    },
+    get counts() {
+      return server.log.counts
+    },
+    get atOnce() {
+      return server.log.atOnce
+    },
+    get mostAtOnce() {
+      return server.log.mostAtOnce
+    },
+    get sockets() {
+      return server.sockets
+    },
+    mostInAnyWindow(windowMs, which = {}) {
+      return server.log.mostIn(validate('windowMs', windowMs, duration({ min: 0 })), which)
+    },
+    waitForIdle: () => server.log.whenIdle(),
+    clear: () => server.log.clear(),
+  }
+}

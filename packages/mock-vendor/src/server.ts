@@ -1,0 +1,201 @@
+/** The HTTP server of a mock vendor: API keys, paths and limits. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { createRandom, systemClock } from 'spillway/internal'
+import { validate } from 'spillway/options'
+import { play, refuse, sendJson } from './answer.js'
+import { type Asked, type Dialect, isFailure } from './dialect.js'
+import { Exchange } from './exchange.js'
+import { type Knobs, layKnobs, planFor, readKnobs } from './knobs.js'
+import { Limits } from './limits.js'
+import { CallLog, laneOf, type OpenCall } from './log.js'
+import type { Options } from './options.js'
+import { callOf, dialectOf, parse, readBody } from './request.js'
+
+/** A thousand clients may connect at the same moment. */
+const BACKLOG = 4_096
+/** Clients keep idle connections. Closing one just as it is reused would look like a fault. */
+const KEEP_ALIVE_MS = 120_000
+
+export class VendorServer {
+  readonly log: CallLog
+  readonly #options: Options
+  #knobs: Knobs
+  #models: Map<string, Knobs>
+  #limits: Limits
+  #slowSinceMs = 0
+  #number = 0
+  #port: number
+  #running: Promise<{ server: Server; url: string; port: number }> | undefined
+  readonly #exchanges = new Set<Exchange>()
+  readonly #sockets = new Set<Socket>()
+  #opened = 0
+  #mostOpen = 0
+
+  constructor(options: Options) {
+    this.#options = options
+    this.#port = options.port
+    this.log = new CallLog(options.maxCalls)
+    this.#knobs = layKnobs([options.knobs])
+    this.#models = new Map(options.models)
+    this.#limits = new Limits(options.limits)
+  }
+
+  async start(): Promise<{ url: string; port: number }> {
+    this.#running ??= this.#listen()
+    try {
+      const { url, port } = await this.#running
+      return { url, port }
+    } catch (error) {
+      this.#running = undefined
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    const running = this.#running
+    this.#running = undefined
+    if (running === undefined) return
+    const { server } = await running
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    for (const exchange of this.#exchanges) exchange.abandon()
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+    await this.log.whenIdle()
+  }
+
+  set(knobs: Knobs, model?: string): void {
+    if (knobs.slowStart !== undefined) this.#slowSinceMs = systemClock.now()
+    if (model === undefined) this.#knobs = layKnobs([this.#knobs, knobs])
+    else this.#models.set(model, layKnobs([this.#models.get(model), knobs]))
+  }
+
+  setLimits(limits: Options['limits']): void {
+    this.#limits = new Limits(limits)
+  }
+
+  reset(): void {
+    this.#knobs = layKnobs([this.#options.knobs])
+    this.#models = new Map(this.#options.models)
+    this.#limits = new Limits(this.#options.limits)
+  }
+
+  get sockets(): { open: number; mostOpen: number; opened: number } {
+    return { open: this.#sockets.size, mostOpen: this.#mostOpen, opened: this.#opened }
+  }
+
+  async #listen(): Promise<{ server: Server; url: string; port: number }> {
+    const { host, unref } = this.#options
+    const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
+      this.#handle(request, response),
+    )
+    server.on('connection', (socket) => this.#connect(socket))
+    if (unref) server.unref()
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      // In a worker of `node:cluster` a listener would be shared with the other workers.
+      server.listen({ host, port: this.#port, backlog: BACKLOG, exclusive: true }, resolve)
+    })
+    this.#slowSinceMs = systemClock.now()
+    this.#port = (server.address() as AddressInfo).port
+    const name = host.includes(':') ? `[${host}]` : host
+    return { server, url: `http://${name}:${this.#port}`, port: this.#port }
+  }
+
+  #connect(socket: Socket): void {
+    if (this.#options.unref) socket.unref()
+    this.#opened++
+    this.#sockets.add(socket)
+    this.#mostOpen = Math.max(this.#mostOpen, this.#sockets.size)
+    socket.once('close', () => this.#sockets.delete(socket))
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [path = '/'] = (request.url ?? '/').split('?', 1)
+    const dialect = dialectOf(path, request)
+    const exchange = this.#admit(callOf(++this.#number, { request, path, dialect }), response)
+    const { call } = exchange
+    const body = await readBody(request)
+    // The client disconnected during its request, which the exchange has recorded.
+    if (body === undefined) return
+    const headers = () => this.#headersFor(call, dialect)
+    const scene = { exchange, dialect, headers }
+
+    const { keys } = this.#options
+    if (keys !== undefined && !keys.includes(call.key)) {
+      return refuse(scene, dialect.unauthorized(call.key))
+    }
+    const route = `${call.method} ${path}`
+    if (route === 'GET /v1/models') {
+      const models = JSON.stringify(dialect.models(this.#modelNames()))
+      return sendJson(exchange, 200, headers(), models)
+    }
+    if (!ROUTES.has(route)) return refuse(scene, dialect.failure(404, `Invalid URL (${route})`))
+    const asked = dialect.read(parse(body), request.headers)
+    if (isFailure(asked)) return refuse(scene, asked)
+    const knobs = this.#knobsFor(asked.model, request.headers['x-mock'])
+    if (knobs instanceof Error) return refuse(scene, dialect.failure(400, knobs.message))
+    await this.#answer({ ...scene, asked, knobs })
+  }
+
+  async #answer(
+    scene: Parameters<typeof refuse>[0] & { asked: Asked; knobs: Knobs },
+  ): Promise<void> {
+    const { exchange, dialect, asked, knobs } = scene
+    const { call } = exchange
+    const nowMs = systemClock.now()
+    // Each request has its own random stream, so that its draws do not affect others.
+    const random = createRandom(this.#options.seed + Math.imul(call.number, 0x9e3779b9))
+    const plan = planFor(knobs, random, nowMs - this.#slowSinceMs)
+    const tokens = Math.min(plan.tokens, asked.maxTokens)
+    const { model, streamed, promptTokens } = asked
+    Object.assign(call, { model, streamed, promptTokens, completionTokens: tokens })
+    this.log.weigh(call)
+    const excess = this.#limits.take(laneOf(call.key, model), nowMs, {
+      requests: 1,
+      tokens: promptTokens + tokens,
+      inputTokens: promptTokens,
+      outputTokens: tokens,
+    })
+    if (excess !== undefined) {
+      return refuse(scene, dialect.limited(excess, model), excess.waitMs)
+    }
+    const createdMs = systemClock.wallMs()
+    await play({ ...scene, plan }, { ...asked, number: call.number, tokens, createdMs })
+  }
+
+  #admit(call: OpenCall, response: ServerResponse): Exchange {
+    const { log } = this
+    log.arrive(call)
+    const exchange = new Exchange(call, { response, log, unref: this.#options.unref })
+    this.#exchanges.add(exchange)
+    response.once('close', () => this.#exchanges.delete(exchange))
+    return exchange
+  }
+
+  #headersFor({ key, model, requestId }: OpenCall, dialect: Dialect): Record<string, string> {
+    const standings =
+      model === '' ? [] : this.#limits.standings(laneOf(key, model), systemClock.now())
+    return {
+      [dialect.requestIdHeader]: requestId,
+      ...dialect.limitHeaders(standings, systemClock.wallMs()),
+    }
+  }
+
+  /** The header wins over the model, and the model over the knobs for all. */
+  #knobsFor(model: string, header: string | string[] | undefined): Knobs | Error {
+    const layers = [this.#knobs, this.#models.get(model)]
+    if (header === undefined) return layKnobs(layers)
+    try {
+      return layKnobs([...layers, validate('x-mock', parse(String(header)), readKnobs)])
+    } catch (error) {
+      return error as Error
+    }
+  }
+
+  #modelNames(): string[] {
+    return this.#models.size > 0 ? [...this.#models.keys()] : ['mock-model']
+  }
+}
+
+const ROUTES: ReadonlySet<string> = new Set(['POST /v1/chat/completions', 'POST /v1/messages'])

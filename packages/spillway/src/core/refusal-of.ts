@@ -1,0 +1,74 @@
+/**
+ * Finds the refusal behind an error. SDKs and applications wrap what a guard throws: as `cause`, in an
+ * `AggregateError`, or as an error of their own for the HTTP answer that `guard.sdk()` made of a refusal.
+ */
+import { SpillwayError } from './errors.js'
+
+/** Errors looked at before the search ends. Chains of causes are short, but may have cycles. */
+const MAX_ERRORS = 32
+
+/** Refusals that were answered as HTTP responses. SDKs keep the headers of a response in their errors. */
+const answered = new WeakMap<object, SpillwayError>()
+
+/** Remembers which refusal a response with these headers stands for. */
+export function noteRefusal(headers: Headers, refusal: SpillwayError): void {
+  answered.set(headers, refusal)
+}
+
+/**
+ * Returns the refusal behind an error: the error itself, one of its causes, one of the errors in an
+ * `AggregateError`, or the refusal that `guard.sdk()` answered with. The nearest one, if there are several.
+ * Undefined if Spillway has not refused anything.
+ *
+ * @example
+ * try {
+ *   await client.chat.completions.create(body)
+ * } catch (error) {
+ *   if (refusalOf(error)?.code === 'CIRCUIT_OPEN') return cachedAnswer
+ *   throw error
+ * }
+ */
+export function refusalOf(error: unknown): SpillwayError | undefined {
+  const found = new Set<unknown>([error])
+  // Errors that are added in the loop are visited as well, so the nearest come first.
+  for (const each of found) {
+    if (each instanceof SpillwayError) return each
+    const refusal = answeredRefusal(each)
+    if (refusal !== undefined) return refusal
+    for (const inner of innerErrors(each)) if (found.size < MAX_ERRORS) found.add(inner)
+  }
+  return undefined
+}
+
+function answeredRefusal(error: unknown): SpillwayError | undefined {
+  const headers = read(error, 'headers')
+  return typeof headers === 'object' && headers !== null ? answered.get(headers) : undefined
+}
+
+function innerErrors(error: unknown): unknown[] {
+  const errors = read(error, 'errors')
+  return [read(error, 'cause'), ...(Array.isArray(errors) ? errors.slice(0, MAX_ERRORS) : [])]
+}
+
+/** Getters of foreign errors may throw. */
+function read(error: unknown, field: string): unknown {
+  if (typeof error !== 'object' || error === null) return undefined
+  try {
+    return (error as Record<string, unknown>)[field]
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The refusal that a server answers an error with. An error with an HTTP status of its own was given it on
+ * purpose and keeps it; 500 is what every other error gets.
+ */
+export function refusalToAnswer(error: unknown): SpillwayError | undefined {
+  if (error instanceof SpillwayError) return error
+  const refusal = refusalOf(error)
+  if (refusal === undefined || answeredRefusal(error) !== undefined) return refusal
+  const status = read(error, 'statusCode') ?? read(error, 'status')
+  const isChosen = typeof status === 'number' && status >= 400 && status < 600 && status !== 500
+  return isChosen ? undefined : refusal
+}
