@@ -140,7 +140,7 @@ export const STAGES = [
     option: 'throttle',
     scope: 'local',
     per: 'attempt',
-    codes: ['SHED'],
+    codes: ['THROTTLED'],
     shadow: true,
     create({ guard, options: { throttle }, clock, random, lanes, shadowed }: StageContext) {
       const shadow = shadowed.has('throttle')
