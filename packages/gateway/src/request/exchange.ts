@@ -46,6 +46,7 @@ const HUNG_UP_STATUS = 499
 /** Another target may do better. What protects this pod, or is for this user, holds for all of them. */
 const WORTH_ANOTHER: ReadonlySet<string> = new Set([
   'CIRCUIT_OPEN',
+  'THROTTLED',
   'VENDOR_LIMITED',
   'QUEUE_FULL',
   'QUEUE_TIMEOUT',
