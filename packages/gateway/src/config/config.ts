@@ -24,6 +24,8 @@ export interface VendorConfig {
   readonly keys: readonly VendorKey[]
   /** Sent with every request, secrets included. */
   readonly headers: Readonly<Record<string, string>>
+  /** It is told the remaining time and the number of the attempt, and says whether it has retried. */
+  readonly hops: boolean
   /** Longest time until a connection stands. */
   readonly connectMs: number
   readonly guard: Omit<GuardOptions, 'fetch' | 'classify'>

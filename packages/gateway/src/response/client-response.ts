@@ -120,7 +120,10 @@ export class ResponseWriter implements ResponseSink {
     }
     if (asked !== undefined) headers['spillway-vendor'] = asked
     // The vendor has been tried as often as is good for it.
-    if (attempts > 0) headers['x-should-retry'] = 'false'
+    if (attempts > 0) {
+      headers['x-should-retry'] = 'false'
+      headers['spillway-retried'] = '1'
+    }
     if (fault.closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
@@ -192,7 +195,7 @@ export class ResponseWriter implements ResponseSink {
     if (this.#hooks.draining) headers.push('connection', 'close')
     addAdmittedHeaders(headers, decision)
     if (final) {
-      headers.push('x-should-retry', 'false')
+      headers.push('x-should-retry', 'false', 'spillway-retried', '1')
       ours.push('x-should-retry')
     }
     const knowsLength = wholeBytes !== undefined && wholeBytes > 0
