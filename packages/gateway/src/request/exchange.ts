@@ -16,6 +16,7 @@ import type { RouteConfig } from '../config/config.js'
 import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'
 import { ResponseWriter } from '../response/client-response.js'
+import { answerPreflight, corsHeaders, isPreflight } from '../response/cors.js'
 import { type Fault, faultOf, RequestError } from '../response/errors.js'
 import { containsKey, MASK, maskedName, maskedPath, requestIdFor } from '../response/privacy.js'
 import type { ConfigVersion } from '../routing/config-version.js'
@@ -188,6 +189,12 @@ export class Exchange implements ResponseListener {
     const { headers } = request
     const fault = validateRequest(request, config.server)
     if (fault !== undefined) throw new RequestError(fault)
+    if (config.cors !== undefined) {
+      this.#writer.addHeaders(corsHeaders(config.cors, headers))
+      if (isPreflight(request.method, headers)) {
+        return this.#writer.say(answerPreflight(config.cors, headers))
+      }
+    }
     if (asyncRequests?.owns(this.#path)) return this.#attend(asyncRequests)
     const query: RouteQuery = {
       method: request.method ?? 'GET',
