@@ -90,7 +90,7 @@ const FIRST_CALLS = [
   [
     'a job that is added',
     `spillway.guard('vendor', {})
-     const { id } = await spillway.queue('jobs', { guard: 'vendor' }).add({ n: 1 })
+     const { id } = await spillway.jobQueue('jobs', { guard: 'vendor' }).add({ n: 1 })
      console.log(typeof id === 'string' ? 'ran' : 'no id')`,
   ],
   [
@@ -172,7 +172,7 @@ describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
     const added = runProgram(
       { url, driver },
       `spillway.guard('vendor', {})
-       await spillway.queue('jobs', { guard: 'vendor' }).add({ n: 1 })
+       await spillway.jobQueue('jobs', { guard: 'vendor' }).add({ n: 1 })
        console.log('added')`,
     )
     const late = await startRedis({ port })
@@ -283,7 +283,7 @@ describe.concurrent('a program whose Redis is not there', () => {
       { url: `redis://127.0.0.1:${port}` },
       `process.on('warning', () => {})
        spillway.guard('vendor', {})
-       const queue = spillway.queue('jobs', { guard: 'vendor' })
+       const queue = spillway.jobQueue('jobs', { guard: 'vendor' })
        const fails = () => queue.add({}).catch((error) => console.log(error.code))
        const startMs = performance.now()
        await fails()
@@ -308,7 +308,7 @@ describe.concurrent.each<TopologyName>(['Sentinels', 'a cluster'])(
       const { code, stdout, stderr } = await runProgram(
         { ...servers.connection, driver, prefix: `first-${driver}` },
         `const guard = spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS} })
-       await spillway.queue('jobs', { guard }).add({ n: 1 })
+       await spillway.jobQueue('jobs', { guard }).add({ n: 1 })
        console.log(await guard.run(() => 'ran', { user: 'u' }))`,
       )
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })

@@ -12,7 +12,7 @@ export type {
 } from './circuit-breaker/api.js'
 export { createCircuitBreaker } from './circuit-breaker/circuit-breaker.js'
 export type { BreakerPolicy } from './circuit-breaker/options.js'
-export { createJobQueue, type DistantQueueOptions } from './job-queue/create-job-queue.js'
+export { createJobQueue, type StandaloneJobQueueOptions } from './job-queue/create-job-queue.js'
 export {
   createMembership,
   type Member,
