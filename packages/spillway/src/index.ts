@@ -72,12 +72,12 @@ export type {
   JobHandler,
   JobQueueOptions,
   JobWorker,
-  WorkableQueue,
+  WorkableJobQueue,
   WorkOptions,
 } from './guard/jobs/api.js'
 export type {
-  FleetQueueReport,
-  QueueSnapshot,
+  FleetJobQueueReport,
+  JobQueueSnapshot,
   WorkerSnapshot,
 } from './guard/jobs/queue-snapshot.js'
 export { JobStopped } from './guard/jobs/running-job.js'
