@@ -2,7 +2,9 @@
  * What a client does to itself says nothing about the vendor: a body it does not send, a deadline of its
  * own that nobody could keep. Guards know a call by its signal, so that is what carries the blame.
  */
-import { type CallEnd, type CallerSignal, type Outcome, SpillwayError } from 'spillway'
+
+import { type CallEnd, type Outcome, SpillwayError } from 'spillway'
+import type { CallerSignal } from 'spillway/internal'
 
 /** `uploading`: its body is still coming. `impatient`: it set itself a deadline. */
 type Blame = 'uploading' | 'impatient'

@@ -4,16 +4,9 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
-import {
-  type BodyEnd,
-  type CallContext,
-  judgeStatus,
-  LeaveSignal,
-  type RunOptions,
-  SpillwayError,
-  type UserStanding,
-} from 'spillway'
-import { clientNetwork } from 'spillway/http'
+import { type CallContext, type RunOptions, SpillwayError } from 'spillway'
+import { clientNetwork, judgeStatus } from 'spillway/http'
+import { type BodyEnd, LeaveSignal, type UserStanding } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'

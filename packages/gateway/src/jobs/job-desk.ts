@@ -1,5 +1,5 @@
 /** What a client does with its job: asks how it stands, reads what came of it, has it stopped. */
-import type { AddedJob } from 'spillway'
+import type { AddedJob } from 'spillway/shared'
 import type { Caller } from '../data/callers.js'
 import { RequestError } from '../data/complaint.js'
 import type { Said } from '../data/deferral.js'
