@@ -9,7 +9,6 @@ export { EVENT_CHANNEL, onEvent, type SpillwayEvent } from './core/events.js'
 export { OptionsError } from './core/options/checks.js'
 export type { Priority } from './core/options/priority.js'
 export { type CallEnd, judge, type Outcome, type OutcomeOptions } from './core/outcome.js'
-export type { Random } from './core/random.js'
 export { refusalOf } from './core/refusal-of.js'
 export type { Clock } from './core/time/clock.js'
 export {
@@ -25,6 +24,7 @@ export { enqueue } from './degrade/enqueue.js'
 export { createFeatureManager, type FeatureManager } from './degrade/feature-manager.js'
 export { type StaleCache, staleCache } from './degrade/stale-cache.js'
 export { otherGuard, reduced, staticValue } from './degrade/steps.js'
+export type { SdkOptions, SdkSettings } from './guard/fetch/sdk.js'
 export type { Guard } from './guard/guard.js'
 export type {
   Job,
@@ -35,6 +35,7 @@ export type {
   WorkOptions,
 } from './guard/jobs/api.js'
 export { JobStopped } from './guard/jobs/running-job.js'
+export { type LlmGuardOptions, type LlmLimits, llmDefaults } from './guard/llm/llm-defaults.js'
 export type { GuardOptions } from './guard/options.js'
 export type { CallContext, CallFunction } from './guard/pipeline/context.js'
 export { ORDER } from './guard/pipeline/stages.js'
