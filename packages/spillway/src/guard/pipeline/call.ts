@@ -201,10 +201,18 @@ export class GuardCall<T>
     const { options, lane, attempt } = facts
     // A first attempt that may be retried runs in a scope; the scope of a later one is in place already.
     if (retry.policy !== undefined && this.#retry === undefined) this.#firstScope = new Set()
-    const scope = this.#retry === undefined ? this.#firstScope : undefined
-    const deadline = this.#deadline
-    const common = { options, lane, permits, deadline, startMs, attempt, fn: this.#fn, scope }
-    const given = { ...common, hedge: false, trace: this.#watchers?.trace }
+    const given = {
+      fn: this.#fn,
+      scope: this.#retry === undefined ? this.#firstScope : undefined,
+      trace: this.#watchers?.trace,
+      options,
+      lane,
+      permits,
+      deadline: this.#deadline,
+      startMs,
+      attempt,
+      hedge: false,
+    }
     let made: GuardAttempt<T> | HedgedAttempt<T>
     let first: GuardAttempt<T>
     try {
