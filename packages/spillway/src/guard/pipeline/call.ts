@@ -129,11 +129,12 @@ export class GuardCall<T>
   /** Enters the stages of the call that are left. */
   #enter(nowMs: number): void {
     const { facts } = this
-    const { pipeline, lanes } = this.#shared
+    const { pipeline, lanes, retry } = this.#shared
     try {
       const grant = pipeline.enter(facts, this.#grants ?? [], nowMs)
       if (grant instanceof PendingGrant) return grant.whenDecided(this)
       if (grant !== undefined) return this.refuse(grant)
+      retry.budget?.recordRequest(facts.arrivedMs)
       facts.lane = lanes.enter(facts.options.lane ?? DEFAULT_LANE)
       this.#watchers?.follower?.entered(facts)
     } catch (error) {
