@@ -244,12 +244,7 @@ export async function createGateway(
   }
 
   async function openAdmin(): Promise<number> {
-    if (supervisor !== undefined) {
-      await admin.ready()
-      return 0
-    }
-    const { host, port } = config.admin
-    return Number(new URL(await admin.listen({ host, port })).port)
+    return supervisor === undefined ? admin.listen(config.admin) : 0
   }
 
   const gateway: Gateway = {
