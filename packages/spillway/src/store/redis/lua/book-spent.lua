@@ -21,7 +21,8 @@ for _, spent in ipairs(input.spent) do
     local slices = open_slices(count)
     local index = min(stamp, count[NEWEST_SLICE]) % count[SLICE_COUNT] + 1
     slices[index] = slices[index] + units
-    count[UNITS], count[NEWEST_UNITS] = count[UNITS] + units, slices[count[NEWEST_SLICE] % count[SLICE_COUNT] + 1]
+    count[UNITS] = count[UNITS] + units
+    count[NEWEST_UNITS] = slices[count[NEWEST_SLICE] % count[SLICE_COUNT] + 1]
     count[PACKED_SLICES] = cmsgpack.pack(slices)
   end
 end

@@ -2,6 +2,9 @@
 --- @include count-fields
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+-- A low point of a token bucket.
+local AT_US, DEBT_US = 1, 2
+local MOST_LOWS = 8
 
 local function empty_count()
   return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
@@ -60,6 +63,10 @@ local function rescale(spec, count, now)
   if in_debt then
     local units = ((count[FREE_AT_US] - now) * count[BUCKET_LIMIT]) / count[SLICE_US]
     count[FREE_AT_US] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+    for _, low in ipairs(count[LOWS] or {}) do
+      local low_units = (low[DEBT_US] * count[BUCKET_LIMIT]) / count[SLICE_US]
+      low[DEBT_US] = floor((low_units * spec[WINDOW]) / spec[LIMIT])
+    end
   end
   count[BUCKET_LIMIT] = spec[LIMIT]
   count[SLICE_US] = spec[WINDOW]
@@ -116,8 +123,31 @@ local function wait_us(spec, count, now, cost)
   return spec[WINDOW]
 end
 
+-- Merges the two low points with the most similar debts: the lower debt at the later time.
+local function merge_lows(lows)
+  local best, smallest_us = 1, math.huge
+  for index = 1, #lows - 1 do
+    local apart_us = lows[index + 1][DEBT_US] - lows[index][DEBT_US]
+    if apart_us < smallest_us then best, smallest_us = index, apart_us end
+  end
+  lows[best][AT_US] = lows[best + 1][AT_US]
+  table.remove(lows, best + 1)
+end
+
+local function note_low(spec, count, now)
+  if spec[ALGORITHM] ~= TOKEN then return end
+  local lows = count[LOWS] or {}
+  count[LOWS] = lows
+  local debt_us = max(0, count[FREE_AT_US] - now)
+  while #lows > 0 and lows[#lows][DEBT_US] >= debt_us do lows[#lows] = nil end
+  if #lows > 0 and lows[#lows][AT_US] == now then return end
+  lows[#lows + 1] = { now, debt_us }
+  if #lows > MOST_LOWS then merge_lows(lows) end
+end
+
 local function charge(spec, count, now, cost)
   if is_bucket(spec) then
+    note_low(spec, count, now)
     count[FREE_AT_US] = max(count[FREE_AT_US], now) + units_to_us(spec, cost)
     return
   end
@@ -125,16 +155,41 @@ local function charge(spec, count, now, cost)
   if spec[ALGORITHM] == SLIDING then count[NEWEST_UNITS] = count[NEWEST_UNITS] + cost end
 end
 
-local function stamp_of(spec, count)
+local function stamp_of(spec, count, now)
   if spec[ALGORITHM] == LEAKY then return count[FREE_AT_US] end
-  return is_bucket(spec) and 0 or count[NEWEST_SLICE]
+  return is_bucket(spec) and now or count[NEWEST_SLICE]
+end
+
+-- Returns no more than the smallest debt since the permit was granted: without the permit, the bucket might
+-- have been full, and what flowed back would have been lost.
+local function refund_tokens(spec, count, now, stamp, units)
+  note_low(spec, count, now)
+  local since, lowest_us = nil, count[FREE_AT_US] - now
+  for index, low in ipairs(count[LOWS]) do
+    if low[AT_US] > stamp then
+      since, lowest_us = index, low[DEBT_US]
+      break
+    end
+  end
+  local back_us = min(units_to_us(spec, units), max(0, lowest_us))
+  count[FREE_AT_US] = count[FREE_AT_US] - back_us
+  if not since then return end
+  local lows = {}
+  for index, low in ipairs(count[LOWS]) do
+    if index >= since then low[DEBT_US] = low[DEBT_US] - back_us end
+    if index >= since or low[DEBT_US] < lowest_us - back_us then lows[#lows + 1] = low end
+  end
+  count[LOWS] = lows
 end
 
 local function refund(spec, count, now, stamp, units)
-  -- Of a leaky bucket only the last turn can be returned.
-  if spec[ALGORITHM] == LEAKY and stamp ~= count[FREE_AT_US] then return end
-  if is_bucket(spec) then
-    count[FREE_AT_US] = max(now, count[FREE_AT_US] - units_to_us(spec, units))
+  if spec[ALGORITHM] == TOKEN then
+    refund_tokens(spec, count, now, stamp, units)
+  elseif spec[ALGORITHM] == LEAKY then
+    -- Only the last turn can be returned.
+    if stamp == count[FREE_AT_US] then
+      count[FREE_AT_US] = max(now, count[FREE_AT_US] - units_to_us(spec, units))
+    end
   elseif spec[ALGORITHM] == FIXED then
     if stamp == count[NEWEST_SLICE] then count[UNITS] = max(0, count[UNITS] - units) end
   elseif stamp > count[NEWEST_SLICE] - count[SLICE_COUNT] and stamp <= count[NEWEST_SLICE] then
@@ -149,6 +204,7 @@ end
 
 local function overrun(spec, count, now, units)
   if is_bucket(spec) then
+    note_low(spec, count, now)
     local most = now + burst_us(spec) + spec[WINDOW]
     count[FREE_AT_US] = min(max(count[FREE_AT_US], now) + units_to_us(spec, units), max(most, count[FREE_AT_US]))
     return
@@ -181,5 +237,10 @@ local function life_us(count, now)
 end
 
 local function rebase(count, back_us)
-  if count[BUCKET_LIMIT] > 0 then count[FREE_AT_US] = count[FREE_AT_US] - back_us else count[SLICE_US] = 0 end
+  if count[BUCKET_LIMIT] > 0 then
+    count[FREE_AT_US] = count[FREE_AT_US] - back_us
+    for _, low in ipairs(count[LOWS] or {}) do low[AT_US] = low[AT_US] - back_us end
+  else
+    count[SLICE_US] = 0
+  end
 end
