@@ -61,13 +61,12 @@ const GATEWAY = '^packages/gateway/src/'
 const GATEWAY_MAY_IMPORT = {
   // Paths and names in a file are checked as those of requests are.
   config: ['request/'],
-  request: ['protocols/', 'tokens/', 'wire/', 'data/complaint\\.ts'],
+  request: ['protocols/', 'wire/', 'data/complaint\\.ts'],
   routing: ['config/', 'request/', 'data/complaint\\.ts'],
-  tokens: [],
-  protocols: ['config/', 'tokens/', 'request/json-fields\\.ts'],
+  protocols: ['config/', 'request/json-fields\\.ts'],
   wire: [],
   vendor: [],
-  data: ['config/', 'request/', 'routing/', 'tokens/', 'protocols/', 'vendor/', 'wire/'],
+  data: ['config/', 'request/', 'routing/', 'protocols/', 'vendor/', 'wire/'],
   jobs: ['config/', 'data/', 'vendor/', 'wire/'],
   admin: [],
   observe: ['config/', 'data/'],

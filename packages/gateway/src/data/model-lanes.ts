@@ -4,7 +4,7 @@
  * successfully. Made-up names therefore create no state, here or in the guard.
  */
 import { performance } from 'node:perf_hooks'
-import { AnswerLengths } from '../tokens/answer-lengths.js'
+import { AnswerLengths } from 'spillway/internal'
 import { presentableName } from './presentable.js'
 
 export const OTHER_LANE = '(other)'

@@ -1,10 +1,10 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
 import { type CallContext, type Guard, type GuardOptions, nameLanes, type Spillway } from 'spillway'
+import { type Cost, Reservations } from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
-import { type Cost, Reservations } from '../tokens/reservation.js'
 import { VendorClient, type VendorRequest } from '../vendor/vendor-client.js'
 import { classifyByBlame } from './blame.js'
 import { Held } from './held.js'

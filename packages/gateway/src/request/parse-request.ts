@@ -3,9 +3,9 @@
  * and to replace the model. A body that must be read and cannot be is refused, never forwarded unread.
  */
 import type { IncomingMessage } from 'node:http'
+import { PromptEstimate } from 'spillway/internal'
 import { RequestError } from '../data/complaint.js'
 import type { Protocol, RequestFacts, RequestFormat } from '../protocols/protocol.js'
-import { PromptEstimate } from '../tokens/estimate.js'
 import type { PlainRequest } from '../wire/plain-request.js'
 import { type BodyLimits, holdDecoded, holdOrStream, type RequestBody, tooLarge } from './body.js'
 import type { ByteList } from './byte-list.js'
