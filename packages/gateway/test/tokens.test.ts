@@ -4,7 +4,7 @@ import { AnswerLengths, PromptEstimate, Reservations } from 'spillway/internal'
 /** Tokens are reserved before a call and settled after it, per model and key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/shapes/limit-units.js'
-import { FieldNames, JsonFieldReader } from '../src/request/json-fields.js'
+import { FieldNames, JsonFieldReader } from '../src/request/body/json-fields.js'
 import { startGateway } from './gateway-kit.js'
 import { startRecordingVendor } from './recording-vendor.js'
 

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { BodyKind, RequestFacts, VendorFormat } from 'spillway/internal'
 import type { ProtocolName } from '../config/config.js'
-import { FieldNames, type JsonField } from '../request/json-fields.js'
+import { FieldNames, type JsonField } from '../request/body/json-fields.js'
 
 /** How a protocol's JSON bodies are read. */
 export interface RequestFormat {
