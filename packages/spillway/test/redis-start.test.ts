@@ -26,14 +26,14 @@ const turns = [Promise.resolve(), Promise.resolve()]
 let nextTurn = 0
 
 /** Runs a program until it ends by itself. `options` are those of its store. */
-function runProgram(options: object, body: string): Promise<Ended> {
+function runProgram(options: object, body: string, ...nodeArgs: string[]): Promise<Ended> {
   const turn = nextTurn++ % turns.length
-  const ended = (turns[turn] as Promise<void>).then(() => startProgram(options, body))
+  const ended = (turns[turn] as Promise<void>).then(() => startProgram(options, body, nodeArgs))
   turns[turn] = ended.then(() => {})
   return ended
 }
 
-function startProgram(options: object, body: string): Promise<Ended> {
+function startProgram(options: object, body: string, nodeArgs: string[]): Promise<Ended> {
   const program = `
     import { createSpillway } from 'spillway'
     import { redisStore } from 'spillway/redis'
@@ -42,11 +42,15 @@ function startProgram(options: object, body: string): Promise<Ended> {
     const spillway = createSpillway({ store })
     ${body}`
   const text = JSON.stringify({ commandTimeoutMs: 5_000, ...options })
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', program, text], {
-    cwd: PACKAGE,
-    // Kills a program that does not end, which then has no exit code. A busy machine starts one slowly.
-    timeout: 60_000,
-  })
+  const child = spawn(
+    process.execPath,
+    [...nodeArgs, '--input-type=module', '--eval', program, text],
+    {
+      cwd: PACKAGE,
+      // Kills a program that does not end, which then has no exit code. A busy machine starts one slowly.
+      timeout: 60_000,
+    },
+  )
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (chunk) => {
@@ -182,6 +186,34 @@ describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
       await late.stop()
     }
   })
+})
+
+/** An argument of Node that makes it find neither client library. */
+const WITHOUT_DRIVERS = `--import=${asModule(`
+  import { register } from 'node:module'
+  register(${JSON.stringify(
+    asModule(`
+      export const resolve = (name, context, next) => next(/^(io)?redis$/.test(name) ? 'not-installed' : name, context)`),
+  )})`)}`
+
+function asModule(text: string): string {
+  return `data:text/javascript,${encodeURIComponent(text)}`
+}
+
+it('a missing driver package gives one warning and an error with the install command', async () => {
+  const { code, stdout } = await runProgram(
+    { url: 'redis://127.0.0.1:1' },
+    `process.on('warning', ({ name, message }) => console.log(name, message))
+     await new Promise((resolve) => process.once('warning', resolve))
+     await store.connected({ timeoutMs: 100 }).catch((error) => console.log(error.message))
+     await store.close()`,
+    WITHOUT_DRIVERS,
+  )
+  const message = "the package 'redis' is missing: npm install redis, or pass a client of your own"
+  const lines = stdout.split('\n')
+  expect(lines.filter((line) => line === `SpillwayWarning ${message}`)).toHaveLength(1)
+  expect(lines.at(-1)).toContain(`is unreachable: ${message}`)
+  expect(code).toBe(0)
 })
 
 describe.concurrent('a program whose Redis is not there', () => {
