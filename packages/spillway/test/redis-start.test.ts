@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
 import { redisStore } from '../src/store/redis/redis-store.js'
+import { usualOrLong } from './long-run.js'
 import { freePort, type RedisServer, startRedis } from './redis-server.js'
 import { type Servers, START_MS, TOPOLOGIES, type TopologyName } from './topologies.js'
 
@@ -124,11 +125,16 @@ describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
   })
   afterAll(() => server.stop())
 
-  it.each(FIRST_CALLS)('a program ends with code 0 after %s', async (_, body) => {
-    const prefix = `first-${Math.random()}`
-    const { code, stdout, stderr } = await runProgram({ url: server.url, driver, prefix }, body)
-    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
-  })
+  // What keeps a program alive is either the call or the connection, so each call runs with one of the drivers.
+  const own = FIRST_CALLS.filter((_, index) => index % 2 === DRIVERS.indexOf(driver))
+  it.each(usualOrLong(own, [...FIRST_CALLS]))(
+    'a program ends with code 0 after %s',
+    async (_, body) => {
+      const prefix = `first-${Math.random()}`
+      const { code, stdout, stderr } = await runProgram({ url: server.url, driver, prefix }, body)
+      expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
+    },
+  )
 
   it('a program counts its first calls in Redis and not locally', async () => {
     const prefix = `counted-${driver}`
@@ -241,13 +247,11 @@ describe.concurrent('a program whose Redis is not there', () => {
     expect(lines).toContainEqual({
       name: 'SpillwayWarning',
       code: 'SPILLWAY_STORE_UNREACHABLE',
-      message: expect.stringMatching(`^the Redis store at ${url} is unreachable: .*ECONNREFUSED`),
+      message: expect.stringContaining(`the Redis store at ${url} is unreachable: `),
     })
-    expect(lines).toContainEqual({
-      name: 'redis',
-      url,
-      why: expect.stringContaining('ECONNREFUSED'),
-    })
+    // On a busy machine nothing may have answered yet, not even with a refusal.
+    const why = expect.stringMatching(/ECONNREFUSED|no connection within/)
+    expect(lines).toContainEqual({ name: 'redis', url, why })
   })
 
   it('a server that accepts connections and never answers causes the same warning', async () => {
