@@ -15,13 +15,21 @@ interface Extent {
   readonly windowMs: number
   readonly limit: number
   readonly clients: number
+  /** Worker processes of each gateway. */
+  readonly workers: number
   /** Redis is away for so many windows, and everything is looked at for so many afterwards. */
   readonly away: number
   readonly after: number
 }
 
-const LONG: Extent = { windowMs: 5_000, limit: 250, clients: 32, away: 2, after: 3 }
-const SHORT: Extent = { windowMs: 2_000, limit: 60, clients: 12, away: 1, after: 2 }
+const LONG: Extent = { windowMs: 5_000, limit: 250, clients: 32, workers: 2, away: 2, after: 3 }
+const SHORT: Extent = { windowMs: 2_000, limit: 60, clients: 12, workers: 1, away: 1, after: 2 }
+/** By the name that `--only` takes. */
+const PARTS: Readonly<Record<string, Extent>> = {
+  short: SHORT,
+  workers: { ...SHORT, workers: 2 },
+  single: { ...LONG, workers: 1 },
+}
 
 const RELOADS = 20
 /** Every so many-th file has a mistake in it. */
@@ -44,11 +52,14 @@ const EXPECTED = new Set([
 
 export const operate: Scenario = {
   name: 'operate',
-  what: 'two gateways reloaded, rolled and without Redis, under load; --only short for less of it',
+  what: 'two gateways of two workers reloaded, rolled and without Redis, under load; --only short for less of it',
   seconds: 40,
   async run(only) {
-    if (only !== undefined && only !== 'short') throw new Error('no such part; known: short')
-    return suffer(only === 'short' ? SHORT : LONG)
+    const extent = only === undefined ? LONG : PARTS[only]
+    if (extent === undefined) {
+      throw new Error(`no such part; known: ${Object.keys(PARTS).join(', ')}`)
+    }
+    return suffer(extent)
   },
 }
 
@@ -114,9 +125,10 @@ async function suffer(extent: Extent): Promise<Figure[]> {
 }
 
 /** What does not change from one to the next is what is shared; everything else does. */
-function fileOf(turn: number, { windowMs, limit }: Extent, url: string): object {
+function fileOf(turn: number, { windowMs, limit, workers }: Extent, url: string): object {
   return {
     expectedPods: 2,
+    workers,
     log: { level: 'silent' },
     drain: { delayMs: DELAY_MS, graceMs: '10s' },
     vendors: {

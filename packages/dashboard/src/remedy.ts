@@ -36,6 +36,8 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
       : state === 'isolated'
         ? 'Its release: an operator has isolated the downstream.'
         : `A closed breaker: it is tried again ${later(retryAfterMs)}.`,
+  THROTTLED: ({ details: { requests, accepts } }) =>
+    `A downstream that accepts more calls: it accepted ${accepts} of the last ${requests}.`,
   VENDOR_LIMITED: ({ details: { paused, alone }, retryAfterMs }) => {
     if (paused) return `The end of the vendor’s pause, ${later(retryAfterMs)}.`
     if (alone)

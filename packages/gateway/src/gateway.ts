@@ -15,10 +15,6 @@ import { createHostCheck } from './admin/host-check.js'
 import { OperatorNews } from './admin/operator-news.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
-import type { Deferral } from './data/deferral.js'
-import type { RequestRecord } from './data/record.js'
-import { DataServer } from './data/server.js'
-import { Sites } from './data/sites.js'
 import { Demo } from './demo/demo.js'
 import { Jobs } from './jobs/jobs.js'
 import { createLog, type GatewayLog } from './observe/log.js'
@@ -27,6 +23,10 @@ import { createScrub } from './observe/scrub.js'
 import { loadTracing } from './observe/tracing.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
+import type { AsyncRequests } from './request/async-requests.js'
+import type { RequestRecord } from './request/record.js'
+import { ConfigVersions } from './routing/config-versions.js'
+import { DataServer } from './server/data-server.js'
 import { openStore } from './shared-store.js'
 import type { MetricJson, WorkersState } from './workers/protocol.js'
 
@@ -115,16 +115,16 @@ export async function createGateway(
     onFailure: (error: unknown) => log.failure(error),
     tracer: tracing?.requests,
     draining: false,
-    deferral: undefined as Deferral | undefined,
+    asyncRequests: undefined as AsyncRequests | undefined,
   }
-  const sites = new Sites(config, {
+  const versions = new ConfigVersions(config, {
     spillway,
     hooks,
     urlOf: ({ url }) => (url === 'mock' ? (mock?.url ?? '') : url),
   })
-  const jobs = config.queues && new Jobs(config.queues, sites, spillway)
-  hooks.deferral = jobs
-  const data = new DataServer(sites, (path) => health.at(path))
+  const jobs = config.queues && new Jobs(config.queues, versions, spillway)
+  hooks.asyncRequests = jobs
+  const data = new DataServer(versions, (path) => health.at(path))
   // Each worker has a mock vendor of its own, so switches of one dashboard would not reach all of them.
   const demo =
     supervisor === undefined && inside
@@ -139,7 +139,7 @@ export async function createGateway(
     ...(demo && { demo }),
   })
   const operator = () =>
-    createOperator({ store: spillway.store, guards: guardsOf(sites.current.config) })
+    createOperator({ store: spillway.store, guards: guardsOf(versions.current.config) })
   // Without a store that others reach, nobody acts but through this gateway.
   const tellHeard = (facts: object) => log.notice?.('info', 'operator.heard', facts)
   const operatorNews = store && new OperatorNews(operator, tellHeard)
@@ -193,7 +193,7 @@ export async function createGateway(
     await Promise.race([data.close(), sleep(LAST_LINES_MS)])
     jobs?.close()
     await reloading
-    await sites.close()
+    await versions.close()
     await mock?.vendor.close()
     dashboard.close()
     await admin.close()
@@ -206,7 +206,7 @@ export async function createGateway(
   async function takeOver(): Promise<ReloadReport> {
     if (read === undefined) return reloads.refused('there is no file to read again')
     if (closed !== undefined) return reloads.refused('the gateway is being closed')
-    const before = sites.current.config
+    const before = versions.current.config
     let next: GatewayConfig
     try {
       next = read()
@@ -221,7 +221,7 @@ export async function createGateway(
     try {
       mock = await startMock(next, mock)
       if (closed !== undefined) return reloads.refused('the gateway is being closed')
-      sites.replace(applicable(before, next))
+      versions.replace(applicable(before, next))
     } catch (error) {
       log.failure(error)
       return reloads.refused(error instanceof Error ? error.message : String(error))
@@ -244,12 +244,7 @@ export async function createGateway(
   }
 
   async function openAdmin(): Promise<number> {
-    if (supervisor !== undefined) {
-      await admin.ready()
-      return 0
-    }
-    const { host, port } = config.admin
-    return Number(new URL(await admin.listen({ host, port })).port)
+    return supervisor === undefined ? admin.listen(config.admin) : 0
   }
 
   const gateway: Gateway = {
@@ -275,7 +270,7 @@ export async function createGateway(
     },
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {
-      const { graceMs, delayMs } = { ...sites.current.config.drain, ...options }
+      const { graceMs, delayMs } = { ...versions.current.config.drain, ...options }
       closed ??= drain(delayMs)
       const patience = setTimeout(() => endGrace?.(), delayMs + graceMs)
       await closed.finally(() => clearTimeout(patience))

@@ -111,11 +111,39 @@ describe('admin actions from this machine', () => {
     [{ ...ISOLATE, forMs: 'soon' }, 400, 'forMs: must be a duration'],
     ['{"action": ', 400, 'JSON'],
     ['[]', 400, 'action: must be one of'],
+    ['', 400, 'JSON'],
+    ['{"__proto__": {"by": "ada"}}', 400, '__proto__'],
+    ['{"constructor": {"prototype": {}}}', 400, 'constructor'],
   ])('the invalid action %j is rejected with a reason', async (body, status, message) => {
     const { adminUrl } = await startGateway({ guard: GUARD })
     const answer = await post(adminUrl, '/actions', body)
     expect(answer.status).toBe(status)
     expect(await answer.text()).toContain(message.replaceAll('"', '\\"'))
+  })
+})
+
+describe('admin requests', () => {
+  it('an action larger than 64 KiB is refused without reading the rest of it', async () => {
+    const { adminUrl, audit } = await startLogged({ admin: { port: 0 } })
+    const answer = await post(adminUrl, '/actions', { ...ISOLATE, by: 'a'.repeat(65_536) })
+    expect(answer.status).toBe(413)
+    expect(answer.headers.get('connection')).toBe('close')
+    expect(audit()).toMatchObject([{ result: 'refused', action: 'POST /actions' }])
+  })
+
+  it('admin routes answer HEAD without a body, and any other method with 404', async () => {
+    const { adminUrl } = await startLogged({ admin: { port: 0 } })
+    const head = await fetch(`${adminUrl}/status`, { method: 'HEAD' })
+    expect([head.status, await head.text()]).toEqual([200, ''])
+    expect(Number(head.headers.get('content-length'))).toBeGreaterThan(2)
+    for (const [method, path] of [
+      ['GET', '/actions'],
+      ['DELETE', '/status'],
+      ['POST', '/metrics'],
+      ['GET', '/status/'],
+    ] as const) {
+      expect((await fetch(`${adminUrl}${path}`, { method })).status).toBe(404)
+    }
   })
 })
 

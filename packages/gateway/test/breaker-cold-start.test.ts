@@ -14,7 +14,7 @@ const BAD_SHARE = 0.02
 
 /** Answers after 0.9 s. A request with the user `bad` gets a 500 at once, at every attempt. */
 async function startSlowVendor(): Promise<string> {
-  const server = createServer((incoming, outgoing) => {
+  const server = createServer((incoming, vendorRequest) => {
     let body = ''
     incoming.setEncoding('utf8').on('data', (chunk) => {
       body += chunk
@@ -23,8 +23,8 @@ async function startSlowVendor(): Promise<string> {
       const bad = body.includes('"user":"bad"')
       setTimeout(
         () => {
-          outgoing.writeHead(bad ? 500 : 200, { 'content-type': 'application/json' })
-          outgoing.end(bad ? '{"error":{"message":"broken"}}' : '{"id":"1","choices":[]}')
+          vendorRequest.writeHead(bad ? 500 : 200, { 'content-type': 'application/json' })
+          vendorRequest.end(bad ? '{"error":{"message":"broken"}}' : '{"id":"1","choices":[]}')
         },
         bad ? 0 : ANSWER_MS,
       )
@@ -40,15 +40,15 @@ async function startSlowVendor(): Promise<string> {
 
 function post(url: string, agent: Agent, user: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    const outgoing = request(
+    const vendorRequest = request(
       `${url}/v1/chat/completions`,
       { method: 'POST', agent, headers: { 'content-type': 'application/json' } },
       (answer) => {
         answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
       },
     )
-    outgoing.on('error', reject)
-    outgoing.end(JSON.stringify({ model: 'gpt-4o', messages: [], user }))
+    vendorRequest.on('error', reject)
+    vendorRequest.end(JSON.stringify({ model: 'gpt-4o', messages: [], user }))
   })
 }
 

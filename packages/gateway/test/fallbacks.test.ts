@@ -44,6 +44,15 @@ describe('fallbacks', () => {
     expect(spare.counts.arrived).toBe(3)
   })
 
+  it('the fallback is used for a request that the throttle of the first target refuses', async () => {
+    const guard = { throttle: { k: 1, minimumCalls: 1 } }
+    const { chat, spare, vendor } = await startTwo({ status: 500 }, { guard })
+    // The n-th request passes the throttle with a probability of 1/n, so at least one of 12 is refused.
+    for (let i = 0; i < 12; i++) expect((await chat()).status).toBe(200)
+    expect(vendor.counts.arrived).toBeLessThan(12)
+    expect(spare.counts.arrived).toBe(12)
+  })
+
   it('the fallback is used after all retries of the first target', async () => {
     const guard = { retry: { attempts: 3, budget: 1, baseMs: 1 } }
     const { chat, vendor } = await startTwo({ status: 503 }, { guard })

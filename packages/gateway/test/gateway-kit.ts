@@ -3,9 +3,9 @@ import { createMockVendor, type MockVendor, type MockVendorOptions } from '@spil
 import { onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { loadConfig } from '../src/config/load.js'
-import type { RequestRecord } from '../src/data/record.js'
 import { createGateway, type Gateway } from '../src/gateway.js'
 import type { ReloadReport } from '../src/reload/reloads.js'
+import type { RequestRecord } from '../src/request/record.js'
 
 export interface Written {
   /** Options of the vendors `openai` and `anthropic`, both of which are the mock vendor. */

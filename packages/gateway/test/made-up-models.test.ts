@@ -39,13 +39,13 @@ beforeAll(async () => {
 afterAll(() => redis?.stop())
 
 async function startVendor(accepts: boolean): Promise<string> {
-  const server = createServer(async (incoming, outgoing) => {
+  const server = createServer(async (incoming, vendorRequest) => {
     let body = ''
     for await (const chunk of incoming) body += chunk
     const { model } = JSON.parse(body) as { model: string }
     const knows = accepts || model === 'gpt'
-    outgoing.writeHead(knows ? 200 : 404, { 'content-type': 'application/json' })
-    outgoing.end(JSON.stringify({ model, usage: { prompt_tokens: 1, completion_tokens: 1 } }))
+    vendorRequest.writeHead(knows ? 200 : 404, { 'content-type': 'application/json' })
+    vendorRequest.end(JSON.stringify({ model, usage: { prompt_tokens: 1, completion_tokens: 1 } }))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => {

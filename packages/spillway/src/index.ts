@@ -58,6 +58,7 @@ export type { PodLoad } from './degrade/pod-load.js'
 export { type StaleCache, type StaleCacheOptions, staleCache } from './degrade/stale-cache.js'
 export type { StepOptions } from './degrade/step-options.js'
 export { otherGuard, type ReducedOptions, reduced, staticValue } from './degrade/steps.js'
+export type { SdkClass, SdkOptions, SdkSettings } from './guard/fetch/sdk.js'
 export type {
   FleetBreakerReport,
   FleetGuardReport,
@@ -80,6 +81,7 @@ export type {
   WorkerSnapshot,
 } from './guard/jobs/queue-snapshot.js'
 export { JobStopped } from './guard/jobs/running-job.js'
+export { type LlmGuardOptions, type LlmLimits, llmDefaults } from './guard/llm/llm-defaults.js'
 export type { GuardOptions } from './guard/options.js'
 export type { CallContext, CallFunction } from './guard/pipeline/context.js'
 export type { GuardTimings } from './guard/pipeline/counters.js'

@@ -171,7 +171,7 @@ const REFUSALS: Record<string, Refusal> = {
       return { call, undo: () => breaker.record('success', answer.permit) }
     },
   },
-  'throttle SHED': {
+  'throttle THROTTLED': {
     options: THROTTLED,
     // It refuses with certainty while it refuses any share of the calls.
     random: 0,

@@ -159,8 +159,7 @@ function sharesOf(shares: Record<string, number>, ageMs: number): LimitTick[] {
 
 /** According to this pod or the store, whichever is longer. */
 function pausedMs(watch: GuardWatch, lane: string, { nowMs, figures }: TickSources): number {
-  const { dispatcher } = watch.guard.parts.queue
-  const here = dispatcher.isPaused(lane) ? dispatcher.waitMs(lane, nowMs) : 0
+  const here = watch.guard.parts.queue.dispatcher.blocks.pausedMs(lane, nowMs)
   const known = figures.of(watch.guard, lane)
   if (known === undefined) return here
   return Math.max(here, known.figures.pausedMs - (nowMs - known.atMs))

@@ -1,9 +1,9 @@
-/** A line in the log for whatever is tried over the admin port. */
-import type { FastifyRequest } from 'fastify'
+/** One line in the log for each attempt to act over the admin port. */
 import type { SpillwayEvent } from 'spillway'
+import type { AdminRequest } from './http.js'
 
 export function attempt(
-  { method, routeOptions, ip }: FastifyRequest,
+  { method, route = '', ip }: AdminRequest,
   result: 'done' | 'refused',
   message: string,
   by = '',
@@ -11,7 +11,7 @@ export function attempt(
   return {
     type: 'operator.acted',
     name: '',
-    action: `${method} ${routeOptions.url ?? ''}`,
+    action: `${method} ${route}`,
     by: by.slice(0, 100),
     from: ip,
     lane: undefined,

@@ -1,20 +1,8 @@
-/** The dashboard on the admin port: at /dashboard/, where / leads. */
-
-import type { Dashboard } from '@spillway/dashboard'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+/** The dashboard on the admin port. */
 
 export const DASHBOARD_PATH = '/dashboard'
 
-export function mountDashboard(server: FastifyInstance, dashboard: Dashboard): void {
-  // Before anything is read of it: the dashboard goes by the plain request and its answer.
-  const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
-    reply.hijack()
-    dashboard(request.raw, reply.raw)
-    return reply
-  }
-  const never = async (_: FastifyRequest, reply: FastifyReply) => reply
-  for (const path of [DASHBOARD_PATH, `${DASHBOARD_PATH}/*`]) {
-    server.all(path, { onRequest }, never)
-  }
-  server.get('/', (_, reply) => reply.redirect(`${DASHBOARD_PATH}/`))
+/** The dashboard answers these paths itself, with headers of its own. */
+export function isDashboardPath(path: string): boolean {
+  return path === DASHBOARD_PATH || path.startsWith(`${DASHBOARD_PATH}/`)
 }

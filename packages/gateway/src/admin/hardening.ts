@@ -1,38 +1,27 @@
 /**
- * The admin port is for operators, and a browser on an operator's machine runs pages of strangers. They
- * must not be able to reach it: neither by a form that posts to localhost, nor by a name of theirs that
- * suddenly means 127.0.0.1.
+ * The admin port is for operators, and a browser on an operator's machine runs pages of strangers. They must not be
+ * able to reach it: neither by a form that posts to localhost, nor by a host name that they point at 127.0.0.1.
  */
-import type { Server } from 'node:http'
-import type { FastifyHttpOptions, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ServerOptions } from 'node:http'
 import type { SpillwayEvent } from 'spillway'
-import type { AccessDenial, OperatorAccess } from 'spillway/http'
+import type { AccessDenial } from 'spillway/http'
 import { attempt } from './audit.js'
-import type { HostCheck } from './host-check.js'
+import type { AdminRequest, AdminResponse } from './http.js'
 
-/** As strict as the data port, and less patient: who operates sends little. */
-export const ADMIN_SERVER_OPTIONS = {
-  logger: false,
-  forceCloseConnections: true,
-  bodyLimit: 65_536,
-  connectionTimeout: 0,
-  keepAliveTimeout: 5_000,
+/** As strict as the data port, with shorter timeouts: operators send little. */
+export const ADMIN_SERVER_OPTIONS: ServerOptions = {
+  maxHeaderSize: 16_384,
+  headersTimeout: 5_000,
   requestTimeout: 10_000,
-  onProtoPoisoning: 'error',
-  onConstructorPoisoning: 'error',
-  return503OnClosing: true,
-  http: {
-    maxHeaderSize: 16_384,
-    headersTimeout: 5_000,
-    connectionsCheckingInterval: 1_000,
-    insecureHTTPParser: false,
-    requireHostHeader: true,
-  },
-} as const satisfies FastifyHttpOptions<Server>
+  keepAliveTimeout: 5_000,
+  connectionsCheckingInterval: 1_000,
+  insecureHTTPParser: false,
+  requireHostHeader: true,
+}
 
-const MOST_CONNECTIONS = 200
+export const MAX_CONNECTIONS = 200
 
-const HEADERS = {
+export const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
@@ -40,50 +29,29 @@ const HEADERS = {
   'x-frame-options': 'DENY',
 } as const
 
-/** `audit` hears of whoever is turned away. */
-export function harden(
-  server: FastifyInstance,
-  access: OperatorAccess,
-  checkHost: HostCheck,
-  audit: (event: SpillwayEvent) => void,
-): void {
-  server.server.maxConnections = MOST_CONNECTIONS
-  server.addHook('onRequest', async (request, reply) => {
-    reply.headers(HEADERS)
-    const denial = access.stranger(request.raw) ?? checkHost(request)
-    return denial && turnAway(denial, request, reply, audit)
-  })
-  server.setNotFoundHandler((_, reply) => refuse(reply, 404, 'NOT_FOUND'))
-  server.setErrorHandler((error: { statusCode?: number; code?: string }, _, reply) => {
-    const { statusCode: status = 500, code = 'INTERNAL' } = error
-    return refuse(reply, status, status >= 500 ? 'INTERNAL' : code)
-  })
-}
-
-/** Who may not is told why, and a line in the log tells of it. */
-export function turnAway(
+/** The answer to a request without access, which is audited. */
+export function denied(
   { status, code, problem }: AccessDenial,
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: AdminRequest,
   audit: (event: SpillwayEvent) => void,
-): unknown {
+): AdminResponse {
   const isAboutToken = code === 'UNKNOWN_TOKEN' || code === 'NO_TOKEN'
   const message = isAboutToken ? `${problem} (admin.token of the configuration)` : problem
   audit(attempt(request, 'refused', `${code}: ${message}`))
-  if (status === 401) reply.header('www-authenticate', 'Bearer')
-  return reply.code(status).send({ error: { code, message } })
+  return {
+    status,
+    ...(status === 401 && { headers: { 'www-authenticate': 'Bearer' } }),
+    body: { error: { code, message } },
+  }
 }
 
-/** Says no more than the reason: what was asked for may have a token in it. */
-function refuse(
-  reply: { code(status: number): { send(body: object): unknown } },
-  status: number,
-  code: string,
-): unknown {
-  return reply.code(status).send({ error: { code, message: MESSAGES[code] ?? code } })
+/** Repeats nothing of the request, which may contain a token. */
+export const NOT_FOUND: AdminResponse = {
+  status: 404,
+  body: { error: { code: 'NOT_FOUND', message: 'nothing is here' } },
 }
 
-const MESSAGES: Readonly<Record<string, string>> = {
-  NOT_FOUND: 'nothing is here',
-  INTERNAL: 'the gateway failed',
+export const FAILED: AdminResponse = {
+  status: 500,
+  body: { error: { code: 'INTERNAL', message: 'the gateway failed' } },
 }

@@ -4,25 +4,25 @@
  * request has the page's name as its host; an address, or a name that the configuration lists, is safe.
  */
 import { isIP } from 'node:net'
-import type { FastifyRequest } from 'fastify'
 import type { AccessDenial, OperatorAccess } from 'spillway/http'
 import { type AdminAccess, accessOf } from './access.js'
 import { DASHBOARD_PATH } from './dashboard.js'
+import type { AdminRequest } from './http.js'
 
 /** Probes of load balancers may use any name, and the answer is no secret. */
 const PROBES: ReadonlySet<string | undefined> = new Set(['/health/live', '/health/ready'])
 
-export type HostCheck = (request: FastifyRequest) => AccessDenial | undefined
+export type HostCheck = (request: AdminRequest) => AccessDenial | undefined
 
 export function createHostCheck(admin: AdminAccess, access: OperatorAccess): HostCheck {
   const { exposed } = accessOf(admin)
   // Without `exposed`, the library checks the name of every request.
   if (exposed !== true) return () => undefined
   const hosts = new Set(admin.hosts.map((host) => host.toLowerCase()))
-  return ({ raw, routeOptions }) => {
-    if (PROBES.has(routeOptions.url)) return undefined
+  return ({ raw, route }) => {
+    if (PROBES.has(route)) return undefined
     // The page itself has no secrets, and what it loads needs the token.
-    if (admin.look !== 'anybody' && isPage(routeOptions.url)) return undefined
+    if (admin.look !== 'anybody' && isPage(route)) return undefined
     const { host = '' } = raw.headers
     const name = nameOf(host)
     if (isAddress(name) || hosts.has(name) || hosts.has(host.toLowerCase())) return undefined

@@ -1,5 +1,4 @@
-/** What operators may see and do over the admin port, each attempt of which leaves a line in the log. */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+/** What operators may read and do over the admin port. Each action and each refusal is audited. */
 import {
   type Operator,
   type OperatorRequest,
@@ -10,7 +9,8 @@ import {
 } from 'spillway'
 import type { OperatorAccess } from 'spillway/http'
 import { attempt } from './audit.js'
-import { turnAway } from './hardening.js'
+import { denied } from './hardening.js'
+import { type AdminRequest, type AdminResponse, BodyError, Routes, readJson } from './http.js'
 
 export interface ConfigAnswer {
   readonly ok: boolean
@@ -45,50 +45,75 @@ export interface OperationsOptions {
   readonly config: ConfigHooks
 }
 
-export function operations(options: OperationsOptions) {
+/** The routes of operators. Reading needs `access.look`, acting `access.act`. */
+export function operations(options: OperationsOptions): Routes {
   const { access, spillway, snapshot, operator, audit, config } = options
+  const routes = new Routes()
 
-  async function guarded(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const looks = request.method === 'GET' || request.method === 'HEAD'
-    const denial = looks ? access.look(request.raw) : access.act(request.raw)
-    return denial && turnAway(denial, request, reply, audit)
+  function read(path: string, value: () => unknown): void {
+    routes.get(path, async (request) => {
+      const denial = access.look(request.raw)
+      return denial ? denied(denial, request, audit) : attempted(request, value)
+    })
   }
 
-  return async (server: FastifyInstance): Promise<void> => {
-    server.addHook('onRequest', guarded)
-    server.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
-      const { status, code } = statusOf(error)
-      // What was asked of the operator has been told already.
-      if (!(error instanceof OptionsError || error instanceof SpillwayError)) {
-        audit(attempt(request, 'refused', `${code}: ${error.message}`))
+  function act(
+    path: string,
+    perform: (request: AdminRequest, body: object) => Promise<AdminResponse>,
+  ) {
+    routes.post(path, async (request) => {
+      const denial = access.act(request.raw)
+      if (denial !== undefined) return denied(denial, request, audit)
+      try {
+        return await perform(request, objectOf(await readJson(request.raw)))
+      } catch (error) {
+        return failed(request, error as Error)
       }
-      return reply.code(status).send({ error: { code, message: error.message } })
     })
-    server.get('/snapshot', () => snapshot())
-    server.get('/status', () => spillway.fleet())
-    server.get('/config', () => config.status())
-    server.post('/actions', (request) =>
-      operator().perform({ ...bodyOf(request), from: request.ip } as OperatorRequest),
-    )
-    for (const what of ['check', 'reload'] as const) {
-      server.post(`/config/${what}`, async (request, reply) => {
-        const { by = '' } = bodyOf(request) as { by?: unknown }
-        const none = { ok: false, message: `this gateway has no file that it could ${what}` }
-        const answer = (await config[what]?.(String(by))) ?? none
-        audit(attempt(request, answer.ok ? 'done' : 'refused', answer.message, String(by)))
-        return reply.code(answer.ok ? 200 : config[what] === undefined ? 501 : 422).send(answer)
-      })
+  }
+
+  async function attempted(request: AdminRequest, value: () => unknown): Promise<AdminResponse> {
+    try {
+      return { body: await value() }
+    } catch (error) {
+      return failed(request, error as Error)
     }
   }
+
+  function failed(request: AdminRequest, error: Error): AdminResponse {
+    const { status, code } = statusOf(error)
+    // The operator emits an event for its own refusals.
+    if (!(error instanceof OptionsError || error instanceof SpillwayError)) {
+      audit(attempt(request, 'refused', `${code}: ${error.message}`))
+    }
+    return { status, body: { error: { code, message: error.message } } }
+  }
+
+  read('/snapshot', snapshot)
+  read('/status', () => spillway.fleet())
+  read('/config', () => config.status())
+  act('/actions', async ({ ip }, body) => ({
+    body: await operator().perform({ ...body, from: ip } as OperatorRequest),
+  }))
+  for (const what of ['check', 'reload'] as const) {
+    act(`/config/${what}`, async (request, body) => {
+      const { by = '' } = body as { by?: unknown }
+      const none = { ok: false, message: `this gateway has no file that it could ${what}` }
+      const answer = (await config[what]?.(String(by))) ?? none
+      audit(attempt(request, answer.ok ? 'done' : 'refused', answer.message, String(by)))
+      return { status: answer.ok ? 200 : config[what] === undefined ? 501 : 422, body: answer }
+    })
+  }
+  return routes
 }
 
-function bodyOf({ body }: FastifyRequest): Record<string, unknown> {
-  return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
+function objectOf(body: unknown): object {
+  return typeof body === 'object' && body !== null ? body : {}
 }
 
-function statusOf(error: Error & { statusCode?: number }): { status: number; code: string } {
+function statusOf(error: Error): { status: number; code: string } {
   if (error instanceof OptionsError) return { status: 400, code: error.code }
   if (error instanceof SpillwayError) return { status: error.status, code: error.code }
-  const { statusCode: status = 500 } = error
-  return { status, code: status === 415 ? 'NOT_JSON' : status < 500 ? 'INVALID_BODY' : 'INTERNAL' }
+  if (!(error instanceof BodyError)) return { status: 500, code: 'INTERNAL' }
+  return { status: error.status, code: error.status === 415 ? 'NOT_JSON' : 'INVALID_BODY' }
 }

@@ -1,14 +1,24 @@
-/** The admin port: health, metrics, how everything stands, and what operators may do. Not for callers. */
+/** The admin port: health, metrics, the state of the gateway, and the actions of operators. Not for callers. */
 
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Dashboard } from '@spillway/dashboard'
-import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
 import { createHealth, type Operator, type Spillway, type SpillwayEvent } from 'spillway'
 import type { OperatorAccess } from 'spillway/http'
-import { mountDashboard } from './dashboard.js'
-import { ADMIN_SERVER_OPTIONS, harden } from './hardening.js'
+import { DASHBOARD_PATH, isDashboardPath } from './dashboard.js'
+import {
+  ADMIN_SERVER_OPTIONS,
+  denied,
+  FAILED,
+  MAX_CONNECTIONS,
+  NOT_FOUND,
+  SECURITY_HEADERS,
+} from './hardening.js'
 import type { Health } from './health.js'
 import type { HostCheck } from './host-check.js'
+import { type AdminRequest, type AdminResponse, pathOf, Routes, send } from './http.js'
 import { type ConfigHooks, operations } from './operations.js'
 
 export type { ConfigAnswer } from './operations.js'
@@ -22,41 +32,80 @@ export interface AdminOptions {
   readonly operator: () => Operator
   readonly access: OperatorAccess
   readonly checkHost: HostCheck
-  /** Hears of every attempt that was refused; of actions everybody hears. */
+  /** Receives every attempt that was refused; accepted actions are events of the library. */
   readonly audit: (event: SpillwayEvent) => void
   readonly config: ConfigHooks
   readonly dashboard: Dashboard
 }
 
-export function createAdminServer(options: AdminOptions): FastifyInstance {
-  const { health, registry, spillway, operator, access, checkHost, audit, config } = options
-  const server = fastify(ADMIN_SERVER_OPTIONS)
-  harden(server, access, checkHost, audit)
-  // A form of another site could send that without asking first.
-  server.removeContentTypeParser('text/plain')
+export interface AdminServer {
+  readonly server: Server
+  /** Resolves with the port, which differs from `port` if that is 0. */
+  listen(at: { host: string; port: number }): Promise<number>
+  /** Ends all connections: the feed of a dashboard never ends by itself. */
+  close(): Promise<void>
+}
+
+export function createAdminServer(options: AdminOptions): AdminServer {
+  const { access, checkHost, audit, dashboard } = options
+  const groups = [publicRoutes(options), operations(options)]
+
+  async function respond(raw: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET', socket } = raw
+    const path = pathOf(raw)
+    const onDashboard = isDashboardPath(path)
+    const handler = groups.map((routes) => routes.find(method, path)).find(Boolean)
+    const route = onDashboard ? DASHBOARD_PATH : handler && path
+    const request: AdminRequest = { raw, method, route, ip: socket.remoteAddress ?? '' }
+    const denial = access.stranger(raw) ?? checkHost(request)
+    const answer = (content: AdminResponse) => send(raw, response, content, SECURITY_HEADERS)
+    if (denial !== undefined) answer(denied(denial, request, audit))
+    else if (onDashboard) dashboard(raw, response)
+    else answer(handler === undefined ? NOT_FOUND : await handler(request))
+  }
+
+  const server = createServer(ADMIN_SERVER_OPTIONS, (raw, response) => {
+    respond(raw, response).catch(() => send(raw, response, FAILED, SECURITY_HEADERS))
+  })
+  server.maxConnections = MAX_CONNECTIONS
+  return {
+    server,
+    async listen({ host, port }) {
+      server.listen({ host, port })
+      await once(server, 'listening')
+      return (server.address() as AddressInfo).port
+    },
+    close() {
+      return new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      })
+    },
+  }
+}
+
+/** Routes that need no token. */
+function publicRoutes({ health, registry, spillway, access, config }: AdminOptions): Routes {
+  const routes = new Routes()
   for (const path of ['/health/live', '/health/ready']) {
-    server.get(path, (_, reply) => {
-      const { status, body } = health.at(path) ?? { status: 404, body: '{}' }
-      return reply.code(status).type('application/json').send(body)
-    })
+    routes.get(path, () => health.at(path) ?? NOT_FOUND)
   }
   const deep = createHealth({ spillway })
-  server.get('/health/deep', async ({ raw }, reply) => {
+  routes.get('/health/deep', async ({ raw }) => {
     const report = await deep.deep()
     const { refused, ...standing } = config.status()
     // Mistakes quote the file they are in.
     const mayKnow = access.act(raw) === undefined
-    const said = refused && (mayKnow ? refused : { at: refused.at })
-    return reply
-      .code(report.status === 'unhealthy' ? 503 : 200)
-      .send({ ...report, config: { ...standing, refused: said } })
+    const shown = refused && (mayKnow ? refused : { at: refused.at })
+    return {
+      status: report.status === 'unhealthy' ? 503 : 200,
+      body: { ...report, config: { ...standing, refused: shown } },
+    }
   })
-  server.get('/metrics', async (_, reply) =>
-    reply.type(registry.contentType).send(await registry.metrics()),
-  )
-  mountDashboard(server, options.dashboard)
-  server.register(
-    operations({ access, spillway, snapshot: options.snapshot, operator, audit, config }),
-  )
-  return server
+  routes.get('/metrics', async () => ({
+    type: registry.contentType,
+    body: await registry.metrics(),
+  }))
+  routes.get('/', () => ({ status: 302, headers: { location: `${DASHBOARD_PATH}/` }, body: {} }))
+  return routes
 }

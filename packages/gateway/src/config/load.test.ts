@@ -93,6 +93,7 @@ describe('loadConfig', () => {
       body: { keepBytes: 1_048_576, maxBytes: 33_554_432 },
       drain: { graceMs: 30_000, delayMs: 0 },
       expectedPods: 1,
+      workers: 1,
       reload: { watch: true },
       tracing: undefined,
       log: { level: 'info' },

@@ -1,10 +1,10 @@
 /** What a client does with its job: asks how it stands, reads what came of it, has it stopped. */
 import type { AddedJob } from 'spillway'
-import type { Caller } from '../data/callers.js'
-import { RequestError } from '../data/complaint.js'
-import type { Said } from '../data/deferral.js'
-import type { Sites } from '../data/sites.js'
-import type { ClientRequest, ClientResponse } from '../wire/client.js'
+import type { GatewayAnswer } from '../request/async-requests.js'
+import type { Caller } from '../request/callers.js'
+import type { ClientRequest, ClientResponse } from '../request/client-http.js'
+import { RequestError } from '../response/errors.js'
+import type { ConfigVersions } from '../routing/config-versions.js'
 import {
   addressOf,
   describeJob,
@@ -29,12 +29,12 @@ interface Found {
 }
 
 export class JobDesk {
-  readonly #sites: Pick<Sites, 'current'>
+  readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #queues: ReadonlyMap<string, LaneQueue>
   readonly #streams = new JobStreams()
 
-  constructor(sites: Pick<Sites, 'current'>, queues: ReadonlyMap<string, LaneQueue>) {
-    this.#sites = sites
+  constructor(versions: Pick<ConfigVersions, 'current'>, queues: ReadonlyMap<string, LaneQueue>) {
+    this.#versions = versions
     this.#queues = queues
   }
 
@@ -44,7 +44,7 @@ export class JobDesk {
   }
 
   /** Or it was there already, and then it has to be the same request. */
-  async accepted(name: string, { id, fresh }: AddedJob, mark: string): Promise<Said> {
+  async accepted(name: string, { id, fresh }: AddedJob, mark: string): Promise<GatewayAnswer> {
     const reading = this.#queues.get(name)?.jobs.job(id)
     // It was taken: that it cannot be looked at now does not change it.
     const job = await (fresh ? reading?.catch(() => undefined) : reading)
@@ -63,7 +63,7 @@ export class JobDesk {
     response: ClientResponse,
     path: string,
     known: (caller: Caller) => void,
-  ): Promise<Said | undefined> {
+  ): Promise<GatewayAnswer | undefined> {
     const [name = '', id = '', what, ...more] = path.slice(JOBS_PATH.length).split('/')
     const isResult = what === 'result'
     if (more.length > 0 || (what !== undefined && !isResult)) throw noJob()
@@ -85,7 +85,7 @@ export class JobDesk {
     known: (caller: Caller) => void,
   ): Promise<Found> {
     const queue = this.#queues.get(name)
-    const { callers } = this.#sites.current
+    const { callers } = this.#versions.current
     // Whoever has no key learns nothing, not even which queues there are.
     const keyOf = queue?.vendor.protocol.callerKey ?? anyKey
     const key = keyOf(request.headers)
@@ -100,7 +100,7 @@ export class JobDesk {
     return { queue, job }
   }
 
-  async #cancel({ queue, job }: Found): Promise<Said> {
+  async #cancel({ queue, job }: Found): Promise<GatewayAnswer> {
     const { name } = queue.config
     const stopped = await surely(() => queue.jobs.cancel(job.id))
     this.nudge(name, job.id)
@@ -124,7 +124,7 @@ export class JobDesk {
         response,
         standing: () => queue.jobs.standing(job.id),
         read: () => queue.jobs.job(job.id),
-        isDraining: () => this.#sites.current.hooks.draining,
+        isDraining: () => this.#versions.current.hooks.draining,
         onEnd: (ended) => {
           leave()
           unwatch()
@@ -140,13 +140,13 @@ export class JobDesk {
   }
 }
 
-function stateOf(name: string, job: KeptJob): Said {
+function stateOf(name: string, job: KeptJob): GatewayAnswer {
   const body = describeJob(name, job)
   return hasEnded(job) ? said(200, body) : pending(200, body)
 }
 
 /** As the vendor answered. */
-function resultOf({ queue, job }: Found): Said {
+function resultOf({ queue, job }: Found): GatewayAnswer {
   const { name } = queue.config
   if (job.state === 'done' && job.result !== undefined) {
     const { status, headers, body } = job.result
@@ -178,7 +178,11 @@ function failed({ error = 'unknown error' }: KeptJob): RequestError {
   })
 }
 
-function said(status: number, body: string, headers: Readonly<Record<string, string>> = {}): Said {
+function said(
+  status: number,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): GatewayAnswer {
   return { status, headers: { 'content-type': 'application/json', ...headers }, body }
 }
 
@@ -186,7 +190,7 @@ function pending(
   status: number,
   body: string,
   headers: Readonly<Record<string, string>> = {},
-): Said {
+): GatewayAnswer {
   return said(status, body, { 'retry-after': String(POLL_SECONDS), ...headers })
 }
 

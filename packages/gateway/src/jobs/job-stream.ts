@@ -4,7 +4,7 @@
  */
 
 import type { JobProgress } from 'spillway'
-import type { ClientResponse } from '../wire/client.js'
+import type { ClientResponse } from '../request/client-http.js'
 import { describeJob, hasEnded, type KeptJob, statusOf } from './job-status.js'
 
 const FIRST_LOOK_MS = 250

@@ -1,5 +1,5 @@
 /** Who reads a job's changes as they come, and how many one caller may read at once. */
-import { RequestError } from '../data/complaint.js'
+import { RequestError } from '../response/errors.js'
 import type { JobStream } from './job-stream.js'
 
 /** Of one caller, in one gateway: each holds a connection, and looks at the store now and then. */

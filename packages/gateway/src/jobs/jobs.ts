@@ -7,15 +7,15 @@ import { createHash } from 'node:crypto'
 import { type AddOptions, onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
 import { clientNetwork } from 'spillway/http'
 import type { QueueConfig } from '../config/config.js'
-import type { Aim } from '../data/aim.js'
-import type { Caller } from '../data/callers.js'
-import { deadlineMs, invalidDeadline } from '../data/deadline-header.js'
-import type { Deferral, Said } from '../data/deferral.js'
-import type { Question } from '../data/question.js'
-import { uniqueId } from '../data/request-id.js'
-import type { Sites } from '../data/sites.js'
-import type { Vendor } from '../data/vendor.js'
-import type { ClientRequest, ClientResponse } from '../wire/client.js'
+import type { AsyncRequests, GatewayAnswer } from '../request/async-requests.js'
+import type { Caller } from '../request/callers.js'
+import type { ClientRequest, ClientResponse } from '../request/client-http.js'
+import { deadlineMs, invalidDeadline } from '../request/deadline.js'
+import { uniqueId } from '../request/request-id.js'
+import type { RoutedRequest } from '../request/routed-request.js'
+import type { ConfigVersions } from '../routing/config-versions.js'
+import type { Target } from '../routing/target.js'
+import type { Vendor } from '../vendor/vendor.js'
 import { JobDesk } from './job-desk.js'
 import { JOBS_PATH } from './job-status.js'
 import type { LaneQueue } from './lane-queue.js'
@@ -30,17 +30,21 @@ const LONGEST_GRACE_MS = 86_400_000
 /** When to come back to a queue that is full: nobody knows, but not at once. */
 const FULL_MS = 10_000
 
-export class Jobs implements Deferral {
-  readonly #sites: Pick<Sites, 'current'>
+export class Jobs implements AsyncRequests {
+  readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #byName = new Map<string, LaneQueue>()
   readonly #byLane = new Map<string, LaneQueue>()
   readonly #desk: JobDesk
   readonly #stopListening: () => void
 
-  constructor(queues: readonly QueueConfig[], sites: Pick<Sites, 'current'>, spillway: Spillway) {
-    this.#sites = sites
+  constructor(
+    queues: readonly QueueConfig[],
+    versions: Pick<ConfigVersions, 'current'>,
+    spillway: Spillway,
+  ) {
+    this.#versions = versions
     for (const config of queues) this.#open(config, spillway)
-    this.#desk = new JobDesk(sites, this.#byName)
+    this.#desk = new JobDesk(versions, this.#byName)
     this.#stopListening = onEvent((event) => {
       if (event.type.startsWith('job.') && 'id' in event) this.#desk.nudge(event.name, event.id)
     })
@@ -55,27 +59,27 @@ export class Jobs implements Deferral {
     response: ClientResponse,
     path: string,
     known: (caller: Caller) => void,
-  ): Promise<Said | undefined> {
+  ): Promise<GatewayAnswer | undefined> {
     return this.#desk.attend(request, response, path, known)
   }
 
   /** To the first target of its route: what waits needs no fallback. */
   defer(
     request: ClientRequest,
-    question: Question,
-    aim: Aim | undefined,
-  ): Promise<Said> | undefined {
+    routed: RoutedRequest,
+    target: Target | undefined,
+  ): Promise<GatewayAnswer> | undefined {
     if (!prefersAsync(request.headers.prefer)) return undefined
-    const { parsed, facts } = question
+    const { parsed, facts } = routed
     const { body } = parsed
-    if (aim === undefined || body.kind !== 'held') return undefined
+    if (target === undefined || body.kind !== 'held') return undefined
     // A key of the client's that the vendor would need is not ours to keep.
-    if (bringsKey(request, aim)) return undefined
-    const { vendor, target } = aim
-    const lane = vendor.laneOf(target.model ?? facts.model, target)
+    if (bringsKey(request, target)) return undefined
+    const { vendor, config } = target
+    const lane = vendor.laneOf(config.model ?? facts.model, config)
     const queue = this.#byLane.get(laneKey(vendor.name, lane))
     if (queue === undefined || body.bytes.length > queue.config.maxRequestBytes) return undefined
-    return this.#take(request, question, aim, queue)
+    return this.#take(request, routed, target, queue)
   }
 
   /** Does what waits, from now on. */
@@ -87,13 +91,13 @@ export class Jobs implements Deferral {
       queue.jobs.work(
         async (job, context) => {
           // Under the configuration it begins with, however long it takes.
-          const site = this.#sites.current
-          const vendor = site.vendors.get(config.vendor) as Vendor
-          site.enter()
+          const version = this.#versions.current
+          const vendor = version.vendors.get(config.vendor) as Vendor
+          version.enter()
           try {
             return await runRequest(job, context, { config, vendor })
           } finally {
-            site.leave()
+            version.leave()
           }
         },
         { concurrency },
@@ -116,8 +120,8 @@ export class Jobs implements Deferral {
 
   #open(config: QueueConfig, spillway: Spillway): void {
     const { name, key, model, settings } = config
-    const sites = this.#sites
-    const vendorNow = () => sites.current.vendors.get(config.vendor) as Vendor
+    const versions = this.#versions
+    const vendorNow = () => versions.current.vendors.get(config.vendor) as Vendor
     const vendor = vendorNow()
     const lane = vendor.laneOf(model, { vendor: vendor.name, key, model })
     const jobs = spillway.queue<StoredRequest, StoredAnswer>(name, {
@@ -140,15 +144,15 @@ export class Jobs implements Deferral {
 
   async #take(
     request: ClientRequest,
-    question: Question,
-    aim: Aim,
+    routed: RoutedRequest,
+    target: Target,
     { config, vendor, lane, jobs }: LaneQueue,
-  ): Promise<Said> {
-    const { caller, harmless, facts, generates } = question
+  ): Promise<GatewayAnswer> {
+    const { caller, harmless, facts, generates } = routed
     const { headers } = request
     const owner = ownerOf(vendor.protocol.callerKey(headers), caller.user)
     const cost = generates ? vendor.costOf(facts, lane) : undefined
-    const stored = storeRequest(request, question, aim, owner, cost)
+    const stored = storeRequest(request, routed, target, owner, cost)
     const { 'idempotency-key': given } = headers
     const options: AddOptions = {
       priority: priorityOf(caller, config),
@@ -162,7 +166,7 @@ export class Jobs implements Deferral {
         user: caller.user,
         tier: caller.tier,
         ip: clientNetwork(request.socket.remoteAddress ?? ''),
-        endpoint: question.path,
+        endpoint: routed.path,
       },
     }
     // Under its key it is added once, however often.
@@ -182,7 +186,7 @@ function priorityOf({ tier = '', priority }: Caller, { priorities }: QueueConfig
   return Object.hasOwn(priorities, tier) ? (priorities[tier] as Priority) : priority
 }
 
-function bringsKey({ rawHeaders, headers }: ClientRequest, { forwarded }: Aim): boolean {
+function bringsKey({ rawHeaders, headers }: ClientRequest, { forwarded }: Target): boolean {
   const passed = forwarded.of(rawHeaders, headers.connection)
   return passed.some((name, index) => index % 2 === 0 && CREDENTIAL.test(name))
 }

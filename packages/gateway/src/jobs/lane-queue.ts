@@ -1,7 +1,7 @@
 /** A queue, and what its jobs are for. */
 import type { WorkableQueue } from 'spillway'
 import type { QueueConfig } from '../config/config.js'
-import type { Vendor } from '../data/vendor.js'
+import type { Vendor } from '../vendor/vendor.js'
 import type { StoredAnswer } from './stored-answer.js'
 import type { StoredRequest } from './stored-request.js'
 

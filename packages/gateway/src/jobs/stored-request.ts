@@ -4,11 +4,11 @@
  */
 import { createHash, createHmac } from 'node:crypto'
 import type { Dispatcher } from 'undici'
-import type { Aim } from '../data/aim.js'
-import { heldBody, outgoing } from '../data/outgoing.js'
-import type { Question } from '../data/question.js'
+import type { ClientRequest } from '../request/client-http.js'
+import type { RoutedRequest } from '../request/routed-request.js'
+import type { Target } from '../routing/target.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
-import type { ClientRequest } from '../wire/client.js'
+import { heldBody, vendorRequest } from '../vendor/vendor-request.js'
 
 type Cost = Readonly<Record<string, number>>
 
@@ -41,24 +41,24 @@ const HEEDED = 'prefer'
 
 export function storeRequest(
   request: ClientRequest,
-  question: Question,
-  aim: Aim,
+  routed: RoutedRequest,
+  target: Target,
   owner: string,
   cost: Cost | undefined,
 ): StoredRequest {
-  const bare: Aim = { ...aim, ownHeaders: [] }
-  const { method, path, headers } = outgoing(request, question, bare, false)
-  const bytes = heldBody(question, bare)
+  const bare: Target = { ...target, ownHeaders: [] }
+  const { method, path, headers } = vendorRequest(request, routed, bare, false)
+  const bytes = heldBody(routed, bare)
   return {
     owner,
-    mark: markOf(method, path, question),
+    mark: markOf(method, path, routed),
     method,
     path,
     headers: withoutSecrets(headers),
     body: bytes && storeBytes(bytes),
-    harmless: question.harmless,
+    harmless: routed.harmless,
     cost,
-    answers: question.facts.answers,
+    answers: routed.facts.answers,
   }
 }
 
@@ -84,7 +84,7 @@ function withoutSecrets(headers: readonly string[]): string[] {
   return kept
 }
 
-function markOf(method: string, path: string, { parsed: { body } }: Question): string {
+function markOf(method: string, path: string, { parsed: { body } }: RoutedRequest): string {
   const hash = createHash('sha256').update(`${method} ${path}\n`)
   if (body.kind === 'held') for (const chunk of body.bytes.chunks) hash.update(chunk)
   return hash.digest('base64url')

@@ -24,15 +24,12 @@ export class Lines {
   /** As Node has opened it: to write to a pipe that nobody reads must not block. */
   readonly #fd = process.stdout.fd
   readonly #flushing: NodeJS.Timeout
-  /** Others may have something to write first. */
-  readonly #beforeEnd: () => void
   #waiting = ''
   /** Since when some are being written. */
   #writingMs: number | undefined
   #lost = 0
 
-  constructor(beforeEnd: () => void) {
-    this.#beforeEnd = beforeEnd
+  constructor() {
     this.#flushing = setInterval(() => this.flush(), FLUSH_MS).unref()
     open.add(this)
     if (watching) return
@@ -63,7 +60,6 @@ export class Lines {
 
   close(): void {
     clearInterval(this.#flushing)
-    this.#beforeEnd()
     this.#flushNow()
     open.delete(this)
   }

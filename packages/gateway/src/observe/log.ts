@@ -1,9 +1,8 @@
 /** Logs: a line of JSON for each request and for what changes. No secrets, no bodies. */
 import { type Logger, pino } from 'pino'
 import type { SpillwayEvent } from 'spillway'
-import type { RequestRecord } from '../data/record.js'
+import type { RequestRecord } from '../request/record.js'
 import { Lines } from './lines.js'
-import { Records } from './records.js'
 import type { Scrub } from './scrub.js'
 
 export interface GatewayLog {
@@ -20,8 +19,7 @@ export interface GatewayLog {
 
 /** On standard output. `scrub`: takes secrets out of what others have put into words. */
 export function createLog(level: string, scrub: Scrub = (text) => text): GatewayLog {
-  const lines = new Lines(() => records.flush())
-  const records = new Records((record, atMs) => lines.write(lineOf(record, atMs)))
+  const lines = new Lines()
   const scrubbed = { write: (line: string) => lines.write(scrub(line)) }
   const logger = pino({ level, base: null, serializers: { err: errorFacts } }, scrubbed)
   const logs = { info: false, warn: false }
@@ -33,7 +31,7 @@ export function createLog(level: string, scrub: Scrub = (text) => text): Gateway
   setLevel(level)
   return {
     request(record) {
-      if (record.status >= 500 ? logs.warn : logs.info) records.add(record)
+      if (record.status >= 500 ? logs.warn : logs.info) lines.write(lineOf(record, Date.now()))
     },
     event: (event) => logEvent(logger, event),
     failure(error) {

@@ -2,7 +2,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Spillway } from 'spillway'
 import { exposeToPrometheus, registerSamples } from 'spillway/metrics'
-import type { RequestRecord } from '../data/record.js'
+import type { RequestRecord } from '../request/record.js'
 import { AllSeries, type Series } from './series.js'
 
 export interface GatewayMetrics {

@@ -4,7 +4,7 @@
  */
 import type { Registry } from 'prom-client'
 import { Durations, histogramOf, registerSamples, type Sample } from 'spillway/metrics'
-import type { RequestRecord } from '../data/record.js'
+import type { RequestRecord } from '../request/record.js'
 
 type Labels = Readonly<Record<string, string | number>>
 

@@ -5,8 +5,8 @@
 import type { Context, Span } from '@opentelemetry/api'
 import type { GuardTracer } from 'spillway'
 import { openTelemetryTracer } from 'spillway/metrics'
-import type { RequestRecord } from '../data/record.js'
-import type { RequestTrace, RequestTracer } from '../data/trace.js'
+import type { RequestRecord } from '../request/record.js'
+import type { RequestTrace, RequestTracer } from '../request/trace.js'
 
 type Api = typeof import('@opentelemetry/api')
 

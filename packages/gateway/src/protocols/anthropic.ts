@@ -1,6 +1,6 @@
 /** Anthropic's messages API. */
-import { FieldNames } from '../request/json-fields.js'
-import { largestOf } from '../tokens/amount.js'
+import { FieldNames } from '../request/body/json-fields.js'
+import { largestOf } from '../tokens/estimate.js'
 import { bearer, type Complaint, type Protocol, pathMatches } from './protocol.js'
 
 const MAX_TOKENS = ['max_tokens', 'max_tokens_to_sample'] as const

@@ -1,6 +1,6 @@
 /** OpenAI's API, and whatever speaks it: chat completions, responses, embeddings. */
-import { FieldNames, type JsonField } from '../request/json-fields.js'
-import { amountIn, largestOf } from '../tokens/amount.js'
+import { FieldNames, type JsonField } from '../request/body/json-fields.js'
+import { amountIn, largestOf } from '../tokens/estimate.js'
 import { bearer, type Complaint, type Protocol, pathMatches } from './protocol.js'
 
 const MAX_TOKENS = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ProtocolName } from '../config/config.js'
-import type { FieldNames, JsonField } from '../request/json-fields.js'
+import type { FieldNames, JsonField } from '../request/body/json-fields.js'
 
 /** What routes, lanes and limits need to know of a request. */
 export interface RequestFacts {

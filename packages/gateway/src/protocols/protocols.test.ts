@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { JsonField } from '../request/json-fields.js'
+import type { JsonField } from '../request/body/json-fields.js'
 import { PROTOCOLS } from './index.js'
 import { bearer, pathMatches } from './protocol.js'
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { canonicalPath, requestTarget } from './canonical-path.js'
-import { faultInLlmPath, faultInUrl } from './request-url.js'
+import { canonicalPath, faultInLlmPath, faultInUrl, requestTarget } from './request-url.js'
 
 describe('canonicalPath', () => {
   it.each([

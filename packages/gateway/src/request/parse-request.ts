@@ -2,17 +2,25 @@
  * Reads a request's body as far as the gateway needs it: to choose a route and a lane, to estimate the cost,
  * and to replace the model. A body that must be read and cannot be is refused, never forwarded unread.
  */
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { RequestError } from '../data/complaint.js'
 import type { Protocol, RequestFacts, RequestFormat } from '../protocols/protocol.js'
+import { RequestError } from '../response/errors.js'
 import { PromptEstimate } from '../tokens/estimate.js'
-import type { PlainRequest } from '../wire/plain-request.js'
-import { type BodyLimits, holdDecoded, holdOrStream, type RequestBody, tooLarge } from './body.js'
-import type { ByteList } from './byte-list.js'
-import { decoderFor } from './content-decoding.js'
-import { isJsonType, parseContentType } from './content-type.js'
-import { type JsonField, JsonFieldReader, type JsonObject, JsonSyntaxError } from './json-fields.js'
-import { Utf8Check } from './utf8-check.js'
+import {
+  type BodyLimits,
+  holdDecoded,
+  holdOrStream,
+  type RequestBody,
+  tooLarge,
+} from './body/body.js'
+import { decoderFor, isJsonType, parseContentType } from './body/content-type.js'
+import {
+  type JsonField,
+  JsonFieldReader,
+  type JsonObject,
+  JsonSyntaxError,
+} from './body/json-fields.js'
 
 export interface ParsedRequest {
   readonly body: RequestBody
@@ -36,8 +44,6 @@ export interface ParseOptions {
   onFault(error: unknown): void
 }
 
-type ClientMessage = IncomingMessage | PlainRequest
-
 const NO_FACTS: RequestFacts = {
   model: undefined,
   streamed: false,
@@ -50,40 +56,36 @@ const LONE_SURROGATE = /\p{Surrogate}/u
 const UTF_8: ReadonlySet<string | undefined> = new Set([undefined, 'utf-8', 'utf8'])
 const METHODS_WITH_BODY: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH'])
 
-/** Synchronous if the body has already arrived and is not compressed. */
-export function parseRequest(
-  request: ClientMessage,
+export async function parseRequest(
+  request: IncomingMessage,
   options: ParseOptions,
-): ParsedRequest | Promise<ParsedRequest> {
+): Promise<ParsedRequest> {
   const { protocol, path, limits, onFault } = options
   const format = protocol.format
   if (format !== undefined && hasBody(request) && mustRead(request, format, options)) {
     return readJson(request, format, path, limits)
   }
   checkLength(request, limits)
-  const held = holdOrStream(request, limits, onFault)
-  const finish = (body: RequestBody): ParsedRequest => {
-    const isEmpty = body.kind === 'held' && body.bytes.length === 0
-    const needsBody = METHODS_WITH_BODY.has(request.method) && format?.bodyOn(path) === 'json'
-    if (isEmpty && needsBody) throw invalid('the body is empty')
-    const isUnread = format !== undefined && !isEmpty
-    return { body, facts: NO_FACTS, json: undefined, isUnread }
-  }
-  return held instanceof Promise ? held.then(finish) : finish(held)
+  const body = await holdOrStream(request, limits, onFault)
+  const isEmpty = body.kind === 'held' && body.bytes.length === 0
+  const needsBody = METHODS_WITH_BODY.has(request.method) && format?.bodyOn(path) === 'json'
+  if (isEmpty && needsBody) throw invalid('the body is empty')
+  const isUnread = format !== undefined && !isEmpty
+  return { body, facts: NO_FACTS, json: undefined, isUnread }
 }
 
-function hasBody({ headers }: ClientMessage): boolean {
+function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 /** A body that is announced to be too large is refused before it arrives. */
-function checkLength({ headers }: ClientMessage, { maxBytes }: BodyLimits): void {
+function checkLength({ headers }: IncomingMessage, { maxBytes }: BodyLimits): void {
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
 }
 
 /** False: it is forwarded unread. Throws if it may not be, and cannot be read either. */
 function mustRead(
-  { headers }: ClientMessage,
+  { headers }: IncomingMessage,
   format: RequestFormat,
   { path, contentDecides }: ParseOptions,
 ): boolean {
@@ -103,12 +105,12 @@ function mustRead(
   return true
 }
 
-function readJson(
-  request: ClientMessage,
+async function readJson(
+  request: IncomingMessage,
   format: RequestFormat,
   path: string,
   limits: BodyLimits,
-): ParsedRequest | Promise<ParsedRequest> {
+): Promise<ParsedRequest> {
   const decoder = decoderFor(request.headers['content-encoding'])
   checkLength(request, limits)
   const prompt = new PromptEstimate()
@@ -118,18 +120,15 @@ function readJson(
     if (!utf8.push(chunk)) throw notUtf8()
     asInvalidBody(() => reader.push(chunk))
   }
-  const finish = (bytes: ByteList): ParsedRequest => {
-    const body = { kind: 'held', bytes } as const
-    if (bytes.length === 0 && format.bodyOn(path) !== 'json') {
-      return { body, facts: NO_FACTS, json: undefined, isUnread: false }
-    }
-    if (!utf8.end()) throw notUtf8()
-    const json = asInvalidBody(() => reader.end())
-    const facts = format.read(checked(json.fields), prompt.tokens)
-    return { body, facts, json, isUnread: false }
+  const bytes = await holdDecoded(request, decoder, limits.maxBytes, onChunk)
+  const body = { kind: 'held', bytes } as const
+  if (bytes.length === 0 && format.bodyOn(path) !== 'json') {
+    return { body, facts: NO_FACTS, json: undefined, isUnread: false }
   }
-  const held = holdDecoded(request, decoder, limits.maxBytes, onChunk)
-  return held instanceof Promise ? held.then(finish) : finish(held)
+  if (!utf8.end()) throw notUtf8()
+  const json = asInvalidBody(() => reader.end())
+  const facts = format.read(checked(json.fields), prompt.tokens)
+  return { body, facts, json, isUnread: false }
 }
 
 /** The values of the fields that decide route and cost, after checking their types. */
@@ -186,4 +185,40 @@ function unsupportedType(takesForm: boolean): RequestError {
 function unsupportedCharset(): RequestError {
   const message = 'content-type: the only charset here is utf-8'
   return new RequestError({ status: 415, code: 'UNSUPPORTED_MEDIA_TYPE', message })
+}
+
+const EMPTY = Buffer.alloc(0)
+/** The longest character has four bytes, so at most three of them can be missing their end. */
+const MAX_CUT_BYTES = 3
+
+/** Checks that a body which arrives in chunks is valid UTF-8. */
+export class Utf8Check {
+  /** The beginning of a character whose end is in the next chunk. */
+  #cut: Buffer = EMPTY
+
+  /** False if the bytes so far are not the beginning of valid UTF-8. */
+  push(chunk: Buffer): boolean {
+    const bytes = this.#cut.length === 0 ? chunk : Buffer.concat([this.#cut, chunk])
+    const end = endOfWholeCharacters(bytes)
+    // A copy: a slice would keep the whole chunk in memory.
+    this.#cut = end === bytes.length ? EMPTY : Buffer.from(bytes.subarray(end))
+    return isUtf8(bytes.subarray(0, end))
+  }
+
+  /** False if the last character is incomplete. */
+  end(): boolean {
+    return this.#cut.length === 0
+  }
+}
+
+/** Where the last character begins if its end is missing; otherwise the length of `bytes`. */
+function endOfWholeCharacters(bytes: Buffer): number {
+  for (let back = 1; back <= Math.min(MAX_CUT_BYTES, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] as number
+    if (byte < 0x80) break
+    if (byte < 0xc0) continue
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2
+    return length > back ? bytes.length - back : bytes.length
+  }
+  return bytes.length
 }

@@ -1,8 +1,37 @@
 /**
- * Rejects URLs that a server behind the gateway could read in another way: with a host, with dot segments,
- * with control characters, or encoded several times.
+ * URLs of requests. Their path is made canonical, because a client may write `/v1/chat/%63ompletions`: a vendor decodes
+ * it, so a gateway that compared the text as written would choose another route. URLs that a server behind the gateway
+ * could read in another way are refused: with a host, dot segments, control characters, or several encodings.
  */
-import type { Fault } from '../data/complaint.js'
+import type { Fault } from '../response/errors.js'
+
+const ESCAPE = /%[0-9a-f]{2}/gi
+const UNRESERVED = /[A-Za-z0-9\-._~]/
+
+/**
+ * Decodes escapes of unreserved characters once and writes all others in upper case. `%2F` stays inside its
+ * segment, and `%2563` stays encoded, because a second decoding would change what the path means.
+ */
+export function canonicalPath(path: string): string {
+  if (!path.includes('%')) return path
+  return path.replace(ESCAPE, (encoded) => {
+    const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16))
+    return UNRESERVED.test(character) ? character : encoded.toUpperCase()
+  })
+}
+
+export interface RequestTarget {
+  readonly path: string
+  /** As the client wrote it, with its `?`; empty if there is none. */
+  readonly query: string
+}
+
+/** Splits a request's URL. The query is passed on unchanged: nothing in the gateway is decided by it. */
+export function requestTarget(url: string): RequestTarget {
+  const at = url.indexOf('?')
+  if (at === -1) return { path: canonicalPath(url), query: '' }
+  return { path: canonicalPath(url.slice(0, at)), query: url.slice(at) }
+}
 
 /** Nearly all URLs match this: nothing in them is encoded or unusual. */
 const PLAIN = /^\/(?!\/)[\w\-.~!$&'()*+,;=:@/|^[\]]*(?:\?[\x21\x24\x26-\x3b\x3d\x3f-\x7e]*)?$/

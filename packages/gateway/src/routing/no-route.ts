@@ -1,6 +1,6 @@
 /** Refusals of requests that no route takes. They name the route that would allow the request. */
 import type { RouteConfig } from '../config/config.js'
-import { RequestError } from '../data/complaint.js'
+import { RequestError } from '../response/errors.js'
 import type { RouteQuery } from './routes.js'
 
 /** `shownPath`: the path without keys, as logs have it. */

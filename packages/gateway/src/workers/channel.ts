@@ -1,5 +1,6 @@
 /** Messages between the supervisor and one worker: each is a request with an answer, or a failure. */
 import type { Socket } from 'node:net'
+import { type Clock, systemClock, type Timer } from 'spillway'
 
 /** One end of the IPC connection of a worker process. */
 export interface MessagePort {
@@ -25,7 +26,7 @@ interface Message {
 interface Waiting {
   resolve(value: unknown): void
   reject(error: Error): void
-  readonly timer: NodeJS.Timeout
+  readonly timer: Timer
 }
 
 /** For answers that need no user input and no network: longer means that the process hangs. */
@@ -34,13 +35,15 @@ const ANSWER_MS = 5_000
 export class Channel<Remote> {
   readonly #port: MessagePort
   readonly #api: Api
+  readonly #clock: Clock
   readonly #waiting = new Map<number, Waiting>()
   #lastId = 0
   #closed = false
 
-  constructor(port: MessagePort, api: Api) {
+  constructor(port: MessagePort, api: Api, clock: Clock = systemClock) {
     this.#port = port
     this.#api = api
+    this.#clock = clock
     port.onMessage((message, handle) => {
       if (isMessage(message)) this.#receive(message, handle as Socket | undefined)
     })
@@ -56,9 +59,8 @@ export class Channel<Remote> {
       if (this.#closed) return reject(new Error('the process has ended'))
       const id = ++this.#lastId
       const fail = (error: Error) => this.#take(id)?.reject(error)
-      const timer = setTimeout(
-        () => fail(new Error(`no answer to ${name} within ${timeoutMs} ms`)),
-        timeoutMs,
+      const timer = this.#clock.schedule(timeoutMs, () =>
+        fail(new Error(`no answer to ${name} within ${timeoutMs} ms`)),
       )
       this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject, timer })
       const message: Message = { spillway: 'call', id, name, value: argument }
@@ -96,7 +98,7 @@ export class Channel<Remote> {
   #take(id: number): Waiting | undefined {
     const waiting = this.#waiting.get(id)
     this.#waiting.delete(id)
-    clearTimeout(waiting?.timer)
+    waiting?.timer.cancel()
     return waiting
   }
 }

@@ -2,6 +2,9 @@
 import type { Socket } from 'node:net'
 import type { ReloadReport } from '../reload/reloads.js'
 
+/** Environment variable with the number of a worker. */
+export const SLOT_VARIABLE = 'SPILLWAY_WORKER'
+
 /** The contents of the configuration and of the files it refers to, by path. */
 export type FileContents = readonly (readonly [path: string, content: string | undefined])[]
 

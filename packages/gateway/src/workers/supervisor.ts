@@ -2,12 +2,19 @@
  * Runs a gateway as several worker processes: starts them, replaces those that end, rolls reloads through
  * them, drains them, and hands connections to the admin port to one of them. Requests never pass through it.
  */
-import { createServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { type Clock, systemClock, type Timer } from 'spillway'
 import type { ReloadReport } from '../reload/reloads.js'
 import { aggregateMetrics, keepTotals } from './aggregate-metrics.js'
 import type { FileContents, MetricJson, SupervisorApi, WorkersState } from './protocol.js'
 import { RestartPolicy } from './restart-policy.js'
 import type { SupervisedWorker } from './supervised-worker.js'
+
+/** A port that was opened. */
+export interface Listener {
+  readonly port: number
+  close(): void
+}
 
 export interface SupervisorOptions {
   readonly workers: number
@@ -15,8 +22,11 @@ export interface SupervisorOptions {
   readonly fork: (slot: number, api: SupervisorApi) => SupervisedWorker
   /** The files as they are on the disk now. */
   readonly readFiles: () => FileContents
+  /** Opens the admin port. Its connections are not read here. */
+  readonly listenAdmin: (onConnection: (socket: Socket) => void) => Promise<Listener>
+  /** A line for the terminal or the log of the container. */
   readonly say: (text: string) => void
-  readonly now?: () => number
+  readonly clock?: Clock
 }
 
 /** A worker that cannot start, or workers that end again and again. */
@@ -38,8 +48,9 @@ export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #policy: RestartPolicy
   readonly #workers = new Map<number, SupervisedWorker>()
-  readonly #admin: Server
-  readonly #restarts = new Set<NodeJS.Timeout>()
+  readonly #clock: Clock
+  readonly #restarts = new Set<Timer>()
+  #admin: Listener | undefined
   /** Counters and histograms of workers that have ended. */
   #totals: readonly MetricJson[] = []
   #restartCount = 0
@@ -58,8 +69,7 @@ export class Supervisor {
     this.#options = options
     this.#contents = contents
     this.#policy = new RestartPolicy(options.workers)
-    // The worker reads the request, so nothing may be read here.
-    this.#admin = createServer({ pauseOnConnect: true }, (socket) => this.#passOn(socket))
+    this.#clock = options.clock ?? systemClock
     this.ended = new Promise((resolve, reject) => {
       this.#onEnded = resolve
       this.#onFailed = reject
@@ -68,8 +78,8 @@ export class Supervisor {
   }
 
   /** Resolves when every worker serves requests. */
-  async start(admin: { host: string; port: number }): Promise<{ port: number; adminPort: number }> {
-    const adminPort = await listen(this.#admin, admin)
+  async start(): Promise<{ port: number; adminPort: number }> {
+    this.#admin = await this.#options.listenAdmin((socket) => this.#passOn(socket))
     const started = new Promise<number>((resolve) => {
       this.#onStarted = resolve
     })
@@ -78,9 +88,9 @@ export class Supervisor {
       throw new WorkersFailedError('the gateway was stopped before it had started')
     })
     try {
-      return { port: await Promise.race([started, failed]), adminPort }
+      return { port: await Promise.race([started, failed]), adminPort: this.#admin.port }
     } catch (error) {
-      this.#admin.close()
+      this.#admin?.close()
       throw error
     }
   }
@@ -94,19 +104,23 @@ export class Supervisor {
 
   /** Drains all workers at once. Called again with a shorter grace, that one counts. */
   drain(options: { graceMs: number; delayMs: number }): void {
-    this.#draining = true
-    for (const timer of this.#restarts) clearTimeout(timer)
-    this.#restarts.clear()
+    this.#stopRestarts()
     for (const worker of this.#workers.values()) worker.drain(options)
     const patienceMs = options.delayMs + options.graceMs + AFTER_GRACE_MS
-    setTimeout(() => this.kill(), patienceMs).unref()
+    this.#clock.schedule(patienceMs, () => this.kill()).unref()
     this.#finish()
   }
 
   /** Ends all workers at once, with the requests in them. */
   kill(): void {
-    this.#draining = true
+    this.#stopRestarts()
     for (const worker of this.#workers.values()) worker.kill()
+  }
+
+  #stopRestarts(): void {
+    this.#draining = true
+    for (const timer of this.#restarts) timer.cancel()
+    this.#restarts.clear()
   }
 
   #fork(slot: number): void {
@@ -126,7 +140,7 @@ export class Supervisor {
   }
 
   #ready(worker: SupervisedWorker, port: number): void {
-    worker.readyAtMs = this.#now()
+    worker.readyAtMs = this.#clock.now()
     if (this.#draining) return worker.drain({ graceMs: 0, delayMs: 0 })
     worker.state = 'ready'
     if (!this.#started && this.#state().ready === this.#options.workers) {
@@ -148,7 +162,7 @@ export class Supervisor {
     if (this.#draining) return this.#finish()
     this.#tellState()
     const { readyAtMs } = worker
-    this.#policy.ended(readyAtMs === undefined ? undefined : this.#now() - readyAtMs)
+    this.#policy.ended(readyAtMs === undefined ? undefined : this.#clock.now() - readyAtMs)
     const isServing = [...this.#workers.values()].some(({ state }) => state === 'ready')
     if (this.#policy.isCrashLoop && !isServing) {
       const times = this.#policy.earlyEnds
@@ -161,10 +175,10 @@ export class Supervisor {
       `worker ${worker.slot} (pid ${worker.pid}) ended with ${how}; its replacement starts ${when}\n`,
     )
     this.#restartCount++
-    const timer = setTimeout(() => {
+    const timer = this.#clock.schedule(delayMs, () => {
       this.#restarts.delete(timer)
       this.#fork(worker.slot)
-    }, delayMs)
+    })
     this.#restarts.add(timer)
   }
 
@@ -175,7 +189,7 @@ export class Supervisor {
 
   #finish(): void {
     if (this.#workers.size > 0) return
-    this.#admin.close()
+    this.#admin?.close()
     this.#onEnded?.()
   }
 
@@ -276,25 +290,10 @@ export class Supervisor {
   #inOrder(): SupervisedWorker[] {
     return [...this.#workers.values()].toSorted((a, b) => a.slot - b.slot)
   }
-
-  #now(): number {
-    return (this.#options.now ?? performance.now.bind(performance))()
-  }
 }
 
 /** A worker that ended during its reload is replaced by one with the new files. */
 function refusedUnlessEnded(worker: SupervisedWorker, error: Error): ReloadReport | undefined {
   if (!worker.isAlive) return undefined
   return { result: 'refused', reason: `worker ${worker.slot}: ${error.message}` }
-}
-
-async function listen(server: Server, { host, port }: { host: string; port: number }) {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ host, port, exclusive: true }, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
-  return (server.address() as { port: number }).port
 }

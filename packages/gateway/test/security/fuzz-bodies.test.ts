@@ -5,16 +5,15 @@
  * (default 4,000, with `npm run test:long` 40,000), a fiftieth of that goes through a gateway; SPILLWAY_SEED is their seed.
  */
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { usualOrLong } from '../../../spillway/test/long-run.js'
-import { RequestError } from '../../src/data/complaint.js'
 import { PROTOCOLS } from '../../src/protocols/index.js'
+import { withFields } from '../../src/request/body/rewrite-body.js'
 import { type ParsedRequest, parseRequest } from '../../src/request/parse-request.js'
-import { withFields } from '../../src/request/rewrite-body.js'
-import { PlainRequest } from '../../src/wire/plain-request.js'
+import { RequestError } from '../../src/response/errors.js'
 import { startGateway } from '../gateway-kit.js'
 import { type BodyCase, bodyCase, chunksOf, MODELS } from './body-cases.js'
 import { type Expected, expectedOf, protocolOf } from './body-reference.js'
@@ -44,24 +43,9 @@ function nodeRequest(one: BodyCase, isChunked: boolean): IncomingMessage {
   return Object.assign(stream, { method: 'POST', headers }) as unknown as IncomingMessage
 }
 
-/** The request as the gateway's own parser provides it. */
-function plainRequest(one: BodyCase): PlainRequest {
-  const headers = { ...headersOf(one), 'content-length': String(one.bytes.length) }
-  const head = {
-    method: 'POST',
-    url: one.path,
-    headers,
-    rawHeaders: [],
-    bodyBytes: one.bytes.length,
-  }
-  const request = new PlainRequest(head, {} as Socket)
-  for (const chunk of chunksOf(one)) request.take(chunk)
-  return request
-}
-
 async function decide(
   one: BodyCase,
-  request: IncomingMessage | PlainRequest,
+  request: IncomingMessage,
   contentDecides: boolean,
 ): Promise<ParsedRequest | RequestError> {
   try {
@@ -116,8 +100,7 @@ describe('a body', () => {
       const one = bodyCase(random)
       const contentDecides = random.below(2) === 0
       const expected = wanted(expectedOf(one, contentDecides, LIMITS.maxBytes), one)
-      const isPlain = one.bytes.length <= LIMITS.keepBytes && random.below(2) === 0
-      const request = isPlain ? plainRequest(one) : nodeRequest(one, random.below(2) === 0)
+      const request = nodeRequest(one, random.below(2) === 0)
       const found = await seen(await decide(one, request, contentDecides))
       if (!isDeepStrictEqual(found, expected)) expect(found, described(i, one)).toEqual(expected)
       const outcome =

@@ -7,14 +7,13 @@
 import { expect, it, vi } from 'vitest'
 import { unescaped } from '../../../spillway/src/store/keys.js'
 import { loadConfig } from '../../src/config/load.js'
-import type { Aim } from '../../src/data/aim.js'
-import { outgoing } from '../../src/data/outgoing.js'
-import type { Question } from '../../src/data/question.js'
-import { ByteList } from '../../src/request/byte-list.js'
-import { requestTarget } from '../../src/request/canonical-path.js'
-import { faultInLlmPath, faultInUrl } from '../../src/request/request-url.js'
+import { ByteList } from '../../src/request/body/byte-list.js'
+import type { ClientRequest } from '../../src/request/client-http.js'
+import { faultInLlmPath, faultInUrl, requestTarget } from '../../src/request/request-url.js'
+import type { RoutedRequest } from '../../src/request/routed-request.js'
 import { Routes } from '../../src/routing/routes.js'
-import type { ClientRequest } from '../../src/wire/client.js'
+import type { Target } from '../../src/routing/target.js'
+import { vendorRequest } from '../../src/vendor/vendor-request.js'
 import { startGateway } from '../gateway-kit.js'
 import { startRecordingVendor } from '../recording-vendor.js'
 import { dice } from './mutate.js'
@@ -68,7 +67,7 @@ const text = JSON.stringify({
   routes: ROUTES,
 })
 const routes = new Routes(loadConfig({ file: 'test.yaml', text, env: {} }))
-const aim = { forwarded: { of: () => [] }, ownHeaders: [], target: {} } as unknown as Aim
+const target = { forwarded: { of: () => [] }, ownHeaders: [], config: {} } as unknown as Target
 
 /** The gateway's decision about a URL, or undefined if it is refused. */
 function decide(url: string): Decision | undefined {
@@ -80,11 +79,11 @@ function decide(url: string): Decision | undefined {
   if (route.name !== 'raw' && faultInLlmPath(path) !== undefined) return undefined
   const request = { method: 'POST', url, headers: {}, rawHeaders: [] } as unknown as ClientRequest
   const parsed = { body: { kind: 'held', bytes: new ByteList() }, json: undefined }
-  const question = { route, path, parsed } as unknown as Question
+  const routed = { route, path, parsed } as unknown as RoutedRequest
   return {
     route: route.name,
     endpoint: path,
-    vendorUrl: outgoing(request, question, aim, false).path,
+    vendorUrl: vendorRequest(request, routed, target, false).path,
   }
 }
 

@@ -21,7 +21,7 @@ function bytes(text: string): Buffer {
  */
 export function say(
   url: string,
-  what: string | Buffer,
+  what: string | Buffer | readonly Buffer[],
   {
     endAfter,
     enough,
@@ -48,9 +48,15 @@ export function say(
       closed = true
       done()
     })
-    const sent = typeof what === 'string' ? bytes(what) : what
-    if (endAfter === 0) socket.end(sent)
-    else socket.write(sent)
+    socket.setNoDelay(true)
+    void (async () => {
+      for (const piece of typeof what === 'string' ? [bytes(what)] : [what].flat()) {
+        await new Promise((sent) => socket.write(piece, sent))
+        // The next piece arrives in a packet of its own.
+        if (Array.isArray(what)) await new Promise(setImmediate)
+      }
+      if (endAfter === 0) socket.end()
+    })()
   })
 }
 

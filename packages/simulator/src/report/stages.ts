@@ -13,7 +13,7 @@ const STAGES: readonly { name: string; colour: string; codes: readonly string[] 
   { name: 'user limit', colour: 'c2', codes: ['USER_LIMITED'] },
   { name: 'queue', colour: 'c3', codes: ['QUEUE_FULL', 'QUEUE_TIMEOUT'] },
   { name: 'breaker', colour: 'c4', codes: ['CIRCUIT_OPEN'] },
-  { name: 'vendor limit', colour: 'c5', codes: ['VENDOR_LIMITED'] },
+  { name: 'vendor limit, throttle', colour: 'c5', codes: ['VENDOR_LIMITED', 'THROTTLED'] },
   { name: 'timeout', colour: 'c6', codes: ['CALL_TIMEOUT', 'DEADLINE_EXCEEDED'] },
   { name: 'store, closing', colour: 'c7', codes: ['STORE_UNAVAILABLE', 'SHUTTING_DOWN'] },
 ]

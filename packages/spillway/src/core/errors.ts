@@ -10,6 +10,7 @@ const STATUS = {
   QUEUE_FULL: 503,
   QUEUE_TIMEOUT: 504,
   CIRCUIT_OPEN: 503,
+  THROTTLED: 503,
   VENDOR_LIMITED: 429,
   CALL_TIMEOUT: 504,
   DEADLINE_EXCEEDED: 504,
@@ -151,15 +152,25 @@ export function storeUnavailable(stage: Stage, name: string, cause: unknown): Sp
   })
 }
 
-const NEXT_TURN = Promise.resolve()
+/** A promise that is resolved with this is rejected one microtask later. */
+class Refusal {
+  readonly #error: unknown
+
+  constructor(error: unknown) {
+    this.#error = error
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a promise calls it
+  then(_: unknown, reject: (error: unknown) => void): void {
+    reject(this.#error)
+  }
+}
 
 /**
  * A promise that is rejected one microtask later. For a promise that is created rejected, Node
  * records an unhandled rejection and removes it again when the caller awaits it, which costs four
- * times as much.
+ * times as much. A second promise, whose callback rejects this one, costs 180 ns more.
  */
 export function refuse(error: unknown): Promise<never> {
-  return new Promise((_, reject) => {
-    NEXT_TURN.then(() => reject(error))
-  })
+  return Promise.resolve(new Refusal(error) as unknown as PromiseLike<never>)
 }

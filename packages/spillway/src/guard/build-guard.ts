@@ -9,6 +9,7 @@ import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import { CallQueue } from '../shared/permit-queue/call-queue.js'
 import { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
+import type { LimitClient } from '../shared/rate-limiter/limit-client.js'
 import { UserCharges } from '../shared/user-limits/charges.js'
 import { createLevels } from '../shared/user-limits/levels.js'
 import type { Store } from '../store/port.js'
@@ -41,7 +42,7 @@ import type { FallbackStage } from './stages/fallback.js'
 import type { HedgeStage } from './stages/hedge.js'
 import { LaneLimits } from './stages/lane-limits.js'
 import { PaceStage } from './stages/pace.js'
-import { type Dispatcher, QueueStage } from './stages/queue.js'
+import { QueueStage } from './stages/queue.js'
 import {
   concurrencyError,
   limitedError,
@@ -55,7 +56,6 @@ import type { ShedStage } from './stages/shed.js'
 import type { ThrottleStage } from './stages/throttle.js'
 import type { TimeoutStage } from './stages/timeout.js'
 import type { UserLimitStage } from './stages/user-limit.js'
-import type { VendorLimits } from './stages/vendor-limit.js'
 
 /** A guard, taken apart. The guard itself hands each of its classes the parts it needs. */
 export interface GuardParts extends SharedParts {
@@ -73,7 +73,7 @@ export interface GuardParts extends SharedParts {
   readonly observers: CallObservers
   readonly running: LinkedList<TimedCall<unknown>>
   /** Limits that are enforced. */
-  readonly limits: VendorLimits | undefined
+  readonly limits: LimitClient | undefined
   readonly stages: BuiltStages
   /** The rows of its table, custom stages included. */
   readonly rows: readonly StageRow[]
@@ -119,13 +119,11 @@ export function buildGuard(
     calls: waiting,
     mayWait: options.queue !== undefined,
   })
-  const { size, timeoutMs = 0 } = options.queue ?? {}
-  const queue = new QueueStage({ guard: name, size, timeoutMs, calls: waiting, slots })
+  const queue = new QueueStage({ guard: name, size: options.queue?.size, calls: waiting, slots })
   const watch = createWatch(name, options, around, before)
   const countedLimits = createLimits(name, options, around, watch, lanes, before, {
     dispatcher: () => dispatcher,
     breaker: () => breaker,
-    pauses: !shadowed.has('vendor-limit'),
   })
   const limits = shadowed.has('vendor-limit') ? undefined : countedLimits
   const outageLevels = createOutageLevels(name, options, around, watch, before)
@@ -250,25 +248,25 @@ function createDispatcher(
     capacity: ConcurrencyStage
     lanes: LaneRegistry
     breaker: BreakerLanes | undefined
-    limits: VendorLimits | undefined
+    limits: LimitClient | undefined
   },
   options: CheckedGuard,
   sameClock: boolean,
-): Dispatcher {
+): PermitDispatcher {
   const { clock, capacity: slots, limits } = parts
   return new PermitDispatcher({
     ...parts,
+    limits: limits?.permits,
     sameClock,
     mayWait: options.queue !== undefined,
-    limitedError: ({ lane, paused, left }, retryAfterMs, price) =>
+    limitedError: ({ lane, paused, left }, retryAfterMs, call) =>
       limitedError({
         name,
         lane,
         retryAfterMs,
         paused,
         alone: limits?.alone === true,
-        shortage:
-          limits && shortageOf(limits.settings.limits, limits.settings.costsOf(price.cost), left),
+        shortage: limits && shortageOf(limits.settings.limits, limits.settings.costsOf(call), left),
       }),
     busyError: (stage) =>
       stage === 'pace'

@@ -17,6 +17,7 @@ import { buildGuard, type GuardParts } from './build-guard.js'
 import { DecisionBook } from './decisions/decision-book.js'
 import type { DecisionLog } from './decisions/decision-log.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch/fetch.js'
+import { createSdk, type SdkClass, type SdkOptions, type SdkSettings } from './fetch/sdk.js'
 import { type FleetGuardReport, readGuard } from './fleet/fleet-report.js'
 import { headroomOf } from './fleet/headroom.js'
 import { JobGate } from './jobs/job-gate.js'
@@ -48,6 +49,16 @@ export interface Guard {
   readonly fetch: Fetch
   /** `fetch` with options that all its calls share: a lane, a user, a cost. */
   fetchFor(options: RunOptions): Fetch
+  /**
+   * Options for the constructor of a vendor's SDK: a guarded `fetch`, and the SDK's own retries turned off. The lane of
+   * each request is its model, its cost is estimated from its body and settled by the usage in its answer. Refusals
+   * become answers with the vendor's error format, so the SDK throws its own errors; `refusalOf(error)` returns the
+   * refusal behind them. Throws an `OptionsError` for a class it does not recognise.
+   *
+   * @example
+   * const client = new OpenAI({ ...guard.sdk(OpenAI) })
+   */
+  sdk(sdk: SdkClass, options?: SdkOptions): SdkSettings
   snapshot(): GuardSnapshot
   /**
    * How much more it could take on in this lane, from 0 (nothing now) to 1, as far as this pod knows without
@@ -161,6 +172,18 @@ export class SharedGuard implements Guard {
       this.#fetching,
       options,
     )
+  }
+
+  sdk(sdk: SdkClass, options: SdkOptions = {}): SdkSettings {
+    const { limits = [] } = this.parts.options
+    const fetchWith = (own: FetchOptions, call: RunOptions) =>
+      createFetch(
+        (fn, about) => this.#call(fn, about),
+        this.parts.clock,
+        { ...this.#fetching, respond: false, ...own },
+        call,
+      )
+    return createSdk({ name: this.name, limits, fetchWith }, sdk, options)
   }
 
   snapshot(): GuardSnapshot {

@@ -35,6 +35,11 @@ export interface RunOptions {
   signal?: CallerSignal | undefined
   /** Called with the tightest user limit once this call has been charged. */
   onUserLimit?: ((standing: UserStanding) => void) | undefined
+  /**
+   * Called with the usage that a streamed or fetched answer reports, by unit, when the answer is complete. Not
+   * called if the answer reports none.
+   */
+  onUsage?: ((usage: Readonly<Record<string, number>>) => void) | undefined
   /** Called with each refusal of a stage in shadow mode. */
   onShadow?: ((would: SpillwayError) => void) | undefined
   /** False: the call is retried only with an `idempotencyKey`. Default: true. */

@@ -5,13 +5,12 @@ import type { Clock } from '../core/time/clock.js'
 import { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import { type StoreWatch, watchStore } from '../shared/outage/store-watch.js'
+import type { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
 import { LimitClient } from '../shared/rate-limiter/limit-client.js'
 import { OutageLevels } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
 import type { CheckedGuard } from './options.js'
 import type { GuardTracer } from './pipeline/trace.js'
-import type { Dispatcher } from './stages/queue.js'
-import { VendorLimits } from './stages/vendor-limit.js'
 
 export interface GuardSurroundings {
   store: Store
@@ -29,7 +28,7 @@ export interface GuardSurroundings {
 export interface SharedParts {
   readonly breaker: BreakerLanes | undefined
   /** Limits that are counted, enforced or in shadow mode. */
-  readonly countedLimits: VendorLimits | undefined
+  readonly countedLimits: LimitClient | undefined
   /** Watches a remote store. */
   readonly watch: StoreWatch | undefined
   readonly outageLevels: OutageLevels | undefined
@@ -70,15 +69,13 @@ export function createLimits(
   lanes: LaneRegistry,
   before: SharedParts | undefined,
   later: {
-    dispatcher(): Dispatcher
+    dispatcher(): PermitDispatcher
     breaker(): BreakerLanes | undefined
-    /** False in shadow mode. */
-    pauses: boolean
   },
-): VendorLimits | undefined {
+): LimitClient | undefined {
   if (options.limits === undefined) return undefined
   const { limits, jitterMs, basePauseMs, maxPauseMs } = options
-  const book = new LimitClient({
+  return new LimitClient({
     name,
     store: store.limits,
     pod,
@@ -88,19 +85,12 @@ export function createLimits(
     basePauseMs,
     maxPauseMs,
     lanes,
+    remote: store.remote,
     watch,
-    before: before?.countedLimits?.book,
+    before: before?.countedLimits,
     onGivenBack: (lane) => later.dispatcher().unblock(lane),
     onLimitsChanged: () => later.dispatcher().unblockAll(),
-  })
-  return new VendorLimits({
-    book,
-    remote: store.remote,
-    onPause: (lane, pauseMs) => {
-      if (!later.pauses) return
-      later.dispatcher().pauseUntil(lane, clock.now() + Math.min(pauseMs, maxPauseMs))
-    },
-    ride: (lane) => later.breaker()?.piggybackReport(lane),
+    piggybackReport: (lane) => later.breaker()?.piggybackReport(lane),
   })
 }
 

@@ -85,7 +85,9 @@ describe('throttle', () => {
     vendor.down = true
     await many(10)
     await expect(throttle.run(() => 1)).rejects.toMatchObject({
-      code: 'SHED',
+      code: 'THROTTLED',
+      status: 503,
+      stage: 'throttle',
       scope: 'local',
       message: 'throttle: throttled here, because of the last 11 calls 0 were accepted',
     })
@@ -111,7 +113,7 @@ describe('throttle', () => {
             if (bad) throw Object.assign(new Error('down'), { status: 503 })
           })
           .catch((error) => {
-            if (error.code === 'SHED') refused++
+            if (error.code === 'THROTTLED') refused++
           })
       }
     }

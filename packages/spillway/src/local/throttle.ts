@@ -54,7 +54,7 @@ export interface ThrottleSnapshot {
 
 export interface Throttle {
   readonly name: string
-  /** Runs `fn`, or refuses with SHED. */
+  /** Runs `fn`, or refuses with THROTTLED. */
   run<T>(fn: () => T | PromiseLike<T>): Promise<T>
   snapshot(): ThrottleSnapshot
 }
@@ -167,10 +167,10 @@ export class Acceptance {
 
 export function throttleError(name: string, acceptance: Acceptance, nowMs: number): SpillwayError {
   return new SpillwayError({
-    code: 'SHED',
+    code: 'THROTTLED',
     stage: 'throttle',
     scope: 'local',
-    details: { name, reason: 'throttle', ...acceptance.snapshot(nowMs) },
+    details: { name, ...acceptance.snapshot(nowMs) },
     explain,
   })
 }

@@ -219,7 +219,7 @@ describe('throttle stage of a guard', () => {
     }
     expect(sent).toBeLessThan(100)
     expect(guard.snapshot().refused).toEqual([
-      { stage: 'throttle', code: 'SHED', count: 500 - sent },
+      { stage: 'throttle', code: 'THROTTLED', count: 500 - sent },
     ])
     expect(guard.snapshot().throttles).toMatchObject([{ lane: 'down', requests: 500, accepts: 0 }])
     const other = quick({ lane: 'up' })
@@ -249,7 +249,7 @@ describe('throttle stage of a guard', () => {
     const { clock, run, guard } = createGuardPod({ throttle, retry }, { random: () => 0 })
     const call = run(() => Promise.reject(vendorError(503)))
     await clock.until(call.promise)
-    expect(call.error).toMatchObject({ code: 'SHED', stage: 'throttle' })
+    expect(call.error).toMatchObject({ code: 'THROTTLED', stage: 'throttle' })
     expect(guard.snapshot().attempts).toBe(1)
   })
 
@@ -264,7 +264,7 @@ describe('throttle stage of a guard', () => {
     await clock.settle()
     expect(calls.map(fateOf)).toEqual(['resolved', 'resolved'])
     const { wouldHaveRefused, throttles } = guard.snapshot()
-    expect(wouldHaveRefused).toEqual([{ stage: 'throttle', code: 'SHED', count: 2 }])
+    expect(wouldHaveRefused).toEqual([{ stage: 'throttle', code: 'THROTTLED', count: 2 }])
     expect(throttles).toMatchObject([{ requests: 3, accepts: 2 }])
   })
 })

@@ -33,6 +33,7 @@ const CODE_WORDS: Record<Decision['code'], string> = {
   QUEUE_FULL: 'no room left',
   QUEUE_TIMEOUT: 'waited too long',
   CIRCUIT_OPEN: 'the vendor is broken',
+  THROTTLED: 'the vendor rejects too many calls',
   VENDOR_LIMITED: 'the vendor’s limit is used up',
   CALL_TIMEOUT: 'the vendor took too long',
   DEADLINE_EXCEEDED: 'the deadline passed',

@@ -19,6 +19,7 @@ export function greeting({ config, file, port, adminPort }: Started): string {
     `Spillway gateway on ${at}, admin on ${adminAt}`,
     `  configuration: ${file ?? 'built in, with a mock vendor; write a spillway.yaml for your own'}`,
     `  vendors: ${vendors.map(({ name, protocol }) => `${name} (${protocol})`).join(', ')}`,
+    ...(config.workers > 1 ? [`  workers: ${config.workers} processes`] : []),
     `  limits and breakers: ${shared}${redis === undefined ? '; set REDIS_URL to share them' : ''}`,
     '',
     `Dashboard: ${adminAt}/dashboard/${file === undefined ? '  (switches there start a load and break the vendor)' : ''}`,

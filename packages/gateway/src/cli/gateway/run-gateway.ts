@@ -1,18 +1,24 @@
 /** `spillway gateway`: reads the configuration, runs until a signal, and drains. */
 import cluster from 'node:cluster'
-import { createGateway, type Gateway } from '../../gateway.js'
+import type { Gateway } from '../../gateway.js'
 import { ConfigSource, type GatewayCommand } from './config-source.js'
 import { greeting } from './greeting.js'
 import { reloadOnChange } from './reload-on-change.js'
-import { runSupervisor } from './run-supervisor.js'
-import { runWorker } from './run-worker.js'
 import { untilSignalled } from './until-signalled.js'
 
 export async function runGateway(command: GatewayCommand): Promise<void> {
   const source = new ConfigSource(command)
-  if (cluster.isWorker) return runWorker(source)
+  if (cluster.isWorker) {
+    const { runWorker } = await import('./run-worker.js')
+    return runWorker(source)
+  }
   const config = source.read()
-  if (config.workers > 1) return runSupervisor(source, config)
+  if (config.workers > 1) {
+    const { runSupervisor } = await import('./run-supervisor.js')
+    return runSupervisor(source, config)
+  }
+  // Loaded here, because a supervisor does not need it.
+  const { createGateway } = await import('../../gateway.js')
   const gateway = await createGateway(config, { read: () => source.read() })
   const { port, adminPort } = await start(gateway)
   const watching = reloadOnChange(source, config.reload.watch, (cause) => gateway.reload(cause))

@@ -1,14 +1,14 @@
 /** The supervisor of `spillway gateway` with more than one worker: it serves no requests itself. */
 import cluster from 'node:cluster'
 import type { GatewayConfig } from '../../config/config.js'
-import type { FileContents } from '../../workers/protocol.js'
+import { listenAdmin } from '../../workers/listen-admin.js'
+import { type FileContents, SLOT_VARIABLE } from '../../workers/protocol.js'
 import { SupervisedWorker } from '../../workers/supervised-worker.js'
 import { Supervisor, WorkersFailedError } from '../../workers/supervisor.js'
 import { CommandError } from '../command-error.js'
 import type { ConfigSource } from './config-source.js'
 import { greeting } from './greeting.js'
 import { reloadOnChange } from './reload-on-change.js'
-import { SLOT_VARIABLE } from './run-worker.js'
 import { untilSignalled } from './until-signalled.js'
 
 export async function runSupervisor(source: ConfigSource, config: GatewayConfig): Promise<void> {
@@ -26,6 +26,7 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
       workers: config.workers,
       fork: (slot, api) => new SupervisedWorker(slot, cluster.fork({ [SLOT_VARIABLE]: slot }), api),
       readFiles,
+      listenAdmin: (onConnection) => listenAdmin(config.admin, onConnection),
       say: (text) => process.stderr.write(text),
     },
     [...source.contents],
@@ -41,7 +42,7 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
     },
   })
   stop.catch(() => {})
-  const { port, adminPort } = await supervisor.start(config.admin).catch(explained)
+  const { port, adminPort } = await supervisor.start().catch(explained)
   const watching = reloadOnChange(source, config.reload.watch, (cause) => supervisor.reload(cause))
   process.stderr.write(greeting({ config, file: source.file, port, adminPort }))
   await stop.catch(explained)

@@ -1,11 +1,13 @@
 /** A worker of `spillway gateway`: a gateway whose admin port, configuration and end come from the supervisor. */
 import { createGateway, type Gateway } from '../../gateway.js'
 import { Channel } from '../../workers/channel.js'
-import type { SupervisorApi, WorkerApi, WorkersState } from '../../workers/protocol.js'
+import {
+  SLOT_VARIABLE,
+  type SupervisorApi,
+  type WorkerApi,
+  type WorkersState,
+} from '../../workers/protocol.js'
 import type { ConfigSource } from './config-source.js'
-
-/** Environment variable with the number of a worker. */
-export const SLOT_VARIABLE = 'SPILLWAY_WORKER'
 
 /** Metrics and reloads ask every worker in turn. */
 const ASK_MS = 60_000

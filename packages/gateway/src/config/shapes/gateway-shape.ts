@@ -123,7 +123,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
 
 const ANYWHERE = new Set(['0.0.0.0', '::'])
 
-/** Two servers cannot listen at the same place. Said of the port that is written down. */
+/** Two servers cannot listen at the same place. GatewayAnswer of the port that is written down. */
 function checkPorts(
   { host, port, admin }: Pick<GatewayConfig, 'host' | 'port' | 'admin'>,
   written: object,

@@ -9,9 +9,7 @@ import {
   optional,
   text,
 } from 'spillway/options'
-
-import { canonicalPath } from '../../request/canonical-path.js'
-import { faultInUrl } from '../../request/request-url.js'
+import { canonicalPath, faultInUrl } from '../../request/request-url.js'
 
 const PATH = /^\/[^\s?#*]*\*?$/
 

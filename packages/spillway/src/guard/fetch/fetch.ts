@@ -1,6 +1,6 @@
 /**
- * `fetch`, guarded: what any SDK that takes a fetch can be given. Decides by method and idempotency
- * key whether a request may be sent twice, and never after its answer has begun to be read.
+ * A guarded `fetch` for any client that accepts one. Method and idempotency key decide whether a request may be
+ * sent twice. A request whose answer has begun to be read is never sent again.
  */
 import { randomUUID } from 'node:crypto'
 import { SpillwayError } from '../../core/errors.js'
@@ -10,38 +10,42 @@ import {
   retryAfterMilliseconds,
   retryAfterSeconds,
 } from '../../core/refusal-answer.js'
+import { noteRefusal } from '../../core/refusal-of.js'
 import type { Clock } from '../../core/time/clock.js'
+import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { CallContext } from '../pipeline/context.js'
 import type { RunOptions } from '../run-options.js'
 import { reportErrorsAs } from '../stream/watched-stream.js'
 import { withinConnectTime } from './connect-timeout.js'
-import { inWordsOf, type SdkErrors } from './sdk-errors.js'
+import { type SdkErrors, toSdkError } from './sdk-errors.js'
 
 export type Fetch = typeof globalThis.fetch
 
 export interface FetchOptions {
-  /** The fetch underneath. Default: Node's own. */
+  /** The function that sends requests. Default: Node's `fetch`. */
   fetch?: Fetch
   /** Longest time until the request is on a connection. Needs Node's own fetch, or undici's. */
   connectMs?: number
-  /** Sends remaining time and attempt along, under these names. */
+  /** Names of the headers for the remaining time and the attempt number. Default: they are not sent. */
   hops?: HopNames
   /**
-   * Sends a key of its own with requests that have none, under this name, so that they may be sent
-   * twice. For downstreams that know what to do with it.
+   * Header in which requests without an idempotency key get one, so that they may be sent twice. For
+   * downstreams that recognise it.
    */
   idempotencyHeader?: string
-  /** What this request is about: lane, cost, user. */
+  /** Returns the lane, cost and user of a request. */
   describe?: (request: { url: string; method: string; headers: Headers }) => RunOptions | undefined
-  /** A refusal as a response, in place of an error, for clients that know only responses. */
+  /** Turns refusals into responses, for clients that handle errors as responses. */
   respond?: boolean
-  /** The SDK this is for: an answer that Spillway breaks off is broken off with an error of its own. */
+  /** The SDK that uses this fetch: a stream that Spillway ends gets an error of that SDK. */
   sdk?: SdkErrors
+  /** The cost of an answer with an error status. Default: the estimated cost of the call. */
+  refundOnError?: Cost
 }
 
 type Run = <T>(fn: (context: CallContext) => Promise<T>, options: RunOptions) => Promise<T>
 
-/** Doing these twice is the same as once. */
+/** Methods whose repetition has no further effect. */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 const KEY_HEADERS = ['idempotency-key', 'x-idempotency-key']
 
@@ -59,32 +63,32 @@ export function createFetch(
     const request = new GuardedRequest(sender, input, init)
     const signal = init.signal ?? request.made?.signal
     const described = describe?.(request)
-    // Of several objects spread into one only the first is quick to copy, so none is without need.
-    const said = fixes ? { ...fixed, ...described } : described
-    const about: RunOptions = { ...said, idempotent: request.safe }
-    if (signal != null) about.signal = signal
-    return run((context) => request.send(context), about)
+    // V8 copies the first spread object of a literal quickly, further ones slowly.
+    const options = fixes ? { ...fixed, ...described } : described
+    const call: RunOptions = { ...options, idempotent: request.safe }
+    if (signal != null) call.signal = signal
+    return run((context) => request.send(context), call)
   }
 
   /** As with `fetch` itself, an invalid request rejects the promise. */
-  const asked: Fetch = (input, init) => {
+  const rejecting: Fetch = (input, init) => {
     try {
       return guarded(input, init ?? {})
     } catch (error) {
       return Promise.reject(error)
     }
   }
-  const told = sdk === undefined ? asked : tellingAs(sdk, asked)
-  if (respond !== true) return told
-  return (input, init) => told(input, init).catch(respondTo)
+  const converted = sdk === undefined ? rejecting : withSdkErrors(sdk, rejecting)
+  if (respond !== true) return converted
+  return (input, init) => converted(input, init).catch(respondTo)
 }
 
 /** Errors that end a streamed answer become errors of this SDK. */
-function tellingAs(sdk: SdkErrors, send: Fetch): Fetch {
-  const inItsWords = (error: unknown) => inWordsOf(sdk, error)
+function withSdkErrors(sdk: SdkErrors, send: Fetch): Fetch {
+  const convert = (error: unknown) => toSdkError(sdk, error)
   return async (input, init) => {
     const response = await send(input, init)
-    if (response.body !== null) reportErrorsAs(response.body, inItsWords)
+    if (response.body !== null) reportErrorsAs(response.body, convert)
     return response
   }
 }
@@ -96,7 +100,7 @@ interface Sender extends FetchOptions {
   readonly clock: Clock
 }
 
-/** One request, however often it is sent. What there is to know about it is found out when asked. */
+/** One request, however often it is sent. */
 class GuardedRequest {
   readonly #sender: Sender
   readonly #input: Input
@@ -106,7 +110,7 @@ class GuardedRequest {
   /** Whether it may be sent twice. */
   readonly safe: boolean
   #headers: Headers | undefined
-  /** Headers of ours were added to those it came with. */
+  /** An idempotency key was added to its own headers. */
   #added = false
 
   constructor(sender: Sender, input: Input, init: RequestInit) {
@@ -115,7 +119,7 @@ class GuardedRequest {
     this.#init = init
     this.made = input instanceof Request ? input : undefined
     this.method = (init.method ?? this.made?.method ?? 'GET').toUpperCase()
-    // A mistake in them is the caller's, and no failure of the downstream.
+    // Throws for invalid headers, before the request could count as a failure of the downstream.
     if (init.headers != null) this.#headers = new Headers(init.headers)
     const replayable = isReplayable(init.body) && (this.made?.body ?? null) === null
     this.safe = (IDEMPOTENT.has(this.method) || this.#hasKey()) && replayable
@@ -141,10 +145,17 @@ class GuardedRequest {
   }
 
   send(context: CallContext): Promise<Response> {
-    const { connectMs, clock } = this.#sender
+    const { connectMs, clock, refundOnError } = this.#sender
     const headers = this.#headersFor(context)
-    if (connectMs === undefined) return this.#sendWith(context.signal, headers)
-    return withinConnectTime(connectMs, clock, context, (signal) => this.#sendWith(signal, headers))
+    const answer =
+      connectMs === undefined
+        ? this.#sendWith(context.signal, headers)
+        : withinConnectTime(connectMs, clock, context, (signal) => this.#sendWith(signal, headers))
+    if (refundOnError === undefined) return answer
+    return answer.then((response) => {
+      if (response.status >= 400) context.settle(refundOnError)
+      return response
+    })
   }
 
   #sendWith(signal: AbortSignal, headers: Headers | undefined): Promise<Response> {
@@ -153,7 +164,7 @@ class GuardedRequest {
     return this.#sender.send(this.#input, init)
   }
 
-  /** Those to send in place of its own, if they differ. */
+  /** The headers to send instead of its own; undefined if they are the same. */
   #headersFor({ attempt, deadline }: CallContext): Headers | undefined {
     const { hops } = this.#sender
     if (hops === undefined) return this.#added ? this.headers : undefined
@@ -181,14 +192,21 @@ function hasKey(headers: Headers, own?: string): boolean {
   return KEY_HEADERS.some((name) => headers.has(name)) || (own !== undefined && headers.has(own))
 }
 
-/** What Spillway decided, as an answer; what the network did stays an error. */
+/** Refusals become responses; errors of the network stay errors. */
 function respondTo(error: unknown): Response {
   if (!(error instanceof SpillwayError)) throw error
-  const { status, retryAfterMs } = error
-  const headers = new Headers({ 'content-type': 'application/json' })
+  return refusalResponse(error, refusalBody(error))
+}
+
+/** A refusal as a response with this JSON body. SDKs must not retry it: the guard has decided already. */
+export function refusalResponse(refusal: SpillwayError, body: string): Response {
+  const { status, retryAfterMs } = refusal
+  const headers = new Headers({ 'content-type': 'application/json', 'x-should-retry': 'false' })
   if (retryAfterMs !== undefined) {
     headers.set('retry-after', retryAfterSeconds(retryAfterMs))
     headers.set('retry-after-ms', retryAfterMilliseconds(retryAfterMs))
   }
-  return new Response(refusalBody(error), { status, headers })
+  const response = new Response(body, { status, headers })
+  noteRefusal(response.headers, refusal)
+  return response
 }

@@ -20,7 +20,7 @@ export function headroomOf(
   lane: string,
 ): number {
   const nowMs = clock.now()
-  if (pipeline.closed || queue.dispatcher.isShut(lane, nowMs)) return 0
+  if (pipeline.closed || queue.dispatcher.blocks.isShut(lane, nowMs)) return 0
   if (breaker?.knownRefusal(lane) !== undefined) return 0
   const { limit } = slots
   const free = limit === Number.POSITIVE_INFINITY ? 1 : Math.max(0, slots.free(nowMs, lane)) / limit

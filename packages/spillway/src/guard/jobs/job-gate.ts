@@ -105,7 +105,7 @@ export class JobGate {
    */
   get pausedMs(): number {
     const { limits, queue, pipeline, clock } = this.#guard
-    const here = limits === undefined ? queue.dispatcher.pausedMs(this.lane) : 0
+    const here = limits === undefined ? queue.dispatcher.blocks.pausedMs(this.lane, clock.now()) : 0
     const refusal = pipeline.pausesJobs(jobCall(this.lane, clock.now()), clock.now())
     if (refusal === undefined) return here
     const { retryAfterMs = REFUSED_MS } = refusal
@@ -120,14 +120,14 @@ export class JobGate {
 
   /** A permit that was granted longer ago is not used. */
   get useWithinMs(): number {
-    return this.#guard.limits?.useWithinMs ?? Number.POSITIVE_INFINITY
+    return this.#guard.limits?.permits.useWithinMs ?? Number.POSITIVE_INFINITY
   }
 
   /** Reserves what `wanted` jobs need from this pod; undefined while the store is unreachable. */
   ask(wanted: number): JobTrip | undefined {
     const { limits, breaker, slots, name } = this.#guard
     const lane = this.lane
-    const limited = limits?.passage(lane)
+    const limited = limits?.permits.passage(lane)
     if (limits !== undefined && limited === undefined) return undefined
     const passage = breaker?.passage(lane)
     slots.reserve(wanted, lane)
@@ -148,7 +148,7 @@ export class JobGate {
         const trip = limited?.heard(reply.take, costs)
         const passed = view && passage?.passed(view, jobs.length, probing)
         return costs.map((each, index) => {
-          const permit = trip && limits?.createPermit(lane, each, trip)
+          const permit = trip && limits?.permits.createPermit(lane, each, trip)
           // A job that is throttled each time must not lengthen the pauses of the others.
           const { uncounted = 0, attempt = 1 } = jobs[index] ?? {}
           if (permit) permit.basePauseOnly = uncounted > 0 || attempt > 1

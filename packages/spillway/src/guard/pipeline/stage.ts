@@ -4,15 +4,13 @@
  */
 import type { Details, Scope, SpillwayError, Stage as StageName } from '../../core/errors.js'
 import type { CallEnd, Outcome, Verdict } from '../../core/outcome.js'
-import type { BreakerPermit } from '../../shared/circuit-breaker/api.js'
 import type { AttemptPermits, CallCost, PermitCall } from '../../shared/permit-queue/ports.js'
-import type { LanePermit as LimitPermit } from '../../shared/rate-limiter/permit.js'
 import type { RunOptions } from '../run-options.js'
 
 /** What breaker and vendor limits have granted one attempt. */
-export type Permits = AttemptPermits<BreakerPermit, LimitPermit>
+export type Permits = AttemptPermits
 /** A call that waits in the queue for its permits. */
-export type QueuedAttempt = PermitCall<BreakerPermit, LimitPermit>
+export type QueuedAttempt = PermitCall
 
 /**
  * `call`: a call that has just arrived. `attempt`: an attempt of a call that was let in, the first one or a

@@ -14,6 +14,7 @@ import { Shedder } from '../../local/load-shedder/shedder.js'
 import type { CheckedThrottle } from '../../local/throttle.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
 import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
+import type { LimitClient } from '../../shared/rate-limiter/limit-client.js'
 import type { UserCharges } from '../../shared/user-limits/charges.js'
 import { BreakerStage } from '../stages/breaker.js'
 import type { ConcurrencyStage } from '../stages/concurrency.js'
@@ -27,7 +28,7 @@ import { type ShedQuestion, ShedStage } from '../stages/shed.js'
 import { ThrottleStage } from '../stages/throttle.js'
 import { type TimeoutOption, TimeoutStage } from '../stages/timeout.js'
 import { UserLimitStage } from '../stages/user-limit.js'
-import { VendorLimitStage, type VendorLimits } from '../stages/vendor-limit.js'
+import { VendorLimitStage } from '../stages/vendor-limit.js'
 import type { Stage } from './stage.js'
 
 /** One row, as docs and dashboards show it. */
@@ -67,7 +68,7 @@ export interface StageContext {
   readonly sameClock: boolean
   readonly charges: UserCharges | undefined
   readonly breaker: BreakerLanes | undefined
-  readonly limits: VendorLimits | undefined
+  readonly limits: LimitClient | undefined
   readonly pace: PaceStage | undefined
   readonly shadowed: ReadonlySet<StageName>
   /** Stages that were created before this one. */
@@ -139,7 +140,7 @@ export const STAGES = [
     option: 'throttle',
     scope: 'local',
     per: 'attempt',
-    codes: ['SHED'],
+    codes: ['THROTTLED'],
     shadow: true,
     create({ guard, options: { throttle }, clock, random, lanes, shadowed }: StageContext) {
       const shadow = shadowed.has('throttle')
@@ -154,7 +155,7 @@ export const STAGES = [
     codes: ['VENDOR_LIMITED', 'STORE_UNAVAILABLE'],
     shadow: true,
     // Without limits it still pauses a lane after a 429.
-    create: ({ guard, options, clock, limits, queue }: StageContext) =>
+    create: ({ guard, options, clock, limits, queue, shadowed }: StageContext) =>
       new VendorLimitStage({
         guard,
         clock,
@@ -162,6 +163,7 @@ export const STAGES = [
         queue,
         basePauseMs: options.basePauseMs,
         maxPauseMs: options.maxPauseMs,
+        shadow: shadowed.has('vendor-limit'),
       }),
   },
   {

@@ -87,6 +87,7 @@ const KNOWN_OPTIONS = {
   needsMs: true,
   signal: true,
   onUserLimit: true,
+  onUsage: true,
   onShadow: true,
   idempotent: true,
   idempotencyKey: true,

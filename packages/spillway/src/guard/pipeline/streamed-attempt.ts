@@ -2,8 +2,9 @@
  * An attempt whose answer has only begun: it ends when its body does, and its outcome is known then. A probe
  * has shown what it had to show before that.
  */
-import { emit, listening } from '../../core/events.js'
+import { callSafely, emit, listening } from '../../core/events.js'
 import type { Outcome } from '../../core/outcome.js'
+import { swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { BreakerStage } from '../stages/breaker.js'
@@ -45,7 +46,9 @@ export class StreamedAttempt implements BodyListener {
     this.#shared = shared
     this.#attempt = attempt
     this.#begun = begun
-    this.#usage = relayed || attempt.permits.permit !== undefined ? new UsageReader() : undefined
+    const isWanted =
+      relayed || attempt.permits.permit !== undefined || attempt.options.onUsage !== undefined
+    this.#usage = isWanted ? new UsageReader() : undefined
   }
 
   onFirstChunk(): void {
@@ -73,6 +76,13 @@ export class StreamedAttempt implements BodyListener {
     }
     if (listening()) emit({ type: 'stream.ended', name, lane, how, error })
     this.owner?.ended?.(how, cost)
+    if (cost !== undefined) this.#reportUsage(cost)
+  }
+
+  #reportUsage(usage: Cost): void {
+    const { onUsage } = this.#attempt.options
+    if (onUsage === undefined) return
+    callSafely(this.#shared.guard, 'onUsage', () => swallow(onUsage(usage)), undefined)
   }
 
   #leave(outcome: Outcome): void {

@@ -25,12 +25,18 @@ export class BreakerStage implements Stage {
     if (attempt > 1 && permits.breaker !== undefined) this.#breaker.markRepeated(permits.breaker)
   }
 
-  /** A probe reports as soon as its answer shows how the downstream is, before a streamed body ends. */
+  /**
+   * A probe reports as soon as its answer shows how the downstream is, before a streamed body ends. An answer that
+   * does not count in the rates, such as a 404, still shows that the downstream does not hang.
+   */
   answered(attempt: StageAttempt, { end, verdict, streaming }: Answer): void {
-    if (attempt.permits.breaker?.probe !== true) return
-    if (!streaming || verdict.outcome === 'ignored') {
-      this.release(attempt, probeOutcome(end, verdict))
-    }
+    const permit = attempt.permits.breaker
+    const ignored = verdict.outcome === 'ignored'
+    if (permit === undefined || !(permit.probe || ignored)) return
+    const outcome = probeOutcome(end, verdict)
+    if (!permit.probe) {
+      if (outcome === 'success') this.#breaker.markAnswered(permit)
+    } else if (!streaming || ignored) this.release(attempt, outcome)
   }
 
   /** Once: a streamed probe may have succeeded before its stream ends. */

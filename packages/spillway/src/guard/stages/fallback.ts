@@ -247,6 +247,7 @@ const REASON_OF: Record<ErrorCode, DegradedReason> = {
   CALL_TIMEOUT: 'timeout',
   DEADLINE_EXCEEDED: 'timeout',
   CIRCUIT_OPEN: 'circuit-open',
+  THROTTLED: 'shed',
   VENDOR_ERROR: 'error',
   STORE_UNAVAILABLE: 'error',
   STAGE_REFUSED: 'shed',

@@ -8,7 +8,8 @@ import type { Clock } from '../../core/time/clock.js'
 import { type CheckedHedgeDelay, HedgeDelay } from '../../local/hedge/hedge-delay.js'
 import type { RetryBudget } from '../../local/retry/retry-budget.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
-import type { LimitReply } from '../../shared/rate-limiter/limit-client.js'
+import type { LimitClient } from '../../shared/rate-limiter/limit-client.js'
+import type { LimitReply } from '../../shared/rate-limiter/permit.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Pipeline } from '../pipeline/pipeline.js'
 import type { Permits, Stage, StageCall } from '../pipeline/stage.js'
@@ -16,7 +17,6 @@ import type { RunOptions } from '../run-options.js'
 import type { ConcurrencyStage } from './concurrency.js'
 import type { QueueStage } from './queue.js'
 import type { RetryStage } from './retry.js'
-import type { VendorLimits } from './vendor-limit.js'
 
 export interface HedgeCounts {
   /** When a second attempt would begin now; undefined: too few calls are known. */
@@ -35,7 +35,7 @@ export interface HedgeStageOptions {
   readonly slots: ConcurrencyStage
   readonly breaker: BreakerLanes | undefined
   /** Limits that are enforced. */
-  readonly limits: VendorLimits | undefined
+  readonly limits: LimitClient | undefined
 }
 
 export class HedgeStage implements Stage {
@@ -71,7 +71,7 @@ export class HedgeStage implements Stage {
     // A second attempt costs as much as a first retry.
     if (!(this.#options.retry.budget as RetryBudget).tryRetry(1)) return this.#skip('budget')
     try {
-      if (limits?.remote === true) return this.#askStore(pipeline, limits, call)
+      if (limits?.permits.remote === true) return this.#askStore(pipeline, limits, call)
       return queue.dispatcher.tryNow(call.lane, call, nowMs) ?? this.#skip('busy')
     } catch {
       // The store is in trouble: the first attempt simply goes on.
@@ -111,14 +111,14 @@ export class HedgeStage implements Stage {
   /** A slot is reserved meanwhile. */
   #askStore(
     pipeline: Pipeline,
-    limits: VendorLimits,
+    limits: LimitClient,
     call: StageCall,
   ): MaybePromise<Permits | undefined> {
     const { slots, clock, breaker, queue } = this.#options
     const { lane } = call
     const askedMs = clock.now()
-    const costs = queue.dispatcher.costsOf(call)
-    const reply = limits.take(lane, [costs], undefined, 0)
+    const costs = limits.settings.costsOf(call)
+    const reply = limits.permits.take(lane, [costs], undefined, 0)
     slots.reserve(1, lane)
 
     const giveUp = (): undefined => {
@@ -129,10 +129,10 @@ export class HedgeStage implements Stage {
 
     const decided = (trip: LimitReply): Permits | undefined => {
       if (trip.granted === 0) return giveUp()
-      const permit = limits.createPermit(lane, costs, trip)
-      const late = clock.now() - askedMs > limits.useWithinMs
+      const permit = limits.permits.createPermit(lane, costs, trip)
+      const late = clock.now() - askedMs > limits.permits.useWithinMs
       if (late || pipeline.closed || breaker?.isClear(lane) === false) {
-        limits.refund(permit)
+        permit.refund()
         return giveUp()
       }
       slots.admit()

@@ -3,29 +3,18 @@
  * `queue` a call waits for the store's reply only.
  */
 import type { Details, SpillwayError } from '../../core/errors.js'
-import type { BreakerPermit } from '../../shared/circuit-breaker/api.js'
 import type { CallQueue } from '../../shared/permit-queue/call-queue.js'
 import type { PermitDispatcher } from '../../shared/permit-queue/permit-dispatcher.js'
-import type { CallCost } from '../../shared/permit-queue/ports.js'
 import type { LeaveReason, QueuedCall } from '../../shared/permit-queue/queued-call.js'
-import type { LimitReply } from '../../shared/rate-limiter/limit-client.js'
-import type { LanePermit as LimitPermit } from '../../shared/rate-limiter/permit.js'
 import type { Permits, QueuedAttempt, Stage, StageCall } from '../pipeline/stage.js'
 import { CallResumer } from '../queue/resume.js'
 import type { ConcurrencyStage } from './concurrency.js'
 import { concurrencyError, fullError, leaveError, paceError } from './refusal-errors.js'
 
-export type Dispatcher = PermitDispatcher<BreakerPermit, LimitPermit, LimitReply>
-
-/** A call that may have to wait. */
-export type CallToQueue = CallCost & { readonly lane: string; readonly deadlineMs: number }
-
 export interface QueueStageOptions {
   readonly guard: string
   /** How many calls may wait; undefined without the option `queue`. */
   readonly size: number | undefined
-  /** How long a call may wait; 0 without the option. */
-  readonly timeoutMs: number
   readonly calls: CallQueue
   readonly slots: ConcurrencyStage
 }
@@ -39,7 +28,7 @@ export class QueueStage implements Stage {
   /** Starts calls that have waited. */
   readonly resumer = new CallResumer<Permits>()
   /** Set by the builder of the guard: the dispatcher needs what grants permits, which comes after the queue. */
-  dispatcher!: Dispatcher
+  dispatcher!: PermitDispatcher
   readonly #options: QueueStageOptions
 
   constructor(options: QueueStageOptions) {
@@ -56,20 +45,10 @@ export class QueueStage implements Stage {
     return this.calls.hasPlace(call.priority, free) ? undefined : this.#noPlaceError(nowMs)
   }
 
-  /** The lane is blocked, by its limits or by a pause, for longer than the call can wait. */
-  blockedTooLong(call: CallToQueue, nowMs: number): SpillwayError | undefined {
-    const { dispatcher } = this
-    const blockedMs = dispatcher.blockedMs(call.lane, call, nowMs)
-    if (blockedMs === 0) return undefined
-    const leftMs = Math.max(0, call.deadlineMs - nowMs)
-    if (blockedMs <= Math.min(this.#options.timeoutMs, leftMs)) return undefined
-    return dispatcher.limitedError(call.lane, blockedMs, call)
-  }
-
   /** The attempt waits from now on. It is refused if that is known to be too long, or if the queue is full. */
   join(attempt: QueuedAttempt, nowMs: number): SpillwayError | undefined {
     const { calls, dispatcher } = this
-    const blocked = this.blockedTooLong(attempt, nowMs)
+    const blocked = dispatcher.blocks.refusalOf(attempt, nowMs)
     if (blocked !== undefined) return blocked
     const free = calls.full ? dispatcher.spare(attempt.lane, attempt, nowMs) : 0
     if (!calls.join(attempt, nowMs, free)) return this.#noPlaceError(nowMs)

@@ -89,7 +89,8 @@ export function shortageOf(
   left: readonly number[] | undefined,
 ): Shortage | undefined {
   let shortage: Shortage | undefined
-  for (const [index, { unit, spec }] of limits.entries()) {
+  for (let index = 0; index < limits.length; index++) {
+    const { unit, spec } = limits[index] as UnitLimit
     const requested = costs[index] ?? 0
     const units = left?.[index]
     if (units === undefined || requested <= units) continue
@@ -122,7 +123,19 @@ export function limitedError({
     stage: 'vendor-limit',
     scope: isShare ? 'local' : 'shared',
     retryAfterMs,
-    details: { name, lane, paused, alone, waitMs: retryAfterMs, ...(isShort && shortage) },
+    details: isShort
+      ? {
+          name,
+          lane,
+          paused,
+          alone,
+          waitMs: retryAfterMs,
+          unit: shortage.unit,
+          limit: shortage.limit,
+          requested: shortage.requested,
+          left: shortage.left,
+        }
+      : { name, lane, paused, alone, waitMs: retryAfterMs },
     explain: paused
       ? explainPaused
       : isShare

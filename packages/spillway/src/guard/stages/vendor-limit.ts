@@ -7,161 +7,23 @@ import type { Details, SpillwayError } from '../../core/errors.js'
 import type { Verdict } from '../../core/outcome.js'
 import { isThenable, swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
-import type { PiggybackedReport } from '../../shared/circuit-breaker/lane/breaker-client.js'
-import type { LimitPort } from '../../shared/permit-queue/ports.js'
-import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
-import type {
-  LimitClient,
-  LimitPassage,
-  LimitReply,
-} from '../../shared/rate-limiter/limit-client.js'
-import type { LimitSettings } from '../../shared/rate-limiter/limit-settings.js'
-import type { Cost, LanePermit } from '../../shared/rate-limiter/permit.js'
+import type { LimitClient } from '../../shared/rate-limiter/limit-client.js'
+import type { LanePermit, LimitReply } from '../../shared/rate-limiter/permit.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
 import type { QueueStage } from './queue.js'
 import { limitedError, shortageOf } from './refusal-errors.js'
 
-export interface VendorLimitsOptions {
-  book: LimitClient
-  remote: boolean
-  /** The vendor asked for a pause of a lane. */
-  onPause(lane: string, pauseMs: number): void
-  /** The breaker's reports that travel with a round trip for this lane. */
-  ride(lane: string): PiggybackedReport | undefined
-}
-
-/** The limits of one guard, as the queue requests permits from them. */
-export class VendorLimits implements LimitPort<LanePermit, LimitReply> {
-  readonly remote: boolean
-  readonly settings: LimitSettings
-  readonly book: LimitClient
-  readonly #onPause: VendorLimitsOptions['onPause']
-  readonly #ride: VendorLimitsOptions['ride']
-
-  constructor({ book, remote, onPause, ride }: VendorLimitsOptions) {
-    this.book = book
-    this.remote = remote
-    this.settings = book.settings
-    this.#onPause = onPause
-    this.#ride = ride
-  }
-
-  get useWithinMs(): number {
-    return this.book.useWithinMs
-  }
-
-  checkCost(cost: Cost | undefined): void {
-    this.book.checkCost(cost)
-  }
-
-  take(
-    lane: string,
-    costs: readonly (readonly number[])[],
-    atMs: number | undefined,
-    waitMs: number,
-  ): MaybePromise<LimitReply> {
-    // With the memory store the breaker reports at once, so nothing is waiting.
-    const ride = this.remote && !this.book.alone ? this.#ride(lane) : undefined
-    if (ride !== undefined) return this.#takeWithReports(ride, lane, costs, waitMs)
-    return this.book.permits.take(lane, costs, { atMs, waitMs })
-  }
-
-  /** The breaker is updated first: a permit granted by this reply may be void already. */
-  async #takeWithReports(
-    ride: PiggybackedReport,
-    lane: string,
-    costs: readonly (readonly number[])[],
-    waitMs: number,
-  ): Promise<LimitReply> {
-    let trip: LimitReply
-    try {
-      trip = await this.book.permits.take(lane, costs, { report: ride.report, waitMs })
-    } catch (error) {
-      ride.lost()
-      throw error
-    }
-    if (trip.view === undefined) ride.lost()
-    else ride.arrived(trip.view)
-    return trip
-  }
-
-  /** For jobs, whose permits are taken in the same round trip as the jobs. */
-  passage(lane: string): LimitPassage | undefined {
-    return this.book.permits.passage(lane)
-  }
-
-  createPermit(lane: string, costs: readonly number[], trip: LimitReply): LanePermit {
-    return this.book.createPermit(lane, costs, trip)
-  }
-
-  isFresh(trip: LimitReply): boolean {
-    return trip.alone === true
-  }
-
-  /** Decided by this pod's share, because the store is unreachable. */
-  get alone(): boolean {
-    return this.book.alone
-  }
-
-  /** This pod's share of each limit. */
-  get shares(): Record<string, number> {
-    return this.book.shares
-  }
-
-  refund(permit: LanePermit): void {
-    permit.refund()
-  }
-
-  /** What the vendor says about its limits: in response headers, or by throttling the call. */
-  heed(response: Answer['response'], { outcome, retryAfterMs }: Verdict, permit: LanePermit): void {
-    try {
-      if (response !== undefined) swallow(this.book.heed(response, permit))
-      else if (outcome === 'throttled') {
-        const pauseMs = retryAfterMs ?? this.book.fixedPauseMs(permit)
-        swallow(this.book.pause(permit.lane, pauseMs, permit.grantedUs))
-      }
-    } catch {
-      // The call has ended: a report that cannot be sent does not fail it.
-    }
-    if (outcome === 'throttled' && retryAfterMs !== undefined) {
-      this.#onPause(permit.lane, retryAfterMs)
-    }
-  }
-
-  /** How long the store says that the lane is paused; undefined while the store is unreachable. */
-  async pausedMs(lane: string): Promise<number | undefined> {
-    return this.alone ? undefined : (await this.book.look(lane)).pausedMs
-  }
-
-  /** The smallest fraction that is left of any limit, as far as this pod knows. */
-  headroom(lane: string): number {
-    return this.book.headroom(lane)
-  }
-
-  /** As the store counts. */
-  figures(lane: string): Promise<RateLimiterFigures> {
-    return this.book.figures(lane)
-  }
-
-  /** `figures`, for readers that ask every second. */
-  look(lane: string): Promise<RateLimiterFigures> {
-    return this.book.look(lane)
-  }
-
-  close(): Promise<void> {
-    return this.book.close()
-  }
-}
-
 export interface VendorLimitStageOptions {
   readonly guard: string
   readonly clock: Clock
   /** Undefined without the option `limits`. */
-  readonly limits: VendorLimits | undefined
+  readonly limits: LimitClient | undefined
   readonly queue: QueueStage
   readonly basePauseMs: number
   readonly maxPauseMs: number
+  /** In shadow mode the stage pauses nothing. */
+  readonly shadow: boolean
 }
 
 export class VendorLimitStage implements Stage {
@@ -180,9 +42,9 @@ export class VendorLimitStage implements Stage {
     if (limits !== undefined && call.cost !== undefined) {
       if (call.kind === 'call') limits.checkCost(call.cost)
       // Computed now: the caller may change the object later.
-      queue.dispatcher.costsOf(call)
+      limits.settings.costsOf(call)
     }
-    return queue.blockedTooLong(call, nowMs)
+    return queue.dispatcher.blocks.refusalOf(call, nowMs)
   }
 
   answered({ laneInUse, permits }: StageAttempt, { verdict, response }: Answer): void {
@@ -191,11 +53,11 @@ export class VendorLimitStage implements Stage {
     const { limits } = this.#options
     if (limits === undefined) {
       if (throttled) this.#pauseHere(laneInUse, verdict)
-    } else if (permits.permit !== undefined) limits.heed(response, verdict, permits.permit)
+    } else if (permits.permit !== undefined) this.#heed(limits, response, verdict, permits.permit)
   }
 
   cancel(_lane: string, { permit }: Permits): void {
-    if (permit !== undefined) this.#options.limits?.refund(permit)
+    permit?.refund()
   }
 
   /**
@@ -209,10 +71,10 @@ export class VendorLimitStage implements Stage {
   }: StageAttempt): MaybePromise<SpillwayError | undefined> {
     const { limits, guard: name } = this.#options
     if (limits === undefined) return undefined
-    const costs = limits.settings.costsOf(options.cost)
+    const costs = limits.settings.costsOf({ cost: options.cost, costs: [], costsUnder: undefined })
     const decided = (trip: LimitReply): SpillwayError | undefined => {
       if (trip.granted > 0) {
-        permits.permit = limits.createPermit(lane, costs, trip)
+        permits.permit = limits.permits.createPermit(lane, costs, trip)
         return undefined
       }
       return limitedError({
@@ -225,7 +87,7 @@ export class VendorLimitStage implements Stage {
       })
     }
     try {
-      const reply = limits.take(lane, [costs], undefined, 0)
+      const reply = limits.permits.take(lane, [costs], undefined, 0)
       return isThenable(reply) ? reply.then(decided, () => undefined) : decided(reply)
     } catch {
       return undefined
@@ -236,6 +98,28 @@ export class VendorLimitStage implements Stage {
     const { limits } = this.#options
     if (limits === undefined) return undefined
     return { alone: limits.alone, ...(permits?.permit !== undefined && options.cost) }
+  }
+
+  /** What the vendor says about its limits: in response headers, or by throttling the call. */
+  #heed(
+    limits: LimitClient,
+    response: Answer['response'],
+    { outcome, retryAfterMs }: Verdict,
+    permit: LanePermit,
+  ): void {
+    try {
+      if (response !== undefined) swallow(limits.heed(response, permit))
+      else if (outcome === 'throttled') {
+        const pauseMs = retryAfterMs ?? limits.fixedPauseMs(permit)
+        swallow(limits.pause(permit.lane, pauseMs, permit.grantedUs))
+      }
+    } catch {
+      // The call has ended: a report that cannot be sent does not fail it.
+    }
+    const { queue, clock, maxPauseMs, shadow } = this.#options
+    if (shadow || outcome !== 'throttled' || retryAfterMs === undefined) return
+    const untilMs = clock.now() + Math.min(retryAfterMs, maxPauseMs)
+    queue.dispatcher.pauseUntil(permit.lane, untilMs)
   }
 
   /** Without shared limits this pod pauses alone. */

@@ -9,17 +9,19 @@ const FETCH_FIELDS = ['url', 'redirected', 'type'] as const
 /** Throws if no such response can exist (a 204 with a body); the original body is not locked then. */
 export function watchResponse(response: Response, watch: BodyWatch): Response {
   const body = response.body as ReadableStream<Uint8Array>
-  const { status, statusText, headers } = response
   const watched = new WatchedStream(isByteStream(body), watch)
-  const wrapper = new Response(watched.stream as ReadableStream<Uint8Array>, {
-    status,
-    statusText,
-    headers,
-  })
+  const wrapper = withBody(response, watched.stream as ReadableStream<Uint8Array>)
   watched.readFrom(body)
+  carryConclusion(response, wrapper)
+  return wrapper
+}
+
+/** A response with another body, and everything else as it is. */
+export function withBody(response: Response, body: ReadableStream<Uint8Array>): Response {
+  const { status, statusText, headers } = response
+  const wrapper = new Response(body, { status, statusText, headers })
   for (const field of FETCH_FIELDS) {
     Object.defineProperty(wrapper, field, { value: response[field] })
   }
-  carryConclusion(response, wrapper)
   return wrapper
 }

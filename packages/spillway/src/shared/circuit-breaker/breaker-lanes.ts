@@ -143,6 +143,11 @@ export class BreakerLanes {
     this.#lanes.of(permit.lane).breaker.markRepeated(permit)
   }
 
+  /** The downstream has answered, so it does not hang, although the answer does not count in the rates. */
+  markAnswered(permit: BreakerPermit): void {
+    this.#lanes.known(permit.lane)?.breaker.markAnswered(permit)
+  }
+
   /** The second attempt of a hedged call begins on the same lane: in the rates both are one call. */
   hedge(first: BreakerPermit, second: BreakerPermit): void {
     if (first.lane === second.lane) this.#lanes.of(first.lane).breaker.hedge(first, second)

@@ -161,6 +161,10 @@ class SharedCircuitBreaker implements CircuitBreaker {
   #end(permit: BreakerPermit, end: CallEnd, startMs: number): void {
     if (this.#slowMs !== undefined) end.durationMs = this.#clock.now() - startMs
     const verdict = judge(end, this.#judging)
-    this.#breaker.exit(permit, permit.probe ? probeOutcome(end, verdict) : verdict.outcome)
+    const outcome = probeOutcome(end, verdict)
+    if (!permit.probe && verdict.outcome === 'ignored' && outcome === 'success') {
+      this.#breaker.markAnswered(permit)
+    }
+    this.#breaker.exit(permit, permit.probe ? outcome : verdict.outcome)
   }
 }

@@ -68,6 +68,12 @@ export class QuorumBreaker {
     this.fleet.markRepeated(permit.fleet)
   }
 
+  markAnswered(permit: BreakerPermit): void {
+    if (!isQuorumPermit(permit)) return this.fleet.markAnswered(permit)
+    this.#own.markAnswered(permit.own)
+    this.fleet.markAnswered(permit.fleet)
+  }
+
   hedge(first: BreakerPermit, second: BreakerPermit): void {
     if (isQuorumPermit(first) && isQuorumPermit(second)) {
       this.#own.hedge(first.own, second.own)

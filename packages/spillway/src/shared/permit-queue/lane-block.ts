@@ -7,7 +7,7 @@ import type { Clock, Timer } from '../../core/time/clock.js'
 import type { TakeReply } from '../../store/port.js'
 import { LaneMap, type LaneRegistry } from '../lanes/lane-registry.js'
 import type { CallQueue } from './call-queue.js'
-import type { CallCost, PermitCall } from './ports.js'
+import type { CallCost, LimitPort, PermitCall } from './ports.js'
 import type { QueuedCall } from './queued-call.js'
 
 /**
@@ -69,23 +69,29 @@ export interface LaneBlocksOptions {
   clock: Clock
   queue: CallQueue
   lanes: LaneRegistry
-  /** The remaining pause of a lane; undefined if it cannot be read. */
-  pausedMs(lane: string): Promise<number | undefined> | undefined
-  costsOf(call: CallCost): readonly number[]
+  limits: Pick<LimitPort, 'settings' | 'pausedMs'> | undefined
+  /** Whether calls may wait for a permit. */
+  mayWait: boolean
   /** The refusal of a call that would have to wait too long. */
   limitedError(block: LaneBlock, retryAfterMs: number, call: CallCost): SpillwayError
   /** A pause has ended early. */
   onUnblocked(): void
 }
 
-export class LaneBlocks {
+/** A call that may have to wait. */
+export interface BlockableCall extends CallCost {
+  readonly lane: string
+  readonly deadlineMs: number
+  /** False: it does not wait for a permit to become free. Default: true. */
+  readonly mayWait?: boolean
+}
+
+export class LaneBlocks extends LaneMap<LaneBlock> {
   readonly #options: LaneBlocksOptions
-  readonly #blocks: LaneMap<LaneBlock>
 
   constructor(options: LaneBlocksOptions) {
-    this.#options = options
     const { clock, queue, lanes } = options
-    this.#blocks = new LaneMap(lanes, {
+    super(lanes, {
       create: (lane) => new LaneBlock(lane),
       isIdle: (block) =>
         !block.inFlight &&
@@ -93,23 +99,22 @@ export class LaneBlocks {
         !block.isBlocked(clock.now()) &&
         queue.lengthOf(block.lane) === 0,
     })
+    this.#options = options
   }
 
-  /** Creates nothing. */
-  known(lane: string): LaneBlock | undefined {
-    return this.#blocks.get(lane)
+  /** The refusal of a call whose lane is blocked, by its limits or by a pause, for longer than it can wait. */
+  refusalOf(call: BlockableCall, nowMs: number): SpillwayError | undefined {
+    const blockedMs = this.blockedMs(call.lane, call, nowMs)
+    if (blockedMs === 0) return undefined
+    const { queue, mayWait } = this.#options
+    const waits = mayWait && call.mayWait !== false
+    if (waits && blockedMs <= Math.min(queue.timeoutMs, call.deadlineMs - nowMs)) return undefined
+    return this.limitedError(call, blockedMs)
   }
 
-  of(lane: string): LaneBlock {
-    return this.#blocks.of(lane)
-  }
-
-  lanes(): Iterable<string> {
-    return this.#blocks.lanes()
-  }
-
-  values(): Iterable<LaneBlock> {
-    return this.#blocks.values()
+  /** The refusal of a call that would have to wait too long. */
+  limitedError(call: BlockableCall, retryAfterMs: number): SpillwayError {
+    return this.#options.limitedError(this.of(call.lane), retryAfterMs, call)
   }
 
   /**
@@ -117,7 +122,7 @@ export class LaneBlocks {
    * waits at least as long as those before it. If none waits, an earlier refusal counts only for a moment.
    */
   blockedMs(lane: string, call: CallCost, nowMs: number): number {
-    const block = this.#blocks.get(lane)
+    const block = this.get(lane)
     // Without a reply of the store, nothing is known about the limits.
     if (block === undefined || !block.isBlocked(nowMs) || block.lostRoundTrips > 0) return 0
     this.recheckPause(block, nowMs)
@@ -130,9 +135,25 @@ export class LaneBlocks {
 
   /** Paused, or calls wait for its limits. */
   isShut(lane: string, nowMs: number): boolean {
-    const block = this.known(lane)
+    const block = this.get(lane)
     if (block?.isBlocked(nowMs) !== true || block.lostRoundTrips > 0) return false
     return block.paused || this.#options.queue.lengthOf(lane) > 0
+  }
+
+  /** How long the next call has to wait, as far as is known. */
+  waitMs(lane: string, nowMs: number): number {
+    return Math.max(0, (this.get(lane)?.blockedUntilMs ?? 0) - nowMs)
+  }
+
+  /** The remaining pause of the lane; 0 if it is not paused. */
+  pausedMs(lane: string, nowMs: number): number {
+    return this.get(lane)?.paused === true ? this.waitMs(lane, nowMs) : 0
+  }
+
+  /** The age of the refusal that blocks the lane; undefined if it is not blocked. */
+  heardAgoMs(lane: string, nowMs: number): number | undefined {
+    const block = this.get(lane)
+    return block?.isBlocked(nowMs) === true ? Math.max(0, nowMs - block.blockedAtMs) : undefined
   }
 
   /** A call has joined the queue. */
@@ -146,7 +167,7 @@ export class LaneBlocks {
 
   /** A call has left the queue. True if the lane has to ask the store for its next call. */
   left(call: QueuedCall, nowMs: number): boolean {
-    const block = this.known(call.lane)
+    const block = this.get(call.lane)
     if (block === undefined || block.blocker !== call || block.paused) return false
     const next = this.#options.queue.next(call.lane, nowMs) as PermitCall | undefined
     if (next === undefined) {
@@ -154,7 +175,7 @@ export class LaneBlocks {
       return false
     }
     // Whatever costs at least as much has to wait as long. This keeps leaving cheap in a long queue.
-    if (costsAsMuch(this.#options.costsOf(next), block.blockedCosts)) {
+    if (costsAsMuch(this.#costsOf(next), block.blockedCosts)) {
       block.blocker = next
       return false
     }
@@ -203,15 +224,19 @@ export class LaneBlocks {
     if (nowMs >= block.recheckMs) void this.#readPause(block, nowMs).catch(() => {})
   }
 
-  close(): void {
-    for (const { timer } of this.#blocks.values()) timer?.cancel()
-    this.#blocks.close()
+  override close(): void {
+    for (const { timer } of this.values()) timer?.cancel()
+    super.close()
+  }
+
+  #costsOf(call: CallCost): readonly number[] {
+    return this.#options.limits?.settings.costsOf(call) ?? call.costs
   }
 
   async #readPause(block: LaneBlock, nowMs: number): Promise<void> {
     block.recheckMs = nowMs + RECHECK_PAUSE_MS
-    const { clock, onUnblocked, pausedMs: readPausedMs } = this.#options
-    const pausedMs = await readPausedMs(block.lane)
+    const { clock, onUnblocked, limits } = this.#options
+    const pausedMs = await limits?.pausedMs(block.lane)
     // Meanwhile the vendor may have asked for a pause.
     if (pausedMs === undefined || block.recheckMs === Number.POSITIVE_INFINITY) return
     block.blockedUntilMs = clock.now() + pausedMs
@@ -223,7 +248,7 @@ export class LaneBlocks {
   /** The store has just refused a call that cost no more. */
   #wasJustRefused(block: LaneBlock, call: CallCost, nowMs: number): boolean {
     if (nowMs - block.blockedAtMs >= TRUSTED_MS) return false
-    return costsAsMuch(this.#options.costsOf(call), block.blockedCosts)
+    return costsAsMuch(this.#costsOf(call), block.blockedCosts)
   }
 
   /**
@@ -231,7 +256,7 @@ export class LaneBlocks {
    * calls that cost as much leave with it; the others may fit, and ask again.
    */
   #refuseHasty(block: LaneBlock): boolean {
-    const { queue, clock, costsOf, limitedError } = this.#options
+    const { queue, clock, limitedError } = this.#options
     const { blocker, blockedUntilMs } = block
     const blockerLeaves =
       !block.paused &&
@@ -240,7 +265,7 @@ export class LaneBlocks {
     const retryAfterMs = blockedUntilMs - clock.now()
     for (const call of queue.givingUpBefore(block.lane, blockedUntilMs) as PermitCall[]) {
       if (call.state === 'gone') continue
-      if (blockerLeaves && !costsAsMuch(costsOf(call), block.blockedCosts)) continue
+      if (blockerLeaves && !costsAsMuch(this.#costsOf(call), block.blockedCosts)) continue
       queue.remove(call)
       call.refuse(limitedError(block, retryAfterMs, call))
     }

@@ -6,15 +6,13 @@
 import type { SpillwayError } from '../../core/errors.js'
 import { nextTickBatch } from '../../core/next-tick-batch.js'
 import type { Timer } from '../../core/time/clock.js'
-import type { TakeReply } from '../../store/port.js'
 import { LaneRegistry } from '../lanes/lane-registry.js'
 import { type LaneBlock, LaneBlocks } from './lane-block.js'
 import { PermitRequests, type PermitRequestsOptions } from './permit-requests.js'
 import type { AttemptPermits, CallCost, PermitCall } from './ports.js'
 import type { QueuedCall } from './queued-call.js'
 
-export interface PermitDispatcherOptions<P, L, R extends TakeReply>
-  extends PermitRequestsOptions<P, L, R> {
+export interface PermitDispatcherOptions extends PermitRequestsOptions {
   /** The store uses this clock, so it can be given the time. Default: false. */
   sameClock?: boolean
   /** The guard's lanes. Default: lanes of its own. */
@@ -31,10 +29,11 @@ export type NewPermitCall = CallCost & { readonly deadlineMs?: number }
 const MAX_BATCH = 256
 const NOW = Promise.resolve()
 
-export class PermitDispatcher<P, L, R extends TakeReply> {
-  readonly #options: PermitDispatcherOptions<P, L, R>
-  readonly #requests: PermitRequests<P, L, R>
-  readonly #blocks: LaneBlocks
+export class PermitDispatcher {
+  readonly #options: PermitDispatcherOptions
+  readonly #requests: PermitRequests
+  /** Until when each lane has to wait. */
+  readonly blocks: LaneBlocks
   #dispatching = false
   #again = false
   #paceTimer: Timer | undefined
@@ -46,21 +45,21 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
     this.dispatch()
   }
 
-  constructor(options: PermitDispatcherOptions<P, L, R>) {
+  constructor(options: PermitDispatcherOptions) {
     this.#options = options
-    const { clock, queue, limits, limitedError } = options
-    this.#blocks = new LaneBlocks({
+    const { clock, queue, limits, mayWait, limitedError } = options
+    this.blocks = new LaneBlocks({
       clock,
       queue,
       lanes: options.lanes ?? new LaneRegistry({ name: '', clock }),
-      pausedMs: (lane) => limits?.pausedMs(lane),
-      costsOf: (call) => this.#requests.costsOf(call),
+      limits,
+      mayWait,
       limitedError,
       onUnblocked: () => this.dispatch(),
     })
     this.#requests = new PermitRequests(options, {
       onRefused: (block, reply, costs, call) => {
-        const othersMayAsk = this.#blocks.block(block, reply, costs, call as PermitCall)
+        const othersMayAsk = this.blocks.block(block, reply, costs, call)
         // What this lane did not take is free for the next lane.
         if (othersMayAsk || block.isBlocked(clock.now())) this.#again = true
       },
@@ -71,29 +70,24 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
     })
   }
 
-  /** The costs of a call under the limits in force. */
-  costsOf(call: CallCost): readonly number[] {
-    return this.#requests.costsOf(call)
-  }
-
   /** All permits at once and synchronously, or nothing. */
-  tryNow(lane: string, call: NewPermitCall, nowMs: number): AttemptPermits<P, L> | undefined {
+  tryNow(lane: string, call: NewPermitCall, nowMs: number): AttemptPermits | undefined {
     const { queue, breaker, limits, capacity, mayWait, sameClock } = this.#options
     // Slots and pace are shared by all lanes, so a call that waits in any of them comes first.
     if (queue.length > 0 || limits?.remote === true) return undefined
     if (breaker?.isClear(lane) === false || capacity.free(nowMs, lane) <= 0) return undefined
-    if (this.#blocks.blockedMs(lane, call, nowMs) > 0) return undefined
+    if (this.blocks.blockedMs(lane, call, nowMs) > 0) return undefined
     const { deadlineMs } = call
     const waits = mayWait && deadlineMs !== undefined
     const waitMs = waits ? Math.max(0, Math.min(queue.timeoutMs, deadlineMs - nowMs)) : 0
     const atMs = sameClock === true ? nowMs : undefined
-    return this.#requests.takeNow(this.#blocks.of(lane), call, atMs, waitMs)
+    return this.#requests.takeNow(this.blocks.of(lane), call, atMs, waitMs)
   }
 
   /** A call has joined the queue. */
   arrived(call: QueuedCall): void {
-    const block = this.#blocks.of(call.lane)
-    this.#blocks.joined(block, call as PermitCall)
+    const block = this.blocks.of(call.lane)
+    this.blocks.joined(block, call as PermitCall)
     if (this.#options.limits?.remote !== true) return this.dispatch()
     if (!block.inFlight) this.#dispatchSoon()
   }
@@ -108,7 +102,7 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
 
   /** A call has left the queue without a permit. */
   left(call: QueuedCall): void {
-    if (this.#blocks.left(call, this.#options.clock.now())) this.dispatch()
+    if (this.blocks.left(call, this.#options.clock.now())) this.dispatch()
   }
 
   /** Calls that wait for this pod's slots and pace, not for their lane's limits. */
@@ -116,48 +110,18 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
     const { queue } = this.#options
     const { onlyLane } = queue
     if (onlyLane !== undefined)
-      return this.#blocks.known(onlyLane)?.isBlocked(nowMs) === true ? 0 : queue.length
+      return this.blocks.get(onlyLane)?.isBlocked(nowMs) === true ? 0 : queue.length
     let waiting = 0
     for (const lane of queue.lanes) {
-      if (this.#blocks.known(lane)?.isBlocked(nowMs) !== true) waiting += queue.lengthOf(lane)
+      if (this.blocks.get(lane)?.isBlocked(nowMs) !== true) waiting += queue.lengthOf(lane)
     }
     return waiting
   }
 
   /** Calls that could start now; the queue accepts that many beyond its size. */
   spare(lane: string, call: CallCost, nowMs: number): number {
-    if (this.blockedMs(lane, call, nowMs) > 0) return 0
+    if (this.blocks.blockedMs(lane, call, nowMs) > 0) return 0
     return Math.max(0, this.#options.capacity.free(nowMs, lane))
-  }
-
-  /** How long a new call of this cost has to wait for the limits, as far as is known. */
-  blockedMs(lane: string, call: CallCost, nowMs: number): number {
-    return this.#blocks.blockedMs(lane, call, nowMs)
-  }
-
-  /** The age of the refusal that blocks the lane; undefined if it is not blocked. */
-  heardAgoMs(lane: string, nowMs: number): number | undefined {
-    const block = this.#blocks.known(lane)
-    return block?.isBlocked(nowMs) === true ? Math.max(0, nowMs - block.blockedAtMs) : undefined
-  }
-
-  /** Paused, or calls wait for its limits. */
-  isShut(lane: string, nowMs: number): boolean {
-    return this.#blocks.isShut(lane, nowMs)
-  }
-
-  /** How long the next call has to wait, as far as is known. */
-  waitMs(lane: string, nowMs: number): number {
-    return Math.max(0, (this.#blocks.known(lane)?.blockedUntilMs ?? 0) - nowMs)
-  }
-
-  isPaused(lane: string): boolean {
-    return this.#blocks.known(lane)?.paused === true
-  }
-
-  /** The refusal of a call that the limits would keep waiting too long. */
-  limitedError(lane: string, retryAfterMs: number, call: CallCost): SpillwayError {
-    return this.#options.limitedError(this.#blocks.of(lane), retryAfterMs, call)
   }
 
   /** Starts what can be started. */
@@ -174,7 +138,7 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
       while (this.#again) {
         this.#again = false
         const { onlyLane } = queue
-        if (onlyLane !== undefined) this.#serveLane(this.#blocks.of(onlyLane), nowMs)
+        if (onlyLane !== undefined) this.#serveLane(this.blocks.of(onlyLane), nowMs)
         else for (const [block, calls] of this.#choose(nowMs)) this.#request(block, calls, nowMs)
       }
     } finally {
@@ -186,7 +150,7 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
 
   /** Capacity of the lane's limits may have become free. A pause stays. */
   unblock(lane: string): void {
-    const block = this.#blocks.known(lane)
+    const block = this.blocks.get(lane)
     if (block === undefined || block.paused) return
     block.unblock()
     this.dispatch()
@@ -194,35 +158,28 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
 
   /** As `unblock`, for every lane: limits were raised. */
   unblockAll(): void {
-    for (const block of this.#blocks.values()) if (!block.paused) block.unblock()
+    for (const block of this.blocks.values()) if (!block.paused) block.unblock()
     this.dispatch()
-  }
-
-  /** The remaining pause of the lane; 0 if it is not paused. */
-  pausedMs(lane: string): number {
-    const block = this.#blocks.known(lane)
-    if (block?.paused !== true) return 0
-    return Math.max(0, block.blockedUntilMs - this.#options.clock.now())
   }
 
   /** No call of the lane starts before then. */
   pauseUntil(lane: string, untilMs: number): void {
-    this.#blocks.pause(this.#blocks.of(lane), untilMs)
+    this.blocks.pause(this.blocks.of(lane), untilMs)
     this.#sleep(this.#options.clock.now())
   }
 
   /** Refuses all calls of the lane, also those on a round trip. Stops when there is no error. */
   empty(lane: string | undefined, createError: (lane: string) => unknown): void {
     const { queue } = this.#options
-    const lanes = lane === undefined ? [...queue.lanes, ...this.#blocks.lanes()] : [lane]
+    const lanes = lane === undefined ? [...queue.lanes, ...this.blocks.lanes()] : [lane]
     for (const each of new Set(lanes)) {
-      const requesting = this.#blocks.known(each)?.requesting ?? []
+      const requesting = this.blocks.get(each)?.requesting ?? []
       for (const call of [...queue.list(each), ...requesting]) {
         if (call.state === 'gone') continue
         const error = createError(each)
         if (error === undefined) break
         queue.remove(call)
-        ;(call as PermitCall<P, L>).refuse(error)
+        ;(call as PermitCall).refuse(error)
       }
     }
   }
@@ -230,7 +187,7 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
   /** Resolves when no round trip is in flight, and unused permits were returned. */
   close(): Promise<void> {
     this.#paceTimer?.cancel()
-    this.#blocks.close()
+    this.blocks.close()
     return this.#requests.idle()
   }
 
@@ -239,28 +196,28 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
     const { queue, capacity } = this.#options
     const { lane } = block
     if (block.inFlight || block.isBlocked(nowMs)) return
-    const calls: PermitCall<P, L>[] = []
+    const calls: PermitCall[] = []
     const most = Math.min(capacity.free(nowMs, lane), MAX_BATCH)
     while (calls.length < most) {
       const call = queue.take(lane, nowMs)
       if (call === undefined) break
-      calls.push(call as PermitCall<P, L>)
+      calls.push(call as PermitCall)
     }
     // The rest follows with the next request; if the store replies synchronously, that is now.
     if (calls.length === MAX_BATCH) this.#again = true
     if (calls.length > 0) this.#request(block, calls, nowMs)
   }
 
-  #request(block: LaneBlock, calls: PermitCall<P, L>[], nowMs: number): void {
+  #request(block: LaneBlock, calls: PermitCall[], nowMs: number): void {
     this.#requests.request(block, calls, this.#options.sameClock === true ? nowMs : undefined)
   }
 
   /** Takes the best calls of all lanes out of the queue, as many as this pod can start. */
-  #choose(nowMs: number): Map<LaneBlock, PermitCall<P, L>[]> {
+  #choose(nowMs: number): Map<LaneBlock, PermitCall[]> {
     const { queue, capacity } = this.#options
-    const chosen = new Map<LaneBlock, PermitCall<P, L>[]>()
+    const chosen = new Map<LaneBlock, PermitCall[]>()
     const ready = [...queue.lanes].filter((lane) => {
-      const block = this.#blocks.of(lane)
+      const block = this.blocks.of(lane)
       return !block.inFlight && !block.isBlocked(nowMs) && capacity.free(nowMs, lane) > 0
     })
     for (let free = capacity.free(nowMs); free > 0; ) {
@@ -272,10 +229,10 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
         continue
       }
       free--
-      const block = this.#blocks.of(call.lane)
+      const block = this.blocks.of(call.lane)
       const calls = chosen.get(block)
-      if (calls === undefined) chosen.set(block, [call as PermitCall<P, L>])
-      else calls.push(call as PermitCall<P, L>)
+      if (calls === undefined) chosen.set(block, [call as PermitCall])
+      else calls.push(call as PermitCall)
       const most = capacity.lanes?.free(call.lane) ?? Number.POSITIVE_INFINITY
       if ((calls?.length ?? 1) >= most) ready.splice(ready.indexOf(call.lane), 1)
       if (calls !== undefined && calls.length >= MAX_BATCH) {
@@ -291,7 +248,7 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
   #refuseWaiting(): void {
     const { queue, clock, limitedError, busyError, capacity } = this.#options
     for (const lane of [...queue.lanes]) {
-      const block = this.#blocks.of(lane)
+      const block = this.blocks.of(lane)
       if (block.inFlight || block.lostRoundTrips > 0) continue
       const nowMs = clock.now()
       const blockedMs = block.blockedUntilMs - nowMs
@@ -299,7 +256,7 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
         if (each.state === 'gone') continue
         queue.remove(each)
         const stage = capacity.paceWaitMs(nowMs) > 0 ? 'pace' : 'concurrency'
-        const call = each as PermitCall<P, L>
+        const call = each as PermitCall
         call.refuse(blockedMs > 0 ? limitedError(block, blockedMs, call) : busyError(stage))
       }
     }
@@ -309,8 +266,8 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
   #sleep(nowMs: number): void {
     const { queue, clock, capacity } = this.#options
     if (queue.length === 0) return
-    if (queue.onlyLane !== undefined) this.#sleepInLane(this.#blocks.of(queue.onlyLane), nowMs)
-    else for (const lane of queue.lanes) this.#sleepInLane(this.#blocks.of(lane), nowMs)
+    if (queue.onlyLane !== undefined) this.#sleepInLane(this.blocks.of(queue.onlyLane), nowMs)
+    else for (const lane of queue.lanes) this.#sleepInLane(this.blocks.of(lane), nowMs)
     const paceMs = capacity.paceWaitMs(nowMs)
     if (paceMs === 0) return
     for (const lane of queue.lanes) queue.excuse(lane, nowMs + paceMs)
@@ -325,7 +282,7 @@ export class PermitDispatcher<P, L, R extends TakeReply> {
   #sleepInLane(block: LaneBlock, nowMs: number): void {
     if (block.inFlight || !block.isBlocked(nowMs)) return
     const { queue, clock } = this.#options
-    this.#blocks.recheckPause(block, nowMs)
+    this.blocks.recheckPause(block, nowMs)
     queue.excuse(block.lane, block.blockedUntilMs)
     // A timer that fires earlier will do: it leads back here.
     const { wakeMs } = block

@@ -7,6 +7,8 @@ import { SpillwayError } from '../../core/errors.js'
 import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { MaybePromise, TakeReply } from '../../store/port.js'
+import type { BreakerPermit } from '../circuit-breaker/api.js'
+import type { LanePermit, LimitReply } from '../rate-limiter/permit.js'
 import type { CallQueue } from './call-queue.js'
 import type { LaneBlock } from './lane-block.js'
 import type {
@@ -18,24 +20,24 @@ import type {
   PermitCall,
 } from './ports.js'
 
-export interface PermitRequestsOptions<P, L, R extends TakeReply> {
+export interface PermitRequestsOptions {
   clock: Clock
   queue: CallQueue
   capacity: Capacity
-  breaker: BreakerPort<P> | undefined
-  limits: LimitPort<L, R> | undefined
+  breaker: BreakerPort | undefined
+  limits: LimitPort | undefined
   /** Whether calls may wait for a permit. */
   mayWait: boolean
   storeError(cause: unknown): SpillwayError
 }
 
-export interface PermitRequestEvents<P, L> {
+export interface PermitRequestEvents {
   /** The store refused a call of this cost. */
   onRefused(
     block: LaneBlock,
     reply: TakeReply,
     costs: readonly number[],
-    call: PermitCall<P, L> | undefined,
+    call: PermitCall | undefined,
   ): void
   /** A round trip had no usable reply; the next one starts at `untilMs`. */
   onLost(block: LaneBlock, untilMs: number): void
@@ -49,25 +51,15 @@ const MAX_LOST_ROUND_TRIPS = 5
 const FIRST_RETRY_MS = 25
 const NO_COSTS: readonly number[] = []
 
-export class PermitRequests<P, L, R extends TakeReply> {
-  readonly #options: PermitRequestsOptions<P, L, R>
-  readonly #events: PermitRequestEvents<P, L>
+export class PermitRequests {
+  readonly #options: PermitRequestsOptions
+  readonly #events: PermitRequestEvents
   #inFlight = 0
   #onIdle: (() => void) | undefined
 
-  constructor(options: PermitRequestsOptions<P, L, R>, events: PermitRequestEvents<P, L>) {
+  constructor(options: PermitRequestsOptions, events: PermitRequestEvents) {
     this.#options = options
     this.#events = events
-  }
-
-  /** The costs of a call under the limits in force. */
-  costsOf(call: CallCost): readonly number[] {
-    const settings = this.#options.limits?.settings
-    if (settings !== undefined && call.costsUnder !== settings.limits) {
-      call.costs = settings.costsOf(call.cost)
-      call.costsUnder = settings.limits
-    }
-    return call.costs
   }
 
   /** For a call that is not queued, with a clear breaker, a free slot and a store that replies synchronously. */
@@ -76,13 +68,13 @@ export class PermitRequests<P, L, R extends TakeReply> {
     call: CallCost,
     atMs: number | undefined,
     waitMs: number,
-  ): AttemptPermits<P, L> | undefined {
+  ): AttemptPermits | undefined {
     const { limits } = this.#options
     if (limits === undefined) return this.#permits(block.lane, NO_COSTS, undefined)
-    const costs = this.costsOf(call)
-    let reply: R
+    const costs = limits.settings.costsOf(call)
+    let reply: LimitReply
     try {
-      reply = limits.take(block.lane, [costs], atMs, waitMs) as R
+      reply = limits.take(block.lane, [costs], atMs, waitMs) as LimitReply
     } catch (error) {
       throw this.#options.storeError(error)
     }
@@ -92,7 +84,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
   }
 
   /** For calls that were taken out of the queue. */
-  request(block: LaneBlock, calls: PermitCall<P, L>[], atMs: number | undefined): void {
+  request(block: LaneBlock, calls: PermitCall[], atMs: number | undefined): void {
     const { breaker } = this.#options
     if (breaker === undefined || breaker.isClear(block.lane)) {
       return this.#requestLimits(block, calls, atMs)
@@ -122,7 +114,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
     })
   }
 
-  #afterBreaker(call: PermitCall<P, L>, answer: P | SpillwayError): void {
+  #afterBreaker(call: PermitCall, answer: BreakerPermit | SpillwayError): void {
     const { queue } = this.#options
     if (!(answer instanceof SpillwayError)) {
       if (call.held !== undefined) call.held.breaker = answer
@@ -136,7 +128,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
     call.refuse(answer)
   }
 
-  #requestLimits(block: LaneBlock, calls: PermitCall<P, L>[], atMs: number | undefined): void {
+  #requestLimits(block: LaneBlock, calls: PermitCall[], atMs: number | undefined): void {
     const { limits, clock } = this.#options
     if (calls.length === 0) return
     if (limits === undefined) {
@@ -144,9 +136,9 @@ export class PermitRequests<P, L, R extends TakeReply> {
       return
     }
     const sentMs = clock.now()
-    let reply: MaybePromise<R>
+    let reply: MaybePromise<LimitReply>
     try {
-      const costs = calls.map((call) => this.costsOf(call))
+      const costs = calls.map((call) => limits.settings.costsOf(call))
       reply = limits.take(block.lane, costs, atMs, this.#longestWaitMs(calls, sentMs))
     } catch (error) {
       // Not an outage, which would be a rejection: the store is in this process, or an outage rule refuses.
@@ -172,7 +164,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
   }
 
   /** How long the most patient of these calls can wait for a permit. */
-  #longestWaitMs(calls: readonly PermitCall<P, L>[], nowMs: number): number {
+  #longestWaitMs(calls: readonly PermitCall[], nowMs: number): number {
     const { mayWait, queue } = this.#options
     let longestMs = 0
     if (mayWait) {
@@ -181,11 +173,11 @@ export class PermitRequests<P, L, R extends TakeReply> {
     return longestMs
   }
 
-  #begin(block: LaneBlock, calls: readonly PermitCall<P, L>[]): void {
+  #begin(block: LaneBlock, calls: readonly PermitCall[]): void {
     this.#inFlight++
     block.inFlight = true
     block.wokenInFlight = false
-    block.requesting = calls as readonly PermitCall[]
+    block.requesting = calls
   }
 
   #end(block: LaneBlock): void {
@@ -194,16 +186,16 @@ export class PermitRequests<P, L, R extends TakeReply> {
     if (--this.#inFlight === 0) this.#onIdle?.()
   }
 
-  #arrived(block: LaneBlock, calls: PermitCall<P, L>[], reply: R, sentMs: number): void {
+  #arrived(block: LaneBlock, calls: PermitCall[], reply: LimitReply, sentMs: number): void {
     const { limits, clock } = this.#options
     const tookMs = clock.now() - sentMs
     // A refusal is usable however late it is.
     const inTime =
-      reply.granted === 0 || limits?.isFresh(reply) === true || tookMs <= (limits?.useWithinMs ?? 0)
+      reply.granted === 0 || reply.alone === true || tookMs <= (limits?.useWithinMs ?? 0)
     if (inTime) return this.#answered(block, calls, reply)
     // The grants are too old: using them now could exceed the vendor's window. They were not used, so they go back.
     for (const { costs } of calls.slice(0, reply.granted)) {
-      limits?.refund(limits.createPermit(block.lane, costs, reply))
+      limits?.createPermit(block.lane, costs, reply).refund()
     }
     // No reason for a waiting call to give up: the store replies, and if it stays too slow, outage rules
     // replace it.
@@ -215,12 +207,12 @@ export class PermitRequests<P, L, R extends TakeReply> {
     this.#retry(block, calls, error, clock.now() + FIRST_RETRY_MS)
   }
 
-  #answered(block: LaneBlock, calls: PermitCall<P, L>[], reply: R): void {
+  #answered(block: LaneBlock, calls: PermitCall[], reply: LimitReply): void {
     block.lostRoundTrips = 0
     block.lateReplies = 0
     const { granted } = reply
     for (let index = 0; index < granted; index++) {
-      const call = calls[index] as PermitCall<P, L>
+      const call = calls[index] as PermitCall
       if (call.state === 'requesting') this.#start(block, call, reply)
       else this.#passOn(block, call, reply, calls)
     }
@@ -229,7 +221,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
     const { costs } = blocker
     // The last one first: that way each goes to the front of its queue.
     for (let index = calls.length - 1; index >= granted; index--) {
-      const call = calls[index] as PermitCall<P, L>
+      const call = calls[index] as PermitCall
       this.#release(call)
       this.#options.queue.putBack(call)
     }
@@ -237,7 +229,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
   }
 
   /** The caller has left: the permit goes to the next call of the same cost, or back to the store. */
-  #passOn(block: LaneBlock, left: PermitCall<P, L>, reply: R, calls: PermitCall<P, L>[]): void {
+  #passOn(block: LaneBlock, left: PermitCall, reply: LimitReply, calls: PermitCall[]): void {
     const { limits } = this.#options
     const heir = calls
       .slice(reply.granted)
@@ -247,10 +239,10 @@ export class PermitRequests<P, L, R extends TakeReply> {
       )
     this.#release(left)
     if (heir !== undefined) return this.#start(block, heir, reply)
-    limits?.refund(limits.createPermit(block.lane, left.costs, reply))
+    limits?.createPermit(block.lane, left.costs, reply).refund()
   }
 
-  #start(block: LaneBlock, call: PermitCall<P, L>, reply: R | undefined): void {
+  #start(block: LaneBlock, call: PermitCall, reply: LimitReply | undefined): void {
     const { queue, capacity } = this.#options
     const { held } = call
     call.held = undefined
@@ -264,31 +256,31 @@ export class PermitRequests<P, L, R extends TakeReply> {
   }
 
   /** Takes a slot and the permit of a clear breaker, at once. */
-  #permits(lane: string, costs: readonly number[], reply: R | undefined): AttemptPermits<P, L> {
+  #permits(lane: string, costs: readonly number[], reply: LimitReply | undefined): AttemptPermits {
     const { limits, capacity, breaker } = this.#options
     capacity.start(lane)
-    const entered = breaker?.enter(lane) as P | undefined
+    const entered = breaker?.enter(lane) as BreakerPermit | undefined
     if (limits === undefined || reply === undefined) return { breaker: entered, permit: undefined }
     return new LazyPermits(entered, limits, lane, costs, reply)
   }
 
   /** Holds a slot for each call. */
-  #hold(block: LaneBlock, calls: readonly PermitCall<P, L>[]): void {
+  #hold(block: LaneBlock, calls: readonly PermitCall[]): void {
     this.#options.capacity.reserve(calls.length, block.lane)
     for (const call of calls) call.held = { breaker: undefined, permit: undefined }
   }
 
-  #holdWithBreaker(block: LaneBlock, calls: readonly PermitCall<P, L>[]): void {
+  #holdWithBreaker(block: LaneBlock, calls: readonly PermitCall[]): void {
     const { breaker } = this.#options
     this.#hold(block, calls)
     if (breaker === undefined) return
     for (const call of calls) {
-      if (call.held !== undefined) call.held.breaker = breaker.enter(block.lane) as P
+      if (call.held !== undefined) call.held.breaker = breaker.enter(block.lane) as BreakerPermit
     }
   }
 
   /** Returns what is held for a call. Nothing is if it has started or left. */
-  #release(call: PermitCall<P, L>): void {
+  #release(call: PermitCall): void {
     const { breaker, capacity } = this.#options
     const { held } = call
     if (held === undefined) return
@@ -298,7 +290,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
   }
 
   /** The store may have granted permits; those count as spent. Asks again, a little later each time. */
-  #lost(block: LaneBlock, calls: readonly PermitCall<P, L>[], error: unknown): void {
+  #lost(block: LaneBlock, calls: readonly PermitCall[], error: unknown): void {
     const pauseMs = FIRST_RETRY_MS * 2 ** block.lostRoundTrips
     // A refusal comes from an outage rule that allows no call: asking again would not help.
     const giveUp = ++block.lostRoundTrips >= MAX_LOST_ROUND_TRIPS || error instanceof SpillwayError
@@ -310,17 +302,12 @@ export class PermitRequests<P, L, R extends TakeReply> {
   }
 
   /** Calls with time left ask again at `untilMs`: until then, the store may reply or be replaced. */
-  #retry(
-    block: LaneBlock,
-    calls: readonly PermitCall<P, L>[],
-    error: unknown,
-    untilMs: number,
-  ): void {
+  #retry(block: LaneBlock, calls: readonly PermitCall[], error: unknown, untilMs: number): void {
     const { queue, clock } = this.#options
     const nowMs = clock.now()
     const tooLate = block.lateReplies >= MAX_LOST_ROUND_TRIPS
     for (let index = calls.length - 1; index >= 0; index--) {
-      const call = calls[index] as PermitCall<P, L>
+      const call = calls[index] as PermitCall
       if (call.mayWait ? queue.giveUpMs(call) <= nowMs : tooLate) {
         this.#refuse([call], error)
         continue
@@ -331,7 +318,7 @@ export class PermitRequests<P, L, R extends TakeReply> {
     this.#events.onLost(block, untilMs)
   }
 
-  #refuse(calls: readonly PermitCall<P, L>[], error: unknown): void {
+  #refuse(calls: readonly PermitCall[], error: unknown): void {
     const { queue, storeError } = this.#options
     for (const call of calls) {
       this.#release(call)
@@ -346,20 +333,20 @@ export class PermitRequests<P, L, R extends TakeReply> {
  * Creates the permit of the limits when it is first read. Most calls never read theirs: only those do whose
  * cost has to be settled, whose response carries limit headers, or that do not start after all.
  */
-class LazyPermits<P, L, R extends TakeReply> implements AttemptPermits<P, L> {
-  breaker: P | undefined
-  readonly #limits: LimitPort<L, R>
+class LazyPermits implements AttemptPermits {
+  breaker: BreakerPermit | undefined
+  readonly #limits: LimitPort
   readonly #lane: string
   readonly #costs: readonly number[]
-  readonly #reply: R
-  #permit: L | undefined
+  readonly #reply: LimitReply
+  #permit: LanePermit | undefined
 
   constructor(
-    breaker: P | undefined,
-    limits: LimitPort<L, R>,
+    breaker: BreakerPermit | undefined,
+    limits: LimitPort,
     lane: string,
     costs: readonly number[],
-    reply: R,
+    reply: LimitReply,
   ) {
     this.breaker = breaker
     this.#limits = limits
@@ -368,7 +355,7 @@ class LazyPermits<P, L, R extends TakeReply> implements AttemptPermits<P, L> {
     this.#reply = reply
   }
 
-  get permit(): L {
+  get permit(): LanePermit {
     this.#permit ??= this.#limits.createPermit(this.#lane, this.#costs, this.#reply)
     return this.#permit
   }

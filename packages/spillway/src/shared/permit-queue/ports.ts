@@ -1,14 +1,16 @@
 /** What the dispatcher needs from the queued calls, the breaker, the limits and this pod's capacity. */
 import type { SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
-import type { MaybePromise, TakeReply } from '../../store/port.js'
-import type { Cost } from '../rate-limiter/permit.js'
+import type { MaybePromise } from '../../store/port.js'
+import type { BreakerPermit } from '../circuit-breaker/api.js'
+import type { Cost, LanePermit, LimitReply } from '../rate-limiter/permit.js'
 import type { QueuedCall } from './queued-call.js'
 
-/** Everything an attempt needs to start. `P` is the breaker's permit, `L` that of the limits. */
-export interface AttemptPermits<P = unknown, L = unknown> {
-  breaker: P | undefined
-  permit: L | undefined
+/** Everything an attempt needs to start. */
+export interface AttemptPermits {
+  breaker: BreakerPermit | undefined
+  /** Of the vendor's limits. */
+  permit: LanePermit | undefined
 }
 
 /** The cost of a call, by unit and as numbers. */
@@ -20,24 +22,22 @@ export interface CallCost {
 }
 
 /** A queued call that waits for its permits. During a round trip it holds the ones granted so far. */
-export interface PermitCall<P = unknown, L = unknown>
-  extends QueuedCall<AttemptPermits<P, L>>,
-    CallCost {
+export interface PermitCall extends QueuedCall<AttemptPermits>, CallCost {
   /** It has everything it needs. */
-  admit(permits: AttemptPermits<P, L>): void
+  admit(permits: AttemptPermits): void
   refuse(error: unknown): void
 }
 
-/** The circuit breaker. `P` is its permit. */
-export interface BreakerPort<P> {
+/** The circuit breaker. */
+export interface BreakerPort {
   /** Nothing is known against a call, so `enter` succeeds without a round trip. */
   isClear(lane: string): boolean
-  enter(lane: string): P | SpillwayError | Promise<P | SpillwayError>
-  exit(permit: P, outcome: Outcome): void
+  enter(lane: string): BreakerPermit | SpillwayError | Promise<BreakerPermit | SpillwayError>
+  exit(permit: BreakerPermit, outcome: Outcome): void
 }
 
-/** The vendor's limits. `L` is their permit, `R` the store's reply. */
-export interface LimitPort<L, R extends TakeReply> {
+/** The vendor's limits. */
+export interface LimitPort {
   /** Replies arrive later, so requests of one turn are batched. */
   readonly remote: boolean
   /** A permit may not be used if its round trip took longer than this. */
@@ -45,7 +45,7 @@ export interface LimitPort<L, R extends TakeReply> {
   /** The limits in force (another array after each change), and what a call costs under them. */
   readonly settings: {
     readonly limits: unknown
-    costsOf(cost: Cost | undefined): readonly number[]
+    costsOf(call: CallCost): readonly number[]
   }
   /**
    * Requests permits for a prefix of the calls. `atMs`: the time, for a store with this clock. `waitMs`: how
@@ -56,11 +56,8 @@ export interface LimitPort<L, R extends TakeReply> {
     costs: readonly (readonly number[])[],
     atMs: number | undefined,
     waitMs: number,
-  ): MaybePromise<R>
-  createPermit(lane: string, costs: readonly number[], reply: R): L
-  /** The reply was made by this pod just now, so it cannot be too old. */
-  isFresh(reply: R): boolean
-  refund(permit: L): void
+  ): MaybePromise<LimitReply>
+  createPermit(lane: string, costs: readonly number[], reply: LimitReply): LanePermit
   /** The remaining pause of a lane; undefined if it cannot be read. */
   pausedMs(lane: string): Promise<number | undefined>
 }

@@ -1,11 +1,12 @@
 /**
- * The limits of a guard as this pod uses them: requests permits from the store, or decides by outage rules while
- * the store is unreachable, and passes vendor feedback and changes on to the store. Which call waits for what is
- * decided by the permit queue.
+ * The limits of a guard as this pod uses them: takes permits (`permits`), settles them, passes vendor feedback and
+ * changes of limits on to the store, and counts what this pod spends while the store is unreachable. Which call
+ * waits for what is decided by the permit queue.
  */
 import { SpillwayError, storeUnavailable } from '../../core/errors.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { LimitStore, MaybePromise, SettleRequest } from '../../store/port.js'
+import type { PiggybackedReport } from '../circuit-breaker/lane/breaker-client.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
 import type { Spender } from '../outage/store-status.js'
@@ -16,9 +17,8 @@ import { figuresOf } from './figures.js'
 import { LimitSettings } from './limit-settings.js'
 import type { readLimits, UnitLimit } from './options.js'
 import { OutageLimits } from './outage-limits.js'
-import { type Correction, type Cost, LanePermit } from './permit.js'
-import { type LimitReply, PermitTaker } from './permit-taker.js'
-import { RequestReport } from './request-report.js'
+import type { Correction, Cost, LanePermit } from './permit.js'
+import { PermitTaker } from './permit-taker.js'
 import { type SettlementBatch, SettlementSender } from './settlement.js'
 import { WakeUps } from './wake-ups.js'
 
@@ -34,6 +34,8 @@ export interface LimitClientOptions {
   maxPauseMs: number
   /** The guard's lanes. */
   lanes: LaneRegistry
+  /** Replies arrive later, so requests of one turn are batched. */
+  remote: boolean
   /** Of a remote store; the client starts it. */
   watch?: StoreWatch | undefined
   /** The client of the guard that this one replaces. */
@@ -42,9 +44,9 @@ export interface LimitClientOptions {
   onGivenBack(lane: string): void
   /** Limits were changed, by this pod or by another one: all waiting calls ask again. */
   onLimitsChanged(): void
+  /** Outcomes of a lane that wait to be reported to its breaker, and travel with a permit request. */
+  piggybackReport?(lane: string): PiggybackedReport | undefined
 }
-
-export type { LimitPassage, LimitReply } from './permit-taker.js'
 
 /** How long settlements for a remote store are collected. */
 const COLLECT_SETTLEMENTS_MS = 5
@@ -59,7 +61,6 @@ export class LimitClient implements Spender {
   readonly #feedback: FeedbackReader
   readonly #watch: StoreWatch | undefined
   readonly #outage: OutageLimits | undefined
-  readonly #requests: RequestReport
   readonly #wakeUps: WakeUps
   /** Requests permits. */
   readonly permits: PermitTaker
@@ -83,34 +84,33 @@ export class LimitClient implements Spender {
       send: (batch) => this.#settle(batch),
       onFreed: (lane) => options.onGivenBack(lane),
     })
-    this.#requests = new RequestReport(clock, async (requests) => {
-      this.#feedback.sweep(clock.now())
-      if (!this.alone) await options.store.report({ guard: name, pod, requests })
-    })
     this.#wakeUps = new WakeUps(options)
     this.#watch = watch
     if (before !== undefined) this.#succeed(before)
     this.#outage = watch && this.#outageLimits(watch, before)
     this.permits = new PermitTaker({
       name,
+      pod,
       store: options.store,
       clock,
+      remote: options.remote,
       settings: this.settings,
-      requests: this.#requests,
       wakeUps: this.#wakeUps,
       watch,
       outage: this.#outage,
+      piggybackReport: (lane) => options.piggybackReport?.(lane),
+      report: async (requests) => {
+        this.#feedback.sweep(clock.now())
+        if (!this.alone) await options.store.report({ guard: name, pod, requests })
+      },
+      onSettle: this.#onSettle,
+      onSettleAlone: this.#onSettleAlone,
     })
     watch?.start(this)
   }
 
-  /** A permit may not be used if its round trip took longer. */
-  get useWithinMs(): number {
-    return this.settings.useWithinMs
-  }
-
   get usableMs(): number {
-    return this.useWithinMs
+    return this.settings.useWithinMs
   }
 
   get windowMs(): number {
@@ -119,7 +119,7 @@ export class LimitClient implements Spender {
 
   /** Permits are decided by this pod, because the store is unreachable or not trusted yet. */
   get alone(): boolean {
-    return this.#watch !== undefined && !this.#watch.joined && this.#watch.status !== 'starting'
+    return this.permits.alone
   }
 
   /** This pod's share of each limit during an outage, by id. */
@@ -133,18 +133,6 @@ export class LimitClient implements Spender {
 
   checkLimit(unit: string): UnitLimit {
     return this.settings.checkLimit(unit)
-  }
-
-  createPermit(lane: string, costs: readonly number[], reply: LimitReply): LanePermit {
-    const { under: limits, capacities, stamps, nowUs } = reply
-    let booked = costs
-    for (let index = 0; index < costs.length; index++) {
-      if ((costs[index] as number) <= (capacities[index] as number)) continue
-      booked = costs.map((cost, each) => Math.min(cost, capacities[each] as number))
-      break
-    }
-    const onSettle = reply.alone === true ? this.#onSettleAlone : this.#onSettle
-    return new LanePermit(lane, limits, booked, stamps, nowUs, onSettle)
   }
 
   /** Passes on what a vendor's response says about its limits. Undefined if it says nothing new. */
@@ -181,7 +169,7 @@ export class LimitClient implements Spender {
   }
 
   async figures(lane: string): Promise<RateLimiterFigures> {
-    await this.#requests.send()
+    await this.permits.reportRequests()
     return this.look(lane)
   }
 
@@ -201,7 +189,7 @@ export class LimitClient implements Spender {
 
   /** Resolves when all settlements were sent. */
   async close(): Promise<void> {
-    this.#requests.close()
+    this.permits.close()
     this.#wakeUps.close()
     this.#feedback.close()
     await this.#settlements.close()

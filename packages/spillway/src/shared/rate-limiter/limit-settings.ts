@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { number, object, validate } from '../../core/options/checks.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import type { LaneRef, TakeReply } from '../../store/port.js'
+import type { CallCost } from '../permit-queue/ports.js'
 import {
   type readLimits,
   toUnitLimits,
@@ -67,10 +68,12 @@ export class LimitSettings {
   }
 
   /**
-   * Per limit, of a checked cost. The store lowers costs that could never be granted. Waiting calls of equal
-   * cost share one array.
+   * Per limit, of a checked cost; computed again if the limits have changed. The store lowers costs that could
+   * never be granted. Waiting calls of equal cost share one array.
    */
-  costsOf(cost: Cost | undefined): readonly number[] {
+  costsOf(call: CallCost): readonly number[] {
+    if (call.costsUnder === this.limits) return call.costs
+    const { cost } = call
     if (!this.#isLast(cost)) {
       this.#lastUnits = []
       this.#lastNumbers = []
@@ -81,6 +84,8 @@ export class LimitSettings {
       this.#lastLimits = this.limits
       this.#lastCosts = this.limits.map(({ unit }) => unitsOf(cost, unit))
     }
+    call.costs = this.#lastCosts
+    call.costsUnder = this.limits
     return this.#lastCosts
   }
 

@@ -1,25 +1,27 @@
-/** Requests permits from the store or, while it is unreachable, from the outage rules of this pod. */
-import type { Clock } from '../../core/time/clock.js'
+/**
+ * Takes permits of a guard's limits: from the store or, while it is unreachable, by the outage rules of this pod. It
+ * counts the granted requests, too, and reports them every few seconds: the store adds up the reports of all
+ * pods for `figures()`.
+ */
+import { RollingCounter } from '../../core/collections/rolling-counter.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
 import type {
   BreakerReport,
   LaneRef,
   LimitStore,
   MaybePromise,
   TakeReply,
+  TakeRequest,
 } from '../../store/port.js'
+import type { PiggybackedReport } from '../circuit-breaker/lane/breaker-client.js'
 import type { StoreWatch } from '../outage/store-watch.js'
+import type { LimitPort } from '../permit-queue/ports.js'
+import { figuresOf } from './figures.js'
 import type { LimitSettings } from './limit-settings.js'
 import type { UnitLimit } from './options.js'
 import type { OutageLimits } from './outage-limits.js'
-import type { RequestReport } from './request-report.js'
-import type { Waiter, WakeUps } from './wake-ups.js'
-
-/** A reply of the store or of an outage rule, with the limits it was requested under. */
-export type LimitReply = TakeReply & {
-  under: readonly UnitLimit[]
-  /** Decided by this pod, because the store is unreachable. */
-  alone?: boolean
-}
+import { type Correction, LanePermit, type LimitReply } from './permit.js'
+import type { WakeUps } from './wake-ups.js'
 
 /** A permit request that is part of another store command. */
 export interface LimitPassage {
@@ -31,48 +33,98 @@ export interface LimitPassage {
 
 export interface PermitTakerOptions {
   name: string
+  pod: string
   store: LimitStore
   clock: Clock
   settings: LimitSettings
-  requests: RequestReport
   wakeUps: WakeUps
   /** Of a remote store. */
   watch: StoreWatch | undefined
   outage: OutageLimits | undefined
-}
-
-export interface TakeOptions {
-  /** The time, for a store with this clock. */
-  atMs?: number | undefined
-  /** Outcomes for this guard's breaker, in the same round trip. */
-  report?: BreakerReport
-  /** How long one of the calls could wait for a permit. */
-  waitMs: number
+  /** Replies arrive later, so requests of one turn are batched. */
+  remote: boolean
+  /** Outcomes of the lane that wait to be reported to its breaker; they travel with the request. */
+  piggybackReport(lane: string): PiggybackedReport | undefined
+  /** Called every few seconds with the requests of the last minute, while there are any. */
+  report(requests: number): Promise<void>
+  /** The actual cost of a permit is known. */
+  onSettle(lane: string, corrections: Correction[]): void
+  /** As `onSettle`, for a permit of an outage rule. */
+  onSettleAlone(lane: string, corrections: Correction[]): void
 }
 
 type Costs = readonly (readonly number[])[]
+type Waiter = NonNullable<TakeRequest['waiter']>
 
-export class PermitTaker {
+const REPORT_MS = 5_000
+/** Calls of a queue without a timeout wait for ever; the store needs a finite number. */
+const LONGEST_WAIT_US = 86_400_000_000
+
+export class PermitTaker implements LimitPort {
+  readonly remote: boolean
+  readonly settings: LimitSettings
   readonly #options: PermitTakerOptions
+  readonly #lastMinute = new RollingCounter(60_000, 60)
+  /** Granted since the last report. */
+  #granted = 0
+  #reportTimer: Timer | undefined
+  #closed = false
 
   constructor(options: PermitTakerOptions) {
     this.#options = options
+    this.remote = options.remote
+    this.settings = options.settings
+  }
+
+  /** A permit may not be used if its round trip took longer. */
+  get useWithinMs(): number {
+    return this.settings.useWithinMs
+  }
+
+  /** This pod decides, because the store is unreachable or not trusted yet. */
+  get alone(): boolean {
+    const { watch } = this.#options
+    return watch !== undefined && !watch.joined && watch.status !== 'starting'
   }
 
   take(
     lane: string,
     costs: Costs,
-    { atMs, report, waitMs }: TakeOptions,
+    atMs: number | undefined,
+    waitMs: number,
   ): MaybePromise<LimitReply> {
-    const { name: guard, store, watch, settings, wakeUps } = this.#options
-    const waiter = wakeUps.waiterFor(waitMs)
-    if (watch !== undefined) return this.#takeWatched(watch, lane, costs, report, waiter)
+    const { name: guard, pod, store, watch, settings } = this.#options
+    const forUs = Math.min(Math.ceil(waitMs * 1_000), LONGEST_WAIT_US)
+    const waiter = waitMs > 0 ? { pod, forUs } : undefined
+    if (watch !== undefined) {
+      const outcomes = this.alone ? undefined : this.#options.piggybackReport(lane)
+      if (outcomes === undefined) return this.#takeRemote(watch, lane, costs, undefined, waiter)
+      return this.#takeWithReport(watch, lane, costs, outcomes, waiter)
+    }
     const { limits, specs, version } = settings
-    const request = { guard, lane, limits: specs, version, costs, atMs, report, waiter }
-    const reply = store.take(request)
+    const reply = store.take({ guard, lane, limits: specs, version, costs, atMs, waiter })
     return reply instanceof Promise
       ? reply.then((each) => this.#learn(each, limits, waiter))
       : this.#learn(reply, limits, waiter)
+  }
+
+  createPermit(lane: string, costs: readonly number[], reply: LimitReply): LanePermit {
+    const { onSettle, onSettleAlone } = this.#options
+    const { under: limits, capacities, stamps, nowUs } = reply
+    let booked = costs
+    for (let index = 0; index < costs.length; index++) {
+      if ((costs[index] as number) <= (capacities[index] as number)) continue
+      booked = costs.map((cost, each) => Math.min(cost, capacities[each] as number))
+      break
+    }
+    const settle = reply.alone === true ? onSettleAlone : onSettle
+    return new LanePermit(lane, limits, booked, stamps, nowUs, settle)
+  }
+
+  /** How long the store says that the lane is paused; undefined while the store is unreachable. */
+  async pausedMs(lane: string): Promise<number | undefined> {
+    if (this.alone) return undefined
+    return figuresOf(await this.#options.store.figures(this.settings.ref(lane))).pausedMs
   }
 
   /** For permits that another store command takes; undefined while the store is unreachable. */
@@ -97,7 +149,40 @@ export class PermitTaker {
     }
   }
 
-  #takeWatched(
+  /** Reports the requests of the last minute now. */
+  async reportRequests(): Promise<void> {
+    const nowMs = this.#options.clock.now()
+    this.#lastMinute.add(nowMs, this.#granted)
+    this.#granted = 0
+    await this.#options.report(this.#lastMinute.total(nowMs))
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#reportTimer?.cancel()
+  }
+
+  /** The breaker is updated first: a permit granted by this reply may be void already. */
+  async #takeWithReport(
+    watch: StoreWatch,
+    lane: string,
+    costs: Costs,
+    outcomes: PiggybackedReport,
+    waiter: Waiter | undefined,
+  ): Promise<LimitReply> {
+    let reply: LimitReply
+    try {
+      reply = await this.#takeRemote(watch, lane, costs, outcomes.report, waiter)
+    } catch (error) {
+      outcomes.lost()
+      throw error
+    }
+    if (reply.view === undefined) outcomes.lost()
+    else outcomes.arrived(reply.view)
+    return reply
+  }
+
+  #takeRemote(
     watch: StoreWatch,
     lane: string,
     costs: Costs,
@@ -106,7 +191,7 @@ export class PermitTaker {
   ): MaybePromise<LimitReply> {
     if (!watch.joined) {
       if (watch.status !== 'starting') return this.#takeAlone(lane, costs)
-      return watch.whenStarted().then(() => this.#takeWatched(watch, lane, costs, report, waiter))
+      return watch.whenStarted().then(() => this.#takeRemote(watch, lane, costs, report, waiter))
     }
     const { name: guard, store, clock, settings } = this.#options
     const { limits, specs, version } = settings
@@ -134,19 +219,30 @@ export class PermitTaker {
   }
 
   #takeAlone(lane: string, costs: Costs): LimitReply {
-    const { settings, requests, outage } = this.#options
+    const { settings, outage } = this.#options
     const reply = (outage as OutageLimits).take(lane, settings.specs, costs)
-    requests.add(reply.granted)
+    this.#granted += reply.granted
     return { ...reply, under: settings.limits, alone: true }
   }
 
   #learn(reply: TakeReply, limits: readonly UnitLimit[], waiter: Waiter | undefined): LimitReply {
-    const { requests, wakeUps, settings } = this.#options
-    requests.count(reply.granted)
-    if (reply.waitUs > 0) wakeUps.replied(reply, waiter)
-    if (reply.newer !== undefined) settings.learn(reply.newer)
+    this.#granted += reply.granted
+    if (reply.granted > 0 && this.#reportTimer === undefined) this.#scheduleReport()
+    // A call waits that can be woken.
+    if (waiter !== undefined && reply.waitUs > 0 && reply.waitUs <= waiter.forUs) {
+      this.#options.wakeUps.listen()
+    }
+    if (reply.newer !== undefined) this.settings.learn(reply.newer)
     const known = reply as LimitReply
     known.under = limits
     return known
+  }
+
+  #scheduleReport(): void {
+    this.#reportTimer = this.#options.clock.schedule(REPORT_MS, () => {
+      this.#reportTimer = undefined
+      if (!this.#closed) void this.reportRequests().catch(() => {})
+    })
+    this.#reportTimer.unref()
   }
 }

@@ -1,8 +1,16 @@
 /** A permit for one call, with what was booked for it. */
+import type { TakeReply } from '../../store/port.js'
 import type { UnitLimit } from './options.js'
 
 /** The cost of a call, by unit. */
 export type Cost = Readonly<Record<string, number>>
+
+/** A reply of the store or of an outage rule, with the limits it was requested under. */
+export type LimitReply = TakeReply & {
+  under: readonly UnitLimit[]
+  /** Decided by this pod just now, because the store is unreachable. */
+  alone?: boolean
+}
 
 /** A correction of a booked cost. It names its limit by id, because limits may change before it is sent. */
 export interface Correction {

@@ -33,7 +33,7 @@ import type {
   RateLimiterFigures,
   RateLimiterOptions,
 } from './api.js'
-import { LimitClient, type LimitReply } from './limit-client.js'
+import { LimitClient } from './limit-client.js'
 import { readLimits, type SharedLimit } from './options.js'
 import type { Cost, LanePermit, Permit } from './permit.js'
 
@@ -66,15 +66,13 @@ const UNLIMITED: Capacity = {
   start() {},
 }
 
-type Dispatcher = PermitDispatcher<never, LanePermit, LimitReply>
-
 class SharedRateLimiter implements RateLimiter {
   readonly name: string
   readonly #clock: Clock
   readonly #client: LimitClient
   readonly #lanes: LaneRegistry
   readonly #queue: CallQueue
-  readonly #dispatcher: Dispatcher
+  readonly #dispatcher: PermitDispatcher
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -91,6 +89,8 @@ class SharedRateLimiter implements RateLimiter {
       pod,
       clock,
       lanes,
+      // Requests of one turn share a round trip, whichever store it is.
+      remote: true,
       watch: watchStore(store, { ...options, pod }),
       onGivenBack: (lane) => this.#dispatcher.unblock(lane),
       onLimitsChanged: () => this.#dispatcher.unblockAll(),
@@ -104,23 +104,13 @@ class SharedRateLimiter implements RateLimiter {
       targetMs: Number.POSITIVE_INFINITY,
       agingMs: Number.POSITIVE_INFINITY,
     })
-    this.#dispatcher = new PermitDispatcher<never, LanePermit, LimitReply>({
+    this.#dispatcher = new PermitDispatcher({
       clock,
       queue: this.#queue,
       capacity: UNLIMITED,
       lanes,
       breaker: undefined,
-      limits: {
-        // Requests of one turn share a round trip, whichever store it is.
-        remote: true,
-        useWithinMs: client.useWithinMs,
-        settings: client.settings,
-        take: (lane, costs, atMs, waitMs) => client.permits.take(lane, costs, { atMs, waitMs }),
-        createPermit: (lane, costs, reply) => client.createPermit(lane, costs, reply),
-        isFresh: (reply) => reply.alone === true,
-        refund: (permit) => permit.refund(),
-        pausedMs: async (lane) => (client.alone ? undefined : (await client.look(lane)).pausedMs),
-      },
+      limits: client.permits,
       mayWait: true,
       limitedError: ({ paused }, retryAfterMs) => this.#limitedError(retryAfterMs, paused),
       busyError: () => this.#limitedError(0, false),
@@ -209,14 +199,12 @@ class SharedRateLimiter implements RateLimiter {
 
   #join(request: PermitRequest): Promise<LanePermit> {
     const dispatcher = this.#dispatcher
-    const { lane, arrivedMs: nowMs } = request
-    const blockedMs = dispatcher.blockedMs(lane, request, nowMs)
-    if (blockedMs > 0 && this.#queue.giveUpMs(request) < nowMs + blockedMs) {
-      request.refuse(dispatcher.limitedError(lane, blockedMs, request))
-    } else {
+    const nowMs = request.arrivedMs
+    const refusal = dispatcher.blocks.refusalOf(request, nowMs)
+    if (refusal === undefined) {
       this.#queue.join(request, nowMs, 0)
       dispatcher.arrived(request)
-    }
+    } else request.refuse(refusal)
     return request.permit
   }
 
@@ -252,10 +240,7 @@ class SharedRateLimiter implements RateLimiter {
 }
 
 /** A request for one permit, in the queue. */
-class PermitRequest
-  extends QueuedCall<AttemptPermits<never, LanePermit>>
-  implements PermitCall<never, LanePermit>
-{
+class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
   readonly lane: string
   readonly priority = NORMAL_IMPORTANCE
   readonly arrivedMs: number
@@ -266,14 +251,14 @@ class PermitRequest
   costsUnder: unknown
   readonly permit: Promise<LanePermit>
   readonly #mayWait: boolean
-  readonly #dispatcher: Dispatcher
+  readonly #dispatcher: PermitDispatcher
   #resolve!: (permit: LanePermit) => void
   #reject!: (error: unknown) => void
 
   constructor(
     lane: string,
     { signal, cost }: AcquireOptions,
-    dispatcher: Dispatcher,
+    dispatcher: PermitDispatcher,
     { nowMs, untilMs }: { nowMs: number; untilMs: number | undefined },
   ) {
     super()
@@ -300,7 +285,7 @@ class PermitRequest
     return this.state !== 'requesting'
   }
 
-  admit({ permit }: AttemptPermits<never, LanePermit>): void {
+  admit({ permit }: AttemptPermits): void {
     this.#resolve(permit as LanePermit)
   }
 
@@ -309,8 +294,8 @@ class PermitRequest
   }
 
   onLeave(): void {
-    const waitMs = this.#dispatcher.waitMs(this.lane, this.deadlineMs)
-    this.#reject(this.#dispatcher.limitedError(this.lane, waitMs, this))
+    const { blocks } = this.#dispatcher
+    this.#reject(blocks.limitedError(this, blocks.waitMs(this.lane, this.deadlineMs)))
     this.#dispatcher.left(this)
   }
 

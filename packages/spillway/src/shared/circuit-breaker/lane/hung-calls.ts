@@ -14,23 +14,15 @@ interface Failed {
 const MOST_ENTRIES = 16
 
 export class HungCalls {
-  /** When the call began that began last of those that were answered; -Infinity if none was. */
-  #answeredMs = Number.NEGATIVE_INFINITY
+  /** When the call began that began last of those that were answered, whatever the answer; -Infinity if none was. */
+  answeredMs = Number.NEGATIVE_INFINITY
   /** In the order in which they began. */
   #failed: Failed[] = []
 
-  /** A call was answered, whatever the answer. */
-  answered(startMs: number): void {
-    if (startMs <= this.#answeredMs) return
-    this.#answeredMs = startMs
-    if (this.#failed.length > 0) {
-      this.#failed = this.#failed.filter((each) => each.startMs > startMs)
-    }
-  }
-
   /** A call failed after more time than answers usually take. */
   failed(startMs: number, endMs: number): void {
-    if (!this.#isKnown || startMs <= this.#answeredMs) return
+    if (!this.#isKnown || startMs <= this.answeredMs) return
+    this.#forget(({ startMs }) => startMs <= this.answeredMs)
     const failed = this.#failed
     const after = failed.findIndex((each) => each.startMs >= startMs)
     const next = failed[after]
@@ -44,25 +36,27 @@ export class HungCalls {
   }
 
   clear(): void {
-    this.#answeredMs = Number.NEGATIVE_INFINITY
+    this.answeredMs = Number.NEGATIVE_INFINITY
     this.#failed = []
   }
 
   /** `windowMs`: calls that ended earlier no longer count. */
   report(nowMs: number, windowMs: number, overdue: number): HungReport | undefined {
     if (!this.#isKnown) return undefined
-    if (this.#failed.length > 0) {
-      this.#failed = this.#failed.filter(({ endMs }) => nowMs - endMs < windowMs)
-    }
+    this.#forget(({ startMs, endMs }) => startMs <= this.answeredMs || nowMs - endMs >= windowMs)
     return {
-      answeredAgoUs: toUs(nowMs - this.#answeredMs),
+      answeredAgoUs: toUs(nowMs - this.answeredMs),
       failed: this.#failed.map(({ startMs, times }) => [toUs(nowMs - startMs), times]),
       overdue,
     }
   }
 
+  #forget(isOver: (call: Failed) => boolean): void {
+    if (this.#failed.length > 0) this.#failed = this.#failed.filter((each) => !isOver(each))
+  }
+
   get #isKnown(): boolean {
-    return this.#answeredMs !== Number.NEGATIVE_INFINITY
+    return this.answeredMs !== Number.NEGATIVE_INFINITY
   }
 }
 

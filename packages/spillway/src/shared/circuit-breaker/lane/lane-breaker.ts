@@ -6,7 +6,7 @@ import type { Scope, SpillwayError } from '../../../core/errors.js'
 import type { Outcome } from '../../../core/outcome.js'
 import { isThenable } from '../../../core/thenable.js'
 import { type Clock, type Timer, turnMs } from '../../../core/time/clock.js'
-import { type BreakerSpec, FAILURE, NOTHING, SLOW, SUCCESS } from '../../../store/breaker-spec.js'
+import type { BreakerSpec } from '../../../store/breaker-spec.js'
 import type {
   BreakerCommand,
   BreakerRef,
@@ -17,12 +17,13 @@ import type {
 import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from '../api.js'
 import { BreakerClient, type PiggybackedReport, type StateRequest } from './breaker-client.js'
 import type { BreakerEntry } from './breaker-permit.js'
-import { LaneReports } from './lane-reports.js'
+import { InFlightReports } from './in-flight-reports.js'
 import { CallPermit, LaneTraffic } from './lane-traffic.js'
 import { type ProbeGrant, ProbePermits } from './probe-permits.js'
 import { mostAtOnce } from './ramp.js'
 import { explainUnknown, refusalOf } from './refusal.js'
 import { Replica } from './replica.js'
+import { createReporter, type Reporter } from './reporter.js'
 
 export interface LaneBreakerOptions {
   name: string
@@ -44,14 +45,6 @@ export interface LaneBreakerOptions {
   onChange(from: BreakerStateName, to: BreakerStateName): void
 }
 
-const KIND: Record<Outcome, number> = {
-  success: SUCCESS,
-  failure: FAILURE,
-  slow: SLOW,
-  throttled: NOTHING,
-  ignored: NOTHING,
-}
-
 /** For a mechanism that grants calls of this breaker in a transition of its own: the job queue. */
 export interface BreakerPassage {
   ref: BreakerRef
@@ -68,7 +61,8 @@ export class LaneBreaker {
   readonly #options: LaneBreakerOptions
   readonly #replica = new Replica()
   readonly #client: BreakerClient
-  readonly #reports: LaneReports
+  readonly #reporter: Reporter
+  readonly #inFlightReports: InFlightReports
   readonly #probes: ProbePermits
   /** Closed, its ramp over, and not isolated: entering cannot fail. Changed here only. */
   isClear = false
@@ -90,20 +84,22 @@ export class LaneBreaker {
     const windowMs = spec.windowUs > 0 ? spec.windowUs / 1_000 : Number.POSITIVE_INFINITY
     this.traffic = options.traffic ?? new LaneTraffic(timeoutMs, windowMs)
     this.traffic.configure(timeoutMs, windowMs)
-    this.#reports = new LaneReports({
+    this.#reporter = createReporter({
       clock,
       spec,
       flushMs,
-      traffic: this.traffic,
       view: () => this.#replica.view,
+      traffic: () => this.traffic.report(clock.now()),
       send: (report) => this.#client.report(report),
     })
+    const sendNow = () => this.#reporter.sendNow()
+    this.#inFlightReports = new InFlightReports({ clock, spec, traffic: this.traffic, sendNow })
     this.#probes = new ProbePermits({
       clock,
       pod,
       probes: spec.probes,
       maxProbeMs: options.maxProbeMs,
-      onOverdue: (id) => this.#reports.endProbe(id, NOTHING),
+      onOverdue: (id) => this.#reporter.endProbe(id, 'ignored'),
       request: (ids) => this.#client.requestProbes(ids),
     })
     this.#readFirstState()
@@ -124,7 +120,7 @@ export class LaneBreaker {
   /** No call, probe or report of this pod is in flight, whatever the state. */
   get hasNothingInFlight(): boolean {
     if (this.#firstState !== undefined || this.traffic.running > 0) return false
-    return this.#probes.isIdle && this.#reports.isIdle
+    return this.#probes.isIdle && this.#reporter.isIdle
   }
 
   /** Probes of this pod run, whose leases have to be renewed. */
@@ -163,16 +159,15 @@ export class LaneBreaker {
   }
 
   exit(permit: BreakerPermit, outcome: Outcome): void {
-    const kind = KIND[outcome]
     if (permit.probeId !== undefined) {
-      if (this.#probes.end(permit.probeId)) this.#reports.endProbe(permit.probeId, kind)
+      if (this.#probes.end(permit.probeId)) this.#reporter.endProbe(permit.probeId, outcome)
       return
     }
     // A call from before the last transition says nothing about the present.
     if (permit.generation !== this.#generation) return
     const call = permit as CallPermit
     const ageMs = this.traffic.end(call, outcome, turnMs(this.#options.clock))
-    this.#reports.outcome(kind, call.repeated, ageMs)
+    this.#reporter.ended(outcome, call.repeated, ageMs)
   }
 
   /** The attempt is a retry: its call is counted in the rates by another attempt. */
@@ -180,6 +175,11 @@ export class LaneBreaker {
     if (this.#isCurrentCall(permit)) {
       this.traffic.markRepeated(permit, this.#options.clock.now())
     }
+  }
+
+  /** The downstream has answered, so it does not hang, although the answer does not count in the rates. */
+  markAnswered(permit: BreakerPermit): void {
+    if (this.#isCurrentCall(permit)) permit.answered = true
   }
 
   /** The second attempt of a hedged call begins beside the first: in the rates they are one call. */
@@ -193,7 +193,7 @@ export class LaneBreaker {
   record(outcome: Outcome): void {
     // Until the state is known, its generation is not.
     if (this.#firstState !== undefined) this.#firstState.then(() => this.record(outcome))
-    else if (this.#state === 'closed') this.#reports.outcome(KIND[outcome], false, 0)
+    else if (this.#state === 'closed') this.#reporter.ended(outcome, false, 0)
   }
 
   snapshot(): Omit<BreakerSnapshot, 'selfIsolated'> {
@@ -226,10 +226,10 @@ export class LaneBreaker {
       this.#generation = view.generation
       this.traffic.startGeneration(view.generation, this.#state === 'closed', nowMs)
       this.#probes.retryNow()
-      this.#reports.startGeneration(view.generation)
+      this.#reporter.begin(view.generation)
     }
     this.#updateState()
-    this.#reports.stateChanged(view)
+    this.#inFlightReports.stateChanged(view)
   }
 
   /** Clear, so there are no probes to renew, and the store has returned the state since then. */
@@ -244,7 +244,7 @@ export class LaneBreaker {
 
   /** Waiting outcomes, for a request that leaves for the store now. */
   piggybackReport(): PiggybackedReport | undefined {
-    const pending = this.#reports.piggyback()
+    const pending = this.#reporter.piggyback()
     return pending === undefined ? undefined : this.#client.piggyback(pending)
   }
 
@@ -280,23 +280,23 @@ export class LaneBreaker {
 
   async flush(): Promise<void> {
     await this.#firstState
-    await this.#reports.flush()
+    await this.#reporter.flush()
   }
 
   async close(): Promise<void> {
     this.#closed = true
     this.#endTimer?.cancel()
-    this.#reports.stopTimers()
+    this.#inFlightReports.stopTimers()
     this.#probes.close()
     await this.#firstState
-    await this.#reports.close()
+    await this.#reporter.close()
   }
 
   /** A permit for a call that counts. */
   #admit(nowMs: number): CallPermit {
     const permit = new CallPermit(this.lane, this.#generation)
     this.traffic.begin(permit, nowMs)
-    this.#reports.callBegan(nowMs)
+    if (this.#inFlightReports.fewCalls) this.#inFlightReports.callBegan(nowMs)
     return permit
   }
 

@@ -19,6 +19,8 @@ export class CallPermit implements BreakerPermit, InFlightCall {
   startBatch: InFlightCall['startBatch'] = undefined
   /** A retry, or one of two hedged attempts: not counted in the rates. */
   repeated = false
+  /** The downstream has answered, even if its answer does not count in the rates, such as a 404. */
+  answered = false
   /** Set while another attempt of the same call runs beside it. */
   pair: HedgedPair | undefined = undefined
 
@@ -160,7 +162,9 @@ export class LaneTraffic {
     if (this.#running > 0) this.#running--
     if (call.pair !== undefined) this.#endHedged(call, call.pair, outcome, nowMs)
     const answered = outcome === 'success' || outcome === 'slow'
-    if (answered || outcome === 'throttled') this.#hung.answered(startMs)
+    if ((answered || outcome === 'throttled' || call.answered) && startMs > this.#hung.answeredMs) {
+      this.#hung.answeredMs = startMs
+    }
     if (call.repeated) return ageMs
     if (outcome === 'failure' && ageMs >= this.#inFlight.usualMs) {
       this.#hung.failed(startMs, nowMs)

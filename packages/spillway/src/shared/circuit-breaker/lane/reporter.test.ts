@@ -12,6 +12,7 @@ function setup() {
     clock,
     flushMs: () => 100,
     staleMs: 1_000,
+    sliceMs: Number.POSITIVE_INFINITY,
     nextNumber: () => ++numbers,
     traffic: () => ({ inFlight: [0, 1] }),
     send(report) {
@@ -28,7 +29,7 @@ describe('breaker reporter', () => {
     store.down = true
     reporter.add(1)
     reporter.add(1)
-    reporter.endProbe('probe', 0)
+    reporter.endProbe('probe', 'success')
     store.down = false
     await clock.until(reporter.flush())
     expect(sent).toMatchObject([
@@ -44,7 +45,7 @@ describe('breaker reporter', () => {
     reporter.add(1)
     reporter.add(1)
     reporter.addLater(0)
-    reporter.endProbe('probe', 0)
+    reporter.endProbe('probe', 'success')
     reporter.begin(7)
     reporter.addLater(0)
     store.down = false

@@ -5,10 +5,20 @@
  * worse. One report is in flight at a time; later outcomes go with the next. A report whose reply was
  * lost is sent again under the same number, which the store remembers.
  */
-
+import type { Outcome } from '../../../core/outcome.js'
 import { isThenable } from '../../../core/thenable.js'
 import type { Clock, Timer } from '../../../core/time/clock.js'
-import type { BreakerReport, MaybePromise } from '../../../store/port.js'
+import {
+  type BreakerSpec,
+  FAILURE,
+  NOTHING,
+  REPEATED_FAILURE,
+  REPEATED_SUCCESS,
+  SLOW,
+  SUCCESS,
+  sliceUsOf,
+} from '../../../store/breaker-spec.js'
+import type { BreakerReport, BreakerView, MaybePromise } from '../../../store/port.js'
 
 export type Report = Pick<
   BreakerReport,
@@ -28,6 +38,8 @@ export interface ReporterOptions {
   flushMs(): number
   /** A report older than this is not sent again. */
   staleMs: number
+  /** Length of a slice of the window; infinite for a window of calls, which has none. */
+  sliceMs: number
   /** A number for a report: greater than any before, of this reporter or of one that it replaces. */
   nextNumber(): number
   /** The calls in flight and those that hung, as of now. */
@@ -35,9 +47,62 @@ export interface ReporterOptions {
   send(report: Report): MaybePromise<void>
 }
 
+const KIND: Record<Outcome, number> = {
+  success: SUCCESS,
+  failure: FAILURE,
+  slow: SLOW,
+  throttled: NOTHING,
+  ignored: NOTHING,
+}
+
 const RETRY_MS = 100
+/** Without a window of time, a report older than this is not sent again. */
+const STALE_MS = 60_000
 /** In an outage of the store the list would grow; its oldest entries count least. */
 const MOST_OUTCOMES = 512
+
+/**
+ * Numbers the reports of this process, of all lanes. A lane that was dropped and created again must not start
+ * from 1: the store would take its first reports for old ones.
+ */
+let lastReport = 0
+
+export interface LaneReporterOptions {
+  clock: Clock
+  spec: BreakerSpec
+  /** How long a success may wait once the window holds enough calls. */
+  flushMs: number
+  /** The last known state. */
+  view(): BreakerView
+  traffic(): Pick<BreakerReport, 'inFlight' | 'hung'>
+  send(report: Report): MaybePromise<void>
+}
+
+/** The reporter of one lane. */
+export function createReporter(options: LaneReporterOptions): Reporter {
+  const { clock, spec, flushMs, view, traffic, send } = options
+  const hasTime = spec.windowUs > 0
+  const fewCalls = fewCallsOf(spec)
+  return new Reporter({
+    clock,
+    flushMs: () => (view().calls < fewCalls ? 0 : flushMs),
+    staleMs: hasTime ? spec.windowUs / 1_000 : STALE_MS,
+    sliceMs: hasTime ? sliceUsOf(spec.windowUs) / 1_000 : Number.POSITIVE_INFINITY,
+    nextNumber: () => ++lastReport,
+    traffic,
+    send,
+  })
+}
+
+const FEW_CALLS = 100
+
+/**
+ * While the fleet's window holds fewer calls, successes are reported at once. Failures of other pods are
+ * reported at once, too, and would be nearly all that the store knows.
+ */
+export function fewCallsOf({ windowCalls, minimumCalls }: BreakerSpec): number {
+  return Math.min(windowCalls || Number.POSITIVE_INFINITY, Math.max(FEW_CALLS, 2 * minimumCalls))
+}
 
 export class Reporter {
   readonly #options: ReporterOptions
@@ -69,6 +134,18 @@ export class Reporter {
     this.#outcomes = []
   }
 
+  /** `ageMs`: how long ago the call began. `repeated`: it does not count in the rates. */
+  ended(outcome: Outcome, repeated: boolean, ageMs: number): void {
+    const kind = KIND[outcome]
+    if (kind === NOTHING) return
+    const { sliceMs } = this.#options
+    const slicesAgo = ageMs < sliceMs ? 0 : Math.floor(ageMs / sliceMs)
+    if (kind === FAILURE) this.add(repeated ? REPEATED_FAILURE : FAILURE)
+    else if (repeated) this.addLater(REPEATED_SUCCESS)
+    else if (kind === SLOW) this.add(SLOW, slicesAgo)
+    else this.addLater(SUCCESS, slicesAgo)
+  }
+
   /** Adds an outcome that may wait. `slicesAgo`: when the call began, in slices of the window. */
   addLater(kind: number, slicesAgo = 0): void {
     const last = this.#outcomes[this.#outcomes.length - 1]
@@ -92,8 +169,8 @@ export class Reporter {
     this.#send()
   }
 
-  endProbe(probe: string, kind: number): void {
-    this.#probes.push([probe, kind])
+  endProbe(probe: string, outcome: Outcome): void {
+    this.#probes.push([probe, KIND[outcome]])
     this.sendNow()
   }
 

@@ -1,0 +1,241 @@
+/**
+ * Receives request bodies. A body is either held in memory, so that it can be read and sent again, or
+ * streamed to the vendor once while it arrives.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Transform } from 'node:stream'
+import { RequestError } from '../../response/errors.js'
+import { ByteList } from './byte-list.js'
+
+export interface BodyLimits {
+  /** Bodies whose content is not read are held up to this size, and streamed beyond it. */
+  readonly keepBytes: number
+  /** A larger body is a 413, compressed or not. */
+  readonly maxBytes: number
+}
+
+export type RequestBody = HeldBody | StreamedBody
+
+export interface HeldBody {
+  readonly kind: 'held'
+  readonly bytes: ByteList
+}
+
+export interface StreamedBody {
+  readonly kind: 'streamed'
+  /** Can be iterated once. */
+  readonly chunks: AsyncIterable<Buffer>
+  readonly progress: StreamProgress
+}
+
+export interface StreamProgress {
+  /** Its first chunk was requested, so it cannot be sent to another target. */
+  begun: boolean
+  /** The next chunk has not arrived from the client. */
+  waiting: boolean
+  /** All chunks have arrived. */
+  complete: boolean
+}
+
+/**
+ * A compressed body may grow to this many times its size. Text and JSON rarely grow 20 times; without a bound, a
+ * hundred bytes could take `maxBytes` of memory.
+ */
+const MAX_EXPANSION = 100
+/** A decoded body up to this size may have grown by any factor. */
+const ALWAYS_DECODED_BYTES = 65_536
+
+/** The client disconnected before its body was complete. */
+export class HungUpError extends Error {
+  readonly code = 'HUNG_UP'
+}
+
+export function tooLarge(maxBytes: number): RequestError {
+  const message = `the body is larger than body.maxBytes (${maxBytes} bytes)`
+  return new RequestError({ status: 413, code: 'BODY_TOO_LARGE', message, closes: true })
+}
+
+/**
+ * Passes each chunk of the body to `onChunk` until that returns false or throws. Resolves with true if that was the
+ * whole body.
+ */
+function receive(request: IncomingMessage, onChunk: (chunk: Buffer) => boolean): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const onData = (chunk: Buffer) => {
+      try {
+        if (onChunk(chunk)) return
+        stop()
+        resolve(false)
+      } catch (error) {
+        stop()
+        reject(error)
+      }
+    }
+    const onEnd = () => {
+      unlisten()
+      resolve(true)
+    }
+    const onClose = () => {
+      unlisten()
+      reject(hungUp())
+    }
+    const unlisten = () => {
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
+    }
+    const stop = () => {
+      request.pause()
+      unlisten()
+    }
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
+  })
+}
+
+/** Holds a body up to `keepBytes`; a larger one is streamed. Nothing in it is looked at. */
+export async function holdOrStream(
+  request: IncomingMessage,
+  { keepBytes, maxBytes }: BodyLimits,
+  onFault: (error: unknown) => void,
+): Promise<RequestBody> {
+  const bytes = new ByteList()
+  const isComplete = await receive(request, (chunk) => {
+    bytes.push(chunk)
+    if (bytes.length > maxBytes) throw tooLarge(maxBytes)
+    return bytes.length <= keepBytes
+  })
+  if (isComplete) return { kind: 'held', bytes }
+  const progress = { begun: false, waiting: false, complete: false }
+  return {
+    kind: 'streamed',
+    chunks: streamed(bytes, request, maxBytes, progress, onFault),
+    progress,
+  }
+}
+
+/** `onFault` is called before the reader sees the error: the fault is the client's, not the vendor's. */
+async function* streamed(
+  head: ByteList,
+  request: IncomingMessage,
+  maxBytes: number,
+  progress: StreamProgress,
+  onFault: (error: unknown) => void,
+): AsyncGenerator<Buffer> {
+  let length = head.length
+  progress.begun = true
+  yield* head.chunks
+  try {
+    progress.waiting = true
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      progress.waiting = false
+      length += chunk.length
+      if (length > maxBytes) throw tooLarge(maxBytes)
+      yield chunk
+      progress.waiting = true
+    }
+  } catch (error) {
+    onFault(error)
+    throw error
+  }
+  progress.waiting = false
+  progress.complete = true
+}
+
+/**
+ * Holds the whole decoded body, up to `maxBytes`, and passes its chunks to `onChunk` as they arrive. If `onChunk` throws,
+ * the rest of the body is received and dropped, so that the connection can be used again. Then that error is thrown.
+ */
+export async function holdDecoded(
+  request: IncomingMessage,
+  decoder: Transform | undefined,
+  maxBytes: number,
+  onChunk: (chunk: Buffer) => void,
+): Promise<ByteList> {
+  let bytes = new ByteList()
+  let length = 0
+  let rejection: { readonly error: unknown } | undefined
+  const take = (chunk: Buffer): boolean => {
+    length += chunk.length
+    if (length > maxBytes) throw tooLarge(maxBytes)
+    if (rejection !== undefined) return true
+    try {
+      onChunk(chunk)
+      bytes.push(chunk)
+    } catch (error) {
+      rejection = { error }
+      bytes = new ByteList()
+    }
+    return true
+  }
+  if (decoder === undefined) await receive(request, take)
+  else await receiveThrough(decoder, request, maxBytes, take)
+  if (rejection !== undefined) throw (rejection as { readonly error: unknown }).error
+  return bytes
+}
+
+function receiveThrough(
+  decoder: Transform,
+  request: IncomingMessage,
+  maxBytes: number,
+  onChunk: (chunk: Buffer) => boolean,
+): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    let encodedBytes = 0
+    let decodedBytes = 0
+    let isReceived = false
+    let isRefused = false
+    let failure: RequestError | undefined
+    decoder.on('data', (chunk: Buffer) => {
+      decodedBytes += chunk.length
+      try {
+        if (decodedBytes > Math.max(ALWAYS_DECODED_BYTES, MAX_EXPANSION * encodedBytes)) {
+          throw expandsTooMuch()
+        }
+        onChunk(chunk)
+      } catch (error) {
+        // Decoding stops here: a compressed body can be a thousand times larger than what was received.
+        isRefused = true
+        decoder.destroy()
+        reject(error)
+      }
+    })
+    decoder.on('end', () => resolve(true))
+    decoder.on('error', () => {
+      failure = undecodable()
+      if (isReceived) reject(failure)
+    })
+    const write = (chunk: Buffer): boolean => {
+      // The rest of a body that was refused is dropped.
+      if (isRefused) return true
+      encodedBytes += chunk.length
+      if (encodedBytes > maxBytes) throw tooLarge(maxBytes)
+      if (decoder.destroyed || decoder.write(chunk)) return true
+      request.pause()
+      const resume = () => void request.resume()
+      decoder.once('drain', resume).once('close', resume)
+      return true
+    }
+    const onReceived = () => {
+      isReceived = true
+      if (failure !== undefined) reject(failure)
+      else decoder.end()
+    }
+    const fail = (error: unknown) => {
+      decoder.destroy()
+      reject(error)
+    }
+    receive(request, write).then(onReceived, fail)
+  })
+}
+
+function expandsTooMuch(): RequestError {
+  const message = `the body grows more than ${MAX_EXPANSION} times when it is decoded; send it uncompressed`
+  return new RequestError({ status: 413, code: 'BODY_TOO_LARGE', message, closes: true })
+}
+
+function undecodable(): RequestError {
+  const message = 'the body cannot be decoded with its content-encoding, or is incomplete'
+  return new RequestError({ status: 400, code: 'INVALID_BODY', message })
+}
+
+function hungUp(): HungUpError {
+  return new HungUpError('the client disconnected')
+}

@@ -1,0 +1,61 @@
+/** What is known of a request once its body has been read. */
+import type { RouteConfig } from '../config/config.js'
+import type { Protocol, RequestFacts } from '../protocols/protocol.js'
+import type { Target } from '../routing/target.js'
+import type { Caller } from './callers.js'
+import type { ClientRequest } from './client-http.js'
+import type { ParsedRequest } from './parse-request.js'
+import { uniqueId } from './request-id.js'
+
+const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
+
+export interface RoutedRequest {
+  readonly route: RouteConfig
+  readonly caller: Caller
+  readonly path: string
+  readonly parsed: ParsedRequest
+  readonly facts: RequestFacts
+  /** Whether the vendor charges tokens for it. */
+  readonly generates: boolean
+  /** Sending it twice has no other effect than to cost twice. */
+  readonly harmless: boolean
+  /** Set by the gateway if the client sent none and the vendor might receive the request twice. */
+  readonly idempotencyKey: string | undefined
+}
+
+export function routedRequest(
+  { method = 'GET', headers }: ClientRequest,
+  protocol: Protocol,
+  known: Pick<RoutedRequest, 'route' | 'caller' | 'path' | 'parsed'>,
+): RoutedRequest {
+  const keyed = headers['idempotency-key'] !== undefined
+  const safe = IDEMPOTENT.has(method)
+  const repeatable = !safe && !keyed && protocol.repeatable(known.path)
+  const { route, caller, path, parsed } = known
+  return {
+    route,
+    caller,
+    path,
+    parsed,
+    facts: parsed.facts,
+    generates: generates(parsed, protocol, path),
+    harmless: safe || keyed || repeatable,
+    idempotencyKey: repeatable ? uniqueId() : undefined,
+  }
+}
+
+function generates({ json, isUnread }: ParsedRequest, { format }: Protocol, path: string): boolean {
+  if (format === undefined || format.isFree(path)) return false
+  const kind = format.bodyOn(path)
+  return kind !== 'file' && (json !== undefined || (isUnread && kind === 'form'))
+}
+
+/** The body is still at hand, and sending it once more has no other effect than to cost twice. */
+export function canBeRepeated({ parsed: { body }, harmless }: RoutedRequest): boolean {
+  return body.kind === 'held' && harmless
+}
+
+/** A target that replaces the model takes only bodies whose model is known. */
+export function canBeSentTo({ parsed }: RoutedRequest, { config }: Target): boolean {
+  return !(parsed.isUnread && config.model !== undefined)
+}

@@ -1,0 +1,123 @@
+/**
+ * What is refused before anybody looks at what a request wants. Node's parser has refused what is no HTTP;
+ * this is what is HTTP and should not be: said twice, said so that two servers read it in two ways, or
+ * asking for what a gateway does not do. One pass over the headers, nothing kept.
+ */
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
+import type { Fault } from '../response/errors.js'
+import type { ClientRequest } from './client-http.js'
+import { faultInUrl } from './request-url.js'
+import { isShort, LONGEST_NAME } from './short-text.js'
+
+const METHODS: ReadonlySet<string | undefined> = new Set([
+  'POST',
+  'GET',
+  'HEAD',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+])
+
+/** Whose second one somebody might believe, a bit for each. */
+const SINGLE: ReadonlyMap<string, number> = new Map([
+  ['host', 1],
+  ['upgrade', 2],
+  ['x-api-key', 4],
+  ['content-type', 8],
+  ['authorization', 16],
+  ['content-length', 32],
+  ['idempotency-key', 64],
+  ['content-encoding', 128],
+  ['transfer-encoding', 256],
+  ['spillway-deadline-ms', 512],
+  ['spillway-user', 1_024],
+  ['spillway-tier', 2_048],
+  ['spillway-priority', 4_096],
+])
+const IS_SINGLE_LENGTH: readonly boolean[] = Array.from({ length: 21 }, (_, length) =>
+  [...SINGLE.keys()].some((name) => name.length === length),
+)
+/** Limits, logs and job queues remember these names for longer than the request lasts. */
+const NAMES = ['spillway-user', 'spillway-tier'] as const
+/**
+ * Many servers ignore the body of these requests and read it as the next request of the connection, which the
+ * gateway shares between callers.
+ */
+const BODILESS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
+const NO_LENGTH = /^0*$/
+const HOST = /^[\w.:[\]-]*$/
+
+export function validateRequest(request: ClientRequest, limits: ServerLimits): Fault | undefined {
+  const { method, url = '', rawHeaders: raw, headers } = request
+  if (!METHODS.has(method)) return refused(501, 'METHOD_NOT_SUPPORTED', `no ${method} here`)
+  if (request.httpVersionMajor !== 1) return refused(505, 'HTTP_VERSION', 'only HTTP/1 here')
+  if (url.length > limits.maxUrlBytes) {
+    const message = `the URL is longer than ${limits.maxUrlBytes} bytes`
+    return refused(414, 'URL_TOO_LONG', message)
+  }
+  if (raw.length > 2 * limits.maxHeaders) {
+    return refused(431, 'TOO_MANY_HEADERS', `there are more than ${limits.maxHeaders} headers`)
+  }
+  return (
+    faultInUrl(url) ??
+    faultInHeaders(raw) ??
+    faultInNames(headers) ??
+    faultInFraming(request, headers)
+  )
+}
+
+function faultInHeaders(raw: readonly string[]): Fault | undefined {
+  let seen = 0
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] as string
+    if (IS_SINGLE_LENGTH[name.length] !== true) continue
+    const bit = SINGLE.get(name.toLowerCase())
+    if (bit === undefined) continue
+    if ((seen & bit) !== 0) return malformed(`the header ${name.toLowerCase()} comes twice`)
+    seen |= bit
+  }
+  return undefined
+}
+
+function faultInNames(headers: ClientRequest['headers']): Fault | undefined {
+  for (const name of NAMES) {
+    const value = headers[name]
+    if (typeof value !== 'string' || isShort(value)) continue
+    const message = `the header ${name} has ${value.length} characters; at most ${LONGEST_NAME} are allowed`
+    return refused(400, 'NAME_TOO_LONG', message)
+  }
+  return undefined
+}
+
+function faultInFraming(
+  request: ClientRequest,
+  headers: ClientRequest['headers'],
+): Fault | undefined {
+  const { host, upgrade, expect, 'transfer-encoding': coding, 'content-length': length } = headers
+  const isOld = request.httpVersionMinor === 0
+  if (host === undefined ? !isOld : !HOST.test(host)) return malformed('the host is missing or odd')
+  if (coding !== undefined && (isOld || coding.toLowerCase() !== 'chunked')) {
+    return refused(501, 'TRANSFER_ENCODING', 'the only transfer-encoding here is chunked')
+  }
+  if (BODILESS.has(request.method) && (coding !== undefined || !NO_LENGTH.test(length ?? ''))) {
+    return refused(400, 'UNEXPECTED_BODY', `a ${request.method} request must not have a body`)
+  }
+  // Some clients offer HTTP/2 with their first request, and do not mind if nobody answers that.
+  if (upgrade !== undefined && upgrade.toLowerCase() !== 'h2c') {
+    return refused(501, 'UPGRADE', 'no other protocol is spoken here')
+  }
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
+    return refused(417, 'EXPECTATION_FAILED', 'nothing but 100-continue can be expected')
+  }
+  return undefined
+}
+
+function malformed(message: string): Fault {
+  return refused(400, 'MALFORMED_REQUEST', message)
+}
+
+/** Nothing else is read from its connection. */
+function refused(status: number, code: string, message: string): Fault {
+  return { status, code, message, closes: true }
+}

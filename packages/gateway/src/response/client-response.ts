@@ -1,0 +1,264 @@
+/**
+ * The client's side of a request: a head that explains itself, then the vendor's bytes as they come. A
+ * stream that breaks off ends in an error event and an aborted connection, never in a clean end.
+ */
+import { performance } from 'node:perf_hooks'
+import { SpillwayError } from 'spillway'
+import { openai } from '../protocols/openai.js'
+import type { Protocol } from '../protocols/protocol.js'
+import type { GatewayAnswer } from '../request/async-requests.js'
+import type { ClientResponse } from '../request/client-http.js'
+import { addVendorHeaders } from '../vendor/forwarded-headers.js'
+import type { VendorAddresses } from '../vendor/vendor-addresses.js'
+import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
+import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
+import { type Fault, faultOf, RequestError } from './errors.js'
+import { cutOff, SseEnd } from './sse-end.js'
+import { SseFrames } from './sse-frames.js'
+
+interface Passing {
+  readonly decision: Admitted
+  /** Events the client did not ask for. */
+  readonly drop: ((event: string) => boolean) | undefined
+  /** Trying again would not help. */
+  readonly final: boolean
+  readonly addresses: VendorAddresses
+}
+
+const COMMENT = ': waiting\n\n'
+const EVENTS = 'text/event-stream'
+/** Of an error that comes in place of a stream. */
+const MOST_SAID_BYTES = 2_048
+/** For what was written to leave. */
+const FLUSH_MS = 5_000
+
+export class ResponseWriter implements ResponseSink {
+  readonly #response: ClientResponse
+  readonly #id: string
+  readonly #arrivedMs: number
+  readonly #hooks: { readonly draining: boolean }
+  // What speaks no protocol that we know is told in the most common one.
+  #protocol: Protocol = openai
+  #keepAlive: NodeJS.Timeout | undefined
+  /** The client has been told that a stream comes, before anybody knew. */
+  #promised = false
+  #answer: VendorResponse | undefined
+  #passing: Passing | undefined
+  #frames: SseFrames | undefined
+  #streamEnd: SseEnd | undefined
+  /** The client reads more slowly than the vendor sends. */
+  #full = false
+  firstByteMs: number | undefined
+  /** What broke it off. */
+  error: unknown
+
+  constructor(
+    response: ClientResponse,
+    id: string,
+    arrivedMs: number,
+    hooks: { readonly draining: boolean },
+  ) {
+    this.#response = response
+    this.#id = id
+    this.#arrivedMs = arrivedMs
+    this.#hooks = hooks
+  }
+
+  speak(protocol: Protocol): void {
+    this.#protocol = protocol
+  }
+
+  /** Says, so often, that it is still there, until the answer begins: silence trips proxies. */
+  keepAlive(everyMs: number): void {
+    this.#keepAlive = setInterval(() => {
+      if (!this.#promised) {
+        this.#promised = true
+        this.#response.writeHead(200, {
+          ...this.#head(),
+          'content-type': EVENTS,
+          'cache-control': 'no-cache',
+        })
+      }
+      this.#response.write(COMMENT)
+    }, everyMs)
+  }
+
+  pass(answer: VendorResponse, passing: Passing): void {
+    this.#stopWaiting()
+    this.#answer = answer
+    this.#passing = passing
+    const isStream = answer.isEventStream
+    if (isStream) {
+      this.#frames = new SseFrames(passing.drop)
+      // An error is no stream of the protocol's, whatever it calls itself.
+      if (answer.ok && this.#protocol.isCutOff !== undefined) this.#streamEnd = new SseEnd()
+    } else if (this.#promised) return this.#tooLate(answer)
+    answer.pipe(this)
+  }
+
+  /** An answer of our own. */
+  say({ status, headers, body }: GatewayAnswer): void {
+    const response = this.#response
+    if (response.destroyed) return
+    this.firstByteMs ??= performance.now() - this.#arrivedMs
+    const length = { 'content-length': String(Buffer.byteLength(body)) }
+    const bodiless = isBodiless(status)
+    response.writeHead(status, { ...this.#head(), ...headers, ...(!bodiless && length) })
+    response.end(bodiless ? undefined : body)
+  }
+
+  /** In place of an answer. `asked`: the last vendor that was, if any was. */
+  refuse(error: unknown, fault: Fault, attempts: number, asked: string | undefined): void {
+    this.#stopWaiting()
+    this.error = error
+    const response = this.#response
+    if (response.destroyed) return
+    if (response.headersSent) return this.#breakOff(fault)
+    const headers = this.#head()
+    if (error instanceof SpillwayError) addRefusedHeaders(headers, error, attempts)
+    else {
+      headers['spillway-decision'] = `refused;reason=${fault.code}`
+      headers['spillway-attempts'] = String(attempts)
+    }
+    if (asked !== undefined) headers['spillway-vendor'] = asked
+    // The vendor has been tried as often as is good for it.
+    if (attempts > 0) headers['x-should-retry'] = 'false'
+    if (fault.closes) headers.connection = 'close'
+    const body = this.#protocol.errorBody(this.#complaint(fault))
+    headers['x-request-id'] = this.#id
+    headers['content-type'] = this.#protocol.errorType
+    headers['content-length'] = String(Buffer.byteLength(body))
+    response.writeHead(fault.status, headers)
+    response.end(body)
+  }
+
+  /** Nobody is there any more. */
+  abandon(): void {
+    this.#stopWaiting()
+    this.#response.destroy()
+  }
+
+  close(): void {
+    this.#stopWaiting()
+  }
+
+  // What the answer says.
+
+  get judgesEnd(): boolean {
+    return this.#streamEnd !== undefined
+  }
+
+  write(chunk: Buffer): boolean {
+    this.#streamEnd?.push(chunk)
+    const piece = this.#frames === undefined ? chunk : this.#frames.push(chunk)
+    if (piece.length === 0) return !this.#full
+    this.#begin(undefined)
+    if (this.#response.write(piece)) return true
+    this.#awaitDrain()
+    return false
+  }
+
+  faultAtEnd(): Error | undefined {
+    return this.#streamEnd?.isCutOff(this.#protocol) === true ? cutOff() : undefined
+  }
+
+  end(last: Buffer | undefined): void {
+    let piece = last
+    if (this.#frames !== undefined) {
+      const pieces = last === undefined ? [] : [this.#frames.push(last)]
+      piece = Buffer.concat([...pieces, this.#frames.rest()])
+    }
+    this.#begin(piece?.length ?? 0)
+    this.#response.end(piece)
+  }
+
+  broken(error: unknown): void {
+    this.error = error
+    if (this.#response.destroyed) return
+    const { vendor, attempts = 0 } = this.#passing?.decision ?? {}
+    const fault = faultOf(error, vendor, true)
+    if (this.#response.headersSent) this.#breakOff(fault)
+    else this.refuse(error, fault, attempts, vendor)
+  }
+
+  /** `wholeBytes`: this is all there will be. */
+  #begin(wholeBytes: number | undefined): void {
+    this.firstByteMs ??= performance.now() - this.#arrivedMs
+    const response = this.#response
+    const answer = this.#answer
+    if (response.headersSent || answer === undefined || this.#passing === undefined) return
+    const { decision, final, addresses } = this.#passing
+    const headers = ['spillway-request-id', this.#id]
+    // What we say ourselves, the vendor does not.
+    const ours = decision.standing === undefined ? [] : ['ratelimit', 'ratelimit-policy']
+    if (this.#hooks.draining) headers.push('connection', 'close')
+    addAdmittedHeaders(headers, decision)
+    if (final) {
+      headers.push('x-should-retry', 'false')
+      ours.push('x-should-retry')
+    }
+    const knowsLength = wholeBytes !== undefined && wholeBytes > 0
+    if (this.#frames !== undefined || knowsLength || isBodiless(answer.status)) {
+      ours.push('content-length')
+    }
+    if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
+    addVendorHeaders(headers, answer.raw, ours, addresses)
+    response.writeHead(answer.status, headers)
+  }
+
+  #head(): Record<string, string | string[]> {
+    const headers: Record<string, string | string[]> = { 'spillway-request-id': this.#id }
+    if (this.#hooks.draining) headers.connection = 'close'
+    return headers
+  }
+
+  /** The client has been promised a stream, and there is none. */
+  #tooLate(answer: VendorResponse): void {
+    const said = answer.beginning.subarray(0, MOST_SAID_BYTES).toString()
+    const status = answer.ok ? 502 : answer.status
+    const message = `the vendor answered with status ${answer.status}: ${said}`
+    this.error = new RequestError({ status, code: 'VENDOR_ERROR', message })
+    answer.cancel()
+    this.#breakOff({ status, code: 'VENDOR_ERROR', message })
+  }
+
+  /**
+   * A typed error for clients that read events, and for everybody else a connection that ends in the
+   * middle, once what was written has left.
+   */
+  #breakOff(fault: Fault): void {
+    const response = this.#response
+    if (this.#frames !== undefined || this.#promised)
+      response.write(this.#protocol.errorEvent(this.#complaint(fault)))
+    const { socket } = response
+    if (socket === null) return void response.destroy()
+    socket.destroySoon()
+    // Somebody who reads nothing would keep it for ever.
+    const patience = setTimeout(() => socket.destroy(), FLUSH_MS)
+    patience.unref()
+    socket.once('close', () => clearTimeout(patience))
+  }
+
+  #complaint({ status, code, message }: Fault) {
+    return { status, code, message, requestId: this.#id }
+  }
+
+  /** What the vendor's socket had read already may still follow. */
+  #awaitDrain(): void {
+    if (this.#full) return
+    this.#full = true
+    this.#response.once('drain', () => {
+      this.#full = false
+      this.#answer?.resume()
+    })
+  }
+
+  #stopWaiting(): void {
+    clearInterval(this.#keepAlive)
+  }
+}
+
+/** Some clients wait for a body if one of these has a content-length (RFC 9110, 8.6). */
+function isBodiless(status: number): boolean {
+  return status === 204 || status === 304
+}

@@ -1,0 +1,114 @@
+import { SpillwayError } from 'spillway'
+import { describe, expect, it } from 'vitest'
+import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
+
+const ADMITTED: Admitted = {
+  vendor: 'openai',
+  lane: 'gpt-4',
+  attempts: 2,
+  waitedMs: 12.4,
+  step: 0,
+  standing: undefined,
+  shadow: undefined,
+}
+
+function admitted(changes: Partial<Admitted>): Record<string, string> {
+  const headers: string[] = []
+  addAdmittedHeaders(headers, { ...ADMITTED, ...changes })
+  const pairs: [string, string][] = []
+  for (let i = 0; i < headers.length; i += 2) pairs.push([headers[i]!, headers[i + 1]!])
+  return Object.fromEntries(pairs)
+}
+
+function refused(code: SpillwayError['code'], details = {}, retryAfterMs?: number) {
+  const headers: Record<string, string | string[]> = {}
+  const error = new SpillwayError({
+    code,
+    stage: 'user-limit',
+    scope: 'shared',
+    details,
+    explain: () => code,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  })
+  addRefusedHeaders(headers, error, 3)
+  return headers
+}
+
+describe('decision headers of an answer', () => {
+  it('an answer of the first target is admitted', () => {
+    expect(admitted({})).toEqual({
+      'spillway-decision': 'admitted;vendor="openai";lane="gpt-4";waited-ms=12',
+      'spillway-vendor': 'openai',
+      'spillway-attempts': '2',
+      'spillway-degraded': '?0',
+    })
+  })
+
+  it('an answer of a later target is a fallback with its step', () => {
+    expect(admitted({ step: 1 })).toMatchObject({ 'spillway-degraded': '?1' })
+    expect(admitted({ step: 2, lane: undefined, waitedMs: 0.5 })).toMatchObject({
+      'spillway-decision': 'fallback;vendor="openai";waited-ms=1;step=2',
+      'spillway-degraded': '?1',
+    })
+  })
+
+  it('stages in shadow that would have refused are named', () => {
+    const { 'spillway-decision': decision } = admitted({ shadow: ['shed', 'breaker'] })
+    expect(decision).toMatch(/;shadow="shed breaker"$/)
+  })
+
+  it('quotes and backslashes of a lane are escaped, and other characters replaced', () => {
+    const { 'spillway-decision': decision } = admitted({ lane: 'a"b\\c\u00e9\r\nd ~' })
+    expect(decision).toContain(';lane="a\\"b\\\\c???d ~";')
+  })
+
+  it('the rest of a user limit is reported in rate limit headers', () => {
+    const standing = {
+      level: 'user',
+      limit: 10,
+      windowMs: 60_000,
+      remaining: 7,
+      resetMs: 1_500,
+    } as NonNullable<Admitted['standing']>
+    expect(admitted({ standing })).toMatchObject({
+      'ratelimit-policy': '"user";q=10;w=60',
+      ratelimit: '"user";r=7;t=2',
+    })
+    expect(admitted({})).not.toHaveProperty('ratelimit')
+  })
+})
+
+describe('decision headers of a refusal', () => {
+  it('a refusal has its stage, reason, scope, numbers and attempts', () => {
+    const details = { retryAfterMs: 5, queueLength: 2.34567, shadow: true, off: false, name: 'a"b' }
+    expect(refused('QUEUE_FULL', { ...details, bad: Number.NaN, none: undefined })).toEqual({
+      'spillway-decision':
+        'refused;stage=user-limit;reason=QUEUE_FULL;scope=shared' +
+        ';queue-length=2.346;shadow=?1;off=?0;name="a\\"b"',
+      'spillway-attempts': '3',
+    })
+  })
+
+  it('Retry-After is in whole seconds of at least 1, and retry-after-ms is rounded up', () => {
+    expect(refused('SHED', {}, 0)).toMatchObject({ 'retry-after': '1', 'retry-after-ms': '0' })
+    expect(refused('SHED', {}, 1_000)).toMatchObject({ 'retry-after': '1' })
+    expect(refused('SHED', {}, 1_000.2)).toMatchObject({
+      'retry-after': '2',
+      'retry-after-ms': '1001',
+    })
+    expect(refused('SHED')).not.toHaveProperty('retry-after')
+  })
+
+  it('a user limit that is used up is reported in rate limit headers', () => {
+    const details = { level: 'user', limit: 10, windowMs: 60_000, remaining: 0 }
+    expect(refused('USER_LIMITED', details, 1_500)).toMatchObject({
+      'ratelimit-policy': '"user";q=10;w=60',
+      ratelimit: '"user";r=0;t=2',
+    })
+    const { remaining: _, ...withoutRest } = details
+    expect(refused('USER_LIMITED', withoutRest)).toMatchObject({ ratelimit: '"user";r=0;t=0' })
+    expect(refused('USER_LIMITED', { level: 'user' })).not.toHaveProperty('ratelimit')
+    expect(refused('USER_LIMITED', { level: 'user', limit: 1 })).not.toHaveProperty('ratelimit')
+    expect(refused('VENDOR_LIMITED', details)).not.toHaveProperty('ratelimit')
+  })
+})

@@ -1,0 +1,54 @@
+import { SpillwayError } from 'spillway'
+import { describe, expect, it } from 'vitest'
+import { deadlineMs } from '../request/deadline.js'
+import { faultOf, RequestError } from './errors.js'
+
+const coded = (code: string, options?: ErrorOptions) =>
+  Object.assign(new Error('connect 10.0.0.1:443', options), { code })
+
+describe('faults of requests', () => {
+  it('refusals of Spillway and of the request are faults themselves', () => {
+    const refused = new RequestError({ status: 400, code: 'BAD', message: 'bad' })
+    expect(faultOf(refused, 'openai', true)).toBe(refused)
+    expect(refused.closes).toBe(false)
+    const shed = new SpillwayError({
+      ...{ code: 'SHED', stage: 'shed', scope: 'local' },
+      explain: () => 'shed',
+    } as ConstructorParameters<typeof SpillwayError>[0])
+    expect(faultOf(shed, 'openai', true)).toBe(shed)
+  })
+
+  it('an error before a vendor was called is a 500 without details', () => {
+    expect(faultOf(new Error('secret'), undefined, false)).toEqual({
+      status: 500,
+      code: 'INTERNAL',
+      message: 'the gateway failed',
+    })
+  })
+
+  it.each([
+    [coded('ECONNRESET'), 'ECONNRESET'],
+    [new TypeError('fetch failed', { cause: coded('ENOTFOUND') }), 'ENOTFOUND'],
+    [new TypeError('10.0.0.1'), 'TypeError'],
+    [{}, 'unknown error'],
+  ])('an error of a vendor is a 502 with its code and not its message: %s', (error, reason) => {
+    const fault = faultOf(error, 'openai', true)
+    expect(fault).toMatchObject({ status: 502, code: 'VENDOR_ERROR' })
+    expect(fault.message).toBe(`openai could not be reached or broke off: ${reason}`)
+    expect(faultOf(error, undefined, true).message).toMatch(/^the vendor could not/)
+  })
+})
+
+describe('spillway-deadline-ms', () => {
+  it('the time left is read in milliseconds, and time that has run out is 0', () => {
+    expect(deadlineMs('1500')).toBe(1_500)
+    expect(deadlineMs('0')).toBe(0)
+    expect(deadlineMs('-5')).toBe(0)
+    expect([deadlineMs(undefined), deadlineMs('')]).toEqual([Number.NaN, Number.NaN])
+  })
+
+  it.each(['soon', '5s', ['1', '2']])('the value %j is refused as 400', (value) => {
+    const refusal = { status: 400, code: 'INVALID_DEADLINE' }
+    expect(() => deadlineMs(value)).toThrow(expect.objectContaining(refusal))
+  })
+})

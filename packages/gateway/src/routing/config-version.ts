@@ -1,0 +1,109 @@
+/** What one configuration makes: everything that the requests which began under it have in common. */
+import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
+import type { Protocol } from '../protocols/protocol.js'
+import type { AsyncRequests } from '../request/async-requests.js'
+import { Callers } from '../request/callers.js'
+import type { RequestRecord } from '../request/record.js'
+import type { RequestTracer } from '../request/trace.js'
+import { ForwardedHeaders } from '../vendor/forwarded-headers.js'
+import type { Vendor } from '../vendor/vendor.js'
+import { VendorAddresses } from '../vendor/vendor-addresses.js'
+import { Routes } from './routes.js'
+import type { Target } from './target.js'
+
+/** What does not depend on the configuration. */
+export interface RequestHooks {
+  /** Told of each request when it is over. */
+  onRecord(record: RequestRecord): void
+  /** Told of errors that should not be. */
+  onFailure(error: unknown): void
+  /** Follows every request, if somebody wants that. */
+  readonly tracer: RequestTracer | undefined
+  /** No longer ready: connections are closed after their answer. */
+  readonly draining: boolean
+  /** For requests whose answer may come later; none without queues. */
+  readonly asyncRequests: AsyncRequests | undefined
+}
+
+export class ConfigVersion {
+  readonly config: GatewayConfig
+  readonly routes: Routes
+  readonly callers: Callers
+  readonly vendors: ReadonlyMap<string, Vendor>
+  readonly hooks: RequestHooks
+  readonly #targets: ReadonlyMap<RouteConfig, readonly Target[]>
+  /** Requests that began under this configuration and are not over. */
+  #running = 0
+  #onIdle: (() => void) | undefined
+
+  constructor(config: GatewayConfig, vendors: ReadonlyMap<string, Vendor>, hooks: RequestHooks) {
+    this.config = config
+    this.vendors = vendors
+    this.hooks = hooks
+    this.routes = new Routes(config)
+    this.callers = new Callers(config.callers)
+    this.#targets = new Map(
+      config.routes.map((route) => [
+        route,
+        route.targets.map((target) => this.#createTarget(target, route, vendors)),
+      ]),
+    )
+  }
+
+  enter(): void {
+    this.#running++
+  }
+
+  leave(): void {
+    if (--this.#running === 0) this.#onIdle?.()
+  }
+
+  /** No request begins under it any more. Resolves when the last one is over. */
+  retire(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onIdle = resolve
+      if (this.#running === 0) resolve()
+    })
+  }
+
+  targetsOf(route: RouteConfig): readonly Target[] {
+    return this.#targets.get(route) ?? []
+  }
+
+  /** Whether these routes are chosen by model, replace it, or have limits that count tokens. */
+  contentDecides(rows: readonly { readonly route: RouteConfig }[]): boolean {
+    return rows.some(
+      ({ route }) =>
+        route.models !== undefined ||
+        this.targetsOf(route).some(
+          ({ config, vendor }) => config.model !== undefined || vendor.limitsTokens,
+        ),
+    )
+  }
+
+  /** Of one route all targets speak the same. */
+  protocolOf(route: RouteConfig): Protocol {
+    return (this.targetsOf(route)[0] as Target).vendor.protocol
+  }
+
+  #createTarget(
+    config: TargetConfig,
+    { targets: [first], stripPrefix }: RouteConfig,
+    vendors: ReadonlyMap<string, Vendor>,
+  ): Target {
+    const vendor = vendors.get(config.vendor)
+    if (vendor === undefined) throw new TypeError(`no vendor ${config.vendor}`)
+    return {
+      vendor,
+      config,
+      ownHeaders: vendor.ownHeaders(config),
+      forwarded: new ForwardedHeaders({
+        own: new Set(vendor.ownNames),
+        // Without a key of ours, and without callers of ours, the client's key is the vendor's: that of
+        // the vendor it meant to ask.
+        credentials: !vendor.hasKey && !this.callers.known && config.vendor === first.vendor,
+      }),
+      addresses: new VendorAddresses(vendor.url, stripPrefix),
+    }
+  }
+}

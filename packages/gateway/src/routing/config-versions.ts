@@ -1,0 +1,69 @@
+/**
+ * Which configuration requests go by. Each stays with the one it began with; a new one takes over for those
+ * that come after. What the two have in common is kept: guards, connections, what is known of lanes. What
+ * only the old one has is closed when its last request is over.
+ */
+import type { Spillway } from 'spillway'
+import type { GatewayConfig, VendorConfig } from '../config/config.js'
+import { namedLanes } from '../vendor/named-lanes.js'
+import { Vendor } from '../vendor/vendor.js'
+import { ConfigVersion, type RequestHooks } from './config-version.js'
+
+export interface ConfigVersionsOptions {
+  readonly spillway: Spillway
+  readonly hooks: RequestHooks
+  /** Where a vendor is. */
+  urlOf(vendor: VendorConfig): string
+}
+
+export class ConfigVersions {
+  current: ConfigVersion
+  readonly #options: ConfigVersionsOptions
+  /** The newest of each name, as long as it is not closed. */
+  readonly #vendors = new Map<string, Vendor>()
+  readonly #closing = new Set<Promise<void>>()
+
+  constructor(config: GatewayConfig, options: ConfigVersionsOptions) {
+    this.#options = options
+    this.current = this.#create(config)
+  }
+
+  replace(config: GatewayConfig): void {
+    const before = this.current
+    this.current = this.#create(config)
+    const closed = before.retire().then(() => this.#close(before))
+    const over = closed.catch((error) => this.#options.hooks.onFailure(error))
+    this.#closing.add(over)
+    void over.then(() => this.#closing.delete(over))
+  }
+
+  /** All that was ever opened is closed. Requests that still run are broken off. */
+  async close(): Promise<void> {
+    await this.#close(this.current)
+    await Promise.all([...this.#vendors.values()].map((vendor) => vendor.close()))
+    await Promise.all(this.#closing)
+  }
+
+  #create(config: GatewayConfig): ConfigVersion {
+    const { spillway, urlOf, hooks } = this.#options
+    const vendors = new Map(
+      config.vendors.map((each) => {
+        const before = this.#vendors.get(each.name)
+        return [
+          each.name,
+          new Vendor(each, urlOf(each), spillway, namedLanes(config, each), before),
+        ]
+      }),
+    )
+    for (const [name, vendor] of vendors) this.#vendors.set(name, vendor)
+    return new ConfigVersion(config, vendors, hooks)
+  }
+
+  async #close({ vendors }: ConfigVersion): Promise<void> {
+    const closing = Array.from(vendors.values(), (vendor) => {
+      if (this.#vendors.get(vendor.name) === vendor) this.#vendors.delete(vendor.name)
+      return vendor.close()
+    })
+    await Promise.all(closing)
+  }
+}

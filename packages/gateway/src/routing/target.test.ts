@@ -1,0 +1,43 @@
+import { createRandom } from 'spillway/testing'
+import { describe, expect, it } from 'vitest'
+import { orderTargets, type Target } from './target.js'
+
+/** Targets with the given headroom each. */
+function targetsWith(...rooms: number[]): Target[] {
+  return rooms.map((room, index) => ({ index, vendor: { headroom: () => room } }) as never)
+}
+
+function orders(targets: Target[], choices: number, times = 3_000): string[] {
+  const random = createRandom(1)
+  return Array.from({ length: times }, () =>
+    orderTargets(targets, choices, 'gpt', random)
+      .map((target) => (target as unknown as { index: number }).index)
+      .join(''),
+  )
+}
+
+function share(all: string[], first: string): number {
+  return all.filter((order) => order.startsWith(first)).length / all.length
+}
+
+describe('routing by headroom', () => {
+  it('targets are picked in proportion to their headroom, and never without any', () => {
+    const all = orders(targetsWith(0.6, 0, 0.3), 3)
+    expect(share(all, '0')).toBeGreaterThan(0.62)
+    expect(share(all, '0')).toBeLessThan(0.71)
+    expect(share(all, '1')).toBe(0)
+  })
+
+  it('the other targets follow by headroom, with fallbacks last', () => {
+    expect(new Set(orders(targetsWith(0, 0.2, 0.9, 1), 3))).toEqual(new Set(['1203', '2103']))
+  })
+
+  it('the last target with headroom is picked for the largest random number', () => {
+    const picked = orderTargets(targetsWith(0.1, 0.2, 0), 3, 'gpt', () => 1)
+    expect((picked[0] as unknown as { index: number }).index).toBe(1)
+  })
+
+  it('targets without headroom keep their configured order', () => {
+    expect(new Set(orders(targetsWith(0, 0, 0), 2))).toEqual(new Set(['012']))
+  })
+})

@@ -1,0 +1,46 @@
+/** The vendor, model and key that a request may be sent to, and the order in which targets of a route are tried. */
+import type { TargetConfig } from '../config/config.js'
+import type { ForwardedHeaders } from '../vendor/forwarded-headers.js'
+import type { Vendor } from '../vendor/vendor.js'
+import type { VendorAddresses } from '../vendor/vendor-addresses.js'
+
+export interface Target {
+  readonly vendor: Vendor
+  readonly config: TargetConfig
+  readonly ownHeaders: readonly string[]
+  readonly forwarded: ForwardedHeaders
+  /** Replaces addresses of the vendor in its answers. */
+  readonly addresses: VendorAddresses
+}
+
+/**
+ * The first `choices` targets in the order in which this request tries them; the others follow. The first one is drawn
+ * at random, in proportion to the headroom of each: all gateways know the same headroom, about a second old, and would
+ * otherwise all choose the same target.
+ */
+export function orderTargets(
+  targets: readonly Target[],
+  choices: number,
+  model: string | undefined,
+  random: () => number = Math.random,
+): readonly Target[] {
+  const rooms = targets
+    .slice(0, choices)
+    .map(({ vendor, config }) => vendor.headroom(model, config))
+  const total = rooms.reduce((sum, room) => sum + room, 0)
+  // Without any headroom, in the order of the configuration.
+  const first = total > 0 ? drawn(rooms, random() * total) : 0
+  const others = [...rooms.keys()].filter((index) => index !== first)
+  others.sort((a, b) => (rooms[b] as number) - (rooms[a] as number))
+  const order = [first, ...others].map((index) => targets[index] as Target)
+  return targets.length === choices ? order : [...order, ...targets.slice(choices)]
+}
+
+function drawn(rooms: readonly number[], at: number): number {
+  let sum = 0
+  for (const [index, room] of rooms.entries()) {
+    sum += room
+    if (room > 0 && at < sum) return index
+  }
+  return rooms.findLastIndex((room) => room > 0)
+}

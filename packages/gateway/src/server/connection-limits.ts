@@ -1,0 +1,51 @@
+/** Limits the number of connections in all and per address, and runs the periodic check of the open ones. */
+import type { Socket } from 'node:net'
+import { clientNetwork } from 'spillway/http'
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
+
+/** One timer for all connections, so that a request needs none. */
+const CHECK_EVERY_MS = 1_000
+
+type Limits = Pick<ServerLimits, 'connections' | 'connectionsPerAddress' | 'headersMs'>
+
+export class ConnectionLimits {
+  readonly #limits: Limits
+  readonly #byAddress = new Map<string, number>()
+  readonly #checking: NodeJS.Timeout
+  #open = 0
+  /** Connections closed on arrival since the start. */
+  refused = 0
+
+  constructor(limits: Limits, check: (nowMs: number) => void) {
+    this.#limits = limits
+    const everyMs = Math.min(CHECK_EVERY_MS, limits.headersMs)
+    this.#checking = setInterval(() => check(performance.now()), everyMs).unref()
+  }
+
+  /** False if a limit is reached; the connection is then closed. */
+  admit(socket: Socket): boolean {
+    const address = clientNetwork(socket.remoteAddress ?? '')
+    const theirs = this.#byAddress.get(address) ?? 0
+    const { connections, connectionsPerAddress } = this.#limits
+    if (theirs >= connectionsPerAddress || this.#open >= connections) {
+      this.refused++
+      socket.destroy()
+      return false
+    }
+    this.#open++
+    this.#byAddress.set(address, theirs + 1)
+    socket.once('close', () => this.#closed(address))
+    return true
+  }
+
+  close(): void {
+    clearInterval(this.#checking)
+  }
+
+  #closed(address: string): void {
+    this.#open--
+    const left = (this.#byAddress.get(address) ?? 1) - 1
+    if (left === 0) this.#byAddress.delete(address)
+    else this.#byAddress.set(address, left)
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * The lanes of one vendor: one per model, and per key if it has several. Callers choose model names, so a model
+ * that the configuration does not name uses the lane `(other)` until the vendor has answered a request for it
+ * successfully. Made-up names therefore create no state, here or in the guard.
+ */
+import { performance } from 'node:perf_hooks'
+import type { VendorConfig } from '../config/config.js'
+import { maskedName } from '../response/privacy.js'
+import { AnswerLengths } from '../tokens/reservation.js'
+
+export const OTHER_LANE = '(other)'
+
+/** What the vendor counts separately. */
+export interface LaneParts {
+  readonly model: string | undefined
+  /** Name of the key, if the vendor has several. */
+  readonly key: string | undefined
+}
+
+/** An answered model keeps its lane for at least this time after its last request. */
+const REST_MS = 60_000
+/**
+ * Some vendors answer for every name. Each new lane costs Redis a few commands, so there are this many new ones
+ * at once and this many per second. Other models stay in `(other)` and get a lane after a later answer.
+ */
+const NEW_AT_ONCE = 20
+const NEW_PER_SECOND = 5
+
+interface KnownLane {
+  readonly answers: AnswerLengths
+  usedMs: number
+}
+
+export class ModelLanes {
+  #maxLanes: number
+  #named: ReadonlySet<string>
+  readonly #now: () => number
+  /** Named lanes and lanes of answered models, least recently used first. */
+  readonly #known = new Map<string, KnownLane>()
+  /** How many new lanes there may be, as of `#allowedMs`. */
+  #allowed = NEW_AT_ONCE
+  #allowedMs: number
+
+  constructor(maxLanes: number, named: Iterable<string>, now = () => performance.now()) {
+    this.#maxLanes = maxLanes
+    this.#named = new Set(named)
+    this.#now = now
+    this.#allowedMs = now()
+  }
+
+  /** For another configuration: models that were answered stay known. */
+  configure(maxLanes: number, named: Iterable<string>): void {
+    this.#maxLanes = maxLanes
+    this.#named = new Set(named)
+  }
+
+  get size(): number {
+    return this.#known.size
+  }
+
+  /** The lane of a request; nothing for a vendor with neither models nor several keys. */
+  laneOf(parts: LaneParts): string | undefined {
+    const lane = laneName(parts)
+    if (lane === undefined || this.#exists(lane, parts)) return lane
+    return laneName({ ...parts, model: OTHER_LANE })
+  }
+
+  /** The vendor has answered a request successfully. The lane that requests like it use from now on. */
+  answered(parts: LaneParts): string | undefined {
+    const lane = laneName(parts)
+    if (lane === undefined) return undefined
+    if (!this.#exists(lane, parts) && this.#mayAdd(parts)) this.#add(lane)
+    return this.laneOf(parts)
+  }
+
+  /** How many tokens one answer of this lane usually has. */
+  usualAnswer(lane: string = OTHER_LANE): number {
+    const known = this.#known.get(lane)
+    return (known?.answers ?? new AnswerLengths()).estimate()
+  }
+
+  learn(lane: string = OTHER_LANE, outputTokens: number): void {
+    const known = this.#known.get(lane) ?? this.#add(lane)
+    known.answers.add(outputTokens)
+  }
+
+  #exists(lane: string, { model }: LaneParts): boolean {
+    const known = this.#known.get(lane)
+    if (known !== undefined) {
+      known.usedMs = this.#now()
+      this.#known.delete(lane)
+      this.#known.set(lane, known)
+      return true
+    }
+    // Keys are part of the configuration.
+    return model === undefined || model === OTHER_LANE || this.#named.has(lane)
+  }
+
+  /** Lanes are shown to every reader of metrics: a key or a prompt in place of a model gets none. */
+  #mayAdd({ model }: LaneParts): boolean {
+    if (model !== undefined && maskedName(model) !== model) return false
+    if (!this.#isNewAllowed()) return false
+    if (this.#known.size >= this.#maxLanes && !this.#forgetRested()) return false
+    this.#allowed--
+    return true
+  }
+
+  #isNewAllowed(): boolean {
+    const nowMs = this.#now()
+    const earned = ((nowMs - this.#allowedMs) / 1_000) * NEW_PER_SECOND
+    this.#allowed = Math.min(NEW_AT_ONCE, this.#allowed + earned)
+    this.#allowedMs = nowMs
+    return this.#allowed >= 1
+  }
+
+  #forgetRested(): boolean {
+    const oldestMs = this.#now() - REST_MS
+    for (const [lane, { usedMs }] of this.#known) {
+      if (usedMs > oldestMs) return false
+      if (!this.#named.has(lane)) return this.#known.delete(lane)
+    }
+    return false
+  }
+
+  #add(lane: string): KnownLane {
+    const known = { answers: new AnswerLengths(), usedMs: this.#now() }
+    this.#known.set(lane, known)
+    return known
+  }
+}
+
+export function laneName({ model, key }: LaneParts): string | undefined {
+  if (model === undefined) return key
+  return key === undefined ? model : `${model} (${key})`
+}
+
+/** Name of the key that a target uses, if the vendor has several. */
+export function keyNameOf({ keys }: VendorConfig, key: string | undefined): string | undefined {
+  return keys.length > 1 ? (key ?? keys[0]?.name) : undefined
+}

@@ -1,0 +1,29 @@
+/** The lanes of a vendor that the configuration names: in routes, fallbacks and job queues. */
+import type { GatewayConfig, VendorConfig } from '../config/config.js'
+import { keyNameOf, laneName, OTHER_LANE } from './model-lanes.js'
+
+type Named = Pick<GatewayConfig, 'routes' | 'queues'>
+
+export function namedLanes({ routes, queues = [] }: Named, vendor: VendorConfig): Set<string> {
+  const lanes = new Set<string>()
+  const add = (model: string | undefined, key: string | undefined) => {
+    const lane = laneName({ model, key: keyNameOf(vendor, key) })
+    if (lane !== undefined) lanes.add(lane)
+  }
+  for (const { models = [], targets } of routes) {
+    for (const target of targets) {
+      if (target.vendor !== vendor.name) continue
+      const named = target.model === undefined ? models.filter(isExact) : [target.model]
+      for (const model of named) add(model, target.key)
+      // Requests of a vendor that knows no models, and those for models without a lane of their own.
+      add(undefined, target.key)
+      add(OTHER_LANE, target.key)
+    }
+  }
+  for (const { vendor: name, model, key } of queues) if (name === vendor.name) add(model, key)
+  return lanes
+}
+
+function isExact(model: string): boolean {
+  return !model.includes('*')
+}

@@ -1,0 +1,108 @@
+/** A request as a vendor receives it: path, headers and body, with the gateway's values in place of the client's. */
+import type { Dispatcher } from 'undici'
+import type { ByteList } from '../request/body/byte-list.js'
+import { withFields } from '../request/body/rewrite-body.js'
+import type { ClientRequest } from '../request/client-http.js'
+import { requestTarget } from '../request/request-url.js'
+import type { RoutedRequest } from '../request/routed-request.js'
+import type { Target } from '../routing/target.js'
+import type { VendorRequest } from './vendor-client.js'
+
+/** A body up to this size is sent in one piece; a larger one is never copied. */
+const MAX_COPIED_BYTES = 1_048_576
+
+export function vendorRequest(
+  request: ClientRequest,
+  routed: RoutedRequest,
+  target: Target,
+  tellUsage: boolean,
+): VendorRequest {
+  // The vendor gets the path by which the route and the limits were chosen.
+  const url = routed.path + requestTarget(request.url ?? '/').query
+  const headers = target.forwarded.of(request.rawHeaders, request.headers.connection)
+  // A body that was read is forwarded decoded, so that the vendor reads what was read here.
+  if (routed.parsed.json !== undefined) removeHeader(headers, 'content-encoding')
+  const body = bodyFor(routed, target, tellUsage)
+  addOwnHeaders(headers, request, routed, target)
+  if (isChunkList(body)) headers.push('content-length', String(body.length))
+  return {
+    method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
+    path: pathFor(url, routed.route.stripPrefix),
+    headers,
+    body,
+  }
+}
+
+function removeHeader(headers: string[], removed: string): void {
+  for (let i = headers.length - 2; i >= 0; i -= 2) {
+    if (headers[i] === removed) headers.splice(i, 2)
+  }
+}
+
+function addOwnHeaders(
+  headers: string[],
+  request: ClientRequest,
+  { parsed: { body }, idempotencyKey }: RoutedRequest,
+  target: Target,
+): void {
+  for (const each of target.ownHeaders) headers.push(each)
+  if (idempotencyKey !== undefined) headers.push('idempotency-key', idempotencyKey)
+  const length = request.headers['content-length']
+  if (body.kind === 'streamed' && length !== undefined) headers.push('content-length', length)
+}
+
+function bodyFor(routed: RoutedRequest, target: Target, tellUsage: boolean): VendorRequest['body'] {
+  const { body } = routed.parsed
+  if (body.kind === 'streamed') return body.chunks
+  const bytes = editedBody(routed, target, tellUsage, body.bytes)
+  if (bytes.length === 0) return undefined
+  return bytes.length <= MAX_COPIED_BYTES ? bytes.toBuffer() : new ChunkList(bytes)
+}
+
+function editedBody(
+  { parsed: { json } }: RoutedRequest,
+  { vendor, config }: Target,
+  tellUsage: boolean,
+  bytes: ByteList,
+): ByteList {
+  if (json === undefined || (config.model === undefined && !tellUsage)) return bytes
+  const model = config.model === undefined ? {} : { model: config.model }
+  const usage = tellUsage ? vendor.protocol.usageFields?.(json.fields) : {}
+  return withFields(bytes, json, { ...model, ...usage })
+}
+
+/** A large body in chunks. Can be iterated once for each attempt. */
+class ChunkList implements AsyncIterable<Buffer> {
+  readonly #bytes: ByteList
+
+  constructor(bytes: ByteList) {
+    this.#bytes = bytes
+  }
+
+  get length(): number {
+    return this.#bytes.length
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    yield* this.#bytes.chunks
+  }
+}
+
+function isChunkList(body: VendorRequest['body']): body is ChunkList {
+  return body instanceof ChunkList
+}
+
+/** A held body as it would be sent to this target, in one piece. */
+export function heldBody(routed: RoutedRequest, target: Target): Buffer | undefined {
+  const { body } = routed.parsed
+  if (body.kind === 'streamed' || body.bytes.length === 0) return undefined
+  return editedBody(routed, target, false, body.bytes).toBuffer()
+}
+
+function pathFor(url: string, prefix: string | undefined): string {
+  if (prefix === undefined || !url.startsWith(prefix)) return url
+  const rest = url.slice(prefix.length)
+  if (rest.startsWith('/')) return rest
+  // Only whole parts of a path are taken off.
+  return rest === '' || rest.startsWith('?') ? `/${rest}` : url
+}

@@ -1,0 +1,211 @@
+/** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
+import { isDeepStrictEqual } from 'node:util'
+import { type CallContext, type Guard, type GuardOptions, nameLanes, type Spillway } from 'spillway'
+import type { TargetConfig, VendorConfig } from '../config/config.js'
+import { PROTOCOLS } from '../protocols/index.js'
+import type { Protocol, RequestFacts } from '../protocols/protocol.js'
+import { RefCounted } from '../routing/ref-counted.js'
+import { type Cost, Reservations } from '../tokens/reservation.js'
+import { classifyClientFailure } from './client-signal.js'
+import { keyNameOf, ModelLanes } from './model-lanes.js'
+import { VendorClient, type VendorRequest } from './vendor-client.js'
+import { type ResponseListener, VendorResponse } from './vendor-response.js'
+
+/** As many as the guard has without `maxLanes`. */
+const DEFAULT_MAX_LANES = 1_000
+const CREDENTIAL = /authorization|(^|[-_])(key|token)$/
+
+/** What a response contained. */
+interface AnswerSize {
+  readonly outputTokens: number | undefined
+  /** Answers that were generated for one request. */
+  readonly answers: number
+}
+
+export class Vendor {
+  readonly name: string
+  readonly protocol: Protocol
+  readonly guard: Guard
+  readonly #config: VendorConfig
+  readonly #sharedGuard: RefCounted<Guard>
+  readonly #client: RefCounted<VendorClient>
+  readonly #origin: string
+  readonly #basePath: string
+  readonly #units: ReadonlySet<string>
+  readonly #reservations: Reservations
+  readonly #lanes: ModelLanes
+  #closed: Promise<void> | undefined
+
+  /**
+   * `named`: the lanes that the configuration names. `before`: the same vendor in an older configuration. What
+   * has not changed stays in use.
+   */
+  constructor(
+    config: VendorConfig,
+    url: string,
+    spillway: Spillway,
+    named: ReadonlySet<string>,
+    before?: Vendor,
+  ) {
+    this.name = config.name
+    this.protocol = PROTOCOLS[config.protocol]
+    this.#config = config
+    this.#sharedGuard = guardOf(config, spillway, before)
+    this.guard = this.#sharedGuard.value
+    const { origin, pathname } = new URL(url)
+    this.#origin = origin
+    this.#basePath = pathname.replace(/\/+$/, '')
+    this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
+    this.#reservations = new Reservations(config.guard.limits ?? [])
+    this.#client = this.#clientAfter(before)
+    this.#lanes = this.#lanesAfter(before, named)
+    nameLanes(this.guard, named)
+  }
+
+  /** Its guard, for a configuration that says the same of it. */
+  keepGuard({ guard }: VendorConfig): RefCounted<Guard> | undefined {
+    return isDeepStrictEqual(this.#config.guard, guard) ? this.#sharedGuard.retain() : undefined
+  }
+
+  #clientAfter(before: Vendor | undefined): RefCounted<VendorClient> {
+    const { connectMs } = this.#config
+    if (before?.isAt(this.#origin, connectMs) === true) return before.#client.retain()
+    return new RefCounted(new VendorClient(this.#origin, connectMs), (each) => each.destroy())
+  }
+
+  /** How long answers of a model are does not depend on the configuration. */
+  #lanesAfter(before: Vendor | undefined, named: ReadonlySet<string>): ModelLanes {
+    const { maxLanes = DEFAULT_MAX_LANES } = this.#config.guard
+    if (before === undefined) return new ModelLanes(maxLanes, named)
+    before.#lanes.configure(maxLanes, named)
+    return before.#lanes
+  }
+
+  isAt(origin: string, connectMs: number): boolean {
+    return this.#origin === origin && this.#config.connectMs === connectMs
+  }
+
+  get url(): string {
+    return this.#origin + this.#basePath
+  }
+
+  /** Whether what an answer cost matters to a limit. */
+  get countsTokens(): boolean {
+    return this.#units.has('tokens') || this.#units.has('outputTokens')
+  }
+
+  /** Whether a limit counts tokens of any kind. */
+  get limitsTokens(): boolean {
+    return this.countsTokens || this.#units.has('inputTokens')
+  }
+
+  /** The lane of a request: what the vendor counts separately, or `(other)`. */
+  laneOf(model: string | undefined, target: TargetConfig): string | undefined {
+    return this.#lanes.laneOf({ model, key: keyNameOf(this.#config, target.key) })
+  }
+
+  /** What it could take on of this model with this key: from 0, nothing now, to 1. */
+  headroom(model: string | undefined, target: TargetConfig): number {
+    return this.guard.headroom(this.laneOf(target.model ?? model, target))
+  }
+
+  /** What to reserve for a request until its response reports the actual cost. */
+  costOf(facts: RequestFacts, lane: string | undefined): Cost | undefined {
+    return this.#reservations.costOf(facts, () => this.#lanes.usualAnswer(lane))
+  }
+
+  /** The vendor has answered a request for this model successfully, with a response of this size. */
+  answered(model: string | undefined, target: TargetConfig, size: AnswerSize): void {
+    const lane = this.#lanes.answered({ model, key: keyNameOf(this.#config, target.key) })
+    if (size.outputTokens !== undefined) {
+      this.#lanes.learn(lane, size.outputTokens / size.answers)
+    }
+  }
+
+  /** Our key, and what else goes with every request. */
+  ownHeaders(target: TargetConfig): string[] {
+    const own: string[] = []
+    const key = this.#keyOf(target)
+    if (key !== undefined) own.push(...this.protocol.vendorKey(key.secret))
+    for (const [name, value] of Object.entries(this.#config.headers)) own.push(name, value)
+    return own
+  }
+
+  /** We say who we are, by a key or a header. */
+  get hasKey(): boolean {
+    return this.#config.keys.length > 0 || this.ownNames.some((name) => CREDENTIAL.test(name))
+  }
+
+  /** Some of its stages only report. */
+  get shadows(): boolean {
+    const { shadow, breaker } = this.#config.guard
+    return shadow !== undefined || breaker?.shadow === true
+  }
+
+  get retries(): boolean {
+    return this.#config.guard.retry !== undefined
+  }
+
+  /** The names of headers that are ours to set. */
+  get ownNames(): readonly string[] {
+    return Object.keys(this.#config.headers).map((name) => name.toLowerCase())
+  }
+
+  send(
+    request: VendorRequest,
+    context: CallContext,
+    listener: ResponseListener,
+    cost: Cost | undefined,
+  ): Promise<VendorResponse> {
+    // Who refuses or fails has generated nothing, nor has one that could not be reached.
+    const onNothing = cost && (() => context.settle(nothingOf(cost)))
+    const answer = new VendorResponse(context, listener, onNothing)
+    return answer.askedBy((handler) => this.#client.value.dispatch(this.#at(request), handler))
+  }
+
+  /** For answers that are read as a whole. */
+  ask(request: VendorRequest, signal: AbortSignal) {
+    return this.#client.value.request(this.#at(request), signal)
+  }
+
+  /** What no other configuration uses is closed with it. */
+  close(): Promise<void> {
+    this.#closed ??= Promise.all([this.#sharedGuard.release(), this.#client.release()]).then(
+      () => {},
+    )
+    return this.#closed
+  }
+
+  /** The vendor's own address may be a folder. */
+  #at({ method, path, headers, body }: VendorRequest): VendorRequest {
+    return { method, path: this.#basePath + path, headers, body }
+  }
+
+  #keyOf({ key }: TargetConfig) {
+    const { keys } = this.#config
+    return key === undefined ? keys[0] : keys.find(({ name }) => name === key)
+  }
+}
+
+/** The one there is, if nothing about it has changed; otherwise another that takes its place. */
+function guardOf(
+  config: VendorConfig,
+  spillway: Spillway,
+  before: Vendor | undefined,
+): RefCounted<Guard> {
+  const known = before?.keepGuard(config)
+  if (known !== undefined) return known
+  const options: GuardOptions = {
+    ...(config.guard as GuardOptions),
+    classify: classifyClientFailure,
+  }
+  const guard =
+    before === undefined
+      ? spillway.guard(config.name, options)
+      : spillway.replaceGuard(config.name, options)
+  return new RefCounted(guard, (each) => each.close())
+}
+
+function nothingOf(cost: Cost): Cost {
+  return Object.fromEntries(Object.keys(cost).map((unit) => [unit, 0]))
+}

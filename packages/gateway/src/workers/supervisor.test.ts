@@ -1,0 +1,292 @@
+import type { Socket } from 'node:net'
+import { createVirtualClock } from 'spillway/testing'
+import { describe, expect, it } from 'vitest'
+import type { ReloadReport } from '../reload/reloads.js'
+import type { FileContents, SupervisorApi } from './protocol.js'
+import type { SupervisedWorker } from './supervised-worker.js'
+import { Supervisor } from './supervisor.js'
+
+/** A worker process that does what the test says. */
+class FakeWorker {
+  readonly slot: number
+  readonly api: SupervisorApi
+  /** Calls of the supervisor, in order. */
+  readonly calls: [name: string, argument: unknown][] = []
+  state = 'starting'
+  readyAtMs: number | undefined
+  metrics = []
+  isAlive = true
+  pid = 1
+  /** The answers to calls by name. */
+  answers: Record<string, () => unknown> = {}
+  #onEnd: (code: number | null, signal: string | null) => void = () => {}
+
+  constructor(slot: number, api: SupervisorApi) {
+    this.slot = slot
+    this.api = api
+  }
+
+  readonly channel = {
+    call: async (name: string, argument: unknown) => {
+      this.calls.push([name, argument])
+      return this.answers[name]?.()
+    },
+  }
+
+  onEnd(listener: (code: number | null, signal: string | null) => void): void {
+    this.#onEnd = listener
+  }
+
+  drain(options: object): void {
+    this.state = 'draining'
+    this.calls.push(['drain', options])
+  }
+
+  kill(): void {
+    this.end(null, 'SIGKILL')
+  }
+
+  end(code: number | null, signal: string | null = null): void {
+    if (!this.isAlive) return
+    this.isAlive = false
+    this.state = 'ended'
+    this.#onEnd(code, signal)
+  }
+
+  callsOf(name: string): unknown[] {
+    return this.calls.filter(([each]) => each === name).map(([, argument]) => argument)
+  }
+}
+
+function setUp({ workers = 2 } = {}) {
+  const clock = createVirtualClock()
+  const forked: FakeWorker[] = []
+  const said: string[] = []
+  let files: FileContents = [['spillway.yaml', 'one']]
+  let onConnection: (socket: Socket) => void = () => {}
+  let adminClosed = false
+  const supervisor = new Supervisor(
+    {
+      workers,
+      clock,
+      fork: (slot, api) => {
+        const worker = new FakeWorker(slot, api)
+        forked.push(worker)
+        return worker as unknown as SupervisedWorker
+      },
+      readFiles: () => files,
+      listenAdmin: async (listener) => {
+        onConnection = listener
+        return {
+          port: 8_081,
+          close: () => {
+            adminClosed = true
+          },
+        }
+      },
+      say: (text) => said.push(text),
+    },
+    files,
+  )
+  return {
+    clock,
+    supervisor,
+    forked,
+    said,
+    connect: (socket: Socket) => onConnection(socket),
+    isAdminClosed: () => adminClosed,
+    write: (text: string) => {
+      files = [['spillway.yaml', text]]
+    },
+    async started() {
+      const started = supervisor.start()
+      await clock.settle()
+      for (const worker of forked) worker.api.ready({ port: 8_080 })
+      return started
+    },
+  }
+}
+
+const applied: ReloadReport = {
+  result: 'applied',
+  generation: 2,
+  added: [],
+  changed: [],
+  removed: [],
+  afterRestart: [],
+}
+
+describe('supervisor of workers', () => {
+  it('start resolves when every worker is ready, and every worker knows how many are', async () => {
+    const { supervisor, forked, clock } = setUp()
+    let isStarted = false
+    const started = supervisor.start().then((ports) => {
+      isStarted = true
+      return ports
+    })
+    await clock.settle()
+    expect(forked.map(({ slot }) => slot)).toEqual([1, 2])
+    forked[0]?.api.ready({ port: 8_080 })
+    await clock.settle()
+    expect(isStarted).toBe(false)
+    forked[1]?.api.ready({ port: 8_080 })
+    expect(await started).toEqual({ port: 8_080, adminPort: 8_081 })
+    for (const worker of forked) {
+      expect(worker.callsOf('workersChanged').at(-1)).toEqual({
+        ready: 2,
+        total: 2,
+        started: true,
+      })
+    }
+  })
+
+  it('a failure of the first start ends the supervisor with its reason, and no worker is left', async () => {
+    const { supervisor, forked, clock, isAdminClosed } = setUp()
+    const started = supervisor.start()
+    started.catch(() => {})
+    await clock.settle()
+    forked[0]?.api.failed({ code: 'EADDRINUSE', message: 'port 8080 is in use' })
+    await expect(started).rejects.toMatchObject({
+      code: 'EADDRINUSE',
+      message: 'port 8080 is in use',
+    })
+    expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, false])
+    expect(forked).toHaveLength(2)
+    expect(isAdminClosed()).toBe(true)
+  })
+
+  it('a killed worker is replaced at once in its slot, and the others know of it', async () => {
+    const { forked, clock, started, said } = setUp()
+    await started()
+    forked[0]?.end(null, 'SIGKILL')
+    expect(forked[1]?.callsOf('workersChanged').at(-1)).toMatchObject({ ready: 1 })
+    await clock.advance(0)
+    expect(forked).toHaveLength(3)
+    expect(forked[2]?.slot).toBe(1)
+    expect(said.join('')).toContain('worker 1 (pid 1) ended with SIGKILL')
+    forked[2]?.api.ready({ port: 8_080 })
+    expect(forked[1]?.callsOf('workersChanged').at(-1)).toMatchObject({ ready: 2 })
+  })
+
+  it('workers that crash after every start end the gateway with a message after six rounds', async () => {
+    const { supervisor, forked, clock, started } = setUp()
+    await started()
+    const ended = supervisor.ended.then(
+      () => 'ended',
+      (error: Error) => error.message,
+    )
+    for (let crashes = 0; crashes < 100 && forked.some((each) => each.isAlive); crashes++) {
+      for (const worker of forked) worker.end(7)
+      await clock.advance(10_000)
+    }
+    expect(forked).toHaveLength(12)
+    expect(await ended).toBe(
+      'workers ended 12 times in a row soon after their start, the last one with exit code 7; giving up',
+    )
+  })
+
+  it('a worker that crashes after every start does not end the gateway while another serves', async () => {
+    const { supervisor, forked, clock, started } = setUp()
+    await started()
+    let isOver = false
+    supervisor.ended.then(
+      () => {
+        isOver = true
+      },
+      () => {
+        isOver = true
+      },
+    )
+    for (let crashes = 0; crashes < 20; crashes++) {
+      forked.at(crashes === 0 ? 0 : -1)?.end(1)
+      await clock.advance(10_000)
+    }
+    expect(isOver).toBe(false)
+    expect(forked[1]?.isAlive).toBe(true)
+    expect(forked.length).toBeGreaterThan(20)
+  })
+
+  it('a reload reaches the workers one after the other, and one that started meanwhile', async () => {
+    const { supervisor, forked, clock, started, write } = setUp()
+    await started()
+    const finish: (() => void)[] = []
+    const reloadable = (worker: FakeWorker | undefined) => {
+      if (worker === undefined) return
+      worker.answers = {
+        reload: () => new Promise((resolve) => finish.push(() => resolve(applied))),
+      }
+    }
+    for (const worker of forked) reloadable(worker)
+    write('two')
+    const report = supervisor.reload('SIGHUP')
+    await clock.settle()
+    expect(forked.map((each) => each.callsOf('reload').length)).toEqual([1, 0])
+    // The second worker dies before its turn; its replacement starts with the old files.
+    forked[1]?.end(null, 'SIGKILL')
+    await clock.advance(0)
+    const replacement = forked[2]
+    reloadable(replacement)
+    expect(replacement?.api.configuration()).toEqual([['spillway.yaml', 'one']])
+    finish.shift()?.()
+    await clock.settle()
+    expect(replacement?.callsOf('reload')).toEqual([
+      { cause: 'SIGHUP', contents: [['spillway.yaml', 'two']] },
+    ])
+    finish.shift()?.()
+    expect(await report).toEqual(applied)
+    expect(replacement?.api.configuration()).toEqual([['spillway.yaml', 'two']])
+  })
+
+  it('a worker that replaces another after a refused file starts with the files in force', async () => {
+    const { supervisor, forked, clock, started, write } = setUp()
+    await started()
+    for (const worker of forked) {
+      worker.answers = { reload: () => ({ result: 'refused', reason: 'bad' }) }
+    }
+    write('broken')
+    expect(await supervisor.reload('file')).toEqual({ result: 'refused', reason: 'bad' })
+    forked[0]?.end(1)
+    await clock.advance(0)
+    expect(forked[2]?.api.configuration()).toEqual([['spillway.yaml', 'one']])
+  })
+
+  it('a drain reaches all workers, replaces none, and ends when the last one has ended', async () => {
+    const { supervisor, forked, clock, started, isAdminClosed } = setUp()
+    await started()
+    supervisor.drain({ graceMs: 30_000, delayMs: 0 })
+    for (const worker of forked) {
+      expect(worker.callsOf('drain')).toEqual([{ graceMs: 30_000, delayMs: 0 }])
+    }
+    forked[0]?.end(0)
+    await clock.advance(5_000)
+    expect(isAdminClosed()).toBe(false)
+    forked[1]?.end(0)
+    await supervisor.ended
+    expect(forked).toHaveLength(2)
+    expect(isAdminClosed()).toBe(true)
+  })
+
+  it('a worker that hangs in a drain is killed after its grace', async () => {
+    const { supervisor, forked, clock, started } = setUp()
+    await started()
+    supervisor.drain({ graceMs: 1_000, delayMs: 500 })
+    await clock.advance(11_499)
+    expect(forked.map(({ isAlive }) => isAlive)).toEqual([true, true])
+    await clock.advance(1)
+    await supervisor.ended
+    expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, false])
+  })
+
+  it('a connection to the admin port is answered with 503 while no worker is ready', async () => {
+    const { supervisor, forked, clock, connect } = setUp()
+    void supervisor.start()
+    await clock.settle()
+    const written: string[] = []
+    const socket = { on: () => {}, end: (text: string) => written.push(text) }
+    connect(socket as unknown as Socket)
+    expect(written[0]).toMatch(/^HTTP\/1\.1 503 .*\r\n\r\n\{"status":"starting"\}$/s)
+    forked[1]?.api.ready({ port: 8_080 })
+    connect(socket as unknown as Socket)
+    expect(forked[1]?.callsOf('serveAdmin')).toHaveLength(1)
+  })
+})

@@ -1,0 +1,245 @@
+// test-group: io
+
+/** One gateway with two workers and a Redis, as its vendors, clients and operators see it. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
+import { Client } from 'undici'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
+import { spawnGateway } from './gateway-process.js'
+
+const LIMIT = 100
+const WINDOW_MS = 2_000
+/** A busy machine is late with everything. */
+const PATIENCE = { timeout: 60_000, interval: 20 }
+
+interface WorkerSnapshot {
+  readonly worker: number
+  readonly pid: number
+  readonly guards: readonly { name: string; calls: number; active: number }[]
+}
+
+let redis: RedisServer
+let vendor: MockVendor
+let gateway: Awaited<ReturnType<typeof spawnGateway>>
+let written: object
+
+beforeAll(async () => {
+  redis = await startRedis()
+  vendor = createMockVendor({ knobs: { tokens: 1 } })
+  const { url } = await vendor.start()
+  const vendorWith = (guard: object) => ({ protocol: 'openai', url, ...guard })
+  written = {
+    workers: 2,
+    pod: 'gateway-a',
+    redis: { url: 'env:REDIS_URL', commandTimeoutMs: '10s' },
+    drain: { graceMs: '30s' },
+    vendors: {
+      plain: vendorWith({}),
+      limited: vendorWith({
+        limits: [{ limit: LIMIT, windowMs: WINDOW_MS }],
+        queue: { size: 1_000, timeoutMs: '1m' },
+        // A permit counts until this long after its window, so it has to be short beside the window.
+        jitterMs: '100ms',
+      }),
+      broken: vendorWith({ breaker: { consecutiveFailures: 4, openMs: '10m' } }),
+      isolated: vendorWith({ breaker: { consecutiveFailures: 4, openMs: '10m' } }),
+    },
+    routes: ['plain', 'limited', 'broken', 'isolated'].map((name) => ({
+      vendor: name,
+      models: [name],
+    })),
+  }
+  gateway = await spawnGateway({ config: written, env: { REDIS_URL: redis.url } })
+  await vi.waitFor(async () => expect(await ready()).toContain('"ready":2'), PATIENCE)
+  await vi.waitFor(async () => expect(await fleetPods()).toHaveLength(2), PATIENCE)
+}, 60_000)
+
+afterAll(async () => {
+  await gateway?.stop()
+  await vendor?.close()
+  await redis?.stop()
+})
+
+const admin = async (path: string) => (await fetch(`${gateway.adminUrl}${path}`)).text()
+const ready = () => admin('/health/ready')
+
+async function act(path: string, body: object): Promise<Response> {
+  return fetch(`${gateway.adminUrl}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+}
+
+async function fleetPods(): Promise<{ pod: string }[]> {
+  return (JSON.parse(await admin('/status')) as { pods: { pod: string }[] }).pods
+}
+
+async function workers(): Promise<WorkerSnapshot[]> {
+  return (JSON.parse(await admin('/snapshot')) as { workers: WorkerSnapshot[] }).workers
+}
+
+async function sumOf(metric: string): Promise<number> {
+  const lines = (await admin('/metrics')).split('\n').filter((line) => line.startsWith(metric))
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+}
+
+const guardOf = (worker: WorkerSnapshot | undefined, name: string) =>
+  worker?.guards.find((guard) => guard.name === name)
+
+/** A client with one connection, so all its requests go to the same worker. */
+function connect(): { chat: ReturnType<typeof chatWith>; close(): Promise<void> } {
+  const client = new Client(gateway.url, { headersTimeout: 120_000, bodyTimeout: 120_000 })
+  return { chat: chatWith(client), close: () => client.destroy() }
+}
+
+const chatWith =
+  (client: Client) =>
+  async (model: string, mock: object = {}) => {
+    const { statusCode, headers, body } = await client.request({
+      path: '/v1/chat/completions',
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-mock': JSON.stringify(mock) },
+      body: JSON.stringify({ model, messages: [] }),
+    })
+    await body.text()
+    return { status: statusCode, decision: String(headers['spillway-decision']) }
+  }
+
+/** One connection to each worker, in the order of workers. */
+async function oneToEach() {
+  const clients = [connect(), connect()]
+  const before = await workers()
+  await clients[0]?.chat('plain')
+  const after = await workers()
+  const served = after.findIndex(
+    (each, index) => guardOf(each, 'plain')?.calls !== guardOf(before[index], 'plain')?.calls,
+  )
+  if (served === 1) clients.reverse()
+  return clients as [ReturnType<typeof connect>, ReturnType<typeof connect>]
+}
+
+describe('gateway with two workers', () => {
+  it('two workers are two pods of the fleet behind one port and one admin port', async () => {
+    const pods = (await fleetPods()).map(({ pod }) => pod.replace(/-[^-]*$/, '')).toSorted()
+    expect(pods).toEqual(['gateway-a-worker-1', 'gateway-a-worker-2'])
+    expect(JSON.parse(await ready())).toMatchObject({
+      status: 'ready',
+      workers: { ready: 2, total: 2 },
+    })
+    const clients = await oneToEach()
+    for (const { chat, close } of clients) {
+      expect((await chat('plain')).status).toBe(200)
+      await close()
+    }
+    for (const worker of await workers()) {
+      expect(guardOf(worker, 'plain')?.calls).toBeGreaterThan(0)
+    }
+  })
+
+  it('two workers under saturating load stay within one limit and use more than 90 % of it', async () => {
+    vendor.clear()
+    const clients = Array.from({ length: 10 }, connect)
+    let isOver = false
+    const load = clients.map(async ({ chat }) => {
+      while (!isOver) expect((await chat('limited')).status).toBe(200)
+    })
+    const most = () => vendor.mostInAnyWindow(WINDOW_MS)
+    await vi.waitFor(() => {
+      expect(vendor.counts.arrived).toBeGreaterThan(3 * LIMIT)
+      expect(most()).toBeGreaterThan(0.9 * LIMIT)
+    }, PATIENCE)
+    isOver = true
+    await Promise.all(load)
+    await Promise.all(clients.map(({ close }) => close()))
+    expect(most()).toBeLessThanOrEqual(LIMIT)
+    for (const worker of await workers()) {
+      expect(guardOf(worker, 'limited')?.calls).toBeGreaterThan(0)
+    }
+  }, 120_000)
+
+  it('a breaker that one worker opened refuses calls of the other worker', async () => {
+    const [one, two] = await oneToEach()
+    for (let i = 0; i < 4; i++) expect((await one.chat('broken', { status: 500 })).status).toBe(500)
+    const refused = expect.stringContaining('stage=breaker;reason=CIRCUIT_OPEN')
+    // Until its replica has the change, the other worker may ask the vendor.
+    await vi.waitFor(
+      async () => expect((await two.chat('broken')).decision).toEqual(refused),
+      PATIENCE,
+    )
+    await Promise.all([one.close(), two.close()])
+  })
+
+  it('an action on the admin port reaches all workers', async () => {
+    const action = { action: 'isolate', guard: 'isolated', by: 'test', forMs: 600_000 }
+    expect((await act('/actions', action)).status).toBe(200)
+    for (const { chat, close } of await oneToEach()) {
+      await vi.waitFor(async () => expect((await chat('isolated')).status).toBe(503), PATIENCE)
+      await close()
+    }
+  })
+
+  it('a killed worker fails only its own requests, is replaced, and its counts are kept', async () => {
+    const [one, two] = await oneToEach()
+    const slow = { latencyMs: 3_000 }
+    const requests = { one: one.chat('plain', slow), two: two.chat('plain', slow) }
+    const outcome = Promise.allSettled([requests.one, requests.two])
+    await vi.waitFor(async () => {
+      const active = (await workers()).map((each) => guardOf(each, 'plain')?.active)
+      expect(active).toEqual([1, 1])
+    }, PATIENCE)
+    const counted = await sumOf('spillway_requests_total')
+    const [victim] = await workers()
+    process.kill(victim?.pid as number, 'SIGKILL')
+    const [lost, kept] = await outcome
+    expect([lost.status, kept.status]).toEqual(['rejected', 'fulfilled'])
+    expect(kept).toMatchObject({ value: { status: 200 } })
+    await vi.waitFor(async () => expect(await ready()).toContain('"ready":2'), PATIENCE)
+    const [replacement] = await workers()
+    expect(replacement).toMatchObject({ worker: 1, state: 'ready' })
+    expect(replacement?.pid).not.toBe(victim?.pid)
+    expect(await sumOf('spillway_requests_total')).toBeGreaterThanOrEqual(counted)
+    expect(await sumOf('spillway_worker_restarts_total')).toBe(1)
+    await Promise.all([one.close(), two.close()])
+  }, 120_000)
+
+  it('a reload reaches all workers, and a refused file does not reach a replaced worker', async () => {
+    const file = join(gateway.folder, 'spillway.yaml')
+    writeFileSync(file, JSON.stringify({ ...written, body: { maxBytes: '1kb' } }))
+    // The gateway may have seen the file itself before it is asked to.
+    const reloaded = await act('/config/reload', { by: 'test' })
+    expect(await reloaded.json()).toMatchObject({ ok: true })
+    await vi.waitFor(async () => expect(await sumOf('spillway_config_generation ')).toBe(2))
+    const tooLarge = async () => {
+      const clients = await oneToEach()
+      const answers = await Promise.all(clients.map(({ chat }) => chat('x'.repeat(2_000))))
+      await Promise.all(clients.map(({ close }) => close()))
+      return answers.map(({ status }) => status)
+    }
+    expect(await tooLarge()).toEqual([413, 413])
+    writeFileSync(file, 'vendors: nothing')
+    expect((await act('/config/reload', { by: 'test' })).status).toBe(422)
+    const [, victim] = await workers()
+    process.kill(victim?.pid as number, 'SIGKILL')
+    await vi.waitFor(async () => {
+      expect((await workers()).map(({ pid }) => pid)).not.toContain(victim?.pid)
+      expect(await ready()).toContain('"ready":2')
+    }, PATIENCE)
+    expect(await tooLarge()).toEqual([413, 413])
+  }, 120_000)
+
+  it('SIGTERM lets the requests of all workers finish and ends with exit code 0', async () => {
+    const clients = await oneToEach()
+    const slow = clients.map(({ chat }) => chat('plain', { latencyMs: 1_000 }))
+    await vi.waitFor(async () => {
+      const active = (await workers()).map((each) => guardOf(each, 'plain')?.active)
+      expect(active).toEqual([1, 1])
+    }, PATIENCE)
+    gateway.child.kill('SIGTERM')
+    expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([200, 200])
+    expect(await gateway.exit).toBe(0)
+    await Promise.all(clients.map(({ close }) => close()))
+  }, 60_000)
+})

@@ -1,0 +1,98 @@
+/** Reads what limits and lanes need from a request of an SDK. Its body is parsed, but not kept. */
+import { PromptEstimate } from '../llm/prompt-estimate.js'
+import type { RequestFacts, VendorFormat } from '../llm/vendor-format.js'
+import type { Fetch } from './fetch.js'
+
+export interface SdkRequest {
+  readonly model: string | undefined
+  /** Undefined if the request generates nothing, or its body cannot be read. */
+  readonly facts: RequestFacts | undefined
+  /** Sending it twice has no other effect than to cost twice. */
+  readonly repeatable: boolean
+  /** The body to send instead, which asks the vendor to report the usage of its stream. */
+  readonly body: string | undefined
+}
+
+/** `asksUsage`: the usage of streams is needed. */
+export function readSdkRequest(
+  format: VendorFormat,
+  input: Parameters<Fetch>[0],
+  init: RequestInit,
+  asksUsage: boolean,
+): SdkRequest {
+  const path = pathOf(input)
+  const repeatable = format.isRepeatable(path)
+  const kind = format.bodyOn(path)
+  const { body } = init
+  if (kind === 'form' && body instanceof FormData) {
+    return { model: nameIn(body.get('model')), facts: undefined, repeatable, body: undefined }
+  }
+  const parsed = kind === 'json' && typeof body === 'string' ? objectIn(body) : undefined
+  if (parsed === undefined)
+    return { model: undefined, facts: undefined, repeatable, body: undefined }
+  const fields = new Map(
+    format.valueFields
+      .filter((name) => parsed[name] !== undefined && parsed[name] !== null)
+      .map((name) => [name, parsed[name]]),
+  )
+  const facts = format.factsOf(fields, promptTokens(format, parsed))
+  const added =
+    asksUsage && format.hidesUsage(path, fields) ? format.usageFields?.(fields) : undefined
+  return {
+    model: nameIn(facts.model),
+    facts: format.isFree(path) ? undefined : facts,
+    repeatable,
+    body: added && withFields(body as string, parsed, added),
+  }
+}
+
+function pathOf(input: Parameters<Fetch>[0]): string {
+  try {
+    return new URL(input instanceof Request ? input.url : String(input)).pathname
+  } catch {
+    // fetch itself rejects it.
+    return ''
+  }
+}
+
+function objectIn(body: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(body)
+    const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)
+    return isObject ? (parsed as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function nameIn(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function promptTokens(format: VendorFormat, parsed: Record<string, unknown>): number {
+  const estimate = new PromptEstimate()
+  // A list of what is still to be visited, because bodies may be nested deeper than the call stack.
+  const waiting = format.contentFields.map((name) => parsed[name] ?? undefined)
+  while (waiting.length > 0) {
+    const value = waiting.pop()
+    if (value === undefined) continue
+    if (typeof value === 'string') {
+      estimate.onText(Buffer.byteLength(value), value.slice(0, estimate.beginningLength))
+    } else if (typeof value === 'object' && value !== null) {
+      if (!Array.isArray(value)) estimate.onObject()
+      for (const inner of Object.values(value)) waiting.push(inner)
+    } else estimate.onScalar()
+  }
+  return estimate.tokens
+}
+
+/** Fields are put in front of the others where possible, which copies nothing until the body is sent. */
+function withFields(
+  body: string,
+  parsed: Record<string, unknown>,
+  fields: Readonly<Record<string, unknown>>,
+): string {
+  const isSet = Object.keys(fields).some((name) => Object.hasOwn(parsed, name))
+  if (isSet) return JSON.stringify({ ...parsed, ...fields })
+  return `${JSON.stringify(fields).slice(0, -1)},${body.trimStart().slice(1)}`
+}

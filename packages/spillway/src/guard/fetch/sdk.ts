@@ -1,0 +1,191 @@
+/**
+ * The constructor options by which a vendor's SDK sends its requests through a guard. The lane of a request is
+ * its model, its cost is estimated from its body, and the usage in its answer replaces the estimate.
+ */
+import { BoundedCache } from '../../core/collections/bounded-cache.js'
+import { SpillwayError } from '../../core/errors.js'
+import { bool, type Check, object, oneOf, optional, validate } from '../../core/options/checks.js'
+import type { Cost } from '../../shared/rate-limiter/permit.js'
+import { AnswerLengths } from '../llm/answer-lengths.js'
+import { anthropicFormat } from '../llm/anthropic-format.js'
+import { openaiFormat } from '../llm/openai-format.js'
+import { Reservations, type ReservedLimit } from '../llm/reservation.js'
+import type { VendorFormat } from '../llm/vendor-format.js'
+import { checkRunOptions } from '../pipeline/start-call.js'
+import type { RunOptions } from '../run-options.js'
+import { type Fetch, type FetchOptions, refusalResponse } from './fetch.js'
+import { isSdkErrors, type SdkErrors } from './sdk-errors.js'
+import { readSdkRequest } from './sdk-request.js'
+import { withoutEvents } from './without-events.js'
+
+/** The class of a vendor's SDK, such as `OpenAI` or `Anthropic`. */
+export type SdkClass = abstract new (...args: never[]) => object
+
+/** Options of `guard.sdk()`. */
+export interface SdkOptions {
+  /**
+   * The API that the SDK uses. Needed for SDKs other than those of OpenAI and Anthropic. Default: recognised by
+   * the class.
+   */
+  protocol?: 'openai' | 'anthropic'
+  /**
+   * Asks OpenAI to report the usage of streamed chat completions, so that token limits are settled, and removes the
+   * additional event from the stream. Set it to false for servers that reject `stream_options`. Default: true
+   * if the guard limits tokens.
+   */
+  streamUsage?: boolean
+  /** Options of every call of this client, such as `user`, `priority` or `timeoutMs`. Default: none. */
+  call?: RunOptions
+}
+
+/** What `guard.sdk()` returns: options for the constructor of an SDK. */
+export interface SdkSettings {
+  /** Sends requests through the guard. */
+  fetch: Fetch
+  /** Always 0: retries of the SDK would multiply with those of the guard. */
+  maxRetries: 0
+}
+
+/** What `guard.sdk()` needs of its guard. */
+export interface SdkGuard {
+  readonly name: string
+  readonly limits: readonly ReservedLimit[]
+  fetchWith(options: FetchOptions, call: RunOptions): Fetch
+}
+
+const FORMATS: Readonly<Record<'openai' | 'anthropic', VendorFormat>> = {
+  openai: openaiFormat,
+  anthropic: anthropicFormat,
+}
+
+/** Sent with requests that may be repeated. Both SDKs and their APIs use this name. */
+const IDEMPOTENCY_HEADER = 'idempotency-key'
+/** Models whose answer lengths are remembered. */
+const MOST_MODELS = 1_000
+
+const readCall: Check<RunOptions> = (value, path, problems) => {
+  if (typeof value === 'object' && value !== null) return value
+  problems.push({ path, message: 'must be an object with options of a call' })
+  return {}
+}
+
+const readOptions = object({
+  protocol: optional(oneOf('openai', 'anthropic')),
+  streamUsage: optional(bool(), true),
+  call: optional(readCall, {}),
+})
+
+export function createSdk(guard: SdkGuard, sdk: unknown, options: SdkOptions): SdkSettings {
+  const path = `guard(${guard.name}).sdk`
+  const { protocol, streamUsage, call } = validate(path, options, readOptions)
+  checkRunOptions(call)
+  const format =
+    FORMATS[
+      validate(path, sdk, (value, at, problems) => {
+        const known = protocol ?? protocolOf(value)
+        if (known === undefined) problems.push({ path: at, message: notRecognised(value) })
+        return known ?? 'openai'
+      })
+    ]
+  const requests = new SdkRequests(guard, format, streamUsage, call, sdk)
+  return { fetch: (input, init) => requests.send(input, init ?? {}), maxRetries: 0 }
+}
+
+/** Each SDK has its base error as a static property, which minified and derived classes keep. */
+function protocolOf(sdk: unknown): 'openai' | 'anthropic' | undefined {
+  if (typeof sdk !== 'function') return undefined
+  if ('OpenAIError' in sdk || sdk.name === 'OpenAI') return 'openai'
+  if ('AnthropicError' in sdk || sdk.name === 'Anthropic') return 'anthropic'
+  return undefined
+}
+
+function notRecognised(sdk: unknown): string {
+  const found = typeof sdk === 'function' ? `the class ${sdk.name || '(anonymous)'}` : typeof sdk
+  return (
+    `must be the class OpenAI or Anthropic, got ${found}; ` +
+    `for another SDK with the same API pass { protocol: 'openai' } or { protocol: 'anthropic' }`
+  )
+}
+
+class SdkRequests {
+  readonly #guard: SdkGuard
+  readonly #format: VendorFormat
+  readonly #streamUsage: boolean
+  readonly #call: RunOptions
+  readonly #errors: SdkErrors | undefined
+  readonly #reservations: Reservations
+  readonly #answers = new BoundedCache<string, AnswerLengths>(MOST_MODELS)
+
+  constructor(
+    guard: SdkGuard,
+    format: VendorFormat,
+    streamUsage: boolean,
+    call: RunOptions,
+    sdk: unknown,
+  ) {
+    this.#guard = guard
+    this.#format = format
+    this.#call = call
+    this.#errors = isSdkErrors(sdk) ? sdk : undefined
+    this.#reservations = new Reservations(guard.limits)
+    this.#streamUsage = streamUsage && this.#reservations.countsTokens
+  }
+
+  async send(input: Parameters<Fetch>[0], init: RequestInit): Promise<Response> {
+    const format = this.#format
+    const request = readSdkRequest(format, input, init, this.#streamUsage)
+    const { model = '', facts, repeatable, body } = request
+    const reserved = facts && this.#reservations.costOf(facts, () => this.#usualAnswer(model))
+    const call = this.#callOf(request.model, reserved, facts?.answers ?? 1)
+    const fetch = this.#guard.fetchWith(
+      {
+        ...(repeatable && { idempotencyHeader: IDEMPOTENCY_HEADER }),
+        ...(reserved !== undefined && { refundOnError: nothingOf(reserved) }),
+        ...(this.#errors !== undefined && { sdk: this.#errors }),
+      },
+      call,
+    )
+    try {
+      const response = await fetch(input, body === undefined ? init : { ...init, body })
+      return body === undefined ? response : withoutEvents(response, format.isUsageEvent)
+    } catch (error) {
+      if (!(error instanceof SpillwayError)) throw error
+      const { status, code, message } = error
+      return refusalResponse(error, JSON.stringify(format.errorBody({ status, code, message })))
+    }
+  }
+
+  #callOf(model: string | undefined, reserved: Cost | undefined, answers: number): RunOptions {
+    const { lane = model, cost = reserved, onUsage } = this.#call
+    return {
+      ...this.#call,
+      ...(lane !== undefined && { lane }),
+      ...(cost !== undefined && { cost }),
+      ...(reserved !== undefined && {
+        onUsage: (usage: Cost) => {
+          this.#learn(model ?? '', usage.outputTokens, answers)
+          onUsage?.(usage)
+        },
+      }),
+    }
+  }
+
+  #usualAnswer(model: string): number {
+    return (this.#answers.get(model) ?? new AnswerLengths()).estimate()
+  }
+
+  #learn(model: string, outputTokens: number | undefined, answers: number): void {
+    if (outputTokens === undefined) return
+    let lengths = this.#answers.get(model)
+    if (lengths === undefined) {
+      lengths = new AnswerLengths()
+      this.#answers.set(model, lengths)
+    }
+    lengths.add(outputTokens / answers)
+  }
+}
+
+/** A vendor that answers with an error has generated nothing. */
+function nothingOf(cost: Cost): Cost {
+  return Object.fromEntries(Object.keys(cost).map((unit) => [unit, 0]))
+}

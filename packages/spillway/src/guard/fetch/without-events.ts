@@ -1,0 +1,27 @@
+/** A response without some of its server-sent events. Reads only when it is read. */
+import { EventFrames } from '../llm/event-frames.js'
+import { withBody } from '../stream/watched-response.js'
+
+/** The response itself, if it is not a stream of events. */
+export function withoutEvents(response: Response, drop: (event: string) => boolean): Response {
+  const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true
+  if (!isStream || response.body === null) return response
+  const frames = new EventFrames(drop)
+  const source: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader()
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        for (;;) {
+          const { done, value } = await source.read()
+          const events = done ? frames.rest() : frames.push(Buffer.from(value))
+          if (events.length > 0) controller.enqueue(events)
+          if (done) return controller.close()
+          if (events.length > 0) return
+        }
+      },
+      cancel: (reason) => source.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+  return withBody(response, body)
+}

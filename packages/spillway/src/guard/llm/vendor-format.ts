@@ -1,0 +1,83 @@
+/**
+ * What Spillway knows about the API of an LLM vendor: which requests generate, what they cost, which may be
+ * repeated, how usage is reported, and how an error looks to the vendor's SDK. One object for each API.
+ */
+
+/** The parts of a request that lanes and limits depend on. */
+export interface RequestFacts {
+  readonly model: string | undefined
+  /** The response is requested as an event stream. */
+  readonly streamed: boolean
+  /** Estimated from the length of the prompt. */
+  readonly promptTokens: number
+  /** Most tokens each answer may have; undefined if the request sets no limit. */
+  readonly maxTokens: number | undefined
+  /** How many answers are generated. */
+  readonly answers: number
+}
+
+/**
+ * The body of requests on a path. `json`: they generate from a JSON object. `form`: they generate from a form
+ * with files. `file`: they store a file and generate nothing. `any`: unknown.
+ */
+export type BodyKind = 'json' | 'form' | 'file' | 'any'
+
+/** An error as Spillway reports it to an SDK. */
+export interface ReportedError {
+  readonly status: number
+  /** Such as `CIRCUIT_OPEN`. */
+  readonly code: string
+  readonly message: string
+  readonly requestId?: string | undefined
+}
+
+/** Fields of a JSON body by name, those that are set. */
+export type RequestFields = ReadonlyMap<string, unknown>
+
+export interface VendorFormat {
+  readonly name: 'openai' | 'anthropic'
+  bodyOn(path: string): BodyKind
+  /** The vendor charges no tokens for requests on this path, so none are reserved. */
+  isFree(path: string): boolean
+  /** Repeating a POST on this path without a key has no other effect than to cost twice. */
+  isRepeatable(path: string): boolean
+  /** Fields that decide model, cost and streaming. */
+  readonly valueFields: readonly string[]
+  /** Fields that the vendor charges as input. */
+  readonly contentFields: readonly string[]
+  factsOf(fields: RequestFields, promptTokens: number): RequestFacts
+  /** Whether the response is a stream that reports its usage only if the request asks for it. */
+  hidesUsage(path: string, fields: RequestFields): boolean
+  /** Fields to set so that the response stream reports its usage. */
+  usageFields?(fields: RequestFields): Readonly<Record<string, unknown>>
+  /** An event that is in a stream only because its usage was asked for. */
+  isUsageEvent(event: string): boolean
+  errorBody(error: ReportedError): object
+}
+
+/** Paths are compared as a vendor may read them: decoded, in any case, with or without a slash at the end. */
+export function pathMatches(path: string, pattern: RegExp): boolean {
+  let decoded = path
+  try {
+    decoded = decodeURIComponent(path)
+  } catch {
+    // It is compared as it is.
+  }
+  return pattern.test(decoded.toLowerCase().replace(/\/+$/, ''))
+}
+
+/** A number of tokens or answers in a request. Undefined if it is negative, infinite or not a number. */
+export function amountIn(value: unknown): number | undefined {
+  const counts = typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER
+  return counts ? value : undefined
+}
+
+/**
+ * The largest limit among these fields, because vendors differ in which of them they obey. Undefined if none is set, or
+ * one of them is no amount, such as -1, which some vendors take as no limit.
+ */
+export function largestOf(fields: RequestFields, names: readonly string[]): number | undefined {
+  const limits = names.filter((name) => fields.has(name)).map((name) => amountIn(fields.get(name)))
+  const known = limits.filter((limit) => limit !== undefined)
+  return known.length > 0 && known.length === limits.length ? Math.max(...known) : undefined
+}
