@@ -23,7 +23,7 @@ function startWithKeys(vendor: HttpVendor, more: Written = {}) {
 const EXPECT = 'Expect: 100-continue\r\n'
 
 describe('Expect: 100-continue', () => {
-  it('a client with a known key is told to continue, and its body reaches the vendor', async () => {
+  it('a client with a known key receives a 100, and its body reaches the vendor', async () => {
     const vendor = await startHttpVendor()
     const { url } = await startWithKeys(vendor)
     const talk = new Talk(url)

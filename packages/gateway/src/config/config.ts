@@ -147,7 +147,7 @@ export interface GatewayConfig {
   readonly workers: number
   readonly vendors: readonly VendorConfig[]
   readonly routes: readonly RouteConfig[]
-  readonly queues: readonly QueueConfig[] | undefined
+  readonly jobQueues: readonly QueueConfig[] | undefined
   /** None: anybody may, as `anonymous`. */
   readonly callers: readonly CallerConfig[] | undefined
   readonly body: {

@@ -3,9 +3,9 @@
  * vendors that take part in hops are told what remains. The signal of a request also knows which failures its client
  * causes itself: they say nothing about the vendor, so breakers ignore them.
  */
-import { type CallContext, type CallEnd, LeaveSignal, type Outcome, SpillwayError } from 'spillway'
+import { type CallContext, type CallEnd, type Outcome, SpillwayError } from 'spillway'
 import { createHops } from 'spillway/http'
-import { hopHeadersFor, hopNames } from 'spillway/internal'
+import { hopHeadersFor, hopNames, LeaveSignal } from 'spillway/internal'
 import { RequestError } from '../response/errors.js'
 import type { ClientRequest } from './client-http.js'
 

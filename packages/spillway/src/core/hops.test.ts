@@ -64,7 +64,7 @@ describe('hop headers of an outgoing request', () => {
     [500, 400],
     [10_000, 9_000],
     [60_000, 58_000],
-  ])('of %i ms left, the next service gets %i', (leftMs, passedMs) => {
+  ])('a service with %i ms left passes %i ms on', (leftMs, passedMs) => {
     const deadline = createDeadline(leftMs, createVirtualClock())
     expect(hopHeadersFor(NAMES, 1, deadline)['spillway-deadline-ms']).toBe(String(passedMs))
   })

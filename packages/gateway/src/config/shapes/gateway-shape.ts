@@ -97,31 +97,34 @@ const readLog = object({
 
 /** Reads what stands in a file, from its root. */
 export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined> {
-  const readFields = object({
-    port: optional(port, PORT),
-    host: optional(text(), '0.0.0.0'),
-    listen: optional(unixSocket),
-    admin: optional(readAdmin(sources), ADMIN),
-    redis: readRedis(sources),
-    pod: optional(textOrReference(sources, /./, 'text')),
-    expectedPods: optional(integer({ min: 1 }), 1),
-    workers: optional(readWorkers, 1),
-    vendors: readVendors(sources),
-    routes: optional(readRoutes),
-    queues: optional(readQueues),
-    callers: optional(readCallers(sources)),
-    body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
-    cors: optional(readCors),
-    server: optional(readServerLimits(sources), SERVER_LIMITS),
-    drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
-    tracing: optional(readTracing),
-    reload: optional(readReload, { watch: true }),
-    log: optional(readLog, { level: 'info' as const }),
-  })
+  const readFields = object(
+    {
+      port: optional(port, PORT),
+      host: optional(text(), '0.0.0.0'),
+      listen: optional(unixSocket),
+      admin: optional(readAdmin(sources), ADMIN),
+      redis: readRedis(sources),
+      pod: optional(textOrReference(sources, /./, 'text')),
+      expectedPods: optional(integer({ min: 1 }), 1),
+      workers: optional(readWorkers, 1),
+      vendors: readVendors(sources),
+      routes: optional(readRoutes),
+      jobQueues: optional(readQueues),
+      callers: optional(readCallers(sources)),
+      body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
+      cors: optional(readCors),
+      server: optional(readServerLimits(sources), SERVER_LIMITS),
+      drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
+      tracing: optional(readTracing),
+      reload: optional(readReload, { watch: true }),
+      log: optional(readLog, { level: 'info' as const }),
+    },
+    { queues: 'jobQueues' },
+  )
   const check: Check<GatewayConfig | undefined> = (value, path, problems: ConfigProblem[]) => {
     const fields = readFields(value, path, problems)
     if (fields === undefined) return undefined
-    const { vendors, routes, queues, body, ...rest } = fields
+    const { vendors, routes, jobQueues, body, ...rest } = fields
     checkPorts(rest, value as object, path, problems)
     checkListen(value as object, path, problems)
     checkWorkers(value as object, rest, path, problems)
@@ -129,13 +132,13 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     const linked = isRouted
       ? linkRoutes(routes, `${path}.routes`, vendors, problems)
       : usualRoutes(vendors, `${path}.vendors`, problems)
-    const linkedQueues = linkQueues(queues, `${path}.queues`, vendors, problems)
+    const linkedQueues = linkQueues(jobQueues, `${path}.jobQueues`, vendors, problems)
     if (problems.length > 0) return undefined
     return {
       ...rest,
       vendors: Array.from(vendors.values(), ({ config }) => config),
       routes: linked,
-      queues: linkedQueues,
+      jobQueues: linkedQueues,
       body: { ...body, keepBytes: body.keepBytes ?? Math.min(KEEP_BYTES, body.maxBytes) },
     }
   }
