@@ -254,7 +254,11 @@ export async function createGateway(
     reload,
     async start() {
       const adminPort = await openAdmin()
-      const port = await data.listen(config.port, config.host)
+      const port = await data.listen(
+        config.listen === undefined
+          ? { port: config.port, host: config.host }
+          : { path: config.listen },
+      )
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store)
       jobs?.begin()

@@ -117,6 +117,8 @@ export interface TracingConfig {
 export interface GatewayConfig {
   readonly host: string
   readonly port: number
+  /** Path of a Unix socket to listen on in place of `host` and `port`. */
+  readonly listen: string | undefined
   readonly admin: {
     readonly host: string
     readonly port: number
