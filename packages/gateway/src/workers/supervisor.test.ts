@@ -277,6 +277,20 @@ describe('supervisor of workers', () => {
     expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, false])
   })
 
+  it('a second stop breaks off what runs, and kills a worker that hangs after 5 s', async () => {
+    const { supervisor, forked, clock, started } = setUp()
+    await started()
+    supervisor.drain({ graceMs: 3_600_000, delayMs: 0 })
+    supervisor.end()
+    for (const worker of forked) {
+      expect(worker.callsOf('drain').at(-1)).toEqual({ graceMs: 0, delayMs: 0 })
+    }
+    forked[0]?.end(0)
+    await clock.advance(5_000)
+    await supervisor.ended
+    expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, false])
+  })
+
   it('a connection to the admin port is answered with 503 while no worker is ready', async () => {
     const { supervisor, forked, clock, connect } = setUp()
     void supervisor.start()
