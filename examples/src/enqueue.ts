@@ -1,4 +1,5 @@
-import { createSpillway, type EnqueuedJob, enqueue, type Guard, staticValue } from 'spillway'
+import { createSpillway, enqueue, type Guard, staticValue } from 'spillway'
+import type { EnqueuedJob } from 'spillway/degrade'
 
 const spillway = createSpillway() // with a Redis store, any pod does what one has accepted
 

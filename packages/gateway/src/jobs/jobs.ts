@@ -4,8 +4,9 @@
  * names, because that is what vendors count apart.
  */
 import { createHash } from 'node:crypto'
-import { type AddOptions, onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
+import { onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
 import { clientNetwork } from 'spillway/http'
+import type { AddOptions } from 'spillway/shared'
 import type { QueueConfig } from '../config/config.js'
 import type { AsyncRequests, GatewayAnswer } from '../request/async-requests.js'
 import type { Caller } from '../request/callers.js'

@@ -3,15 +3,9 @@
  * it ended. What is refused, by whom and why, goes back in the client's own format.
  */
 import { performance } from 'node:perf_hooks'
-import {
-  type BodyEnd,
-  type CallContext,
-  judgeStatus,
-  type RunOptions,
-  SpillwayError,
-  type UserStanding,
-} from 'spillway'
-import { clientNetwork } from 'spillway/http'
+import { type CallContext, type RunOptions, SpillwayError } from 'spillway'
+import { clientNetwork, judgeStatus } from 'spillway/http'
+import type { BodyEnd, UserStanding } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'

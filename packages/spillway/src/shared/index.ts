@@ -12,7 +12,20 @@ export type {
 } from './circuit-breaker/api.js'
 export { createCircuitBreaker } from './circuit-breaker/circuit-breaker.js'
 export type { BreakerPolicy } from './circuit-breaker/options.js'
+export type {
+  AddedJob,
+  AddOptions,
+  JobCounts,
+  JobInfo,
+  JobOptions,
+  JobProgress,
+  JobQueue,
+  TenantCount,
+  TenantCounts,
+} from './job-queue/api.js'
 export { createJobQueue, type StandaloneJobQueueOptions } from './job-queue/create-job-queue.js'
+export type { JobQueueSettings } from './job-queue/options.js'
+export { QueueFullError } from './job-queue/queue-full-error.js'
 export {
   createMembership,
   type Member,

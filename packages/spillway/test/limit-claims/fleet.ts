@@ -2,7 +2,7 @@
  * Setup of the limit claims: pods that share a store, and their time. With the memory store time is
  * virtual and exact; with Redis both are real.
  */
-import { systemClock } from 'spillway'
+
 import { type RedisStore, redisStore } from 'spillway/redis'
 import {
   type Acquisition,
@@ -13,7 +13,7 @@ import {
   type SharedRateLimiterOptions,
   type Store,
 } from 'spillway/shared'
-import { type Clock, createVirtualClock, sleep } from 'spillway/testing'
+import { type Clock, createVirtualClock, sleep, systemClock } from 'spillway/testing'
 import { vi } from 'vitest'
 import { onTestFinished } from '../concurrent-tests.js'
 import {

@@ -1,6 +1,6 @@
 /** `spillway job-queue`: how queues stand, and what becomes of dead letters. */
 import { createInterface } from 'node:readline/promises'
-import type { JobCounts, JobInfo, TenantCounts } from 'spillway'
+import type { JobCounts, JobInfo, TenantCounts } from 'spillway/shared'
 import { formatRoughDuration } from '../format-duration.js'
 import { table } from '../text-table.js'
 import {

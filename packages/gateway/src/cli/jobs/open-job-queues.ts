@@ -1,6 +1,6 @@
 /** Which queues there are, and where: by a configuration, or by what was typed. */
 import { existsSync } from 'node:fs'
-import type { JobQueue } from 'spillway'
+import type { JobQueue } from 'spillway/shared'
 import { createJobQueue, type Store } from 'spillway/shared'
 import type { GatewayConfig, QueueConfig, RedisConfig } from '../../config/config.js'
 import { loadConfig } from '../../config/load.js'
