@@ -256,6 +256,7 @@ describe('supervisor of workers', () => {
     supervisor.drain({ graceMs: 30_000, delayMs: 0 })
     for (const worker of forked) {
       expect(worker.callsOf('drain')).toEqual([{ graceMs: 30_000, delayMs: 0 }])
+      expect(worker.callsOf('workersChanged').at(-1)).toMatchObject({ ready: 0, total: 2 })
     }
     forked[0]?.end(0)
     await clock.advance(5_000)

@@ -115,6 +115,7 @@ export class Supervisor {
   drain(options: { graceMs: number; delayMs: number }): void {
     this.#stopRestarts()
     for (const worker of this.#workers.values()) worker.drain(options)
+    this.#tellState()
     const patienceMs = options.delayMs + options.graceMs + AFTER_GRACE_MS
     this.#clock.schedule(patienceMs, () => this.kill()).unref()
     this.#finish()
