@@ -4,6 +4,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import { SpillwayError } from 'spillway'
+import { SseFrames } from 'spillway/internal'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { GatewayAnswer } from '../request/async-requests.js'
@@ -14,7 +15,6 @@ import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
 import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
 import { type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
-import { SseFrames } from './sse-frames.js'
 
 interface Passing {
   readonly decision: Admitted
