@@ -31,7 +31,7 @@ export type {
   JobHandler,
   JobQueueOptions,
   JobWorker,
-  WorkableQueue,
+  WorkableJobQueue,
   WorkOptions,
 } from './guard/jobs/api.js'
 export { JobStopped } from './guard/jobs/running-job.js'

@@ -125,7 +125,7 @@ export class Jobs implements AsyncRequests {
     const vendorNow = () => versions.current.vendors.get(config.vendor) as Vendor
     const vendor = vendorNow()
     const lane = vendor.laneOf(model, { vendor: vendor.name, key, model })
-    const jobs = spillway.queue<StoredRequest, StoredAnswer>(name, {
+    const jobs = spillway.jobQueue<StoredRequest, StoredAnswer>(name, {
       ...settings,
       guard: vendor.guard,
       ...(lane !== undefined && { lane }),

@@ -6,7 +6,7 @@ export type {
   FleetReport,
   FleetStoreStatus,
 } from '../guard/fleet/fleet-report.js'
-export type { FleetQueueReport } from '../guard/jobs/queue-snapshot.js'
+export type { FleetJobQueueReport } from '../guard/jobs/queue-snapshot.js'
 export type { OperatorAction, OperatorRequest, OperatorResult } from './actions.js'
 export { createOperator, type Operator, type OperatorOptions } from './operator.js'
 export type { RecentAction } from './recent-actions.js'

@@ -59,7 +59,7 @@ export async function openQueues(command: QueueCommand): Promise<OpenQueues> {
     await store.close()
     throw error
   }
-  const configured = config?.queues ?? []
+  const configured = config?.jobQueues ?? []
   return {
     configured,
     open: (name) => find(name, configured, store),
