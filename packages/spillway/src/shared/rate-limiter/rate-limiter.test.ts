@@ -203,7 +203,7 @@ describe('failed round trips', () => {
         return store.pulses.pulse(request)
       },
     }
-    const limiter = createRateLimiter({
+    const limiter = createSharedRateLimiter({
       name: 'openai',
       store: { ...store, remote: true, pulses },
       limits: [{ limit: 10, windowMs: '1s' }],
