@@ -1,7 +1,7 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
-import { type CallContext, type Guard, type GuardOptions, nameLanes, type Spillway } from 'spillway'
-import { type Cost, Reservations } from 'spillway/internal'
+import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
+import { type Cost, nameLanes, Reservations } from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
