@@ -25,7 +25,7 @@ export default defineConfig({
     alias: [
       { find: /^spillway$/, replacement: `${src}/index.ts` },
       {
-        find: /^spillway\/(http|internal|local|options|shared|testing)$/,
+        find: /^spillway\/(degrade|health|http|internal|local|operate|options|shared|testing)$/,
         replacement: `${src}/$1/index.ts`,
       },
       { find: /^spillway\/(express|fastify|hono)$/, replacement: `${src}/http/$1.ts` },

@@ -10,7 +10,7 @@ interface Page {
   document: number
 }
 
-const summaries = spillway.queue<Page, string>('summaries', {
+const summaries = spillway.jobQueue<Page, string>('summaries', {
   guard: vendor,
   attempts: 3, // the first one included
   keep: 0, // nobody else calls this vendor here; 0.05 of each limit is left to calls by default

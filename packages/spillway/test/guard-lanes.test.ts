@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
 import { sleep } from '../src/core/time/sleep.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
-import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
+import { createSharedRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'
 import type { SyncRequest } from '../src/store/port.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
@@ -228,7 +228,7 @@ it('a shared rate limiter with all lanes in use lets further names share one lim
   const clock = createVirtualClock()
   const store = memoryStore({ clock })
   const limits = [{ limit: 2, windowMs: 60_000 }]
-  const limiter = createRateLimiter({ name: 'l', store, limits, clock, maxLanes: 1 })
+  const limiter = createSharedRateLimiter({ name: 'l', store, limits, clock, maxLanes: 1 })
   for (let i = 0; i < 3; i++) limiter.acquireWithin('1h', { lane: 'a' }).catch(() => {})
   await clock.advance(10)
   const allowed: boolean[] = []

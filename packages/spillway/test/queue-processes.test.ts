@@ -68,7 +68,7 @@ function openQueue(connection: RedisStoreOptions, settings: Partial<JobQueueOpti
     await spillway.close()
     await store.close()
   })
-  const queue = spillway.queue<number>('batch', { guard: 'vendor', ...settings })
+  const queue = spillway.jobQueue<number>('batch', { guard: 'vendor', ...settings })
   return { store, queue }
 }
 

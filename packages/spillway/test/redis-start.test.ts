@@ -7,7 +7,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
+import { createSharedRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
 import { redisStore } from '../src/store/redis/redis-store.js'
 import { usualOrLong } from './long-run.js'
 import { freePort, type RedisServer, startRedis } from './redis-server.js'
@@ -38,7 +38,7 @@ function startProgram(options: object, body: string, nodeArgs: string[]): Promis
   const program = `
     import { createSpillway } from 'spillway'
     import { redisStore } from 'spillway/redis'
-    import { createJobQueue, createRateLimiter, createUserLimits } from 'spillway/shared'
+    import { createJobQueue, createSharedRateLimiter, createUserLimits } from 'spillway/shared'
     const store = redisStore(JSON.parse(process.argv[1]))
     const spillway = createSpillway({ store })
     ${body}`
@@ -95,7 +95,7 @@ const FIRST_CALLS = [
   [
     'a job that is added',
     `spillway.guard('vendor', {})
-     const { id } = await spillway.queue('jobs', { guard: 'vendor' }).add({ n: 1 })
+     const { id } = await spillway.jobQueue('jobs', { guard: 'vendor' }).add({ n: 1 })
      console.log(typeof id === 'string' ? 'ran' : 'no id')`,
   ],
   [
@@ -111,7 +111,7 @@ const FIRST_CALLS = [
   ],
   [
     'a permit of a rate limiter without a guard',
-    `const limiter = createRateLimiter({ store, name: 'alone', limits: ${LIMITS} })
+    `const limiter = createSharedRateLimiter({ store, name: 'alone', limits: ${LIMITS} })
      const permit = await limiter.acquire()
      console.log(permit ? 'ran' : 'no permit')`,
   ],
@@ -156,7 +156,7 @@ describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
     )
     expect(code).toBe(0)
     const store = redisStore({ url: server.url, prefix })
-    const limiter = createRateLimiter({ store, name: 'vendor', limits })
+    const limiter = createSharedRateLimiter({ store, name: 'vendor', limits })
     const figures = await limiter.figures()
     expect(figures.limits).toMatchObject([{ used: 100 }])
     await limiter.close()
@@ -182,7 +182,7 @@ describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
     const added = runProgram(
       { url, driver },
       `spillway.guard('vendor', {})
-       await spillway.queue('jobs', { guard: 'vendor' }).add({ n: 1 })
+       await spillway.jobQueue('jobs', { guard: 'vendor' }).add({ n: 1 })
        console.log('added')`,
     )
     const late = await startRedis({ port })
@@ -319,7 +319,7 @@ describe.concurrent('a program whose Redis is not there', () => {
       { url: `redis://127.0.0.1:${port}` },
       `process.on('warning', () => {})
        spillway.guard('vendor', {})
-       const queue = spillway.queue('jobs', { guard: 'vendor' })
+       const queue = spillway.jobQueue('jobs', { guard: 'vendor' })
        const fails = () => queue.add({}).catch((error) => console.log(error.code))
        const startMs = performance.now()
        await fails()
@@ -344,7 +344,7 @@ describe.concurrent.each<TopologyName>(['Sentinels', 'a cluster'])(
       const { code, stdout, stderr } = await runProgram(
         { ...servers.connection, driver, prefix: `first-${driver}` },
         `const guard = spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS} })
-       await spillway.queue('jobs', { guard }).add({ n: 1 })
+       await spillway.jobQueue('jobs', { guard }).add({ n: 1 })
        console.log(await guard.run(() => 'ran', { user: 'u' }))`,
       )
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })

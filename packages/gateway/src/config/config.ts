@@ -117,6 +117,8 @@ export interface TracingConfig {
 export interface GatewayConfig {
   readonly host: string
   readonly port: number
+  /** Path of a Unix socket to listen on in place of `host` and `port`. */
+  readonly listen: string | undefined
   readonly admin: {
     readonly host: string
     readonly port: number
@@ -136,7 +138,7 @@ export interface GatewayConfig {
   readonly workers: number
   readonly vendors: readonly VendorConfig[]
   readonly routes: readonly RouteConfig[]
-  readonly queues: readonly QueueConfig[] | undefined
+  readonly jobQueues: readonly QueueConfig[] | undefined
   /** None: anybody may, as `anonymous`. */
   readonly callers: readonly CallerConfig[] | undefined
   readonly body: {

@@ -238,7 +238,7 @@ describe('embedded configuration', () => {
     expect(config.routes.map(({ name }) => name)).toEqual(['anthropic defaults', 'openai defaults'])
     expect(config.callers).toBeUndefined()
     expect(config.redis).toBeUndefined()
-    expect(config.queues).toMatchObject([{ name: 'later', vendor: 'openai', concurrency: 2 }])
+    expect(config.jobQueues).toMatchObject([{ name: 'later', vendor: 'openai', concurrency: 2 }])
     for (const { guard } of config.vendors) {
       expect(guard).toMatchObject({
         concurrency: { limit: 50 },

@@ -3,15 +3,9 @@
  * it ended. What is refused, by whom and why, goes back in the client's own format.
  */
 import { performance } from 'node:perf_hooks'
-import {
-  type BodyEnd,
-  type CallContext,
-  judgeStatus,
-  type RunOptions,
-  SpillwayError,
-  type UserStanding,
-} from 'spillway'
-import { clientNetwork } from 'spillway/http'
+import { type CallContext, type RunOptions, SpillwayError } from 'spillway'
+import { clientNetwork, judgeStatus } from 'spillway/http'
+import type { BodyEnd, UserStanding } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'
@@ -30,7 +24,7 @@ import type { ResponseListener, Usage, VendorResponse } from '../vendor/vendor-r
 import type { AsyncRequests } from './async-requests.js'
 import { HungUpError } from './body/body.js'
 import type { Caller } from './callers.js'
-import type { ClientRequest, ClientResponse } from './client-http.js'
+import { type ClientRequest, type ClientResponse, disconnect, isSent } from './client-http.js'
 import { deadlineMs } from './deadline.js'
 import { parseRequest } from './parse-request.js'
 import type { RequestRecord, Tries } from './record.js'
@@ -82,9 +76,18 @@ export class Exchange implements ResponseListener {
   #end: BodyEnd | undefined
   #usage: Usage | undefined
   #closed = false
-  #patience: SlowBody | undefined
+  #slowBody: SlowBody | undefined
+  #receivedBytes = 0
+  /** The client sends its body only after a 100, which it has not received. */
+  #owesContinue: boolean
 
-  constructor(version: ConfigVersion, request: ClientRequest, response: ClientResponse) {
+  constructor(
+    version: ConfigVersion,
+    request: ClientRequest,
+    response: ClientResponse,
+    expectsContinue: boolean,
+  ) {
+    this.#owesContinue = expectsContinue
     this.version = version
     this.#request = request
     this.#response = response
@@ -103,7 +106,7 @@ export class Exchange implements ResponseListener {
     if (this.#closed) return
     this.#closed = true
     // Unless it was us who hung up.
-    if (!this.#response.writableFinished && this.#writer.error === undefined) {
+    if (!isSent(this.#response) && this.#writer.error === undefined) {
       this.#leaving.abort(new HungUpError('the client hung up'))
     }
     this.#writer.close()
@@ -114,17 +117,22 @@ export class Exchange implements ResponseListener {
 
   /** Now and then: whether the client still does its part. */
   look(nowMs: number): void {
-    this.#patience ??= new SlowBody(this.#request)
+    this.#slowBody ??= new SlowBody(this.#request)
     const body = this.#routed?.parsed.body
     const waiting = body === undefined || (body.kind === 'streamed' && body.progress.waiting)
-    const tooSlow = this.#patience.isOver(nowMs, waiting, this.version.config.server)
+    const tooSlow = this.#slowBody.isOver(
+      nowMs,
+      this.#receivedBytes,
+      waiting,
+      this.version.config.server,
+    )
     if (tooSlow) this.#cutOff(slowBody())
   }
 
   /** The gateway is closed before it is over. */
   closeWith(fault: Fault): void {
     if (!this.#request.complete) return this.#cutOff(new RequestError(fault))
-    if (!this.#response.writableFinished) this.#writer.error ??= new RequestError(fault)
+    if (!isSent(this.#response)) this.#writer.error ??= new RequestError(fault)
   }
 
   /** What follows on its connection is no HTTP. */
@@ -135,9 +143,24 @@ export class Exchange implements ResponseListener {
     this.#response.once('finish', () => socket.destroySoon())
   }
 
+  /** Bytes of its answer that wait to be sent. */
+  get unsentBytes(): number {
+    return this.#response.writableLength
+  }
+
+  disconnect(): void {
+    disconnect(this.#request)
+  }
+
+  /** Its key was checked, so the client may send the body. */
+  #continue(): void {
+    if (this.#owesContinue) this.#response.writeContinue()
+    this.#owesContinue = false
+  }
+
   /** Its body will not come. */
   #cutOff(error: RequestError): void {
-    if (this.#writer.error !== undefined) return void this.#request.socket.destroy()
+    if (this.#writer.error !== undefined) return this.disconnect()
     this.#leaving.abort(error)
     // While the body is read nobody else hears of it.
     if (this.#routed === undefined) this.#fail(error)
@@ -185,6 +208,10 @@ export class Exchange implements ResponseListener {
       path: this.#path,
       contentDecides: this.version.contentDecides(rows),
       limits: config.body,
+      onReading: () => this.#continue(),
+      onReceived: (bytes) => {
+        this.#receivedBytes += bytes
+      },
       onFault: (error) => this.#leaving.abort(error),
     })
     const { model } = parsed.facts
@@ -381,6 +408,8 @@ export class Exchange implements ResponseListener {
     if (fault.code === 'INTERNAL') this.version.hooks.onFailure(error)
     // What still comes is read and forgotten, or its sender would not read the answer.
     if (fault.closes) this.#request.resume()
+    // A client without its 100 may send the body or not, so nothing behind this request can be read.
+    if (this.#owesContinue) this.#response.shouldKeepAlive = false
     const asked = this.#tries.findLast((each) => each.attempts > 0)?.vendor
     this.#writer.refuse(this.#reason(error), fault, attempts, asked)
   }

@@ -2,7 +2,9 @@
  * Aborts the calls of one request when its client leaves. It also knows which failures the client causes itself: they
  * say nothing about the vendor, so breakers and limits ignore them.
  */
-import { type CallEnd, LeaveSignal, type Outcome, SpillwayError } from 'spillway'
+
+import { type CallEnd, type Outcome, SpillwayError } from 'spillway'
+import { LeaveSignal } from 'spillway/internal'
 
 /** `upload`: its body is still arriving. `deadline`: it set a shorter deadline than the route. */
 type ClientCause = 'upload' | 'deadline'

@@ -126,6 +126,8 @@ export class ForwardedHeaders {
     // To many servers _ and - are the same.
     const plain = name.replaceAll('_', '-')
     const { own, credentials } = this.#options
+    // Pseudo headers of HTTP/2.
+    if (name.startsWith(':')) return true
     if (KEPT_FROM_VENDORS.has(plain) || SPOOFED_GROUPS.test(plain)) return true
     if (name !== plain && BODY_HEADERS.has(plain)) return true
     return own.has(name) || own.has(plain) || (!credentials && CREDENTIALS.has(plain))

@@ -1,11 +1,11 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
-import { type CallContext, type Guard, type GuardOptions, nameLanes, type Spillway } from 'spillway'
+import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
+import { type Cost, nameLanes, Reservations } from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
 import { RefCounted } from '../routing/ref-counted.js'
-import { type Cost, Reservations } from '../tokens/reservation.js'
 import { classifyClientFailure } from './client-signal.js'
 import { keyNameOf, ModelLanes } from './model-lanes.js'
 import { VendorClient, type VendorRequest } from './vendor-client.js'

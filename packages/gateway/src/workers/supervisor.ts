@@ -3,7 +3,8 @@
  * them, drains them, and hands connections to the admin port to one of them. Requests never pass through it.
  */
 import type { Socket } from 'node:net'
-import { type Clock, systemClock, type Timer } from 'spillway'
+import type { Clock } from 'spillway'
+import { systemClock, type Timer } from 'spillway/testing'
 import type { ReloadReport } from '../reload/reloads.js'
 import { aggregateMetrics, keepTotals } from './aggregate-metrics.js'
 import type { FileContents, MetricJson, SupervisorApi, WorkersState } from './protocol.js'

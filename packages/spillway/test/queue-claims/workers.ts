@@ -17,7 +17,7 @@ function createPod(
   const spillway = createSpillway({ store: fleet.store(), clock, pod: `p${++pods}` })
   spillway.guard(name, guard)
   onTestFinished(() => fleet.until(spillway.close({ graceMs: 0 })))
-  const queue = spillway.queue<number, unknown>('q', { guard: name, ...settings })
+  const queue = spillway.jobQueue<number, unknown>('q', { guard: name, ...settings })
   return { spillway, queue }
 }
 
@@ -124,7 +124,7 @@ export function claimWorkers(fleet: Fleet): void {
       onTestFinished(() => fleet.until(spillway.close({ graceMs: 0 })))
       const settings = { guard: name, leaseMs: 300 }
       const runs: { by: string; stopped?: unknown }[] = []
-      const worker = spillway.queue('q', settings).work(async (_, { signal }) => {
+      const worker = spillway.jobQueue('q', settings).work(async (_, { signal }) => {
         const run: (typeof runs)[number] = { by: 'cut-off' }
         runs.push(run)
         await sleep(clock, 60_000, signal).catch((reason) => {

@@ -129,11 +129,12 @@ export class GuardCall<T>
   /** Enters the stages of the call that are left. */
   #enter(nowMs: number): void {
     const { facts } = this
-    const { pipeline, lanes } = this.#shared
+    const { pipeline, lanes, retry } = this.#shared
     try {
       const grant = pipeline.enter(facts, this.#grants ?? [], nowMs)
       if (grant instanceof PendingGrant) return grant.whenDecided(this)
       if (grant !== undefined) return this.refuse(grant)
+      retry.budget?.recordRequest(facts.arrivedMs)
       facts.lane = lanes.enter(facts.options.lane ?? DEFAULT_LANE)
       this.#watchers?.follower?.entered(facts)
     } catch (error) {
@@ -167,7 +168,7 @@ export class GuardCall<T>
     const { queue, clock } = this.#shared
     const { facts } = this
     try {
-      const permits = queue.dispatcher.tryNow(facts.lane, facts, nowMs)
+      const permits = queue.dispatcher.immediate.take(facts.lane, facts, nowMs)
       if (permits !== undefined) return this.#start(permits, nowMs)
       this.#watchers?.follower?.waits(nowMs)
       const refusal = queue.join(new WaitingAttempt(this, queue, clock), nowMs)
@@ -201,10 +202,18 @@ export class GuardCall<T>
     const { options, lane, attempt } = facts
     // A first attempt that may be retried runs in a scope; the scope of a later one is in place already.
     if (retry.policy !== undefined && this.#retry === undefined) this.#firstScope = new Set()
-    const scope = this.#retry === undefined ? this.#firstScope : undefined
-    const deadline = this.#deadline
-    const common = { options, lane, permits, deadline, startMs, attempt, fn: this.#fn, scope }
-    const given = { ...common, hedge: false, trace: this.#watchers?.trace }
+    const given = {
+      fn: this.#fn,
+      scope: this.#retry === undefined ? this.#firstScope : undefined,
+      trace: this.#watchers?.trace,
+      options,
+      lane,
+      permits,
+      deadline: this.#deadline,
+      startMs,
+      attempt,
+      hedge: false,
+    }
     let made: GuardAttempt<T> | HedgedAttempt<T>
     let first: GuardAttempt<T>
     try {

@@ -72,7 +72,7 @@ export class HedgeStage implements Stage {
     if (!(this.#options.retry.budget as RetryBudget).tryRetry(1)) return this.#skip('budget')
     try {
       if (limits?.permits.remote === true) return this.#askStore(pipeline, limits, call)
-      return queue.dispatcher.tryNow(call.lane, call, nowMs) ?? this.#skip('busy')
+      return queue.dispatcher.immediate.take(call.lane, call, nowMs) ?? this.#skip('busy')
     } catch {
       // The store is in trouble: the first attempt simply goes on.
       return this.#skip('busy')

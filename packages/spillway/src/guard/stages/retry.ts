@@ -9,7 +9,7 @@ import type { BackoffPolicy } from '../../local/retry/backoff.js'
 import { createRetryBudget, type RetryBudget } from '../../local/retry/retry-budget.js'
 import type { Closing, JudgedRunOptions, RetryPolicy } from '../../local/retry/retry-call.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
-import type { Stage, StageCall } from '../pipeline/stage.js'
+import type { Stage } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
 
 export interface RetryOption extends BackoffPolicy {
@@ -43,10 +43,8 @@ export class RetryStage implements Stage {
   readonly policy: RetryPolicy | undefined
   /** For calls that are not retried, but report their attempt. */
   readonly #once: RetryPolicy
-  /** Undefined without `retry` and `hedge`. */
+  /** Retries and hedges are a fraction of the calls it has recorded. Undefined without `retry` and `hedge`. */
   readonly budget: RetryBudget | undefined
-  /** Counts the calls that the budget is a fraction of. */
-  readonly enter?: (call: StageCall) => undefined
   readonly #breaker: BreakerLanes | undefined
   readonly #edgeOnly: boolean
   readonly #closing: ClosingSign
@@ -68,9 +66,6 @@ export class RetryStage implements Stage {
             conditions: () => options.conditions(),
           })
     const { budget } = this
-    if (budget !== undefined) {
-      this.enter = ({ arrivedMs }) => void budget.recordRequest(arrivedMs)
-    }
     const common = { name: guard, budget, classify, clock, random, closing }
     this.#once = { ...ONCE, ...common, usualMs: 0 }
     this.policy = retry && {

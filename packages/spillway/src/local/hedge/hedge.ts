@@ -190,7 +190,7 @@ class HedgedCall<T> implements RaceRunner<T> {
     const controller = new AbortController()
     this.#controllers.set(side, controller)
     try {
-      const value = await this.#fn({ signal: this.#heeding(controller), hedge: side.hedge })
+      const value = await this.#fn({ signal: this.#signalFor(controller), hedge: side.hedge })
       this.#ended(side, { value })
     } catch (error) {
       this.#ended(side, { error })
@@ -200,7 +200,7 @@ class HedgedCall<T> implements RaceRunner<T> {
   /**
    * A body that is still being read when the race is decided keeps following the caller's signal.
    */
-  #heeding({ signal: own }: AbortController): AbortSignal {
+  #signalFor({ signal: own }: AbortController): AbortSignal {
     const { signal } = this.#options
     return signal === undefined ? own : AbortSignal.any([signal, own])
   }
