@@ -75,6 +75,12 @@ const STEPS = [
     isReport: true,
   },
   {
+    name: 'gateway-walk',
+    what: 'gateway files that one chat request passes (--list names them)',
+    args: [join(root, 'scripts/check-gateway-walk.mjs')],
+    after: 'types',
+  },
+  {
     name: 'layout',
     what: `sizes of files and folders in ${PACKAGE}/src`,
     args: [join(root, 'scripts/check-layout.mjs')],
