@@ -24,7 +24,7 @@ export interface VendorConfig {
   readonly keys: readonly VendorKey[]
   /** Sent with every request, secrets included. */
   readonly headers: Readonly<Record<string, string>>
-  /** It is told the remaining time and the number of the attempt, and says whether it has retried. */
+  /** It receives the remaining time and the number of the attempt, and says whether it has retried. */
   readonly hops: boolean
   /** Longest time until a connection stands. */
   readonly connectMs: number
