@@ -138,6 +138,14 @@ module.exports = {
       to: { path: `${SRC}testing/` },
     },
     {
+      name: 'testing-stays-out-of-production',
+      comment:
+        'the gateway, the dashboard and the mock vendor run in production; the simulator does not',
+      severity: 'error',
+      from: { path: '^packages/(gateway|dashboard|mock-vendor)/src/', pathNot: TEST },
+      to: { path: '^packages/spillway/(src|dist)/testing/' },
+    },
+    {
       name: 'no-test-imports',
       comment: 'a test file is nobody else’s dependency',
       severity: 'error',
