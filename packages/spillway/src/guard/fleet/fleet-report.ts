@@ -49,8 +49,8 @@ export interface FleetGuardReport {
   requestsLastMinute: number | undefined
 }
 
-/** `memory`: for this process alone; `shared`: it answers; `away`: it does not; `apart`: not trusted yet. */
-export type FleetStoreStatus = 'memory' | 'shared' | 'away' | 'apart'
+/** `memory`: for this process alone; `shared`: it answers; `unreachable`: it does not; `untrusted`: not trusted yet. */
+export type FleetStoreStatus = 'memory' | 'shared' | 'unreachable' | 'untrusted'
 
 export interface FleetReport {
   store: FleetStoreStatus
