@@ -110,6 +110,25 @@ const gatewayRedisVsBare = versus({
   ...BARE,
 })
 
+/** Load, vendor and Redis need cores as well, so on a machine with two cores a second worker gains little. */
+const workersTwoVsOne: Comparison = {
+  name: 'workers-2-vs-1',
+  what: 'the same with two workers instead of one, on the cores of this machine',
+  target: 0.5,
+  peerName: 'one worker',
+  unit: 'requests/s',
+  rounds: ROUNDS,
+  async prepare(preparation) {
+    const vendor = await startVendor(preparation)
+    const redis = await startStore(preparation)
+    const start = async (workers: number) => {
+      const { url } = await startGateway({ vendor: vendor.url, redis, workers }, preparation)
+      return requestsPerSecond({ url, headers: HEADERS }, vendor, preparation)
+    }
+    return { ours: await start(2), peer: await start(1) }
+  },
+}
+
 const PAIRS = 48
 const AT_ONCE = 8
 
@@ -229,5 +248,12 @@ async function keptBytes({ pid, adminUrl }: SpillwayGateway): Promise<number> {
 export const gateway: Suite = {
   name: 'gateway',
   what: 'what the gateway costs a request, every process on this machine',
-  benches: [gatewayVsBare, gatewayVsPortkey, gatewayRedisVsBare, firstByteAdded, growthMemory],
+  benches: [
+    gatewayVsBare,
+    gatewayVsPortkey,
+    gatewayRedisVsBare,
+    workersTwoVsOne,
+    firstByteAdded,
+    growthMemory,
+  ],
 }
