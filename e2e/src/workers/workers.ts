@@ -63,8 +63,6 @@ function configOf(url: string): object {
       limited: vendor({
         limits: [{ limit: LIMIT, windowMs: WINDOW_MS }],
         queue: { size: 1_000, timeoutMs: '1m' },
-        // A busy machine is late: the time from a permit to its arrival at the vendor counts.
-        jitterMs: '100ms',
       }),
       broken: vendor({ breaker: { consecutiveFailures: 3, openMs: '10m' } }),
     },
