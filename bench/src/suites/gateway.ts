@@ -124,7 +124,7 @@ const workers2Vs1: Comparison = {
   name: 'workers-2-vs-1',
   what: 'two workers, which share their counts through Redis, on the cores of this machine',
   // On two cores the vendor, Redis and the load take their part as well.
-  target: 1,
+  target: 0.5,
   peerName: 'one worker',
   unit: 'requests/s',
   rounds: ROUNDS,
