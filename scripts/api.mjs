@@ -31,7 +31,8 @@ try {
 function createListing() {
   const manifest = JSON.parse(readFileSync(join(root, PACKAGE, 'package.json'), 'utf8'))
   const entries = Object.entries(manifest.exports)
-    .filter(([, target]) => typeof target === 'object')
+    // Other packages of this repository use `internal`. It is unstable, so its names are not reviewed here.
+    .filter(([subpath, target]) => typeof target === 'object' && subpath !== './internal')
     .map(([subpath, { types }]) => ({
       subpath: subpath.replace('.', manifest.name),
       file: join(root, PACKAGE, types),
@@ -42,7 +43,8 @@ function createListing() {
   const sections = describeExports(entries).map(
     ({ subpath, declarations }) => `## ${subpath}\n\n\`\`\`ts\n${format(declarations)}\`\`\`\n`,
   )
-  const intro = 'Everything the package exports. Written by `npm run api`; review it like code.\n'
+  const intro =
+    'Everything the package exports, without the unstable `spillway/internal`. Written by `npm run api`; review it like code.\n'
   return `# Public API\n\n${intro}\n${sections.join('\n')}`
 }
 

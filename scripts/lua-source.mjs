@@ -52,11 +52,19 @@ export function assemble(name, read) {
 /** @param {{ name: string, text: string }[]} scripts assembled ones, in the order of the output */
 export function toTypeScript(scripts) {
   const entries = scripts.map(({ name, text }) => {
-    const key = name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase())
+    const key = keyOf(name)
     const sha = createHash('sha1').update(text).digest('hex')
     const literal = text.replace(/[\\`]|\$\{/g, '\\$&')
     return `  ${key}: {\n    name: '${key}',\n    sha: '${sha}',\n    text: \`${literal}\`,\n  },\n`
   })
   const header = '// The packed scripts, generated from lua/ by npm run lua; do not edit.\n\n'
-  return `${header}export const SCRIPTS = {\n${entries.join('')}} as const\n`
+  // Without this type, the declarations would contain the text of every script once more.
+  const type =
+    'interface Script {\n  readonly name: string\n  readonly sha: string\n  readonly text: string\n}\n\n'
+  const names = scripts.map(({ name }) => `'${keyOf(name)}'`).join(' | ') || 'never'
+  return `${header}${type}export const SCRIPTS: Readonly<Record<${names}, Script>> = {\n${entries.join('')}}\n`
+}
+
+function keyOf(name) {
+  return name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase())
 }

@@ -130,7 +130,7 @@ async function takeQueues() {
 
 async function fillQueue(spillway) {
   spillway.guard('openai', { limits: [{ limit: 600, windowMs: '1m' }] })
-  const queue = spillway.queue('summaries', { guard: 'openai', keep: 0 })
+  const queue = spillway.jobQueue('summaries', { guard: 'openai', keep: 0 })
   const worker = queue.work(
     async ({ data }) => {
       if (data.bad) throw Object.assign(new Error('no such document'), { status: 404 })

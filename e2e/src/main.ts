@@ -5,9 +5,10 @@ import { operate } from './operate/operate.js'
 import { overload } from './overload/overload.js'
 import type { Scenario } from './scenario.js'
 import { shed } from './shed/shed.js'
+import { workers } from './workers/workers.js'
 
 /** A new scenario is a folder and a word here. */
-const SCENARIOS: readonly Scenario[] = [overload, shed, faults, operate]
+const SCENARIOS: readonly Scenario[] = [overload, shed, faults, operate, workers]
 
 const OPTIONS = {
   json: { type: 'boolean' },

@@ -1,4 +1,5 @@
-import { createSpillway, type EnqueuedJob, enqueue, type Guard, staticValue } from 'spillway'
+import { createSpillway, enqueue, type Guard, staticValue } from 'spillway'
+import type { EnqueuedJob } from 'spillway/degrade'
 
 const spillway = createSpillway() // with a Redis store, any pod does what one has accepted
 
@@ -10,6 +11,7 @@ const print = async (invoice: number): Promise<string> => {
 }
 
 const printer: Guard = spillway.guard('printer', {
+  timeout: { callMs: '30s' },
   breaker: { consecutiveFailures: 2, openMs: '1s', successes: 1 },
   fallback: [
     // The queue is made after its guard, so it is named by a function.
@@ -17,7 +19,7 @@ const printer: Guard = spillway.guard('printer', {
     staticValue('please try again later'), // a call that is none of the queue's
   ],
 })
-const invoices = spillway.queue<number, string>('invoices', { guard: printer, keep: 0 })
+const invoices = spillway.jobQueue<number, string>('invoices', { guard: printer, keep: 0 })
 
 // What the job would need to know is said with the call; so is who asks, and what makes two calls one.
 const tickets: EnqueuedJob[] = []

@@ -2,6 +2,7 @@ import { createSpillway } from 'spillway'
 
 const spillway = createSpillway() // with a Redis store, the queue is one for all pods
 const vendor = spillway.guard('vendor', {
+  timeout: { callMs: '30s' },
   limits: [{ limit: 600, windowMs: '1m' }],
   breaker: { consecutiveFailures: 5 },
 })
@@ -10,7 +11,7 @@ interface Page {
   document: number
 }
 
-const summaries = spillway.queue<Page, string>('summaries', {
+const summaries = spillway.jobQueue<Page, string>('summaries', {
   guard: vendor,
   attempts: 3, // the first one included
   keep: 0, // nobody else calls this vendor here; 0.05 of each limit is left to calls by default

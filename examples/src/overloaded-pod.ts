@@ -3,8 +3,7 @@
  * without protection, then with it. `npm run demo` shows it live, `npm run demo -- --fast` only the
  * result. The two pods are in overloaded-pod/naive-pod.ts and overloaded-pod/protected-pod.ts.
  */
-import { systemClock } from 'spillway'
-import { createVirtualClock } from 'spillway/testing'
+import { createVirtualClock, systemClock } from 'spillway/testing'
 import { ACTS, type Act, play, type Stage } from './overloaded-pod/act.js'
 import { HELP, readArguments } from './overloaded-pod/arguments.js'
 import { logAct } from './overloaded-pod/log.js'

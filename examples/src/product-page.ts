@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createSpillway, type Degradable, reduced, staleCache, staticValue } from 'spillway'
+import { createSpillway, reduced, staleCache, staticValue } from 'spillway'
+import type { Degradable } from 'spillway/degrade'
 
 /** A service that can be killed, and comes back on the same port. */
 async function startService(answer: unknown) {

@@ -1,4 +1,4 @@
-import { createRateLimiter, memoryStore } from 'spillway/shared'
+import { createSharedRateLimiter, memoryStore } from 'spillway/shared'
 import { createVirtualClock } from 'spillway/testing'
 
 // In production: redisStore({ url }) from 'spillway/redis', and no clock.
@@ -10,8 +10,8 @@ const limits = [
   { unit: 'requests', limit: 10, windowMs: '1s' },
   { unit: 'tokens', limit: 9_000, windowMs: '1s' },
 ] as const
-const podA = createRateLimiter({ name: 'openai', store, limits, clock })
-const podB = createRateLimiter({ name: 'openai', store, limits, clock })
+const podA = createSharedRateLimiter({ name: 'openai', store, limits, clock })
+const podB = createSharedRateLimiter({ name: 'openai', store, limits, clock })
 
 // 15 calls at once, over both pods: 10 pass, wherever they are made.
 const calls = Array.from({ length: 15 }, (_, i) => (i % 2 === 0 ? podA : podB).acquire())

@@ -1,4 +1,4 @@
-import { createRateLimiter } from 'spillway/shared'
+import { createSharedRateLimiter } from 'spillway/shared'
 import { createHarness, createVendor, sleep } from 'spillway/testing'
 
 // What the vendor allows, and what the fleet believes it allows.
@@ -10,7 +10,7 @@ const fleet = createHarness({
   pods: [{}, { skewMs: -60_000 }, { driftPpm: 300 }],
   connection: { latencyMs: (random) => 2 + 4 * random() },
   create: ({ name, clock, store, random }) =>
-    createRateLimiter({ name: 'openai', pod: name, limits, clock, store, random }),
+    createSharedRateLimiter({ name: 'openai', pod: name, limits, clock, store, random }),
 })
 const { clock, random } = fleet
 const vendor = createVendor({ clock, random, limits, serviceMs: (draw) => 50 + 100 * draw() })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { type Clock, type Random, SpillwayError } from 'spillway'
+import { type Clock, SpillwayError } from 'spillway'
 import { createRetry, createTimeout } from 'spillway/local'
-import { createRandom, createVirtualClock } from 'spillway/testing'
+import { createRandom, createVirtualClock, type Random } from 'spillway/testing'
 
 // The code under test takes its clock and its chance from outside; production passes neither.
 interface Tools {

@@ -12,7 +12,7 @@ import {
   TimeoutStrategy,
 } from 'cockatiel'
 import CircuitBreaker from 'opossum'
-import { type Clock, systemClock } from 'spillway'
+import type { Clock } from 'spillway'
 import {
   createBulkhead,
   createPodMetrics,
@@ -20,7 +20,7 @@ import {
   createRetry,
   createTimeout,
 } from 'spillway/local'
-import { createRandom, createVirtualClock } from 'spillway/testing'
+import { createRandom, createVirtualClock, systemClock } from 'spillway/testing'
 import {
   awaitEach,
   type Bench,

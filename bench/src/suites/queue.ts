@@ -72,7 +72,7 @@ async function openOurs(url: string, workers: number, preparation: Preparation) 
     const spillway = createSpillway({ store: await openStore(url, preparation) })
     preparation.atEnd(() => spillway.close())
     spillway.guard('vendor', {})
-    return spillway.queue('batch', { guard: 'vendor', resultMs: 0 })
+    return spillway.jobQueue('batch', { guard: 'vendor', resultMs: 0 })
   }
   for (let worker = 0; worker < workers; worker++) {
     const queue = await open()

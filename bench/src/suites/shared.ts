@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import { createClient } from 'redis'
 import { type RedisStore, redisStore } from 'spillway/redis'
-import { createRateLimiter, createUserLimits, type UserLimits } from 'spillway/shared'
+import { createSharedRateLimiter, createUserLimits, type UserLimits } from 'spillway/shared'
 import { type Contender, decide, decisionsPerSecond } from '../decisions.js'
 import type { Comparison, Figure, Preparation, Suite } from '../measure.js'
 import { peerName } from '../peer-name.js'
@@ -73,7 +73,7 @@ function inTurn<T>(all: readonly T[]): () => T {
 const TOKEN_COSTS = Array.from({ length: 1_000 }, (_, index) => 100 + ((index * 7_919) % 3_900))
 
 function askVendorLimits(store: RedisStore, { atEnd }: Preparation) {
-  const limiter = createRateLimiter({
+  const limiter = createSharedRateLimiter({
     name: VENDOR,
     store,
     limits: [

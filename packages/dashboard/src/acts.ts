@@ -4,8 +4,9 @@
  * emit the same event, so there is one audit.
  */
 import { SpillwayError } from 'spillway'
-import type { OperatorRequest, SharedGuard, SpillwayInside } from 'spillway/internal'
+import type { SharedGuard, SpillwayInside } from 'spillway/internal'
 import { createPodId, emit, operatorOf, packAsk } from 'spillway/internal'
+import type { OperatorRequest } from 'spillway/operate'
 import {
   bool,
   type Check,

@@ -88,7 +88,9 @@ export async function createGateway(
   { log: given, read, supervisor }: GatewayOptions = {},
 ): Promise<Gateway> {
   let scrub = createScrub(config)
-  const log = given ?? createLog(config.log.level, (text) => scrub(text))
+  const log =
+    given ??
+    createLog(config.log.level, (text) => scrub(text), { isShared: supervisor !== undefined })
   const { redis } = config
   // Before the store is opened: that it is unreachable may be known while the rest still starts.
   const stopListening = onEvent((event) => {
@@ -122,7 +124,7 @@ export async function createGateway(
     hooks,
     urlOf: ({ url }) => (url === 'mock' ? (mock?.url ?? '') : url),
   })
-  const jobs = config.queues && new Jobs(config.queues, versions, spillway)
+  const jobs = config.jobQueues && new Jobs(config.jobQueues, versions, spillway)
   hooks.asyncRequests = jobs
   const data = new DataServer(versions, (path) => health.at(path))
   // Each worker has a mock vendor of its own, so switches of one dashboard would not reach all of them.
@@ -254,7 +256,11 @@ export async function createGateway(
     reload,
     async start() {
       const adminPort = await openAdmin()
-      const port = await data.listen(config.port, config.host)
+      const port = await data.listen(
+        config.listen === undefined
+          ? { port: config.port, host: config.host }
+          : { path: config.listen },
+      )
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store)
       jobs?.begin()
@@ -294,14 +300,14 @@ function podOptions(
 
 /** Only where anybody may call: with a key of its own it would be one of the callers. */
 function createDemo(
-  { vendors, callers, queues }: GatewayConfig,
+  { vendors, callers, jobQueues }: GatewayConfig,
   { vendor: mock, url: mockUrl }: RunningMock,
   { store }: Spillway,
   gatewayUrl: () => string,
 ): Demo | undefined {
   if (callers !== undefined) return undefined
   const mocked = vendors.filter(({ url }) => url === 'mock')
-  return new Demo({ vendors: mocked, queues, mock, mockUrl, store, gatewayUrl })
+  return new Demo({ vendors: mocked, jobQueues, mock, mockUrl, store, gatewayUrl })
 }
 
 function guardsOf({ vendors }: GatewayConfig): Record<string, VendorConfig['guard']> {

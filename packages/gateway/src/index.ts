@@ -8,6 +8,8 @@ export type {
   VendorConfig,
   VendorKey,
 } from './config/config.js'
+export { ConfigError, type ConfigMistake } from './config/config-error.js'
+export { type LoadOptions, loadConfig } from './config/load.js'
 export type { ServerLimits } from './config/shapes/server-limits-shape.js'
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
 export { createLog, type GatewayLog } from './observe/log.js'

@@ -169,6 +169,6 @@ describe('gateway without a file', () => {
     const words = greeting({ config, file: undefined, port: 8080, adminPort: 8081 })
     expect(words).toContain('Dashboard: http://127.0.0.1:8081/dashboard/')
     // The suggested request matches a job queue.
-    expect(words).toContain(`"model": "${config.queues?.[0]?.model}"`)
+    expect(words).toContain(`"model": "${config.jobQueues?.[0]?.model}"`)
   })
 })

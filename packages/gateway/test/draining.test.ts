@@ -100,7 +100,7 @@ describe('draining gateway', () => {
 
   it('a draining gateway ends the streams of job followers', async () => {
     const running = await startGateway(
-      { queues: { night: { vendor: 'openai', model: 'gpt', keep: 0 } } },
+      { jobQueues: { night: { vendor: 'openai', model: 'gpt', keep: 0 } } },
       { knobs: { latencyMs: 60_000 } },
     )
     const { address } = await submit(running)

@@ -2,7 +2,7 @@
 
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 /** Two gateways with one Redis share one limit and one breaker, as seen by the vendor. */
-import type { FleetReport } from 'spillway'
+import type { FleetReport } from 'spillway/operate'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { pauseMs } from '../../spillway/test/streams/stream-kit.js'

@@ -23,12 +23,12 @@ describe('jobs of two gateways with one Redis', () => {
       { key: 'env:BOB', user: 'bob' },
     ]
     const taking = await startGateway(
-      { queues: { shared: { ...queue, concurrency: 0 } }, callers },
+      { jobQueues: { shared: { ...queue, concurrency: 0 } }, callers },
       {},
       env,
     )
     const guard = { url: taking.vendorUrl }
-    const doing = await startGateway({ queues: { shared: queue }, callers, guard }, {}, env)
+    const doing = await startGateway({ jobQueues: { shared: queue }, callers, guard }, {}, env)
     taking.vendor.set({ latencyMs: 300, tokens: 2 })
     for (const { url } of [taking, doing]) await ready(url)
 
@@ -47,11 +47,17 @@ describe('jobs of two gateways with one Redis', () => {
       expect([mine.status, (await mine.text()).includes('"usage"')]).toEqual([200, true])
       expect((await look(url, address, as('key-of-bob'))).status).toBe(404)
     }
-    expect(doing.gateway.spillway.queue('shared').snapshot()).toMatchObject({ done: 1, added: 0 })
-    expect(taking.gateway.spillway.queue('shared').snapshot()).toMatchObject({ done: 0, added: 1 })
+    expect(doing.gateway.spillway.jobQueue('shared').snapshot()).toMatchObject({
+      done: 1,
+      added: 0,
+    })
+    expect(taking.gateway.spillway.jobQueue('shared').snapshot()).toMatchObject({
+      done: 0,
+      added: 1,
+    })
 
     // An idempotency key is valid at both, and a job waiting at one can be cancelled at the other.
-    await doing.gateway.spillway.queue('shared').pause()
+    await doing.gateway.spillway.jobQueue('shared').pause()
     const keyed = { ...as('key-of-ann'), 'idempotency-key': 'the same' }
     const [one, two] = [await submit(taking, keyed), await submit(doing, keyed)]
     expect(two.address).toBe(one.address)
@@ -72,7 +78,7 @@ describe('jobs of two gateways with one Redis', () => {
     const { vendor, url } = await startVendor({ knobs: { tokens: 1, latencyMs: 60_000 } })
     const config = {
       vendors: { killed: { protocol: 'openai', url } },
-      queues: { survivors: { vendor: 'killed', model: 'gpt', leaseMs: '1s', keep: 0 } },
+      jobQueues: { survivors: { vendor: 'killed', model: 'gpt', leaseMs: '1s', keep: 0 } },
     }
     const start = () => startGatewayProcess({ config, env: { REDIS_URL: redis.url } })
     const first = await start()

@@ -13,7 +13,7 @@ const FAST = { ...NIGHT, baseMs: 10, maxMs: 20 }
 
 const start = (queue: object = {}, written: Written = {}, knobs: object = {}) =>
   startGateway(
-    { queues: { night: { ...FAST, ...queue } }, ...written },
+    { jobQueues: { night: { ...FAST, ...queue } }, ...written },
     { knobs: { tokens: 3, ...knobs } },
     { ANN: 'key-of-ann', BOB: 'key-of-bob', VENDOR: 'key-of-vendor' },
   )
@@ -80,7 +80,7 @@ describe('async requests', () => {
       const answer = await gateway.chat({}, { headers: { ...ASYNC, ...key } })
       expect([answer.status, answer.headers.get('preference-applied')]).toEqual([200, null])
     }
-    expect(gateway.gateway.spillway.queue('night').snapshot().added).toBe(0)
+    expect(gateway.gateway.spillway.jobQueue('night').snapshot().added).toBe(0)
   })
 
   it('a stored job contains no key', async () => {
@@ -185,7 +185,7 @@ describe('async requests', () => {
     const { address } = await submit(gateway, { 'spillway-deadline-ms': '1' })
     // A worker has to take the job to notice the deadline. On a fast machine that takes less than a millisecond.
     await pauseMs(5)
-    const worker = gateway.gateway.spillway.queue('night').work(() => 'never')
+    const worker = gateway.gateway.spillway.jobQueue('night').work(() => 'never')
     await untilStatus(gateway.url, address, 'failed')
     await worker.close()
     const result = await fetch(`${gateway.url}${address}/result`)
@@ -205,7 +205,7 @@ describe('vendor answers to jobs', () => {
     expect(gateway.vendor.counts.arrived).toBe(3)
     const result = await fetch(`${gateway.url}${address}/result`)
     expect(result.status).toBe(502)
-    expect(await gateway.gateway.spillway.queue('night').counts()).toMatchObject({ dead: 1 })
+    expect(await gateway.gateway.spillway.jobQueue('night').counts()).toMatchObject({ dead: 1 })
   })
 
   it('a final error status is stored as the answer of the job', async () => {
@@ -259,7 +259,7 @@ describe('vendor answers to jobs', () => {
         },
       },
       routes: [{ path: '/v1/*', vendor: 'plain' }],
-      queues: { once: { vendor: 'plain', baseMs: 1, maxMs: 2 } },
+      jobQueues: { once: { vendor: 'plain', baseMs: 1, maxMs: 2 } },
     })
     const { address } = await submit(front, { 'x-mock': '{"status":500}' })
     const { attempt, attempts } = await untilStatus(front.url, address, 'failed')
@@ -332,7 +332,7 @@ describe('clients waiting for a job', () => {
 describe('gateway with job queues', () => {
   it('a draining gateway lets running jobs finish and starts no more', async () => {
     const gateway = await start({ concurrency: 1 }, {}, { latencyMs: 300 })
-    const jobs = gateway.gateway.spillway.queue('night')
+    const jobs = gateway.gateway.spillway.jobQueue('night')
     const first = await submit(gateway)
     await submit(gateway)
     await until('one runs', () => gateway.vendor.atOnce === 1)
@@ -349,7 +349,7 @@ describe('gateway with job queues', () => {
     await untilStatus(gateway.url, address, 'failed')
     const done = await submit(gateway)
     await untilStatus(gateway.url, done.address, 'done')
-    await gateway.gateway.spillway.queue('night').pause()
+    await gateway.gateway.spillway.jobQueue('night').pause()
     await submit(gateway, { 'spillway-priority': 'low' })
     const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
     const of = 'vendor="openai",queue="night"'
@@ -367,11 +367,13 @@ describe('gateway with job queues', () => {
     }
     expect(metrics).toMatch(/spillway_jobs_oldest_seconds\{.*\} 0\.\d+/)
     const snapshot = await (await fetch(`${gateway.adminUrl}/snapshot`)).json()
-    expect(snapshot).toMatchObject({ queues: [{ name: 'night', lane: 'gpt', done: 1, dead: 1 }] })
+    expect(snapshot).toMatchObject({
+      jobQueues: [{ name: 'night', lane: 'gpt', done: 1, dead: 1 }],
+    })
   })
 })
 
 /** The job as it is stored. */
 async function jobOf({ gateway }: Awaited<ReturnType<typeof start>>, address: string | null) {
-  return gateway.spillway.queue('night').job(address?.split('/').at(-1) ?? '')
+  return gateway.spillway.jobQueue('night').job(address?.split('/').at(-1) ?? '')
 }

@@ -289,7 +289,7 @@ describe('custom stage and jobs', () => {
   it('jobs wait while a custom stage refuses all of them, and run afterwards', async () => {
     const { state, stage } = createSwitch()
     const { clock, spillway } = createGuardPod({ stages: [stage] })
-    const queue = spillway.queue<number, number>('reports', { guard: 'openai' })
+    const queue = spillway.jobQueue<number, number>('reports', { guard: 'openai' })
     const done: number[] = []
     queue.work(({ data }) => done.push(data))
     await clock.until(queue.add(1))
@@ -311,7 +311,7 @@ describe('custom stage and jobs', () => {
         off.has(tenant) ? { refuse: `${tenant} is switched off`, retryAfterMs: 5_000 } : undefined,
     })
     const { clock, spillway } = createGuardPod({ stages: [stage] })
-    const queue = spillway.queue<string, number>('reports', { guard: 'openai' })
+    const queue = spillway.jobQueue<string, number>('reports', { guard: 'openai' })
     const done: string[] = []
     queue.work(({ data }) => done.push(data))
     await clock.until(queue.add('theirs', { tenant: 'acme' }))

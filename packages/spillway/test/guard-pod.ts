@@ -8,8 +8,8 @@ import type { RunOptions } from '../src/guard/run-options.js'
 import { createSpillway, type Spillway } from '../src/guard/spillway.js'
 import type { CircuitBreaker } from '../src/shared/circuit-breaker/api.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
-import type { RateLimiter } from '../src/shared/rate-limiter/api.js'
-import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
+import type { SharedRateLimiter } from '../src/shared/rate-limiter/api.js'
+import { createSharedRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'
 import type { Store } from '../src/store/port.js'
 import { createFaultyStore, type FaultyStore } from '../src/testing/faulty-store.js'
@@ -47,7 +47,7 @@ export interface GuardPod {
   readonly connection: FaultyStore | undefined
   /** The other pod, which uses the store directly. */
   readonly breaker: CircuitBreaker
-  readonly limiter: RateLimiter
+  readonly limiter: SharedRateLimiter
   run<T>(fn: CallFunction<T>, options?: RunOptions): Call<T>
   /** A call that ends at once. */
   quick(options?: RunOptions): Call
@@ -77,7 +77,7 @@ export function createGuardPod(
   const shared = { name: 'openai', store: behind, pod: 'other', clock }
   const breaker = createCircuitBreaker({ ...shared, ...options.breaker })
   const { limits = [{ limit: 1, windowMs: 1 }], jitterMs } = options
-  const limiter = createRateLimiter({ ...shared, limits, ...(jitterMs && { jitterMs }) })
+  const limiter = createSharedRateLimiter({ ...shared, limits, ...(jitterMs && { jitterMs }) })
   const run = <T>(fn: CallFunction<T>, runOptions?: RunOptions) =>
     watch(clock, guard.run(fn, runOptions))
   return {

@@ -193,7 +193,7 @@ describe('replaceGuard()', () => {
   it('job queues follow a replaced guard, and running jobs finish with the old one', async () => {
     const spillway = createSpillway()
     const old = spillway.guard('a', { concurrency: { limit: 2 } })
-    const queue = spillway.queue<number>('jobs', { guard: 'a' })
+    const queue = spillway.jobQueue<number>('jobs', { guard: 'a' })
     let running = 0
     let most = 0
     const ends: (() => void)[] = []

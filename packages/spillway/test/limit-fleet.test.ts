@@ -2,7 +2,7 @@
 
 /** The shared rate limiter in a fleet: real processes, a real server, and a vendor that counts. */
 import { redisStore } from 'spillway/redis'
-import { createRateLimiter } from 'spillway/shared'
+import { createSharedRateLimiter } from 'spillway/shared'
 import { createRandom } from 'spillway/testing'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
@@ -164,6 +164,6 @@ async function usedOfLedger(limiter: Task['limiter']): Promise<number | undefine
   const store = redisStore({ url: server.url, commandTimeoutMs: 2_000 })
   onTestFinished(() => store.close())
   await vi.waitUntil(() => store.ready, { timeout: 5_000 })
-  const { limits } = await createRateLimiter({ store, ...limiter }).figures()
+  const { limits } = await createSharedRateLimiter({ store, ...limiter }).figures()
   return limits.find(({ id }) => id === 'ledger')?.used
 }

@@ -4,7 +4,7 @@ import { OptionsError } from '../src/core/options/checks.js'
 import { createFeatureManager } from '../src/degrade/feature-manager.js'
 import { createSpillway } from '../src/guard/spillway.js'
 import { createLoadShedder } from '../src/local/load-shedder/load-shedder.js'
-import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
+import { createSharedRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
 import { createUserLimits } from '../src/shared/user-limits/user-limits.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
@@ -43,8 +43,10 @@ describe.each(INHERITED)('the name %s', (name) => {
       },
     ])
     const store = memoryStore()
-    const shared = await problemsOf(() => createRateLimiter({ name: 'vendor', store, limits }))
-    expect(shared).toMatchObject([{ path: 'rateLimiter.limits[1].unit' }])
+    const shared = await problemsOf(() =>
+      createSharedRateLimiter({ name: 'vendor', store, limits }),
+    )
+    expect(shared).toMatchObject([{ path: 'sharedRateLimiter.limits[1].unit' }])
   })
 
   it.each(EVERYWHERE)('an inherited name is no unit of a cost, store: %s', async (where) => {

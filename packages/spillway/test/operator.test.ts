@@ -8,11 +8,11 @@ import {
   type Guard,
   type GuardOptions,
   type Operator,
-  type OperatorRequest,
   onEvent,
   type Spillway,
   type SpillwayEvent,
 } from '../src/index.js'
+import type { OperatorRequest } from '../src/operate/index.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'
 import type { Store } from '../src/store/port.js'
 import { redisStore } from '../src/store/redis/redis-store.js'

@@ -1,7 +1,7 @@
 /** Which outage rule applies when, what callers receive and what operators see. */
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createSpillway, type GuardOptions, onEvent, type SpillwayEvent } from '../src/index.js'
-import { createRateLimiter } from '../src/shared/index.js'
+import { createSharedRateLimiter } from '../src/shared/index.js'
 import { createHarness, createVirtualClock } from '../src/testing/index.js'
 import { createOutageFleet } from './outage-fleet.js'
 
@@ -267,7 +267,7 @@ describe('outage bugs known from other libraries', () => {
       seed: 1,
       pods: 2,
       create: ({ name, clock: own, store, random }) =>
-        createRateLimiter({
+        createSharedRateLimiter({
           name: 'vendor',
           pod: name,
           store,

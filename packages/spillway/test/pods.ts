@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { RateLimiterOptions } from 'spillway/shared'
+import type { SharedRateLimiterOptions } from 'spillway/shared'
 
 const PROGRAM = fileURLToPath(new URL('fixtures/limited-pod.mjs', import.meta.url))
 const PACKAGE = fileURLToPath(new URL('..', import.meta.url))
@@ -16,7 +16,7 @@ export const HAS_FAKETIME = spawnSync(FAKETIME, ['--version']).status === 0
 /** A task of a pod; see its program. */
 export interface Task {
   job: 'ask' | 'press' | 'spend'
-  limiter: Omit<RateLimiterOptions, 'store'>
+  limiter: Omit<SharedRateLimiterOptions, 'store'>
   /** The command timeout of the store. */
   commandTimeoutMs?: number
   /** Loses every `every`-th reply to commands on keys that contain `key`. */

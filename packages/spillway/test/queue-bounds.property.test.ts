@@ -59,7 +59,7 @@ async function play(fleet: Fleet, given: History, name: string, unit: number): P
   const pods = Array.from({ length: given.pods }, (_, pod) => {
     const spillway = createSpillway({ store, clock, pod: `p${pod}` })
     spillway.guard(name, guard)
-    const queue = spillway.queue<number, unknown>('q', { guard: name, ...settings })
+    const queue = spillway.jobQueue<number, unknown>('q', { guard: name, ...settings })
     queue.work(async ({ id, data }, { signal }) => {
       const before = turns.get(id) ?? []
       turns.set(id, [...before, clock.now()])

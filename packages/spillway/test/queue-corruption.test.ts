@@ -53,7 +53,7 @@ describe('a job record that is damaged', () => {
       onTestFinished(() => spillway.close({ graceMs: 0 }))
       spillway.guard(name, {})
       const settings = { guard: name, maxSize: 40, maxPerTenant: 4 }
-      const queue = spillway.queue<number>('q', settings)
+      const queue = spillway.jobQueue<number>('q', settings)
       const jobs = [1, 2, 3, 4].map((data) => ({ data, tenant: 't', key: `k${data}` }))
       const added = await queue.addMany(jobs)
       const bad = added[1]!.id
@@ -150,7 +150,7 @@ describe('a queue with a key of the wrong type', () => {
       const spillway = createSpillway({ store: fleet.store(), pod: 'p' })
       onTestFinished(() => spillway.close({ graceMs: 0 }))
       spillway.guard(name, {})
-      const queue = spillway.queue<string>('q', { guard: name, attempts: 1, leaseMs: 200 })
+      const queue = spillway.jobQueue<string>('q', { guard: name, attempts: 1, leaseMs: 200 })
       await queue.add('before')
       const key = keyOf({ guard: name, queue: 'q' }, part)
       await fleet.send('DEL', key)
@@ -196,7 +196,7 @@ describe('a queue with a key of the wrong type', () => {
     const spillway = createSpillway({ store: fleet.store(), pod: 'p' })
     onTestFinished(() => spillway.close({ graceMs: 0 }))
     spillway.guard(name, {})
-    const queue = spillway.queue<string>('q', { guard: name })
+    const queue = spillway.jobQueue<string>('q', { guard: name })
     const { id } = await queue.add('long'.padEnd(600))
     await queue.add('short')
     await fleet.send('DEL', keyOf({ guard: name, queue: 'q' }, 'd'))
@@ -246,7 +246,7 @@ describe.each<[string, () => Fleet]>([
     const spillway = createSpillway({ store, clock: own.clock, pod: 'p' })
     onTestFinished(() => own.until(spillway.close({ graceMs: 0 })))
     spillway.guard(ref.guard, {})
-    const queue = spillway.queue<number>(ref.queue, { guard: ref.guard })
+    const queue = spillway.jobQueue<number>(ref.queue, { guard: ref.guard })
     const long = 'no JSON '.repeat(200)
     await addMany(['{"cut":', '1', '', 'undefined', long, '2'].map((data) => ({ data })))
     const done: number[] = []

@@ -17,7 +17,7 @@ function createPods(count: number, guard: GuardOptions, settings: Partial<JobQue
     onTestFinished(() => clock.until(spillway.close({ graceMs: 0 })))
     return {
       guard: spillway.guard('vendor', guard),
-      queue: spillway.queue<number, number>('batch', { guard: 'vendor', ...settings }),
+      queue: spillway.jobQueue<number, number>('batch', { guard: 'vendor', ...settings }),
     }
   })
   return { clock, pods, queue: pods[0]!.queue }

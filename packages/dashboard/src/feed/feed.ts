@@ -4,8 +4,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from 'spillway'
+import { ORDER } from 'spillway'
 import type { PodStatus, SpillwayInside, Timer } from 'spillway/internal'
-import { DecisionLog, ORDER, ownStatus, readProcess, VERSION } from 'spillway/internal'
+import { DecisionLog, ownStatus, readProcess, VERSION } from 'spillway/internal'
 import { readActNote } from '../act-note.js'
 import { shown } from '../shown.js'
 import type { Act, ActNote } from '../wire/acts.js'

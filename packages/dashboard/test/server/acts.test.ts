@@ -84,7 +84,7 @@ describe('dashboard operator actions', () => {
   })
 
   it('replay finds a job queue by its masked name', async () => {
-    const queue = asked.spillway.queue('sk-proj-0123456789abcdef', { guard: 'openai' })
+    const queue = asked.spillway.jobQueue('sk-proj-0123456789abcdef', { guard: 'openai' })
     expect(queue).toBeDefined()
     expect(
       (await fetch(`${asked.url}/dead?queue=${encodeURIComponent('sk-…')}`, { headers: withToken }))
@@ -131,7 +131,7 @@ describe('dashboard operator actions', () => {
   })
 
   it('replay puts dead letters back into the job queue', async () => {
-    const queue = asked.spillway.queue('mail', { guard: 'openai', attempts: 1 })
+    const queue = asked.spillway.jobQueue('mail', { guard: 'openai', attempts: 1 })
     await queue.add({ body: 'secret words' })
     const worker = queue.work(() => Promise.reject(new Error('secret error')))
     await vi.waitUntil(async () => (await queue.counts()).dead === 1, 5_000)

@@ -98,7 +98,7 @@ describe('dashboard feed', () => {
   it('feed shows waiting jobs per tenant and priority with bounded text', async () => {
     const pod = await startPod()
     pod.spillway.guard('openai', GUARD)
-    const queue = pod.spillway.queue<string>('night', { guard: 'openai' })
+    const queue = pod.spillway.jobQueue<string>('night', { guard: 'openai' })
     const add = (tenant: string, count: number, priority: 'high' | 'low') =>
       queue.addMany(
         Array.from({ length: count }, () => ({ data: '', ...(tenant && { tenant }), priority })),

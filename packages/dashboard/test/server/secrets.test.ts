@@ -24,7 +24,7 @@ describe('data sent to the page', () => {
       fetch: { fetch: async () => new Response(SECRETS.answer, { status: 500 }) },
       retry: { attempts: 2, baseMs: 1, maxMs: 2 },
     })
-    const queue = pod.spillway.queue('jobs', { guard: 'vendor', attempts: 1 })
+    const queue = pod.spillway.jobQueue('jobs', { guard: 'vendor', attempts: 1 })
     await queue.add({ prompt: SECRETS.body }, { key: SECRETS.key })
     const reader = await pod.read()
     const fail = () => Promise.reject(new Error(`${SECRETS.key} ${SECRETS.body} ${SECRETS.cookie}`))

@@ -1,5 +1,5 @@
 /** Whether this process works at all, and whether it wants to be sent requests. */
-import type { SpillwayHealth } from 'spillway'
+import type { SpillwayHealth } from 'spillway/health'
 
 type Phase = 'starting' | 'ready' | 'draining'
 

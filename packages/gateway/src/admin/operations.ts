@@ -1,13 +1,14 @@
 /** What operators may read and do over the admin port. Each action and each refusal is audited. */
+
 import {
   type Operator,
-  type OperatorRequest,
   OptionsError,
   type Spillway,
   SpillwayError,
   type SpillwayEvent,
 } from 'spillway'
 import type { OperatorAccess } from 'spillway/http'
+import type { OperatorRequest } from 'spillway/operate'
 import { attempt } from './audit.js'
 import { denied } from './hardening.js'
 import { type AdminRequest, type AdminResponse, BodyError, Routes, readJson } from './http.js'

@@ -1,4 +1,4 @@
-import type { RecentAction } from 'spillway'
+import type { RecentAction } from 'spillway/operate'
 import { describe, expect, it } from 'vitest'
 import { OperatorNews } from './operator-news.js'
 

@@ -59,6 +59,7 @@ describe('CLI help', () => {
 
 describe('CLI usage errors', () => {
   it.each([
+    [['queue', 'ls'], 'unknown command "queue"; use job-queue'],
     [['stauts'], 'unknown command "stauts"; did you mean status?'],
     [['--hepl'], 'unknown option --hepl; did you mean --help?'],
     [['status', '--jsno'], 'did you mean --json?'],

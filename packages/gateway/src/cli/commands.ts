@@ -8,11 +8,11 @@ import { doctorCommand } from './commands/doctor.js'
 import { gatewayCommand } from './commands/gateway.js'
 import { hashKeyCommand } from './commands/hash-key.js'
 import { initCommand } from './commands/init.js'
+import { jobQueueCommand } from './commands/job-queue.js'
 import { limitCommand } from './commands/limit.js'
 import { mockVendorCommand } from './commands/mock-vendor.js'
 import { pauseCommand, resumeCommand } from './commands/pause.js'
 import { planCommand } from './commands/plan.js'
-import { queueCommand } from './commands/queue.js'
 import { schemaCommand } from './commands/schema.js'
 import { simulateCommand } from './commands/simulate.js'
 import { statusCommand } from './commands/status.js'
@@ -29,7 +29,7 @@ export const COMMANDS: readonly CommandRow[] = [
   limitCommand,
   pauseCommand,
   resumeCommand,
-  queueCommand,
+  jobQueueCommand,
   simulateCommand,
   planCommand,
   mockVendorCommand,

@@ -20,11 +20,15 @@ export async function runCommand(
       const known = ['--help', '--version']
       throw new UsageError(`unknown option ${name}${didYouMean(name, known)}`)
     }
-    throw new UsageError(`unknown command "${name}"${didYouMean(name, names)}`)
+    const renamed = Object.hasOwn(RENAMED, name) ? `; use ${RENAMED[name]}` : undefined
+    throw new UsageError(`unknown command "${name}"${renamed ?? didYouMean(name, names)}`)
   }
   if (asksForHelp(rest)) return say(helpOf(command))
   return command.run(rest)
 }
+
+/** Names of commands before the first release. */
+const RENAMED: Readonly<Record<string, string>> = { queue: 'job-queue' }
 
 /** Wherever it stands, unless it comes after `--`. */
 function asksForHelp(args: readonly string[]): boolean {

@@ -23,7 +23,7 @@ vendors:
     <<: *guarded
     protocol: anthropic
 # Requests that may wait (Prefer: respond-async), two at a time.
-queues:
+jobQueues:
   later: { vendor: openai, model: gpt-4.1-nano, concurrency: 2, resultMs: 10m, deadMs: 10m }
 `
 

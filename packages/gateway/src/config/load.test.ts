@@ -73,6 +73,7 @@ describe('loadConfig', () => {
           keys: [],
           headers: {},
           connectMs: 5_000,
+          hops: false,
           guard: { timeout: { firstByteMs: 60_000 } },
         },
       ],
@@ -164,6 +165,7 @@ log: { level: warn }
       ],
       headers: { 'openai-organization': 'sk-openai-spare', 'x-team': 'search' },
       connectMs: 3_000,
+      hops: false,
       guard: {
         limits: [{ unit: 'requests', limit: 500, windowMs: '1m' }],
         queue: { size: 10 },
@@ -238,7 +240,7 @@ describe('embedded configuration', () => {
     expect(config.routes.map(({ name }) => name)).toEqual(['anthropic defaults', 'openai defaults'])
     expect(config.callers).toBeUndefined()
     expect(config.redis).toBeUndefined()
-    expect(config.queues).toMatchObject([{ name: 'later', vendor: 'openai', concurrency: 2 }])
+    expect(config.jobQueues).toMatchObject([{ name: 'later', vendor: 'openai', concurrency: 2 }])
     for (const { guard } of config.vendors) {
       expect(guard).toMatchObject({
         concurrency: { limit: 50 },

@@ -1,4 +1,4 @@
-/** From a file to a configuration, or to everything that is wrong with it. */
+/** Reads and validates a configuration file. */
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { GatewayConfig } from './config.js'
@@ -11,17 +11,21 @@ import { gatewayShape } from './shapes/gateway-shape.js'
 import type { Sources } from './shapes/secret-reference.js'
 
 export interface LoadOptions {
-  /** Where the file is. Mistakes are reported under this name. */
+  /** Path of the file. Mistakes are reported under this name, and paths of secrets are relative to its folder. */
   file: string
-  /** What stands in it. Default: it is read. */
+  /** The text of the file. Default: `file` is read. */
   text?: string
-  /** Default: those of the process. */
+  /** Environment variables for `env:NAME`. Default: `process.env`. */
   env?: Sources['env']
-  /** Reads the file, and those that secrets are in. Default: from the disk. */
+  /** Reads the file and the files of secrets. Default: from the disk. */
   readFile?: (path: string) => string
 }
 
-/** The configuration in a file; or a `ConfigError` that lists every mistake in it. */
+/**
+ * Reads the configuration of a gateway, in YAML or JSON. Throws a `ConfigError` that lists every mistake.
+ * @example
+ * const gateway = await createGateway(loadConfig({ file: 'spillway.yaml' }))
+ */
 export function loadConfig(options: LoadOptions): GatewayConfig {
   const { file, env = process.env, readFile = (path) => readFileSync(path, 'utf8') } = options
   const text = options.text ?? readOrComplain(file, readFile)

@@ -12,7 +12,7 @@ import { DemoClient } from './client.js'
 export interface DemoOptions {
   readonly vendors: readonly VendorConfig[]
   /** Of the gateway; one for what these vendors may do later gets something to do. */
-  readonly queues?: readonly QueueConfig[] | undefined
+  readonly jobQueues?: readonly QueueConfig[] | undefined
   readonly mock: MockVendor
   readonly mockUrl: string
   readonly store: Spillway['store']
@@ -99,10 +99,10 @@ export class Demo implements DashboardDemo {
   }
 
   #modelThatWaits(): string | undefined {
-    const { vendors, queues = [] } = this.#options
+    const { vendors, jobQueues = [] } = this.#options
     const speaks = (name: string) =>
       vendors.some((vendor) => vendor.name === name && vendor.protocol === 'openai')
-    return queues.find(({ vendor, model }) => model !== undefined && speaks(vendor))?.model
+    return jobQueues.find(({ vendor, model }) => model !== undefined && speaks(vendor))?.model
   }
 
   async #end(): Promise<void> {

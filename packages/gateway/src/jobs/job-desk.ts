@@ -1,5 +1,5 @@
 /** What a client does with its job: asks how it stands, reads what came of it, has it stopped. */
-import type { AddedJob } from 'spillway'
+import type { AddedJob } from 'spillway/shared'
 import type { GatewayAnswer } from '../request/async-requests.js'
 import type { Caller } from '../request/callers.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'

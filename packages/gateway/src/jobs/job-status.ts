@@ -1,5 +1,5 @@
 /** What a client is told of its job. */
-import type { JobInfo } from 'spillway'
+import type { JobInfo } from 'spillway/shared'
 import type { StoredAnswer } from './stored-answer.js'
 import type { StoredRequest } from './stored-request.js'
 

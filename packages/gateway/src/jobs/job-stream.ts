@@ -3,7 +3,7 @@
  * gateway, other changes from this one; for the rest the stream reads the store every second or two.
  */
 
-import type { JobProgress } from 'spillway'
+import type { JobProgress } from 'spillway/shared'
 import type { ClientResponse } from '../request/client-http.js'
 import { describeJob, hasEnded, type KeptJob, statusOf } from './job-status.js'
 

@@ -4,15 +4,16 @@
  * names, because that is what vendors count apart.
  */
 import { createHash } from 'node:crypto'
-import { type AddOptions, onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
+import { onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
 import { clientNetwork } from 'spillway/http'
+import type { AddOptions } from 'spillway/shared'
 import type { QueueConfig } from '../config/config.js'
 import type { AsyncRequests, GatewayAnswer } from '../request/async-requests.js'
 import type { Caller } from '../request/callers.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { deadlineMs, invalidDeadline } from '../request/deadline.js'
-import { uniqueId } from '../request/request-id.js'
 import type { RoutedRequest } from '../request/routed-request.js'
+import { uniqueId } from '../response/privacy.js'
 import type { ConfigVersions } from '../routing/config-versions.js'
 import type { Target } from '../routing/target.js'
 import type { Vendor } from '../vendor/vendor.js'
@@ -124,7 +125,7 @@ export class Jobs implements AsyncRequests {
     const vendorNow = () => versions.current.vendors.get(config.vendor) as Vendor
     const vendor = vendorNow()
     const lane = vendor.laneOf(model, { vendor: vendor.name, key, model })
-    const jobs = spillway.queue<StoredRequest, StoredAnswer>(name, {
+    const jobs = spillway.jobQueue<StoredRequest, StoredAnswer>(name, {
       ...settings,
       guard: vendor.guard,
       ...(lane !== undefined && { lane }),

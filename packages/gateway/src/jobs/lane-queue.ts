@@ -1,5 +1,5 @@
 /** A queue, and what its jobs are for. */
-import type { WorkableQueue } from 'spillway'
+import type { WorkableJobQueue } from 'spillway'
 import type { QueueConfig } from '../config/config.js'
 import type { Vendor } from '../vendor/vendor.js'
 import type { StoredAnswer } from './stored-answer.js'
@@ -9,5 +9,5 @@ export interface LaneQueue {
   readonly config: QueueConfig
   readonly vendor: Vendor
   readonly lane: string | undefined
-  readonly jobs: WorkableQueue<StoredRequest, StoredAnswer>
+  readonly jobs: WorkableJobQueue<StoredRequest, StoredAnswer>
 }

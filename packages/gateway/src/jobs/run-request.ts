@@ -1,5 +1,8 @@
 /** Does a request that has waited: it has its permits, and goes to its vendor as any other would. */
-import { type CallContext, type Job, judgeStatus, UsageReader } from 'spillway'
+
+import type { CallContext, Job } from 'spillway'
+import { judgeStatus } from 'spillway/http'
+import { UsageReader } from 'spillway/internal'
 import { neverConnected } from '../vendor/vendor-error.js'
 import type { LaneQueue } from './lane-queue.js'
 import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'

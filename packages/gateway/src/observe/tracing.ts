@@ -3,7 +3,7 @@
  * process was started with, which is configured as everywhere else. Without one, spans go nowhere.
  */
 import type { Context, Span } from '@opentelemetry/api'
-import type { GuardTracer } from 'spillway'
+import type { GuardTracer } from 'spillway/metrics'
 import { openTelemetryTracer } from 'spillway/metrics'
 import type { RequestRecord } from '../request/record.js'
 import type { RequestTrace, RequestTracer } from '../request/trace.js'

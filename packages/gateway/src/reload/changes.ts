@@ -16,6 +16,7 @@ const LIVE: ReadonlySet<string> = new Set<keyof GatewayConfig>([
   'routes',
   'callers',
   'body',
+  'cors',
   'drain',
   'log',
 ])
@@ -49,7 +50,7 @@ export function applicable(before: GatewayConfig, after: GatewayConfig): Gateway
 
 /** Queues stay as they are until a restart, and so do the vendors they are for. */
 export function boundVendor(before: GatewayConfig, after: GatewayConfig): string | undefined {
-  for (const { name, vendor } of before.queues ?? []) {
+  for (const { name, vendor } of before.jobQueues ?? []) {
     const [was, is] = [before, after].map(({ vendors }) => vendors.find((v) => v.name === vendor))
     const why = `without a restart: the queue ${name} is for it`
     if (is === undefined) return `vendors.${vendor} cannot go ${why}`

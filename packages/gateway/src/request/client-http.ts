@@ -1,2 +1,83 @@
-/** A client's request and the response to it, as Node's HTTP server presents them. */
-export type { IncomingMessage as ClientRequest, ServerResponse as ClientResponse } from 'node:http'
+/**
+ * A client's request and the response to it, as Node's HTTP servers present them. HTTP/2 has the same interface as
+ * HTTP/1.1, apart from the differences that these functions cover.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { constants, type ServerHttp2Stream } from 'node:http2'
+
+/** `stream`: only of HTTP/2. */
+export type ClientRequest = IncomingMessage & { readonly stream?: ServerHttp2Stream }
+export type ClientResponse = ServerResponse & { readonly stream?: ServerHttp2Stream }
+
+type Headers = Readonly<Record<string, string | string[]>>
+
+/** These belong to a connection of HTTP/1.1. HTTP/2 does not have them. */
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set(['connection', 'keep-alive'])
+
+/** Whether a body follows the headers. HTTP/2 needs no header for that. */
+export function hasBody({ headers, stream }: ClientRequest): boolean {
+  if (stream !== undefined) return !stream.endAfterHeaders
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** The host that the client wants to reach. */
+export function hostOf({ headers }: ClientRequest): string | undefined {
+  return (headers[':authority'] as string | undefined) ?? headers.host
+}
+
+/** `headers`: an object, or names and values that alternate. */
+export function writeHead(
+  response: ClientResponse,
+  status: number,
+  headers: Headers | readonly string[],
+): void {
+  if (response.stream === undefined) {
+    response.writeHead(status, headers as Headers | string[])
+    return
+  }
+  const entries = Array.isArray(headers) ? pairs(headers) : Object.entries(headers)
+  const all: Record<string, string | string[]> = {}
+  for (const [name, value] of entries) {
+    if (CONNECTION_HEADERS.has(name)) continue
+    all[name] = all[name] === undefined ? value : [all[name], value].flat()
+  }
+  response.writeHead(status, all)
+}
+
+function* pairs(headers: readonly string[]): Generator<[string, string]> {
+  for (let i = 0; i < headers.length; i += 2) yield [headers[i] as string, headers[i + 1] as string]
+}
+
+/** The whole answer was handed to the operating system. A stream that its client has reset counts as finished in Node. */
+export function isSent({ stream, writableFinished, writableEnded }: ClientResponse): boolean {
+  return stream === undefined ? writableFinished : writableEnded && stream.rstCode === 0
+}
+
+/** A client that reads nothing must not keep its connection for longer than this. */
+const FLUSH_MS = 5_000
+
+/**
+ * Ends an answer that is incomplete so that the client notices it, once `last` and everything before it was sent:
+ * HTTP/1.1 by closing the connection, HTTP/2 by resetting the stream.
+ */
+export function breakOff(response: ClientResponse, last = ''): void {
+  const { stream, socket } = response
+  if (stream !== undefined) {
+    const reset = () => stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    if (last === '') reset()
+    else response.write(last, reset)
+    return
+  }
+  if (last !== '') response.write(last)
+  if (socket === null) return void response.destroy()
+  socket.destroySoon()
+  const timer = setTimeout(() => socket.destroy(), FLUSH_MS)
+  timer.unref()
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/** Disconnects a client: the connection of HTTP/1.1, the stream of HTTP/2. */
+export function disconnect({ stream, socket }: ClientRequest): void {
+  if (stream === undefined) socket.destroy()
+  else stream.close(constants.NGHTTP2_CANCEL)
+}

@@ -3,26 +3,21 @@
  * it ended. What is refused, by whom and why, goes back in the client's own format.
  */
 import { performance } from 'node:perf_hooks'
-import {
-  type BodyEnd,
-  type CallContext,
-  judgeStatus,
-  type RunOptions,
-  SpillwayError,
-  type UserStanding,
-} from 'spillway'
-import { clientNetwork } from 'spillway/http'
+import { type CallContext, type RunOptions, SpillwayError } from 'spillway'
+import { clientNetwork, judgeStatus } from 'spillway/http'
+import type { BodyEnd, UserStanding } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'
 import { ResponseWriter } from '../response/client-response.js'
+import { answerPreflight, corsHeaders, isPreflight } from '../response/cors.js'
 import { type Fault, faultOf, RequestError } from '../response/errors.js'
-import { containsKey, MASK, maskedName, maskedPath } from '../response/privacy.js'
+import { containsKey, MASK, maskedName, maskedPath, requestIdFor } from '../response/privacy.js'
 import type { ConfigVersion } from '../routing/config-version.js'
 import { ambiguous, notFound } from '../routing/no-route.js'
 import type { RouteQuery } from '../routing/routes.js'
 import { orderTargets, type Target } from '../routing/target.js'
-import { ClientSignal } from '../vendor/client-signal.js'
+import type { Vendor } from '../vendor/vendor.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
 import { neverConnected } from '../vendor/vendor-error.js'
 import { vendorRequest } from '../vendor/vendor-request.js'
@@ -30,11 +25,10 @@ import type { ResponseListener, Usage, VendorResponse } from '../vendor/vendor-r
 import type { AsyncRequests } from './async-requests.js'
 import { HungUpError } from './body/body.js'
 import type { Caller } from './callers.js'
-import type { ClientRequest, ClientResponse } from './client-http.js'
-import { deadlineMs } from './deadline.js'
+import { type ClientRequest, type ClientResponse, disconnect, isSent } from './client-http.js'
+import { ClientSignal, deadlineMs, hopHeaders, runAsHop } from './deadline.js'
 import { parseRequest } from './parse-request.js'
 import type { RequestRecord, Tries } from './record.js'
-import { requestIdFor } from './request-id.js'
 import { faultInLlmPath, requestTarget } from './request-url.js'
 import { canBeRepeated, canBeSentTo, type RoutedRequest, routedRequest } from './routed-request.js'
 import { SlowBody } from './slow-body.js'
@@ -82,9 +76,18 @@ export class Exchange implements ResponseListener {
   #end: BodyEnd | undefined
   #usage: Usage | undefined
   #closed = false
-  #patience: SlowBody | undefined
+  #slowBody: SlowBody | undefined
+  #receivedBytes = 0
+  /** The client sends its body only after a 100, which it has not received. */
+  #owesContinue: boolean
 
-  constructor(version: ConfigVersion, request: ClientRequest, response: ClientResponse) {
+  constructor(
+    version: ConfigVersion,
+    request: ClientRequest,
+    response: ClientResponse,
+    expectsContinue: boolean,
+  ) {
+    this.#owesContinue = expectsContinue
     this.version = version
     this.#request = request
     this.#response = response
@@ -95,7 +98,7 @@ export class Exchange implements ResponseListener {
   }
 
   serve(): void {
-    this.#serve().catch((error) => this.#fail(error))
+    runAsHop(this.#request, () => this.#serve()).catch((error) => this.#fail(error))
   }
 
   /** Its connection is gone, or its answer is. */
@@ -103,7 +106,7 @@ export class Exchange implements ResponseListener {
     if (this.#closed) return
     this.#closed = true
     // Unless it was us who hung up.
-    if (!this.#response.writableFinished && this.#writer.error === undefined) {
+    if (!isSent(this.#response) && this.#writer.error === undefined) {
       this.#leaving.abort(new HungUpError('the client hung up'))
     }
     this.#writer.close()
@@ -114,17 +117,22 @@ export class Exchange implements ResponseListener {
 
   /** Now and then: whether the client still does its part. */
   look(nowMs: number): void {
-    this.#patience ??= new SlowBody(this.#request)
+    this.#slowBody ??= new SlowBody(this.#request)
     const body = this.#routed?.parsed.body
     const waiting = body === undefined || (body.kind === 'streamed' && body.progress.waiting)
-    const tooSlow = this.#patience.isOver(nowMs, waiting, this.version.config.server)
+    const tooSlow = this.#slowBody.isOver(
+      nowMs,
+      this.#receivedBytes,
+      waiting,
+      this.version.config.server,
+    )
     if (tooSlow) this.#cutOff(slowBody())
   }
 
   /** The gateway is closed before it is over. */
   closeWith(fault: Fault): void {
     if (!this.#request.complete) return this.#cutOff(new RequestError(fault))
-    if (!this.#response.writableFinished) this.#writer.error ??= new RequestError(fault)
+    if (!isSent(this.#response)) this.#writer.error ??= new RequestError(fault)
   }
 
   /** What follows on its connection is no HTTP. */
@@ -135,9 +143,24 @@ export class Exchange implements ResponseListener {
     this.#response.once('finish', () => socket.destroySoon())
   }
 
+  /** Bytes of its answer that wait to be sent. */
+  get unsentBytes(): number {
+    return this.#response.writableLength
+  }
+
+  disconnect(): void {
+    disconnect(this.#request)
+  }
+
+  /** Its key was checked, so the client may send the body. */
+  #continue(): void {
+    if (this.#owesContinue) this.#response.writeContinue()
+    this.#owesContinue = false
+  }
+
   /** Its body will not come. */
   #cutOff(error: RequestError): void {
-    if (this.#writer.error !== undefined) return void this.#request.socket.destroy()
+    if (this.#writer.error !== undefined) return this.disconnect()
     this.#leaving.abort(error)
     // While the body is read nobody else hears of it.
     if (this.#routed === undefined) this.#fail(error)
@@ -160,6 +183,12 @@ export class Exchange implements ResponseListener {
     const { headers } = request
     const fault = validateRequest(request, config.server)
     if (fault !== undefined) throw new RequestError(fault)
+    if (config.cors !== undefined) {
+      this.#writer.addHeaders(corsHeaders(config.cors, headers))
+      if (isPreflight(request.method, headers)) {
+        return this.#writer.say(answerPreflight(config.cors, headers))
+      }
+    }
     if (asyncRequests?.owns(this.#path)) return this.#attend(asyncRequests)
     const query: RouteQuery = {
       method: request.method ?? 'GET',
@@ -185,6 +214,10 @@ export class Exchange implements ResponseListener {
       path: this.#path,
       contentDecides: this.version.contentDecides(rows),
       limits: config.body,
+      onReading: () => this.#continue(),
+      onReceived: (bytes) => {
+        this.#receivedBytes += bytes
+      },
       onFault: (error) => this.#leaving.abort(error),
     })
     const { model } = parsed.facts
@@ -317,7 +350,8 @@ export class Exchange implements ResponseListener {
     return vendor.guard.run((context: CallContext) => {
       if (tries.attempts++ === 0) this.#waitedMs = performance.now() - this.#arrivedMs
       const traced = this.#trace === undefined ? request : this.#inTrace(request, context)
-      return vendor.send(traced, context, this, cost)
+      const sent = vendor.hops ? withHeaders(traced, hopHeaders(context)) : traced
+      return vendor.send(sent, context, this, cost)
     }, options)
   }
 
@@ -350,9 +384,16 @@ export class Exchange implements ResponseListener {
       },
       drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
       // It has been tried often enough: a client that tries again would multiply.
-      final: vendor.retries && canBeRepeated(routed) && judgeStatus(answer.status).retryable,
+      final: this.#isFinal(answer, routed, vendor),
       addresses,
     })
+  }
+
+  /** The gateway or a service behind it has retried, or has decided against it. */
+  #isFinal(answer: VendorResponse, routed: RoutedRequest, vendor: Vendor): boolean {
+    if (!judgeStatus(answer.status).retryable) return false
+    if (vendor.hops && answer.header('spillway-retried') !== undefined) return true
+    return vendor.retries && canBeRepeated(routed)
   }
 
   #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
@@ -381,6 +422,8 @@ export class Exchange implements ResponseListener {
     if (fault.code === 'INTERNAL') this.version.hooks.onFailure(error)
     // What still comes is read and forgotten, or its sender would not read the answer.
     if (fault.closes) this.#request.resume()
+    // A client without its 100 may send the body or not, so nothing behind this request can be read.
+    if (this.#owesContinue) this.#response.shouldKeepAlive = false
     const asked = this.#tries.findLast((each) => each.attempts > 0)?.vendor
     this.#writer.refuse(this.#reason(error), fault, attempts, asked)
   }
@@ -427,6 +470,10 @@ export class Exchange implements ResponseListener {
       usage: this.#usage,
     }
   }
+}
+
+function withHeaders(request: VendorRequest, more: readonly string[]): VendorRequest {
+  return { ...request, headers: [...request.headers, ...more] }
 }
 
 /** More digits say nothing, and cost room in every line of a log. */

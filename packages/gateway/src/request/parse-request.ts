@@ -3,10 +3,9 @@
  * and to replace the model. A body that must be read and cannot be is refused, never forwarded unread.
  */
 import { isUtf8 } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
+import { PromptEstimate } from 'spillway/internal'
 import type { Protocol, RequestFacts, RequestFormat } from '../protocols/protocol.js'
 import { RequestError } from '../response/errors.js'
-import { PromptEstimate } from '../tokens/estimate.js'
 import {
   type BodyLimits,
   holdDecoded,
@@ -21,6 +20,7 @@ import {
   type JsonObject,
   JsonSyntaxError,
 } from './body/json-fields.js'
+import { type ClientRequest, hasBody } from './client-http.js'
 
 export interface ParsedRequest {
   readonly body: RequestBody
@@ -40,6 +40,10 @@ export interface ParseOptions {
    */
   readonly contentDecides: boolean
   readonly limits: BodyLimits
+  /** Called before the body is read, which a client may be waiting for. */
+  onReading?(): void
+  /** Called with the size of each chunk that arrives. */
+  onReceived?(bytes: number): void
   /** Called when the client's side of a streamed body fails. */
   onFault(error: unknown): void
 }
@@ -57,16 +61,21 @@ const UTF_8: ReadonlySet<string | undefined> = new Set([undefined, 'utf-8', 'utf
 const METHODS_WITH_BODY: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH'])
 
 export async function parseRequest(
-  request: IncomingMessage,
+  request: ClientRequest,
   options: ParseOptions,
 ): Promise<ParsedRequest> {
-  const { protocol, path, limits, onFault } = options
+  const { protocol, path, limits, onFault, onReading, onReceived } = options
   const format = protocol.format
   if (format !== undefined && hasBody(request) && mustRead(request, format, options)) {
-    return readJson(request, format, path, limits)
+    return readJson(request, format, options)
   }
   checkLength(request, limits)
-  const body = await holdOrStream(request, limits, onFault)
+  onReading?.()
+  const body = await holdOrStream(
+    request,
+    { ...limits, ...(onReceived && { onReceived }) },
+    onFault,
+  )
   const isEmpty = body.kind === 'held' && body.bytes.length === 0
   const needsBody = METHODS_WITH_BODY.has(request.method) && format?.bodyOn(path) === 'json'
   if (isEmpty && needsBody) throw invalid('the body is empty')
@@ -74,18 +83,14 @@ export async function parseRequest(
   return { body, facts: NO_FACTS, json: undefined, isUnread }
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-}
-
 /** A body that is announced to be too large is refused before it arrives. */
-function checkLength({ headers }: IncomingMessage, { maxBytes }: BodyLimits): void {
+function checkLength({ headers }: ClientRequest, { maxBytes }: BodyLimits): void {
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
 }
 
 /** False: it is forwarded unread. Throws if it may not be, and cannot be read either. */
 function mustRead(
-  { headers }: IncomingMessage,
+  { headers }: ClientRequest,
   format: RequestFormat,
   { path, contentDecides }: ParseOptions,
 ): boolean {
@@ -106,10 +111,9 @@ function mustRead(
 }
 
 async function readJson(
-  request: IncomingMessage,
+  request: ClientRequest,
   format: RequestFormat,
-  path: string,
-  limits: BodyLimits,
+  { path, limits, onReading, onReceived }: ParseOptions,
 ): Promise<ParsedRequest> {
   const decoder = decoderFor(request.headers['content-encoding'])
   checkLength(request, limits)
@@ -120,7 +124,13 @@ async function readJson(
     if (!utf8.push(chunk)) throw notUtf8()
     asInvalidBody(() => reader.push(chunk))
   }
-  const bytes = await holdDecoded(request, decoder, limits.maxBytes, onChunk)
+  onReading?.()
+  const bytes = await holdDecoded(
+    request,
+    decoder,
+    { maxBytes: limits.maxBytes, ...(onReceived && { onReceived }) },
+    onChunk,
+  )
   const body = { kind: 'held', bytes } as const
   if (bytes.length === 0 && format.bodyOn(path) !== 'json') {
     return { body, facts: NO_FACTS, json: undefined, isUnread: false }

@@ -1,5 +1,5 @@
 /** What is known of a request when it is over, for logs and metrics. No secrets, no bodies. */
-import type { BodyEnd } from 'spillway'
+import type { BodyEnd } from 'spillway/internal'
 import type { Usage } from '../vendor/vendor-response.js'
 
 /** Requests made to one target. */

@@ -20,6 +20,19 @@ export function canonicalPath(path: string): string {
   })
 }
 
+const ABSOLUTE = /^https?:\/\/([^/?#\\]*)(.*)$/is
+
+/**
+ * Clients that know they talk to a proxy send absolute URLs. `validate.ts` checks that the authority is the host of the
+ * request; otherwise it has no meaning, because the configuration chooses the vendor.
+ */
+export function splitAuthority(url: string): { authority: string | undefined; path: string } {
+  if (url.startsWith('/')) return { authority: undefined, path: url }
+  const [, authority, path = ''] = ABSOLUTE.exec(url) ?? []
+  if (authority === undefined) return { authority, path: url }
+  return { authority, path: path.startsWith('/') ? path : `/${path}` }
+}
+
 export interface RequestTarget {
   readonly path: string
   /** As the client wrote it, with its `?`; empty if there is none. */
@@ -28,9 +41,10 @@ export interface RequestTarget {
 
 /** Splits a request's URL. The query is passed on unchanged: nothing in the gateway is decided by it. */
 export function requestTarget(url: string): RequestTarget {
-  const at = url.indexOf('?')
-  if (at === -1) return { path: canonicalPath(url), query: '' }
-  return { path: canonicalPath(url.slice(0, at)), query: url.slice(at) }
+  const { path } = splitAuthority(url)
+  const at = path.indexOf('?')
+  if (at === -1) return { path: canonicalPath(path), query: '' }
+  return { path: canonicalPath(path.slice(0, at)), query: path.slice(at) }
 }
 
 /** Nearly all URLs match this: nothing in them is encoded or unusual. */

@@ -91,7 +91,7 @@ describe('lanes that the configuration names', () => {
     ...changes,
   })
   const named = (routes: object[], queues: object[], of = vendor('a')) =>
-    [...namedLanes({ routes, queues } as unknown as GatewayConfig, of)].sort()
+    [...namedLanes({ routes, jobQueues: queues } as unknown as GatewayConfig, of)].sort()
 
   it('exact models of routes, models of targets and models of job queues are named', () => {
     const routes = [

@@ -1,31 +1,29 @@
-/** Whether a client does its part of a request: sends the body it has begun. */
+/** Whether a client sends the body of its request fast enough. */
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest } from './client-http.js'
 
 export class SlowBody {
-  readonly #request: ClientRequest
+  readonly #request: Pick<ClientRequest, 'complete'>
   /** When it was first seen sending, and what it had sent by then. */
   #sinceMs: number | undefined
   #bytesThen = 0
   #lastLookMs = 0
 
-  constructor(request: ClientRequest) {
+  constructor(request: Pick<ClientRequest, 'complete'>) {
     this.#request = request
   }
 
-  /** `waiting`: whether it is the client that is waited for, if its body has not come. */
-  isOver(nowMs: number, waiting: boolean, limits: ServerLimits): boolean {
+  /** `receivedBytes`: of its body so far. `waiting`: false while the gateway or the vendor does not read. */
+  isOver(nowMs: number, receivedBytes: number, waiting: boolean, limits: ServerLimits): boolean {
     if (this.#request.complete) return false
-    const { bytesRead } = this.#request.socket
     if (this.#sinceMs === undefined) {
       this.#sinceMs = nowMs
-      this.#bytesThen = bytesRead
+      this.#bytesThen = receivedBytes
     } else if (!waiting) {
-      // It is held up by us or the vendor.
       this.#sinceMs += nowMs - this.#lastLookMs
     }
     this.#lastLookMs = nowMs
-    const sent = bytesRead - this.#bytesThen
+    const sent = receivedBytes - this.#bytesThen
     const allowedMs = limits.bodyMs + (1_000 * sent) / limits.bodyBytesPerSecond
     return nowMs - this.#sinceMs > allowedMs
   }

@@ -5,8 +5,8 @@
  */
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { Fault } from '../response/errors.js'
-import type { ClientRequest } from './client-http.js'
-import { faultInUrl } from './request-url.js'
+import { type ClientRequest, hasBody, hostOf } from './client-http.js'
+import { faultInUrl, splitAuthority } from './request-url.js'
 import { isShort, LONGEST_NAME } from './short-text.js'
 
 const METHODS: ReadonlySet<string | undefined> = new Set([
@@ -51,7 +51,10 @@ const HOST = /^[\w.:[\]-]*$/
 export function validateRequest(request: ClientRequest, limits: ServerLimits): Fault | undefined {
   const { method, url = '', rawHeaders: raw, headers } = request
   if (!METHODS.has(method)) return refused(501, 'METHOD_NOT_SUPPORTED', `no ${method} here`)
-  if (request.httpVersionMajor !== 1) return refused(505, 'HTTP_VERSION', 'only HTTP/1 here')
+  const isHttp2 = request.stream !== undefined
+  if (request.httpVersionMajor !== 1 && !isHttp2) {
+    return refused(505, 'HTTP_VERSION', 'only HTTP/1.1 here, and HTTP/2 over TLS')
+  }
   if (url.length > limits.maxUrlBytes) {
     const message = `the URL is longer than ${limits.maxUrlBytes} bytes`
     return refused(414, 'URL_TOO_LONG', message)
@@ -60,11 +63,24 @@ export function validateRequest(request: ClientRequest, limits: ServerLimits): F
     return refused(431, 'TOO_MANY_HEADERS', `there are more than ${limits.maxHeaders} headers`)
   }
   return (
-    faultInUrl(url) ??
+    faultInUrl(splitAuthority(url).path) ??
+    faultInHost(request, url) ??
     faultInHeaders(raw) ??
     faultInNames(headers) ??
     faultInFraming(request, headers)
   )
+}
+
+function faultInHost(request: ClientRequest, url: string): Fault | undefined {
+  const host = hostOf(request)
+  const isOld = request.httpVersionMajor === 1 && request.httpVersionMinor === 0
+  if (host === undefined ? !isOld : !HOST.test(host)) return malformed('the host is missing or odd')
+  // Of two hosts, two servers could believe different ones.
+  const others = [splitAuthority(url).authority, request.headers.host]
+  const isSame = others.every(
+    (each) => each?.toLowerCase() === host?.toLowerCase() || each === undefined,
+  )
+  return isSame ? undefined : malformed('the URL and the headers name different hosts')
 }
 
 function faultInHeaders(raw: readonly string[]): Fault | undefined {
@@ -94,13 +110,12 @@ function faultInFraming(
   request: ClientRequest,
   headers: ClientRequest['headers'],
 ): Fault | undefined {
-  const { host, upgrade, expect, 'transfer-encoding': coding, 'content-length': length } = headers
-  const isOld = request.httpVersionMinor === 0
-  if (host === undefined ? !isOld : !HOST.test(host)) return malformed('the host is missing or odd')
+  const { upgrade, expect, 'transfer-encoding': coding, 'content-length': length } = headers
+  const isOld = request.httpVersionMajor === 1 && request.httpVersionMinor === 0
   if (coding !== undefined && (isOld || coding.toLowerCase() !== 'chunked')) {
     return refused(501, 'TRANSFER_ENCODING', 'the only transfer-encoding here is chunked')
   }
-  if (BODILESS.has(request.method) && (coding !== undefined || !NO_LENGTH.test(length ?? ''))) {
+  if (BODILESS.has(request.method) && (hasBody(request) || !NO_LENGTH.test(length ?? ''))) {
     return refused(400, 'UNEXPECTED_BODY', `a ${request.method} request must not have a body`)
   }
   // Some clients offer HTTP/2 with their first request, and do not mind if nobody answers that.

@@ -4,17 +4,17 @@
  */
 import { performance } from 'node:perf_hooks'
 import { SpillwayError } from 'spillway'
+import { SseFrames } from 'spillway/internal'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { GatewayAnswer } from '../request/async-requests.js'
-import type { ClientResponse } from '../request/client-http.js'
+import { breakOff, type ClientResponse, writeHead } from '../request/client-http.js'
 import { addVendorHeaders } from '../vendor/forwarded-headers.js'
 import type { VendorAddresses } from '../vendor/vendor-addresses.js'
 import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
 import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
 import { type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
-import { SseFrames } from './sse-frames.js'
 
 interface Passing {
   readonly decision: Admitted
@@ -29,8 +29,6 @@ const COMMENT = ': waiting\n\n'
 const EVENTS = 'text/event-stream'
 /** Of an error that comes in place of a stream. */
 const MOST_SAID_BYTES = 2_048
-/** For what was written to leave. */
-const FLUSH_MS = 5_000
 
 export class ResponseWriter implements ResponseSink {
   readonly #response: ClientResponse
@@ -39,6 +37,7 @@ export class ResponseWriter implements ResponseSink {
   readonly #hooks: { readonly draining: boolean }
   // What speaks no protocol that we know is told in the most common one.
   #protocol: Protocol = openai
+  #added: readonly string[] = []
   #keepAlive: NodeJS.Timeout | undefined
   /** The client has been told that a stream comes, before anybody knew. */
   #promised = false
@@ -64,6 +63,11 @@ export class ResponseWriter implements ResponseSink {
     this.#hooks = hooks
   }
 
+  /** Headers of whatever answer follows; lower-case names and values alternate. */
+  addHeaders(headers: readonly string[]): void {
+    this.#added = headers
+  }
+
   speak(protocol: Protocol): void {
     this.#protocol = protocol
   }
@@ -73,7 +77,7 @@ export class ResponseWriter implements ResponseSink {
     this.#keepAlive = setInterval(() => {
       if (!this.#promised) {
         this.#promised = true
-        this.#response.writeHead(200, {
+        writeHead(this.#response, 200, {
           ...this.#head(),
           'content-type': EVENTS,
           'cache-control': 'no-cache',
@@ -103,7 +107,7 @@ export class ResponseWriter implements ResponseSink {
     this.firstByteMs ??= performance.now() - this.#arrivedMs
     const length = { 'content-length': String(Buffer.byteLength(body)) }
     const bodiless = isBodiless(status)
-    response.writeHead(status, { ...this.#head(), ...headers, ...(!bodiless && length) })
+    writeHead(response, status, { ...this.#head(), ...headers, ...(!bodiless && length) })
     response.end(bodiless ? undefined : body)
   }
 
@@ -122,13 +126,16 @@ export class ResponseWriter implements ResponseSink {
     }
     if (asked !== undefined) headers['spillway-vendor'] = asked
     // The vendor has been tried as often as is good for it.
-    if (attempts > 0) headers['x-should-retry'] = 'false'
+    if (attempts > 0) {
+      headers['x-should-retry'] = 'false'
+      headers['spillway-retried'] = '1'
+    }
     if (fault.closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
     headers['content-type'] = this.#protocol.errorType
     headers['content-length'] = String(Buffer.byteLength(body))
-    response.writeHead(fault.status, headers)
+    writeHead(response, fault.status, headers)
     response.end(body)
   }
 
@@ -188,13 +195,14 @@ export class ResponseWriter implements ResponseSink {
     const answer = this.#answer
     if (response.headersSent || answer === undefined || this.#passing === undefined) return
     const { decision, final, addresses } = this.#passing
-    const headers = ['spillway-request-id', this.#id]
+    const headers = ['spillway-request-id', this.#id, ...this.#added]
     // What we say ourselves, the vendor does not.
     const ours = decision.standing === undefined ? [] : ['ratelimit', 'ratelimit-policy']
+    ours.push(...this.#added.filter((_, index) => index % 2 === 0 && this.#added[index] !== 'vary'))
     if (this.#hooks.draining) headers.push('connection', 'close')
     addAdmittedHeaders(headers, decision)
     if (final) {
-      headers.push('x-should-retry', 'false')
+      headers.push('x-should-retry', 'false', 'spillway-retried', '1')
       ours.push('x-should-retry')
     }
     const knowsLength = wholeBytes !== undefined && wholeBytes > 0
@@ -203,11 +211,14 @@ export class ResponseWriter implements ResponseSink {
     }
     if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
     addVendorHeaders(headers, answer.raw, ours, addresses)
-    response.writeHead(answer.status, headers)
+    writeHead(response, answer.status, headers)
   }
 
   #head(): Record<string, string | string[]> {
     const headers: Record<string, string | string[]> = { 'spillway-request-id': this.#id }
+    for (let i = 0; i < this.#added.length; i += 2) {
+      headers[this.#added[i] as string] = this.#added[i + 1] as string
+    }
     if (this.#hooks.draining) headers.connection = 'close'
     return headers
   }
@@ -227,16 +238,11 @@ export class ResponseWriter implements ResponseSink {
    * middle, once what was written has left.
    */
   #breakOff(fault: Fault): void {
-    const response = this.#response
-    if (this.#frames !== undefined || this.#promised)
-      response.write(this.#protocol.errorEvent(this.#complaint(fault)))
-    const { socket } = response
-    if (socket === null) return void response.destroy()
-    socket.destroySoon()
-    // Somebody who reads nothing would keep it for ever.
-    const patience = setTimeout(() => socket.destroy(), FLUSH_MS)
-    patience.unref()
-    socket.once('close', () => clearTimeout(patience))
+    const readsEvents = this.#frames !== undefined || this.#promised
+    breakOff(
+      this.#response,
+      readsEvents ? this.#protocol.errorEvent(this.#complaint(fault)) : undefined,
+    )
   }
 
   #complaint({ status, code, message }: Fault) {

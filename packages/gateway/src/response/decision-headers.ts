@@ -2,8 +2,10 @@
  * What the gateway decided, in headers a machine can read: structured fields (RFC 9651), with the
  * numbers behind the decision.
  */
-import type { SpillwayError, UserStanding } from 'spillway'
+
+import type { SpillwayError } from 'spillway'
 import { exhaustedItem, policyItem, standingItem } from 'spillway/http'
+import type { UserStanding } from 'spillway/internal'
 
 type Headers = Record<string, string | string[]>
 

@@ -27,7 +27,9 @@ export class ConnectionLimits {
     const address = clientNetwork(socket.remoteAddress ?? '')
     const theirs = this.#byAddress.get(address) ?? 0
     const { connections, connectionsPerAddress } = this.#limits
-    if (theirs >= connectionsPerAddress || this.#open >= connections) {
+    // Connections to a Unix socket have no address.
+    const hasTooMany = address !== '' && theirs >= connectionsPerAddress
+    if (hasTooMany || this.#open >= connections) {
       this.refused++
       socket.destroy()
       return false

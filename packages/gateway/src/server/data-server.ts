@@ -3,16 +3,20 @@
  * `net.Server`: `http.Server.close()` would also cut off answers that have ended but are not sent yet.
  */
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
-import { createServer as createHttpServer, type IncomingMessage, type Server } from 'node:http'
-import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
+import { lstat, unlink } from 'node:fs/promises'
+import type { ServerHttp2Session } from 'node:http2'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
+import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { Exchange } from '../request/exchange.js'
 import { requestTarget } from '../request/request-url.js'
 import type { Fault } from '../response/errors.js'
 import type { ConfigVersions } from '../routing/config-versions.js'
-import { ClientConnection } from './client-connection.js'
+import type { Connection } from './connection.js'
 import { ConnectionLimits } from './connection-limits.js'
+import { createHttpServers, type HttpHandlers } from './http-servers.js'
+import { Http1Connection } from './http1-connection.js'
+import { Http2Connection } from './http2-connection.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 
 const BACKLOG = 4_096
@@ -26,15 +30,19 @@ const SHUTTING_DOWN: Fault = {
 
 type Health = (path: string) => { status: number; body: string } | undefined
 
-export class DataServer {
+/** A TCP port, or a Unix socket. */
+export type ListenAddress =
+  | { readonly port: number; readonly host: string }
+  | { readonly path: string }
+
+export class DataServer implements HttpHandlers {
   readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #health: Health
   readonly #limits: ServerLimits
-  /** Half-open, because a client that ends its side still receives its answer. */
-  readonly #acceptor = createNetServer({ allowHalfOpen: true, noDelay: true })
-  readonly #http: Server
-  readonly #connections: ConnectionLimits
-  readonly #bySocket = new Map<Socket, ClientConnection>()
+  readonly #acceptor: Server
+  readonly #connectionLimits: ConnectionLimits
+  /** By socket for HTTP/1.1, by session for HTTP/2. */
+  readonly #connections = new Map<Socket | ServerHttp2Session, Connection>()
   #running = 0
   #onIdle: (() => void) | undefined
   #draining = false
@@ -43,17 +51,23 @@ export class DataServer {
     this.#versions = versions
     this.#health = health
     this.#limits = versions.current.config.server
-    this.#connections = new ConnectionLimits(this.#limits, (nowMs) => this.#checkAll(nowMs))
-    this.#http = this.#createHttp()
+    // A client of HTTP/1.1 that ends its side still receives its answer. One of HTTP/2 has left.
+    this.#acceptor = createServer({ allowHalfOpen: this.#limits.tls === undefined, noDelay: true })
+    this.#connectionLimits = new ConnectionLimits(this.#limits, (nowMs) => this.#checkAll(nowMs))
+    const serve = createHttpServers(this.#limits, this)
     this.#acceptor.on('connection', (socket) => {
-      if (this.#connections.admit(socket)) this.#serve(socket)
+      // The 'close' event follows. Node removes its own listener with a CONNECT.
+      socket.on('error', () => {})
+      if (this.#connectionLimits.admit(socket)) serve(socket)
     })
   }
 
-  async listen(port: number, host: string): Promise<number> {
-    this.#acceptor.listen({ port, host, backlog: BACKLOG })
+  /** Answers with the TCP port; 0 for a Unix socket. */
+  async listen(address: ListenAddress): Promise<number> {
+    if ('path' in address) await removeStaleSocket(address.path)
+    this.#acceptor.listen({ ...address, backlog: BACKLOG })
     await once(this.#acceptor, 'listening')
-    return (this.#acceptor.address() as AddressInfo).port
+    return 'path' in address ? 0 : (this.#acceptor.address() as AddressInfo).port
   }
 
   get running(): number {
@@ -62,68 +76,43 @@ export class DataServer {
 
   /** Connections that were closed because `server.connections` or `connectionsPerAddress` was reached. */
   get connectionsRefused(): number {
-    return this.#connections.refused
+    return this.#connectionLimits.refused
   }
 
   /** Accepts no more connections and closes the idle ones. Resolves when no request is running. */
   async drain(): Promise<void> {
     this.#draining = true
     this.#acceptor.close()
-    this.#closeIdle()
+    this.#drainConnections()
     await this.#idle()
   }
 
   /** Breaks off what is still running. Resolves when all of it was recorded. */
   async close(): Promise<void> {
     this.#draining = true
-    this.#connections.close()
+    this.#connectionLimits.close()
     this.#acceptor.close()
-    for (const connection of [...this.#bySocket.values()]) {
+    for (const connection of [...this.#connections.values()]) {
       for (const exchange of [...connection.exchanges]) exchange.closeWith(SHUTTING_DOWN)
       connection.destroy()
     }
     await this.#idle()
   }
 
-  #createHttp(): Server {
-    const { maxHeaderBytes, idleMs } = this.#limits
-    const server = createHttpServer({
-      insecureHTTPParser: false,
-      maxHeaderSize: maxHeaderBytes,
-      keepAliveTimeout: idleMs,
-      // Checked by `ClientConnection` and `Exchange`: Node checks times only on servers that listen themselves.
-      headersTimeout: 0,
-      requestTimeout: 0,
-      // Checked in `validate.ts`, where the refusal is recorded.
-      requireHostHeader: false,
-    })
-    // Counted in `validate.ts`. Node would drop the headers beyond this number silently.
-    server.maxHeadersCount = 0
-    const handle = (request: IncomingMessage, response: ServerResponse) =>
-      this.#handle(request, response)
-    server.on('request', handle)
-    server.on('checkExpectation', handle)
-    server.on('connect', (_, socket: Socket) => this.#refuseTunnel(socket))
-    server.on('clientError', ({ code }: NodeJS.ErrnoException, socket: Socket) =>
-      this.#refuse(faultOfParser(code), socket),
-    )
-    return server
-  }
-
-  #serve(socket: Socket): void {
-    // The 'close' event follows. Node removes its own listener with a CONNECT.
+  onHttp1(socket: Socket): void {
     socket.on('error', () => {})
-    const connection = new ClientConnection(socket, this.#limits, performance.now())
-    this.#bySocket.set(socket, connection)
-    socket.once('close', () => {
-      this.#bySocket.delete(socket)
-      // A response that waits behind another one emits no 'close' of its own.
-      for (const exchange of [...connection.exchanges]) this.#ended(exchange, connection)
-    })
-    this.#http.emit('connection', socket)
+    const connection = new Http1Connection(socket, this.#limits, performance.now())
+    this.#track(socket, connection)
+    socket.once('close', () => this.#lost(socket, connection))
   }
 
-  #handle(request: IncomingMessage, response: ServerResponse): void {
+  onHttp2(session: ServerHttp2Session): void {
+    const connection = new Http2Connection(session, this.#limits, performance.now())
+    this.#track(session, connection)
+    session.once('close', () => this.#lost(session, connection))
+  }
+
+  onRequest(request: ClientRequest, response: ClientResponse, expectsContinue: boolean): void {
     const { path } = requestTarget(request.url ?? '/')
     const health = path.startsWith('/health/') ? this.#health(path) : undefined
     if (health !== undefined) {
@@ -131,21 +120,33 @@ export class DataServer {
       response.end(health.body)
       return
     }
-    const connection = this.#bySocket.get(request.socket)
+    const connection = this.#connections.get(
+      (request.stream?.session as ServerHttp2Session | undefined) ?? request.socket,
+    )
     // It was closed while its last request was read.
-    if (connection === undefined) return void request.socket.destroy()
-    const version = this.#versions.current
-    const exchange = new Exchange(version, request, response)
+    if (connection === undefined) return void response.destroy()
+    const exchange = new Exchange(this.#versions.current, request, response, expectsContinue)
     connection.exchanges.add(exchange)
     this.#running++
-    version.enter()
+    exchange.version.enter()
     response.once('close', () => this.#ended(exchange, connection))
     exchange.serve()
   }
 
+  onTunnel(socket: Socket): void {
+    const isBusy = (this.#connections.get(socket)?.exchanges.size ?? 0) > 0
+    // An answer that still runs on this connection could not continue without the parser.
+    if (isBusy) socket.destroy()
+    else this.#refuse(NO_TUNNEL, socket)
+  }
+
+  onParserError(code: string | undefined, socket: Socket): void {
+    this.#refuse(faultOfParser(code), socket)
+  }
+
   /** The connection carries something that is not HTTP, or its headers are late. */
   #refuse(fault: Fault | undefined, socket: Socket): void {
-    const last = [...(this.#bySocket.get(socket)?.exchanges ?? [])].at(-1)
+    const last = [...(this.#connections.get(socket)?.exchanges ?? [])].at(-1)
     // A connection without a single byte is closed without an answer.
     if (fault === undefined || socket.bytesRead === 0) socket.destroy()
     // The fault is in its body, or in the request behind it.
@@ -153,39 +154,42 @@ export class DataServer {
     else this.#versions.current.hooks.onRecord(answerRaw(socket, fault))
   }
 
-  /** Node has detached its parser: an answer that still runs on this connection could not continue. */
-  #refuseTunnel(socket: Socket): void {
-    const isBusy = (this.#bySocket.get(socket)?.exchanges.size ?? 0) > 0
-    if (isBusy) socket.destroy()
-    else this.#refuse(NO_TUNNEL, socket)
+  #track(key: Socket | ServerHttp2Session, connection: Connection): void {
+    this.#connections.set(key, connection)
+  }
+
+  #lost(key: Socket | ServerHttp2Session, connection: Connection): void {
+    this.#connections.delete(key)
+    // A response that waits behind another one emits no 'close' of its own.
+    for (const exchange of [...connection.exchanges]) this.#ended(exchange, connection)
   }
 
   #checkAll(nowMs: number): void {
-    for (const connection of this.#bySocket.values()) {
+    for (const [key, connection] of this.#connections) {
       for (const exchange of connection.exchanges) exchange.look(nowMs)
       const problem = connection.check(nowMs)
-      if (problem === 'slow headers') {
-        this.#refuse(faultOfParser('ERR_HTTP_REQUEST_TIMEOUT'), connection.socket)
-      } else if (problem !== undefined) connection.destroy()
+      if (problem === undefined) continue
+      if (problem === 'slow headers') this.onParserError('ERR_HTTP_REQUEST_TIMEOUT', key as Socket)
+      else connection.destroy()
     }
   }
 
-  #ended(exchange: Exchange, connection: ClientConnection): void {
+  #ended(exchange: Exchange, connection: Connection): void {
     if (!connection.exchanges.delete(exchange)) return
-    connection.noteRead()
+    connection.noteEnd(performance.now())
     exchange.close()
     exchange.version.leave()
     this.#running--
     if (!this.#draining) return
-    this.#closeIdle()
+    this.#drainConnections()
     // A request that waited behind this one on its connection starts before.
     setImmediate(() => {
       if (this.#running === 0) this.#onIdle?.()
     })
   }
 
-  #closeIdle(): void {
-    for (const connection of this.#bySocket.values()) if (connection.isIdle) connection.destroy()
+  #drainConnections(): void {
+    for (const connection of this.#connections.values()) connection.drain()
   }
 
   async #idle(): Promise<void> {
@@ -194,4 +198,15 @@ export class DataServer {
       this.#onIdle = resolve
     })
   }
+}
+
+/** A process that was killed leaves its socket behind. One that a process listens on stays. */
+async function removeStaleSocket(path: string): Promise<void> {
+  const probe = connect(path)
+  const code = await new Promise<string | undefined>((resolve) => {
+    probe.once('connect', () => resolve(undefined))
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code))
+  })
+  probe.destroy()
+  if (code === 'ECONNREFUSED' && (await lstat(path)).isSocket()) await unlink(path)
 }

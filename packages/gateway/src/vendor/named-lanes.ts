@@ -2,9 +2,9 @@
 import type { GatewayConfig, VendorConfig } from '../config/config.js'
 import { keyNameOf, laneName, OTHER_LANE } from './model-lanes.js'
 
-type Named = Pick<GatewayConfig, 'routes' | 'queues'>
+type Named = Pick<GatewayConfig, 'routes' | 'jobQueues'>
 
-export function namedLanes({ routes, queues = [] }: Named, vendor: VendorConfig): Set<string> {
+export function namedLanes({ routes, jobQueues = [] }: Named, vendor: VendorConfig): Set<string> {
   const lanes = new Set<string>()
   const add = (model: string | undefined, key: string | undefined) => {
     const lane = laneName({ model, key: keyNameOf(vendor, key) })
@@ -20,7 +20,7 @@ export function namedLanes({ routes, queues = [] }: Named, vendor: VendorConfig)
       add(OTHER_LANE, target.key)
     }
   }
-  for (const { vendor: name, model, key } of queues) if (name === vendor.name) add(model, key)
+  for (const { vendor: name, model, key } of jobQueues) if (name === vendor.name) add(model, key)
   return lanes
 }
 

@@ -3,14 +3,15 @@
  * piece by piece, with nothing in between. To the guard it is a response whose body is passed on by its
  * owner. Nothing is read ahead but what had arrived with the headers.
  */
+
+import type { CallContext } from 'spillway'
 import {
   type BodyEnd,
   type BodyOwner,
   type BodySigns,
-  type CallContext,
   RELAYED,
   type Relayed,
-} from 'spillway'
+} from 'spillway/internal'
 import { cutOff } from '../response/sse-end.js'
 import { headerValue } from './forwarded-headers.js'
 import type { PendingRequest, VendorHandler } from './vendor-client.js'

@@ -1,6 +1,7 @@
 /** Messages between the supervisor and one worker: each is a request with an answer, or a failure. */
 import type { Socket } from 'node:net'
-import { type Clock, systemClock, type Timer } from 'spillway'
+import type { Clock } from 'spillway'
+import { systemClock, type Timer } from 'spillway/testing'
 
 /** One end of the IPC connection of a worker process. */
 export interface MessagePort {

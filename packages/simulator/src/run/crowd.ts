@@ -1,5 +1,8 @@
 /** The clients of one kind: when they come, how often they ask, when they lose patience. */
-import { type Clock, LeaveSignal, type Random, SpillwayError } from 'spillway'
+
+import { type Clock, SpillwayError } from 'spillway'
+import { LeaveSignal } from 'spillway/internal'
+import type { Random } from 'spillway/testing'
 import type { ClientRecord, RunRecord } from '../measure/run-record.js'
 import type { CheckedClient } from '../scenario/read-scenario.js'
 import { drawFrom } from '../scenario/spread.js'

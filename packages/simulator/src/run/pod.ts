@@ -1,5 +1,5 @@
 /** What a client's request meets: a pod, guarded or not. */
-import type { LeaveSignal } from 'spillway'
+import type { LeaveSignal } from 'spillway/internal'
 import type { CheckedClient } from '../scenario/read-scenario.js'
 
 /** One time that a client asks. */

@@ -1,6 +1,7 @@
 /** The vendor of a run, and what is noted of every call that comes to it. */
 
-import type { CallContext, Clock, Random } from 'spillway'
+import type { CallContext, Clock } from 'spillway'
+import type { Random } from 'spillway/testing'
 import {
   createVendor,
   type Vendor,

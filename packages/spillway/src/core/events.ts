@@ -37,6 +37,11 @@ export type SpillwayEvent =
    * `lane`. Emitted once while that lasts.
    */
   | { type: 'lanes.full'; name: string; lane: string; maxLanes: number }
+  /**
+   * A guard has none of the timeouts `callMs`, `firstByteMs` and `idleMs`, so a downstream that never answers holds
+   * its calls until their callers give up. Emitted once per guard.
+   */
+  | { type: 'guard.no-timeout'; name: string }
   /** With `shadow`, the breaker would have refused the call. */
   | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
   /** The store is unreachable (`away`) or has lost data (`apart`). Outage rules apply. */
@@ -104,7 +109,7 @@ export type SpillwayEvent =
     }
   /** A job was added to a job queue, or refused because the queue was full. */
   | { type: 'job.added'; name: string; id: string; priority: string }
-  | { type: 'queue.full'; name: string; size: number; maxSize: number }
+  | { type: 'job-queue.full'; name: string; size: number; maxSize: number }
   /** A job that this pod worked on has ended or will be tried again. */
   | { type: 'job.done' | 'job.cancelled'; name: string; id: string }
   | { type: 'job.dead'; name: string; id: string; error: string }
@@ -118,7 +123,7 @@ export type SpillwayEvent =
   /** The lease of a job has expired, so another worker has it. */
   | { type: 'job.lost'; name: string; id: string }
   /** A job queue was paused or resumed for the whole fleet. */
-  | { type: 'queue.paused' | 'queue.resumed'; name: string }
+  | { type: 'job-queue.paused' | 'job-queue.resumed'; name: string }
   /** A user's callback threw, and the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 

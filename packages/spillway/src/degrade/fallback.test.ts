@@ -214,7 +214,7 @@ describe('guard with fallbacks', () => {
       { fallback: [enqueue<number>({ queue: () => queue, on: ['error', 'circuit-open'] })] },
       'summaries',
     )
-    const queue = spillway.queue<number, string>('later', { guard, keep: 0 })
+    const queue = spillway.jobQueue<number, string>('later', { guard, keep: 0 })
     onTestFinished(() => clock.until(queue.close({ graceMs: 0 })))
     const asked = { job: 7, user: 'ann', priority: 'high', idempotencyKey: 'd-7' } as const
     const first = await guard.runDegradable<unknown>(() => answer(7), asked)
@@ -246,7 +246,7 @@ describe('guard with fallbacks', () => {
     const guard: Guard = guardWith({
       fallback: [enqueue({ queue: () => full }), staticValue('less')],
     })
-    const full = spillway.queue('full', { guard, maxSize: 1 })
+    const full = spillway.jobQueue('full', { guard, maxSize: 1 })
     onTestFinished(() => clock.until(full.close({ graceMs: 0 })))
     expect(await guard.run<unknown>(broken, { job: 1 })).toMatchObject({ queue: 'full' })
     expect(await guard.run<unknown>(broken, { job: 2 })).toBe('less')

@@ -6,7 +6,7 @@ import type { Membership } from '../shared/membership.js'
 import type { Store } from '../store/port.js'
 import type { PodNote } from './fleet/pod-status.js'
 import type { SharedGuard } from './guard.js'
-import type { WorkableQueue } from './jobs/api.js'
+import type { WorkableJobQueue } from './jobs/api.js'
 
 export interface SpillwayInside {
   readonly clock: Clock
@@ -21,7 +21,7 @@ export interface SpillwayInside {
   standing(): { draining: boolean; asked: boolean; notes: readonly PodNote[] }
   /** Shows a note on the dashboards of all pods, with the next heartbeats. */
   note(text: string): void
-  queues(): { name: string; guard: string; queue: WorkableQueue<unknown, unknown> }[]
+  queues(): { name: string; guard: string; queue: WorkableJobQueue<unknown, unknown> }[]
 }
 
 const insides = new WeakMap<object, SpillwayInside>()

@@ -30,8 +30,8 @@ import { RecentNotes } from './fleet/pod-notes.js'
 import { type PodStatus, packPodStatus } from './fleet/pod-status.js'
 import { type Guard, SharedGuard } from './guard.js'
 import { reveal } from './internals.js'
-import type { JobQueueOptions, WorkableQueue } from './jobs/api.js'
-import type { FleetQueueReport, QueueSnapshot } from './jobs/queue-snapshot.js'
+import type { JobQueueOptions, WorkableJobQueue } from './jobs/api.js'
+import type { FleetJobQueueReport, JobQueueSnapshot } from './jobs/queue-snapshot.js'
 import { checkQueue, createWorkedQueue, type WorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import type { GuardTimings } from './pipeline/counters.js'
@@ -71,7 +71,7 @@ export interface SpillwaySnapshot {
   livePods: number
   guards: GuardSnapshot[]
   /** What this pod has done for job queues. */
-  queues: QueueSnapshot[]
+  jobQueues: JobQueueSnapshot[]
   /** It is being closed, or is. */
   draining: boolean
 }
@@ -93,10 +93,10 @@ export interface Spillway {
    * A queue for work that may wait, shared by all pods: made with these options, or, without, the one
    * made before. Jobs use the limits and the breaker of a guard.
    */
-  queue<Data = unknown, Result = unknown>(
+  jobQueue<Data = unknown, Result = unknown>(
     name: string,
     options?: JobQueueOptions,
-  ): WorkableQueue<Data, Result>
+  ): WorkableJobQueue<Data, Result>
   snapshot(): SpillwaySnapshot
   /** Whether everything that should be shared is. */
   health(): SpillwayHealth
@@ -221,17 +221,17 @@ class PodSpillway implements Spillway {
     return guard
   }
 
-  queue<Data = unknown, Result = unknown>(
+  jobQueue<Data = unknown, Result = unknown>(
     name: string,
     options?: JobQueueOptions,
-  ): WorkableQueue<Data, Result> {
-    validate('queue name', name, text())
+  ): WorkableJobQueue<Data, Result> {
+    validate('job queue name', name, text())
     if (this.#closed) throw closedError('queue', name)
     const known = this.#queues.get(name)
-    if (options === undefined && known !== undefined) return known as WorkableQueue<Data, Result>
+    if (options === undefined && known !== undefined) return known as WorkableJobQueue<Data, Result>
     if (options === undefined || known !== undefined) {
       const why = known === undefined ? 'needs options the first time' : EXISTS
-      throw new OptionsError([{ path: `queue(${name})`, message: why }])
+      throw new OptionsError([{ path: `jobQueue(${name})`, message: why }])
     }
     const settings = checkQueue(name, options)
     const guard = this.#guardOf(name, options.guard)
@@ -251,6 +251,11 @@ class PodSpillway implements Spillway {
     return queue
   }
 
+  /** The name of `jobQueue` before the first release. Not part of the interface. */
+  queue(): never {
+    throw new TypeError('spillway.queue() was renamed: use spillway.jobQueue()')
+  }
+
   #guardOf(queue: string, guard: JobQueueOptions['guard']): SharedGuard {
     const known = this.#open(typeof guard === 'string' ? guard : (guard?.name ?? ''))
     if (known !== undefined && (typeof guard === 'string' || guard === known)) return known
@@ -259,7 +264,7 @@ class PodSpillway implements Spillway {
     const hint =
       close === undefined ? `known: ${names.join(', ') || 'none yet'}` : `did you mean '${close}'?`
     const message = `must be a guard of this Spillway, or its name; ${hint}`
-    throw new OptionsError([{ path: `queue(${queue}).guard`, message }])
+    throw new OptionsError([{ path: `jobQueue(${queue}).guard`, message }])
   }
 
   /** A guard that was closed by itself makes room for another of its name. */
@@ -274,8 +279,8 @@ class PodSpillway implements Spillway {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const { live = 1 } = this.#membership ?? {}
     const health = healthOf(guards)
-    const queues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
-    return { pod: this.pod, health, livePods: live, guards, queues, draining: this.#closed }
+    const jobQueues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
+    return { pod: this.pod, health, livePods: live, guards, jobQueues, draining: this.#closed }
   }
 
   health(): SpillwayHealth {
@@ -303,12 +308,18 @@ class PodSpillway implements Spillway {
         livePods: members.length,
         pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
         guards: await Promise.all(reports),
-        queues: await Promise.all(Array.from(this.#queues.values(), standingOf)),
+        jobQueues: await Promise.all(Array.from(this.#queues.values(), standingOf)),
       }
     } catch {
       const wallMs = this.#options.clock.wallMs()
       const known = guards.map((guard) => knownOf(guard.snapshot(), wallMs))
-      return { store: 'away', livePods: this.#membership.live, pods: [], guards: known, queues: [] }
+      return {
+        store: 'away',
+        livePods: this.#membership.live,
+        pods: [],
+        guards: known,
+        jobQueues: [],
+      }
     }
   }
 
@@ -358,7 +369,7 @@ class PodSpillway implements Spillway {
 }
 
 /** For the whole fleet. */
-async function standingOf(queue: WorkableQueue): Promise<FleetQueueReport> {
+async function standingOf(queue: WorkableJobQueue): Promise<FleetJobQueueReport> {
   const { name, guard } = queue.snapshot()
   return { name, guard, ...(await queue.counts()) }
 }

@@ -1,4 +1,6 @@
 export type { HopHeaders } from '../core/hops.js'
+export { judgeStatus, type Verdict } from '../core/outcome.js'
+export { parseRetryAfter, retryAfterFromHeaders } from '../core/retry-after.js'
 export type { HealthLevel } from '../health/health.js'
 export { clientNetwork, type TrustedProxies } from './client-address.js'
 export { createHops, type Hops, type HopsOptions } from './hops.js'

@@ -2,10 +2,13 @@
  * What the other packages of Spillway use of the library. Unstable: names here may change in every
  * release, so applications must not import them.
  */
+export { type CallerSignal, LeaveSignal } from '../core/abort.js'
 export { ArrivalLog } from '../core/collections/arrival-log.js'
 export { BoundedCache } from '../core/collections/bounded-cache.js'
 export { type Durations, SECONDS } from '../core/collections/histogram.js'
+export type { SpillwayErrorInit } from '../core/errors.js'
 export { emit } from '../core/events.js'
+export { hopHeadersFor, hopNames } from '../core/hops.js'
 export { omitUndefined } from '../core/options/omit-undefined.js'
 export { PRIORITIES } from '../core/options/priority.js'
 export { createRandom, type Random } from '../core/random.js'
@@ -17,16 +20,38 @@ export type { DecisionRecord, PathNote } from '../guard/decisions/decision-recor
 export { ownStatus, worstOf, worstStore } from '../guard/fleet/own-status.js'
 export { packAsk } from '../guard/fleet/pod-commands.js'
 export { type GuardStatus, type PodStatus, readPodStatus } from '../guard/fleet/pod-status.js'
-export type { SharedGuard } from '../guard/guard.js'
+export { nameLanes, type SharedGuard } from '../guard/guard.js'
 export { insideOf, type SpillwayInside } from '../guard/internals.js'
+export { AnswerLengths } from '../guard/llm/answer-lengths.js'
+export { anthropicFormat } from '../guard/llm/anthropic-format.js'
+export { openaiFormat } from '../guard/llm/openai-format.js'
+export { PromptEstimate } from '../guard/llm/prompt-estimate.js'
+export { Reservations } from '../guard/llm/reservation.js'
+export { SseFrames } from '../guard/llm/sse-frames.js'
+export type { BodyKind, RequestFacts, VendorFormat } from '../guard/llm/vendor-format.js'
 export type { CheckedGuard } from '../guard/options.js'
 export type { GuardTimings } from '../guard/pipeline/counters.js'
-export { ORDER, rowsOf, STAGES, type StageRow, withCustomStages } from '../guard/pipeline/stages.js'
+export {
+  rowsOf,
+  type ShadowStage,
+  STAGES,
+  type StageRow,
+  withCustomStages,
+} from '../guard/pipeline/stages.js'
+export type { UserStanding } from '../guard/run-options.js'
 export { isOn } from '../guard/snapshot.js'
+export type { BodyEnd } from '../guard/stream/body-watch.js'
+export {
+  type BodyOwner,
+  type BodySigns,
+  RELAYED,
+  type Relayed,
+} from '../guard/stream/relayed.js'
+export { UsageReader } from '../guard/stream/usage.js'
 export { accessFields, checkToken } from '../http/operator-access.js'
 export { readProcess } from '../local/pod-metrics/process-gauge.js'
-export type { OperatorRequest } from '../operate/actions.js'
 export { operatorOf } from '../operate/operator.js'
 export { toSpec } from '../shared/circuit-breaker/options.js'
 export { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
 export { createPodId } from '../shared/pod-id.js'
+export type { Cost } from '../shared/rate-limiter/permit.js'

@@ -1,3 +1,4 @@
+export type { ShedQuestion } from '../guard/stages/shed.js'
 export {
   type AdaptiveLimit,
   type AdaptiveLimitOptions,
@@ -58,6 +59,7 @@ export {
   type PodMetricsOptions,
   type PodMetricsSnapshot,
 } from './pod-metrics/pod-metrics.js'
+export type { PressureSource } from './pod-metrics/pressure.js'
 export {
   createRateLimiter,
   type RateLimiter,

@@ -2,7 +2,7 @@
  * Metrics of job queues. Depths are read from the store, for the fleet; counters are those of this
  * pod.
  */
-import type { FleetQueueReport, QueueSnapshot } from '../guard/jobs/queue-snapshot.js'
+import type { FleetJobQueueReport, JobQueueSnapshot } from '../guard/jobs/queue-snapshot.js'
 import type { Instrument, Row } from './instrument.js'
 import type { View } from './source.js'
 
@@ -83,12 +83,15 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
   },
 ]
 
-function ofPod({ snapshot, guardLabel }: View, rows: (queue: QueueSnapshot) => readonly Row[]) {
-  return rowsOf(snapshot.queues, guardLabel, rows)
+function ofPod({ snapshot, guardLabel }: View, rows: (queue: JobQueueSnapshot) => readonly Row[]) {
+  return rowsOf(snapshot.jobQueues, guardLabel, rows)
 }
 
-function ofFleet({ fleet, guardLabel }: View, rows: (queue: FleetQueueReport) => readonly Row[]) {
-  return rowsOf(fleet.queues, guardLabel, rows)
+function ofFleet(
+  { fleet, guardLabel }: View,
+  rows: (queue: FleetJobQueueReport) => readonly Row[],
+) {
+  return rowsOf(fleet.jobQueues, guardLabel, rows)
 }
 
 function* rowsOf<Q extends { name: string; guard: string }>(

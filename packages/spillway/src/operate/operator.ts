@@ -113,7 +113,7 @@ class StoreOperator implements Operator {
         pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
         guards: await Promise.all(guards),
         // Only pods know their job queues.
-        queues: [],
+        jobQueues: [],
       }
     } catch (error) {
       throw unavailable({}, error)

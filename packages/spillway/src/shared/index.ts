@@ -12,7 +12,20 @@ export type {
 } from './circuit-breaker/api.js'
 export { createCircuitBreaker } from './circuit-breaker/circuit-breaker.js'
 export type { BreakerPolicy } from './circuit-breaker/options.js'
-export { createJobQueue, type DistantQueueOptions } from './job-queue/create-job-queue.js'
+export type {
+  AddedJob,
+  AddOptions,
+  JobCounts,
+  JobInfo,
+  JobOptions,
+  JobProgress,
+  JobQueue,
+  TenantCount,
+  TenantCounts,
+} from './job-queue/api.js'
+export { createJobQueue, type StandaloneJobQueueOptions } from './job-queue/create-job-queue.js'
+export type { JobQueueSettings } from './job-queue/options.js'
+export { QueueFullError } from './job-queue/queue-full-error.js'
 export {
   createMembership,
   type Member,
@@ -24,13 +37,14 @@ export type { StoreSnapshot, StoreStatus } from './outage/store-status.js'
 export type {
   AcquireOptions,
   Acquisition,
-  RateLimiter,
   RateLimiterFigures,
-  RateLimiterOptions,
+  SharedRateLimiter,
+  SharedRateLimiterOptions,
 } from './rate-limiter/api.js'
 export type { SharedLimit } from './rate-limiter/options.js'
 export type { Cost, Permit } from './rate-limiter/permit.js'
-export { createRateLimiter } from './rate-limiter/rate-limiter.js'
+export { createSharedRateLimiter } from './rate-limiter/rate-limiter.js'
+export { createRateLimiter } from './rate-limiter/renamed.js'
 export type { Subject, UserLevel } from './user-limits/levels.js'
 export {
   createUserLimits,

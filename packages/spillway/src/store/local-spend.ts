@@ -193,7 +193,7 @@ export class LocalSpend {
     return {
       granted,
       waitUs: wait,
-      stamps: specs.map((spec, index) => stampOf(spec, (owns[index] as Own).spent)),
+      stamps: specs.map((spec, index) => stampOf(spec, (owns[index] as Own).spent, nowUs)),
       capacities: specs.map(capacity),
     }
   }

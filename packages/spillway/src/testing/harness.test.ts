@@ -3,7 +3,7 @@ import { fc } from '../../test/fast-check.js'
 import { sleep } from '../core/time/sleep.js'
 import { createCircuitBreaker } from '../shared/circuit-breaker/circuit-breaker.js'
 import { createMembership, type Membership } from '../shared/membership.js'
-import { createRateLimiter } from '../shared/rate-limiter/rate-limiter.js'
+import { createSharedRateLimiter } from '../shared/rate-limiter/rate-limiter.js'
 import { createHarness, type HarnessOptions, type PodTools } from './harness.js'
 import { PodClock } from './pod-clock.js'
 import { createVendor } from './vendor.js'
@@ -171,7 +171,7 @@ function createBusyFleet(seed: number, windowMs: number) {
     pods: [{}, { skewMs: -3_600_000, driftPpm: 200 }, { skewMs: 86_400_000, driftPpm: -200 }],
     connection: { latencyMs: (random) => 1 + 3 * random() },
     create: ({ name, clock, store, random }) =>
-      createRateLimiter({ name: 'openai', pod: name, limits, clock, store, random }),
+      createSharedRateLimiter({ name: 'openai', pod: name, limits, clock, store, random }),
   })
   const vendor = createVendor({
     clock: fleet.clock,

@@ -1,5 +1,5 @@
 export { createRandom, type Random } from '../core/random.js'
-export type { Clock, Timer } from '../core/time/clock.js'
+export { type Clock, systemClock, type Timer } from '../core/time/clock.js'
 export { sleep } from '../core/time/sleep.js'
 export type { Distribution } from './distribution.js'
 export {

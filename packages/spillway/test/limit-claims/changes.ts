@@ -1,5 +1,5 @@
 /** Limits that change while pods run. */
-import type { RateLimiter, SharedLimit } from 'spillway/shared'
+import type { SharedLimit, SharedRateLimiter } from 'spillway/shared'
 import { describe, expect } from 'vitest'
 import { it } from '../concurrent-tests.js'
 import {
@@ -59,7 +59,7 @@ export function claimChanges(fleet: Fleet): void {
     const pod = createVendor(fleet, { jitterMs: 150, limits: limits(20) })
     const grants: number[] = []
     let running = true
-    const load = async (caller: RateLimiter) => {
+    const load = async (caller: SharedRateLimiter) => {
       while (running && grants.length < 10_000) {
         grants.push(grantedMs(permitOf(await caller.acquireWithin('10s'))))
       }

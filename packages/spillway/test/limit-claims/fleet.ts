@@ -2,18 +2,18 @@
  * Setup of the limit claims: pods that share a store, and their time. With the memory store time is
  * virtual and exact; with Redis both are real.
  */
-import { systemClock } from 'spillway'
+
 import { type RedisStore, redisStore } from 'spillway/redis'
 import {
   type Acquisition,
-  createRateLimiter,
+  createSharedRateLimiter,
   memoryStore,
   type Permit,
-  type RateLimiter,
-  type RateLimiterOptions,
+  type SharedRateLimiter,
+  type SharedRateLimiterOptions,
   type Store,
 } from 'spillway/shared'
-import { type Clock, createVirtualClock, sleep } from 'spillway/testing'
+import { type Clock, createVirtualClock, sleep, systemClock } from 'spillway/testing'
 import { vi } from 'vitest'
 import { onTestFinished } from '../concurrent-tests.js'
 import {
@@ -133,18 +133,25 @@ function complain(): never {
   throw new Error('there was no answer')
 }
 
-type VendorOptions = Omit<RateLimiterOptions, 'store' | 'name'> &
-  Partial<Pick<RateLimiterOptions, 'store' | 'name'>>
+type VendorOptions = Omit<SharedRateLimiterOptions, 'store' | 'name'> &
+  Partial<Pick<SharedRateLimiterOptions, 'store' | 'name'>>
 
 let vendors = 0
 
 /** A vendor without calls. Each call of the returned function creates one more pod. */
 export function createVendor(fleet: Fleet, options: VendorOptions) {
   const name = `vendor-${++vendors}`
-  return (own: Partial<VendorOptions> = {}): RateLimiter => {
+  return (own: Partial<VendorOptions> = {}): SharedRateLimiter => {
     const { clock } = fleet
     const store = own.store ?? fleet.store()
-    const pod = createRateLimiter({ name, jitterMs: JITTER_MS, clock, ...options, ...own, store })
+    const pod = createSharedRateLimiter({
+      name,
+      jitterMs: JITTER_MS,
+      clock,
+      ...options,
+      ...own,
+      store,
+    })
     onTestFinished(() => pod.close())
     return pod
   }
@@ -152,9 +159,9 @@ export function createVendor(fleet: Fleet, options: VendorOptions) {
 
 /** `count` pods make one request each at the same time. */
 export function askTogether(
-  pod: () => RateLimiter,
+  pod: () => SharedRateLimiter,
   pods: number,
-  ...options: Parameters<RateLimiter['acquire']>
+  ...options: Parameters<SharedRateLimiter['acquire']>
 ): Promise<Acquisition[]> {
   return Promise.all(Array.from({ length: pods }, () => pod().acquire(...options)))
 }
@@ -171,8 +178,8 @@ export function permitOf(acquisition: Acquisition): Permit {
 
 /** Takes a permit that has to be available. */
 export async function take(
-  pod: RateLimiter,
-  ...options: Parameters<RateLimiter['acquire']>
+  pod: SharedRateLimiter,
+  ...options: Parameters<SharedRateLimiter['acquire']>
 ): Promise<Permit> {
   return permitOf(await pod.acquire(...options))
 }
@@ -195,8 +202,8 @@ export function grantedMs(permit: Permit): number {
 
 /** Units used of each limit by id, as seen by a new pod. */
 export async function usedOf(
-  pod: () => RateLimiter,
-  ...options: Parameters<RateLimiter['figures']>
+  pod: () => SharedRateLimiter,
+  ...options: Parameters<SharedRateLimiter['figures']>
 ): Promise<Record<string, number>> {
   const { limits } = await pod().figures(...options)
   return Object.fromEntries(limits.map(({ id, used }) => [id, used]))

@@ -1,19 +1,19 @@
 /** Pauses, set manually or requested by an answer of the vendor. */
-import type { Permit, RateLimiter, RateLimiterOptions } from 'spillway/shared'
+import type { Permit, SharedRateLimiter, SharedRateLimiterOptions } from 'spillway/shared'
 import { describe, expect } from 'vitest'
 import { it } from '../concurrent-tests.js'
 import { createVendor, type Fleet, LONG_MS, passing, take, usedOf } from './fleet.js'
 
 export function claimVendorWord(fleet: Fleet): void {
-  const create = (options: Partial<RateLimiterOptions> = {}) =>
+  const create = (options: Partial<SharedRateLimiterOptions> = {}) =>
     createVendor(fleet, { limits: [{ limit: 100, windowMs: LONG_MS }], ...options })
 
   /** Remaining pause of a lane, as seen by a new pod. */
-  const pausedMs = async (pod: () => RateLimiter, lane = 'default') =>
+  const pausedMs = async (pod: () => SharedRateLimiter, lane = 'default') =>
     (await pod().figures({ lane })).pausedMs
 
   /** Expects a pause that began a moment ago with `ms`. */
-  const expectPause = async (pod: () => RateLimiter, ms: number) => {
+  const expectPause = async (pod: () => SharedRateLimiter, ms: number) => {
     const paused = await pausedMs(pod)
     // Differences of times are rounded.
     expect(paused).toBeLessThanOrEqual(ms + 0.001)

@@ -18,7 +18,7 @@ export function claimPush(fleet: Fleet): void {
       const spillway = createSpillway({ store: fleet.store(), clock, pod: `p${number}` })
       onTestFinished(() => fleet.until(spillway.close({ graceMs: 0 })))
       spillway.guard(name, {})
-      return spillway.queue<number>('q', { guard: name, leaseMs: LEASE_MS })
+      return spillway.jobQueue<number>('q', { guard: name, leaseMs: LEASE_MS })
     })
   }
   async function eventually(done: () => boolean | Promise<boolean>): Promise<void> {

@@ -82,7 +82,7 @@ export function claimTenantCap(fleet: Fleet): void {
       const spillway = createSpillway({ store: fleet.store(), clock: fleet.clock, pod: 'p' })
       onTestFinished(() => fleet.until(spillway.close({ graceMs: 0 })))
       spillway.guard(name, {})
-      const queue = spillway.queue<number>('q', { guard: name, maxSize: 20 })
+      const queue = spillway.jobQueue<number>('q', { guard: name, maxSize: 20 })
       const jobs = [1, 2, 3, 4].map((data) => ({ data, tenant: 'acme' }))
       const error = await fleet.until(queue.addMany(jobs)).catch((each: unknown) => each)
       expect(error).toBeInstanceOf(QueueFullError)

@@ -13,7 +13,7 @@ function createPod(fleet: Fleet, guard: GuardOptions, settings: Partial<JobQueue
   const spillway = createSpillway({ store: fleet.store(), clock: fleet.clock, pod: name })
   onTestFinished(() => fleet.until(spillway.close({ graceMs: 0 })))
   const own = spillway.guard(name, guard)
-  const queue = spillway.queue<string, unknown>('q', { guard: name, keep: 0, ...settings })
+  const queue = spillway.jobQueue<string, unknown>('q', { guard: name, keep: 0, ...settings })
   return { guard: own, queue }
 }
 

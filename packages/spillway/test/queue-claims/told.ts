@@ -15,7 +15,7 @@ function createPod(fleet: Fleet, guard: GuardOptions, settings: Partial<JobQueue
   const spillway = createSpillway({ store, clock, pod: 'p' })
   spillway.guard(name, guard)
   onTestFinished(() => fleet.until(spillway.close({ graceMs: 0 })))
-  const queue = spillway.queue<string, string>(name, { guard: name, keep: 0, ...settings })
+  const queue = spillway.jobQueue<string, string>(name, { guard: name, keep: 0, ...settings })
   const events: SpillwayEvent[] = []
   onTestFinished(
     onEvent((event) => {
@@ -43,7 +43,7 @@ export function claimTold(fleet: Fleet): void {
       await fleet.until(queue.add('low', { priority: 'low', delayMs: '1h' }))
       await expect(fleet.until(queue.add('too many'))).rejects.toMatchObject({ code: 'QUEUE_FULL' })
       const before = await fleet.until(spillway.fleet())
-      expect(before.queues).toEqual([
+      expect(before.jobQueues).toEqual([
         expect.objectContaining({
           name,
           waiting: 3,
@@ -62,9 +62,14 @@ export function claimTold(fleet: Fleet): void {
       const types = events.map(({ type }) => type)
       const count = (type: string) => types.filter((each) => each === type).length
       expect(
-        ['job.added', 'queue.full', 'job.done', 'job.retried', 'job.dead', 'queue.paused'].map(
-          count,
-        ),
+        [
+          'job.added',
+          'job-queue.full',
+          'job.done',
+          'job.retried',
+          'job.dead',
+          'job-queue.paused',
+        ].map(count),
       ).toEqual([4, 1, 2, 1, 1, 1])
       expect(events.find(({ type }) => type === 'job.dead')).toMatchObject({
         name,
@@ -82,7 +87,7 @@ export function claimTold(fleet: Fleet): void {
         retried: 1,
         dead: 1,
       }
-      expect(spillway.snapshot().queues).toEqual([expect.objectContaining(told)])
+      expect(spillway.snapshot().jobQueues).toEqual([expect.objectContaining(told)])
     })
 
     it('adding a job charges its user, except for known keys and a full queue', async () => {
@@ -121,7 +126,7 @@ export function claimTold(fleet: Fleet): void {
       expect(await fleet.until(distant.counts())).toMatchObject({ waiting: 1 })
       await fleet.until(queue.close())
       // A closed queue frees its name.
-      expect(spillway.queue(name, { guard: name })).not.toBe(queue)
+      expect(spillway.jobQueue(name, { guard: name })).not.toBe(queue)
     })
   })
 }

@@ -5,7 +5,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import type { MockKnobs } from '@spillway/mock-vendor'
 import OpenAI from 'openai'
 import { createSpillway, type GuardOptions } from 'spillway'
-import { createRateLimiter } from 'spillway/shared'
+import { createSharedRateLimiter } from 'spillway/shared'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { memoryStore } from '../../src/store/memory/memory-store.js'
 import { startVendor } from '../mock-client.js'
@@ -23,7 +23,7 @@ async function start(knobs: MockKnobs = {}, options: GuardOptions = {}) {
   const spillway = createSpillway({ store })
   onTestFinished(() => spillway.close({ graceMs: 0 }))
   const guard = spillway.guard('vendor', { limits: LIMITS, ...options })
-  const books = createRateLimiter({ name: 'vendor', store, limits: LIMITS })
+  const books = createSharedRateLimiter({ name: 'vendor', store, limits: LIMITS })
   onTestFinished(() => books.close())
   const fetch = guard.fetchFor({ cost: { tokens: BOOKED } })
   /** Tokens charged in the shared limit. */

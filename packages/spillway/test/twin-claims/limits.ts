@@ -66,6 +66,8 @@ const operations = (weight: number) =>
       arbitrary: fc.record({
         kind: fc.constant('settle' as const),
         which: small,
+        /** Of which reply the permit is: 0 for the last one on its lane. */
+        repliesAgo: small,
         delta: fc.integer({ min: -15, max: 15 }),
         resent: fc.boolean(),
       }),
@@ -256,7 +258,8 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         algorithm: 'sliding-window',
       } as const
       const take = { kind: 'take' as const, costs: [[5, 0, 0]], waitsUs: undefined }
-      const giveBack = { kind: 'settle' as const, which: 0, delta: -15, resent: false }
+      const settled = { which: 0, repliesAgo: 0, delta: -15, resent: false }
+      const giveBack = { kind: 'settle' as const, ...settled }
       const steps = [
         { pod: OLD_POD, operation: take },
         { pod: 0, operation: take },
@@ -268,6 +271,27 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         specs: [{ ...spec, id: 'unit0', span: 'lane' }],
         oldFactors: { limit: 1, window: 1.3 },
         steps: steps.map((step) => ({ ...step, pauseUs: 1_000, lane: 'a' })),
+      })
+    })
+
+    it('limit scripts return as much of each late permit of a token bucket as the TypeScript transition', async () => {
+      const take = { kind: 'take' as const, costs: [[3, 0, 0]], waitsUs: undefined }
+      const refund = (repliesAgo: number) => ({
+        ...{ kind: 'settle' as const, which: 0, repliesAgo, delta: -3, resent: false },
+      })
+      const takes = Array.from({ length: 30 }, () => take)
+      const refunds = Array.from({ length: 30 }, (_, index) => refund((index * 7) % 30))
+      await replay(twin, {
+        specs: [
+          {
+            ...{ id: 'unit0', span: 'lane', algorithm: 'token-bucket' },
+            ...{ limit: 600, windowUs: 60_000_000, slices: 1, burst: 100 },
+          },
+        ],
+        oldFactors: { limit: 1, window: 1 },
+        steps: [...takes, ...refunds, ...takes].map((operation, index) => ({
+          ...{ operation, pod: 0, lane: 'a', pauseUs: 100_000 + (index % 5) * 90_000 },
+        })),
       })
     })
 
@@ -372,7 +396,8 @@ async function replay(twin: TwinRedis, { specs, oldFactors, steps }: History): P
   /** The limits each pod was started with, and those it uses. */
   const releases = [specs, specs, oldSpecs]
   const beliefs = releases.map((limits) => ({ limits, version: 0 }))
-  const stamps: Record<string, number[]> = {}
+  /** By lane, the last reply first. */
+  const stamps: Record<string, number[][]> = {}
   const reports: Reports = new Map()
   let sequence = 0
 
@@ -389,14 +414,14 @@ async function replay(twin: TwinRedis, { specs, oldFactors, steps }: History): P
         const reply = mine(takePermits, request)
         expect(await redis.take(request)).toEqual(reply)
         if (reply.granted > 0 && reply.waitUs === 50_000) reached.shared++
-        stamps[name] = [...reply.stamps]
+        stamps[name] = [[...reply.stamps], ...(stamps[name] ?? [])]
         const { newer } = reply
         if (newer) beliefs[number] = { limits: [...newer.limits], version: newer.version }
         break
       }
       case 'settle': {
         const limit = op.which % release.length
-        const stamp = (stamps[name]?.[limit] ?? 0) - (op.which % 3)
+        const stamp = (stamps[name]?.[op.repliesAgo]?.[limit] ?? 0) - (op.which % 3)
         // Nothing to settle only wakes the next pod.
         const settlements = op.delta === 0 ? [] : [{ limit, stamp, delta: op.delta }]
         const request = { ...ref, pod: 'p', sequence: ++sequence, settlements }
@@ -406,7 +431,9 @@ async function replay(twin: TwinRedis, { specs, oldFactors, steps }: History): P
       }
       case 'book': {
         const limit = op.which % release.length
-        const spent = [{ limit, stamp: (stamps[name]?.[limit] ?? 0) - op.ago, units: op.units }]
+        const spent = [
+          { limit, stamp: (stamps[name]?.[0]?.[limit] ?? 0) - op.ago, units: op.units },
+        ]
         const request = { ...ref, pod: 'b', sequence: ++sequence, spent }
         mine(bookPermits, request)
         await redis.book(request)

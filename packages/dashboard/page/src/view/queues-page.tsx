@@ -17,7 +17,7 @@ const AGAIN_MS = 3_000
 /** Where no lane was named. */
 const DEFAULT_LANE = 'default'
 /** What it takes to have a queue; `openai` stands for any of its vendors. */
-const YAML_LINES = `queues:
+const YAML_LINES = `jobQueues:
   later: { vendor: openai, model: gpt-4o-mini }`
 
 export function QueuesPage() {
@@ -35,7 +35,7 @@ export function QueuesPage() {
                 For work that may wait: a job is handed out only together with its vendor’s permit.
               </p>
               <p>
-                In a program, <code>spillway.queue('mails', {`{ guard: '…' }`})</code>. In a
+                In a program, <code>spillway.jobQueue('mails', {`{ guard: '…' }`})</code>. In a
                 gateway’s <code>spillway.yaml</code>, for requests with{' '}
                 <code>prefer: respond-async</code>:
               </p>

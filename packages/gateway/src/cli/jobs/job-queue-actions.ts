@@ -1,6 +1,6 @@
-/** `spillway queue`: how queues stand, and what becomes of dead letters. */
+/** `spillway job-queue`: how queues stand, and what becomes of dead letters. */
 import { createInterface } from 'node:readline/promises'
-import type { JobCounts, JobInfo, TenantCounts } from 'spillway'
+import type { JobCounts, JobInfo, TenantCounts } from 'spillway/shared'
 import { formatRoughDuration } from '../format-duration.js'
 import { table } from '../text-table.js'
 import {
@@ -31,7 +31,7 @@ async function list({ configured, open }: OpenQueues, json: boolean): Promise<bo
     }),
   )
   if (json) say(JSON.stringify(rows))
-  else if (rows.length === 0) say('No queues: the configuration has none under queues.')
+  else if (rows.length === 0) say('No queues: the configuration has none under jobQueues.')
   else
     say(
       table(

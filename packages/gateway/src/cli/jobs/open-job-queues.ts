@@ -1,6 +1,6 @@
 /** Which queues there are, and where: by a configuration, or by what was typed. */
 import { existsSync } from 'node:fs'
-import type { JobQueue } from 'spillway'
+import type { JobQueue } from 'spillway/shared'
 import { createJobQueue, type Store } from 'spillway/shared'
 import type { GatewayConfig, QueueConfig, RedisConfig } from '../../config/config.js'
 import { loadConfig } from '../../config/load.js'
@@ -59,7 +59,7 @@ export async function openQueues(command: QueueCommand): Promise<OpenQueues> {
     await store.close()
     throw error
   }
-  const configured = config?.queues ?? []
+  const configured = config?.jobQueues ?? []
   return {
     configured,
     open: (name) => find(name, configured, store),

@@ -1,5 +1,7 @@
 /** An operator that asks a gateway, over its admin port. */
-import type { FleetReport, Operator, OperatorRequest, OperatorResult } from 'spillway'
+
+import type { Operator } from 'spillway'
+import type { FleetReport, OperatorRequest, OperatorResult } from 'spillway/operate'
 import { EXIT } from '../command.js'
 import { CommandError } from '../command-error.js'
 

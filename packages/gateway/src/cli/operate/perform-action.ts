@@ -1,5 +1,5 @@
 /** One action on the fleet, and what came of it. */
-import type { OperatorRequest, OperatorResult } from 'spillway'
+import type { OperatorRequest, OperatorResult } from 'spillway/operate'
 import { EXIT } from '../command.js'
 import { formatDuration } from '../format-duration.js'
 import { openFleetConnection, usualName } from './fleet-connection.js'

@@ -1,5 +1,7 @@
 /** How a fleet stands, as a person wants to see it. */
-import type { FleetGuardReport, FleetReport, GuardOptions } from 'spillway'
+
+import type { GuardOptions } from 'spillway'
+import type { FleetGuardReport, FleetReport } from 'spillway/operate'
 import { formatDuration } from '../format-duration.js'
 import { table } from '../text-table.js'
 

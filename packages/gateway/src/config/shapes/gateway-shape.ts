@@ -38,6 +38,8 @@ const ADMIN = {
 const KEEP_BYTES = 1_024 ** 2
 const MAX_BYTES = 32 * 1_024 ** 2
 
+const MAX_SOCKET_PATH = 100
+
 const port = integer({ min: 0, max: 65_535 })
 
 const readAdmin = (sources: Sources) =>
@@ -71,6 +73,22 @@ const readTracing = object({
   toVendors: optional(bool(), true),
 })
 
+const ORIGIN = /^(?:\*|https?:\/\/[^/?#\s]+)$/
+
+const origin: Check<string> = described(
+  (value, path, problems: ConfigProblem[]) => {
+    if (typeof value === 'string' && ORIGIN.test(value)) return value
+    problems.push({ path, message: 'must be * or an origin, such as https://app.example' })
+    return ''
+  },
+  { type: 'string', pattern: ORIGIN.source },
+)
+
+const readCors = object({
+  origins: arrayOf(origin),
+  maxAgeMs: optional(duration({ min: 0 }), 600_000),
+})
+
 const readReload = object({ watch: optional(bool(), true) })
 
 const readLog = object({
@@ -79,51 +97,81 @@ const readLog = object({
 
 /** Reads what stands in a file, from its root. */
 export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined> {
-  const readFields = object({
-    port: optional(port, PORT),
-    host: optional(text(), '0.0.0.0'),
-    admin: optional(readAdmin(sources), ADMIN),
-    redis: readRedis(sources),
-    pod: optional(textOrReference(sources, /./, 'text')),
-    expectedPods: optional(integer({ min: 1 }), 1),
-    workers: optional(readWorkers, 1),
-    vendors: readVendors(sources),
-    routes: optional(readRoutes),
-    queues: optional(readQueues),
-    callers: optional(readCallers(sources)),
-    body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
-    server: optional(readServerLimits, SERVER_LIMITS),
-    drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
-    tracing: optional(readTracing),
-    reload: optional(readReload, { watch: true }),
-    log: optional(readLog, { level: 'info' as const }),
-  })
+  const readFields = object(
+    {
+      port: optional(port, PORT),
+      host: optional(text(), '0.0.0.0'),
+      listen: optional(unixSocket),
+      admin: optional(readAdmin(sources), ADMIN),
+      redis: readRedis(sources),
+      pod: optional(textOrReference(sources, /./, 'text')),
+      expectedPods: optional(integer({ min: 1 }), 1),
+      workers: optional(readWorkers, 1),
+      vendors: readVendors(sources),
+      routes: optional(readRoutes),
+      jobQueues: optional(readQueues),
+      callers: optional(readCallers(sources)),
+      body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
+      cors: optional(readCors),
+      server: optional(readServerLimits(sources), SERVER_LIMITS),
+      drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
+      tracing: optional(readTracing),
+      reload: optional(readReload, { watch: true }),
+      log: optional(readLog, { level: 'info' as const }),
+    },
+    { queues: 'jobQueues' },
+  )
   const check: Check<GatewayConfig | undefined> = (value, path, problems: ConfigProblem[]) => {
     const fields = readFields(value, path, problems)
     if (fields === undefined) return undefined
-    const { vendors, routes, queues, body, ...rest } = fields
+    const { vendors, routes, jobQueues, body, ...rest } = fields
     checkPorts(rest, value as object, path, problems)
+    checkListen(value as object, path, problems)
     checkWorkers(value as object, rest, path, problems)
     const isRouted = Object.hasOwn(value as object, 'routes')
     const linked = isRouted
       ? linkRoutes(routes, `${path}.routes`, vendors, problems)
       : usualRoutes(vendors, `${path}.vendors`, problems)
-    const linkedQueues = linkQueues(queues, `${path}.queues`, vendors, problems)
+    const linkedQueues = linkQueues(jobQueues, `${path}.jobQueues`, vendors, problems)
     if (problems.length > 0) return undefined
     return {
       ...rest,
       vendors: Array.from(vendors.values(), ({ config }) => config),
       routes: linked,
-      queues: linkedQueues,
+      jobQueues: linkedQueues,
       body: { ...body, keepBytes: body.keepBytes ?? Math.min(KEEP_BYTES, body.maxBytes) },
     }
   }
   return described(check, () => schemaOf(readFields))
 }
 
+const UNIX = /^unix:(\/.*)$/
+
+/** The path of the socket. Longer ones are cut off by the operating system. */
+const unixSocket: Check<string> = described(
+  (value, path, problems: ConfigProblem[]) => {
+    const [, socket = ''] = (typeof value === 'string' && UNIX.exec(value)) || []
+    if (socket === '' || Buffer.byteLength(socket) > MAX_SOCKET_PATH) {
+      const example = 'such as unix:/run/spillway.sock'
+      const message = `must be unix: and an absolute path of at most ${MAX_SOCKET_PATH} bytes, ${example}`
+      problems.push({ path, message })
+    }
+    return socket
+  },
+  { type: 'string', pattern: UNIX.source },
+)
+
+function checkListen(written: object, path: string, problems: ConfigProblem[]): void {
+  if (!Object.hasOwn(written, 'listen')) return
+  for (const name of ['port', 'host'].filter((each) => Object.hasOwn(written, each))) {
+    const message = `must not be set together with listen, which replaces it`
+    problems.push({ path: `${path}.${name}`, message })
+  }
+}
+
 const ANYWHERE = new Set(['0.0.0.0', '::'])
 
-/** Two servers cannot listen at the same place. GatewayAnswer of the port that is written down. */
+/** Two servers cannot listen at the same place. Reported at the port that is written down. */
 function checkPorts(
   { host, port, admin }: Pick<GatewayConfig, 'host' | 'port' | 'admin'>,
   written: object,

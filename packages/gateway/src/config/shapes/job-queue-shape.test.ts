@@ -11,7 +11,7 @@ routes:
 `
 const env = { KEY: 'sk-one', KEY2: 'sk-two' }
 const load = (queues: string) =>
-  loadConfig({ file: 'a.yaml', text: `${VENDORS}queues:\n${queues}`, env })
+  loadConfig({ file: 'a.yaml', text: `${VENDORS}jobQueues:\n${queues}`, env })
 
 function mistakesIn(queues: string): string[] {
   try {
@@ -25,8 +25,15 @@ function mistakesIn(queues: string): string[] {
 }
 
 describe('job queues in the configuration', () => {
+  it('the former option queues is rejected and jobQueues suggested', () => {
+    const text = `${VENDORS}queues:\n  night: { vendor: openai, model: gpt }\n`
+    expect(() => loadConfig({ file: 'a.yaml', text, env })).toThrow(
+      "queues: was renamed; use 'jobQueues'",
+    )
+  })
+
   it('a job queue needs only a vendor and a model', () => {
-    expect(load('  night: { vendor: openai, model: gpt }\n').queues).toEqual([
+    expect(load('  night: { vendor: openai, model: gpt }\n').jobQueues).toEqual([
       {
         name: 'night',
         vendor: 'openai',
@@ -40,39 +47,39 @@ describe('job queues in the configuration', () => {
         maxAnswerBytes: 1_048_576,
       },
     ])
-    expect(load('  rain: { vendor: weather, priorities: { free: low } }\n').queues).toMatchObject([
-      { vendor: 'weather', model: undefined, priorities: { free: 'low' } },
-    ])
+    expect(
+      load('  rain: { vendor: weather, priorities: { free: low } }\n').jobQueues,
+    ).toMatchObject([{ vendor: 'weather', model: undefined, priorities: { free: 'low' } }])
   })
 
   it('mistakes of a job queue are reported with their line and a suggestion', () => {
     expect(mistakesIn('  night: { vendor: opnai, model: gpt }\n')).toEqual([
-      `8 queues.night.vendor: there is no vendor of this name; did you mean 'openai'?`,
+      `8 jobQueues.night.vendor: there is no vendor of this name; did you mean 'openai'?`,
     ])
     expect(mistakesIn('  night: { vendor: openai }\n')).toEqual([
-      '8 queues.night.model: must be given: vendors of protocol openai count each model apart',
+      '8 jobQueues.night.model: must be given: vendors of protocol openai count each model apart',
     ])
     expect(mistakesIn('  rain: { vendor: weather, model: gpt }\n')).toEqual([
-      '8 queues.rain.model: has no meaning with protocol http',
+      '8 jobQueues.rain.model: has no meaning with protocol http',
     ])
     expect(mistakesIn('  night: { vendor: openai, model: gpt, key: sprae }\n')).toEqual([
-      `8 queues.night.key: vendor 'openai' has no key of this name; did you mean 'spare'?`,
+      `8 jobQueues.night.key: vendor 'openai' has no key of this name; did you mean 'spare'?`,
     ])
     expect(
       mistakesIn(
         '  a: { vendor: openai, model: gpt }\n  b: { vendor: openai, model: gpt, key: main }\n',
       ),
-    ).toEqual(['9 queues.b: is for what queues.a is for: another vendor, key or model'])
+    ).toEqual(['9 jobQueues.b: is for what jobQueues.a is for: another vendor, key or model'])
     expect(mistakesIn('  night: { vendor: openai, model: gpt, leasMs: 3s }\n')).toEqual([
-      `8 queues.night.leasMs: unknown option; did you mean 'leaseMs'?`,
+      `8 jobQueues.night.leasMs: unknown option; did you mean 'leaseMs'?`,
     ])
     expect(
       mistakesIn('  night: { vendor: openai, model: gpt, priorities: { pro: hihg } }\n')[0],
-    ).toContain('8 queues.night.priorities.pro: must be')
+    ).toContain('8 jobQueues.night.priorities.pro: must be')
     expect(
       mistakesIn('  night: { vendor: openai, model: gpt, maxAnswerBytes: big }\n')[0],
     ).toContain(
-      `8 queues.night.maxAnswerBytes: must be a size of at least 1 bytes, such as 65536 or '64kb'`,
+      `8 jobQueues.night.maxAnswerBytes: must be a size of at least 1 bytes, such as 65536 or '64kb'`,
     )
   })
 })

@@ -60,6 +60,21 @@ export function secret(sources: Sources): Check<string> {
   return described(check, { type: 'string', pattern: REFERENCE_PATTERN })
 }
 
+/** A certificate or a private key in PEM format, from a variable or a file. */
+export function pem(sources: Sources): Check<string> {
+  const check: Check<string> = (value, path, problems) => {
+    const found = resolve(value, sources)
+    if (found !== undefined && 'value' in found && found.value.includes('-----BEGIN ')) {
+      return found.value
+    }
+    const isProblem = found !== undefined && 'problem' in found
+    const expected = 'must be env:NAME or file:PATH of something in PEM format'
+    problems.push({ path, message: isProblem ? found.problem : expected })
+    return ''
+  }
+  return described(check, { type: 'string', pattern: REFERENCE_PATTERN })
+}
+
 function complaintAbout(value: unknown, found: Resolved | undefined): string | undefined {
   if (found === undefined) {
     const expected = 'must be env:NAME or file:PATH'

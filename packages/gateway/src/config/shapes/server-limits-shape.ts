@@ -1,8 +1,20 @@
 /** What a client may do to a port: sizes, patience, connections. A slow or greedy one is cut off. */
-import { duration, integer, object, optional } from 'spillway/options'
+import { createSecureContext } from 'node:tls'
+import { duration, integer, object, optional, together } from 'spillway/options'
 import { size } from './byte-size.js'
+import { pem, type Sources } from './secret-reference.js'
+
+export interface TlsConfig {
+  /** PEM: the certificate, with those between it and its authority. */
+  readonly cert: string
+  /** PEM. */
+  readonly key: string
+}
 
 export interface ServerLimits {
+  /** With it the data port serves HTTP/2 and HTTP/1.1 over TLS; without it plain HTTP/1.1. */
+  readonly tls: TlsConfig | undefined
+
   /** A longer path with its query is a 414. */
   readonly maxUrlBytes: number
   /** All headers together, with the request line; more is a 431. */
@@ -27,6 +39,7 @@ export interface ServerLimits {
 const KB = 1_024
 
 export const SERVER_LIMITS: ServerLimits = {
+  tls: undefined,
   maxUrlBytes: 8 * KB,
   maxHeaderBytes: 16 * KB,
   maxHeaders: 100,
@@ -40,15 +53,29 @@ export const SERVER_LIMITS: ServerLimits = {
   connectionsPerAddress: 2_000,
 }
 
-export const readServerLimits = object({
-  maxUrlBytes: optional(size({ min: 64 }), SERVER_LIMITS.maxUrlBytes),
-  maxHeaderBytes: optional(size({ min: KB }), SERVER_LIMITS.maxHeaderBytes),
-  maxHeaders: optional(integer({ min: 1 }), SERVER_LIMITS.maxHeaders),
-  headersMs: optional(duration({ min: 100 }), SERVER_LIMITS.headersMs),
-  bodyMs: optional(duration({ min: 100 }), SERVER_LIMITS.bodyMs),
-  bodyBytesPerSecond: optional(size({ min: 1 }), SERVER_LIMITS.bodyBytesPerSecond),
-  unreadMs: optional(duration({ min: 100 }), SERVER_LIMITS.unreadMs),
-  idleMs: optional(duration({ min: 100 }), SERVER_LIMITS.idleMs),
-  connections: optional(integer({ min: 1 }), SERVER_LIMITS.connections),
-  connectionsPerAddress: optional(integer({ min: 1 }), SERVER_LIMITS.connectionsPerAddress),
-})
+export const readServerLimits = (sources: Sources) =>
+  object({
+    tls: optional(readTls(sources)),
+    maxUrlBytes: optional(size({ min: 64 }), SERVER_LIMITS.maxUrlBytes),
+    maxHeaderBytes: optional(size({ min: KB }), SERVER_LIMITS.maxHeaderBytes),
+    maxHeaders: optional(integer({ min: 1 }), SERVER_LIMITS.maxHeaders),
+    headersMs: optional(duration({ min: 100 }), SERVER_LIMITS.headersMs),
+    bodyMs: optional(duration({ min: 100 }), SERVER_LIMITS.bodyMs),
+    bodyBytesPerSecond: optional(size({ min: 1 }), SERVER_LIMITS.bodyBytesPerSecond),
+    unreadMs: optional(duration({ min: 100 }), SERVER_LIMITS.unreadMs),
+    idleMs: optional(duration({ min: 100 }), SERVER_LIMITS.idleMs),
+    connections: optional(integer({ min: 1 }), SERVER_LIMITS.connections),
+    connectionsPerAddress: optional(integer({ min: 1 }), SERVER_LIMITS.connectionsPerAddress),
+  })
+
+/** A certificate and a key that do not belong together would end every handshake. */
+const readTls = (sources: Sources) =>
+  together(object({ cert: pem(sources), key: pem(sources) }), ({ cert, key }, path, problems) => {
+    if (cert === '' || key === '') return
+    try {
+      createSecureContext({ cert, key })
+    } catch (error) {
+      const { code = 'unknown error' } = error as { code?: string }
+      problems.push({ path, message: `the certificate and the key cannot be used (${code})` })
+    }
+  })

@@ -115,9 +115,14 @@ describe('body that is read', () => {
   async function decoded(encoding: string | undefined, chunks: Buffer[], maxBytes = 10_000) {
     const seen: Buffer[] = []
     const request = sending(...chunks)
-    const bytes = await holdDecoded(request, decoderFor(encoding), maxBytes, (chunk) => {
-      seen.push(Buffer.from(chunk))
-    })
+    const bytes = await holdDecoded(
+      request,
+      decoderFor(encoding),
+      { maxBytes: maxBytes },
+      (chunk) => {
+        seen.push(Buffer.from(chunk))
+      },
+    )
     expect(Buffer.concat(seen).equals(bytes.toBuffer())).toBe(true)
     return bytes.toBuffer().toString()
   }
@@ -148,7 +153,7 @@ describe('body that is read', () => {
 
   it('a body that cannot be decoded is refused as 400 after the rest of it was received', async () => {
     const request = open()
-    const held = holdDecoded(request, decoderFor('gzip'), 999, () => {})
+    const held = holdDecoded(request, decoderFor('gzip'), { maxBytes: 999 }, () => {})
     held instanceof Promise && held.catch(() => {})
     request.write('not gzip')
     await turn()
@@ -193,7 +198,7 @@ describe('body that is read', () => {
   it('after a rejected chunk the rest of the body is received and dropped', async () => {
     let chunks = 0
     const request = sending('bad', 'rest', 'end')
-    const held = holdDecoded(request, undefined, 99, () => {
+    const held = holdDecoded(request, undefined, { maxBytes: 99 }, () => {
       chunks++
       throw new Error('not JSON')
     })
@@ -202,7 +207,7 @@ describe('body that is read', () => {
   })
 
   it('after a rejected chunk maxBytes still applies to the rest', async () => {
-    const held = holdDecoded(sending('bad', 'x'.repeat(99)), undefined, 99, () => {
+    const held = holdDecoded(sending('bad', 'x'.repeat(99)), undefined, { maxBytes: 99 }, () => {
       throw new Error('not JSON')
     })
     await expect(held).rejects.toMatchObject({ status: 413 })
@@ -211,7 +216,7 @@ describe('body that is read', () => {
   it('a client that disconnects while its compressed body arrives is a HungUpError', async () => {
     const request = open()
     const decoder = decoderFor('gzip')
-    const held = holdDecoded(request, decoder, 999, () => {})
+    const held = holdDecoded(request, decoder, { maxBytes: 999 }, () => {})
     request.write(gzipSync(text).subarray(0, 20))
     await turn()
     request.destroy()

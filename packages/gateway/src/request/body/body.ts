@@ -14,6 +14,12 @@ export interface BodyLimits {
   readonly maxBytes: number
 }
 
+export interface ReceiveLimits {
+  readonly maxBytes: number
+  /** Called with the size of each chunk that arrives. */
+  onReceived?(bytes: number): void
+}
+
 export type RequestBody = HeldBody | StreamedBody
 
 export interface HeldBody {
@@ -93,11 +99,13 @@ function receive(request: IncomingMessage, onChunk: (chunk: Buffer) => boolean):
 /** Holds a body up to `keepBytes`; a larger one is streamed. Nothing in it is looked at. */
 export async function holdOrStream(
   request: IncomingMessage,
-  { keepBytes, maxBytes }: BodyLimits,
+  limits: BodyLimits & ReceiveLimits,
   onFault: (error: unknown) => void,
 ): Promise<RequestBody> {
+  const { keepBytes, maxBytes } = limits
   const bytes = new ByteList()
   const isComplete = await receive(request, (chunk) => {
+    limits.onReceived?.(chunk.length)
     bytes.push(chunk)
     if (bytes.length > maxBytes) throw tooLarge(maxBytes)
     return bytes.length <= keepBytes
@@ -106,7 +114,7 @@ export async function holdOrStream(
   const progress = { begun: false, waiting: false, complete: false }
   return {
     kind: 'streamed',
-    chunks: streamed(bytes, request, maxBytes, progress, onFault),
+    chunks: streamed(bytes, request, limits, progress, onFault),
     progress,
   }
 }
@@ -115,7 +123,7 @@ export async function holdOrStream(
 async function* streamed(
   head: ByteList,
   request: IncomingMessage,
-  maxBytes: number,
+  { maxBytes, onReceived }: ReceiveLimits,
   progress: StreamProgress,
   onFault: (error: unknown) => void,
 ): AsyncGenerator<Buffer> {
@@ -126,6 +134,7 @@ async function* streamed(
     progress.waiting = true
     for await (const chunk of request as AsyncIterable<Buffer>) {
       progress.waiting = false
+      onReceived?.(chunk.length)
       length += chunk.length
       if (length > maxBytes) throw tooLarge(maxBytes)
       yield chunk
@@ -146,9 +155,10 @@ async function* streamed(
 export async function holdDecoded(
   request: IncomingMessage,
   decoder: Transform | undefined,
-  maxBytes: number,
+  limits: ReceiveLimits,
   onChunk: (chunk: Buffer) => void,
 ): Promise<ByteList> {
+  const { maxBytes } = limits
   let bytes = new ByteList()
   let length = 0
   let rejection: { readonly error: unknown } | undefined
@@ -165,8 +175,12 @@ export async function holdDecoded(
     }
     return true
   }
-  if (decoder === undefined) await receive(request, take)
-  else await receiveThrough(decoder, request, maxBytes, take)
+  const received = (chunk: Buffer): boolean => {
+    limits.onReceived?.(chunk.length)
+    return take(chunk)
+  }
+  if (decoder === undefined) await receive(request, received)
+  else await receiveThrough(decoder, request, limits, take)
   if (rejection !== undefined) throw (rejection as { readonly error: unknown }).error
   return bytes
 }
@@ -174,7 +188,7 @@ export async function holdDecoded(
 function receiveThrough(
   decoder: Transform,
   request: IncomingMessage,
-  maxBytes: number,
+  { maxBytes, onReceived }: ReceiveLimits,
   onChunk: (chunk: Buffer) => boolean,
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
@@ -205,6 +219,7 @@ function receiveThrough(
     const write = (chunk: Buffer): boolean => {
       // The rest of a body that was refused is dropped.
       if (isRefused) return true
+      onReceived?.(chunk.length)
       encodedBytes += chunk.length
       if (encodedBytes > maxBytes) throw tooLarge(maxBytes)
       if (decoder.destroyed || decoder.write(chunk)) return true
@@ -213,7 +228,7 @@ function receiveThrough(
       decoder.once('drain', resume).once('close', resume)
       return true
     }
-    const onReceived = () => {
+    const onEnd = () => {
       isReceived = true
       if (failure !== undefined) reject(failure)
       else decoder.end()
@@ -222,7 +237,7 @@ function receiveThrough(
       decoder.destroy()
       reject(error)
     }
-    receive(request, write).then(onReceived, fail)
+    receive(request, write).then(onEnd, fail)
   })
 }
 

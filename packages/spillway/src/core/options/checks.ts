@@ -189,8 +189,14 @@ export function arrayOf<T>(check: Check<T>): Check<T[]> {
   return described(each, () => ({ type: 'array', items: schemaOf(check) }))
 }
 
-/** An object with these fields and no others. */
-export function object<F extends Fields>(fields: F): Check<Checked<F>> {
+/**
+ * An object with these fields and no others.
+ * @param renamed Names from before the first release, with their new names.
+ */
+export function object<F extends Fields>(
+  fields: F,
+  renamed: Readonly<Record<string, keyof F & string>> = {},
+): Check<Checked<F>> {
   const known = Object.keys(fields)
   const readAll: Check<Checked<F>> = (value, path, problems) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -198,7 +204,7 @@ export function object<F extends Fields>(fields: F): Check<Checked<F>> {
     }
     for (const key of Object.keys(value)) {
       if (Object.hasOwn(fields, key)) continue
-      problems.push(unknownProblem(path, key, known))
+      problems.push(unknownProblem(path, key, known, renamed))
     }
     const checked = Object.entries(fields).map(([key, check]) => {
       return [key, check((value as Record<string, unknown>)[key], `${path}.${key}`, problems)]
@@ -214,7 +220,15 @@ export function unknownOption(path: string, key: string, known: readonly string[
   return new OptionsError([unknownProblem(path, key, known)])
 }
 
-function unknownProblem(path: string, key: string, known: readonly string[]): OptionProblem {
+function unknownProblem(
+  path: string,
+  key: string,
+  known: readonly string[],
+  renamed: Readonly<Record<string, string>> = {},
+): OptionProblem {
+  if (Object.hasOwn(renamed, key)) {
+    return { path: `${path}.${key}`, message: `was renamed; use '${renamed[key]}'` }
+  }
   const close = suggest(key, known)
   const hint = close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
   return { path: `${path}.${key}`, message: `unknown option; ${hint}` }

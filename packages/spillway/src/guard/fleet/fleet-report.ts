@@ -8,7 +8,7 @@ import { DEFAULT_LANE } from '../../shared/default-lane.js'
 import type { Member } from '../../shared/membership.js'
 import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
 import type { BreakerView } from '../../store/port.js'
-import type { FleetQueueReport } from '../jobs/queue-snapshot.js'
+import type { FleetJobQueueReport } from '../jobs/queue-snapshot.js'
 import { readPodStatus } from './pod-status.js'
 
 /** Lanes may be named after what callers send, so reports are limited to this number for each guard. */
@@ -59,7 +59,7 @@ export interface FleetReport {
   pods: { pod: string; ageMs: number }[]
   guards: FleetGuardReport[]
   /** The job queues that this pod knows; none, if the store is away. */
-  queues: FleetQueueReport[]
+  jobQueues: FleetJobQueueReport[]
 }
 
 /** Sources that read the state of breakers and limits from the store. */

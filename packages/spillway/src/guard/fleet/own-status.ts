@@ -1,7 +1,7 @@
 /** The status of this pod, from the snapshots of its guards and queues. */
 import { VERSION } from '../../core/version.js'
 import type { ProcessReading } from '../../local/pod-metrics/process-gauge.js'
-import type { QueueSnapshot } from '../jobs/queue-snapshot.js'
+import type { JobQueueSnapshot } from '../jobs/queue-snapshot.js'
 import type { GuardSnapshot } from '../snapshot.js'
 import { BREAKER_CODES, type GuardStatus, type PodStatus, SELF_ISOLATED } from './pod-status.js'
 
@@ -10,7 +10,7 @@ const NOT_MEASURED: ProcessReading = { loopMs: 0, loopBusy: 0, memoryMb: 0, upMs
 
 export function ownStatus(
   guards: readonly GuardSnapshot[],
-  queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
+  queues: readonly Pick<JobQueueSnapshot, 'guard' | 'lane'>[],
   measured: ProcessReading | undefined,
   { draining, asked, notes }: Pick<PodStatus, 'draining' | 'asked' | 'notes'>,
 ): PodStatus {
@@ -33,7 +33,7 @@ export function ownStatus(
 
 function guardStatus(
   guard: GuardSnapshot,
-  queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
+  queues: readonly Pick<JobQueueSnapshot, 'guard' | 'lane'>[],
 ): GuardStatus {
   const { name, calls, active, queue } = guard
   // Used for calls, or for jobs.

@@ -6,7 +6,7 @@ import type { JobQueue } from '../../shared/job-queue/api.js'
 import type { JobQueueSettings } from '../../shared/job-queue/options.js'
 import type { Guard } from '../guard.js'
 import type { CallContext } from '../pipeline/context.js'
-import type { QueueSnapshot, WorkerSnapshot } from './queue-snapshot.js'
+import type { JobQueueSnapshot, WorkerSnapshot } from './queue-snapshot.js'
 
 export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {
   /** The guard whose limits and breaker jobs use: a guard of this Spillway, or its name. */
@@ -55,9 +55,9 @@ export interface JobWorker {
   close(options?: { graceMs?: Duration }): Promise<void>
 }
 
-export interface WorkableQueue<Data = unknown, Result = unknown> extends JobQueue<Data, Result> {
+export interface WorkableJobQueue<Data = unknown, Result = unknown> extends JobQueue<Data, Result> {
   /** What this pod has done for it. */
-  snapshot(): QueueSnapshot
+  snapshot(): JobQueueSnapshot
   /** Works on jobs until it is closed. Keeps the process alive. */
   work(handler: JobHandler<Data, Result>, options?: WorkOptions): JobWorker
   /** Closes all its workers, and makes room for another queue of its name in this pod. */

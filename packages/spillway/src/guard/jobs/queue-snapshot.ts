@@ -17,7 +17,7 @@ export interface WorkerSnapshot {
   wakes: number
 }
 
-export interface QueueSnapshot extends WorkerSnapshot {
+export interface JobQueueSnapshot extends WorkerSnapshot {
   name: string
   guard: string
   lane: string
@@ -29,7 +29,7 @@ export interface QueueSnapshot extends WorkerSnapshot {
 }
 
 /** The state of a queue for the whole fleet, as the store has it. */
-export interface FleetQueueReport extends JobCounts {
+export interface FleetJobQueueReport extends JobCounts {
   name: string
   guard: string
 }

@@ -19,9 +19,15 @@ import { type CheckedSettings, settingFields, toUs } from '../../shared/job-queu
 import { QueueFullError } from '../../shared/job-queue/queue-full-error.js'
 import type { Subject } from '../../shared/user-limits/levels.js'
 import type { QueueStore } from '../../store/queue-port.js'
-import type { JobHandler, JobQueueOptions, JobWorker, WorkableQueue, WorkOptions } from './api.js'
+import type {
+  JobHandler,
+  JobQueueOptions,
+  JobWorker,
+  WorkableJobQueue,
+  WorkOptions,
+} from './api.js'
 import type { JobGate } from './job-gate.js'
-import { addWork, noWork, type QueueSnapshot } from './queue-snapshot.js'
+import { addWork, type JobQueueSnapshot, noWork } from './queue-snapshot.js'
 import { QueueWorker } from './worker.js'
 
 const DEFAULT_GRACE_MS = 30_000
@@ -43,7 +49,7 @@ export function checkQueue(
   name: string,
   { guard: _, ...settings }: JobQueueOptions,
 ): CheckedSettings & BackoffPolicy {
-  return validate(`queue(${name})`, settings, readQueue)
+  return validate(`jobQueue(${name})`, settings, readQueue)
 }
 
 export interface WorkedQueueOptions {
@@ -58,7 +64,7 @@ export interface WorkedQueueOptions {
 }
 
 /** For the Spillway it belongs to. */
-export interface WorkedQueue<Data, Result> extends WorkableQueue<Data, Result> {
+export interface WorkedQueue<Data, Result> extends WorkableJobQueue<Data, Result> {
   /**
    * Its guard was replaced by another of its name, and this is the way into that one. What runs ends with
    * the guard it began with.
@@ -159,7 +165,7 @@ export function createWorkedQueue<Data, Result>({
         came.refused++
         count(error.added)
         const { size, maxSize } = error.details as { size: number; maxSize: number }
-        if (listening()) emit({ type: 'queue.full', name, size, maxSize })
+        if (listening()) emit({ type: 'job-queue.full', name, size, maxSize })
       }
       throw error
     }
@@ -167,14 +173,14 @@ export function createWorkedQueue<Data, Result>({
 
   /** Reports a pause or its end as an event. */
   async function turn(
-    type: 'queue.paused' | 'queue.resumed',
+    type: 'job-queue.paused' | 'job-queue.resumed',
     turned: Promise<void>,
   ): Promise<void> {
     await turned
     if (listening()) emit({ type, name })
   }
 
-  function snapshot(): QueueSnapshot {
+  function snapshot(): JobQueueSnapshot {
     const sum = { ...ended }
     for (const worker of workers) addWork(sum, worker.snapshot())
     return { name, guard: gate.guard, lane: gate.lane, workers: workers.size, ...came, ...sum }
@@ -192,8 +198,8 @@ export function createWorkedQueue<Data, Result>({
     cancel: (id) => jobs.cancel(id),
     watch: (id, onChange) => jobs.watch(id, onChange),
     counts: (options) => jobs.counts(options),
-    pause: () => turn('queue.paused', jobs.pause()),
-    resume: () => turn('queue.resumed', jobs.resume()),
+    pause: () => turn('job-queue.paused', jobs.pause()),
+    resume: () => turn('job-queue.resumed', jobs.resume()),
     dead: (range) => jobs.dead(range),
     replay: (id) => jobs.replay(id),
     drop: (id) => jobs.drop(id),

@@ -168,7 +168,7 @@ export class GuardCall<T>
     const { queue, clock } = this.#shared
     const { facts } = this
     try {
-      const permits = queue.dispatcher.tryNow(facts.lane, facts, nowMs)
+      const permits = queue.dispatcher.immediate.take(facts.lane, facts, nowMs)
       if (permits !== undefined) return this.#start(permits, nowMs)
       this.#watchers?.follower?.waits(nowMs)
       const refusal = queue.join(new WaitingAttempt(this, queue, clock), nowMs)

@@ -72,7 +72,7 @@ export class HedgeStage implements Stage {
     if (!(this.#options.retry.budget as RetryBudget).tryRetry(1)) return this.#skip('budget')
     try {
       if (limits?.permits.remote === true) return this.#askStore(pipeline, limits, call)
-      return queue.dispatcher.tryNow(call.lane, call, nowMs) ?? this.#skip('busy')
+      return queue.dispatcher.immediate.take(call.lane, call, nowMs) ?? this.#skip('busy')
     } catch {
       // The store is in trouble: the first attempt simply goes on.
       return this.#skip('busy')
@@ -130,7 +130,7 @@ export class HedgeStage implements Stage {
     const decided = (trip: LimitReply): Permits | undefined => {
       if (trip.granted === 0) return giveUp()
       const permit = limits.permits.createPermit(lane, costs, trip)
-      const late = clock.now() - askedMs > limits.permits.useWithinMs
+      const late = clock.now() - (trip.sentMs ?? askedMs) > limits.permits.useWithinMs
       if (late || pipeline.closed || breaker?.isClear(lane) === false) {
         permit.refund()
         return giveUp()

@@ -3,7 +3,7 @@
  * outcome. Running calls and judging their outcomes is up to the circuit breaker or the guard that uses it.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { SpillwayError, storeUnavailable } from '../../core/errors.js'
+import { type SpillwayError, storeUnavailable } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
@@ -15,7 +15,7 @@ import type {
   BreakerView,
   Store,
 } from '../../store/port.js'
-import { DEFAULT_LANE } from '../default-lane.js'
+import { ALL_LANES, DEFAULT_LANE } from '../default-lane.js'
 import { LaneRegistry } from '../lanes/lane-registry.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'
@@ -23,6 +23,7 @@ import { ChangeEvents, type ChangeListener } from './change-events.js'
 import type { PiggybackedReport } from './lane/breaker-client.js'
 import { type BreakerEntry, isBreakerPermit, uncountedPermit } from './lane/breaker-permit.js'
 import type { BreakerPassage } from './lane/lane-breaker.js'
+import { outageError } from './lane/refusal.js'
 import { type Lane, LaneSet } from './lane-set.js'
 import { type CheckedPolicy, toSpec } from './options.js'
 import { OutageBreakers } from './outage-breakers.js'
@@ -56,6 +57,7 @@ export class BreakerLanes {
   readonly #events: ChangeEvents
   /** The store's breakers, or this pod's own while the store is unreachable. */
   readonly #breakers: BreakerStore
+  readonly #registry: LaneRegistry
   readonly #lanes: LaneSet
   readonly #syncLoop: SyncLoop
   readonly #stopWatching: () => void
@@ -75,9 +77,10 @@ export class BreakerLanes {
     this.#events = new ChangeEvents(name, policy.shadow)
     const breakers = watch === undefined ? store.breakers : this.#withOutages(watch)
     const common = { name, pod, clock, policy, spec: this.#spec, breakers }
-    const registry = options.lanes ?? new LaneRegistry({ name, clock })
+    const lanes = options.lanes ?? new LaneRegistry({ name, clock })
+    this.#registry = lanes
     this.#breakers = breakers
-    this.#lanes = new LaneSet({ ...common, timeoutMs, events: this.#events, lanes: registry })
+    this.#lanes = new LaneSet({ ...common, timeoutMs, events: this.#events, lanes })
     this.#syncLoop = new SyncLoop({ ...common, lanes: this.#lanes, pods: store.pods, watch })
     this.#stopWatching = breakers.watch({
       onView: (guard, lane, view) => {
@@ -110,7 +113,7 @@ export class BreakerLanes {
 
   /** Whether entering cannot fail and needs no round trip. */
   isClear(lane: string | undefined): boolean {
-    const { breaker } = this.#lanes.of(lane)
+    const { breaker } = this.#of(lane)
     if (!breaker.isClear || this.#lanes.allLanes?.isClear === false) return false
     return this.#refusingWatch?.reachable !== false
   }
@@ -118,7 +121,7 @@ export class BreakerLanes {
   /** A permit, or the error to refuse with; a promise if the store has to be asked. */
   enter(lane: string | undefined): BreakerEntry | Promise<BreakerEntry> {
     if (this.#refusingWatch?.reachable === false) return outageError(this.name)
-    const own = this.#lanes.of(lane)
+    const own = this.#of(lane)
     const { allLanes } = this.#lanes
     if (allLanes?.isClear === false) {
       const { firstState } = allLanes
@@ -135,37 +138,37 @@ export class BreakerLanes {
 
   exit(permit: BreakerPermit, outcome: Outcome): void {
     // A lane is dropped only after its last call, or when the generation of its permits is over.
-    this.#lanes.known(permit.lane)?.breaker.exit(permit, outcome)
+    this.#known(permit.lane)?.breaker.exit(permit, outcome)
   }
 
   /** The attempt is a retry: its call is counted in the rates by another attempt. */
   markRepeated(permit: BreakerPermit): void {
-    this.#lanes.of(permit.lane).breaker.markRepeated(permit)
+    this.#of(permit.lane).breaker.markRepeated(permit)
   }
 
   /** The downstream has answered, so it does not hang, although the answer does not count in the rates. */
   markAnswered(permit: BreakerPermit): void {
-    this.#lanes.known(permit.lane)?.breaker.markAnswered(permit)
+    this.#known(permit.lane)?.breaker.markAnswered(permit)
   }
 
   /** The second attempt of a hedged call begins on the same lane: in the rates both are one call. */
   hedge(first: BreakerPermit, second: BreakerPermit): void {
-    if (first.lane === second.lane) this.#lanes.of(first.lane).breaker.hedge(first, second)
+    if (first.lane === second.lane) this.#of(first.lane).breaker.hedge(first, second)
   }
 
   /** Counts a call that was made without a permit. */
   record(lane: string | undefined, outcome: Outcome): void {
-    this.#lanes.of(lane).breaker.record(outcome)
+    this.#of(lane).breaker.record(outcome)
   }
 
   /** Waiting outcomes of this lane, for a request that leaves for the store now. */
   piggybackReport(lane: string): PiggybackedReport | undefined {
-    return this.#lanes.known(lane)?.fleet.piggybackReport()
+    return this.#known(lane)?.fleet.piggybackReport()
   }
 
   /** For calls that another transition grants; undefined in shadow mode, where none is refused. */
   passage(lane: string): BreakerPassage | undefined {
-    return this.#policy.shadow ? undefined : this.#lanes.of(lane).fleet.passage()
+    return this.#policy.shadow ? undefined : this.#of(lane).fleet.passage()
   }
 
   /** The reference to a lane's breaker in the store; undefined in shadow mode, where none is refused. */
@@ -177,7 +180,7 @@ export class BreakerLanes {
   startable(lane: string): number {
     if (this.#policy.shadow) return Infinity
     if (this.#allLanesRefusal() !== undefined) return 0
-    const own = this.#lanes.known(lane)
+    const own = this.#known(lane)
     if (own === undefined) return Infinity
     const { fleet, breaker } = own
     return isSelfIsolated(breaker) && fleet.state === 'closed' ? 0 : fleet.startable
@@ -193,13 +196,13 @@ export class BreakerLanes {
     const { allLanes } = this.#lanes
     const refusal = allLanes?.isClear === false ? this.#allLanesRefusal() : undefined
     if (refusal !== undefined) return refusal
-    const breaker = this.#lanes.known(lane)?.breaker
+    const breaker = this.#known(lane)?.breaker
     return breaker?.isClear === false ? breaker.knownRefusal() : undefined
   }
 
   /** In shadow mode: why a call would have been refused. */
   shadowRefusal(lane: string | undefined): SpillwayError | undefined {
-    const breaker = this.#lanes.known(lane)?.breaker
+    const breaker = this.#known(lane)?.breaker
     return breaker?.isClear === false ? breaker.knownRefusal() : undefined
   }
 
@@ -207,7 +210,7 @@ export class BreakerLanes {
   refuse(lane: string | undefined): SpillwayError | undefined {
     const error = this.knownRefusal(lane)
     if (error === undefined) return undefined
-    const own = this.#lanes.known(lane)
+    const own = this.#known(lane)
     // A lane that does not exist here is refused because all lanes are isolated.
     this.#events.refused(own?.fleet ?? { lane: lane ?? DEFAULT_LANE, state: 'isolated' })
     return error
@@ -218,17 +221,17 @@ export class BreakerLanes {
     if (this.#policy.shadow) return false
     if (this.#lanes.allLanes?.isClear === false || this.#refusingWatch?.reachable === false)
       return true
-    return this.#lanes.known(lane)?.breaker.isClear === false
+    return this.#known(lane)?.breaker.isClear === false
   }
 
   /** Reading creates no lane: one that does not exist is closed. */
   state(lane: string | undefined): BreakerStateName {
     if (this.#lanes.allLanes?.state === 'isolated') return 'isolated'
-    return this.#lanes.shown(lane)?.fleet.state ?? 'closed'
+    return this.#shown(lane)?.fleet.state ?? 'closed'
   }
 
   snapshot(lane: string | undefined): BreakerSnapshot {
-    return this.#snapshotOf(this.#lanes.shown(lane), lane)
+    return this.#snapshotOf(this.#shown(lane), lane)
   }
 
   /** Of all lanes that are in use. */
@@ -256,7 +259,7 @@ export class BreakerLanes {
 
   async command(lane: string | undefined, command: BreakerCommand['command']): Promise<void> {
     try {
-      const own = this.#lanes.known(lane)
+      const own = this.#known(lane)
       if (own !== undefined) return await own.fleet.command(command)
       // A command does not create the lane, unless it isolates or opens it.
       const ref = this.#refOf(lane)
@@ -303,6 +306,29 @@ export class BreakerLanes {
     return breakers
   }
 
+  /** For a call of this lane. */
+  #of(name: string = DEFAULT_LANE): Lane {
+    const { byName, sharesOne } = this.#lanes
+    const own = byName.of(sharesOne ? ALL_LANES : name)
+    own.used = true
+    return own
+  }
+
+  /** Creates nothing. A lane that is read is kept in sync with the store. */
+  #known(name: string = DEFAULT_LANE): Lane | undefined {
+    const { byName, sharesOne } = this.#lanes
+    const own = byName.get(sharesOne ? ALL_LANES : name)
+    if (own !== undefined) own.used = true
+    return own
+  }
+
+  /** The lane to show in a snapshot: permanent lanes always exist. */
+  #shown(name: string = DEFAULT_LANE): Lane | undefined {
+    const lane = this.#registry.expected(name)
+    const permanent = this.#registry.isPermanent(this.#lanes.storeLane(lane))
+    return permanent ? this.#of(lane) : this.#known(lane)
+  }
+
   /** The refusal of an isolation of all lanes. */
   #allLanesRefusal(): SpillwayError | undefined {
     const { allLanes } = this.#lanes
@@ -335,17 +361,6 @@ export class BreakerLanes {
 
 function isSelfIsolated(breaker: Lane['breaker']): boolean {
   return breaker instanceof QuorumBreaker && breaker.selfIsolated
-}
-
-function outageError(guard: string): SpillwayError {
-  return new SpillwayError({
-    code: 'STORE_UNAVAILABLE',
-    stage: 'breaker',
-    scope: 'shared',
-    details: { name: guard, outage: 'refuse' },
-    explain: ({ name }) =>
-      `${name}: the store is unreachable, and breaker.outage refuses calls without it`,
-  })
 }
 
 /** The snapshot of a lane that does not exist here. */

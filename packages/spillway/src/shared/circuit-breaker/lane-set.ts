@@ -1,12 +1,12 @@
 /**
- * The breakers of the lanes that this pod knows. A lane's breaker is created when a call uses the lane, or when
+ * The breakers of the lanes that this pod knows, and which of them are synchronised with the store. A lane's breaker is created when a call uses the lane, or when
  * the store reports that it is open or isolated. It is dropped together with its lane.
  */
 import type { Clock } from '../../core/time/clock.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import type { BreakerStore, BreakerView } from '../../store/port.js'
-import { ALL_LANES, DEFAULT_LANE } from '../default-lane.js'
+import { ALL_LANES } from '../default-lane.js'
 import { LANE_REST_MS, LaneMap, type LaneRegistry } from '../lanes/lane-registry.js'
 import type { ChangeEvents } from './change-events.js'
 import { LaneBreaker, type LaneBreakerOptions } from './lane/lane-breaker.js'
@@ -45,10 +45,10 @@ const IN_USE_MS = 3_000
 
 export class LaneSet implements SyncedLanes {
   readonly allLanes: LaneBreaker | undefined
+  readonly byName: LaneMap<Lane>
   readonly #options: LaneSetOptions
   /** With `per: 'vendor'` all lanes share one breaker. */
-  readonly #sharesOne: boolean
-  readonly #lanes: LaneMap<Lane>
+  readonly sharesOne: boolean
   /** Calls of a guard that this one replaces, by lane, until the lane is used here. */
   #inherited = new Map<string, LaneTraffic>()
   /** This pod's own breakers; created when there is a quorum. */
@@ -56,8 +56,8 @@ export class LaneSet implements SyncedLanes {
 
   constructor(options: LaneSetOptions) {
     this.#options = options
-    this.#sharesOne = options.policy.per === 'vendor'
-    this.#lanes = new LaneMap(options.lanes, {
+    this.sharesOne = options.policy.per === 'vendor'
+    this.byName = new LaneMap(options.lanes, {
       create: (lane) => this.#create(lane),
       isIdle: ({ breaker }, unusedMs) => canDrop(breaker, unusedMs),
     })
@@ -69,40 +69,19 @@ export class LaneSet implements SyncedLanes {
     this.#inherited = new Map(before.shared().map((each) => [each.lane, each.traffic]))
   }
 
-  /** For a call of this lane. */
-  of(name: string = DEFAULT_LANE): Lane {
-    const own = this.#lanes.of(this.#sharesOne ? ALL_LANES : name)
-    own.used = true
-    return own
-  }
-
-  /** Creates nothing. A lane that is read is kept in sync with the store. */
-  known(name: string = DEFAULT_LANE): Lane | undefined {
-    const own = this.#lanes.get(this.#sharesOne ? ALL_LANES : name)
-    if (own !== undefined) own.used = true
-    return own
-  }
-
-  /** The lane to show in a snapshot: permanent lanes always exist. */
-  shown(name: string = DEFAULT_LANE): Lane | undefined {
-    const { lanes } = this.#options
-    const lane = lanes.expected(name)
-    return lanes.isPermanent(this.storeLane(lane)) ? this.of(lane) : this.known(lane)
-  }
-
   list(): Lane[] {
-    return [...this.#lanes.values()]
+    return [...this.byName.values()]
   }
 
   shared(): LaneBreaker[] {
-    const lanes = Array.from(this.#lanes.values(), ({ fleet }) => fleet)
+    const lanes = Array.from(this.byName.values(), ({ fleet }) => fleet)
     return this.allLanes === undefined ? lanes : [...lanes, this.allLanes]
   }
 
   sharedInUse(): LaneBreaker[] {
     const nowMs = this.#options.clock.now()
     const inUse: LaneBreaker[] = []
-    for (const { fleet, usedMs } of this.#lanes.values()) {
+    for (const { fleet, usedMs } of this.byName.values()) {
       if (nowMs - usedMs < IN_USE_MS || !fleet.isIdle) inUse.push(fleet)
     }
     return this.allLanes === undefined ? inUse : [...inUse, this.allLanes]
@@ -118,7 +97,7 @@ export class LaneSet implements SyncedLanes {
 
   /** The name of a lane in the store: with `per: 'vendor'` all lanes are one. */
   storeLane(name: string): string {
-    return this.#sharesOne ? ALL_LANES : name
+    return this.sharesOne ? ALL_LANES : name
   }
 
   /** The store has published the state of a lane. */
@@ -126,18 +105,18 @@ export class LaneSet implements SyncedLanes {
     if (lane === ALL_LANES && this.allLanes !== undefined) return this.allLanes.receive(view)
     // Published by a release with another `per`.
     if (lane !== this.storeLane(lane)) return
-    const known = this.#lanes.get(lane)
+    const known = this.byName.get(lane)
     if (known !== undefined) return known.fleet.receive(view)
     // An operator has isolated it, so it counts even beyond `maxLanes`.
     const isolated = view.isolatedUntilUs > 0
     // That an unknown lane is closed is no change.
     if (!isolated && (view.kind === 0 || !this.#options.lanes.tryAdd(lane))) return
-    this.#lanes.of(lane).fleet.receive(view)
+    this.byName.of(lane).fleet.receive(view)
   }
 
   sweep(): void {
     const nowMs = this.#options.clock.now()
-    for (const lane of this.#lanes.values()) {
+    for (const lane of this.byName.values()) {
       if (lane.used) lane.usedMs = nowMs
       lane.used = false
     }
@@ -145,14 +124,14 @@ export class LaneSet implements SyncedLanes {
   }
 
   async flush(): Promise<void> {
-    await Promise.all(Array.from(this.#lanes.values(), ({ fleet }) => fleet.flush()))
+    await Promise.all(Array.from(this.byName.values(), ({ fleet }) => fleet.flush()))
   }
 
   async close(): Promise<void> {
     const closing = this.list().flatMap(({ fleet, breaker }) =>
       breaker === fleet ? fleet.close() : [fleet.close(), breaker.close()],
     )
-    this.#lanes.close()
+    this.byName.close()
     await Promise.all([...closing, this.allLanes?.close()])
   }
 

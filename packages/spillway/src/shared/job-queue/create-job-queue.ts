@@ -1,6 +1,6 @@
 /**
  * A job queue for processes that only add or manage jobs and have no guard. Such a process is no
- * member of the fleet. Workers use `spillway.queue(name, { guard })`.
+ * member of the fleet. Workers use `spillway.jobQueue(name, { guard })`.
  */
 import { object, text, validate } from '../../core/options/checks.js'
 import type { Store } from '../../store/port.js'
@@ -10,7 +10,7 @@ import { SharedJobQueue } from './job-queue.js'
 import { type JobQueueSettings, settingFields, toUs } from './options.js'
 
 /** Limits and attempts apply to jobs that are added here. */
-export interface DistantQueueOptions extends Omit<JobQueueSettings, 'lane'> {
+export interface StandaloneJobQueueOptions extends Omit<JobQueueSettings, 'lane'> {
   store: Store
   /** The name of the queue, as its workers have it. */
   name: string
@@ -23,7 +23,7 @@ const readOptions = object({ ...fields, store: readStore, name: text(), guard: t
 
 /** Without a guard, costs are not checked and users are not charged. */
 export function createJobQueue<Data = unknown, Result = unknown>(
-  options: DistantQueueOptions,
+  options: StandaloneJobQueueOptions,
 ): JobQueue<Data, Result> {
   const { store, name, guard, ...own } = validate('jobQueue', options, readOptions)
   const settings = { ...own, lane: undefined }

@@ -7,14 +7,13 @@ import type { SpillwayError } from '../../core/errors.js'
 import { nextTickBatch } from '../../core/next-tick-batch.js'
 import type { Timer } from '../../core/time/clock.js'
 import { LaneRegistry } from '../lanes/lane-registry.js'
+import { ImmediatePermits } from './immediate-permits.js'
 import { type LaneBlock, LaneBlocks } from './lane-block.js'
 import { PermitRequests, type PermitRequestsOptions } from './permit-requests.js'
-import type { AttemptPermits, CallCost, PermitCall } from './ports.js'
+import type { CallCost, PermitCall } from './ports.js'
 import type { QueuedCall } from './queued-call.js'
 
 export interface PermitDispatcherOptions extends PermitRequestsOptions {
-  /** The store uses this clock, so it can be given the time. Default: false. */
-  sameClock?: boolean
   /** The guard's lanes. Default: lanes of its own. */
   lanes?: LaneRegistry
   /** The refusal of a call that the limits would keep waiting too long. */
@@ -22,9 +21,6 @@ export interface PermitDispatcherOptions extends PermitRequestsOptions {
   /** The refusal of a call that finds no slot and may not wait. */
   busyError(stage: 'pace' | 'concurrency'): SpillwayError
 }
-
-/** A call that is not queued yet. Without a deadline it waits for nothing. */
-export type NewPermitCall = CallCost & { readonly deadlineMs?: number }
 
 const MAX_BATCH = 256
 const NOW = Promise.resolve()
@@ -34,6 +30,8 @@ export class PermitDispatcher {
   readonly #requests: PermitRequests
   /** Until when each lane has to wait. */
   readonly blocks: LaneBlocks
+  /** For calls that need not wait. */
+  readonly immediate: ImmediatePermits
   #dispatching = false
   #again = false
   #paceTimer: Timer | undefined
@@ -57,7 +55,8 @@ export class PermitDispatcher {
       limitedError,
       onUnblocked: () => this.dispatch(),
     })
-    this.#requests = new PermitRequests(options, {
+    this.immediate = new ImmediatePermits(options, this.blocks)
+    this.#requests = new PermitRequests(options, this.immediate, {
       onRefused: (block, reply, costs, call) => {
         const othersMayAsk = this.blocks.block(block, reply, costs, call)
         // What this lane did not take is free for the next lane.
@@ -68,20 +67,6 @@ export class PermitDispatcher {
       },
       onEnd: () => this.dispatch(),
     })
-  }
-
-  /** All permits at once and synchronously, or nothing. */
-  tryNow(lane: string, call: NewPermitCall, nowMs: number): AttemptPermits | undefined {
-    const { queue, breaker, limits, capacity, mayWait, sameClock } = this.#options
-    // Slots and pace are shared by all lanes, so a call that waits in any of them comes first.
-    if (queue.length > 0 || limits?.remote === true) return undefined
-    if (breaker?.isClear(lane) === false || capacity.free(nowMs, lane) <= 0) return undefined
-    if (this.blocks.blockedMs(lane, call, nowMs) > 0) return undefined
-    const { deadlineMs } = call
-    const waits = mayWait && deadlineMs !== undefined
-    const waitMs = waits ? Math.max(0, Math.min(queue.timeoutMs, deadlineMs - nowMs)) : 0
-    const atMs = sameClock === true ? nowMs : undefined
-    return this.#requests.takeNow(this.blocks.of(lane), call, atMs, waitMs)
   }
 
   /** A call has joined the queue. */

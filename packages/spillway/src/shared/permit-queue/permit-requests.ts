@@ -8,27 +8,13 @@ import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { MaybePromise, TakeReply } from '../../store/port.js'
 import type { BreakerPermit } from '../circuit-breaker/api.js'
-import type { LanePermit, LimitReply } from '../rate-limiter/permit.js'
-import type { CallQueue } from './call-queue.js'
+import type { LimitReply } from '../rate-limiter/permit.js'
+import type { ImmediatePermits, ImmediatePermitsOptions } from './immediate-permits.js'
 import type { LaneBlock } from './lane-block.js'
-import type {
-  AttemptPermits,
-  BreakerPort,
-  CallCost,
-  Capacity,
-  LimitPort,
-  PermitCall,
-} from './ports.js'
+import type { PermitCall } from './ports.js'
 
-export interface PermitRequestsOptions {
+export interface PermitRequestsOptions extends ImmediatePermitsOptions {
   clock: Clock
-  queue: CallQueue
-  capacity: Capacity
-  breaker: BreakerPort | undefined
-  limits: LimitPort | undefined
-  /** Whether calls may wait for a permit. */
-  mayWait: boolean
-  storeError(cause: unknown): SpillwayError
 }
 
 export interface PermitRequestEvents {
@@ -49,38 +35,22 @@ export interface PermitRequestEvents {
 const MAX_LOST_ROUND_TRIPS = 5
 /** Doubles each time: 25, 50, 100 and 200 ms are long enough for a new connection. */
 const FIRST_RETRY_MS = 25
-const NO_COSTS: readonly number[] = []
 
 export class PermitRequests {
   readonly #options: PermitRequestsOptions
+  readonly #immediate: ImmediatePermits
   readonly #events: PermitRequestEvents
   #inFlight = 0
   #onIdle: (() => void) | undefined
 
-  constructor(options: PermitRequestsOptions, events: PermitRequestEvents) {
+  constructor(
+    options: PermitRequestsOptions,
+    immediate: ImmediatePermits,
+    events: PermitRequestEvents,
+  ) {
     this.#options = options
+    this.#immediate = immediate
     this.#events = events
-  }
-
-  /** For a call that is not queued, with a clear breaker, a free slot and a store that replies synchronously. */
-  takeNow(
-    block: LaneBlock,
-    call: CallCost,
-    atMs: number | undefined,
-    waitMs: number,
-  ): AttemptPermits | undefined {
-    const { limits } = this.#options
-    if (limits === undefined) return this.#permits(block.lane, NO_COSTS, undefined)
-    const costs = limits.settings.costsOf(call)
-    let reply: LimitReply
-    try {
-      reply = limits.take(block.lane, [costs], atMs, waitMs) as LimitReply
-    } catch (error) {
-      throw this.#options.storeError(error)
-    }
-    if (reply.granted > 0) return this.#permits(block.lane, costs, reply)
-    this.#events.onRefused(block, reply, costs, undefined)
-    return undefined
   }
 
   /** For calls that were taken out of the queue. */
@@ -188,7 +158,7 @@ export class PermitRequests {
 
   #arrived(block: LaneBlock, calls: PermitCall[], reply: LimitReply, sentMs: number): void {
     const { limits, clock } = this.#options
-    const tookMs = clock.now() - sentMs
+    const tookMs = clock.now() - (reply.sentMs ?? sentMs)
     // A refusal is usable however late it is.
     const inTime =
       reply.granted === 0 || reply.alone === true || tookMs <= (limits?.useWithinMs ?? 0)
@@ -247,21 +217,12 @@ export class PermitRequests {
     const { held } = call
     call.held = undefined
     queue.remove(call)
-    if (held === undefined) return call.admit(this.#permits(block.lane, call.costs, reply))
+    if (held === undefined) return call.admit(this.#immediate.grant(block.lane, call.costs, reply))
     if (reply !== undefined) {
       held.permit = this.#options.limits?.createPermit(block.lane, call.costs, reply)
     }
     capacity.admit()
     call.admit(held)
-  }
-
-  /** Takes a slot and the permit of a clear breaker, at once. */
-  #permits(lane: string, costs: readonly number[], reply: LimitReply | undefined): AttemptPermits {
-    const { limits, capacity, breaker } = this.#options
-    capacity.start(lane)
-    const entered = breaker?.enter(lane) as BreakerPermit | undefined
-    if (limits === undefined || reply === undefined) return { breaker: entered, permit: undefined }
-    return new LazyPermits(entered, limits, lane, costs, reply)
   }
 
   /** Holds a slot for each call. */
@@ -326,37 +287,5 @@ export class PermitRequests {
       queue.remove(call)
       call.refuse(storeError(error))
     }
-  }
-}
-
-/**
- * Creates the permit of the limits when it is first read. Most calls never read theirs: only those do whose
- * cost has to be settled, whose response carries limit headers, or that do not start after all.
- */
-class LazyPermits implements AttemptPermits {
-  breaker: BreakerPermit | undefined
-  readonly #limits: LimitPort
-  readonly #lane: string
-  readonly #costs: readonly number[]
-  readonly #reply: LimitReply
-  #permit: LanePermit | undefined
-
-  constructor(
-    breaker: BreakerPermit | undefined,
-    limits: LimitPort,
-    lane: string,
-    costs: readonly number[],
-    reply: LimitReply,
-  ) {
-    this.breaker = breaker
-    this.#limits = limits
-    this.#lane = lane
-    this.#costs = costs
-    this.#reply = reply
-  }
-
-  get permit(): LanePermit {
-    this.#permit ??= this.#limits.createPermit(this.#lane, this.#costs, this.#reply)
-    return this.#permit
   }
 }

@@ -7,7 +7,7 @@ import type { Store } from '../../store/port.js'
 import type { SharedLimit } from './options.js'
 import type { Cost, Permit } from './permit.js'
 
-export interface RateLimiterOptions {
+export interface SharedRateLimiterOptions {
   /** Name of the vendor: all pods that use it share the limits. */
   name: string
   store: Store
@@ -61,7 +61,7 @@ export type Acquisition =
       alone: boolean
     }
 
-export interface RateLimiter {
+export interface SharedRateLimiter {
   readonly name: string
   /** Takes a permit if one is free now. */
   acquire(options?: AcquireOptions): Promise<Acquisition>

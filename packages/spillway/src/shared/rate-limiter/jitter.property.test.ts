@@ -3,7 +3,7 @@ import type { Random } from '../../core/random.js'
 import { createHarness } from '../../testing/harness.js'
 import { sleep } from '../../testing/index.js'
 import { createVendor } from '../../testing/vendor.js'
-import { createRateLimiter } from './rate-limiter.js'
+import { createSharedRateLimiter } from './rate-limiter.js'
 
 /** Either almost nothing or nearly half of the 50 ms jitter of a one-second window. */
 const extreme = (random: Random) => (random() < 0.5 ? 1 : 24)
@@ -18,7 +18,7 @@ describe('shared limit of 50 calls per second', () => {
         // Round trip time, so a permit is up to 24 ms old when it arrives.
         connection: { latencyMs: (random) => 2 * extreme(random) },
         create: ({ name: pod, clock, store, random }) =>
-          createRateLimiter({
+          createSharedRateLimiter({
             name: 'vendor',
             pod,
             limits: [{ limit: 50, windowMs: 1_000 }],

@@ -4,8 +4,9 @@ import { sleep } from '../../core/time/sleep.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import type { LimitStore, Store } from '../../store/port.js'
 import { createVirtualClock, type VirtualClock } from '../../testing/virtual-clock.js'
-import type { RateLimiterOptions } from './api.js'
-import { createRateLimiter } from './rate-limiter.js'
+import { createRateLimiter } from '../index.js'
+import type { SharedRateLimiterOptions } from './api.js'
+import { createSharedRateLimiter } from './rate-limiter.js'
 
 type Fault = 'lose-request' | 'lose-reply' | 'late'
 
@@ -41,11 +42,11 @@ function distantStore(clock: VirtualClock) {
   return { store, faults, trips }
 }
 
-function setup(options: Partial<RateLimiterOptions> = {}) {
+function setup(options: Partial<SharedRateLimiterOptions> = {}) {
   const clock = createVirtualClock()
   const distant = distantStore(clock)
   const create = () =>
-    createRateLimiter({
+    createSharedRateLimiter({
       name: 'openai',
       store: distant.store,
       limits: [{ limit: 10, windowMs: '1s' }],
@@ -193,6 +194,26 @@ describe('failed round trips', () => {
     await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
   })
 
+  it('time until the first connection does not make the first permit late', async () => {
+    const clock = createVirtualClock()
+    const { store, trips } = distantStore(clock)
+    const pulses: Store['pulses'] = {
+      pulse: async (request) => {
+        await sleep(clock, 400)
+        return store.pulses.pulse(request)
+      },
+    }
+    const limiter = createSharedRateLimiter({
+      name: 'openai',
+      store: { ...store, remote: true, pulses },
+      limits: [{ limit: 10, windowMs: '1s' }],
+      clock,
+    })
+    expect(await clock.until(limiter.acquire())).toMatchObject({ allowed: true })
+    expect(trips).toEqual({ take: 1 })
+    await clock.until(limiter.close())
+  })
+
   it("a permit that arrives too late for the vendor's window is returned and requested again", async () => {
     const { clock, limiter, faults, trips } = setup()
     faults.push('late')
@@ -286,8 +307,8 @@ describe('waiting for other pods', () => {
       },
     }
     const options = { name: 'vendor', limits: [{ limit: 1, windowMs: '1h' }], clock } as const
-    const one = createRateLimiter({ ...options, store: near, jitterMs: 100 })
-    const other = createRateLimiter({ ...options, store: far, jitterMs: 100 })
+    const one = createSharedRateLimiter({ ...options, store: near, jitterMs: 100 })
+    const other = createSharedRateLimiter({ ...options, store: far, jitterMs: 100 })
     const permitOf = async (limiter: typeof one) => {
       const answer = await clock.until(limiter.acquireWithin('2h'))
       return answer.allowed ? answer.permit : undefined
@@ -347,13 +368,19 @@ describe('rate limiter costs', () => {
 
 describe('shared rate limiter options', () => {
   it('shared rate limiter names the invalid option', () => {
-    const wrong = (options: object) => () => setup(options as Partial<RateLimiterOptions>)
-    expect(wrong({ limits: [] })).toThrow('rateLimiter.limits: must be 1 to 16 limits')
-    expect(wrong({ limits: [{ limit: 0, windowMs: 1 }] })).toThrow('rateLimiter.limits[0].limit')
-    expect(wrong({ limits: [{ limit: 1, windowMs: 1, burst: 3 }] })).toThrow(
-      "rateLimiter.limits[0].burst: only has a meaning with algorithm 'token-bucket'",
+    const wrong = (options: object) => () => setup(options as Partial<SharedRateLimiterOptions>)
+    expect(wrong({ limits: [] })).toThrow('sharedRateLimiter.limits: must be 1 to 16 limits')
+    expect(wrong({ limits: [{ limit: 0, windowMs: 1 }] })).toThrow(
+      'sharedRateLimiter.limits[0].limit',
     )
-    expect(wrong({ store: {} })).toThrow('rateLimiter.store: must be a store')
+    expect(wrong({ limits: [{ limit: 1, windowMs: 1, burst: 3 }] })).toThrow(
+      "sharedRateLimiter.limits[0].burst: only has a meaning with algorithm 'token-bucket'",
+    )
+    expect(wrong({ store: {} })).toThrow('sharedRateLimiter.store: must be a store')
     expect(wrong({ jiterMs: 5 })).toThrow("did you mean 'jitterMs'?")
   })
+})
+
+it('createRateLimiter of spillway/shared throws and names createSharedRateLimiter', () => {
+  expect(() => createRateLimiter()).toThrow('use createSharedRateLimiter')
 })

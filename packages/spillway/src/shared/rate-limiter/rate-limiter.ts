@@ -29,9 +29,9 @@ import { readStore } from '../store-option.js'
 import type {
   AcquireOptions,
   Acquisition,
-  RateLimiter,
   RateLimiterFigures,
-  RateLimiterOptions,
+  SharedRateLimiter,
+  SharedRateLimiterOptions,
 } from './api.js'
 import { LimitClient } from './limit-client.js'
 import { readLimits, type SharedLimit } from './options.js'
@@ -51,8 +51,8 @@ const readOptions = object({
   random: randomOption,
 })
 
-export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
-  return new SharedRateLimiter(validate('rateLimiter', options, readOptions))
+export function createSharedRateLimiter(options: SharedRateLimiterOptions): SharedRateLimiter {
+  return new QueuedRateLimiter(validate('sharedRateLimiter', options, readOptions))
 }
 
 /** A limiter does not run calls, so it has no slots and no pace. */
@@ -66,7 +66,7 @@ const UNLIMITED: Capacity = {
   start() {},
 }
 
-class SharedRateLimiter implements RateLimiter {
+class QueuedRateLimiter implements SharedRateLimiter {
   readonly name: string
   readonly #clock: Clock
   readonly #client: LimitClient
@@ -150,7 +150,7 @@ class SharedRateLimiter implements RateLimiter {
   }
 
   async setLimits(limits: readonly SharedLimit[]): Promise<void> {
-    const checked = validate('rateLimiter.limits', limits, readLimits)
+    const checked = validate('sharedRateLimiter.limits', limits, readLimits)
     await this.#orStoreError(() => this.#client.change(checked, DEFAULT_LANE))
   }
 

@@ -18,10 +18,24 @@ export interface Count {
   freeAtUs: number
   /** The limit that `freeAtUs` was computed with. */
   bucketLimit: number
+  /**
+   * Token bucket: how little it was in debt, and when. Each low point is followed only by higher ones, so the first
+   * one after a time is the lowest since then.
+   */
+  lows: LowPoint[]
   /** The window, and the version of the limits, that a window's numbers refer to. */
   windowUs: number
   version: number
 }
+
+interface LowPoint {
+  atUs: number
+  /** How long the bucket would have taken to be full. */
+  debtUs: number
+}
+
+/** More low points than this are merged. */
+const MOST_LOWS = 8
 
 export function emptyCount(): Count {
   return {
@@ -31,6 +45,7 @@ export function emptyCount(): Count {
     slices: [],
     freeAtUs: 0,
     bucketLimit: 0,
+    lows: [],
     windowUs: 0,
     version: 0,
   }
@@ -107,6 +122,10 @@ function rescale(spec: LimitSpec, count: Count, now: number): boolean {
   if (inDebt) {
     const units = ((count.freeAtUs - now) * count.bucketLimit) / count.sliceUs
     count.freeAtUs = now + Math.ceil((units * spec.windowUs) / spec.limit)
+    for (const low of count.lows) {
+      const lowUnits = (low.debtUs * count.bucketLimit) / count.sliceUs
+      low.debtUs = Math.floor((lowUnits * spec.windowUs) / spec.limit)
+    }
   }
   count.bucketLimit = spec.limit
   count.sliceUs = spec.windowUs
@@ -163,6 +182,7 @@ export function waitUs(spec: LimitSpec, count: Count, now: number, cost: number)
 /** Books a cost. */
 export function charge(spec: LimitSpec, count: Count, now: number, cost: number): void {
   if (isBucket(spec)) {
+    noteLow(spec, count, now)
     count.freeAtUs = Math.max(count.freeAtUs, now) + unitsToUs(spec, cost)
     return
   }
@@ -173,10 +193,13 @@ export function charge(spec: LimitSpec, count: Count, now: number, cost: number)
   }
 }
 
-/** Where a permit granted now is booked, for settling: its slice or window, or its turn in a leaky bucket. */
-export function stampOf(spec: LimitSpec, count: Count): number {
+/**
+ * Where a permit granted now is booked, for settling: its slice or window, its turn in a leaky bucket, or the time in
+ * a token bucket.
+ */
+export function stampOf(spec: LimitSpec, count: Count, now: number): number {
   if (spec.algorithm === 'leaky-bucket') return count.freeAtUs
-  return isBucket(spec) ? 0 : count.newestSlice
+  return isBucket(spec) ? now : count.newestSlice
 }
 
 /** Returns units that were booked under `stamp` and not used, if that slice still counts. */
@@ -187,12 +210,13 @@ export function refund(
   stamp: number,
   units: number,
 ): void {
-  if (spec.algorithm === 'leaky-bucket' && stamp !== count.freeAtUs) {
+  if (spec.algorithm === 'token-bucket') {
+    refundTokens(spec, count, now, stamp, units)
+  } else if (spec.algorithm === 'leaky-bucket') {
     // Only the last turn can be returned: after an earlier one, the next call would be too close to the last.
-    return
-  }
-  if (isBucket(spec)) {
-    count.freeAtUs = Math.max(now, count.freeAtUs - unitsToUs(spec, units))
+    if (stamp === count.freeAtUs) {
+      count.freeAtUs = Math.max(now, count.freeAtUs - unitsToUs(spec, units))
+    }
   } else if (spec.algorithm === 'fixed-window') {
     if (stamp === count.newestSlice) count.units = Math.max(0, count.units - units)
   } else if (stamp > count.newestSlice - count.slices.length && stamp <= count.newestSlice) {
@@ -203,9 +227,58 @@ export function refund(
   }
 }
 
+/**
+ * Without the permit, the bucket might have been full since then, and what flowed back would have been lost. So no more
+ * is returned than the bucket's smallest debt since the permit was granted.
+ */
+function refundTokens(
+  spec: LimitSpec,
+  count: Count,
+  now: number,
+  stamp: number,
+  units: number,
+): void {
+  noteLow(spec, count, now)
+  const { lows } = count
+  const since = lows.findIndex(({ atUs }) => atUs > stamp)
+  const lowestUs = since === -1 ? count.freeAtUs - now : (lows[since] as LowPoint).debtUs
+  const backUs = Math.min(unitsToUs(spec, units), Math.max(0, lowestUs))
+  count.freeAtUs -= backUs
+  if (since === -1) return
+  for (const low of lows.slice(since)) low.debtUs -= backUs
+  const lowest = (lows[since] as LowPoint).debtUs
+  count.lows = lows.filter(({ debtUs }, index) => index >= since || debtUs < lowest)
+}
+
+/** The debt of a token bucket is about to grow. */
+function noteLow({ algorithm }: LimitSpec, count: Count, now: number): void {
+  if (algorithm !== 'token-bucket') return
+  const { lows } = count
+  const debtUs = Math.max(0, count.freeAtUs - now)
+  while (lows.length > 0 && (lows[lows.length - 1] as LowPoint).debtUs >= debtUs) lows.pop()
+  if (lows[lows.length - 1]?.atUs === now) return
+  lows.push({ atUs: now, debtUs })
+  if (lows.length > MOST_LOWS) mergeLows(lows)
+}
+
+/** Merges the two with the most similar debts: the lower debt at the later time, so that less is returned. */
+function mergeLows(lows: LowPoint[]): void {
+  let best = 0
+  let smallestUs = Number.POSITIVE_INFINITY
+  for (let index = 0; index < lows.length - 1; index++) {
+    const apartUs = (lows[index + 1] as LowPoint).debtUs - (lows[index] as LowPoint).debtUs
+    if (apartUs >= smallestUs) continue
+    smallestUs = apartUs
+    best = index
+  }
+  const [lower, later] = [lows[best] as LowPoint, lows[best + 1] as LowPoint]
+  lows.splice(best, 2, { atUs: later.atUs, debtUs: lower.debtUs })
+}
+
 /** Books units used beyond the booked cost. The debt is at most one limit. */
 export function overrun(spec: LimitSpec, count: Count, now: number, units: number): void {
   if (isBucket(spec)) {
+    noteLow(spec, count, now)
     const most = now + burstUs(spec) + spec.windowUs
     count.freeAtUs = Math.min(
       Math.max(count.freeAtUs, now) + unitsToUs(spec, units),
@@ -245,8 +318,10 @@ export function lifeUs(count: Count, now: number): number {
 
 /** The clock was set back: all units keep counting, as if they had been used now. */
 export function rebase(count: Count, backUs: number): void {
-  if (count.bucketLimit > 0) count.freeAtUs -= backUs
-  else count.sliceUs = 0
+  if (count.bucketLimit > 0) {
+    count.freeAtUs -= backUs
+    for (const low of count.lows) low.atUs -= backUs
+  } else count.sliceUs = 0
 }
 
 export function isBucket(spec: LimitSpec): boolean {

@@ -37,7 +37,7 @@ export function takePermits(
   const waitUs = paused ? wait : Math.min(wait, overrideEndsInUs(guard, entries, now))
   turn.end(granted, paused ? 0 : waitUs, request.costs[granted], used)
   const message = paused ? undefined : turn.wakeNext()
-  const stamps = entries.map(({ spec, count }) => stampOf(spec, count))
+  const stamps = entries.map(({ spec, count }) => stampOf(spec, count, now))
   const capacities = entries.map(({ spec }) => capacity(spec))
   const reply: TakeReply = { granted, waitUs, paused, nowUs: now, stamps, capacities }
   if (waitUs > 0) reply.left = entries.map(({ spec, count }) => remaining(spec, count, now))

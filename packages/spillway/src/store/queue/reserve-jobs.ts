@@ -238,7 +238,7 @@ class JobLimits {
       waitUs: this.pausedUs > 0 ? this.pausedUs : waitUs,
       paused: this.pausedUs > 0,
       nowUs: now,
-      stamps: entries.map(({ spec, count }: CountedLimit) => stampOf(spec, count)),
+      stamps: entries.map(({ spec, count }: CountedLimit) => stampOf(spec, count, now)),
       capacities: entries.map(({ spec }: CountedLimit) => capacity(spec)),
     }
     const guard = this.#guard

@@ -55,3 +55,15 @@ export function refusalOf(
   const retryAfterMs = endsMs - nowMs
   return new SpillwayError({ code, stage: 'breaker', scope, retryAfterMs, details, explain })
 }
+
+/** The breaker refuses calls while the store is unreachable. */
+export function outageError(guard: string): SpillwayError {
+  return new SpillwayError({
+    code: 'STORE_UNAVAILABLE',
+    stage: 'breaker',
+    scope: 'shared',
+    details: { name: guard, outage: 'refuse' },
+    explain: ({ name }) =>
+      `${name}: the store is unreachable, and breaker.outage refuses calls without it`,
+  })
+}

@@ -1,7 +1,6 @@
 /**
- * Hears what is published on channels of a Redis server. That takes a connection of its own, which is
- * kept up by `Redial`. What was published while there was none is lost, so whoever listens is told
- * each time it is up.
+ * Receives messages from channels of a Redis server, on a connection of its own that `Redial` keeps up. Messages
+ * published while there is no connection are lost, so listeners are called each time it is up again.
  */
 
 import type { Random } from '../../../core/random.js'

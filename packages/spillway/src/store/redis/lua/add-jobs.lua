@@ -1,12 +1,11 @@
 -- Adds jobs, as many as there is room for, and wakes one worker for each. Twin of addJobs in
 -- store/queue/add-jobs.ts.
 -- KEYS: see include/queue-state
--- ARGV: see include/queue-state; most: so many may wait, be delayed or run; per_tenant: the same of one
---       tenant; jobs: for each { priority,
---       delay us, deadline us, key, tenant, cost, attempts }; then the data of each
--- reply: number of jobs that wait, are delayed or run; how many jobs the tenant has whose job was refused
---        because of per_tenant, or -1; then for each job its id, fresh 0|1; fewer if
---        it is full
+-- ARGV: see include/queue-state; most: the number of jobs that may wait, be delayed or run;
+--       per_tenant: the same limit for one tenant; jobs: for each { priority, delay us,
+--       deadline us, key, tenant, cost, attempts }; then the data of each
+-- reply: number of jobs that wait, are delayed or run; the number of jobs of the tenant whose job was
+--        refused because of per_tenant, or -1; then for each added job its id, new 0|1
 -- expiry: see include/queue-state
 local BEFORE_QUEUE = 0
 local BEFORE_DATA = 2
@@ -17,7 +16,7 @@ local LONG = 512
 --- @include queue-moves
 local wishes, most = settings().jobs, settings().most
 present_queue()
--- Whoever touched it last may have given it a shorter life.
+-- The last request may have given it a shorter life.
 if meta[EXPIRY] * 1000 < queue_server + settings().life then renew() end
 forget_ended(FORGOTTEN + 2 * #wishes)
 local reply = { 0, -1 }

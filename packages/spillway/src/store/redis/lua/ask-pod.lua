@@ -1,8 +1,8 @@
--- Wants something of a pod: it hears of it with its next beat. Twin of store/memory/memory-pods.ts.
--- KEYS: the group's pods, by when they are gone; what is wanted of them
--- ARGV: time (see include/server-time), pod, for us, what
+-- Leaves a command for a pod, which receives it with its next heartbeat. Twin of store/memory/memory-pods.ts.
+-- KEYS: the group's pods, by the end of their lives; the commands for them
+-- ARGV: time (see include/server-time), pod, life of the command us, command
 -- reply: 1, or 0 if there is no such pod
--- expiry: when the last wish is over
+-- expiry: when the last command is over
 --- @include server-time
 local now = server_us()
 local pod = ARGV[2]

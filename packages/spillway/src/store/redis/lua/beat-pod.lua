@@ -19,7 +19,7 @@ local function forget(from, to)
   end
 end
 forget('-inf', string.format('%.0f', now))
--- Nobody can have said this: the clock was set back since.
+-- No pod can have set an expiry this far ahead: the clock was set back since.
 forget(string.format('(%.0f', now + 2 * life + FAR_AHEAD_US), '+inf')
 redis.call('ZADD', KEYS[1], string.format('%.0f', now + life), pod)
 redis.call('HSET', KEYS[2], pod, string.format('%.0f ', now) .. ARGV[4])

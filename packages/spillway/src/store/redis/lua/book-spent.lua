@@ -16,13 +16,14 @@ for _, spent in ipairs(input.spent) do
   if is_bucket(spec) then
     overrun(spec, count, now, units)
   elseif spec[ALGORITHM] == FIXED then
-    if stamp >= count[N] then count[S] = count[S] + units end
-  elseif stamp > count[N] - count[K] then
+    if stamp >= count[NEWEST_SLICE] then count[UNITS] = count[UNITS] + units end
+  elseif stamp > count[NEWEST_SLICE] - count[SLICE_COUNT] then
     local slices = open_slices(count)
-    local index = min(stamp, count[N]) % count[K] + 1
+    local index = min(stamp, count[NEWEST_SLICE]) % count[SLICE_COUNT] + 1
     slices[index] = slices[index] + units
-    count[S], count[C] = count[S] + units, slices[count[N] % count[K] + 1]
-    count[B] = cmsgpack.pack(slices)
+    count[UNITS] = count[UNITS] + units
+    count[NEWEST_UNITS] = slices[count[NEWEST_SLICE] % count[SLICE_COUNT] + 1]
+    count[PACKED_SLICES] = cmsgpack.pack(slices)
   end
 end
 keep()

@@ -1,5 +1,5 @@
 -- Tries every command that the scripts use, on a key of its own that holds nothing.
--- KEYS: a key nobody else uses
+-- KEYS: a key that is used for nothing else
 -- ARGV: the channels that scripts publish on: that of breakers, and one of those that wake workers
 -- reply: for each command that failed: its name, the error, and of PUBLISH the channel
 -- expiry: a millisecond

@@ -1,8 +1,8 @@
--- Keeps the leases of jobs that still run, and what they say of how far they are. Twin of extendJobs in
+-- Renews the leases of running jobs, and stores their progress. Twin of extendJobs in
 -- store/queue/finish-jobs.ts.
 -- KEYS: see include/queue-state
--- ARGV: see include/queue-state and include/publish-changes; lease us; leases: for each { id, turn, says 0|1 }; then what each says
--- reply: for each 0 lost, 1 kept, 2 somebody wants it to stop
+-- ARGV: see include/queue-state and include/publish-changes; lease us; leases: for each { id, turn, has progress 0|1 }; then the progress of each
+-- reply: for each 0 lost, 1 kept, 2 kept, but the job was cancelled
 -- expiry: see include/queue-state
 local BEFORE_QUEUE = 0
 local BEFORE_PROGRESS = 2

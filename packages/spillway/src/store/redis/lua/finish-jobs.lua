@@ -1,5 +1,5 @@
--- Ends jobs, of whoever still has them. Twin of finishJobs in store/queue/finish-jobs.ts.
--- KEYS: breaker, which is only looked at; then the queue's (see include/queue-state)
+-- Ends jobs whose lease the caller still holds. Twin of finishJobs in store/queue/finish-jobs.ts.
+-- KEYS: breaker, which is only read; then the queue's (see include/queue-state)
 -- ARGV: see include/queue-state, then see include/finish-jobs
 -- reply: for each 0 stale, 1 done, 2 again, 3 dead, 4 cancelled
 -- expiry: see include/queue-state

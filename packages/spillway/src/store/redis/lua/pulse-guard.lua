@@ -1,6 +1,6 @@
--- A pod of a guard says that it is there, and hears whether the store has forgotten something. Twin of
+-- A pod of a guard reports that it is alive, and learns whether the store has lost data. Twin of
 -- store/pulse.ts.
--- KEYS: the guard's epoch; who has a share, by when it was last heard of
+-- KEYS: the guard's epoch; the pods that have a share, by the time of their last pulse
 -- ARGV: time (see include/server-time), pod, part, epoch and pulse it knows, a name for a new epoch
 -- reply: { epoch, now us, pulses, lost us, joined, pods, rank }
 -- expiry: five minutes after the last pulse

@@ -1,8 +1,8 @@
--- What people see of a queue: how many jobs there are, or some of them. Twin of countJobs, readJob and
--- listDead in store/queue/look-after.ts.
+-- Reads a queue for people: the numbers of jobs, or some of the jobs. Twin of countJobs, readJob and
+-- listDead in store/queue/maintenance.ts.
 -- KEYS: see include/queue-state
--- ARGV: see include/queue-state; id of a job, or empty; count of dead letters, from which on; tenants: of
---       so many, those with the most, how many wait (see include/tenant-depths)
+-- ARGV: see include/queue-state; id of a job, or empty; count of dead letters, from which on; tenants: the
+--       number of tenants with the most waiting jobs to list (see include/tenant-depths)
 -- reply: waiting in each of the four priorities, delayed, active, ended, dead, paused 0|1, oldest us,
 --        lapsed, { tenants }; then each job asked for:
 --        { id, state, data, priority, tenant, key, attempt, attempts, age us, progress, text }

@@ -94,7 +94,7 @@ local function open_gate(KEYS, ARGV)
   return gate
 end
 
--- By priority: the first of those that wait, and some after them; nobody comes in between meanwhile.
+-- By priority: the first waiting jobs. No job is added while the script runs.
 local heads = {}
 
 local function head_of(priority)

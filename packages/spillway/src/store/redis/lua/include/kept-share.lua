@@ -3,13 +3,13 @@
 local function even_wait_us(spec, count, now, cost, share)
   if spec[ALGORITHM] == SLIDING then
     local each = (spec[LIMIT] - ceil(spec[LIMIT] * share)) / (spec[SLICES] + 1)
-    local even = floor((count[N] + 1) * each) - floor(count[N] * each)
-    return count[C] > 0 and count[C] + cost > even and (count[N] + 1) * count[W] - now or 0
+    local even = floor((count[NEWEST_SLICE] + 1) * each) - floor(count[NEWEST_SLICE] * each)
+    return count[NEWEST_UNITS] > 0 and count[NEWEST_UNITS] + cost > even and (count[NEWEST_SLICE] + 1) * count[SLICE_US] - now or 0
   end
   if spec[ALGORITHM] == FIXED then
-    local elapsed = now - count[N] * count[W]
-    local due = floor(((count[S] + cost - 1) * count[W]) / spec[LIMIT])
-    return count[S] > 0 and elapsed < due and due - elapsed or 0
+    local elapsed = now - count[NEWEST_SLICE] * count[SLICE_US]
+    local due = floor(((count[UNITS] + cost - 1) * count[SLICE_US]) / spec[LIMIT])
+    return count[UNITS] > 0 and elapsed < due and due - elapsed or 0
   end
   return 0
 end

@@ -104,7 +104,7 @@ end
 -- Whether a usual trip with this limit need not look further than the head.
 local function is_in_head(spec, count)
   return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-    and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+    and count[SLICE_US] == ceil(spec[WINDOW] / spec[SLICES]) and count[COUNT_WINDOW] == spec[WINDOW]
 end
 
 -- The limits of this request come first, in its order; then those that only others know.

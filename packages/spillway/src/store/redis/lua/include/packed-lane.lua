@@ -11,7 +11,8 @@ local function unpack_lane(packed)
   local ids, all, counts = rest[3], rest[4], {}
   for index = 1, limit_count do
     local count = all[index]
-    count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+    count[NEWEST_SLICE], count[UNITS], count[SLICE_US], count[NEWEST_UNITS], _, at =
+      struct.unpack(LIMIT_FORM, packed, at)
     counts[ids[index]] = count
   end
   -- A pod of an earlier release does not write the waiting pods.
@@ -25,7 +26,9 @@ local function pack_lane(lane, tag, ids, limits)
   for index, id in ipairs(ids) do
     local count = lane.counts[id]
     local limit = limits[id] or 0
-    parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+    local newest, units, slice_us = count[NEWEST_SLICE], count[UNITS], count[SLICE_US]
+    parts[1 + index] =
+      struct.pack(LIMIT_FORM, newest, units, slice_us, count[NEWEST_UNITS], limit)
     counts[index] = count
   end
   return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts, lane.w[1], lane.w[2] })

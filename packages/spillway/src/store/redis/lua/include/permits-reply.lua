@@ -4,7 +4,7 @@ local changed_waiting = false
 
 local function permits_reply(granted, wait, paused)
   local reply = { granted, now }
-  for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
+  for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index], now) end
   reply[#reply + 1] = wait
   reply[#reply + 1] = paused and 1 or 0
   reply[#reply + 1] = guard.v

@@ -103,7 +103,7 @@ local function first_score(part)
   return tonumber(first)
 end
 
--- So many that are due; they leave the part.
+-- Removes up to `most` due entries from the part, and returns them.
 local function take_due(part, most)
   if meta[FIRST + part] > queue_now then return {} end
   local key = KEYS[BEFORE_QUEUE + part]
@@ -162,7 +162,7 @@ local function park(worker, until_us)
   put(PARKED, until_us, worker)
 end
 
--- Those whose time is over are gone; the loop ends with them.
+-- Workers whose parking time is over no longer listen; each is removed, so the loop ends.
 local function wake_one()
   while meta[SIZE + PARKED] > 0 do
     local first = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + PARKED], 0, 0, 'WITHSCORES')

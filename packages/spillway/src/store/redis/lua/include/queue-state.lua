@@ -1,13 +1,13 @@
--- What is shared about a job queue. With include/queue-moves the twin of store/queue/queue-state.ts.
+-- The state of a job queue. With include/queue-moves the twin of store/queue/queue-state.ts.
 -- KEYS: thirteen of the queue, after those that the script names (BEFORE_QUEUE of them)
--- ARGV: time (see include/server-time), then one JSON object, for what most trips do not ask for; in it,
---       besides what each script says, life (us) that a queue nobody touches has, and what channels to
---       wake workers begin with
--- expiry: all of a queue end together, a life or a little more after it was last touched; where lives differ,
---         not before the longest of those who added jobs
+-- ARGV: time (see include/server-time), then one JSON object with what most requests do not use: the fields
+--       that each script names, life (us) of a queue without requests, and the prefix of the channels that
+--       wake workers
+-- expiry: all keys of a queue together, one life or a little more after the last request. If lives differ, the
+--         longest of the pods that added jobs counts
 -- Waiting jobs are in one sorted set, priorities one after the other, inside a priority by tag.
--- A lease is its own record: its name is the job's id and turn, and what is kept of the job stays as it
--- was before. So a job that is taken and done is not written in between, nor read again.
+-- A lease is a record of its own, named by the job's id and turn, and the job's record stays unchanged. So a
+-- job that is reserved and done is not written in between, nor read again.
 -- Keys may be lost one by one (evicted, deleted): a job without a record is dropped, and counts are corrected
 -- where that shows. A record that cannot be read becomes a dead letter.
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
@@ -15,10 +15,10 @@ local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
 -- 'c:' and a tenant: how many open jobs it has; 'j:' and the id of an open job: its tenant. The second is needed
 -- when the job's own record is lost. Jobs without a tenant are not in it.
 local TENANTS = 13
--- Of the queue, an array: what the twin keeps, when its expiry is set anew (in its own time) and what it
--- is (ms of the server), and of how many jobs something is kept apart: long data, a key, or a tenant.
+-- Fields of the queue's own record, an array: those of the twin; when the expiry is renewed (queue time); the
+-- expiry (server ms); and the number of jobs with something stored apart: long data, a key, or a tenant.
 local SEEN, AHEAD, LAST, IS_PAUSED, ALARM, BLOCKED, LAPSED, RENEWAL, EXPIRY, APART = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
--- Four of each, for each priority: how far it has got, and how many wait.
+-- Four of each, one per priority: the tag that was reached, and the number of waiting jobs.
 local REACHED, LINED = 11, 15
 -- After these by part: how many are in it, and a time before which none of its scores is. To save calls.
 local SIZE, FIRST = 16, 21
@@ -187,7 +187,7 @@ local function unline(id, job)
   meta[LINED + job[PRIORITY]] = meta[LINED + job[PRIORITY]] - 1
 end
 
--- So many that are first in a priority.
+-- The first `most` jobs of a priority.
 local function first_of(priority, most)
   if meta[LINED + priority] == 0 then return {} end
   local before = 0

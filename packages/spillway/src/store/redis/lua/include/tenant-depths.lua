@@ -1,10 +1,10 @@
--- How many jobs of each tenant wait, by priority: what it costs does not depend on how many do. Needs
--- include/queue-state; in its JSON: look, so many jobs of a priority are looked at one by one.
--- Where there are more: behind the tag that the queue has reached a tenant has one job at each tag, up to
--- its last one, which is kept; fewer, if some were cancelled. So from such a tag on it has at most as many
--- jobs as tags, and if all tenants together have as many as there are, each has. If they have a few more,
--- nobody has fewer by more than that. Otherwise, or if there are too many tenants, it is an estimate from
--- jobs picked at random (the server picks the same places each time).
+-- Counts the waiting jobs of each tenant, by priority. The cost does not depend on the number of jobs. Needs
+-- include/queue-state; in its JSON: look, the number of jobs of a priority that are counted one by one.
+-- If there are more: a tenant has one job at each tag from the tag that the queue has reached to the tenant's
+-- last tag, which is stored; fewer, if some were cancelled. So the number of tags is an upper bound of the
+-- tenant's jobs. If the bounds of all tenants add up to the number of jobs, each bound is exact. If they add up
+-- to a few more, no bound is wrong by more than that. Otherwise, or if there are too many tenants, the result
+-- is an estimate from jobs picked at random (the server picks the same places each time).
 local MOST_TAGS = 2000
 local MOST_TOO_MANY = 0.02
 local depths, is_exact = {}, true

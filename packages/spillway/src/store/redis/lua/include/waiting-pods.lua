@@ -31,7 +31,7 @@ end
 local function wait_behind_us(spec, count, now, cost, ahead)
   if cost == 0 then return 0 end
   if spec[ALGORITHM] == LEAKY then
-    return max(0, count[F] - now) + (ahead > 0 and units_to_us(spec, ahead) or 0)
+    return max(0, count[FREE_AT_US] - now) + (ahead > 0 and units_to_us(spec, ahead) or 0)
   end
   local units = min(cost + ahead, capacity(spec))
   return fits(spec, count, now, units) and 0 or max(1, wait_us(spec, count, now, units))

@@ -1,4 +1,4 @@
-/** `spillway queue`, as typed. */
+/** `spillway job-queue`, as typed. */
 import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import type { QueueCommand } from '../jobs/open-job-queues.js'
 import { didYouMean, parseArguments, readWhole, UsageError } from '../parse-args.js'
@@ -21,13 +21,13 @@ const OPTIONS = {
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
-export const queueCommand: CommandRow = {
-  name: 'queue',
+export const jobQueueCommand: CommandRow = {
+  name: 'job-queue',
   summary: 'looks after the jobs that wait in Redis',
   usage: ['ls', 'show NAME [ID]', 'retry NAME [ID]', 'drop NAME [ID]'],
   words: VERBS,
   options: OPTIONS,
-  notes: `ls lists all queues of the configuration, and how they stand. show is about one queue and its dead
+  notes: `ls lists all job queues of the configuration, and how they stand. show is about one queue and its dead
 letters, the oldest first, or about one job. retry sends dead letters back to work, drop forgets them: one, or
 all. NAME is one of the configuration, or GUARD/QUEUE for a queue of a program.
 
@@ -44,16 +44,17 @@ function readQueue(args: readonly string[]): QueueCommand {
   const [word, name, id, ...more] = positionals
   const verb = VERBS.find((each) => each === word)
   if (verb === undefined) {
-    if (word === undefined) throw new UsageError(`queue what? ${VERBS.join(', ')}`)
-    throw new UsageError(`unknown command "queue ${word}"${didYouMean(word, VERBS)}`)
+    if (word === undefined) throw new UsageError(`job-queue what? ${VERBS.join(', ')}`)
+    throw new UsageError(`unknown command "job-queue ${word}"${didYouMean(word, VERBS)}`)
   }
   const { config, redis, prefix } = values
   const common = { config, redis, prefix, json: values.json === true } as const
   if (verb === 'ls') {
-    if (name !== undefined) throw new UsageError(`what is "${name}"? queue ls takes no arguments`)
+    if (name !== undefined)
+      throw new UsageError(`what is "${name}"? job-queue ls takes no arguments`)
     return { ...common, verb }
   }
-  if (name === undefined) throw new UsageError(`queue ${verb}: of which queue? Name it`)
+  if (name === undefined) throw new UsageError(`job-queue ${verb}: of which job queue? Name it`)
   if (more.length > 0)
     throw new UsageError(`what is "${more.join(' ')}"? One job at a time, or all`)
   if (verb === 'show') {

@@ -1,11 +1,12 @@
-/** One connection of a client: its open requests, and whether the client sends headers and reads answers in time. */
+/** A connection of HTTP/1.1: whether its client sends headers and reads answers in time. */
 import type { Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { Exchange } from '../request/exchange.js'
+import type { Connection, ConnectionProblem } from './connection.js'
 
 type Limits = Pick<ServerLimits, 'headersMs' | 'unreadMs'>
 
-export class ClientConnection {
+export class Http1Connection implements Connection {
   readonly socket: Socket
   /** More than one if requests are pipelined. */
   readonly exchanges = new Set<Exchange>()
@@ -23,26 +24,29 @@ export class ClientConnection {
     this.#headSinceMs = nowMs
   }
 
-  /** A request has ended: what was received so far belongs to it or to the requests before it. */
-  noteRead(): void {
+  /** What was received so far belongs to this request or to those before it. */
+  noteEnd(): void {
     this.#readBytes = this.socket.bytesRead
     this.#headSinceMs = undefined
   }
 
-  /** No request is open or arriving, and every answer was sent. */
   get isIdle(): boolean {
     const { bytesRead, writableLength } = this.socket
     return this.exchanges.size === 0 && writableLength === 0 && bytesRead === this.#readBytes
   }
 
-  /** Called about once a second. */
-  check(nowMs: number): 'slow headers' | 'unread' | undefined {
+  check(nowMs: number): ConnectionProblem | undefined {
     if (this.#isStuck(nowMs)) return 'unread'
     if (this.exchanges.size > 0) return undefined
     const isFirst = this.#readBytes === 0
     if (!isFirst && this.socket.bytesRead === this.#readBytes) return undefined
     this.#headSinceMs ??= nowMs
     return nowMs - this.#headSinceMs > this.#limits.headersMs ? 'slow headers' : undefined
+  }
+
+  /** An answer that is still written announces the end of the connection itself. */
+  drain(): void {
+    if (this.isIdle) this.destroy()
   }
 
   destroy(): void {

@@ -1,22 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import type { Exchange } from '../request/exchange.js'
-import { ClientConnection } from './client-connection.js'
+import { Http1Connection } from './http1-connection.js'
 
 function setup() {
   const socket = { bytesRead: 0, bytesWritten: 0, writableLength: 0 }
   const limits = { headersMs: 1_000, unreadMs: 1_000 }
-  const connection = new ClientConnection(
-    socket as unknown as ClientConnection['socket'],
-    limits,
-    0,
-  )
+  const connection = new Http1Connection(socket as unknown as Http1Connection['socket'], limits, 0)
   return { socket, connection }
 }
 
 function answered() {
   const { socket, connection } = setup()
   socket.bytesRead = 100
-  connection.noteRead()
+  connection.noteEnd()
   return { socket, connection }
 }
 
@@ -88,7 +84,7 @@ describe('an idle connection', () => {
     expect(connection.isIdle).toBe(false)
     Object.assign(socket, { writableLength: 0, bytesRead: 101 })
     expect(connection.isIdle).toBe(false)
-    connection.noteRead()
+    connection.noteEnd()
     connection.exchanges.add({} as Exchange)
     expect(connection.isIdle).toBe(false)
   })

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** `spillway queue` for operators of a job queue. */
+/** `spillway job-queue` for operators of a job queue. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { createSpillway } from 'spillway'
 import { redisStore } from 'spillway/redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
-import { queueCommand } from '../src/cli/commands/queue.js'
+import { jobQueueCommand } from '../src/cli/commands/job-queue.js'
 import { UsageError } from '../src/cli/parse-args.js'
 
 const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
@@ -23,7 +23,10 @@ beforeAll(async () => {
   const config = {
     redis: 'env:OUR_REDIS',
     vendors: { openai: { protocol: 'openai', key: 'env:NOT_SET_HERE' } },
-    queues: { night: { vendor: 'openai', model: 'gpt' }, day: { vendor: 'openai', model: 'mini' } },
+    jobQueues: {
+      night: { vendor: 'openai', model: 'gpt' },
+      day: { vendor: 'openai', model: 'mini' },
+    },
   }
   writeFileSync(FILE, JSON.stringify(config))
 })
@@ -42,7 +45,7 @@ async function fill(name: string, dead: number) {
   })
   await vi.waitUntil(() => store.ready, { timeout: 5_000 })
   spillway.guard('openai', {})
-  const queue = spillway.queue<object>(name, { guard: 'openai', attempts: 1, keep: 0 })
+  const queue = spillway.jobQueue<object>(name, { guard: 'openai', attempts: 1, keep: 0 })
   const data = { method: 'POST', path: '/v1/chat/completions', body: { text: 'a secret prompt' } }
   const jobs = Array.from({ length: dead }, () => ({ data, tenant: 'ann' }))
   await queue.addMany(jobs)
@@ -66,7 +69,7 @@ async function run(...args: string[]) {
     return true
   })
   try {
-    const code = await queueCommand.run([...args, '--config', FILE, '--redis', redis.url])
+    const code = await jobQueueCommand.run([...args, '--config', FILE, '--redis', redis.url])
     const done = code === 0
     return { done, stdout, stderr }
   } finally {
@@ -75,8 +78,8 @@ async function run(...args: string[]) {
   }
 }
 
-describe('spillway queue', () => {
-  it('queue ls lists all configured job queues without needing secrets', async () => {
+describe('spillway job-queue', () => {
+  it('job-queue ls lists all configured job queues without needing secrets', async () => {
     await fill('day', 1)
     const { done, stdout } = await run('ls')
     expect(done).toBe(true)
@@ -93,7 +96,7 @@ describe('spillway queue', () => {
     })
   })
 
-  it('queue show lists counts and dead letters, but not the requests', async () => {
+  it('job-queue show lists counts and dead letters, but not the requests', async () => {
     const { queue, id } = await fill('night', 3)
     const { stdout } = await run('show', 'night', '--count', '2')
     expect(stdout).toContain('night, of openai')
@@ -132,7 +135,7 @@ describe('spillway queue', () => {
     })
   })
 
-  it('queue show lists waiting jobs by tenant and escapes tenant names', async () => {
+  it('job-queue show lists waiting jobs by tenant and escapes tenant names', async () => {
     const { queue } = await fill('whose', 0)
     const odd = '<b>\u202ekcart\u001b[31m'
     const tenants = [odd, odd, ...Array.from({ length: 9 }, (_, index) => `t${index}`)]
@@ -145,7 +148,7 @@ describe('spillway queue', () => {
     expect(shown.tenants.top[0]).toMatchObject({ tenant: odd, waiting: 2 })
   })
 
-  it('queue finds job queues of programs by guard and name, and suggests unknown ones', async () => {
+  it('job-queue finds job queues of programs by guard and name, and suggests unknown ones', async () => {
     await fill('by-hand', 1)
     expect((await run('show', 'openai/by-hand')).stdout).toContain('openai/by-hand, of openai')
     await expect(run('show', 'nigt')).rejects.toThrow(
@@ -154,20 +157,20 @@ describe('spillway queue', () => {
   })
 
   it.each([
-    [[], 'queue what? ls, show, retry, drop'],
-    [['sohw', 'night'], 'unknown command "queue sohw"; did you mean show?'],
-    [['drop'], 'queue drop: of which queue? Name it'],
+    [[], 'job-queue what? ls, show, retry, drop'],
+    [['sohw', 'night'], 'unknown command "job-queue sohw"; did you mean show?'],
+    [['drop'], 'job-queue drop: of which job queue? Name it'],
     [['show', 'a', 'b', 'c'], 'what is "c"? One job at a time, or all'],
-    [['ls', 'night'], 'what is "night"? queue ls takes no arguments'],
-  ])('the arguments %j of queue are rejected', async (args, message) => {
-    await expect(queueCommand.run(args)).rejects.toThrow(new UsageError(message))
+    [['ls', 'night'], 'what is "night"? job-queue ls takes no arguments'],
+  ])('the arguments %j of job-queue are rejected', async (args, message) => {
+    await expect(jobQueueCommand.run(args)).rejects.toThrow(new UsageError(message))
   })
 
-  it('queue exits with 0, 1, 2 or 3', async () => {
+  it('job-queue exits with 0, 1, 2 or 3', async () => {
     const codeOf = (...args: string[]) =>
       new Promise<[number | null, string]>((resolve) => {
         const { REDIS_URL: _, ...env } = process.env
-        const child = spawn(process.execPath, [BIN, 'queue', ...args], { env, cwd: folder })
+        const child = spawn(process.execPath, [BIN, 'job-queue', ...args], { env, cwd: folder })
         let said = ''
         child.stderr.on('data', (text) => {
           said += text

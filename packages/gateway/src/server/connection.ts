@@ -1,0 +1,18 @@
+/** What the data server needs to know of a client's connection, whether it carries HTTP/1.1 or HTTP/2. */
+import type { Exchange } from '../request/exchange.js'
+
+export interface Connection {
+  /** Requests that are open. */
+  readonly exchanges: Set<Exchange>
+  /** A request has ended. */
+  noteEnd(nowMs: number): void
+  /** No request is open or arriving, and every answer was sent. */
+  readonly isIdle: boolean
+  /** Called about once a second. Anything but undefined ends the connection. */
+  check(nowMs: number): ConnectionProblem | undefined
+  /** Accepts no more requests. */
+  drain(): void
+  destroy(): void
+}
+
+export type ConnectionProblem = 'slow headers' | 'unread' | 'idle'

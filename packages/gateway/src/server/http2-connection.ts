@@ -1,0 +1,66 @@
+/** A connection of HTTP/2: whether its client sends requests and reads answers in time. */
+import type { ServerHttp2Session } from 'node:http2'
+import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
+import type { Exchange } from '../request/exchange.js'
+import type { Connection, ConnectionProblem } from './connection.js'
+
+type Limits = Pick<ServerLimits, 'headersMs' | 'idleMs' | 'unreadMs'>
+
+interface Unread {
+  bytes: number
+  sinceMs: number
+}
+
+export class Http2Connection implements Connection {
+  readonly exchanges = new Set<Exchange>()
+  readonly #session: ServerHttp2Session
+  readonly #limits: Limits
+  readonly #unread = new WeakMap<Exchange, Unread>()
+  #idleSinceMs: number
+  #isUsed = false
+
+  constructor(session: ServerHttp2Session, limits: Limits, nowMs: number) {
+    this.#session = session
+    this.#limits = limits
+    this.#idleSinceMs = nowMs
+  }
+
+  noteEnd(nowMs: number): void {
+    this.#isUsed = true
+    this.#idleSinceMs = nowMs
+  }
+
+  get isIdle(): boolean {
+    return this.exchanges.size === 0
+  }
+
+  check(nowMs: number): ConnectionProblem | undefined {
+    for (const exchange of this.exchanges) {
+      // One client that does not read one of its answers loses that answer only.
+      if (this.#isStuck(exchange, nowMs)) exchange.disconnect()
+    }
+    if (this.exchanges.size > 0) return undefined
+    const { headersMs, idleMs } = this.#limits
+    return nowMs - this.#idleSinceMs > (this.#isUsed ? idleMs : headersMs) ? 'idle' : undefined
+  }
+
+  /** The client is told to open no more streams. Those that are open end as usual. */
+  drain(): void {
+    this.#session.close()
+  }
+
+  destroy(): void {
+    this.#session.destroy()
+  }
+
+  /** Bytes wait to be sent, and their number has not changed for `unreadMs`. */
+  #isStuck(exchange: Exchange, nowMs: number): boolean {
+    const bytes = exchange.unsentBytes
+    const before = this.#unread.get(exchange)
+    if (bytes === 0 || before?.bytes !== bytes) {
+      this.#unread.set(exchange, { bytes, sinceMs: nowMs })
+      return false
+    }
+    return nowMs - before.sinceMs > this.#limits.unreadMs
+  }
+}
