@@ -127,9 +127,9 @@ export class JobGate {
   ask(wanted: number): JobTrip | undefined {
     const { limits, breaker, slots, name } = this.#guard
     const lane = this.lane
-    const limited = limits?.permits.passage(lane)
+    const limited = limits?.permits.requestPart(lane)
     if (limits !== undefined && limited === undefined) return undefined
-    const passage = breaker?.passage(lane)
+    const breakerPart = breaker?.requestPart(lane)
     slots.reserve(wanted, lane)
     const giveUp = (count: number) => {
       for (let each = 0; each < count; each++) slots.giveUp(lane)
@@ -138,15 +138,15 @@ export class JobGate {
     return {
       about: {
         take: { ...(limited?.ref ?? none), units: limited?.units ?? [] },
-        breaker: passage?.ref,
-        probes: passage?.probes ?? [],
+        breaker: breakerPart?.ref,
+        probes: breakerPart?.probes ?? [],
       },
       arrived: (reply) => {
         const { jobs, view, probing } = reply
         giveUp(wanted - jobs.length)
         const costs = jobs.map((job) => job.costs)
         const trip = limited?.heard(reply.take, costs)
-        const passed = view && passage?.passed(view, jobs.length, probing)
+        const passed = view && breakerPart?.passed(view, jobs.length, probing)
         return costs.map((each, index) => {
           const permit = trip && limits?.permits.createPermit(lane, each, trip)
           // A job that is throttled each time must not lengthen the pauses of the others.

@@ -75,32 +75,34 @@ export function startCall<T>(
 }
 
 /** Every option; `satisfies` keeps the list complete. */
-const KNOWN_OPTIONS = {
-  user: true,
-  tier: true,
-  ip: true,
-  endpoint: true,
-  priority: true,
-  lane: true,
-  cost: true,
-  timeoutMs: true,
-  needsMs: true,
-  signal: true,
-  onUserLimit: true,
-  onUsage: true,
-  onShadow: true,
-  idempotent: true,
-  idempotencyKey: true,
-  traceParent: true,
-  cacheKey: true,
-  job: true,
-} as const satisfies Record<keyof RunOptions, true>
+const KNOWN_OPTIONS = new Set(
+  Object.keys({
+    user: true,
+    tier: true,
+    ip: true,
+    endpoint: true,
+    priority: true,
+    lane: true,
+    cost: true,
+    timeoutMs: true,
+    needsMs: true,
+    signal: true,
+    onUserLimit: true,
+    onUsage: true,
+    onShadow: true,
+    idempotent: true,
+    idempotencyKey: true,
+    traceParent: true,
+    cacheKey: true,
+    job: true,
+  } satisfies Record<keyof RunOptions, true>),
+)
 
 /** Throws an `OptionsError` if the caller has set an option that does not exist: a typo could do harm. */
 export function checkRunOptions(options: RunOptions): void {
   for (const key in options) {
     // Properties of a prototype are not the caller's options.
-    if (Object.hasOwn(KNOWN_OPTIONS, key) || !Object.hasOwn(options, key)) continue
-    throw unknownOption('run', key, Object.keys(KNOWN_OPTIONS))
+    if (KNOWN_OPTIONS.has(key) || !Object.hasOwn(options, key)) continue
+    throw unknownOption('run', key, [...KNOWN_OPTIONS])
   }
 }

@@ -22,7 +22,7 @@ import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'
 import { ChangeEvents, type ChangeListener } from './change-events.js'
 import type { PiggybackedReport } from './lane/breaker-client.js'
 import { type BreakerEntry, isBreakerPermit, uncountedPermit } from './lane/breaker-permit.js'
-import type { BreakerPassage } from './lane/lane-breaker.js'
+import type { BreakerRequestPart } from './lane/lane-breaker.js'
 import { outageError } from './lane/refusal.js'
 import { type Lane, LaneSet } from './lane-set.js'
 import { type CheckedPolicy, toSpec } from './options.js'
@@ -167,8 +167,8 @@ export class BreakerLanes {
   }
 
   /** For calls that another transition grants; undefined in shadow mode, where none is refused. */
-  passage(lane: string): BreakerPassage | undefined {
-    return this.#policy.shadow ? undefined : this.#of(lane).fleet.passage()
+  requestPart(lane: string): BreakerRequestPart | undefined {
+    return this.#policy.shadow ? undefined : this.#of(lane).fleet.requestPart()
   }
 
   /** The reference to a lane's breaker in the store; undefined in shadow mode, where none is refused. */

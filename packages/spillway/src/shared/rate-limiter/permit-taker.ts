@@ -24,7 +24,7 @@ import { type Correction, LanePermit, type LimitReply } from './permit.js'
 import type { WakeUps } from './wake-ups.js'
 
 /** A permit request that is part of another store command. */
-export interface LimitPassage {
+export interface LimitRequestPart {
   ref: LaneRef
   units: readonly string[]
   heard(reply: TakeReply, costs: Costs): LimitReply
@@ -128,7 +128,7 @@ export class PermitTaker implements LimitPort {
   }
 
   /** For permits that another store command takes; undefined while the store is unreachable. */
-  passage(lane: string): LimitPassage | undefined {
+  requestPart(lane: string): LimitRequestPart | undefined {
     const { watch, settings, outage } = this.#options
     if (watch !== undefined && !watch.joined) return undefined
     const { limits, specs } = settings

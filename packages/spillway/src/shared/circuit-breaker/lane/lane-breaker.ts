@@ -46,7 +46,7 @@ export interface LaneBreakerOptions {
 }
 
 /** For a mechanism that grants calls of this breaker in a transition of its own: the job queue. */
-export interface BreakerPassage {
+export interface BreakerRequestPart {
   ref: BreakerRef
   /** Ids for the largest possible number of probes. */
   probes: readonly string[]
@@ -255,7 +255,7 @@ export class LaneBreaker {
     return Math.max(0, this.#mostAtOnce(nowMs) - this.traffic.running)
   }
 
-  passage(): BreakerPassage {
+  requestPart(): BreakerRequestPart {
     const { changes } = this.#replica
     const probes = this.#probes.createIds(this.#options.spec.probes)
     return {
