@@ -63,12 +63,11 @@ const GATEWAY_MAY_IMPORT = {
   config: ['request/'],
   // The path of a request, in this order. A folder may also use types and checks of the folders before it.
   server: ['config/', 'request/', 'routing/', 'response/'],
-  request: ['config/', 'protocols/', 'tokens/', 'routing/', 'vendor/', 'response/'],
+  request: ['config/', 'protocols/', 'routing/', 'vendor/', 'response/'],
   routing: ['config/', 'protocols/', 'request/', 'vendor/', 'response/'],
-  vendor: ['config/', 'protocols/', 'tokens/', 'request/', 'routing/', 'response/'],
+  vendor: ['config/', 'protocols/', 'request/', 'routing/', 'response/'],
   response: ['protocols/', 'request/', 'vendor/'],
-  protocols: ['config/', 'tokens/', 'request/body/json-fields\\.ts'],
-  tokens: [],
+  protocols: ['config/', 'request/body/json-fields\\.ts'],
   jobs: ['config/', 'request/', 'routing/', 'vendor/', 'response/'],
   admin: [],
   observe: ['config/', 'request/', 'response/'],
@@ -137,6 +136,14 @@ module.exports = {
       severity: 'error',
       from: { path: SRC, pathNot: [TEST, `${SRC}testing/`] },
       to: { path: `${SRC}testing/` },
+    },
+    {
+      name: 'testing-stays-out-of-production',
+      comment:
+        'the gateway, the dashboard and the mock vendor run in production; the simulator does not',
+      severity: 'error',
+      from: { path: '^packages/(gateway|dashboard|mock-vendor)/src/', pathNot: TEST },
+      to: { path: '^packages/spillway/(src|dist)/testing/' },
     },
     {
       name: 'no-test-imports',

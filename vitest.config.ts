@@ -19,9 +19,9 @@ class SlowFirst extends BaseSequencer {
 }
 
 export default defineConfig({
+  plugins: isBuilt ? [builtModules()] : [],
   resolve: {
-    // Tests see the sources, so what was built earlier cannot influence them. Only `npm test`, which has
-    // just built, loads built modules in the io tests.
+    // Tests see the sources, unless scripts/test.mjs knows that what was built is as new as they are.
     alias: [
       { find: /^spillway$/, replacement: `${src}/index.ts` },
       {
@@ -41,6 +41,7 @@ export default defineConfig({
     // Threads start faster than forks. Signals do not reach them: a test about SIGTERM or about what
     // keeps a process alive starts a process of its own.
     pool: 'threads',
+    server: { deps: { external: isBuilt ? [BUILT_MODULES] : [] } },
     // These limits only end tests that hang. No test may depend on them.
     testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 120_000 : 3_600_000,
     hookTimeout: 120_000,
@@ -61,10 +62,8 @@ export default defineConfig({
       },
       {
         extends: true,
-        plugins: isBuilt ? [builtModules()] : [],
         test: {
           name: 'io',
-          server: { deps: { external: isBuilt ? [BUILT_MODULES] : [] } },
           include: io,
           // Sharing loaded modules between files would save a second of CPU time per file, but then the last file
           // of a run sometimes hangs.

@@ -3,6 +3,7 @@
  * starts when the one before it has left nothing in the event loop, so it would have ended its process.
  * Arguments: names of built examples. Writes a line of JSON for each of them to file descriptor 3.
  */
+import { subscribe } from 'node:diagnostics_channel'
 import { writeSync } from 'node:fs'
 
 const names = process.argv.slice(2)
@@ -24,6 +25,13 @@ function report(problem) {
   streams.stdout = ''
   streams.stderr = ''
 }
+
+// Readers copy examples, so every guard in them has a timeout.
+subscribe('spillway', ({ type, name }) => {
+  if (type === 'guard.no-timeout' && running !== undefined) {
+    running.problem ??= `the guard '${name}' has no timeout`
+  }
+})
 
 process.on('uncaughtException', (error) => {
   if (running === undefined) throw error

@@ -12,10 +12,11 @@ const SIMULATOR = 'packages/simulator'
 const DASHBOARD = 'packages/dashboard'
 
 /**
- * Steps that run only when named, as in `npm run check -- walk`. They do not hold yet. A name that is
- * deleted here becomes part of `npm run check`.
+ * Steps that run only when named, as in `npm run check -- walk`: `packages` installs everything for four
+ * versions of Node, which takes minutes, and `walk` does not hold yet. A name that is deleted here becomes
+ * part of `npm run check`.
  */
-const ONLY_BY_NAME = ['walk']
+const ONLY_BY_NAME = ['packages', 'walk']
 
 /**
  * `after` names the step whose output this one reads. The output of a step with `isReport` is shown even
@@ -83,6 +84,13 @@ const STEPS = [
     name: 'paths',
     what: 'files and folders that ARCHITECTURE.md names exist',
     args: [join(root, 'scripts/check-paths.mjs')],
+  },
+  {
+    name: 'packages',
+    what: 'packed and installed with Node 20 to 26: imports, types, gateway, command',
+    args: [join(root, 'scripts/check-packages.mjs')],
+    after: 'types',
+    isReport: true,
   },
   {
     name: 'audit',

@@ -3,9 +3,11 @@
 // npm run test:long runs every test, random histories with many more seeds.
 // Arguments after `--` go to Vitest, such as a part of a file name.
 
+import { isBuildFresh } from './built-modules.mjs'
 import { ensureBrowser } from './ensure-browser.mjs'
 import { ensureFaketime } from './ensure-faketime.mjs'
 import { ensurePrometheus } from './ensure-prometheus.mjs'
+import { root } from './run-command.mjs'
 import { runVitest } from './run-vitest.mjs'
 import { setupOrExit } from './setup.mjs'
 import { closingLine } from './test-tally.mjs'
@@ -21,6 +23,7 @@ const nothingRan = () =>
 if (isQuick) {
   await setupOrExit({ build: [] }, nothingRan)
   args.push('--project', 'quick')
+  if (isBuildFresh(root)) process.env.SPILLWAY_TEST_BUILT = '1'
 } else {
   // Tests run the built examples and the built gateway. Type errors are left to `npm run check`.
   const build = ['e2e', 'examples', 'packages/gateway']

@@ -8,6 +8,7 @@ const spillway = createSpillway({ clock, random })
 
 // Nobody told the guard how many the vendor works on at once.
 const guard = spillway.guard('vendor', {
+  timeout: { callMs: '30s' },
   queue: { size: 50, timeoutMs: '1s' },
   concurrency: { adaptive: 'gradient2', max: 200 },
 })

@@ -48,6 +48,7 @@ const exports = customStage<boolean>({
 })
 
 const crm = spillway.guard('crm', {
+  timeout: { callMs: '30s' },
   concurrency: { limit: 10 },
   stages: [maintenance, killSwitch, exports],
 })

@@ -6,6 +6,7 @@ import { createSpillway } from 'spillway'
 
 const spillway = createSpillway({ pod: 'shop' })
 const vendor = spillway.guard('vendor', {
+  timeout: { callMs: '30s' },
   breaker: { consecutiveFailures: 3, openMs: '30s' },
   concurrency: { limit: 10 },
 })

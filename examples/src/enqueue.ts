@@ -11,6 +11,7 @@ const print = async (invoice: number): Promise<string> => {
 }
 
 const printer: Guard = spillway.guard('printer', {
+  timeout: { callMs: '30s' },
   breaker: { consecutiveFailures: 2, openMs: '1s', successes: 1 },
   fallback: [
     // The queue is made after its guard, so it is named by a function.

@@ -3,7 +3,10 @@ import { createVirtualClock } from 'spillway/testing'
 
 const clock = createVirtualClock() // leave it out in production
 const spillway = createSpillway({ clock })
-const reviews = spillway.guard('reviews', { breaker: { consecutiveFailures: 3, openMs: '30s' } })
+const reviews = spillway.guard('reviews', {
+  timeout: { callMs: '30s' },
+  breaker: { consecutiveFailures: 3, openMs: '30s' },
+})
 
 const load = { cpu: 0.4, memory: 0.5 }
 const features = createFeatureManager({

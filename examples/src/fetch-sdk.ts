@@ -1,43 +1,27 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { createMockVendor } from '@spillway/mock-vendor'
 import OpenAI from 'openai'
-import { createSpillway, onEvent } from 'spillway'
+import { createSpillway, llmDefaults, onEvent, refusalOf } from 'spillway'
 
 // Takes the place of both vendors.
 const vendor = createMockVendor({ knobs: { tokens: 4, tokenMs: 1 } })
 const { url } = await vendor.start()
 
 const spillway = createSpillway()
-const shared = {
-  concurrency: { limit: 50 },
-  breaker: { failureRate: 0.5, openMs: '30s' },
+const options = {
+  ...llmDefaults({ requestsPerMinute: 500, tokensPerMinute: 90_000 }),
   timeout: { callMs: '30s', firstByteMs: '10s', idleMs: '300ms' },
   retry: { attempts: 3, baseMs: 1, budget: 1 },
 } as const
+const gpt = spillway.guard('openai', options)
+const claude = spillway.guard('anthropic', options)
 
-// The SDKs' own retries are off: they would multiply with the guard's. Requests get a key, so that
-// the guard may send a POST twice. Refusals become responses, which an SDK knows how to read. And it is
-// told whose errors to use for an answer that it breaks off.
-const fetch = { idempotencyHeader: 'idempotency-key', respond: true } as const
-const gpt = spillway.guard('openai', { ...shared, fetch: { ...fetch, sdk: OpenAI } })
-const claude = spillway.guard('anthropic', { ...shared, fetch: { ...fetch, sdk: Anthropic } })
-
-const openai = new OpenAI({
-  baseURL: `${url}/v1`,
-  apiKey: 'key',
-  fetch: gpt.fetchFor({ lane: 'gpt' }),
-  maxRetries: 0,
-})
-const anthropic = new Anthropic({
-  baseURL: url,
-  apiKey: 'key',
-  fetch: claude.fetch,
-  maxRetries: 0,
-})
+const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'key', ...gpt.sdk(OpenAI) })
+const anthropic = new Anthropic({ baseURL: url, apiKey: 'key', ...claude.sdk(Anthropic) })
 
 const messages = [{ role: 'user' as const, content: 'Count!' }]
 
-// Down until somebody is about to try again.
+// The vendor is down until the guard schedules a retry.
 vendor.set({ status: 503 })
 onEvent(({ type }) => {
   if (type === 'retry.scheduled') vendor.reset()
@@ -73,7 +57,7 @@ try {
 await gpt.close()
 const refused = await openai.models.list().catch((error: unknown) => error)
 if (refused instanceof OpenAI.InternalServerError) {
-  console.log(`${refused.constructor.name}: ${refused.status}, ${refused.code}`)
+  console.log(`${refused.constructor.name}: ${refused.status}, ${refusalOf(refused)?.code}`)
 }
 
 await spillway.close()

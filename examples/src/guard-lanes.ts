@@ -5,6 +5,7 @@ const clock = createVirtualClock()
 const spillway = createSpillway({ clock })
 
 const openai = spillway.guard('openai', {
+  timeout: { callMs: '30s' },
   queue: { size: 100, timeoutMs: '5s' },
   limits: [
     { unit: 'requests', limit: 60, windowMs: '1m' },

@@ -6,6 +6,7 @@ const spillway = createSpillway({ clock })
 
 // One call at a time, a tenth of a second each.
 const reports = spillway.guard('reports', {
+  timeout: { callMs: '30s' },
   queue: { size: 4, timeoutMs: '10s' },
   concurrency: { limit: 1 },
 })

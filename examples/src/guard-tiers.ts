@@ -3,9 +3,10 @@ import { createVirtualClock } from 'spillway/testing'
 
 const clock = createVirtualClock()
 const spillway = createSpillway({ clock })
+const timeout = { callMs: '30s' } as const
 const retry = { attempts: 3, baseMs: 100, budget: 1 }
-const checkout = spillway.guard('checkout', { retry })
-const payments = spillway.guard('payments', { retry })
+const checkout = spillway.guard('checkout', { retry, timeout })
+const payments = spillway.guard('payments', { retry, timeout })
 
 let calls = 0
 async function charge() {

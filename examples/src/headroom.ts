@@ -1,7 +1,10 @@
-import { createSpillway } from 'spillway'
+import { createSpillway, type GuardOptions } from 'spillway'
 
 const spillway = createSpillway()
-const limit = (limit: number) => ({ limits: [{ limit, windowMs: '1m' as const }] })
+const limit = (limit: number): GuardOptions => ({
+  limits: [{ limit, windowMs: '1m' }],
+  timeout: { callMs: '30s' },
+})
 const guards = [spillway.guard('main-key', limit(20)), spillway.guard('spare-key', limit(10))]
 
 /** By chance, each as often as it has room; nobody has any: the first says how long to wait. */

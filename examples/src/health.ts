@@ -7,6 +7,7 @@ const podA = createSpillway({ store, pod: 'a' })
 const podB = createSpillway({ store, pod: 'b' })
 const options = {
   breaker: { consecutiveFailures: 50, openMs: '30s' },
+  timeout: { callMs: '30s' },
   limits: [{ unit: 'requests', limit: 100, windowMs: '1m' }],
 } as const
 const vendorA = podA.guard('vendor', options)

@@ -13,7 +13,11 @@ async function callVendor(signal: AbortSignal) {
 
 for (const hedge of [undefined, {}]) {
   const name = hedge === undefined ? 'without' : 'with'
-  const guard = spillway.guard(name, { concurrency: { limit: 100 }, ...(hedge && { hedge }) })
+  const guard = spillway.guard(name, {
+    timeout: { callMs: '30s' },
+    concurrency: { limit: 100 },
+    ...(hedge && { hedge }),
+  })
   const tookMs: number[] = []
   for (let call = 0; call < 2_000; call++) {
     const startMs = clock.now()

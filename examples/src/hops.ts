@@ -37,6 +37,7 @@ function relay(fetchNext: typeof fetch, url: string): Promise<string> {
 async function chain(name: string, options: GuardOptions) {
   const to = (tier: string) =>
     spillway.guard(`${name}: to ${tier}`, {
+      timeout: { callMs: '30s' },
       retry: { attempts: 3, baseMs: 1, budget: 1 },
       ...options,
     })

@@ -2,6 +2,7 @@ import { createSpillway } from 'spillway'
 
 const spillway = createSpillway() // with a Redis store, the queue is one for all pods
 const vendor = spillway.guard('vendor', {
+  timeout: { callMs: '30s' },
   limits: [{ limit: 600, windowMs: '1m' }],
   breaker: { consecutiveFailures: 5 },
 })

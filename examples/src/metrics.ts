@@ -7,6 +7,7 @@ const registry = new Registry()
 exposeToPrometheus({ spillway, registry })
 
 const vendor = spillway.guard('vendor', {
+  timeout: { callMs: '30s' },
   userLimits: [{ per: 'user', limit: 2, windowMs: '1m' }],
   breaker: { failureRate: 0.5, openMs: '30s' },
   limits: [{ unit: 'requests', limit: 10, windowMs: '1m' }],

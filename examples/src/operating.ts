@@ -4,6 +4,7 @@ import { memoryStore } from 'spillway/shared'
 const store = memoryStore() // in a fleet: redisStore({ url }), the same for pods and operators
 const openai = {
   breaker: { failureRate: 0.5, openMs: '30s' },
+  timeout: { callMs: '30s' },
   limits: [{ unit: 'requests', limit: 500, windowMs: '1m' }],
 } as const
 

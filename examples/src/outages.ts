@@ -10,6 +10,7 @@ const fleet = createHarness({
     return {
       spillway,
       openai: spillway.guard('openai', {
+        timeout: { callMs: '30s' },
         limits: [{ limit: 100, windowMs: '10s', outage: 'share' }],
         breaker: { failureRate: 0.5, outage: 'local' },
         userLimits: [{ per: 'user', limit: 60, windowMs: '1m', outage: 'allow' }],

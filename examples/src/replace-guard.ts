@@ -2,13 +2,15 @@ import { createSpillway } from 'spillway'
 
 const spillway = createSpillway()
 const limits = [{ limit: 3, windowMs: '1m' }] as const
-const old = spillway.guard('openai', { limits, concurrency: { limit: 1 }, queue: { size: 10 } })
+const timeout = { callMs: '30s' } as const
+const queue = { size: 10 }
+const old = spillway.guard('openai', { limits, timeout, queue, concurrency: { limit: 1 } })
 
 const slow = old.run(() => new Promise((resolve) => setTimeout(resolve, 50, 'slow')))
 const waiting = old.run(() => 'waited')
 
 // Other options, the same guard as far as anybody shares it: two of its three are used already.
-const openai = spillway.replaceGuard('openai', { limits, concurrency: { limit: 5 } })
+const openai = spillway.replaceGuard('openai', { limits, timeout, concurrency: { limit: 5 } })
 console.log('the old one:', await slow, 'and', await waiting)
 console.log('the new one:', await openai.run(() => 'answered'))
 await openai.run(() => 'answered').catch(({ code }) => console.log('the new one:', code))

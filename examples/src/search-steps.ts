@@ -15,9 +15,11 @@ const trending = dependency('trending', 'what everybody looks for')
 const fromDisk = dependency('disk', 'the catalogue of last night')
 
 const breaker = { consecutiveFailures: 3, openMs: '10s', successes: 1 } as const
-const popular = spillway.guard('popular', { breaker })
+const timeout = { callMs: '30s' } as const
+const popular = spillway.guard('popular', { breaker, timeout })
 const search = spillway.guard('search', {
   breaker,
+  timeout,
   fallback: [
     staleCache({ name: 'cached', maxAgeMs: '5m', clock }),
     otherGuard(popular, trending, { name: 'popular' }),

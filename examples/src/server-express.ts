@@ -5,7 +5,7 @@ import { createSpillway } from 'spillway'
 import { type ExpressRequest, spillwayExpress, spillwayExpressErrors } from 'spillway/express'
 
 const spillway = createSpillway()
-const vendor = spillway.guard('vendor', { shed: { when: () => true } })
+const vendor = spillway.guard('vendor', { timeout: { callMs: '30s' }, shed: { when: () => true } })
 
 const app = express()
 app.use(spillwayExpress({ limits: [{ per: 'ip', limit: 100, windowMs: '1m' }] }))

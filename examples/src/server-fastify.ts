@@ -3,7 +3,7 @@ import { createHealth, createSpillway } from 'spillway'
 import { spillwayFastify } from 'spillway/fastify'
 
 const spillway = createSpillway()
-const vendor = spillway.guard('vendor', { concurrency: { limit: 50 } })
+const vendor = spillway.guard('vendor', { timeout: { callMs: '30s' }, concurrency: { limit: 50 } })
 
 const app = fastify()
 await app.register(spillwayFastify, {

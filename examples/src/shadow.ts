@@ -2,6 +2,7 @@ import { createSpillway, onEvent } from 'spillway'
 
 const spillway = createSpillway()
 const openai = spillway.guard('openai', {
+  timeout: { callMs: '30s' },
   userLimits: [{ per: 'user', limit: 2, windowMs: '1m' }],
   limits: [{ limit: 3, windowMs: '1m' }],
   shadow: ['user-limit', 'vendor-limit'],

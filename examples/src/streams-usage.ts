@@ -6,6 +6,7 @@ const { url } = await vendor.start()
 
 const spillway = createSpillway()
 const openai = spillway.guard('openai', {
+  timeout: { callMs: '30s' },
   limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }],
   fetch: {
     // What a request may cost at most, before anybody knows: its answer's limit.

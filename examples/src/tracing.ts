@@ -10,6 +10,7 @@ otel.trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors }))
 
 const spillway = createSpillway({ tracer: openTelemetryTracer(otel) })
 const openai = spillway.guard('openai', {
+  timeout: { callMs: '30s' },
   userLimits: [{ per: 'user', limit: 1, windowMs: '1m' }],
   retry: { attempts: 2, baseMs: 1, budget: 1 },
 })

@@ -19,6 +19,8 @@ export interface Shell {
   readonly folder: string
   /** Runs the command in the folder and returns how it ended. */
   run(...args: string[]): Promise<Ended>
+  /** The same inside this process, see `runHere`. The environment is that of this process. */
+  runHere(...args: string[]): Promise<Ended>
 }
 
 /** A folder with a `spillway.yaml`, removed after the test. */
@@ -30,6 +32,7 @@ export function openShell(config?: object, env: Record<string, string> = {}): Sh
   const { REDIS_URL: _, ...ours } = process.env
   return {
     folder,
+    runHere: (...args) => runHere(...args, '--config', join(folder, 'spillway.yaml')),
     run: (...args) =>
       new Promise((resolve) => {
         const options = { cwd: folder, env: { ...ours, ...env } }

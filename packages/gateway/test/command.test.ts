@@ -4,13 +4,12 @@
  * The command, as operators use it: real processes, a real Redis, alone, behind Sentinels and as a cluster.
  * Further commands of the same kind run inside this process.
  */
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startCluster } from '../../spillway/test/redis-cluster.js'
 import { MASTER, startSentinels } from '../../spillway/test/redis-sentinels.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
-import { openShell, runHere, spawnCommand } from './command-kit.js'
+import { openShell, spawnCommand } from './command-kit.js'
 import { startVendor } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
 
@@ -47,11 +46,9 @@ describe('CLI with the configuration and Redis only', () => {
       const config = { redis: { url: 'env:REDIS', prefix: 'op1' }, vendors, routes }
       const env = { REDIS: redis.url }
       const gateway = await startGatewayProcess({ config, env: { ...env, VENDOR_KEY: 'k' } })
-      const { folder, run } = openShell(config, env)
+      const { run, runHere: here } = openShell(config, env)
       vi.stubEnv('REDIS', redis.url)
       onTestFinished(() => void vi.unstubAllEnvs())
-      const here = (...args: string[]) =>
-        runHere(...args, '--config', join(folder, 'spillway.yaml'))
       expect((await ask(gateway.url)).status).toBe(200)
 
       const isolated = await run('breaker', 'isolate', 'openai', '--for', '5m', '--by', 'ada')
@@ -106,29 +103,27 @@ describe('CLI with the configuration and Redis only', () => {
       const alone = openShell({ vendors })
       const nowhere = openShell({ redis: 'redis://127.0.0.1:1', vendors })
       const secret = openShell({ redis: 'env:NOT_SET_ANYWHERE', vendors })
-      const [unknown, typo, usage, none, away, missing] = await Promise.all([
-        shared.run('breaker', 'reset', 'opnai'),
-        shared.run('limit', 'set', 'openai', 'request', '5', '--for', '1m'),
+      const [usage, away] = await Promise.all([
         shared.run('breaker', 'isolate', 'openai', '--for', '10'),
-        alone.run('status'),
         nowhere.run('status'),
-        secret.run('status'),
       ])
+      const unknown = await shared.runHere('breaker', 'reset', 'opnai')
+      const typo = await shared.runHere('limit', 'set', 'openai', 'request', '5', '--for', '1m')
+      const none = await alone.runHere('status')
+      const missing = await secret.runHere('status')
       expect(unknown).toMatchObject({ code: 1 })
-      expect(unknown?.stderr).toContain("did you mean 'openai'?")
+      expect(unknown.stderr).toContain("did you mean 'openai'?")
       expect(typo).toMatchObject({ code: 1 })
-      expect(typo?.stderr).toContain("did you mean 'requests'?")
+      expect(typo.stderr).toContain("did you mean 'requests'?")
       expect(usage).toMatchObject({ code: 2 })
-      expect(usage?.stderr).toContain('must be a duration with its unit, such as 30s or 10m')
+      expect(usage.stderr).toContain('must be a duration with its unit, such as 30s or 10m')
       expect(none).toMatchObject({ code: 1 })
-      expect(none?.stderr).toContain('--admin')
+      expect(none.stderr).toContain('--admin')
       expect(away).toMatchObject({ code: 3 })
-      expect(away?.stderr).toContain('the store cannot be reached: connect ECONNREFUSED')
+      expect(away.stderr).toContain('the store cannot be reached: connect ECONNREFUSED')
       expect(missing).toMatchObject({ code: 1 })
-      expect(missing?.stderr).toContain('NOT_SET_ANYWHERE is not there')
-      for (const { stderr } of [unknown, typo, usage, none, away, missing] as {
-        stderr: string
-      }[]) {
+      expect(missing.stderr).toContain('NOT_SET_ANYWHERE is not there')
+      for (const { stderr } of [unknown, typo, usage, none, away, missing]) {
         expect(stderr).not.toContain('    at ')
       }
     },
@@ -225,13 +220,11 @@ describe('spillway doctor', () => {
       const watched = await startSentinels()
       try {
         const redis = { sentinels: watched.urls, master: MASTER }
-        const { run } = openShell({ redis, vendors })
+        const shell = openShell({ redis, vendors })
         const wrong = openShell({ redis: { ...redis, master: 'unknown' }, vendors })
-        const [seen, done, lost] = await Promise.all([
-          run('doctor'),
-          run('breaker', 'open', 'openai', '--for', '1m'),
-          wrong.run('doctor'),
-        ])
+        const seen = await shell.run('doctor')
+        const done = await shell.runHere('breaker', 'open', 'openai', '--for', '1m')
+        const lost = await wrong.runHere('doctor')
         expect(seen.stdout).toMatch(/ok +sentinels +3 of 3 answer/)
         expect(seen.stdout).toMatch(/ok +permissions/)
         expect(seen.code).toBe(0)
@@ -250,12 +243,10 @@ describe('spillway doctor', () => {
     async () => {
       const cluster = await startCluster()
       try {
-        const { run } = openShell({ redis: { urls: cluster.urls.slice(0, 2) }, vendors })
-        const [seen, done, status] = await Promise.all([
-          run('doctor'),
-          run('breaker', 'open', 'openai', '--for', '1m'),
-          run('status', '--json'),
-        ])
+        const shell = openShell({ redis: { urls: cluster.urls.slice(0, 2) }, vendors })
+        const seen = await shell.run('doctor')
+        const done = await shell.runHere('breaker', 'open', 'openai', '--for', '1m')
+        const status = await shell.runHere('status', '--json')
         expect(seen.stdout).toMatch(/ok +cluster +all slots are served; 2 of 2/)
         expect(seen.code).toBe(0)
         expect(done.code).toBe(0)

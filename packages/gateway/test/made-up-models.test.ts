@@ -9,6 +9,7 @@ import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { SCRIPTS } from '../../spillway/src/store/redis/scripts.gen.js'
+import { usualOrLong } from '../../spillway/test/long-run.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { startGatewayProcess } from './gateway-process.js'
 
@@ -145,11 +146,14 @@ async function attack(ask: ReturnType<typeof client>, { accepts }: Attack): Prom
 }
 
 describe(`${MODELS} made-up models, each used twice,`, () => {
-  it.each<[string, Attack]>([
-    ['that the vendor refuses', { accepts: false, users: false }],
-    ['that the vendor accepts', { accepts: true, users: false }],
-    ['of known users that the vendor accepts', { accepts: true, users: true }],
-  ])(
+  const refused: [string, Attack] = ['that the vendor refuses', { accepts: false, users: false }]
+  const accepted: [string, Attack] = ['that the vendor accepts', { accepts: true, users: false }]
+  // Like the one before, with more work for Redis.
+  const ofUsers: [string, Attack] = [
+    'of known users that the vendor accepts',
+    { accepts: true, users: true },
+  ]
+  it.each(usualOrLong([refused, ofUsers], [refused, accepted, ofUsers]))(
     'made-up models %s cost a pod less than 60 MB and Redis at most 60 breaker reads per second, and a configured model is served',
     async (what, attacked) => {
       const gateway = await startAttacked(attacked, what)

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
+import { runHere } from './command-kit.js'
 import { startVendor } from './gateway-kit.js'
 import { freePort, startGatewayProcess } from './gateway-process.js'
 
@@ -191,8 +192,8 @@ describe('spillway gateway', () => {
 
 describe('command line', () => {
   it('--help and --version print help and version', async () => {
-    expect((await spillway('--help')).stdout).toContain('spillway gateway')
-    expect((await spillway('gateway', '--help')).stdout).toContain('--admin-port')
+    expect((await runHere('--help')).stdout).toContain('spillway gateway')
+    expect((await runHere('gateway', '--help')).stdout).toContain('--admin-port')
     expect((await spillway('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 
@@ -202,8 +203,12 @@ describe('command line', () => {
     [['gateway', '--port', 'x'], 'must be a port'],
     [['gateway', 'now'], 'no arguments'],
   ])('invalid arguments %j are explained', async (args, message) => {
-    const { code, stderr } = await spillway(...args)
+    const { code, stderr } = await runHere(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(message)
+  })
+
+  it('the process exits with 2 after invalid arguments', async () => {
+    expect(await spillway('gateway', '--port', 'x')).toMatchObject({ code: 2, stdout: '' })
   })
 })

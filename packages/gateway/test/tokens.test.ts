@@ -1,11 +1,10 @@
 // test-group: io
 
+import { AnswerLengths, PromptEstimate, Reservations } from 'spillway/internal'
 /** Tokens are reserved before a call and settled after it, per model and key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/shapes/limit-units.js'
 import { FieldNames, JsonFieldReader } from '../src/request/body/json-fields.js'
-import { PromptEstimate } from '../src/tokens/estimate.js'
-import { AnswerLengths, Reservations } from '../src/tokens/reservation.js'
 import { startGateway } from './gateway-kit.js'
 import { startRecordingVendor } from './recording-vendor.js'
 

@@ -60,8 +60,8 @@ describe('planFor', () => {
   })
 
   it.each([
-    ['a fast API', { limits: [{ limit: 2_000, windowMs: '10s' }], pods: 5, latencyMs: 60 }],
-    ['an LLM', { limits: [{ limit: 500, windowMs: '1m' }], pods: 8, latencyMs: '2s', p99Ms: '9s' }],
+    ['a fast API', { limits: [{ limit: 800, windowMs: '10s' }], pods: 5, latencyMs: 60 }],
+    ['an LLM', { limits: [{ limit: 200, windowMs: '1m' }], pods: 4, latencyMs: '2s', p99Ms: '9s' }],
     ['one pod', { limits: [{ limit: 100, windowMs: '10s' }], pods: 1, latencyMs: 300 }],
   ] as const)(
     'the plan holds in the simulator for %s',

@@ -7,8 +7,8 @@ import { describe, expect, it } from 'vitest'
 import { BREAKER, createFleet, drawDead, drawHealthy, type Run } from './breaker-simulation.js'
 import { usualOrLong } from './long-run.js'
 
-const RUNS = Number(process.env.BREAKER_RUNS ?? usualOrLong(10, 100))
-const COLD_STARTS = usualOrLong(6, 20)
+const RUNS = Number(process.env.BREAKER_RUNS ?? usualOrLong(5, 100))
+const COLD_STARTS = usualOrLong(4, 20)
 const FIRST_SEED = Number(process.env.BREAKER_SEED ?? 1)
 
 const WELL: Run = {
@@ -137,7 +137,7 @@ describe('breaker of a dead downstream', () => {
   ])(
     'a hang with %s opens the breaker at most the usual duration later than finished calls would',
     async (_window, warmMs) => {
-      for (let seed = FIRST_SEED; seed < FIRST_SEED + usualOrLong(4, 10); seed++) {
+      for (let seed = FIRST_SEED; seed < FIRST_SEED + usualOrLong(3, 10); seed++) {
         const run = { ...drawDead(seed), errorRate: 0 }
         const fleet = createFleet(run)
         if (warmMs > 0) await fleet.call(warmMs)
@@ -155,7 +155,7 @@ describe('breaker of a dead downstream', () => {
   )
 
   it('a hang behind a window full of successes opens the breaker within a timeout and the usual duration', async () => {
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + 10; seed++) {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + usualOrLong(3, 10); seed++) {
       const run = { ...drawDead(seed), errorRate: 0 }
       const fleet = createFleet(run)
       await fleet.call(40_000)

@@ -332,7 +332,7 @@ describe('breaker sync', () => {
   })
 
   it('guard learns of a transition within 1.5 s although the push message was lost', async () => {
-    for (let phase = 0; phase < 1_000; phase += 50) {
+    for (let phase = 0; phase < 1_000; phase += 100) {
       const { clock, connection, breaker, guard, callFor } = await setup()
       await callFor(1_000 + phase)
       connection.losePushes(1)

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { usualOrLong } from './long-run.js'
 import { createOutageFleet, type OutageFleet } from './outage-fleet.js'
 
-const DURATION_MS = usualOrLong(900_000, 36_000_000)
+const DURATION_MS = usualOrLong(600_000, 36_000_000)
 const PODS = 3
 
 /** Each fault starts something and returns the function that ends it. */
@@ -38,7 +38,7 @@ const FAULTS: Record<string, (all: OutageFleet, pod: number) => () => void> = {
   },
 }
 
-async function randomFaults(seed: number) {
+async function randomFaults(seed: number, forMs: number) {
   const all = createOutageFleet({
     seed,
     pods: PODS,
@@ -56,7 +56,7 @@ async function randomFaults(seed: number) {
   const history: string[] = []
   const names = Object.keys(FAULTS)
   let slowest = { sharedMs: 0, name: '' }
-  while (all.fleet.clock.now() < DURATION_MS) {
+  while (all.fleet.clock.now() < forMs) {
     await all.run(15_000 + random() * 20_000)
     const name = names[Math.floor(random() * names.length)]!
     const pod = Math.floor(random() * PODS)
@@ -71,7 +71,8 @@ async function randomFaults(seed: number) {
     if (sharedMs > slowest.sharedMs) slowest = { sharedMs, name }
     expect(isShared(), `${name} at ${endedMs}`).toBe(true)
     history.push(
-      `${name} ${pod} ${Math.round(lastsMs)} ${Math.round(sharedMs)} ${all.vendor.arrivalCount}`,
+      `${name} ${pod} ${Math.round(lastsMs)} ${Math.round(sharedMs)} ${all.vendor.arrivalCount} ` +
+        JSON.stringify(all.refusals),
     )
   }
   const { refusals } = all
@@ -83,7 +84,7 @@ describe('random store faults', () => {
   it('random store faults exceed no limit, lose no call and end with shared state, the same for the same seed', async ({
     annotate,
   }) => {
-    const one = await randomFaults(8)
+    const one = await randomFaults(8, DURATION_MS)
     await annotate(
       `${one.history.length} faults, ${one.calls} calls, worst window ${one.worst.toFixed(1)} %, ` +
         `shared again after ${one.slowest.sharedMs} ms at most (${one.slowest.name})`,
@@ -92,8 +93,8 @@ describe('random store faults', () => {
     expect(one.refusals.STORE_UNAVAILABLE ?? 0).toBe(0)
     expect(one.refusals.other ?? 0).toBe(0)
     expect(one.slowest.sharedMs).toBeLessThanOrEqual(10_500 + 1_000)
-    const again = await randomFaults(8)
-    expect(again.history).toEqual(one.history)
-    expect(again.refusals).toEqual(one.refusals)
+    const again = await randomFaults(8, DURATION_MS / 3)
+    expect(again.history.length).toBeGreaterThan(3)
+    expect(again.history).toEqual(one.history.slice(0, again.history.length))
   })
 })

@@ -15,7 +15,8 @@ import { startRedis } from './redis-server.js'
 const PROGRAM = fileURLToPath(new URL('fixtures/queue-worker.mjs', import.meta.url))
 const PACKAGE = fileURLToPath(new URL('..', import.meta.url))
 /** Starting a process is what costs most here. */
-const WORKERS = usualOrLong(4, 8)
+const WORKERS = usualOrLong(3, 8)
+const KILLS = usualOrLong(4, 8)
 /** Usually half a minute, but machines may be busy. */
 const LONGEST_MS = 600_000
 
@@ -60,7 +61,7 @@ function startWorkers(
 }
 
 function openQueue(connection: RedisStoreOptions, settings: Partial<JobQueueOptions>) {
-  const store = redisStore({ ...connection, commandTimeoutMs: 2_000 })
+  const store = redisStore({ commandTimeoutMs: 2_000, ...connection })
   const spillway = createSpillway({ store, pod: 'parent' })
   spillway.guard('vendor', {})
   onTestFinished(async () => {
@@ -105,7 +106,7 @@ describe('workers killed at random', () => {
       const crew = startWorkers(WORKERS, connection, settings)
       const { runs } = crew
       const count = usualOrLong(1_000, 6_000)
-      const killer = startKiller(crew, count / 8)
+      const killer = startKiller(crew, count / (KILLS + 2))
       const jobs = Array.from({ length: count }, (_, data) => ({ data }))
       const ids = (await queue.addMany(jobs)).map(({ id }) => id)
       expect(new Set(ids).size).toBe(count)
@@ -116,7 +117,7 @@ describe('workers killed at random', () => {
       killer.stop()
       const counts = await queue.counts()
       crew.stop()
-      expect(killer.kills).toBeGreaterThan(5)
+      expect(killer.kills).toBeGreaterThanOrEqual(KILLS)
       expect(counts).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 0 })
       // A worker that dies after its work has reported to the test, but not to the store.
       expect(ranTwice(runs).length).toBeLessThanOrEqual(counts.lapsed)
@@ -178,7 +179,7 @@ describe('jobs that a replica has confirmed, workers that are killed, and a mast
       expect(confirmed.size).toBe(CONFIRMED)
       const crew = startWorkers(WORKERS, connection, settings)
       const { runs } = crew
-      const killer = startKiller(crew, CONFIRMED / usualOrLong(8, 20))
+      const killer = startKiller(crew, CONFIRMED / (KILLS + 2))
       await vi.waitUntil(() => runs.length > 0.4 * CONFIRMED, { timeout: LONGEST_MS, interval: 20 })
       const diedMs = performance.now()
       await watched.servers[0]?.kill()
@@ -190,7 +191,7 @@ describe('jobs that a replica has confirmed, workers that are killed, and a mast
       killer.stop()
       const counts = await queue.counts()
       crew.stop()
-      expect(killer.kills).toBeGreaterThan(5)
+      expect(killer.kills).toBeGreaterThanOrEqual(KILLS)
       expect(counts).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 0 })
       // A replica lags by less than a second, so jobs of that second may be unknown.
       const known = (run: Run | undefined) => run !== undefined && run.atMs < diedMs - 1_000
@@ -206,7 +207,11 @@ describe('job queue with confirmation by replicas', () => {
   it('add() rejects when no replica confirms the job', async () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
-    const { queue, store } = openQueue({ url: server.url }, { durable: true, confirmMs: 100 })
+    const { queue, store } = openQueue(
+      // A slow answer must not look like a missing one.
+      { url: server.url, commandTimeoutMs: 30_000 },
+      { durable: true, confirmMs: 100 },
+    )
     await vi.waitUntil(() => store.ready, { timeout: 10_000 })
     await expect(queue.add(1)).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createSharedRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
 import { redisStore } from '../src/store/redis/redis-store.js'
+import { usualOrLong } from './long-run.js'
 import { freePort, type RedisServer, startRedis } from './redis-server.js'
 import { type Servers, START_MS, TOPOLOGIES, type TopologyName } from './topologies.js'
 
@@ -26,14 +27,14 @@ const turns = [Promise.resolve(), Promise.resolve()]
 let nextTurn = 0
 
 /** Runs a program until it ends by itself. `options` are those of its store. */
-function runProgram(options: object, body: string): Promise<Ended> {
+function runProgram(options: object, body: string, ...nodeArgs: string[]): Promise<Ended> {
   const turn = nextTurn++ % turns.length
-  const ended = (turns[turn] as Promise<void>).then(() => startProgram(options, body))
+  const ended = (turns[turn] as Promise<void>).then(() => startProgram(options, body, nodeArgs))
   turns[turn] = ended.then(() => {})
   return ended
 }
 
-function startProgram(options: object, body: string): Promise<Ended> {
+function startProgram(options: object, body: string, nodeArgs: string[]): Promise<Ended> {
   const program = `
     import { createSpillway } from 'spillway'
     import { redisStore } from 'spillway/redis'
@@ -42,11 +43,15 @@ function startProgram(options: object, body: string): Promise<Ended> {
     const spillway = createSpillway({ store })
     ${body}`
   const text = JSON.stringify({ commandTimeoutMs: 5_000, ...options })
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', program, text], {
-    cwd: PACKAGE,
-    // Kills a program that does not end, which then has no exit code. A busy machine starts one slowly.
-    timeout: 60_000,
-  })
+  const child = spawn(
+    process.execPath,
+    [...nodeArgs, '--input-type=module', '--eval', program, text],
+    {
+      cwd: PACKAGE,
+      // Kills a program that does not end, which then has no exit code. A busy machine starts one slowly.
+      timeout: 60_000,
+    },
+  )
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (chunk) => {
@@ -120,11 +125,16 @@ describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
   })
   afterAll(() => server.stop())
 
-  it.each(FIRST_CALLS)('a program ends with code 0 after %s', async (_, body) => {
-    const prefix = `first-${Math.random()}`
-    const { code, stdout, stderr } = await runProgram({ url: server.url, driver, prefix }, body)
-    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
-  })
+  // What keeps a program alive is either the call or the connection, so each call runs with one of the drivers.
+  const own = FIRST_CALLS.filter((_, index) => index % 2 === DRIVERS.indexOf(driver))
+  it.each(usualOrLong(own, [...FIRST_CALLS]))(
+    'a program ends with code 0 after %s',
+    async (_, body) => {
+      const prefix = `first-${Math.random()}`
+      const { code, stdout, stderr } = await runProgram({ url: server.url, driver, prefix }, body)
+      expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
+    },
+  )
 
   it('a program counts its first calls in Redis and not locally', async () => {
     const prefix = `counted-${driver}`
@@ -184,6 +194,34 @@ describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
   })
 })
 
+/** An argument of Node that makes it find neither client library. */
+const WITHOUT_DRIVERS = `--import=${asModule(`
+  import { register } from 'node:module'
+  register(${JSON.stringify(
+    asModule(`
+      export const resolve = (name, context, next) => next(/^(io)?redis$/.test(name) ? 'not-installed' : name, context)`),
+  )})`)}`
+
+function asModule(text: string): string {
+  return `data:text/javascript,${encodeURIComponent(text)}`
+}
+
+it('a missing driver package gives one warning and an error with the install command', async () => {
+  const { code, stdout } = await runProgram(
+    { url: 'redis://127.0.0.1:1' },
+    `process.on('warning', ({ name, message }) => console.log(name, message))
+     await new Promise((resolve) => process.once('warning', resolve))
+     await store.connected({ timeoutMs: 100 }).catch((error) => console.log(error.message))
+     await store.close()`,
+    WITHOUT_DRIVERS,
+  )
+  const message = "the package 'redis' is missing: npm install redis, or pass a client of your own"
+  const lines = stdout.split('\n')
+  expect(lines.filter((line) => line === `SpillwayWarning ${message}`)).toHaveLength(1)
+  expect(lines.at(-1)).toContain(`is unreachable: ${message}`)
+  expect(code).toBe(0)
+})
+
 describe.concurrent('a program whose Redis is not there', () => {
   const SEEN = `
     process.on('warning', ({ name, code, message }) => console.log(JSON.stringify({ name, code, message })))
@@ -209,13 +247,11 @@ describe.concurrent('a program whose Redis is not there', () => {
     expect(lines).toContainEqual({
       name: 'SpillwayWarning',
       code: 'SPILLWAY_STORE_UNREACHABLE',
-      message: expect.stringMatching(`^the Redis store at ${url} is unreachable: .*ECONNREFUSED`),
+      message: expect.stringContaining(`the Redis store at ${url} is unreachable: `),
     })
-    expect(lines).toContainEqual({
-      name: 'redis',
-      url,
-      why: expect.stringContaining('ECONNREFUSED'),
-    })
+    // On a busy machine nothing may have answered yet, not even with a refusal.
+    const why = expect.stringMatching(/ECONNREFUSED|no connection within/)
+    expect(lines).toContainEqual({ name: 'redis', url, why })
   })
 
   it('a server that accepts connections and never answers causes the same warning', async () => {

@@ -3,27 +3,9 @@
  * error looks to an SDK. One object for each; nothing else in the gateway knows their formats.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import type { BodyKind, RequestFacts, VendorFormat } from 'spillway/internal'
 import type { ProtocolName } from '../config/config.js'
-import type { FieldNames, JsonField } from '../request/body/json-fields.js'
-
-/** What routes, lanes and limits need to know of a request. */
-export interface RequestFacts {
-  readonly model: string | undefined
-  /** The response is requested as an event stream. */
-  readonly streamed: boolean
-  /** Estimated from the length of the prompt. */
-  readonly promptTokens: number
-  /** Most tokens each answer may have; undefined if the request sets no limit. */
-  readonly maxTokens: number | undefined
-  /** How many answers are generated. */
-  readonly answers: number
-}
-
-/**
- * What requests on a path send. `json`: they generate from a JSON object. `form`: they generate from a form with files.
- * `file`: they store a file and generate nothing. `any`: unknown.
- */
-export type BodyKind = 'json' | 'form' | 'file' | 'any'
+import { FieldNames, type JsonField } from '../request/body/json-fields.js'
 
 /** How a protocol's JSON bodies are read. */
 export interface RequestFormat {
@@ -36,15 +18,14 @@ export interface RequestFormat {
   read(values: ReadonlyMap<string, unknown>, promptTokens: number): RequestFacts
 }
 
-/** Paths are compared as a vendor may read them: decoded, in any case, with or without a slash at the end. */
-export function pathMatches(path: string, pattern: RegExp): boolean {
-  let decoded = path
-  try {
-    decoded = decodeURIComponent(path)
-  } catch {
-    // It is compared as it is.
-  }
-  return pattern.test(decoded.toLowerCase().replace(/\/+$/, ''))
+export function requestFormat(format: VendorFormat): RequestFormat {
+  const { valueFields, contentFields, bodyOn, isFree, factsOf } = format
+  return { bodyOn, isFree, fields: new FieldNames(valueFields, contentFields), read: factsOf }
+}
+
+/** The values of fields, without their positions. */
+export function valuesOf(fields: ReadonlyMap<string, JsonField>): ReadonlyMap<string, unknown> {
+  return new Map(Array.from(fields, ([name, { value }]) => [name, value]))
 }
 
 /** Something that went wrong, to be told to a client. */
@@ -55,6 +36,8 @@ export interface Complaint {
   readonly message: string
   readonly requestId: string
 }
+
+export type { RequestFacts }
 
 export interface Protocol {
   readonly name: ProtocolName

@@ -3,9 +3,9 @@
  * and to replace the model. A body that must be read and cannot be is refused, never forwarded unread.
  */
 import { isUtf8 } from 'node:buffer'
+import { PromptEstimate } from 'spillway/internal'
 import type { Protocol, RequestFacts, RequestFormat } from '../protocols/protocol.js'
 import { RequestError } from '../response/errors.js'
-import { PromptEstimate } from '../tokens/estimate.js'
 import {
   type BodyLimits,
   holdDecoded,

@@ -4,9 +4,9 @@
  * successfully. Made-up names therefore create no state, here or in the guard.
  */
 import { performance } from 'node:perf_hooks'
+import { AnswerLengths } from 'spillway/internal'
 import type { VendorConfig } from '../config/config.js'
 import { maskedName } from '../response/privacy.js'
-import { AnswerLengths } from '../tokens/reservation.js'
 
 export const OTHER_LANE = '(other)'
 

@@ -37,6 +37,11 @@ export type SpillwayEvent =
    * `lane`. Emitted once while that lasts.
    */
   | { type: 'lanes.full'; name: string; lane: string; maxLanes: number }
+  /**
+   * A guard has none of the timeouts `callMs`, `firstByteMs` and `idleMs`, so a downstream that never answers holds
+   * its calls until their callers give up. Emitted once per guard.
+   */
+  | { type: 'guard.no-timeout'; name: string }
   /** With `shadow`, the breaker would have refused the call. */
   | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
   /** The store is unreachable (`away`) or has lost data (`apart`). Outage rules apply. */

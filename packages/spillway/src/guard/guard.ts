@@ -4,7 +4,7 @@
  * waits for nothing but, with a remote store, its permits.
  */
 import { closedError } from '../core/errors.js'
-import { callSafely } from '../core/events.js'
+import { callSafely, emit, listening } from '../core/events.js'
 import { type Duration, duration, validate } from '../core/options/checks.js'
 import { omitUndefined } from '../core/options/omit-undefined.js'
 import type { Attempt } from '../local/retry/attempts.js'
@@ -81,6 +81,11 @@ export function nameLanes(guard: Guard, lanes: Iterable<string>): void {
 const DEFAULT_GRACE_MS = 30_000
 const NO_OPTIONS: RunOptions = {}
 
+/** Without one of these an attempt that is never answered keeps its slot until its caller gives up. */
+function hasTimeout({ timeout }: CheckedGuard): boolean {
+  return (timeout?.callMs ?? timeout?.firstByteMs ?? timeout?.idleMs) !== undefined
+}
+
 export class SharedGuard implements Guard {
   readonly name: string
   readonly parts: Readonly<GuardParts>
@@ -90,6 +95,8 @@ export class SharedGuard implements Guard {
   /** A breaker may outlive its guard: the guard that replaces this one may use it. */
   #stopListening: (() => void)[] = []
   #closed: Promise<void> | undefined
+  /** The guard has no timeout, and no event has reported that yet. */
+  #isTimeoutMissing = false
 
   /** `before`: the guard of this name that it replaces. `table`: other stages than the built-in ones, for tests. */
   constructor(
@@ -109,6 +116,20 @@ export class SharedGuard implements Guard {
     if (breaker !== undefined) this.#listenTo(breaker, options.breaker?.per === 'vendor')
     // With limits, their client has started it.
     if (countedLimits === undefined) watch?.start(undefined)
+    this.#isTimeoutMissing = before?.isTimeoutReported !== true && !hasTimeout(options)
+    if (this.#isTimeoutMissing) this.#reportMissingTimeout()
+  }
+
+  /** A guard that replaces this one does not report the same again. */
+  get isTimeoutReported(): boolean {
+    return !hasTimeout(this.parts.options) && !this.#isTimeoutMissing
+  }
+
+  /** When the guard is created or, if there is no listener then, with a later call. */
+  #reportMissingTimeout(): void {
+    if (!listening()) return
+    this.#isTimeoutMissing = false
+    emit({ type: 'guard.no-timeout', name: this.name })
   }
 
   /** To the fleet's breaker, and to this pod's own where there is a quorum. */
@@ -138,6 +159,7 @@ export class SharedGuard implements Guard {
   }
 
   #call<T>(fn: CallFunction<T>, options: RunOptions, report?: Attempt[]): Promise<T> {
+    if (this.#isTimeoutMissing) this.#reportMissingTimeout()
     const { tracer, name, lanes, calls } = this.parts
     if (tracer === undefined) return startCall(calls, fn, options, report && { report })
     const { lane: asked = DEFAULT_LANE, traceParent: parent } = options

@@ -88,14 +88,14 @@ describe('spike of low priority with twelve times the capacity', () => {
       {
         kind: 'premium',
         rps: CAPACITY_RPS / 2,
-        untilMs: 12_000,
+        untilMs: 6_000,
         ask: () => ask({ priority: 'high', tier: 'premium' }),
       },
       {
         kind: 'free',
         rps: CAPACITY_RPS * 12,
-        fromMs: 2_000,
-        untilMs: 8_000,
+        fromMs: 1_000,
+        untilMs: 4_000,
         ask: () => ask({ priority: 'low', tier: 'free' }),
       },
     ])
@@ -171,7 +171,7 @@ describe('one-second pause at 70 % load with clients that retry at once', () => 
 describe('vendor whose capacity halves and doubles', () => {
   const CAPACITIES = [50, 25, 50, 100]
   /** Long enough for an adaptive limit to settle. */
-  const PHASE_MS = 20_000
+  const PHASE_MS = usualOrLong(10_000, 20_000)
 
   /** Average distance between limit and capacity in the second half of each phase. */
   async function errors(concurrency: GuardOptions['concurrency'], forMs = PHASE_MS) {

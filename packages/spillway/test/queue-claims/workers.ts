@@ -175,18 +175,28 @@ export function claimWorkers(fleet: Fleet): void {
     it('a closing worker lets running jobs finish and returns the rest without an attempt', async () => {
       const name = nameOf()
       const { queue } = createPod(fleet, name)
+      const LONG_MS = 600_000
+      const running = new Set<number>()
+      let finish = () => {}
+      const finished = new Promise<void>((resolve) => {
+        finish = resolve
+      })
       const worker = queue.work(
         async ({ data }, { signal }) => {
-          await sleep(clock, data, signal)
+          running.add(data)
+          await (data === LONG_MS ? sleep(clock, data, signal) : finished)
           return 'finished'
         },
         { concurrency: 2 },
       )
-      const quick = await fleet.until(queue.add(300))
-      const slow = await fleet.until(queue.add(60_000))
-      const waiting = await fleet.until(queue.add(1))
-      await fleet.sleep(30)
-      await fleet.until(worker.close({ graceMs: 2_500 }))
+      const quick = await fleet.until(queue.add(1))
+      const slow = await fleet.until(queue.add(LONG_MS))
+      await eventually(fleet, () => running.size === 2)
+      const waiting = await fleet.until(queue.add(2))
+      const closed = worker.close({ graceMs: 2_500 })
+      finish()
+      await fleet.until(closed)
+      expect(running.has(2)).toBe(false)
       expect(await fleet.until(queue.job(quick.id))).toMatchObject({ result: 'finished' })
       expect(await fleet.until(queue.job(slow.id))).toMatchObject({ state: 'waiting', attempt: 0 })
       expect(await fleet.until(queue.job(waiting.id))).toMatchObject({ state: 'waiting' })

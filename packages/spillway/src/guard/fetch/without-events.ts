@@ -1,12 +1,12 @@
 /** A response without some of its server-sent events. Reads only when it is read. */
-import { EventFrames } from '../llm/event-frames.js'
+import { SseFrames } from '../llm/sse-frames.js'
 import { withBody } from '../stream/watched-response.js'
 
 /** The response itself, if it is not a stream of events. */
 export function withoutEvents(response: Response, drop: (event: string) => boolean): Response {
   const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true
   if (!isStream || response.body === null) return response
-  const frames = new EventFrames(drop)
+  const frames = new SseFrames(drop)
   const source: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader()
   const body = new ReadableStream<Uint8Array>(
     {

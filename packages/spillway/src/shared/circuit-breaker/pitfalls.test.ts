@@ -399,10 +399,11 @@ describe('failures reported at once while successes wait', () => {
     forMs: number
     seed: number
   }
-  const minute = { pods: 8, callsPerMs: 1, forMs: 60_000, seed: 5 }
+  /** Longer than the window of 30 seconds. */
+  const full = { pods: 8, callsPerMs: 1, forMs: 35_000, seed: 5 }
   const rate = { consecutiveFailures: 1_000_000, failureRate: 0.5 }
   /** Enough for a hundred windows of 100 ms or of 100 calls. */
-  const seconds = { ...minute, forMs: 10_000 }
+  const seconds = { ...full, forMs: 10_000 }
 
   /** The highest failure rate seen, and the number of openings. */
   async function worstOf(load: Load, options: Partial<CircuitBreakerOptions>) {
@@ -431,7 +432,7 @@ describe('failures reported at once while successes wait', () => {
   it('immediate failure reports do not make a failure rate of 5 % look like 50 % at 1,000 calls/s', async ({
     annotate,
   }) => {
-    const { worst, opened, calls } = await worstOf({ errors: 0.05, ...minute }, rate)
+    const { worst, opened, calls } = await worstOf({ errors: 0.05, ...full }, rate)
     await annotate(`the worst share of failures in the window was ${(worst * 100).toFixed(1)} %`)
     expect(opened).toBe(0)
     expect(calls).toBeGreaterThan(25_000)
@@ -460,7 +461,7 @@ describe('failures reported at once while successes wait', () => {
   })
 
   it('a failure rate of 60 % opens the breaker', async () => {
-    const { opened } = await worstOf({ ...minute, errors: 0.6, forMs: 5_000 }, rate)
+    const { opened } = await worstOf({ ...full, errors: 0.6, forMs: 5_000 }, rate)
     expect(opened).toBeGreaterThan(0)
   })
 })

@@ -67,7 +67,7 @@ describe('fast path of taking a permit', () => {
           }
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
     expect(short).toBeGreaterThan(500)
   })

@@ -76,28 +76,6 @@ describe('Redis store options', () => {
       port: 26379,
     })
   })
-
-  it('a missing driver package gives a warning and an error with the install command', async () => {
-    for (const name of ['redis', 'ioredis']) {
-      vi.doMock(name, () => {
-        throw new Error(`Cannot find package '${name}'`)
-      })
-    }
-    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue()
-    try {
-      const client = connectRedis({ url: 'redis://localhost' }, quiet)
-      await vi.waitUntil(() => client.problem !== undefined)
-      const message =
-        "the package 'redis' is missing: npm install redis, or pass a client of your own"
-      expect(client.problem).toMatchObject({ message })
-      expect(warned).toHaveBeenCalledExactlyOnceWith(message, { type: 'SpillwayWarning' })
-      await client.close()
-    } finally {
-      warned.mockRestore()
-      vi.doUnmock('redis')
-      vi.doUnmock('ioredis')
-    }
-  })
 })
 
 /** The part of a node-redis client that the store uses. */

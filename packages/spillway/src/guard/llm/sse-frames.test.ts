@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { fc } from '../../../spillway/test/fast-check.js'
+import { fc } from '../../../test/fast-check.js'
 import { SseFrames } from './sse-frames.js'
 
 /** Bytes that a run searches and copies, whatever the time it takes. */
