@@ -66,7 +66,7 @@ const GATEWAY_MAY_IMPORT = {
   request: ['config/', 'protocols/', 'routing/', 'vendor/', 'response/'],
   routing: ['config/', 'protocols/', 'request/', 'vendor/', 'response/'],
   vendor: ['config/', 'protocols/', 'request/', 'routing/', 'response/'],
-  response: ['protocols/', 'request/', 'vendor/'],
+  response: ['config/', 'protocols/', 'request/', 'vendor/'],
   protocols: ['config/', 'request/body/json-fields\\.ts'],
   jobs: ['config/', 'request/', 'routing/', 'vendor/', 'response/'],
   admin: [],

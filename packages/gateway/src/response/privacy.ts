@@ -23,7 +23,7 @@ export function containsKey(text: string | undefined, key: string | string[] | u
   return typeof key === 'string' && key.length >= SHORTEST_KEY && text?.includes(key) === true
 }
 
-export function looksLikeKey(text: string): boolean {
+function looksLikeKey(text: string): boolean {
   return KEY_LIKE.test(text)
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net'
 import type { Clock } from 'spillway'
-import { systemClock, type Timer } from 'spillway/testing'
+import { systemClock, type Timer } from 'spillway/internal'
 import type { ReloadReport } from '../reload/reloads.js'
 import { aggregateMetrics, keepTotals } from './aggregate-metrics.js'
 import type { FileContents, MetricJson, SupervisorApi, WorkersState } from './protocol.js'
