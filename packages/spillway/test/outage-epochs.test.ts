@@ -119,7 +119,9 @@ describe('store epochs on a real server', () => {
     const { guard, status, spillway } = podOn(`redis://127.0.0.1:${port}`)
     expect(await guard.run(() => 'fine', { user: 'ann' })).toBe('fine')
     expect(status()).toBe('unreachable')
-    expect(spillway.health().problems.join()).toMatch(/never heard of the store: counts on 2 pods/)
+    expect(spillway.health().problems.join()).toMatch(
+      /the store has never answered: this pod assumes 2 pods/,
+    )
     const second = await startRedis({ port })
     onTestFinished(() => second.stop())
     await vi.waitUntil(() => status() === 'shared', { timeout: 4_000 })

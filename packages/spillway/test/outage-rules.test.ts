@@ -86,7 +86,7 @@ describe('limits during an outage', () => {
       guards: { vendor: 'unreachable' },
       problems: [
         'vendor: the store does not answer: pulses.pulse: no connection',
-        'vendor: never heard of the store: counts on 4 pods',
+        'vendor: the store has never answered: this pod assumes 4 pods',
       ],
     })
   })

@@ -202,7 +202,9 @@ export class StoreWatch {
       why: this.#why === undefined ? undefined : messageOf(this.#why),
       pods: fleet.pods,
       missing,
-      warning: alone ? `never heard of the store: counts on ${expectedPods} pods` : undefined,
+      warning: alone
+        ? `the store has never answered: this pod assumes ${expectedPods} pods`
+        : undefined,
     }
   }
 

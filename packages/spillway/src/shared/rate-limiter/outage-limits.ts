@@ -234,7 +234,8 @@ export class OutageLimits implements LaneHolder {
       stage: 'vendor-limit',
       scope: 'shared',
       details: { name: this.#name, outage: 'refuse' },
-      explain: ({ name }) => `${name}: the store is away, and a limit is closed without it`,
+      explain: ({ name }) =>
+        `${name}: the store is unreachable, and a limit refuses calls without it`,
     })
   }
 }

@@ -40,7 +40,7 @@ export class UserCharges {
     this.#alone = alone
     this.#batcher = new Batcher({
       send: (requests) =>
-        alone === undefined ? store.levels.check(requests) : this.#trip(alone, requests),
+        alone === undefined ? store.levels.check(requests) : this.#checkInStore(alone, requests),
       instead: (request, error) => {
         if (alone === undefined) throw storeUnavailable('user-limit', 'user limits', error)
         return this.#chargeAlone(alone, request)
@@ -110,7 +110,7 @@ export class UserCharges {
       this.#batcher.ask(request, asker)
       return undefined
     }
-    if (alone.shouldTry) void this.#trip(alone, [request]).catch(() => {})
+    if (alone.shouldTry) void this.#checkInStore(alone, [request]).catch(() => {})
     return this.#chargeAlone(alone, request)
   }
 
@@ -125,8 +125,9 @@ export class UserCharges {
   }
 
   /** Requests that collected while the last round trip failed are not sent. */
-  async #trip(alone: OutageLevels, requests: LevelRequest[]): Promise<LevelReply[]> {
-    if (alone.inForce && !alone.trying) throw new StoreFailure('not-sent', 'the store is away')
+  async #checkInStore(alone: OutageLevels, requests: LevelRequest[]): Promise<LevelReply[]> {
+    if (alone.inForce && !alone.trying)
+      throw new StoreFailure('not-sent', 'the store is unreachable')
     alone.asked()
     try {
       const replies = await this.#store.levels.check(requests)

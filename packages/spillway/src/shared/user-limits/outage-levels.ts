@@ -127,6 +127,6 @@ function unavailable(name: string): SpillwayError {
     scope: 'shared',
     details: { name, outage: 'refuse' },
     explain: (details) =>
-      `${details.name}: the store is away, and a user limit is closed without it`,
+      `${details.name}: the store is unreachable, and a user limit refuses calls without it`,
   })
 }

@@ -30,12 +30,14 @@ export function takePermits(
   const turn = new WaitingTurn(list, entries, now, request.lane, request.waiter)
   const pauseUs = pausedUntilUs(lane, guard) - now
   const paused = pauseUs > 0
-  const { granted, wait, used }: Granted = paused
-    ? { granted: 0, wait: pauseUs }
-    : grant(turn, entries, request, now)
+  const {
+    granted,
+    wait,
+    goesOn = false,
+  }: Granted = paused ? { granted: 0, wait: pauseUs } : grant(turn, entries, request, now)
   // The end of an override may raise the limit.
   const waitUs = paused ? wait : Math.min(wait, overrideEndsInUs(guard, entries, now))
-  turn.end(granted, paused ? 0 : waitUs, request.costs[granted], used)
+  turn.end(granted, paused ? 0 : waitUs, request.costs[granted], goesOn)
   const message = paused ? undefined : turn.wakeNext()
   const stamps = entries.map(({ spec, count }) => stampOf(spec, count, now))
   const capacities = entries.map(({ spec }) => capacity(spec))
@@ -57,8 +59,8 @@ export function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSp
 interface Granted {
   granted: number
   wait: number
-  /** What this pod got of each limit, if the round goes on. */
-  used?: readonly number[]
+  /** Units are left for other pods of this round. */
+  goesOn?: boolean
 }
 
 /**
@@ -73,20 +75,20 @@ function grant(
 ): Granted {
   const reserved = turn.isShared ? turn.needsAhead(true) : undefined
   const share = turn.isShared
-    ? turn.shareOf(entries.map(({ spec, count }) => remaining(spec, count, now)))
+    ? entries.map(({ spec, count }) => turn.shareOf(remaining(spec, count, now)))
     : undefined
   const used = entries.map(() => 0)
   for (const [granted, call] of costs.entries()) {
     const own = entries.map(({ spec }, index) => costIn(spec, call[index] as number))
     if (!fit(entries, own, now, reserved)) {
       // Reserved for a pod that is due; if that pod is late, this one may have it.
-      if (fit(entries, own, now, undefined)) return { granted, wait: SHARE_RETRY_US, used }
+      if (fit(entries, own, now, undefined)) return { granted, wait: SHARE_RETRY_US, goesOn: true }
       turn.endRound()
       return { granted, wait: Math.max(1, turn.waitUs(own, granted > 0)) }
     }
-    const mayExceed = granted === 0 && turn.isFirst
+    const mayExceed = granted === 0 && !turn.isServed
     if (share !== undefined && !mayExceed && exceeds(own, used, share)) {
-      return { granted, wait: SHARE_RETRY_US, used }
+      return { granted, wait: SHARE_RETRY_US, goesOn: true }
     }
     for (const [index, { spec, count }] of entries.entries()) {
       const cost = own[index] as number

@@ -2,7 +2,8 @@
  * Pods whose request was refused and whose calls wait, in order. With it
  * - a pod sleeps until half the needs of the pods before it are covered, too: not all of them wake at once, but
  *   if one of them is late, another one can use what it leaves;
- * - pods that are due get equal shares of what is free, round by round. A round ends when nothing is left;
+ * - pods that are due get equal shares of what is free, round by round: each divides what is left by the number of
+ *   pods that have not had their share. A round ends when all have, or when nothing is left;
  * - capacity that becomes free early wakes the pod that has waited longest, by a message.
  * Twin: `redis/lua/include/waiting-pods.lua`.
  */
@@ -16,8 +17,8 @@ export interface WaitingPod {
   wakeUs: number
   /** The cost of its first waiting call, by id of the limit. */
   need: Record<string, number>
-  /** Units it got in the current round, by id of the limit. */
-  got: Record<string, number>
+  /** It had its share of the current round. */
+  served: boolean
 }
 
 export interface WaitingList {
@@ -76,8 +77,10 @@ export class WaitingTurn {
   readonly #waiter: Waiter | undefined
   /** The position of this pod; -1 if it does not wait yet. */
   readonly #own: number
-  /** Pods that share what is free: this one, those that are due, and those that got something in this round. */
-  readonly #sharing: readonly WaitingPod[]
+  /** Other pods that are due and have not had their share. */
+  readonly #others: number
+  /** This pod had its share of this round. */
+  readonly isServed: boolean
   /** The list has to be saved. */
   changed = false
 
@@ -98,32 +101,19 @@ export class WaitingTurn {
       waiter === undefined
         ? -1
         : list.waiting.findIndex((each) => each.pod === waiter.pod && each.lane === lane)
-    this.#sharing =
-      list.waiting.length === 0
-        ? list.waiting
-        : list.waiting.filter(
-            ({ wakeUs, got }, index) => index === this.#own || wakeUs <= now || !isEmpty(got),
-          )
+    if (list.waiting[this.#own]?.served === true && this.#unserved() === 0) this.endRound()
+    this.isServed = list.waiting[this.#own]?.served === true
+    this.#others = this.#unserved()
   }
 
   /** Whether other pods share what is free. */
   get isShared(): boolean {
-    return this.#sharing.length > (this.#own === -1 ? 0 : 1)
+    return this.#others > 0
   }
 
-  /** This pod has got nothing in this round. */
-  get isFirst(): boolean {
-    return this.#own === -1 || isEmpty((this.#list.waiting[this.#own] as WaitingPod).got)
-  }
-
-  /** What this pod may get now of each limit, given what is free. */
-  shareOf(free: readonly number[]): number[] {
-    const pods = this.#sharing.length + (this.#own === -1 ? 1 : 0)
-    return this.#entries.map(({ spec }, index) => {
-      let units = free[index] as number
-      for (const { got } of this.#sharing) units += got[spec.id] ?? 0
-      return Math.floor(units / pods) - (this.#ownGot()[spec.id] ?? 0)
-    })
+  /** What this pod may get of this number of free units. */
+  shareOf(free: number): number {
+    return this.isServed ? 0 : Math.floor(free / (this.#others + 1))
   }
 
   /** What the pods before this one need, per limit: all of them, or those that have just become due. */
@@ -153,32 +143,38 @@ export class WaitingTurn {
     return longest
   }
 
-  /** Nothing is left, so what pods got no longer matters. */
+  /** Nothing is left, or all have had their share. */
   endRound(): void {
-    for (const each of this.#sharing) {
-      this.changed ||= !isEmpty(each.got)
-      each.got = {}
+    for (const each of this.#list.waiting) {
+      this.changed ||= each.served
+      each.served = false
     }
   }
 
   /**
-   * The request has ended. A pod that got something goes to the end, one that got everything leaves. `used`:
-   * what it got of each limit, if the round goes on.
+   * The request has ended. A pod that got something goes to the end, one that got everything leaves. `costs`: of its
+   * first call that was not granted. `goesOn`: units are left for the other pods of this round.
    */
   end(
     granted: number,
     waitUs: number,
     costs: readonly number[] | undefined,
-    used: readonly number[] | undefined,
+    goesOn: boolean,
   ): void {
     const waiter = this.#waiter
     if (waiter === undefined) return
     const { waiting } = this.#list
     const waits = costs !== undefined && waitUs > 0 && waitUs <= waiter.forUs
-    const entry = waits ? this.#entryOf(waiter, waitUs, costs, used) : undefined
     if (this.#own !== -1 && (!waits || granted > 0)) waiting.splice(this.#own, 1)
     this.changed ||= this.#own !== -1 || waits
-    if (entry === undefined) return
+    if (!waits) return
+    const entry: WaitingPod = {
+      pod: waiter.pod,
+      lane: this.#lane,
+      wakeUs: this.#now + waitUs,
+      need: this.#needOf(costs),
+      served: goesOn && (granted > 0 || this.isServed),
+    }
     if (this.#own !== -1 && granted === 0) waiting[this.#own] = entry
     else if (waiting.length < MAX_WAITING) waiting.push(entry)
   }
@@ -190,32 +186,9 @@ export class WaitingTurn {
     return message
   }
 
-  #entryOf(
-    { pod }: Waiter,
-    waitUs: number,
-    costs: readonly number[],
-    used: readonly number[] | undefined,
-  ): WaitingPod {
-    return {
-      pod,
-      lane: this.#lane,
-      wakeUs: this.#now + waitUs,
-      need: this.#needOf(costs),
-      got: used === undefined ? {} : this.#gotWith(used),
-    }
-  }
-
-  #ownGot(): Record<string, number> {
-    return this.#list.waiting[this.#own]?.got ?? {}
-  }
-
-  #gotWith(used: readonly number[]): Record<string, number> {
-    const got = { ...this.#ownGot() }
-    for (const [index, { spec }] of this.#entries.entries()) {
-      const units = used[index] as number
-      if (units > 0) got[spec.id] = (got[spec.id] ?? 0) + units
-    }
-    return got
+  #unserved(): number {
+    const due = ({ wakeUs, served }: WaitingPod) => wakeUs <= this.#now && !served
+    return this.#list.waiting.filter((each, index) => index !== this.#own && due(each)).length
   }
 
   #needsOfOthers(): number[] {
@@ -310,9 +283,4 @@ function forgetLate(list: WaitingList, now: number): void {
   if (list.waiting.some(({ wakeUs }) => wakeUs + GRACE_US <= now)) {
     list.waiting = list.waiting.filter(({ wakeUs }) => wakeUs + GRACE_US > now)
   }
-}
-
-function isEmpty(units: Readonly<Record<string, number>>): boolean {
-  for (const _ in units) return false
-  return true
 }

@@ -14,11 +14,11 @@ local FORGOTTEN = 16
 local LONG = 512
 --- @include queue-state
 --- @include queue-moves
-local wishes, most = settings().jobs, settings().most
+local jobs, most = settings().jobs, settings().most
 present_queue()
 -- The last request may have given it a shorter life.
 if meta[EXPIRY] * 1000 < queue_server + settings().life then renew() end
-forget_ended(FORGOTTEN + 2 * #wishes)
+forget_ended(FORGOTTEN + 2 * #jobs)
 local reply = { 0, -1 }
 
 local function size()
@@ -30,8 +30,8 @@ local function next_id()
   return string.format('%016.0f', meta[LAST])
 end
 
-local function add(id, wish, data)
-  local priority, delay, deadline, key, tenant, cost, attempts = unpack(wish)
+local function add(id, new_job, data)
+  local priority, delay, deadline, key, tenant, cost, attempts = unpack(new_job)
   local job = {
     DELAYED, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
     key, next(cost) and cost or false, '', 0, #data <= LONG and data, 0,
@@ -58,16 +58,16 @@ local function id_by_key(key)
   return id and redis.call('HGET', KEYS[BEFORE_QUEUE + JOBS], id) and id
 end
 
-for index, wish in ipairs(wishes) do
-  local known = id_by_key(wish[4])
+for index, new_job in ipairs(jobs) do
+  local known = id_by_key(new_job[4])
   if not known and size() >= most then break end
-  local of_tenant = known and 0 or open_jobs_of(wish[5])
+  local of_tenant = known and 0 or open_jobs_of(new_job[5])
   if of_tenant >= settings().per_tenant then
     reply[2] = of_tenant
     break
   end
   local id = known or next_id()
-  if not known then add(id, wish, ARGV[BEFORE_DATA + index]) end
+  if not known then add(id, new_job, ARGV[BEFORE_DATA + index]) end
   reply[#reply + 1] = id
   reply[#reply + 1] = known and 0 or 1
 end

@@ -1,4 +1,4 @@
--- Takes permits, and counts how calls have ended that the same trip brings along: what take-permits
+-- Takes permits, and counts the outcomes of calls that are reported with the same request: what take-permits
 -- does, then what report-outcomes does, in one step.
 -- KEYS: those of take-permits, then those of report-outcomes
 -- ARGV: those of take-permits, then what report-outcomes reads as JSON

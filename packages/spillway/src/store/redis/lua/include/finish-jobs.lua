@@ -1,4 +1,4 @@
--- How jobs end, for whichever trip brings it. With include/unusual-ends the twin of finishNow in store/queue/finish-jobs.ts.
+-- Ends jobs, for every script that does so. With include/unusual-ends the twin of finishNow in store/queue/finish-jobs.ts.
 -- BREAKER_AT: which of KEYS is the breaker, which is only looked at
 -- settings: has_breaker; end_dead (us that those are kept that die of it); uncounted (turns of one job that may
 --       end without counting as an attempt)

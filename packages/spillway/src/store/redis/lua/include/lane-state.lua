@@ -101,7 +101,7 @@ local function save(key, packed, life)
   redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
 end
 
--- Whether a usual trip with this limit need not look further than the head.
+-- Whether the fast path needs only the head for this limit.
 local function is_in_head(spec, count)
   return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
     and count[SLICE_US] == ceil(spec[WINDOW] / spec[SLICES]) and count[COUNT_WINDOW] == spec[WINDOW]

@@ -20,15 +20,31 @@ local waiter = input.w
 forget_late(waiting, now)
 local entries = waiting[1]
 local own
--- Pods that share what is free: this one, those that are due, and those that got something in this round.
-local sharing = {}
 for index, entry in ipairs(entries) do
-  local is_own = waiter and entry[CHANNEL] == waiter[1] and entry[TEXT] == waiter[2]
-  if is_own then own = index end
-  if is_own or entry[WAKE] <= now or next(entry[GOT]) then sharing[#sharing + 1] = entry end
+  if waiter and entry[CHANNEL] == waiter[1] and entry[TEXT] == waiter[2] then own = index end
 end
-local own_got = own and entries[own][GOT] or {}
-local is_shared = #sharing > (own and 1 or 0)
+
+-- Other pods that are due and have not had their share.
+local function unserved()
+  local pods = 0
+  for index, entry in ipairs(entries) do
+    if index ~= own and entry[WAKE] <= now and not entry[SERVED] then pods = pods + 1 end
+  end
+  return pods
+end
+
+-- Nothing is left, or all have had their share.
+local function end_round()
+  for _, entry in ipairs(entries) do
+    changed_waiting = changed_waiting or entry[SERVED]
+    entry[SERVED] = false
+  end
+end
+
+if own and entries[own][SERVED] and unserved() == 0 then end_round() end
+local is_served = own and entries[own][SERVED] or false
+local others = unserved()
+local is_shared = others > 0
 
 -- What the pods before this one need of a limit: all of them, or those that have just become due.
 local function needs_ahead(id, only_due)
@@ -80,14 +96,12 @@ local function fit(costs, reserved)
 end
 
 local function share_of(index)
-  local id, units = specs[index][ID], remaining(specs[index], counts[index], now)
-  for _, entry in ipairs(sharing) do units = units + (entry[GOT][id] or 0) end
-  return floor(units / (#sharing + (own and 0 or 1))) - (own_got[id] or 0)
+  return is_served and 0 or floor(remaining(specs[index], counts[index], now) / (others + 1))
 end
 
 -- A call needs as much as it costs, and as much again for the pods that are due before this one. If other
--- pods share what is free, this one gets its share, and at least one call in a round. Returns what it got
--- of each limit, if the round goes on; it ends when nothing is left.
+-- pods share what is free, this one gets its share, and at least one call in a round. Returns whether units
+-- are left for other pods of this round.
 local function grant(costs)
   local reserved, share, used
   if is_shared then
@@ -105,27 +119,22 @@ local function grant(costs)
       -- Reserved for a pod that is due; if that pod is late, this one may have it.
       if fit(each) then
         wait = SHARE_RETRY_US
-        return used
+        return true
       end
-      for _, entry in ipairs(sharing) do
-        if next(entry[GOT]) then
-          entry[GOT] = {}
-          changed_waiting = true
-        end
-      end
+      end_round()
       for index = 1, limit_count do
         local id = specs[index][ID]
         local ahead = floor((granted > 0 and needs_of_others(id) or needs_ahead(id, false)) / 2)
         wait = max(wait, wait_behind_us(specs[index], counts[index], now, each[index], ahead))
       end
       wait = max(1, wait)
-      return nil
+      return false
     end
-    if share and (granted > 0 or next(own_got)) then
+    if share and (granted > 0 or is_served) then
       for index = 1, limit_count do
         if each[index] > 0 and used[index] + each[index] > share[index] then
           wait = SHARE_RETRY_US
-          return used
+          return true
         end
       end
     end
@@ -133,28 +142,27 @@ local function grant(costs)
     for index = 1, limit_count do used[index] = used[index] + each[index] end
     granted = call
   end
+  return false
 end
 
 -- A pod that got something goes to the end of the list, one that got everything leaves it.
-local function end_turn(costs, used)
+local function end_turn(costs, goes_on)
   local waits = costs ~= nil and wait > 0 and wait <= waiter[3]
   if own and (not waits or granted > 0) then table.remove(entries, own) end
   if own or waits then changed_waiting = true end
   if not waits then return end
-  local need, got = {}, {}
+  local need = {}
   for index = 1, limit_count do
-    local id = specs[index][ID]
-    if costs[index] > 0 then need[id] = costs[index] end
-    local units = used and (own_got[id] or 0) + used[index] or 0
-    if units > 0 then got[id] = units end
+    if costs[index] > 0 then need[specs[index][ID]] = costs[index] end
   end
-  local entry = { waiter[1], waiter[2], now + wait, need, got }
+  local entry = { waiter[1], waiter[2], now + wait, need, goes_on and (granted > 0 or is_served) }
   if own and granted == 0 then entries[own] = entry
   elseif #entries < MAX_WAITING then entries[#entries + 1] = entry end
 end
 
 local paused = paused_until() > now
-local costs, used
+local costs
+local goes_on = false
 if paused then
   wait = paused_until() - now
 elseif all_fit() then
@@ -163,7 +171,7 @@ elseif all_fit() then
   granted = call_count
 else
   costs = cjson.decode(ARGV[4])
-  used = grant(costs)
+  goes_on = grant(costs)
 end
 if not paused then
   -- The end of an override may raise the limit.
@@ -173,7 +181,7 @@ if not paused then
   end
 end
 if waiter then
-  end_turn(not paused and granted < call_count and costs_at(costs, granted + 1) or nil, used)
+  end_turn(not paused and granted < call_count and costs_at(costs, granted + 1) or nil, goes_on)
 end
 if not paused and wake_next(waiting, specs, counts, now, waiter) then changed_waiting = true end
 

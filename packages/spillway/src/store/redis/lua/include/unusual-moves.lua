@@ -1,5 +1,5 @@
 -- Most trips bring a job that is done, of which nothing is kept, and take the next. What only others need is
--- made for them: making it takes as long as a quarter of a usual trip.
+-- made for them: making it takes a quarter of the time of a usual request.
 local made
 local function unusual()
   if made then return made end

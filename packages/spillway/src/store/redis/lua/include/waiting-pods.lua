@@ -1,14 +1,14 @@
 -- Pods whose request was refused and whose calls wait, in order. Twin of store/limits/waiting-pods.ts.
--- A list is { entries, next message us }, an entry { channel, text, wake us, need, got }: channel and text
--- of the message that wakes the pod also identify it; need is what its first waiting call costs, got what
--- the pod got in the current round, both by id of the limit.
+-- A list is { entries, next message us }, an entry { channel, text, wake us, need, served }: channel and text
+-- of the message that wakes the pod also identify it; need is what its first waiting call costs, by
+-- id of the limit; served: the pod had its share of the current round.
 local GRACE_US = 1000000
 local RESERVED_US = 40000
 local SHARE_RETRY_US = 50000
 local MAX_WAITING = 256
 local MESSAGE_US, MESSAGE_BURST_US = 100000, 900000
 local WAKE_AGAIN_US = 50000
-local CHANNEL, TEXT, WAKE, NEED, GOT = 1, 2, 3, 4, 5
+local CHANNEL, TEXT, WAKE, NEED, SERVED = 1, 2, 3, 4, 5
 
 local function none_waiting() return { {}, 0 } end
 
