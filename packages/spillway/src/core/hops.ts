@@ -10,6 +10,7 @@ import { headerOf } from './retry-after.js'
 import type { Clock } from './time/clock.js'
 import { createDeadline, currentDeadline, type Deadline, runWithDeadline } from './time/deadline.js'
 
+/** Names of the headers that carry deadline and attempt from service to service. */
 export interface HopHeaders {
   /** Header with the milliseconds left. Default: `spillway-deadline-ms`. */
   deadline?: string

@@ -15,6 +15,7 @@ export interface EnqueuedJob extends AddedJob {
 
 type Adds<Data> = Pick<JobQueue<Data>, 'name' | 'add'>
 
+/** Options of the fallback `enqueue()`. */
 export interface EnqueueOptions<Data = unknown> extends StepOptions {
   /**
    * The queue, or a function that returns it, because a guard's own queue is created after the

@@ -22,6 +22,7 @@ import {
 } from './feature-options.js'
 import { createPodLoad, type PodLoad } from './pod-load.js'
 
+/** State of one feature. */
 export interface FeatureState {
   name: string
   importance: Importance
@@ -30,6 +31,10 @@ export interface FeatureState {
   because: string | undefined
 }
 
+/**
+ * Switches features off and on by load and by the state of their downstreams. Created by
+ * `createFeatureManager()`.
+ */
 export interface FeatureManager {
   /** Registers another feature. */
   register(name: string, options: FeatureOptions): void
@@ -57,6 +62,7 @@ export interface FeatureManager {
   close(): void
 }
 
+/** Creates a feature manager. */
 export function createFeatureManager(options: FeatureManagerOptions = {}): FeatureManager {
   return new PodFeatures(validate('featureManager', options, readOptions))
 }

@@ -21,6 +21,7 @@ import type { PodLoad } from './pod-load.js'
 
 /** From the most important to the least. Load never switches critical ones off. */
 export const IMPORTANCES = ['critical', 'high', 'normal', 'low', 'optional'] as const
+/** Importance of a feature. Less important ones are switched off first. */
 export type Importance = (typeof IMPORTANCES)[number]
 
 /** The level when the most important feature that is off has this importance; `full` if none is. */
@@ -32,9 +33,12 @@ export const LEVEL_OF = {
   critical: 'maintenance',
 } as const satisfies Record<Importance, string>
 
+/** How far a pod has degraded, from `normal` to the fewest features. */
 export type DegradationLevel = 'full' | (typeof LEVEL_OF)[Importance]
 
+/** Options of one feature. */
 export interface FeatureOptions {
+  /** How important the feature is: less important ones are switched off first. */
   importance: Importance
   /** What it needs, by the names of `dependencies`. */
   dependsOn?: readonly string[]
@@ -42,8 +46,11 @@ export interface FeatureOptions {
   offWhen?: 'degraded' | 'unavailable'
 }
 
+/** Options of `createFeatureManager()`. */
 export interface FeatureManagerOptions {
+  /** The features, by name. */
   features?: Readonly<Record<string, FeatureOptions>>
+  /** Downstreams that features depend on, by name. Default: none. */
   dependencies?: Readonly<Record<string, Dependency>>
   /**
    * Fractions of CPU or memory above which features are off. Default: 0.7 low, 0.8 normal, 0.9

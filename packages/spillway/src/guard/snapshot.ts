@@ -15,6 +15,7 @@ import type { HedgeCounts } from './stages/hedge.js'
 import type { LaneLimitSnapshot } from './stages/lane-limits.js'
 import type { LaneThrottleSnapshot } from './stages/throttle.js'
 
+/** State and counts of a guard in this pod. */
 export interface GuardSnapshot extends CallCounts {
   name: string
   /** The queue. */
@@ -45,6 +46,7 @@ export interface GuardSnapshot extends CallCounts {
   closed: boolean
 }
 
+/** State and counts of one stage. */
 export interface StageSnapshot {
   name: Stage
   scope: Scope
@@ -57,6 +59,7 @@ export interface StageSnapshot {
   state: unknown
 }
 
+/** How a guard sees its store. */
 export interface GuardStoreSnapshot extends StoreSnapshot {
   /** What goes while the store is away: of each limit, of the breaker, of each level of user limits. */
   rules: {

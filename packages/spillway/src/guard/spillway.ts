@@ -38,6 +38,7 @@ import type { GuardTimings } from './pipeline/counters.js'
 import type { GuardTracer } from './pipeline/trace.js'
 import type { GuardSnapshot } from './snapshot.js'
 
+/** Options of `createSpillway()`. */
 export interface SpillwayOptions {
   /** What all pods share. It is yours to close, after this. Default: a memory store. */
   store?: Store
@@ -55,6 +56,7 @@ export interface SpillwayOptions {
   random?: Random
 }
 
+/** The part of a `Spillway` that health reports read. */
 export interface SpillwayHealth {
   /** `degraded`: outage rules decide in some guard. Requests are still served. */
   status: 'ok' | 'degraded'
@@ -64,6 +66,7 @@ export interface SpillwayHealth {
   problems: string[]
 }
 
+/** State of all guards and job queues of this pod. */
 export interface SpillwaySnapshot {
   pod: string
   health: SpillwayHealth
@@ -76,6 +79,7 @@ export interface SpillwaySnapshot {
   draining: boolean
 }
 
+/** All guards and job queues of a pod, with one store. Created by `createSpillway()`. */
 export interface Spillway {
   /** This pod's name, random part included. */
   readonly pod: string
@@ -97,6 +101,7 @@ export interface Spillway {
     name: string,
     options?: JobQueueOptions,
   ): WorkableJobQueue<Data, Result>
+  /** State of all guards and job queues in this pod. */
   snapshot(): SpillwaySnapshot
   /** Whether everything that should be shared is. */
   health(): SpillwayHealth
@@ -121,6 +126,7 @@ const readOptions = object({
   random: randomOption,
 })
 
+/** Creates the guards' common base: their store, their clock and the identity of this pod. */
 export function createSpillway(options: SpillwayOptions = {}): Spillway {
   return new PodSpillway(validate('spillway', options, readOptions))
 }

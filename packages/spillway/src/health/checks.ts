@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../core/time/clock.js'
 
+/** Status of a check or of a report. */
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy'
 
 /** What a check may return. Undefined: healthy. */
@@ -14,6 +15,7 @@ export type CheckAnswer =
   | HealthStatus
   | { status?: HealthStatus; details?: unknown }
 
+/** Result of one health check. */
 export interface CheckResult {
   name: string
   status: HealthStatus

@@ -33,8 +33,10 @@ import {
   worstOf,
 } from './checks.js'
 
+/** Kind of a health report: alive, ready for requests, or everything in detail. */
 export type HealthLevel = 'live' | 'ready' | 'deep'
 
+/** Options of one health check. */
 export interface HealthCheckOptions {
   /** The report that includes it; deep reports include all. Default: `ready`. */
   level?: HealthLevel
@@ -44,6 +46,7 @@ export interface HealthCheckOptions {
   timeoutMs?: Duration
 }
 
+/** Options of `createHealth()`. */
 export interface HealthOptions {
   /** Adds the state of the fleet: breakers, limits, pods, the store. */
   spillway?: Pick<Spillway, 'fleet' | 'snapshot'>
@@ -63,6 +66,7 @@ export interface HealthOptions {
   clock?: Clock
 }
 
+/** A health report: a status, and the checks it is based on. */
 export interface HealthReport {
   status: HealthStatus
   /** Whether it accepts requests, and if not, why. */
@@ -73,6 +77,7 @@ export interface HealthReport {
   fleet?: FleetReport
 }
 
+/** Health reports of a pod. Created by `createHealth()`. */
 export interface Health {
   live(): Promise<HealthReport>
   ready(): Promise<HealthReport>
@@ -119,6 +124,7 @@ const readCheck = object({
   timeoutMs: optional(duration({ min: 1 })),
 })
 
+/** Creates the health reports of a pod. */
 export function createHealth(options: HealthOptions = {}): Health {
   return new PodHealth(validate('health', options, readOptions))
 }

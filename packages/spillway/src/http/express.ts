@@ -16,11 +16,13 @@ export interface ExpressRequest extends IncomingMessage {
 
 type NextFunction = (error?: unknown) => void
 
+/** Middleware for Express, with counts of requests. */
 export interface ExpressMiddleware<R extends ExpressRequest> {
   (request: R, response: ServerResponse, next: NextFunction): void
   snapshot(): ServerSnapshot
 }
 
+/** Creates middleware for Express that sheds, limits and sets deadlines before the handlers. */
 export function spillwayExpress<R extends ExpressRequest = ExpressRequest>(
   options: ServerOptions<R> = {},
 ): ExpressMiddleware<R> {

@@ -19,6 +19,7 @@ import {
   validate,
 } from '../core/options/checks.js'
 
+/** Options of `createOperatorAccess()`. */
 export interface OperatorAccessOptions {
   /**
    * The token that operators send as `Authorization: Bearer …`; at least 16 characters, no blanks.
@@ -39,6 +40,7 @@ export interface OperatorAccessOptions {
   exposed?: boolean
 }
 
+/** Why an operator request was denied. */
 export interface AccessDenial {
   status: 401 | 403
   code: 'UNKNOWN_TOKEN' | 'NO_TOKEN' | 'WRONG_HOST' | 'OTHER_SITE'
@@ -52,6 +54,7 @@ export interface AccessRequest {
   readonly socket: { readonly remoteAddress?: string | undefined }
 }
 
+/** Decides who may operate a fleet over HTTP. Created by `createOperatorAccess()`. */
 export interface OperatorAccess {
   /** Why this request may not read the state, if so. */
   look(request: AccessRequest): AccessDenial | undefined
@@ -92,6 +95,7 @@ export function checkToken(
 
 const readOptions = together(object(accessFields), checkToken)
 
+/** Creates the access check of an operator endpoint. */
 export function createOperatorAccess(options: OperatorAccessOptions = {}): OperatorAccess {
   return new Access(validate('access', options, readOptions))
 }

@@ -20,10 +20,12 @@ export interface Left {
 
 const SECOND_US = 1_000_000
 
+/** One limit as an item of the header `RateLimit-Policy`. */
 export function policyItem({ name, limit, windowUs }: Policy): string {
   return `"${name}";q=${limit};w=${Math.max(1, Math.ceil(windowUs / SECOND_US))}`
 }
 
+/** What is left of one limit, as an item of the header `RateLimit`. */
 export function standingItem(policy: Policy, left: Left): string {
   return item(policy.name, left.remaining, moreInUs(policy, left))
 }

@@ -74,6 +74,7 @@ export interface Verdict {
   readonly visit: { end(): void } | undefined
 }
 
+/** Counts of admitted and refused requests of a server. */
 export interface ServerSnapshot {
   name: string
   admitted: number

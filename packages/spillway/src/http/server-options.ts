@@ -47,10 +47,12 @@ export interface HealthSource {
   deep(): Promise<HealthAnswer>
 }
 
+/** The part of a health report that a server needs. */
 export interface HealthAnswer {
   readonly status: 'healthy' | 'degraded' | 'unhealthy'
 }
 
+/** Options of a server adapter: `spillwayExpress`, `spillwayFastify`, `spillwayHono` or `spillwayHttp`. */
 export interface ServerOptions<Request> {
   /** Name in errors. Separates the limits of several servers in one store. Default: `server`. */
   name?: string
@@ -68,6 +70,7 @@ export interface ServerOptions<Request> {
   ipv6Bits?: number
   /** The number of pods that share levels with the outage rule `share`. Default: 1. */
   expectedPods?: number
+  /** How long a request may take. Default: as long as its caller allows. */
   deadline?: {
     /** Names of the headers, if not Spillway's own. */
     headers?: HopHeaders

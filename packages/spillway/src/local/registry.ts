@@ -10,6 +10,7 @@ interface Member {
   close(): Promise<void>
 }
 
+/** Mechanisms by name, created when first used. */
 export interface Registry<T extends Member, O extends object> {
   /**
    * The instance of this name. Options that are left out have the defaults. Once it exists, options

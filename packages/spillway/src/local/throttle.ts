@@ -27,6 +27,7 @@ import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
 import { clockOption, randomOption } from '../core/time/clock-options.js'
 
+/** Options of `createThrottle()`. */
 export interface ThrottleOptions {
   /** Name in errors. Default: `throttle`. */
   name?: string
@@ -44,6 +45,7 @@ export interface ThrottleOptions {
   random?: Random
 }
 
+/** Counts of a throttle. */
 export interface ThrottleSnapshot {
   /** In the window: calls that came in, and calls the downstream accepted. */
   requests: number
@@ -52,6 +54,7 @@ export interface ThrottleSnapshot {
   refusal: number
 }
 
+/** Refuses a share of the calls that grows with the share the downstream rejects. Created by `createThrottle()`. */
 export interface Throttle {
   readonly name: string
   /** Runs `fn`, or refuses with THROTTLED. */
@@ -83,6 +86,7 @@ const SLICES = 30
 /** The age up to which a call counts as in flight while no success is known. */
 const LONGEST_CALL_MS = 60_000
 
+/** Creates a throttle. */
 export function createThrottle(options: ThrottleOptions = {}): Throttle {
   const checked = validate('throttle', options, readOptions)
   const { name, clock, classify, random } = checked

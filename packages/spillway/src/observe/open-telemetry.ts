@@ -14,7 +14,9 @@ export interface OpenTelemetryMeter {
   removeBatchObservableCallback(callback: never, observables: never): void
 }
 
+/** Options of the OpenTelemetry metrics. */
 export interface OpenTelemetryOptions extends MetricsOptions {
+  /** The meter that the application got from OpenTelemetry. */
   meter: OpenTelemetryMeter
 }
 

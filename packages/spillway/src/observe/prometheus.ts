@@ -10,10 +10,13 @@ export interface PrometheusRegistry {
   registerMetric(metric: never): void
 }
 
+/** Options of the Prometheus metrics. */
 export interface PrometheusOptions extends MetricsOptions {
+  /** The registry of prom-client that the application serves. */
   registry: PrometheusRegistry
 }
 
+/** One value of a metric with its labels. */
 export interface Sample {
   labels: Readonly<Record<string, string | number>>
   value: number
@@ -21,6 +24,7 @@ export interface Sample {
   metricName?: string
 }
 
+/** Registers the metrics of a `Spillway` with a registry of prom-client. */
 export function exposeToPrometheus({ registry, ...options }: PrometheusOptions): void {
   const view = createSource(options)
   for (const { name, help, kind, read } of INSTRUMENTS) {

@@ -8,6 +8,7 @@ import type { FleetReport } from '../guard/fleet/fleet-report.js'
 import type { GuardTimings } from '../guard/pipeline/counters.js'
 import type { Spillway, SpillwaySnapshot } from '../guard/spillway.js'
 
+/** The part of a `Spillway` that metrics read. */
 export type MeteredSpillway = Pick<Spillway, 'snapshot' | 'fleet' | 'timings'>
 
 /** What a server's gate reports. */
@@ -20,7 +21,9 @@ export interface MeteredServer {
   }
 }
 
+/** What metrics report on. */
 export interface MetricsOptions {
+  /** The guards and job queues to report on. */
   spillway: MeteredSpillway
   /** Gates of servers, as returned by `spillwayHttp` and its variants. */
   servers?: readonly MeteredServer[]

@@ -29,6 +29,7 @@ interface OnLane extends OnGuard {
   lane?: string
 }
 
+/** An action, with who wants it and what it applies to. */
 export type OperatorRequest =
   /**
    * Refuses every call until all operators who isolated it have released it, or their times are
@@ -52,8 +53,10 @@ export type OperatorRequest =
   /** Ends an override early. */
   | (OnGuard & { action: 'restore'; unit: string })
 
+/** An action of an operator. */
 export type OperatorAction = OperatorRequest['action']
 
+/** What an action did. */
 export interface OperatorResult {
   action: OperatorAction
   guard: string

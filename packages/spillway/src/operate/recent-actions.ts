@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import type { Store } from '../store/port.js'
 import { ACTIONS, type OperatorAction, type OperatorResult } from './actions.js'
 
+/** An action of the recent past. */
 export interface RecentAction extends OperatorResult {
   /** Unique. */
   id: string

@@ -39,7 +39,9 @@ import {
   type PortName,
 } from './simulated-command.js'
 
+/** Options of a faulty store. */
 export interface FaultyStoreOptions {
+  /** The clock it runs on. */
   clock: Clock
   /** Decides what is lost, and draws `latencyMs` if that is a function. */
   random: Random
@@ -74,6 +76,7 @@ export interface FaultyStoreCounts {
   errors: number
 }
 
+/** A store that fails on demand, for tests. */
 export interface FaultyStore extends Store {
   readonly counts: Readonly<FaultyStoreCounts>
   readonly connected: boolean

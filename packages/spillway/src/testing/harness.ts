@@ -23,6 +23,7 @@ import { createFaultyStore, type FaultyStore, type FaultyStoreOptions } from './
 import { PodClock } from './pod-clock.js'
 import { createVirtualClock, type VirtualClock, type VirtualClockOptions } from './virtual-clock.js'
 
+/** Options of one pod of a harness. */
 export interface PodOptions {
   /** Default: `pod-1`, `pod-2`, … */
   name?: string
@@ -47,12 +48,14 @@ export interface PodTools {
   readonly signal: AbortSignal
 }
 
+/** One pod of a harness. */
 export interface HarnessPod<T> extends PodTools {
   /** What `create` returned. Throws once the pod was killed. */
   readonly value: T
   readonly alive: boolean
 }
 
+/** Options of `createHarness()`. */
 export interface HarnessOptions<T> {
   /** A number, or a list of options. */
   pods: number | readonly PodOptions[]
@@ -64,9 +67,11 @@ export interface HarnessOptions<T> {
   connection?: Pick<FaultyStoreOptions, 'latencyMs' | 'commandTimeoutMs'>
   /** Creates the store behind the connections. Default: a memory store. */
   createStore?: (clock: Clock) => Store
+  /** Options of the virtual clock. Default: none. */
   clock?: VirtualClockOptions
 }
 
+/** Several pods with one store in virtual time, for tests. Created by `createHarness()`. */
 export interface Harness<T> {
   readonly clock: VirtualClock
   /** For the test itself. Its draws do not affect the pods. */
@@ -109,6 +114,7 @@ const readOptions = object({
   clock: readClock,
 })
 
+/** Creates several pods with one store in virtual time. */
 export function createHarness<T>(options: HarnessOptions<T>): Harness<T> {
   return new VirtualFleet<T>(validate('harness', options, readOptions))
 }

@@ -64,6 +64,7 @@ function legMs(leftMs: number): number {
   return leftMs > 0 ? Math.min(Math.ceil(leftMs), LONGEST_LEG_MS) : 0
 }
 
+/** The clock of the system. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   wallMs: () => Date.now(),

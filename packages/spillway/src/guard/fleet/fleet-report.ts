@@ -14,6 +14,7 @@ import { readPodStatus } from './pod-status.js'
 /** Lanes may be named after what callers send, so reports are limited to this number for each guard. */
 export const MOST_LANES = 100
 
+/** State of one breaker in the fleet. */
 export interface FleetBreakerReport {
   lane: string
   state: BreakerStateName
@@ -28,6 +29,7 @@ export interface FleetBreakerReport {
   openUntil: string | undefined
 }
 
+/** State of one limit in the fleet. */
 export interface FleetLimitReport {
   lane: string
   id: string
@@ -41,6 +43,7 @@ export interface FleetLimitReport {
   pausedMs: number
 }
 
+/** State of one guard in the fleet. */
 export interface FleetGuardReport {
   name: string
   breakers: FleetBreakerReport[]
@@ -52,6 +55,7 @@ export interface FleetGuardReport {
 /** `memory`: for this process alone; `shared`: it answers; `away`: it does not; `apart`: not trusted yet. */
 export type FleetStoreStatus = 'memory' | 'shared' | 'away' | 'apart'
 
+/** State of the whole fleet, read from the store. */
 export interface FleetReport {
   store: FleetStoreStatus
   /** Pods alive, this one included; when last heard, if the store is away. */

@@ -1,6 +1,7 @@
 /** What this pod has done for a queue, summed up over its workers, those that are closed included. */
 import type { JobCounts } from '../../shared/job-queue/api.js'
 
+/** State of one worker. */
 export interface WorkerSnapshot {
   /** Jobs that run now. */
   active: number
@@ -17,6 +18,7 @@ export interface WorkerSnapshot {
   wakes: number
 }
 
+/** State of a job queue, as this pod knows it. */
 export interface JobQueueSnapshot extends WorkerSnapshot {
   name: string
   guard: string

@@ -2,6 +2,7 @@
 import type { Outcome } from '../../core/outcome.js'
 import type { CallFunction } from './context.js'
 
+/** Receives the calls of guards, for tracing. */
 export interface GuardTracer {
   /** A call has arrived. */
   begin(call: {
@@ -12,6 +13,7 @@ export interface GuardTracer {
   }): CallTrace
 }
 
+/** Receives what happens to one call. */
 export interface CallTrace {
   attempt(facts: {
     readonly lane: string
@@ -24,6 +26,7 @@ export interface CallTrace {
   refused(error: unknown): void
 }
 
+/** Receives what happens to one attempt. */
 export interface AttemptTrace {
   /** Runs `fn` within the trace. */
   run<T>(fn: () => T): T

@@ -35,12 +35,14 @@ export interface FailedCall {
   readonly reason: DegradedReason
 }
 
+/** An answer of a fallback. */
 export interface FallbackAnswer {
   value: unknown
   /** What it is, in words: `from the cache, 12 s old`. */
   message?: string
 }
 
+/** A fallback: answers in place of a failed call, or declines. */
 export interface FallbackStep {
   readonly name: string
   /** Is asked for these reasons only. Default: for all. */
@@ -69,6 +71,7 @@ export interface GuardLike {
   runDegradable<T>(fn: CallFunction<T>, options?: RunOptions): Promise<Degradable<T>>
 }
 
+/** How often a fallback answered or failed. */
 export interface FallbackCount {
   step: string
   reason: DegradedReason

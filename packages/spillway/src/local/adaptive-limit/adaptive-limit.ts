@@ -26,6 +26,7 @@ import type { LimitAlgorithm } from './algorithm.js'
 import { CallWindow } from './call-window.js'
 import { Gradient2 } from './gradient2.js'
 
+/** Options of `createAdaptiveLimit()`. */
 export interface AdaptiveLimitOptions {
   /** Name in events and snapshots. Default: `limit`. */
   name?: string
@@ -64,6 +65,7 @@ export interface LimitedCall {
   outcome: 'success' | 'dropped' | 'ignored'
 }
 
+/** State of an adaptive limit. */
 export interface AdaptiveLimitSnapshot {
   name: string
   limit: number
@@ -71,6 +73,7 @@ export interface AdaptiveLimitSnapshot {
   baselineMs: number | undefined
 }
 
+/** A concurrency limit that follows the latency of the downstream. Created by `createAdaptiveLimit()`. */
 export interface AdaptiveLimit {
   readonly name: string
   /** The current limit of concurrent calls. */
@@ -121,6 +124,7 @@ export function checkBounds(
   }
 }
 
+/** Creates a concurrency limit that follows the latency of the downstream. */
 export function createAdaptiveLimit(options: AdaptiveLimitOptions): AdaptiveLimit {
   return new WatchedLimit(validate('adaptiveLimit', options, readOptions))
 }

@@ -17,6 +17,7 @@ import {
 } from '../../core/options/checks.js'
 import { Ring } from './ring.js'
 
+/** Options of `createBackpressureQueue()`. */
 export interface BackpressureQueueOptions {
   /** Name in errors. Default: `queue`. */
   name?: string
@@ -30,6 +31,7 @@ export interface BackpressureQueueOptions {
   maxWaiting?: number
 }
 
+/** State of a backpressure queue. */
 export interface QueueSnapshot {
   name: string
   length: number
@@ -42,6 +44,7 @@ export interface QueueSnapshot {
   closed: boolean
 }
 
+/** A bounded queue whose producers wait while it is full. Created by `createBackpressureQueue()`. */
 export interface BackpressureQueue<T> extends AsyncIterable<T> {
   readonly name: string
   readonly length: number
@@ -88,6 +91,7 @@ const readOptions = together(
   },
 )
 
+/** Creates a bounded queue whose producers wait while it is full. */
 export function createBackpressureQueue<T>(
   options: BackpressureQueueOptions,
 ): BackpressureQueue<T> {

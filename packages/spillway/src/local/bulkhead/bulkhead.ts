@@ -40,6 +40,7 @@ import { currentDeadline, deadlineError } from '../../core/time/deadline.js'
 import type { PodMetrics } from '../pod-metrics/pod-metrics.js'
 import { createRegistry, type Registry } from '../registry.js'
 
+/** Options of `createBulkhead()`. */
 export interface BulkheadOptions {
   /** Name in errors, events and snapshots. Default: `bulkhead`. */
   name?: string
@@ -62,6 +63,7 @@ export interface BulkheadOptions {
   clock?: Clock
 }
 
+/** State of a bulkhead. */
 export interface BulkheadSnapshot {
   name: string
   limit: number
@@ -70,6 +72,7 @@ export interface BulkheadSnapshot {
   available: number
 }
 
+/** Limits how many calls run at once. Created by `createBulkhead()`. */
 export interface Bulkhead {
   readonly name: string
   readonly limit: number
@@ -103,6 +106,7 @@ export const bulkheadFields = {
 
 const readOptions = object(bulkheadFields)
 
+/** Bulkheads by name. */
 export type BulkheadRegistry = Registry<Bulkhead, Omit<BulkheadOptions, 'name'>>
 
 /** One bulkhead per downstream: `bulkheads.get('payments').run(…)`. */
@@ -112,6 +116,7 @@ export function createBulkheadRegistry(defaults: Omit<BulkheadOptions, 'name'>):
   return createRegistry(defaults, createBulkhead)
 }
 
+/** Creates a bulkhead: at most `limit` calls at once, with a bounded queue. */
 export function createBulkhead(options: BulkheadOptions): Bulkhead {
   return new SlotBulkhead(validate('bulkhead', options, readOptions))
 }

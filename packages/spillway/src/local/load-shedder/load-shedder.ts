@@ -18,6 +18,7 @@ import { type ShedOptions, shedFields } from './options.js'
 import { figureOf } from './pressure-gauge.js'
 import { type ShedCall, Shedder, type ShedderSnapshot, type ShedReason } from './shedder.js'
 
+/** Options of `createLoadShedder()`. */
 export interface LoadShedderOptions extends ShedOptions {
   /** Name in errors, events and snapshots. Default: `shedder`. */
   name?: string
@@ -35,6 +36,7 @@ export interface ShedRequest extends ShedCall {
   priority?: Priority | undefined
 }
 
+/** State and counts of a load shedder. */
 export interface LoadShedderSnapshot extends ShedderSnapshot {
   name: string
   /** Calls in flight. */
@@ -50,6 +52,7 @@ export interface ShedVisit {
   end(): void
 }
 
+/** Refuses calls while the pod is overloaded. Created by `createLoadShedder()`. */
 export interface LoadShedder {
   readonly name: string
   /** The highest of the signals; 1 is the limit. */
@@ -75,6 +78,7 @@ const readOptions = object({
 
 const NOTHING_KNOWN: ShedRequest = {}
 
+/** Creates a load shedder. */
 export function createLoadShedder(options: LoadShedderOptions): LoadShedder {
   return new LocalLoadShedder(validate('loadShedder', options, readOptions))
 }

@@ -18,6 +18,7 @@ import type { Clock } from '../../core/time/clock.js'
 import { clockOption } from '../../core/time/clock-options.js'
 import { RollingHistogram } from '../rolling-histogram.js'
 
+/** Options of `createPodMetrics()`. */
 export interface PodMetricsOptions {
   /** Length of the window. At least 100 ms. Default: 10 seconds. */
   windowMs?: Duration
@@ -25,6 +26,7 @@ export interface PodMetricsOptions {
   clock?: Clock
 }
 
+/** Measurements of this pod at one moment. */
 export interface PodMetricsSnapshot {
   /** Calls recorded in the window, whatever their outcome. */
   calls: number
@@ -39,11 +41,13 @@ export interface PodMetricsSnapshot {
   p99Ms: number
 }
 
+/** Options of one measurement. */
 export interface MeasureOptions extends Pick<OutcomeOptions, 'classify' | 'slowMs'> {
   /** The caller's signal. An abort by the caller is no failure of the downstream. */
   signal?: AbortSignal
 }
 
+/** Measurements of this pod: CPU, memory, event loop and calls. Created by `createPodMetrics()`. */
 export interface PodMetrics {
   /** Runs a call and records its duration and outcome. Returns or throws what the call does. */
   measure<T>(fn: () => T | PromiseLike<T>, options?: MeasureOptions): Promise<T>
@@ -63,6 +67,7 @@ const readOptions = object({
   clock: clockOption,
 })
 
+/** Creates the measurements of this pod. */
 export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
   const { windowMs, clock } = validate('podMetrics', options, readOptions)
   const counter = () => new RollingCounter(windowMs, SLICES)

@@ -1,6 +1,7 @@
 /** The attempts of a call, as `tryRun` and `attemptsOf` return them. */
 import type { Outcome } from '../../core/outcome.js'
 
+/** One attempt of a retried call. */
 export interface Attempt {
   /** 1 for the first. */
   attempt: number

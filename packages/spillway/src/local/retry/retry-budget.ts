@@ -33,6 +33,7 @@ export interface RetryConditions {
   errorRate?: number
 }
 
+/** Options of `createRetryBudget()`. */
 export interface RetryBudgetOptions {
   /** Most retries, as a fraction of the requests in the window. 0 to 1. Default: 0.2. */
   ratio?: number
@@ -57,6 +58,7 @@ export interface RetryBudgetOptions {
   clock?: Clock
 }
 
+/** Limits retries to a fraction of the calls. Created by `createRetryBudget()`. */
 export interface RetryBudget {
   /** Counts a request, the first attempt of a call. `nowMs`: the time, if known. */
   recordRequest(nowMs?: number): void
@@ -91,6 +93,7 @@ type RetryRules = Pick<
 
 const SLICES = 20
 
+/** Creates a retry budget, which can be shared by several retries. */
 export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget {
   const {
     ratio,

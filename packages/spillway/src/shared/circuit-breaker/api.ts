@@ -8,6 +8,7 @@ import type { Clock } from '../../core/time/clock.js'
 import type { Store } from '../../store/port.js'
 import type { BreakerPolicy } from './options.js'
 
+/** Options of `createCircuitBreaker()`. */
 export interface CircuitBreakerOptions extends BreakerPolicy {
   /** The downstream: all pods that use this name share its breaker. */
   name: string
@@ -26,6 +27,7 @@ export interface CircuitBreakerOptions extends BreakerPolicy {
   random?: Random
 }
 
+/** State of a breaker. */
 export type BreakerStateName = 'closed' | 'open' | 'half-open' | 'isolated'
 
 /** Allows one call. It is returned with the outcome of the call. */
@@ -39,11 +41,13 @@ export interface BreakerPermit {
   readonly probeId: string | undefined
 }
 
+/** A permit of a breaker, or its refusal. */
 export type BreakerAnswer =
   | { allowed: true; permit: BreakerPermit }
   /** Returned, not thrown. */
   | { allowed: false; error: SpillwayError }
 
+/** A change of a breaker's state. */
 export interface BreakerChange {
   name: string
   lane: string
@@ -51,6 +55,7 @@ export interface BreakerChange {
   to: BreakerStateName
 }
 
+/** State of a breaker, as this pod knows it. */
 export interface BreakerSnapshot {
   name: string
   lane: string
@@ -73,11 +78,13 @@ export interface BreakerSnapshot {
   ageMs: number
 }
 
+/** The lane that a command applies to. */
 export interface LaneOption {
   /** The model or API key, which fail separately. Default: one lane for all. */
   lane?: string
 }
 
+/** A circuit breaker that all pods share. Created by `createCircuitBreaker()`. */
 export interface CircuitBreaker {
   readonly name: string
   /** Asks for a permit. Report the outcome of an allowed call with `record`. Calls never queue. */

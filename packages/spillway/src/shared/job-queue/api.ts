@@ -4,6 +4,7 @@ import type { Priority } from '../../core/options/priority.js'
 import type { JobState } from '../../store/queue-port.js'
 import type { Subject } from '../user-limits/levels.js'
 
+/** Options of a job. */
 export interface JobOptions {
   /** Default: `normal`. */
   priority?: Priority
@@ -27,6 +28,7 @@ export interface JobOptions {
   attempts?: number
 }
 
+/** Options of one job that is added. */
 export interface AddOptions extends JobOptions {
   /**
    * The user whose limits are charged. If they are used up, the job is refused with USER_LIMITED,
@@ -36,12 +38,14 @@ export interface AddOptions extends JobOptions {
   as?: Subject
 }
 
+/** A job that was added, or the one that has the same key. */
 export interface AddedJob {
   id: string
   /** False: a job with this key was known, and this is its id. */
   fresh: boolean
 }
 
+/** One job and its state. */
 export interface JobInfo<Data = unknown, Result = unknown> {
   id: string
   /** `dead`: given up; see `error`. */
@@ -70,6 +74,7 @@ export interface JobProgress {
   error: string | undefined
 }
 
+/** Number of jobs by state. */
 export interface JobCounts {
   waiting: number
   /** Waiting jobs by priority. */
@@ -88,6 +93,7 @@ export interface JobCounts {
   tenants?: TenantCounts
 }
 
+/** Jobs by tenant. */
 export interface TenantCounts {
   /**
    * False: an estimate. That happens with many jobs in a priority, if jobs far back were cancelled
@@ -100,6 +106,7 @@ export interface TenantCounts {
   others: number
 }
 
+/** Jobs of one tenant. */
 export interface TenantCount {
   /** Undefined: jobs without a tenant. */
   tenant: string | undefined
@@ -107,6 +114,7 @@ export interface TenantCount {
   byPriority: Record<Priority, number>
 }
 
+/** A durable queue of jobs in the store. */
 export interface JobQueue<Data = unknown, Result = unknown> {
   readonly name: string
   /** Rejects with QUEUE_FULL if the queue has `maxSize` jobs, or `maxPerTenant` of this tenant. */

@@ -9,6 +9,7 @@
  */
 export type StoreStatus = 'starting' | 'shared' | 'away' | 'apart' | 'off'
 
+/** State of a store. */
 export interface StoreSnapshot {
   status: StoreStatus
   /** Milliseconds since the status changed. */

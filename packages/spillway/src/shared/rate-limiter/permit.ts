@@ -19,6 +19,7 @@ export interface Correction {
   delta: number
 }
 
+/** Permission for one call, to be settled or returned. */
 export interface Permit {
   readonly lane: string
   /** The booked cost, by unit. */
