@@ -10,6 +10,7 @@ import { type StepOptions, stepFields } from './step-options.js'
 
 /** The result that a caller gets in place of a response. */
 export interface EnqueuedJob extends AddedJob {
+  /** Name of the job queue. */
   queue: string
 }
 

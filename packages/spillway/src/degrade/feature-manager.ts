@@ -24,8 +24,11 @@ import { createPodLoad, type PodLoad } from './pod-load.js'
 
 /** State of one feature. */
 export interface FeatureState {
+  /** Name of the feature. */
   name: string
+  /** Importance of the feature. */
   importance: Importance
+  /** Whether it is on. */
   on: boolean
   /** Why it is off: `load`, or the dependency's name and status. */
   because: string | undefined
@@ -38,6 +41,7 @@ export interface FeatureState {
 export interface FeatureManager {
   /** Registers another feature. */
   register(name: string, options: FeatureOptions): void
+  /** Whether a feature is on. */
   isOn(name: string): boolean
   /** Runs the feature if it is on, and the alternative if it is off or fails. */
   run<T>(
@@ -47,11 +51,19 @@ export interface FeatureManager {
   ): Promise<T>
   /** Sets the status of a dependency. It counts at once, and until it is set again. */
   setStatus(dependency: string, status: DependencyStatus): void
+  /** How far this pod has degraded. */
   readonly level: DegradationLevel
+  /** State and counts at this moment. */
   snapshot(): {
+    /** How far this pod has degraded. */
     level: DegradationLevel
-    load: PodLoad & { pressure: number }
+    /** Load of this pod. */
+    load: PodLoad & {
+      /** Pressure on this pod; 1 is the most it can take. */ pressure: number
+    }
+    /** State of each feature. */
     features: FeatureState[]
+    /** State of each downstream. */
     dependencies: Record<string, DependencyStatus>
   }
   /** Calls `listener` on every change of the level, until the returned function is called. */

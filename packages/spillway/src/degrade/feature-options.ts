@@ -56,7 +56,14 @@ export interface FeatureManagerOptions {
    * Fractions of CPU or memory above which features are off. Default: 0.7 low, 0.8 normal, 0.9
    * high.
    */
-  thresholds?: { low?: number; normal?: number; high?: number }
+  thresholds?: {
+    /** Load from which features of low importance are switched off. */
+    low?: number
+    /** Load from which features of normal importance are switched off. */
+    normal?: number
+    /** Load from which features of high importance are switched off. */
+    high?: number
+  }
   /** The load of this pod. Default: measured by Node. */
   load?: () => PodLoad
   /** A further load figure, such as that of a load shedder; 1 is its limit. */

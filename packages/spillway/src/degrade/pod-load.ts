@@ -9,6 +9,7 @@ import { performance } from 'node:perf_hooks'
 export interface PodLoad {
   /** 1 is everything available. */
   cpu: number
+  /** Memory used; 1 is everything available. */
   memory: number
 }
 

@@ -39,6 +39,7 @@ export interface StaleCacheOptions extends StepOptions {
 export interface StaleCache extends FallbackStep {
   /** Number of responses in the cache. */
   readonly size: number
+  /** Forgets all values. */
   clear(): void
 }
 

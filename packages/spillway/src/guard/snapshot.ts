@@ -17,11 +17,22 @@ import type { LaneThrottleSnapshot } from './stages/throttle.js'
 
 /** State and counts of a guard in this pod. */
 export interface GuardSnapshot extends CallCounts {
+  /** Name of the guard. */
   name: string
   /** The queue. */
-  queue: { waiting: number; size: number; oldestMs: number; byPriority: Record<Priority, number> }
+  queue: {
+    /** Calls that wait. */
+    waiting: number
+    /** Calls that may wait. */
+    size: number
+    /** Milliseconds that the oldest call has waited. */
+    oldestMs: number
+    /** Waiting calls by priority. */
+    byPriority: Record<Priority, number>
+  }
   /** Calls that run, and how many may; infinite without `concurrency`. */
   active: number
+  /** Calls that may run at once in this pod. */
   limit: number
   /** Those that were used recently, 100 at most. */
   lanes: string[]
@@ -43,13 +54,17 @@ export interface GuardSnapshot extends CallCounts {
   stages: StageSnapshot[]
   /** How often each fallback stood in. */
   fallbacks: FallbackCount[]
+  /** Whether the guard is closed. */
   closed: boolean
 }
 
 /** State and counts of one stage. */
 export interface StageSnapshot {
+  /** Name of the stage. */
   name: Stage
+  /** Whether its state is local or shared. */
   scope: Scope
+  /** Whether it counts calls or attempts. */
   per: 'call' | 'attempt'
   /** It only reports what it would have refused. */
   shadow: boolean
@@ -63,12 +78,20 @@ export interface StageSnapshot {
 export interface GuardStoreSnapshot extends StoreSnapshot {
   /** What goes while the store is away: of each limit, of the breaker, of each level of user limits. */
   rules: {
+    /** Outage rules of the limits. */
     limits: Record<string, OutageRule>
+    /** Outage rule of the breaker. */
     breaker: OutageRule | undefined
+    /** Outage rules of the user limits. */
     userLimits: Record<string, OutageRule>
   }
   /** They are in force: for limits, for breaker and user limits. */
-  inForce: { limits: boolean; breaker: boolean }
+  inForce: {
+    /** The outage rules of the limits apply now. */
+    limits: boolean
+    /** The outage rule of the breaker applies now. */
+    breaker: boolean
+  }
   /** This pod's part of each limit. */
   shares: Record<string, number>
 }

@@ -68,10 +68,13 @@ export interface SpillwayHealth {
 
 /** State of all guards and job queues of this pod. */
 export interface SpillwaySnapshot {
+  /** Identifies the pod. */
   pod: string
+  /** State of the store and the pod. */
   health: SpillwayHealth
   /** Pods alive at the last heartbeat, this one included. */
   livePods: number
+  /** State of each guard. */
   guards: GuardSnapshot[]
   /** What this pod has done for job queues. */
   jobQueues: JobQueueSnapshot[]

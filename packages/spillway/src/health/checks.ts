@@ -17,9 +17,13 @@ export type CheckAnswer =
 
 /** Result of one health check. */
 export interface CheckResult {
+  /** Name of the check. */
   name: string
+  /** Its status. */
   status: HealthStatus
+  /** Milliseconds that the check took. */
   latencyMs: number
+  /** What the check reported about itself. */
   details?: unknown
   /** Why, if it is not healthy. */
   error?: string

@@ -56,10 +56,11 @@ export interface HealthOptions {
   warmUpMs?: Duration
   /** Not ready while this has been above its limit for a while. */
   overload?: {
+    /** Source of the pressure on this pod. */
     pressure: PressureSource
-    /** Default: 1. */
+    /** Pressure from which the pod is not ready. Default: 1. */
     at?: number
-    /** How long. Default: 10 seconds. */
+    /** How long the pressure must last. Default: 10 seconds. */
     forMs?: Duration
   }
   /** Default: the system clock. */
@@ -68,10 +69,13 @@ export interface HealthOptions {
 
 /** A health report: a status, and the checks it is based on. */
 export interface HealthReport {
+  /** The worst status of the checks. */
   status: HealthStatus
   /** Whether it accepts requests, and if not, why. */
   ready: boolean
+  /** Why the status is not healthy. */
   reason: 'warming-up' | 'draining' | 'overloaded' | 'unhealthy' | undefined
+  /** The checks it is based on. */
   checks: CheckResult[]
   /** In ready and deep reports, if `spillway` is set. */
   fleet?: FleetReport
@@ -79,8 +83,11 @@ export interface HealthReport {
 
 /** Health reports of a pod. Created by `createHealth()`. */
 export interface Health {
+  /** Whether the process should go on. */
   live(): Promise<HealthReport>
+  /** Whether the pod should get requests. */
   ready(): Promise<HealthReport>
+  /** Everything in detail, for operators. */
   deep(): Promise<HealthReport>
   /**
    * Adds a check. It reports a problem by throwing, or by returning false, `degraded` or

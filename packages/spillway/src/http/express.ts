@@ -8,8 +8,12 @@ import type { ServerOptions } from './server-options.js'
 
 /** The fields of Express that are used; your `identify` may use all of them. */
 export interface ExpressRequest extends IncomingMessage {
+  /** The whole URL, also below a mount path. */
   originalUrl?: string
-  app?: { enabled(setting: string): boolean }
+  /** The application. */
+  app?: {
+    /** Whether a setting is on. */ enabled(setting: string): boolean
+  }
   /** The caller of the request: pass it to a guard. */
   spillway?: ServerCall
 }
@@ -19,6 +23,7 @@ type NextFunction = (error?: unknown) => void
 /** Middleware for Express, with counts of requests. */
 export interface ExpressMiddleware<R extends ExpressRequest> {
   (request: R, response: ServerResponse, next: NextFunction): void
+  /** State and counts at this moment. */
   snapshot(): ServerSnapshot
 }
 

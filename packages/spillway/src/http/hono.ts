@@ -17,11 +17,13 @@ export type HonoServerOptions = ServerOptions<Context>
 
 /** `context.get('spillway')` is the caller of the request. Pass it to a guard. */
 export interface HonoVariables {
+  /** The caller of the request. */
   spillway: ServerCall
 }
 
 /** Middleware for Hono, with counts of requests. */
 export type HonoMiddleware = MiddlewareHandler<{ Variables: HonoVariables }> & {
+  /** State and counts at this moment. */
   snapshot(): ServerSnapshot
 }
 

@@ -25,6 +25,7 @@ export type HttpHandler = (
 /** A listener for `http.createServer()`, with counts of requests. */
 export interface HttpListener {
   (request: IncomingMessage, response: ServerResponse): void
+  /** State and counts at this moment. */
   snapshot(): ServerSnapshot
 }
 

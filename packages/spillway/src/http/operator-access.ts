@@ -42,16 +42,24 @@ export interface OperatorAccessOptions {
 
 /** Why an operator request was denied. */
 export interface AccessDenial {
+  /** HTTP status to answer with. */
   status: 401 | 403
+  /** Machine-readable reason. */
   code: 'UNKNOWN_TOKEN' | 'NO_TOKEN' | 'WRONG_HOST' | 'OTHER_SITE'
+  /** What is wrong, for the client. */
   problem: string
 }
 
 /** The part of a request that is used. */
 export interface AccessRequest {
+  /** Method of the request. */
   readonly method?: string | undefined
+  /** Headers of the request. */
   readonly headers: IncomingHttpHeaders
-  readonly socket: { readonly remoteAddress?: string | undefined }
+  /** The connection. */
+  readonly socket: {
+    /** Address of the client. */ readonly remoteAddress?: string | undefined
+  }
 }
 
 /** Decides who may operate a fleet over HTTP. Created by `createOperatorAccess()`. */

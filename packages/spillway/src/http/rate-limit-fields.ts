@@ -6,13 +6,17 @@
 
 /** A level of limits, as clients see it. */
 export interface Policy {
+  /** Name of the level. */
   readonly name: string
+  /** Units per window. */
   readonly limit: number
+  /** Length of the window in microseconds. */
   readonly windowUs: number
 }
 
 /** The units left on the level that has least. */
 export interface Left {
+  /** Units that are left. */
   readonly remaining: number
   /** Time until it is full again. */
   readonly resetUs: number

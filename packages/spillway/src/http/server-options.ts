@@ -26,7 +26,9 @@ import { readTrustedProxies, type TrustedProxies } from './client-address.js'
 
 /** The caller of a request, and its priority. */
 export interface Identity {
+  /** The user. Default: none. */
   user?: string | undefined
+  /** Tier of the user. Default: none. */
   tier?: string | undefined
   /** Default: `normal`. */
   priority?: Priority | undefined
@@ -42,13 +44,17 @@ export interface ServerShedder {
 
 /** What is needed to serve health reports. */
 export interface HealthSource {
+  /** Whether the process should go on. */
   live(): Promise<HealthAnswer>
+  /** Whether the pod should get requests. */
   ready(): Promise<HealthAnswer>
+  /** Everything in detail, for operators. */
   deep(): Promise<HealthAnswer>
 }
 
 /** The part of a health report that a server needs. */
 export interface HealthAnswer {
+  /** The status of the report. */
   readonly status: 'healthy' | 'degraded' | 'unhealthy'
 }
 

@@ -17,6 +17,7 @@ export interface Registry<T extends Member, O extends object> {
    * may be left out, and different ones are an error.
    */
   get(name: string, options?: Partial<O>): T
+  /** State of each mechanism. */
   snapshot(): ReturnType<T['snapshot']>[]
   /** Closes all instances and those created later; resolves when all have ended. */
   close(): Promise<void>

@@ -47,8 +47,9 @@ export interface ThrottleOptions {
 
 /** Counts of a throttle. */
 export interface ThrottleSnapshot {
-  /** In the window: calls that came in, and calls the downstream accepted. */
+  /** Calls that came in during the window. */
   requests: number
+  /** Calls that the downstream accepted in the window. */
   accepts: number
   /** Share of the calls that is refused. */
   refusal: number
@@ -56,9 +57,11 @@ export interface ThrottleSnapshot {
 
 /** Refuses a share of the calls that grows with the share the downstream rejects. Created by `createThrottle()`. */
 export interface Throttle {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** Runs `fn`, or refuses with THROTTLED. */
   run<T>(fn: () => T | PromiseLike<T>): Promise<T>
+  /** State and counts at this moment. */
   snapshot(): ThrottleSnapshot
 }
 

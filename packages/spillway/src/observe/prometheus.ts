@@ -7,6 +7,7 @@ import { createSource, type MetricsOptions } from './source.js'
 
 /** The part of prom-client's `Registry` that is used. */
 export interface PrometheusRegistry {
+  /** Adds a metric. */
   registerMetric(metric: never): void
 }
 
@@ -18,7 +19,9 @@ export interface PrometheusOptions extends MetricsOptions {
 
 /** One value of a metric with its labels. */
 export interface Sample {
+  /** Labels of the value. */
   labels: Readonly<Record<string, string | number>>
+  /** The value. */
   value: number
   /** If it differs from the name of the metric. */
   metricName?: string

@@ -13,10 +13,15 @@ export type MeteredSpillway = Pick<Spillway, 'snapshot' | 'fleet' | 'timings'>
 
 /** What a server's gate reports. */
 export interface MeteredServer {
+  /** State and counts at this moment. */
   snapshot(): {
+    /** Name of the server. */
     name: string
+    /** Requests that were admitted. */
     admitted: number
+    /** Requests admitted although the store did not answer. */
     unchecked: number
+    /** Refused requests by code. */
     refused: readonly { code: string; count: number }[]
   }
 }

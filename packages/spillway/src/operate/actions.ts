@@ -58,15 +58,21 @@ export type OperatorAction = OperatorRequest['action']
 
 /** What an action did. */
 export interface OperatorResult {
+  /** What was done. */
   action: OperatorAction
+  /** The guard it applies to. */
   guard: string
+  /** Who did it. */
   by: string
+  /** The address it came from, if known. */
   from: string | undefined
   /** Undefined: all lanes. */
   lane: string | undefined
   /** In milliseconds. */
   forMs: number | undefined
+  /** The unit of the limit, if one was set. */
   unit: string | undefined
+  /** The new limit, if one was set. */
   limit: number | undefined
   /** What was done, as text. */
   message: string

@@ -11,6 +11,7 @@ import { ACTIONS, type OperatorAction, type OperatorResult } from './actions.js'
 export interface RecentAction extends OperatorResult {
   /** Unique. */
   id: string
+  /** Milliseconds since then. */
   ageMs: number
   /** It was performed in this process, which has emitted its event. */
   own: boolean

@@ -46,6 +46,7 @@ export interface MembershipOptions {
 
 /** One pod of the fleet. */
 export interface Member {
+  /** Identifies the pod. */
   pod: string
   /** Its last snapshot. */
   snapshot: unknown

@@ -71,6 +71,7 @@ export interface FaultyStoreCounts {
   lostReplies: number
   /** Pushed messages that arrived. */
   pushed: number
+  /** Messages that were not delivered. */
   lostPushes: number
   /** Commands for which the store behind threw. */
   errors: number
@@ -78,7 +79,9 @@ export interface FaultyStoreCounts {
 
 /** A store that fails on demand, for tests. */
 export interface FaultyStore extends Store {
+  /** What the store did to commands. */
   readonly counts: Readonly<FaultyStoreCounts>
+  /** Whether the store is reachable. */
   readonly connected: boolean
   /** For commands sent from now on. */
   setLatency(latencyMs: Distribution): void

@@ -35,11 +35,13 @@ export interface PodOptions {
 
 /** What a pod is created with. */
 export interface PodTools {
+  /** Name of the pod. */
   readonly name: string
   /** Starts at 0 with the pod, and stops when it is killed. */
   readonly clock: Clock
   /** Its connection to the store of the fleet. */
   readonly store: FaultyStore
+  /** Its source of randomness. */
   readonly random: Random
   /**
    * Aborted when the pod is killed. Pass it to work that would outlive the pod, such as vendor
@@ -52,6 +54,7 @@ export interface PodTools {
 export interface HarnessPod<T> extends PodTools {
   /** What `create` returned. Throws once the pod was killed. */
   readonly value: T
+  /** Whether the pod runs. */
   readonly alive: boolean
 }
 
@@ -73,6 +76,7 @@ export interface HarnessOptions<T> {
 
 /** Several pods with one store in virtual time, for tests. Created by `createHarness()`. */
 export interface Harness<T> {
+  /** The virtual clock of all pods. */
   readonly clock: VirtualClock
   /** For the test itself. Its draws do not affect the pods. */
   readonly random: Random

@@ -73,7 +73,9 @@ export interface VendorCallOptions {
 
 /** How calls ended. Calls in flight are not included. */
 export interface VendorCalls {
+  /** Requests that succeeded. */
   succeeded: number
+  /** Requests that failed. */
   failed: number
   /** Answered with 429. */
   throttled: number
@@ -83,6 +85,7 @@ export interface VendorCalls {
 
 /** A simulated vendor in virtual time. Created by `createVendor()`. */
 export interface Vendor {
+  /** Sends one request. */
   call(options?: VendorCallOptions): Promise<VendorAnswer>
   /** Answers everything with 503, including calls in flight. */
   failAll(): void
@@ -98,9 +101,11 @@ export interface Vendor {
   throttle(forMs: Duration): void
   /** Undoes all of the above. Calls that hang go on hanging. */
   recover(): void
+  /** Counts of requests. */
   readonly calls: Readonly<VendorCalls>
   /** When each call arrived, including refused ones: a copy, in order. */
   readonly arrivals: Float64Array
+  /** Requests that have arrived. */
   readonly arrivalCount: number
   /** Calls in flight: processed, waiting or hanging. */
   readonly atOnce: number

@@ -12,6 +12,7 @@ export class Durations {
   /** In seconds. */
   sum = 0
 
+  /** Counts one duration. */
   add(seconds: number): void {
     this.sum += seconds
     let bucket = 0

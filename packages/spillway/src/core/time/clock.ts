@@ -22,6 +22,7 @@ export interface Clock {
 
 /** A scheduled call. Each method may be called at any time and more than once. */
 export interface Timer {
+  /** Stops the timer. */
   cancel(): void
   /** Lets the process end although this timer is armed. */
   unref(): void

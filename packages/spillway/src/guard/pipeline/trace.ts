@@ -15,6 +15,7 @@ export interface GuardTracer {
 
 /** Receives what happens to one call. */
 export interface CallTrace {
+  /** An attempt starts. */
   attempt(facts: {
     readonly lane: string
     readonly attempt: number
@@ -32,6 +33,7 @@ export interface AttemptTrace {
   run<T>(fn: () => T): T
   /** Headers that continue the trace downstream. */
   readonly headers: Readonly<Record<string, string>>
+  /** The attempt failed with this error. */
   failed(error: unknown): void
   /** The attempt has ended, the body of its answer included. */
   end(outcome: Outcome): void

@@ -67,7 +67,9 @@ export interface LimitedCall {
 
 /** State of an adaptive limit. */
 export interface AdaptiveLimitSnapshot {
+  /** Name in errors, events and snapshots. */
   name: string
+  /** Calls that may run at once. */
   limit: number
   /** `gradient2`: latency of a call on an idle downstream. */
   baselineMs: number | undefined
@@ -75,6 +77,7 @@ export interface AdaptiveLimitSnapshot {
 
 /** A concurrency limit that follows the latency of the downstream. Created by `createAdaptiveLimit()`. */
 export interface AdaptiveLimit {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** The current limit of concurrent calls. */
   readonly limit: number
@@ -83,6 +86,7 @@ export interface AdaptiveLimit {
    * 0.
    */
   record(call: LimitedCall): void
+  /** State and counts at this moment. */
   snapshot(): AdaptiveLimitSnapshot
 }
 

@@ -65,16 +65,23 @@ export interface BulkheadOptions {
 
 /** State of a bulkhead. */
 export interface BulkheadSnapshot {
+  /** Name in errors, events and snapshots. */
   name: string
+  /** Calls that may run at once. */
   limit: number
+  /** Calls that run. */
   active: number
+  /** Calls that wait. */
   waiting: number
+  /** Calls that could start now. */
   available: number
 }
 
 /** Limits how many calls run at once. Created by `createBulkhead()`. */
 export interface Bulkhead {
+  /** Name in errors, events and snapshots. */
   readonly name: string
+  /** Calls that may run at once. */
   readonly limit: number
   /** Slots in use. */
   readonly active: number
@@ -87,6 +94,7 @@ export interface Bulkhead {
    * SHUTTING_DOWN. The signal ends the wait but not the call.
    */
   run<T>(fn: () => T | PromiseLike<T>, options?: { signal?: AbortSignal }): Promise<T>
+  /** State and counts at this moment. */
   snapshot(): BulkheadSnapshot
   /** Refuses new and waiting calls; resolves when the running ones have ended. */
   close(): Promise<void>

@@ -43,6 +43,7 @@ export interface WorkerBulkhead extends Readonly<BulkheadSnapshot> {
    * of the file other than the default.
    */
   run<T>(input: unknown, options?: { signal?: AbortSignal; task?: string }): Promise<T>
+  /** State and counts at this moment. */
   snapshot(): BulkheadSnapshot
   /** Refuses new and waiting work; resolves when all threads have ended. */
   close(): Promise<void>

@@ -58,19 +58,25 @@ export interface HedgeRunOptions {
 
 /** Counts of a hedge. */
 export interface HedgeSnapshot {
+  /** Name in errors, events and snapshots. */
   name: string
   /** Delay of a second attempt that would begin now; undefined if there are too few calls. */
   delayMs: number | undefined
-  /** Calls, second attempts, and second attempts that were faster. */
+  /** Calls since it was created. */
   calls: number
+  /** Second attempts. */
   hedges: number
+  /** Second attempts that answered first. */
   won: number
 }
 
 /** Starts a second attempt beside a slow one. Created by `createHedge()`. */
 export interface Hedge {
+  /** Name in errors, events and snapshots. */
   readonly name: string
+  /** Runs the function, and a second time if it takes long. The first good answer counts. */
   run<T>(fn: (context: HedgeContext) => T | PromiseLike<T>, options?: HedgeRunOptions): Promise<T>
+  /** State and counts at this moment. */
   snapshot(): HedgeSnapshot
 }
 

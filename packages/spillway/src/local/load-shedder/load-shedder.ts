@@ -38,11 +38,13 @@ export interface ShedRequest extends ShedCall {
 
 /** State and counts of a load shedder. */
 export interface LoadShedderSnapshot extends ShedderSnapshot {
+  /** Name in errors, events and snapshots. */
   name: string
   /** Calls in flight. */
   inFlight: number
-  /** Calls admitted and calls refused since it was created. */
+  /** Calls that were admitted since it was created. */
   admitted: number
+  /** Calls that were refused since it was created. */
   shed: number
 }
 
@@ -54,6 +56,7 @@ export interface ShedVisit {
 
 /** Refuses calls while the pod is overloaded. Created by `createLoadShedder()`. */
 export interface LoadShedder {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** The highest of the signals; 1 is the limit. */
   readonly pressure: number
@@ -63,6 +66,7 @@ export interface LoadShedder {
   enter(request?: ShedRequest): ShedVisit | undefined
   /** Why a call would be refused now, or undefined. Does not count as a call. */
   check(request?: ShedRequest): ShedReason | undefined
+  /** State and counts at this moment. */
   snapshot(): LoadShedderSnapshot
   /** Refuses everything with SHUTTING_DOWN and stops its timer. */
   close(): void

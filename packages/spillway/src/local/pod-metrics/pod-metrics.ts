@@ -36,8 +36,11 @@ export interface PodMetricsSnapshot {
   queueWaitMs: number
   /** Calls per second. */
   rps: number
+  /** Median duration in milliseconds. */
   p50Ms: number
+  /** 95th percentile of the durations in milliseconds. */
   p95Ms: number
+  /** 99th percentile of the durations in milliseconds. */
   p99Ms: number
 }
 
@@ -51,12 +54,17 @@ export interface MeasureOptions extends Pick<OutcomeOptions, 'classify' | 'slowM
 export interface PodMetrics {
   /** Runs a call and records its duration and outcome. Returns or throws what the call does. */
   measure<T>(fn: () => T | PromiseLike<T>, options?: MeasureOptions): Promise<T>
+  /** Records a call that was measured elsewhere. */
   record(durationMs: number, outcome: Outcome): void
+  /** Records how long a call waited, in milliseconds. */
   recordQueueWait(waitMs: number): void
+  /** Share of recent calls that failed, 0 to 1. */
   errorRate(): number
+  /** Average wait of recent calls, in milliseconds. */
   queueWaitMs(): number
   /** Milliseconds that this fraction (0 to 1) of the calls did not exceed. */
   percentile(fraction: number): number
+  /** All measurements at this moment. */
   snapshot(): PodMetricsSnapshot
 }
 

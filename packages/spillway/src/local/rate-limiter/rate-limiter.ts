@@ -48,6 +48,7 @@ export interface RateLimiterOptions {
 
 /** A rate limiter of this pod. Created by `createRateLimiter()`. */
 export interface RateLimiter {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** Units that can be taken now. */
   readonly remaining: number

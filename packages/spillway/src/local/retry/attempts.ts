@@ -7,7 +7,9 @@ export interface Attempt {
   attempt: number
   /** The wait before it. */
   delayMs: number
+  /** Milliseconds that it took. */
   durationMs: number
+  /** How it ended. */
   outcome: Outcome
   /** What it threw, if it threw. */
   error?: unknown

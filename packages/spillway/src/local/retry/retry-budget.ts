@@ -24,6 +24,7 @@ import { clockOption } from '../../core/time/clock-options.js'
 
 /** What the application knows about this pod; figures that are left out count as healthy. */
 export interface RetryConditions {
+  /** Whether the breaker is open. */
   breakerOpen?: boolean
   /** Average queue wait. */
   queueWaitMs?: number
@@ -66,7 +67,15 @@ export interface RetryBudget {
   tryRetry(retry: number): boolean
   /** Retries that a call may make now, judging by the conditions alone. */
   allowedRetries(): number
-  snapshot(): { requests: number; retries: number; allowedRetries: number }
+  /** State and counts at this moment. */
+  snapshot(): {
+    /** Calls in the window. */
+    requests: number
+    /** Retries in the window. */
+    retries: number
+    /** Retries that are allowed now. */
+    allowedRetries: number
+  }
 }
 
 const fraction = () => number({ min: 0, max: 1 })

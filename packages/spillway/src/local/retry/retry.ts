@@ -56,6 +56,7 @@ export type RetryResult<T> =
 
 /** Repeats failed calls. Created by `createRetry()`. */
 export interface Retry {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** Throws what the last attempt threw, unchanged; `attemptsOf(error)` returns all attempts. */
   run<T>(fn: RetryFunction<T>, options?: RetryRunOptions): Promise<T>

@@ -49,6 +49,7 @@ export interface TimeoutOptions {
 
 /** Limits the time of calls. Created by `createTimeout()`. */
 export interface Timeout {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** The limit of a call that begins now, in milliseconds; undefined without `callMs`. */
   readonly callMs: number | undefined

@@ -11,6 +11,7 @@ export type StoreStatus = 'starting' | 'shared' | 'away' | 'apart' | 'off'
 
 /** State of a store. */
 export interface StoreSnapshot {
+  /** Whether the store is reachable. */
   status: StoreStatus
   /** Milliseconds since the status changed. */
   forMs: number

@@ -68,6 +68,7 @@ export type Acquisition =
 
 /** Rate limits that all pods share. Created by `createSharedRateLimiter()`. */
 export interface SharedRateLimiter {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** Takes a permit if one is free now. */
   acquire(options?: AcquireOptions): Promise<Acquisition>
@@ -98,6 +99,7 @@ export interface RateLimiterFigures {
   pausedMs: number
   /** Permits granted in the last minute to the whole fleet, on all lanes; pods report every 5 s. */
   requestsLastMinute: number
+  /** State of each limit. */
   limits: readonly {
     id: string
     limit: number

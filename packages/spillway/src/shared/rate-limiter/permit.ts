@@ -21,6 +21,7 @@ export interface Correction {
 
 /** Permission for one call, to be settled or returned. */
 export interface Permit {
+  /** The lane it is for. */
   readonly lane: string
   /** The booked cost, by unit. */
   readonly cost: Cost

@@ -40,9 +40,13 @@ export interface UserLevel {
 
 /** The caller of a request. */
 export interface Subject {
+  /** The user. */
   user?: string | undefined
+  /** Tier of the user. */
   tier?: string | undefined
+  /** Address of the client. */
   ip?: string | undefined
+  /** Endpoint of the request. */
   endpoint?: string | undefined
 }
 

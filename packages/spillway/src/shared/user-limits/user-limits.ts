@@ -32,9 +32,11 @@ export interface UserLimitsOptions {
 
 /** Whether a request is within its user limits, and what is left. */
 export interface UserLimitResult {
+  /** Whether the request is within its limits. */
   allowed: boolean
   /** The level of these figures: the one that refused, or that has least left. */
   level: UserLevel['per'] | undefined
+  /** Units left of the tightest level. */
   remaining: number
   /** Milliseconds until that level is full again. */
   resetMs: number
