@@ -66,7 +66,7 @@ const GATEWAY_MAY_IMPORT = {
   request: ['config/', 'protocols/', 'routing/', 'vendor/', 'response/'],
   routing: ['config/', 'protocols/', 'request/', 'vendor/', 'response/'],
   vendor: ['config/', 'protocols/', 'request/', 'routing/', 'response/'],
-  response: ['protocols/', 'request/', 'vendor/'],
+  response: ['config/', 'protocols/', 'request/', 'vendor/'],
   protocols: ['config/', 'request/body/json-fields\\.ts'],
   jobs: ['config/', 'request/', 'routing/', 'vendor/', 'response/'],
   admin: [],
@@ -136,6 +136,14 @@ module.exports = {
       severity: 'error',
       from: { path: SRC, pathNot: [TEST, `${SRC}testing/`] },
       to: { path: `${SRC}testing/` },
+    },
+    {
+      name: 'testing-stays-out-of-production',
+      comment:
+        'the gateway, the dashboard and the mock vendor run in production; the simulator does not',
+      severity: 'error',
+      from: { path: '^packages/(gateway|dashboard|mock-vendor)/src/', pathNot: TEST },
+      to: { path: '^packages/spillway/(src|dist)/testing/' },
     },
     {
       name: 'no-test-imports',

@@ -12,10 +12,10 @@ const SIMULATOR = 'packages/simulator'
 const DASHBOARD = 'packages/dashboard'
 
 /**
- * Steps that run only when named, as in `npm run check -- walk`. They do not hold yet. A name that is
- * deleted here becomes part of `npm run check`.
+ * Steps that run only when named, as in `npm run check -- packages`, which takes minutes because it installs
+ * everything for four versions of Node. A name that is deleted here becomes part of `npm run check`.
  */
-const ONLY_BY_NAME = ['walk']
+const ONLY_BY_NAME = ['packages']
 
 /**
  * `after` names the step whose output this one reads. The output of a step with `isReport` is shown even
@@ -75,6 +75,13 @@ const STEPS = [
     isReport: true,
   },
   {
+    name: 'gateway-walk',
+    what: 'files of the gateway that one chat request passes (--list names them)',
+    args: [join(root, 'scripts/check-gateway-walk.mjs')],
+    after: 'types',
+    isReport: true,
+  },
+  {
     name: 'layout',
     what: `sizes of files and folders in ${PACKAGE}/src`,
     args: [join(root, 'scripts/check-layout.mjs')],
@@ -83,6 +90,13 @@ const STEPS = [
     name: 'paths',
     what: 'files and folders that ARCHITECTURE.md names exist',
     args: [join(root, 'scripts/check-paths.mjs')],
+  },
+  {
+    name: 'packages',
+    what: 'packed and installed with Node 20 to 26: imports, types, gateway, command',
+    args: [join(root, 'scripts/check-packages.mjs')],
+    after: 'types',
+    isReport: true,
   },
   {
     name: 'audit',
@@ -107,7 +121,7 @@ if (unknown.length > 0) {
 const chosen = STEPS.filter(({ name }) =>
   names.length === 0 ? !ONLY_BY_NAME.includes(name) : names.includes(name),
 )
-const build = chosen.some((step) => step.after === 'types') && !isChosen('types') ? [PACKAGE] : []
+const build = chosen.some((step) => step.after === 'types') && !isChosen('types') ? [GATEWAY] : []
 await setupOrExit({ build })
 
 const failed = await runAll(chosen)

@@ -63,9 +63,18 @@ describe('import rules', () => {
       'observe/sink.ts': use('../core/clock.js'),
       'testing/fake-clock.ts': use('../guard/guard.js', '../http/middleware.js'),
       'misc/helpers.ts': use('../core/clock.js'),
+      '../../gateway/src/gateway.ts': use('../../spillway/src/testing/fake-clock.js'),
     })
     const config = join(root, '.dependency-cruiser.cjs')
-    const args = [tools.depcruise, '--config', config, '--output-type', 'json', SRC]
+    const args = [
+      tools.depcruise,
+      '--config',
+      config,
+      '--output-type',
+      'json',
+      SRC,
+      'packages/gateway/src',
+    ]
     const { output } = await runNode(args, { cwd: tree })
     violations = JSON.parse(output).summary.violations.map(({ from, to, rule }) =>
       `${from} -> ${to}: ${rule.name}`.replaceAll(`${SRC}/`, ''),
@@ -84,6 +93,10 @@ describe('import rules', () => {
     [
       'production code importing testing',
       'index.ts -> testing/fake-clock.ts: testing-is-for-tests',
+    ],
+    [
+      'the gateway importing testing',
+      'packages/gateway/src/gateway.ts -> testing/fake-clock.ts: testing-stays-out-of-production',
     ],
     [
       'a package outside the worker bulkhead',

@@ -88,7 +88,9 @@ export async function createGateway(
   { log: given, read, supervisor }: GatewayOptions = {},
 ): Promise<Gateway> {
   let scrub = createScrub(config)
-  const log = given ?? createLog(config.log.level, (text) => scrub(text))
+  const log =
+    given ??
+    createLog(config.log.level, (text) => scrub(text), { isShared: supervisor !== undefined })
   const { redis } = config
   // Before the store is opened: that it is unreachable may be known while the rest still starts.
   const stopListening = onEvent((event) => {

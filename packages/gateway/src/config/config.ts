@@ -24,6 +24,8 @@ export interface VendorConfig {
   readonly keys: readonly VendorKey[]
   /** Sent with every request, secrets included. */
   readonly headers: Readonly<Record<string, string>>
+  /** It is told the remaining time and the number of the attempt, and says whether it has retried. */
+  readonly hops: boolean
   /** Longest time until a connection stands. */
   readonly connectMs: number
   readonly guard: Omit<GuardOptions, 'fetch' | 'classify'>
@@ -107,6 +109,13 @@ export interface RedisConfig
     | 'commandTimeoutMs'
   > {}
 
+export interface CorsConfig {
+  /** Origins of pages that may use the gateway, such as `https://app.example`; `*`: any. */
+  readonly origins: readonly string[]
+  /** How long browsers remember the answer to a preflight. */
+  readonly maxAgeMs: number
+}
+
 export interface TracingConfig {
   /** Whether a request that says it is part of a trace is believed. */
   readonly fromCallers: boolean
@@ -147,6 +156,8 @@ export interface GatewayConfig {
     /** A larger body is refused with 413, compressed or decompressed. */
     readonly maxBytes: number
   }
+  /** Pages of other origins that may use the data port; undefined: none. */
+  readonly cors: CorsConfig | undefined
   /** What a client may do to the data port. */
   readonly server: ServerLimits
   /** How long running requests may go on after SIGTERM. */

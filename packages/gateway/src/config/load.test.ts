@@ -73,6 +73,7 @@ describe('loadConfig', () => {
           keys: [],
           headers: {},
           connectMs: 5_000,
+          hops: false,
           guard: { timeout: { firstByteMs: 60_000 } },
         },
       ],
@@ -164,6 +165,7 @@ log: { level: warn }
       ],
       headers: { 'openai-organization': 'sk-openai-spare', 'x-team': 'search' },
       connectMs: 3_000,
+      hops: false,
       guard: {
         limits: [{ unit: 'requests', limit: 500, windowMs: '1m' }],
         queue: { size: 10 },

@@ -15,6 +15,8 @@ const MOST_WAITING_CHARACTERS = 16 * 1_048_576
 const LAST_WORDS_MS = 1_000
 const TRY_AGAIN_MS = 10
 const WARN = 40
+/** A pipe takes this many bytes in one piece (PIPE_BUF on Linux; other systems guarantee at least 512). */
+const ATOMIC_BYTES = 4_096
 
 /** Those that are not closed when the process ends. */
 const open = new Set<Lines>()
@@ -24,12 +26,15 @@ export class Lines {
   /** As Node has opened it: to write to a pipe that nobody reads must not block. */
   readonly #fd = process.stdout.fd
   readonly #flushing: NodeJS.Timeout
+  /** Whether other processes write to the same pipe, so that lines must not be split. */
+  readonly #isShared: boolean
   #waiting = ''
   /** Since when some are being written. */
   #writingMs: number | undefined
   #lost = 0
 
-  constructor() {
+  constructor({ isShared = false }: { isShared?: boolean } = {}) {
+    this.#isShared = isShared
     this.#flushing = setInterval(() => this.flush(), FLUSH_MS).unref()
     open.add(this)
     if (watching) return
@@ -70,7 +75,8 @@ export class Lines {
     const waitedMs = nowMs - (this.#writingMs ?? nowMs)
     // A reader that took nothing for that long gets no more time. A process that was busy meanwhile does not
     // know whether it did, so one write is tried in any case.
-    writeNow(this.#fd, this.#take(), Math.max(0, LAST_WORDS_MS - waitedMs))
+    const patienceMs = Math.max(0, LAST_WORDS_MS - waitedMs)
+    writeNow(this.#fd, this.#take(), patienceMs, (bytes) => this.#pieceOf(bytes))
   }
 
   #take(): Buffer {
@@ -84,8 +90,13 @@ export class Lines {
     return lines
   }
 
+  /** The part to write next. */
+  #pieceOf(bytes: Buffer): Buffer {
+    return this.#isShared ? wholeLines(bytes) : bytes
+  }
+
   #writeOn(bytes: Buffer): void {
-    write(this.#fd, bytes, (error, written) => {
+    write(this.#fd, this.#pieceOf(bytes), (error, written) => {
       const rest = error === null ? bytes.subarray(written) : bytes
       if (isFull(error)) {
         setTimeout(() => this.#writeOn(rest), TRY_AGAIN_MS).unref()
@@ -99,13 +110,29 @@ export class Lines {
   }
 }
 
+/**
+ * As many whole lines as a pipe takes in one piece, so that lines of several processes do not mix. A longer line
+ * is written alone.
+ */
+export function wholeLines(bytes: Buffer): Buffer {
+  if (bytes.length <= ATOMIC_BYTES) return bytes
+  const last = bytes.subarray(0, ATOMIC_BYTES).lastIndexOf(0x0a)
+  const end = last === -1 ? bytes.indexOf(0x0a) : last
+  return end === -1 ? bytes : bytes.subarray(0, end + 1)
+}
+
 /** Writes everything, or gives up after waiting this long for a reader. */
-function writeNow(fd: number, bytes: Buffer, patienceMs: number): void {
+function writeNow(
+  fd: number,
+  bytes: Buffer,
+  patienceMs: number,
+  pieceOf: (bytes: Buffer) => Buffer,
+): void {
   let rest = bytes
   let giveUpAt = performance.now() + patienceMs
   while (rest.length > 0) {
     try {
-      rest = rest.subarray(writeSync(fd, rest))
+      rest = rest.subarray(writeSync(fd, pieceOf(rest)))
       // A reader that is slow but reads gets everything.
       giveUpAt = performance.now() + LAST_WORDS_MS
     } catch (error) {

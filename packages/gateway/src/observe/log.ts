@@ -17,9 +17,16 @@ export interface GatewayLog {
   close(): void
 }
 
-/** On standard output. `scrub`: takes secrets out of what others have put into words. */
-export function createLog(level: string, scrub: Scrub = (text) => text): GatewayLog {
-  const lines = new Lines()
+/**
+ * On standard output. `scrub`: removes secrets from texts that come from elsewhere. `isShared`: other
+ * processes write there, too.
+ */
+export function createLog(
+  level: string,
+  scrub: Scrub = (text) => text,
+  options: { isShared?: boolean } = {},
+): GatewayLog {
+  const lines = new Lines(options)
   const scrubbed = { write: (line: string) => lines.write(scrub(line)) }
   const logger = pino({ level, base: null, serializers: { err: errorFacts } }, scrubbed)
   const logs = { info: false, warn: false }

@@ -16,6 +16,7 @@ const LIVE: ReadonlySet<string> = new Set<keyof GatewayConfig>([
   'routes',
   'callers',
   'body',
+  'cors',
   'drain',
   'log',
 ])

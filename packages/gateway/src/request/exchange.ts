@@ -10,13 +10,14 @@ import type { RouteConfig } from '../config/config.js'
 import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'
 import { ResponseWriter } from '../response/client-response.js'
+import { answerPreflight, corsHeaders, isPreflight } from '../response/cors.js'
 import { type Fault, faultOf, RequestError } from '../response/errors.js'
-import { containsKey, MASK, maskedName, maskedPath } from '../response/privacy.js'
+import { containsKey, MASK, maskedName, maskedPath, requestIdFor } from '../response/privacy.js'
 import type { ConfigVersion } from '../routing/config-version.js'
 import { ambiguous, notFound } from '../routing/no-route.js'
 import type { RouteQuery } from '../routing/routes.js'
 import { orderTargets, type Target } from '../routing/target.js'
-import { ClientSignal } from '../vendor/client-signal.js'
+import type { Vendor } from '../vendor/vendor.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
 import { neverConnected } from '../vendor/vendor-error.js'
 import { vendorRequest } from '../vendor/vendor-request.js'
@@ -25,10 +26,9 @@ import type { AsyncRequests } from './async-requests.js'
 import { HungUpError } from './body/body.js'
 import type { Caller } from './callers.js'
 import { type ClientRequest, type ClientResponse, disconnect, isSent } from './client-http.js'
-import { deadlineMs } from './deadline.js'
+import { ClientSignal, deadlineMs, hopHeaders, runAsHop } from './deadline.js'
 import { parseRequest } from './parse-request.js'
 import type { RequestRecord, Tries } from './record.js'
-import { requestIdFor } from './request-id.js'
 import { faultInLlmPath, requestTarget } from './request-url.js'
 import { canBeRepeated, canBeSentTo, type RoutedRequest, routedRequest } from './routed-request.js'
 import { SlowBody } from './slow-body.js'
@@ -98,7 +98,7 @@ export class Exchange implements ResponseListener {
   }
 
   serve(): void {
-    this.#serve().catch((error) => this.#fail(error))
+    runAsHop(this.#request, () => this.#serve()).catch((error) => this.#fail(error))
   }
 
   /** Its connection is gone, or its answer is. */
@@ -183,6 +183,12 @@ export class Exchange implements ResponseListener {
     const { headers } = request
     const fault = validateRequest(request, config.server)
     if (fault !== undefined) throw new RequestError(fault)
+    if (config.cors !== undefined) {
+      this.#writer.addHeaders(corsHeaders(config.cors, headers))
+      if (isPreflight(request.method, headers)) {
+        return this.#writer.say(answerPreflight(config.cors, headers))
+      }
+    }
     if (asyncRequests?.owns(this.#path)) return this.#attend(asyncRequests)
     const query: RouteQuery = {
       method: request.method ?? 'GET',
@@ -344,7 +350,8 @@ export class Exchange implements ResponseListener {
     return vendor.guard.run((context: CallContext) => {
       if (tries.attempts++ === 0) this.#waitedMs = performance.now() - this.#arrivedMs
       const traced = this.#trace === undefined ? request : this.#inTrace(request, context)
-      return vendor.send(traced, context, this, cost)
+      const sent = vendor.hops ? withHeaders(traced, hopHeaders(context)) : traced
+      return vendor.send(sent, context, this, cost)
     }, options)
   }
 
@@ -377,9 +384,16 @@ export class Exchange implements ResponseListener {
       },
       drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
       // It has been tried often enough: a client that tries again would multiply.
-      final: vendor.retries && canBeRepeated(routed) && judgeStatus(answer.status).retryable,
+      final: this.#isFinal(answer, routed, vendor),
       addresses,
     })
+  }
+
+  /** The gateway or a service behind it has retried, or has decided against it. */
+  #isFinal(answer: VendorResponse, routed: RoutedRequest, vendor: Vendor): boolean {
+    if (!judgeStatus(answer.status).retryable) return false
+    if (vendor.hops && answer.header('spillway-retried') !== undefined) return true
+    return vendor.retries && canBeRepeated(routed)
   }
 
   #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
@@ -456,6 +470,10 @@ export class Exchange implements ResponseListener {
       usage: this.#usage,
     }
   }
+}
+
+function withHeaders(request: VendorRequest, more: readonly string[]): VendorRequest {
+  return { ...request, headers: [...request.headers, ...more] }
 }
 
 /** More digits say nothing, and cost room in every line of a log. */

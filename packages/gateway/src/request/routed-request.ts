@@ -1,11 +1,11 @@
 /** What is known of a request once its body has been read. */
 import type { RouteConfig } from '../config/config.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
+import { uniqueId } from '../response/privacy.js'
 import type { Target } from '../routing/target.js'
 import type { Caller } from './callers.js'
 import type { ClientRequest } from './client-http.js'
 import type { ParsedRequest } from './parse-request.js'
-import { uniqueId } from './request-id.js'
 
 const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 

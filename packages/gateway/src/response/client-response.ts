@@ -37,6 +37,7 @@ export class ResponseWriter implements ResponseSink {
   readonly #hooks: { readonly draining: boolean }
   // What speaks no protocol that we know is told in the most common one.
   #protocol: Protocol = openai
+  #added: readonly string[] = []
   #keepAlive: NodeJS.Timeout | undefined
   /** The client has been told that a stream comes, before anybody knew. */
   #promised = false
@@ -60,6 +61,11 @@ export class ResponseWriter implements ResponseSink {
     this.#id = id
     this.#arrivedMs = arrivedMs
     this.#hooks = hooks
+  }
+
+  /** Headers of whatever answer follows; lower-case names and values alternate. */
+  addHeaders(headers: readonly string[]): void {
+    this.#added = headers
   }
 
   speak(protocol: Protocol): void {
@@ -120,7 +126,10 @@ export class ResponseWriter implements ResponseSink {
     }
     if (asked !== undefined) headers['spillway-vendor'] = asked
     // The vendor has been tried as often as is good for it.
-    if (attempts > 0) headers['x-should-retry'] = 'false'
+    if (attempts > 0) {
+      headers['x-should-retry'] = 'false'
+      headers['spillway-retried'] = '1'
+    }
     if (fault.closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
@@ -186,13 +195,14 @@ export class ResponseWriter implements ResponseSink {
     const answer = this.#answer
     if (response.headersSent || answer === undefined || this.#passing === undefined) return
     const { decision, final, addresses } = this.#passing
-    const headers = ['spillway-request-id', this.#id]
+    const headers = ['spillway-request-id', this.#id, ...this.#added]
     // What we say ourselves, the vendor does not.
     const ours = decision.standing === undefined ? [] : ['ratelimit', 'ratelimit-policy']
+    ours.push(...this.#added.filter((_, index) => index % 2 === 0 && this.#added[index] !== 'vary'))
     if (this.#hooks.draining) headers.push('connection', 'close')
     addAdmittedHeaders(headers, decision)
     if (final) {
-      headers.push('x-should-retry', 'false')
+      headers.push('x-should-retry', 'false', 'spillway-retried', '1')
       ours.push('x-should-retry')
     }
     const knowsLength = wholeBytes !== undefined && wholeBytes > 0
@@ -206,6 +216,9 @@ export class ResponseWriter implements ResponseSink {
 
   #head(): Record<string, string | string[]> {
     const headers: Record<string, string | string[]> = { 'spillway-request-id': this.#id }
+    for (let i = 0; i < this.#added.length; i += 2) {
+      headers[this.#added[i] as string] = this.#added[i + 1] as string
+    }
     if (this.#hooks.draining) headers.connection = 'close'
     return headers
   }

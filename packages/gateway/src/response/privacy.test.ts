@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { requestIdFor, uniqueId } from '../request/request-id.js'
-import { containsKey, maskedName, maskedPath } from './privacy.js'
+import { containsKey, maskedName, maskedPath, requestIdFor, uniqueId } from './privacy.js'
 
 const HEX = '0123456789abcdef0123456789abcdef'
 

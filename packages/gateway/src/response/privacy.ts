@@ -3,6 +3,8 @@
  * and headers, and people put keys and prompts where they do not belong.
  */
 
+import { randomBytes } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import { isShort, LONGEST_NAME } from '../request/short-text.js'
 
 /** As the keys of well-known services begin; or a run of letters and digits that nobody would think up. */
@@ -21,7 +23,7 @@ export function containsKey(text: string | undefined, key: string | string[] | u
   return typeof key === 'string' && key.length >= SHORTEST_KEY && text?.includes(key) === true
 }
 
-export function looksLikeKey(text: string): boolean {
+function looksLikeKey(text: string): boolean {
   return KEY_LIKE.test(text)
 }
 
@@ -56,4 +58,28 @@ export function maskedPath(path: string): string {
   if (knownPaths.size >= MOST_KNOWN) knownPaths.clear()
   knownPaths.set(path, shown)
   return shown
+}
+
+const HEX_ID = /^[0-9a-f]{32}$/
+const SANE = /^[\w.:-]{1,128}$/
+const START = randomBytes(12).toString('base64url')
+let number = 0
+
+/** A name for each request: the client's own, if it may be shown. */
+export function requestIdFor(headers: IncomingHttpHeaders): string {
+  const given = headers['x-request-id']
+  return typeof given === 'string' && isSane(given, headers) ? given : uniqueId()
+}
+
+/** It is shown to everybody, so it must not be a key. Ids of 32 hex digits are common, though. */
+function isSane(given: string, { authorization, 'x-api-key': key }: IncomingHttpHeaders): boolean {
+  if (!SANE.test(given)) return false
+  if (!HEX_ID.test(given) && looksLikeKey(given)) return false
+  return given !== key && authorization?.endsWith(given) !== true
+}
+
+/** One that no other request has, of this process or another. */
+export function uniqueId(): string {
+  number++
+  return `${START}-${number.toString(36)}`
 }

@@ -99,6 +99,7 @@ export class ConfigVersion {
       ownHeaders: vendor.ownHeaders(config),
       forwarded: new ForwardedHeaders({
         own: new Set(vendor.ownNames),
+        compression: vendor.protocol.name === 'http',
         // Without a key of ours, and without callers of ours, the client's key is the vendor's: that of
         // the vendor it meant to ask.
         credentials: !vendor.hasKey && !this.callers.known && config.vendor === first.vendor,

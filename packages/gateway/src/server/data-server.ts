@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { lstat, unlink } from 'node:fs/promises'
 import type { ServerHttp2Session } from 'node:http2'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { Exchange } from '../request/exchange.js'
@@ -39,8 +39,7 @@ export class DataServer implements HttpHandlers {
   readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #health: Health
   readonly #limits: ServerLimits
-  /** Half-open, because a client that ends its side still receives its answer. */
-  readonly #acceptor = createServer({ allowHalfOpen: true, noDelay: true })
+  readonly #acceptor: Server
   readonly #connectionLimits: ConnectionLimits
   /** By socket for HTTP/1.1, by session for HTTP/2. */
   readonly #connections = new Map<Socket | ServerHttp2Session, Connection>()
@@ -52,6 +51,8 @@ export class DataServer implements HttpHandlers {
     this.#versions = versions
     this.#health = health
     this.#limits = versions.current.config.server
+    // A client of HTTP/1.1 that ends its side still receives its answer. One of HTTP/2 has left.
+    this.#acceptor = createServer({ allowHalfOpen: this.#limits.tls === undefined, noDelay: true })
     this.#connectionLimits = new ConnectionLimits(this.#limits, (nowMs) => this.#checkAll(nowMs))
     const serve = createHttpServers(this.#limits, this)
     this.#acceptor.on('connection', (socket) => {

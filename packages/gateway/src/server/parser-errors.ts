@@ -1,8 +1,8 @@
 /** Answers to bytes that are not a request: they are written to the socket itself. */
 import type { Duplex } from 'node:stream'
 import type { RequestRecord } from '../request/record.js'
-import { uniqueId } from '../request/request-id.js'
 import type { Fault } from '../response/errors.js'
+import { uniqueId } from '../response/privacy.js'
 
 const REASONS: Readonly<Record<number, string>> = {
   400: 'Bad Request',

@@ -48,8 +48,6 @@ const KEPT_FROM_VENDORS: ReadonlySet<string> = new Set([
   'content-length',
   'expect',
   'cookie',
-  // A compressed answer could be neither framed nor read for what it cost.
-  'accept-encoding',
 ])
 
 /** They decide how the body is read. To many servers _ and - are the same, so the other spelling is dropped. */
@@ -83,6 +81,8 @@ export interface ForwardOptions {
   readonly own: ReadonlySet<string>
   /** The client's own key goes on. */
   readonly credentials: boolean
+  /** The vendor may compress its answers: nothing in them has to be read. */
+  readonly compression: boolean
 }
 
 /** Names come from requests: no request may fill the memory. */
@@ -125,11 +125,12 @@ export class ForwardedHeaders {
   #stays(name: string): boolean {
     // To many servers _ and - are the same.
     const plain = name.replaceAll('_', '-')
-    const { own, credentials } = this.#options
+    const { own, credentials, compression } = this.#options
     // Pseudo headers of HTTP/2.
     if (name.startsWith(':')) return true
     if (KEPT_FROM_VENDORS.has(plain) || SPOOFED_GROUPS.test(plain)) return true
     if (name !== plain && BODY_HEADERS.has(plain)) return true
+    if (plain === 'accept-encoding') return !compression
     return own.has(name) || own.has(plain) || (!credentials && CREDENTIALS.has(plain))
   }
 }

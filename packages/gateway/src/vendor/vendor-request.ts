@@ -8,8 +8,8 @@ import type { RoutedRequest } from '../request/routed-request.js'
 import type { Target } from '../routing/target.js'
 import type { VendorRequest } from './vendor-client.js'
 
-/** A body up to this size is sent in one piece; a larger one is never copied. */
-const MAX_COPIED_BYTES = 1_048_576
+/** A body up to this size is sent in one piece. A larger one is never copied, so it is held in memory once. */
+const MAX_COPIED_BYTES = 65_536
 
 export function vendorRequest(
   request: ClientRequest,

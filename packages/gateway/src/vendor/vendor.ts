@@ -5,8 +5,8 @@ import { type Cost, nameLanes, Reservations } from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
+import { classifyClientFailure } from '../request/deadline.js'
 import { RefCounted } from '../routing/ref-counted.js'
-import { classifyClientFailure } from './client-signal.js'
 import { keyNameOf, ModelLanes } from './model-lanes.js'
 import { VendorClient, type VendorRequest } from './vendor-client.js'
 import { type ResponseListener, VendorResponse } from './vendor-response.js'
@@ -63,8 +63,9 @@ export class Vendor {
   }
 
   /** Its guard, for a configuration that says the same of it. */
-  keepGuard({ guard }: VendorConfig): RefCounted<Guard> | undefined {
-    return isDeepStrictEqual(this.#config.guard, guard) ? this.#sharedGuard.retain() : undefined
+  keepGuard({ guard, hops }: VendorConfig): RefCounted<Guard> | undefined {
+    const isSame = isDeepStrictEqual(this.#config.guard, guard) && this.#config.hops === hops
+    return isSame ? this.#sharedGuard.retain() : undefined
   }
 
   #clientAfter(before: Vendor | undefined): RefCounted<VendorClient> {
@@ -142,6 +143,11 @@ export class Vendor {
     return shadow !== undefined || breaker?.shadow === true
   }
 
+  /** It is told the remaining time and the number of the attempt. */
+  get hops(): boolean {
+    return this.#config.hops
+  }
+
   get retries(): boolean {
     return this.#config.guard.retry !== undefined
   }
@@ -198,6 +204,7 @@ function guardOf(
   const options: GuardOptions = {
     ...(config.guard as GuardOptions),
     classify: classifyClientFailure,
+    ...(config.hops && { fetch: { hops: true } }),
   }
   const guard =
     before === undefined

@@ -1,7 +1,7 @@
 /** Messages between the supervisor and one worker: each is a request with an answer, or a failure. */
 import type { Socket } from 'node:net'
 import type { Clock } from 'spillway'
-import { systemClock, type Timer } from 'spillway/testing'
+import { systemClock, type Timer } from 'spillway/internal'
 
 /** One end of the IPC connection of a worker process. */
 export interface MessagePort {

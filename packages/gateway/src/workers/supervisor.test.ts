@@ -256,6 +256,7 @@ describe('supervisor of workers', () => {
     supervisor.drain({ graceMs: 30_000, delayMs: 0 })
     for (const worker of forked) {
       expect(worker.callsOf('drain')).toEqual([{ graceMs: 30_000, delayMs: 0 }])
+      expect(worker.callsOf('workersChanged').at(-1)).toMatchObject({ ready: 0, total: 2 })
     }
     forked[0]?.end(0)
     await clock.advance(5_000)
@@ -273,6 +274,20 @@ describe('supervisor of workers', () => {
     await clock.advance(11_499)
     expect(forked.map(({ isAlive }) => isAlive)).toEqual([true, true])
     await clock.advance(1)
+    await supervisor.ended
+    expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, false])
+  })
+
+  it('a second stop breaks off what runs, and kills a worker that hangs after 5 s', async () => {
+    const { supervisor, forked, clock, started } = setUp()
+    await started()
+    supervisor.drain({ graceMs: 3_600_000, delayMs: 0 })
+    supervisor.end()
+    for (const worker of forked) {
+      expect(worker.callsOf('drain').at(-1)).toEqual({ graceMs: 0, delayMs: 0 })
+    }
+    forked[0]?.end(0)
+    await clock.advance(5_000)
     await supervisor.ended
     expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, false])
   })

@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net'
 import type { Clock } from 'spillway'
-import { systemClock, type Timer } from 'spillway/testing'
+import { systemClock, type Timer } from 'spillway/internal'
 import type { ReloadReport } from '../reload/reloads.js'
 import { aggregateMetrics, keepTotals } from './aggregate-metrics.js'
 import type { FileContents, MetricJson, SupervisorApi, WorkersState } from './protocol.js'
@@ -43,6 +43,8 @@ export class WorkersFailedError extends Error {
 const RELOAD_MS = 30_000
 /** After the grace of a drain: for requests that are broken off, and for closing the store. */
 const AFTER_GRACE_MS = 10_000
+/** For a worker that was told to end at once. */
+const END_MS = 5_000
 const UNAVAILABLE = '{"status":"starting"}'
 
 export class Supervisor {
@@ -103,10 +105,17 @@ export class Supervisor {
     return report
   }
 
+  /** Breaks off what runs, and kills workers that have not ended soon after. */
+  end(): void {
+    this.drain({ graceMs: 0, delayMs: 0 })
+    this.#clock.schedule(END_MS, () => this.kill()).unref()
+  }
+
   /** Drains all workers at once. Called again with a shorter grace, that one counts. */
   drain(options: { graceMs: number; delayMs: number }): void {
     this.#stopRestarts()
     for (const worker of this.#workers.values()) worker.drain(options)
+    this.#tellState()
     const patienceMs = options.delayMs + options.graceMs + AFTER_GRACE_MS
     this.#clock.schedule(patienceMs, () => this.kill()).unref()
     this.#finish()

@@ -47,7 +47,7 @@ const config = loadConfig({
   env: {},
 })
 const routes = new Routes(config)
-const forwarded = new ForwardedHeaders({ own: new Set(), credentials: false })
+const forwarded = new ForwardedHeaders({ own: new Set(), credentials: false, compression: false })
 const addresses = new VendorAddresses('http://vendor.example', undefined)
 
 it.each<[string, (name: string) => unknown]>([

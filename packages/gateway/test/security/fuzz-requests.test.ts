@@ -1,13 +1,19 @@
-// test-group: io
+// test-group: io, slow
 
 /** Thousands of malformed requests: none crashes the gateway, hangs or reaches a vendor. */
-import { expect, it } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:http2'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
 import { usualOrLong } from '../../../spillway/test/long-run.js'
+import { CERTIFICATE } from '../certificate.js'
 import { startGateway } from '../gateway-kit.js'
 import { dice, mutate } from './mutate.js'
 import { cut, oddRequests } from './odd-requests.js'
 import { countRequests } from './oracle.js'
-import { say } from './raw.js'
+import { connectTo, say } from './raw.js'
 import { TRICKS, VALID, VALID_CHUNKED } from './tricks.js'
 
 const MALFORMED = usualOrLong(2_500, 50_000)
@@ -57,37 +63,133 @@ async function fuzz(
   return counts
 }
 
-it('a malformed request never crashes the gateway, hangs, goes unlogged or reaches a vendor', async () => {
-  const { url, vendor, records, failures, chat } = await startGateway()
-  const random = dice(SEED)
-  const { malformed, wellFormed, answers, admitted, silent } = await fuzz(
-    url,
-    () => [Buffer.from(mutate(random.below(2) === 0 ? GOOD : TRICKY, random), 'latin1')],
-    (counts) => counts.malformed >= MALFORMED,
-  )
-  expect(vendor.counts.arrived).toBe(admitted)
-  expect(failures).toEqual([])
-  // Makes sure that both kinds are covered.
-  expect(malformed).toBeGreaterThanOrEqual(MALFORMED)
-  expect(wellFormed).toBeGreaterThan(MALFORMED / 40)
-  expect(admitted).toBeGreaterThan(MALFORMED / 90)
-  // Only input that cannot be answered gets no answer; everything else is answered and logged.
-  expect(silent).toBeLessThan(malformed / 20)
-  expect(records.length).toBeGreaterThan(answers * 0.9)
-  expect((await chat()).status).toBe(200)
-})
+const TLS = { server: { tls: { cert: 'env:CERT', key: 'env:KEY' } } }
+const ENV = { CERT: CERTIFICATE.cert, KEY: CERTIFICATE.key }
+const LISTENERS = ['HTTP/1.1', 'HTTP/1.1 over TLS', 'a Unix socket'] as const
 
-it('a malformed request that is cut anywhere never crashes the gateway, hangs or reaches a vendor', async () => {
-  const { url, vendor, failures, chat } = await startGateway()
+/** A gateway on this listener, and its address for `say`. */
+async function startOn(listener: (typeof LISTENERS)[number] | 'HTTP/2 over TLS') {
+  if (listener === 'HTTP/1.1') return startGateway()
+  if (listener === 'a Unix socket') {
+    const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const path = join(folder, 'gateway.sock')
+    const running = await startGateway({ listen: `unix:${path}`, port: undefined, host: undefined })
+    return { ...running, url: `unix:${path}` }
+  }
+  const running = await startGateway(TLS, {}, ENV)
+  return { ...running, url: running.url.replace('http:', 'https:') }
+}
+
+it.each(LISTENERS)(
+  'on %s a malformed request never crashes the gateway, hangs, goes unlogged or reaches a vendor',
+  async (listener) => {
+    const { url, vendor, records, failures } = await startOn(listener)
+    const random = dice(SEED)
+    const { malformed, wellFormed, answers, admitted, silent } = await fuzz(
+      url,
+      () => [Buffer.from(mutate(random.below(2) === 0 ? GOOD : TRICKY, random), 'latin1')],
+      (counts) => counts.malformed >= MALFORMED,
+    )
+    expect(vendor.counts.arrived).toBe(admitted)
+    expect(failures).toEqual([])
+    // Makes sure that both kinds are covered.
+    expect(malformed).toBeGreaterThanOrEqual(MALFORMED)
+    expect(wellFormed).toBeGreaterThan(MALFORMED / 40)
+    expect(admitted).toBeGreaterThan(MALFORMED / 90)
+    // Only input that cannot be answered gets no answer; everything else is answered and logged.
+    expect(silent).toBeLessThan(malformed / 20)
+    expect(records.length).toBeGreaterThan(answers * 0.9)
+    expect((await say(url, VALID, { endAfter: 1 })).statuses).toEqual([200])
+  },
+)
+
+it.each(LISTENERS)(
+  'on %s a malformed request that is cut anywhere never crashes the gateway, hangs or reaches a vendor',
+  async (listener) => {
+    const { url, vendor, failures } = await startOn(listener)
+    const random = dice(SEED)
+    const { allowed, admitted } = await fuzz(
+      url,
+      () => cut(oddRequests(random), random),
+      ({ malformed, wellFormed }) => malformed + wellFormed >= CUT,
+    )
+    // A valid request in front of a malformed one may reach the vendor without being answered.
+    expect(vendor.counts.arrived).toBeLessThanOrEqual(allowed)
+    expect(admitted).toBeGreaterThan(CUT / 10)
+    expect(failures).toEqual([])
+    expect((await say(url, VALID, { endAfter: 1 })).statuses).toEqual([200])
+  },
+)
+
+/** The bytes that an HTTP/2 client sends for a chat request. */
+async function http2Bytes(): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  const server = createServer((socket) => {
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+    socket.on('error', () => {})
+    // Empty settings, and those of the client acknowledged.
+    socket.write(Buffer.from('000000040000000000' + '000000040100000000', 'hex'))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  const session = connect(`http://127.0.0.1:${port}`)
+  session.on('error', () => {})
+  const body = '{"model":"gpt","messages":[]}'
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/v1/chat/completions',
+    'content-type': 'application/json',
+    'content-length': body.length,
+  })
+  stream.on('error', () => {})
+  stream.end(body)
+  while (!Buffer.concat(chunks).includes(body)) await new Promise(setImmediate)
+  session.destroy()
+  server.close()
+  return Buffer.concat(chunks)
+}
+
+const PREFACE_BYTES = 24
+
+/** Flips, cuts, repeats or inserts bytes behind the preface, or in it now and then. */
+function mutateBytes(bytes: Buffer, { below, pick }: ReturnType<typeof dice>): Buffer {
+  let mutated = Buffer.from(bytes)
+  for (let edits = 1 + below(4); edits > 0; edits--) {
+    const from = below(20) === 0 ? 0 : PREFACE_BYTES
+    const at = from + below(Math.max(1, mutated.length - from))
+    const other = Buffer.from([below(256)])
+    const rest = mutated.subarray(at + 1)
+    mutated = pick([
+      () => Buffer.concat([mutated.subarray(0, at), other, rest]),
+      () => Buffer.concat([mutated.subarray(0, at), rest]),
+      () => Buffer.concat([mutated.subarray(0, at), other, mutated.subarray(at)]),
+      () => Buffer.concat([mutated.subarray(0, at), mutated.subarray(PREFACE_BYTES)]),
+      () => mutated.subarray(0, at),
+    ])()
+  }
+  return mutated
+}
+
+it('malformed frames on HTTP/2 over TLS never crash the gateway, hang or reach a vendor twice', async () => {
+  const { url, vendor, failures } = await startOn('HTTP/2 over TLS')
   const random = dice(SEED)
-  const { allowed, admitted } = await fuzz(
-    url,
-    () => cut(oddRequests(random), random),
-    ({ malformed, wellFormed }) => malformed + wellFormed >= CUT,
-  )
-  // A valid request in front of a malformed one may reach the vendor without being answered.
-  expect(vendor.counts.arrived).toBeLessThanOrEqual(allowed)
-  expect(admitted).toBeGreaterThan(CUT / 10)
+  const valid = await http2Bytes()
+  let sent = 0
+  const work = async () => {
+    while (sent < MALFORMED) {
+      sent++
+      const { closed } = await say(url, mutateBytes(valid, random), { endAfter: 0, alpn: 'h2' })
+      expect(closed).toBe(true)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  expect(vendor.counts.arrived).toBeLessThanOrEqual(sent)
   expect(failures).toEqual([])
-  expect((await chat()).status).toBe(200)
+  // An unchanged request is still answered.
+  const socket = connectTo(url, undefined, ['h2'])
+  const before = vendor.counts.arrived
+  socket.write(valid)
+  while (vendor.counts.arrived === before) await new Promise((resolve) => setTimeout(resolve, 5))
+  socket.destroy()
 })

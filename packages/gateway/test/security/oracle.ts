@@ -32,7 +32,8 @@ export function countRequests(text: string): number {
 
 /** The length of the first request, if it is valid. */
 function lengthOfRequest(text: string): number | undefined {
-  const start = /^(?:\r\n)*/.exec(text)?.[0].length ?? 0
+  // Node's parser skips all line breaks before a request, not only CRLF.
+  const start = /^[\r\n]*/.exec(text)?.[0].length ?? 0
   const end = text.indexOf('\r\n\r\n', start)
   if (end === -1 || end - start > 16_384) return undefined
   const [line = '', ...lines] = text.slice(start, end).split('\r\n')

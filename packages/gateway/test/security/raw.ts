@@ -1,5 +1,6 @@
 /** Sends bytes on a socket and returns everything received until it is closed. */
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 
 export interface Heard {
   /** The status of each answer, in order. */
@@ -26,10 +27,16 @@ export function say(
     endAfter,
     enough,
     from,
-  }: { endAfter?: number; enough?: (text: string) => boolean; from?: string } = {},
+    alpn,
+  }: {
+    endAfter?: number
+    enough?: (text: string) => boolean
+    from?: string
+    alpn?: string
+  } = {},
 ): Promise<Heard> {
   return new Promise((resolve) => {
-    const socket = connectTo(url, from)
+    const socket = connectTo(url, from, alpn === undefined ? undefined : [alpn])
     let text = ''
     let closed = false
     const done = () => {
@@ -60,8 +67,13 @@ export function say(
   })
 }
 
-export function connectTo(url: string, from?: string): Socket {
-  const { hostname: host, port } = new URL(url)
+/** `url`: of http, of https with HTTP/1.1 or another protocol by ALPN, or `unix:` and the path of a socket. */
+export function connectTo(url: string, from?: string, ALPNProtocols = ['http/1.1']): Socket {
+  const { protocol, hostname: host, port, pathname } = new URL(url)
+  if (protocol === 'unix:') return connect(pathname)
+  if (protocol === 'https:') {
+    return connectTls({ host, port: Number(port), rejectUnauthorized: false, ALPNProtocols })
+  }
   return connect({ host, port: Number(port), ...(from !== undefined && { localAddress: from }) })
 }
 

@@ -49,14 +49,33 @@ describe('hop headers of an incoming request', () => {
 })
 
 describe('hop headers of an outgoing request', () => {
-  it('outgoing headers carry the remaining time in whole milliseconds and the attempt', () => {
+  it('outgoing headers carry the remaining time without the reserve, and the attempt', () => {
     const clock = createVirtualClock()
     const deadline = createDeadline(1_500.7, clock)
     expect(hopHeadersFor(NAMES, 1, deadline)).toEqual({
       'spillway-attempt': '1',
-      'spillway-deadline-ms': '1500',
+      'spillway-deadline-ms': '1350',
     })
     expect(hopHeadersFor(NAMES, 3, undefined)).toEqual({ 'spillway-attempt': '3' })
+  })
+
+  it.each([
+    [101, 1],
+    [500, 400],
+    [10_000, 9_000],
+    [60_000, 58_000],
+  ])('a service with %i ms left passes %i ms on', (leftMs, passedMs) => {
+    const deadline = createDeadline(leftMs, createVirtualClock())
+    expect(hopHeadersFor(NAMES, 1, deadline)['spillway-deadline-ms']).toBe(String(passedMs))
+  })
+
+  it('a call with 100 ms or less left is refused with DEADLINE_EXCEEDED', () => {
+    const deadline = createDeadline(100, createVirtualClock())
+    expect(() => hopHeadersFor(NAMES, 1, deadline)).toThrow(
+      expect.objectContaining({ code: 'DEADLINE_EXCEEDED' }),
+    )
+    const names = hopNames({ reserveMs: 10 })
+    expect(hopHeadersFor(names, 1, deadline)['spillway-deadline-ms']).toBe('90')
   })
 
   it('the first attempt within a retried request is sent as a retry', () => {

@@ -5,10 +5,16 @@
  * in the async context of its request.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { object, optional, text, validate } from './options/checks.js'
+import { type Duration, duration, object, optional, text, validate } from './options/checks.js'
 import { headerOf } from './retry-after.js'
 import type { Clock } from './time/clock.js'
-import { createDeadline, currentDeadline, type Deadline, runWithDeadline } from './time/deadline.js'
+import {
+  createDeadline,
+  currentDeadline,
+  type Deadline,
+  deadlineError,
+  runWithDeadline,
+} from './time/deadline.js'
 
 /** Names of the headers that carry deadline and attempt from service to service. */
 export interface HopHeaders {
@@ -18,22 +24,33 @@ export interface HopHeaders {
   attempt?: string
   /** Response header: this was already retried, or must not be. Default: `spillway-retried`. */
   retried?: string
+  /**
+   * Time that this service keeps for itself when it passes the remaining time on. Default: a tenth of the remaining
+   * time, from 100 ms to 2 s. A call with no more time than that left is refused with `DEADLINE_EXCEEDED`.
+   */
+  reserveMs?: Duration
 }
+
+const MIN_RESERVE_MS = 100
+const MAX_RESERVE_MS = 2_000
+const RESERVE_SHARE = 0.1
 
 const readNames = object({
   deadline: optional(text(), 'spillway-deadline-ms'),
   attempt: optional(text(), 'spillway-attempt'),
   retried: optional(text(), 'spillway-retried'),
+  reserveMs: optional(duration({ min: 0 })),
 })
 
 export type HopNames = ReturnType<typeof readNames>
 
 export function hopNames(headers: HopHeaders = {}): HopNames {
-  const { deadline, attempt, retried } = validate('hops', headers, readNames)
+  const { deadline, attempt, retried, reserveMs } = validate('hops', headers, readNames)
   return {
     deadline: deadline.toLowerCase(),
     attempt: attempt.toLowerCase(),
     retried: retried.toLowerCase(),
+    reserveMs,
   }
 }
 
@@ -99,8 +116,18 @@ export function hopHeadersFor(
   // A first attempt that serves a retry of our own caller is a retry as well.
   const above = currentHop()?.attempt ?? 1
   const headers: Record<string, string> = { [names.attempt]: String(Math.max(attempt, above)) }
-  if (deadline !== undefined) headers[names.deadline] = String(Math.floor(deadline.remainingMs()))
+  if (deadline !== undefined) {
+    headers[names.deadline] = String(timeToPassOn(deadline.remainingMs(), names.reserveMs))
+  }
   return headers
+}
+
+/** Milliseconds that the next service gets. Refuses the call if there are none. */
+function timeToPassOn(remainingMs: number, reserveMs: number | undefined): number {
+  const share = Math.max(MIN_RESERVE_MS, remainingMs * RESERVE_SHARE)
+  const leftMs = remainingMs - (reserveMs ?? Math.min(share, MAX_RESERVE_MS))
+  if (leftMs <= 0) throw deadlineError('timeout', 'hops')
+  return Math.floor(leftMs)
 }
 
 /** Headers come from anywhere. Everything but a plain number is ignored. */

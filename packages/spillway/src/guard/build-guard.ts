@@ -43,13 +43,7 @@ import type { HedgeStage } from './stages/hedge.js'
 import { LaneLimits } from './stages/lane-limits.js'
 import { PaceStage } from './stages/pace.js'
 import { QueueStage } from './stages/queue.js'
-import {
-  concurrencyError,
-  limitedError,
-  paceError,
-  shortageOf,
-  storeError,
-} from './stages/refusal-errors.js'
+import { concurrencyError, limitedError, paceError, storeError } from './stages/refusal-errors.js'
 import type { RetryStage } from './stages/retry.js'
 import { inShadow } from './stages/shadow.js'
 import type { ShedStage } from './stages/shed.js'
@@ -266,7 +260,9 @@ function createDispatcher(
         retryAfterMs,
         paused,
         alone: limits?.alone === true,
-        shortage: limits && shortageOf(limits.settings.limits, limits.settings.costsOf(call), left),
+        limits: limits?.settings.limits ?? [],
+        costs: limits?.settings.costsOf(call) ?? [],
+        left,
       }),
     busyError: (stage) =>
       stage === 'pace'

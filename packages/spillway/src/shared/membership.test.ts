@@ -7,13 +7,13 @@ import { createMembership, type MembershipOptions } from './membership.js'
 function setup() {
   const clock = createVirtualClock()
   const near = memoryStore({ clock })
-  const link = { down: false, beats: 0 }
-  const leg = () => new Promise<void>((resolve) => clock.schedule(5, resolve))
+  const link = { down: false, beats: 0, beatMs: 5 }
+  const leg = (ms = 5) => new Promise<void>((resolve) => clock.schedule(ms, resolve))
   const pods: PodStore = {
     ...near.pods,
     async beat(request) {
       link.beats++
-      await leg()
+      await leg(link.beatMs)
       if (link.down) throw new Error('down')
       return near.pods.beat(request)
     },
@@ -63,13 +63,32 @@ describe('fleet membership', () => {
   })
 
   it('a heartbeat in flight does not bring back a pod that has left', async () => {
-    const { clock, near, join } = setup()
+    const { clock, near, link, join } = setup()
     const member = join()
-    await clock.advance(1_000)
+    await clock.advance(100)
+    link.beatMs = 200
+    while (link.beats < 2) await clock.advance(10)
+    // Without waiting for the heartbeat, the message about leaving would overtake it.
     await clock.until(member.close())
     expect(near.pods.list({ group: 'pods:fleet' })).toEqual([])
-    await clock.advance(60_000)
+    await clock.advance(1_000)
     expect(near.pods.list({ group: 'pods:fleet' })).toEqual([])
+  })
+
+  it('onAsk is called once with each command, although every heartbeat repeats it', async () => {
+    const { clock, join } = setup()
+    const asked: string[] = []
+    const member = join({ onAsk: (ask) => asked.push(ask) })
+    await clock.advance(1_000)
+    expect(await member.ask(member.pod, 'drain')).toBe(true)
+    await clock.advance(5_000)
+    expect(asked).toEqual(['drain'])
+    await member.ask(member.pod, 'resume')
+    await clock.advance(2_000)
+    await member.ask(member.pod, 'drain')
+    await clock.advance(2_000)
+    expect(asked).toEqual(['drain', 'resume', 'drain'])
+    expect(await member.ask('another', 'drain')).toBe(false)
   })
 
   it('close() leaves no timer and tolerates an unreachable store', async () => {

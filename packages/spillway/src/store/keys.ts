@@ -5,9 +5,12 @@
 
 import { hashOfName, isLongName } from '../core/long-name.js'
 
-/** Changes when the format of stored values changes. */
+/**
+ * The format of stored values. Pods of two versions share state only if this number is the same.
+ * docs/upgrading.md has the rule for changing it, and a row for each number.
+ */
 const SCHEMA = '1'
-/** Format of job queues, which changed separately. */
+/** The format of job queues, which changes separately by the same rule. */
 const QUEUES = 'j2'
 
 /** Characters that would end a hash tag early or make it unclear where a name ends. */

@@ -37,7 +37,7 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
       return supervisor.ended
     },
     end: () => {
-      supervisor.drain({ graceMs: 0, delayMs: 0 })
+      supervisor.end()
       return supervisor.ended
     },
   })

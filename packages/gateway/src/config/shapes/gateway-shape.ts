@@ -73,6 +73,22 @@ const readTracing = object({
   toVendors: optional(bool(), true),
 })
 
+const ORIGIN = /^(?:\*|https?:\/\/[^/?#\s]+)$/
+
+const origin: Check<string> = described(
+  (value, path, problems: ConfigProblem[]) => {
+    if (typeof value === 'string' && ORIGIN.test(value)) return value
+    problems.push({ path, message: 'must be * or an origin, such as https://app.example' })
+    return ''
+  },
+  { type: 'string', pattern: ORIGIN.source },
+)
+
+const readCors = object({
+  origins: arrayOf(origin),
+  maxAgeMs: optional(duration({ min: 0 }), 600_000),
+})
+
 const readReload = object({ watch: optional(bool(), true) })
 
 const readLog = object({
@@ -96,6 +112,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
       jobQueues: optional(readQueues),
       callers: optional(readCallers(sources)),
       body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
+      cors: optional(readCors),
       server: optional(readServerLimits(sources), SERVER_LIMITS),
       drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
       tracing: optional(readTracing),

@@ -1,6 +1,7 @@
 /** How a vendor is written down. */
 import type { GuardOptions } from 'spillway'
 import {
+  bool,
   type Check,
   described,
   describedAs,
@@ -85,6 +86,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
     keys: optional(readKeys(sources)),
     headers: optional(readHeaders(sources), {}),
     connectMs: optional(duration({ min: 1 }), 5_000),
+    hops: optional(bool()),
     // Known here, so that a suggestion has all names to choose from; read below.
     ...Object.fromEntries(guardNames.map((name) => [name, asWritten(() => guardSchema(name))])),
   })
@@ -95,7 +97,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       if (own === undefined) {
         return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
       }
-      const { protocol, key, keys, headers, connectMs } = own
+      const { protocol, key, keys, headers, connectMs, hops = protocol === 'http' } = own
       if (key !== undefined && keys !== undefined) {
         const message = 'must not come together with key: put all of them here'
         problems.push({ path: `${path}.keys`, message, at: 'key' })
@@ -108,7 +110,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
         name,
         protocol,
         keyNames: keys?.length === 0 ? undefined : all.map((each) => each.name),
-        config: { name, protocol, url, keys: all, headers, connectMs, guard },
+        config: { name, protocol, url, keys: all, headers, connectMs, hops, guard },
       }
     },
     () => schemaOf(readOwn),

@@ -4,6 +4,8 @@
  */
 
 /** Deeper nesting is rejected: some parsers overflow their stack on it. */
+/** Top-level fields. No API has a hundred; millions of them would take seconds to read. */
+const MAX_FIELDS = 10_000
 const MAX_DEPTH = 200
 /** Longest top-level name, longest value of a chosen field, and longest number. */
 const MAX_KEPT_BYTES = 4_096
@@ -301,6 +303,9 @@ export class JsonFieldReader {
     if (chosen === undefined) return
     // Some vendors ignore case in names, so another spelling could override the field that is read here.
     if (name !== chosen) throw new JsonSyntaxError(`the field "${chosen}" is in another case`)
+    if (this.#seen.size >= MAX_FIELDS) {
+      throw new JsonSyntaxError(`the body has more than ${MAX_FIELDS} fields`)
+    }
     if (this.#seen.has(name)) throw new JsonSyntaxError(`the field "${name}" occurs twice`)
     this.#seen.add(name)
     this.#field = name

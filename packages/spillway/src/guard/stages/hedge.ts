@@ -130,7 +130,7 @@ export class HedgeStage implements Stage {
     const decided = (trip: LimitReply): Permits | undefined => {
       if (trip.granted === 0) return giveUp()
       const permit = limits.permits.createPermit(lane, costs, trip)
-      const late = clock.now() - askedMs > limits.permits.useWithinMs
+      const late = clock.now() - (trip.sentMs ?? askedMs) > limits.permits.useWithinMs
       if (late || pipeline.closed || breaker?.isClear(lane) === false) {
         permit.refund()
         return giveUp()

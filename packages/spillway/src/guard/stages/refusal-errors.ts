@@ -74,76 +74,67 @@ export function leaveError(
   })
 }
 
-/** The limit that a call did not fit into. */
-export interface Shortage {
-  readonly unit: string
-  readonly limit: number
-  readonly requested: number
-  readonly left: number
+/** A call that the vendor's limits refuse. */
+export interface LimitedCall {
+  readonly name: string
+  readonly lane: string
+  readonly retryAfterMs: number
+  /** The vendor asked for a pause. */
+  readonly paused: boolean
+  /** Decided by this pod's share, because the store is unreachable. */
+  readonly alone: boolean
+  readonly limits: readonly UnitLimit[]
+  /** Per limit: what the call costs, and what was left; undefined if that is not known. */
+  readonly costs: readonly number[]
+  readonly left: readonly number[] | undefined
 }
 
-/** Of the limits that were too small for a call, the one with the least left. */
-export function shortageOf(
-  limits: readonly UnitLimit[],
-  costs: readonly number[],
-  left: readonly number[] | undefined,
-): Shortage | undefined {
-  let shortage: Shortage | undefined
-  for (let index = 0; index < limits.length; index++) {
-    const { unit, spec } = limits[index] as UnitLimit
-    const requested = costs[index] ?? 0
-    const units = left?.[index]
-    if (units === undefined || requested <= units) continue
-    if (shortage !== undefined && shortage.left / shortage.limit <= units / spec.limit) continue
-    shortage = { unit, limit: spec.limit, requested, left: units }
-  }
-  return shortage
-}
-
-export function limitedError({
-  name,
-  lane,
-  retryAfterMs,
-  paused,
-  alone,
-  shortage,
-}: {
-  name: string
-  lane: string
-  retryAfterMs: number
-  paused: boolean
-  alone: boolean
-  /** Undefined if the numbers are not known. */
-  shortage: Shortage | undefined
-}): SpillwayError {
+export function limitedError(call: LimitedCall): SpillwayError {
+  const { name, lane, retryAfterMs, paused, alone } = call
   const isShare = alone && !paused
-  const isShort = shortage !== undefined && !paused && !alone
+  const short = paused || alone ? undefined : shortestLimit(call)
   return new SpillwayError({
     code: 'VENDOR_LIMITED',
     stage: 'vendor-limit',
     scope: isShare ? 'local' : 'shared',
     retryAfterMs,
-    details: isShort
-      ? {
-          name,
-          lane,
-          paused,
-          alone,
-          waitMs: retryAfterMs,
-          unit: shortage.unit,
-          limit: shortage.limit,
-          requested: shortage.requested,
-          left: shortage.left,
-        }
-      : { name, lane, paused, alone, waitMs: retryAfterMs },
+    details:
+      short === undefined
+        ? { name, lane, paused, alone, waitMs: retryAfterMs }
+        : {
+            name,
+            lane,
+            paused,
+            alone,
+            waitMs: retryAfterMs,
+            unit: (call.limits[short] as UnitLimit).unit,
+            limit: (call.limits[short] as UnitLimit).spec.limit,
+            requested: call.costs[short] ?? 0,
+            left: call.left?.[short] ?? 0,
+          },
     explain: paused
       ? explainPaused
       : isShare
         ? explainShare
-        : isShort
-          ? explainShort
-          : explainLimited,
+        : short === undefined
+          ? explainLimited
+          : explainShort,
   })
+}
+
+/** Of the limits that were too small for the call, the index of the one with the least left. */
+function shortestLimit({ limits, costs, left }: LimitedCall): number | undefined {
+  let shortest: number | undefined
+  let leastLeft = Number.POSITIVE_INFINITY
+  for (let index = 0; left !== undefined && index < limits.length; index++) {
+    const units = left[index]
+    if (units === undefined || (costs[index] ?? 0) <= units) continue
+    const part = units / (limits[index] as UnitLimit).spec.limit
+    if (part >= leastLeft) continue
+    leastLeft = part
+    shortest = index
+  }
+  return shortest
 }
 
 /** For calls that waited while the circuit opened, and were not informed before its open time had passed. */

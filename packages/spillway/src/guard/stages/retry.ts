@@ -73,7 +73,8 @@ export class RetryStage implements Stage {
       ...common,
       usualMs: 0,
       ...(retriedHeader !== undefined && {
-        retriedBelow: (value: unknown) => isResponse(value) && value.headers.has(retriedHeader),
+        retriedBelow: (value: unknown) =>
+          isResponse(value) && isRetried(value.headers, retriedHeader),
       }),
     }
   }
@@ -151,4 +152,9 @@ class ClosingSign implements Closing {
       this.#sleepers.delete(wake)
     }
   }
+}
+
+/** `x-should-retry`: gateways and vendors say the same with it. */
+function isRetried(headers: { get(name: string): string | null }, retriedHeader: string): boolean {
+  return headers.get(retriedHeader) !== null || headers.get('x-should-retry') === 'false'
 }

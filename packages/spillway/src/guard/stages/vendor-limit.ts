@@ -12,7 +12,7 @@ import type { LanePermit, LimitReply } from '../../shared/rate-limiter/permit.js
 import type { MaybePromise } from '../../store/port.js'
 import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
 import type { QueueStage } from './queue.js'
-import { limitedError, shortageOf } from './refusal-errors.js'
+import { limitedError } from './refusal-errors.js'
 
 export interface VendorLimitStageOptions {
   readonly guard: string
@@ -53,7 +53,8 @@ export class VendorLimitStage implements Stage {
     const { limits } = this.#options
     if (limits === undefined) {
       if (throttled) this.#pauseHere(laneInUse, verdict)
-    } else if (permits.permit !== undefined) this.#heed(limits, response, verdict, permits.permit)
+    } else if (permits.permit !== undefined)
+      this.#applyFeedback(limits, response, verdict, permits.permit)
   }
 
   cancel(_lane: string, { permit }: Permits): void {
@@ -83,7 +84,9 @@ export class VendorLimitStage implements Stage {
         retryAfterMs: trip.waitUs / 1_000,
         paused: trip.paused,
         alone: trip.alone === true,
-        shortage: shortageOf(trip.under, costs, trip.left),
+        limits: trip.under,
+        costs,
+        left: trip.left,
       })
     }
     try {
@@ -101,7 +104,7 @@ export class VendorLimitStage implements Stage {
   }
 
   /** What the vendor says about its limits: in response headers, or by throttling the call. */
-  #heed(
+  #applyFeedback(
     limits: LimitClient,
     response: Answer['response'],
     { outcome, retryAfterMs }: Verdict,

@@ -96,6 +96,47 @@ describe('a lane registry', () => {
     expect(registry.names()).toEqual(['busy'])
   })
 
+  it('lane registry drops a lane five minutes after it stopped being busy, not after its last call', async () => {
+    const { clock, registry, busy, use } = createLanes(10)
+    busy.add(use('a'))
+    await clock.advance(LANE_REST_MS)
+    registry.sweep()
+    busy.clear()
+    await clock.advance(LANE_REST_MS - 1)
+    registry.sweep()
+    expect(registry.has('a')).toBe(true)
+    await clock.advance(1)
+    registry.sweep()
+    expect(registry.has('a')).toBe(false)
+  })
+
+  it('lane registry creates a lane again for the next call after it was dropped', async () => {
+    const { clock, registry, map, use } = createLanes(10)
+    use('a')
+    const first = map.of('a')
+    await clock.advance(LANE_REST_MS)
+    registry.sweep()
+    expect(registry.enter('a')).toBe('a')
+    expect(registry.has('a')).toBe(true)
+    expect(map.of('a')).not.toBe(first)
+  })
+
+  it('lane registry expects calls of new names in (other) only until a sweep or more maxLanes make room', async () => {
+    const { clock, registry, busy, use } = createLanes(1)
+    busy.add(use('a'))
+    use('b')
+    expect(registry.expected('c')).toBe(OTHER_LANE)
+    busy.clear()
+    await clock.advance(LANE_REST_MS)
+    registry.sweep()
+    expect(registry.expected('c')).toBe('c')
+    busy.add(use('c'))
+    use('d')
+    expect(registry.expected('e')).toBe(OTHER_LANE)
+    registry.configure(2, [])
+    expect(registry.expected('e')).toBe('e')
+  })
+
   it('lane registry never exceeds maxLanes nor drops busy, held or named lanes in random histories', () => {
     const name = fc.integer({ min: 0, max: 11 }).map((number) => `lane ${number}`)
     const step = fc.oneof(

@@ -158,7 +158,7 @@ export class PermitRequests {
 
   #arrived(block: LaneBlock, calls: PermitCall[], reply: LimitReply, sentMs: number): void {
     const { limits, clock } = this.#options
-    const tookMs = clock.now() - sentMs
+    const tookMs = clock.now() - (reply.sentMs ?? sentMs)
     // A refusal is usable however late it is.
     const inTime =
       reply.granted === 0 || reply.alone === true || tookMs <= (limits?.useWithinMs ?? 0)

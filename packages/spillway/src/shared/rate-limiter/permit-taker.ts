@@ -206,7 +206,9 @@ export class PermitTaker implements LimitPort {
         outage.replied(lane, specs, costs, each)
         watch.heard(each.nowUs)
         if (each.granted > 0) watch.permitted(clock.now() - sentMs)
-        return this.#learn(each, limits, waiter)
+        const known = this.#learn(each, limits, waiter)
+        known.sentMs = sentMs
+        return known
       },
       (error) => {
         watch.over()

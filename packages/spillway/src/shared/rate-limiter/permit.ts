@@ -10,6 +10,8 @@ export type LimitReply = TakeReply & {
   under: readonly UnitLimit[]
   /** Decided by this pod just now, because the store is unreachable. */
   alone?: boolean
+  /** When the request was sent, if the store is remote: a first request waits until the store is connected. */
+  sentMs?: number
 }
 
 /** A correction of a booked cost. It names its limit by id, because limits may change before it is sent. */

@@ -194,6 +194,26 @@ describe('failed round trips', () => {
     await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
   })
 
+  it('time until the first connection does not make the first permit late', async () => {
+    const clock = createVirtualClock()
+    const { store, trips } = distantStore(clock)
+    const pulses: Store['pulses'] = {
+      pulse: async (request) => {
+        await sleep(clock, 400)
+        return store.pulses.pulse(request)
+      },
+    }
+    const limiter = createSharedRateLimiter({
+      name: 'openai',
+      store: { ...store, remote: true, pulses },
+      limits: [{ limit: 10, windowMs: '1s' }],
+      clock,
+    })
+    expect(await clock.until(limiter.acquire())).toMatchObject({ allowed: true })
+    expect(trips).toEqual({ take: 1 })
+    await clock.until(limiter.close())
+  })
+
   it("a permit that arrives too late for the vendor's window is returned and requested again", async () => {
     const { clock, limiter, faults, trips } = setup()
     faults.push('late')

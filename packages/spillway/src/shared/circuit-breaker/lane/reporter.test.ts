@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { type BreakerSpec, FAILURE, SLOW, SUCCESS } from '../../../store/breaker-spec.js'
 import { createVirtualClock } from '../../../testing/virtual-clock.js'
-import { type Report, Reporter } from './reporter.js'
+import { fewCallsOf, type Report, Reporter } from './reporter.js'
 
 /** A store that answers at once unless it is down. */
-function setup() {
+function setup({ sliceMs = Number.POSITIVE_INFINITY } = {}) {
   const clock = createVirtualClock()
   const sent: Report[] = []
   const store = { down: false }
@@ -12,7 +13,7 @@ function setup() {
     clock,
     flushMs: () => 100,
     staleMs: 1_000,
-    sliceMs: Number.POSITIVE_INFINITY,
+    sliceMs,
     nextNumber: () => ++numbers,
     traffic: () => ({ inFlight: [0, 1] }),
     send(report) {
@@ -82,6 +83,43 @@ describe('breaker reporter', () => {
     expect(sent.map(({ sequence }) => sequence)).toEqual([1, 1, 2])
     await clock.advance(10_000)
     expect(sent).toHaveLength(3)
+  })
+
+  it('a report without an answer is sent again every 100 ms until it is staleMs old', async () => {
+    const { clock, sent, store, reporter } = setup()
+    store.down = true
+    reporter.add(1)
+    await clock.advance(5_000)
+    expect(sent).toHaveLength(11)
+    expect(reporter.isIdle).toBe(true)
+    store.down = false
+    reporter.add(1)
+    expect(sent).toHaveLength(12)
+    expect(sent.at(-1)).toMatchObject({ sequence: 2, outcomes: [[1, 1]] })
+  })
+
+  it('a success counts in the slice of the window in which its call began, a failure in the current one', async () => {
+    const { clock, sent, reporter } = setup({ sliceMs: 1_000 })
+    reporter.ended('success', false, 999)
+    reporter.ended('success', false, 1_000)
+    reporter.ended('success', false, 3_500)
+    reporter.ended('slow', false, 3_500)
+    reporter.ended('failure', false, 3_500)
+    await clock.until(reporter.flush())
+    expect(sent.flatMap(({ outcomes }) => outcomes)).toEqual([
+      [SUCCESS, 1],
+      [SUCCESS, 1, 1],
+      [SUCCESS, 1, 3],
+      [SLOW, 1, 3],
+      [FAILURE, 1],
+    ])
+  })
+
+  it('successes are reported at once up to 100 calls or twice minimumCalls, and at most a window of calls', () => {
+    const few = (windowCalls: number, minimumCalls: number) =>
+      fewCallsOf({ windowCalls, minimumCalls } as BreakerSpec)
+    expect([few(0, 10), few(0, 50), few(0, 51), few(0, 200)]).toEqual([100, 100, 102, 400])
+    expect([few(20, 10), few(120, 10), few(300, 200)]).toEqual([20, 100, 300])
   })
 
   it('reporter without outcomes sends nothing', async () => {

@@ -1,6 +1,6 @@
 import { SpillwayError } from 'spillway'
 import { describe, expect, it } from 'vitest'
-import { ClientSignal, classifyClientFailure } from './client-signal.js'
+import { ClientSignal, classifyClientFailure } from './deadline.js'
 
 const late = new SpillwayError({
   code: 'DEADLINE_EXCEEDED',

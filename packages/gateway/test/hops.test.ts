@@ -1,0 +1,89 @@
+// test-group: io
+
+/** The gateway between two services: remaining time and attempts travel through it, and retries do not multiply. */
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import { createSpillway } from 'spillway'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startGateway } from './gateway-kit.js'
+import { startHttpVendor } from './http1-kit.js'
+
+const RETRY = { attempts: 3, baseMs: 1, budget: 1 }
+
+async function start(
+  answer: (headers: IncomingHttpHeaders, response: ServerResponse) => void,
+  options: object = {},
+) {
+  const vendor = await startHttpVendor(({ headers }, response) => answer(headers, response))
+  const { url } = await startGateway({
+    vendors: { inner: { protocol: 'http', url: vendor.url, retry: RETRY, ...options } },
+    routes: [{ path: '/inner*', vendor: 'inner' }],
+  })
+  return { vendor, url: `${url}/inner` }
+}
+
+const DOWN = (_: unknown, response: ServerResponse) => void response.writeHead(503).end('down')
+
+describe('retries of nested services', () => {
+  it('a service, the gateway and a failing service behind it make 3 calls in all', async () => {
+    const { vendor, url } = await start(DOWN)
+    const spillway = createSpillway()
+    onTestFinished(() => spillway.close())
+    const outer = spillway.guard('outer', { retry: RETRY, fetch: { hops: true } })
+    const answer = await outer.fetch(url)
+    expect(answer.status).toBe(503)
+    expect(answer.headers.get('spillway-retried')).toBe('1')
+    expect(vendor.asked).toHaveLength(3)
+    expect(vendor.asked.map(({ headers }) => headers['spillway-attempt'])).toEqual(['1', '2', '3'])
+  })
+
+  it('a request that is already a retry is sent once, as a retry', async () => {
+    const { vendor, url } = await start(DOWN)
+    const answer = await fetch(url, { headers: { 'spillway-attempt': '2' } })
+    expect(answer.status).toBe(503)
+    expect(vendor.asked.map(({ headers }) => headers['spillway-attempt'])).toEqual(['2'])
+  })
+
+  it.each([
+    ['spillway-retried', '1'],
+    ['x-should-retry', 'false'],
+  ])('an answer with %s: %s is not retried', async (name, value) => {
+    const { vendor, url } = await start((_, response) => {
+      response.writeHead(503, { [name]: value }).end('down')
+    })
+    const answer = await fetch(url)
+    expect(answer.status).toBe(503)
+    expect(answer.headers.get('x-should-retry')).toBe('false')
+    expect(vendor.asked).toHaveLength(1)
+  })
+
+  it('a good answer does not say that it was retried', async () => {
+    const { url } = await start((_, response) => void response.end('fine'))
+    const answer = await fetch(url)
+    expect(answer.headers.get('spillway-retried')).toBeNull()
+  })
+})
+
+describe('remaining time', () => {
+  it('the vendor gets the time that the client has left, without a reserve', async () => {
+    const { vendor, url } = await start((_, response) => void response.end('fine'))
+    await fetch(url, { headers: { 'spillway-deadline-ms': '10000' } })
+    const leftMs = Number(vendor.asked[0]?.headers['spillway-deadline-ms'])
+    expect(leftMs).toBeGreaterThan(0)
+    expect(leftMs).toBeLessThanOrEqual(9_000)
+  })
+
+  it('a request with 100 ms or less left is refused with DEADLINE_EXCEEDED and not sent', async () => {
+    const { vendor, url } = await start((_, response) => void response.end('fine'))
+    const answer = await fetch(url, { headers: { 'spillway-deadline-ms': '100' } })
+    expect(answer.status).toBe(504)
+    expect(answer.headers.get('spillway-decision')).toContain('DEADLINE_EXCEEDED')
+    expect(vendor.asked).toHaveLength(0)
+  })
+
+  it('a vendor with hops: false gets neither time nor attempt', async () => {
+    const { vendor, url } = await start((_, response) => void response.end('fine'), { hops: false })
+    await fetch(url, { headers: { 'spillway-deadline-ms': '10000', 'spillway-attempt': '2' } })
+    const names = Object.keys(vendor.asked[0]?.headers ?? {})
+    expect(names.filter((name) => name.startsWith('spillway-'))).toEqual([])
+  })
+})
