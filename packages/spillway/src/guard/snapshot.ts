@@ -5,15 +5,42 @@ import type { ShedderSnapshot } from '../local/load-shedder/shedder.js'
 import type { RetryBudget } from '../local/retry/retry-budget.js'
 import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 import type { OutageRule } from '../shared/outage/rules.js'
-import type { StoreSnapshot } from '../shared/outage/store-status.js'
+import type { StoreSnapshot, StoreStatus } from '../shared/outage/store-status.js'
 import type { GuardParts } from './build-guard.js'
 import { MOST_LANES } from './fleet/fleet-report.js'
+import type { JobQueueSnapshot } from './jobs/queue-snapshot.js'
 import type { CheckedGuard } from './options.js'
 import type { CallCounts } from './pipeline/counters.js'
 import type { FallbackCount } from './stages/fallback.js'
 import type { HedgeCounts } from './stages/hedge.js'
 import type { LaneLimitSnapshot } from './stages/lane-limits.js'
 import type { LaneThrottleSnapshot } from './stages/throttle.js'
+
+/** How the guards of this pod reach their store. */
+export interface SpillwayHealth {
+  /** `degraded`: outage rules decide in some guard. Requests are still served. */
+  status: 'ok' | 'degraded'
+  /** State of the store by guard; `memory` without a store. */
+  guards: Record<string, StoreStatus | 'memory'>
+  /** What is wrong, as sentences. */
+  problems: string[]
+}
+
+/** State of all guards and job queues of this pod. */
+export interface SpillwaySnapshot {
+  /** Identifies the pod. */
+  pod: string
+  /** State of the store and the pod. */
+  health: SpillwayHealth
+  /** Pods alive at the last heartbeat, this one included. */
+  livePods: number
+  /** State of each guard. */
+  guards: GuardSnapshot[]
+  /** What this pod has done for job queues. */
+  jobQueues: JobQueueSnapshot[]
+  /** It is being closed, or is. */
+  draining: boolean
+}
 
 /** State and counts of a guard in this pod. */
 export interface GuardSnapshot extends CallCounts {

@@ -31,12 +31,12 @@ import { type PodStatus, packPodStatus } from './fleet/pod-status.js'
 import { type Guard, SharedGuard } from './guard.js'
 import { reveal } from './internals.js'
 import type { JobQueueOptions, WorkableJobQueue } from './jobs/api.js'
-import type { FleetJobQueueReport, JobQueueSnapshot } from './jobs/queue-snapshot.js'
+import type { FleetJobQueueReport } from './jobs/queue-snapshot.js'
 import { checkQueue, createWorkedQueue, type WorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import type { GuardTimings } from './pipeline/counters.js'
 import type { GuardTracer } from './pipeline/trace.js'
-import type { GuardSnapshot } from './snapshot.js'
+import type { GuardSnapshot, SpillwayHealth, SpillwaySnapshot } from './snapshot.js'
 
 /** Options of `createSpillway()`. */
 export interface SpillwayOptions {
@@ -54,32 +54,6 @@ export interface SpillwayOptions {
   clock?: Clock
   /** Default: `Math.random`. */
   random?: Random
-}
-
-/** The part of a `Spillway` that health reports read. */
-export interface SpillwayHealth {
-  /** `degraded`: outage rules decide in some guard. Requests are still served. */
-  status: 'ok' | 'degraded'
-  /** By guard, how the store stands; `memory`, where there is none. */
-  guards: Record<string, StoreStatus | 'memory'>
-  /** In words, for people. */
-  problems: string[]
-}
-
-/** State of all guards and job queues of this pod. */
-export interface SpillwaySnapshot {
-  /** Identifies the pod. */
-  pod: string
-  /** State of the store and the pod. */
-  health: SpillwayHealth
-  /** Pods alive at the last heartbeat, this one included. */
-  livePods: number
-  /** State of each guard. */
-  guards: GuardSnapshot[]
-  /** What this pod has done for job queues. */
-  jobQueues: JobQueueSnapshot[]
-  /** It is being closed, or is. */
-  draining: boolean
 }
 
 /** All guards and job queues of a pod, with one store. Created by `createSpillway()`. */

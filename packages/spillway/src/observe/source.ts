@@ -6,7 +6,8 @@ import { callSafely } from '../core/events.js'
 import { having, object, optional, validate } from '../core/options/checks.js'
 import type { FleetReport } from '../guard/fleet/fleet-report.js'
 import type { GuardTimings } from '../guard/pipeline/counters.js'
-import type { Spillway, SpillwaySnapshot } from '../guard/spillway.js'
+import type { SpillwaySnapshot } from '../guard/snapshot.js'
+import type { Spillway } from '../guard/spillway.js'
 
 /** The part of a `Spillway` that metrics read. */
 export type MeteredSpillway = Pick<Spillway, 'snapshot' | 'fleet' | 'timings'>
