@@ -36,6 +36,12 @@ const QUESTION = { model: MODEL, messages: MESSAGES, max_tokens: 256, temperatur
 /** About 1 kB. */
 export const REQUEST = JSON.stringify(QUESTION)
 
+/** About 500 kB, or 100,000 tokens. */
+export const LONG_REQUEST = JSON.stringify({
+  ...QUESTION,
+  messages: [...MESSAGES, { role: 'user', content: 'What do these words mean? '.repeat(19_200) }],
+})
+
 export const STREAMED_REQUEST = JSON.stringify({
   ...QUESTION,
   stream: true,

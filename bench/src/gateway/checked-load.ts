@@ -30,8 +30,9 @@ export async function openLoad(
   { url, headers }: Forwarder,
   vendor: Vendor,
   preparation: Preparation,
+  body = REQUEST,
 ): Promise<CheckedLoad> {
-  const load = { url: `${url}${PATH}`, headers, body: REQUEST }
+  const load = { url: `${url}${PATH}`, headers, body }
   await checkAnswer(load)
   const wrk = await openWrk(load, preparation)
 

@@ -17,6 +17,8 @@ interface GatewayOptions {
   vendor: string
   /** Address of a Redis server; without one it keeps its counts in its own memory. */
   redis?: string
+  /** Processes that serve the data port. More than one need a Redis. */
+  workers?: number
   /** What Node is given before the program. */
   nodeArgs?: readonly string[]
 }
@@ -29,7 +31,7 @@ const PROGRAM = fileURLToPath(
 )
 
 export async function startGateway(
-  { vendor, redis, nodeArgs = [] }: GatewayOptions,
+  { vendor, redis, workers = 1, nodeArgs = [] }: GatewayOptions,
   preparation: Preparation,
 ): Promise<SpillwayGateway> {
   // Both at once, or they might be the same.
@@ -37,7 +39,7 @@ export async function startGateway(
   const folder = await mkdtemp(join(tmpdir(), 'spillway-bench-'))
   preparation.atEnd(() => rm(folder, { recursive: true, force: true }))
   const config = join(folder, 'spillway.yaml')
-  await writeFile(config, configText({ port, adminPort, vendor, redis }))
+  await writeFile(config, configText({ port, adminPort, vendor, redis, workers }))
   const ports = ['--port', `${port}`, '--admin-port', `${adminPort}`]
   const adminUrl = `http://127.0.0.1:${adminPort}`
   const { pid } = await startProgram(
@@ -57,14 +59,16 @@ interface Addresses {
   adminPort: number
   vendor: string
   redis: string | undefined
+  workers: number
 }
 
 /** Numbers so generous that every stage has something to count and none a reason to refuse. */
-function configText({ port, adminPort, vendor, redis }: Addresses): string {
+function configText({ port, adminPort, vendor, redis, workers }: Addresses): string {
   return `port: ${port}
 host: 127.0.0.1
 admin: { port: ${adminPort} }
 ${redis === undefined ? '' : `redis: ${redis}`}
+workers: ${workers}
 vendors:
   openai:
     protocol: openai

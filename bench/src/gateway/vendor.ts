@@ -14,8 +14,9 @@ export interface Vendor {
   count(): Promise<number>
 }
 
-export async function startVendor(preparation: Preparation): Promise<Vendor> {
-  const { child, url } = await startServerProcess(import.meta.url, [], preparation)
+/** `latencyMs`: time until it answers. */
+export async function startVendor(preparation: Preparation, latencyMs = 0): Promise<Vendor> {
+  const { child, url } = await startServerProcess(import.meta.url, [`${latencyMs}`], preparation)
   return {
     url,
     async count() {
@@ -26,7 +27,7 @@ export async function startVendor(preparation: Preparation): Promise<Vendor> {
   }
 }
 
-function beVendor(): void {
+function beVendor(latencyMs: number): void {
   const body = Buffer.from(ANSWER)
   const headers = flat({
     ...ANSWER_HEADERS,
@@ -42,9 +43,13 @@ function beVendor(): void {
     })
     request.on('end', () => {
       requests++
-      response.writeHead(200, streamed ? streamHeaders : headers)
-      if (streamed) sendEvents(response)
-      else response.end(body)
+      const answer = () => {
+        response.writeHead(200, streamed ? streamHeaders : headers)
+        if (streamed) sendEvents(response)
+        else response.end(body)
+      }
+      if (latencyMs > 0) setTimeout(answer, latencyMs)
+      else answer()
     })
   })
   process.on('message', () => process.send?.(requests))
@@ -63,4 +68,4 @@ function flat(headers: Record<string, string>): string[] {
   return Object.entries(headers).flat()
 }
 
-if (isServerProcess(import.meta.url)) beVendor()
+if (isServerProcess(import.meta.url)) beVendor(Number(process.argv[2]))

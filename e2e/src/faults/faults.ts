@@ -52,7 +52,7 @@ async function suffer(fault: Fault): Promise<Figure[]> {
     const callsDuring = fleet.vendor.arrivals.length - callsBefore
     await fault.lift(fleet)
     const liftedMs = performance.now()
-    const reached = await fleet.until((status) => status !== 'away', LONGEST_RETURN_MS)
+    const reached = await fleet.until((status) => status !== 'unreachable', LONGEST_RETURN_MS)
     const breakerMs = await tripAndSee(fleet, liftedMs)
     const joined = await fleet.until((status) => status === 'shared', LONGEST_RETURN_MS)
     await sleep(WINDOW_MS * 2)

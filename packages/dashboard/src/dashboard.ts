@@ -10,7 +10,7 @@ import {
   type OperatorAccess,
   type OperatorAccessOptions,
 } from 'spillway/http'
-import { accessFields, checkToken, insideOf } from 'spillway/internal'
+import { accessFields, checkToken, insideOf, RENAMED_ACCESS } from 'spillway/internal'
 import {
   func,
   having,
@@ -40,7 +40,7 @@ export interface DashboardOptions extends OperatorAccessOptions {
    * Restricts who may read, among those that `access` allows. Return true, or the reason for a 403
    * in a word or two; false is a 403, too. Default: all of them may.
    */
-  mayLook?: (request: IncomingMessage) => boolean | string
+  mayRead?: (request: IncomingMessage) => boolean | string
   /** Two switches on the page, for trying things out. */
   demo?: DashboardDemo
 }
@@ -60,13 +60,16 @@ export interface Dashboard {
 const MOST_READERS = 100
 
 const readOptions = together(
-  object({
-    spillway: having<Spillway>('a spillway', 'guard', 'snapshot', 'fleet'),
-    ...accessFields,
-    path: optional(text(), '/'),
-    mayLook: optional(func<(request: IncomingMessage) => boolean | string>()),
-    demo: optional(having<DashboardDemo>('a demo', 'state', 'set')),
-  }),
+  object(
+    {
+      spillway: having<Spillway>('a spillway', 'guard', 'snapshot', 'fleet'),
+      ...accessFields,
+      path: optional(text(), '/'),
+      mayRead: optional(func<(request: IncomingMessage) => boolean | string>()),
+      demo: optional(having<DashboardDemo>('a demo', 'state', 'set')),
+    },
+    { ...RENAMED_ACCESS, mayLook: 'mayRead' },
+  ),
   checkToken,
 )
 
@@ -88,7 +91,7 @@ class DashboardServer {
   readonly #around: Parameters<typeof readAct>[1]
 
   constructor(options: ReturnType<typeof readOptions>) {
-    const { spillway, token, look, hosts, exposed, path, demo } = options
+    const { spillway, token, readAccess, hosts, exposed, path, demo } = options
     const inside = insideOf(spillway)
     if (inside === undefined) {
       const message = 'must be what createSpillway gave, and not something around it'
@@ -98,7 +101,7 @@ class DashboardServer {
     this.#base = path.replace(/\/+$/, '')
     this.#access = createOperatorAccess({
       ...(token !== undefined && { token }),
-      ...{ look, hosts, exposed },
+      ...{ readAccess, hosts, exposed },
     })
     this.#around = { inside, demo }
     this.#feed = new Feed({
@@ -140,9 +143,9 @@ class DashboardServer {
   }
 
   #denied(request: IncomingMessage): Pick<AccessDenial, 'status' | 'problem'> | undefined {
-    const denied = this.#access.look(request)
+    const denied = this.#access.read(request)
     if (denied !== undefined) return denied
-    const may = this.#mayLook(request)
+    const may = this.#mayRead(request)
     if (may === true) return undefined
     return {
       status: 403,
@@ -150,11 +153,11 @@ class DashboardServer {
     }
   }
 
-  /** If `mayLook` throws, reading is denied. */
-  #mayLook(request: IncomingMessage): boolean | string {
-    const { mayLook } = this.#options
+  /** If `mayRead` throws, reading is denied. */
+  #mayRead(request: IncomingMessage): boolean | string {
+    const { mayRead } = this.#options
     try {
-      return mayLook === undefined || mayLook(request)
+      return mayRead === undefined || mayRead(request)
     } catch {
       return false
     }

@@ -24,7 +24,7 @@ describe.skipIf(browserPath === undefined)('dashboard accessibility', () => {
     feed.fleet.setBreaker('openai', 'half-open')
     feed.fleet.setBreaker('anthropic', 'open')
     feed.fleet.setBreaker('mistral', 'isolated')
-    feed.fleet.setStore('away')
+    feed.fleet.setStore('unreachable')
   })
   afterAll(async () => {
     await feed?.close()

@@ -166,7 +166,8 @@ export class FakeFleet {
 
   fleet(): Fleet {
     const { pods } = this.#options
-    const degraded = this.store === 'away' || this.store === 'apart' || this.store === 'off'
+    const degraded =
+      this.store === 'unreachable' || this.store === 'untrusted' || this.store === 'off'
     return {
       at: Date.now(),
       store: {

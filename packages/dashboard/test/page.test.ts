@@ -225,7 +225,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await page.getByText('Redis shared').waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
     const calls = await page.getByTestId('calls').textContent()
-    feed.fleet.setStore('away')
+    feed.fleet.setStore('unreachable')
     const banner = page.getByTestId('degraded')
     await banner.getByText('Redis is not answering: degraded mode').waitFor()
     expect(await page.getByTestId('calls').textContent()).toBe(calls)

@@ -207,7 +207,7 @@ describe('admin token', () => {
     expect(JSON.stringify(audit())).not.toContain(TOKEN)
   })
 
-  it('with a token, the dashboard data needs it unless admin.look says otherwise', async () => {
+  it('with a token, the dashboard data needs it unless admin.readAccess says otherwise', async () => {
     const events = async (admin: object) => {
       const written = { admin: { ...withToken.admin, ...admin } }
       const { adminUrl } = await startLogged(written, { ADMIN_TOKEN: TOKEN })
@@ -224,7 +224,7 @@ describe('admin token', () => {
       return [await status('/dashboard/events'), await status('/status')]
     }
     expect(await events({})).toEqual([401, 401])
-    expect(await events({ look: 'machine' })).toEqual([200, 200])
+    expect(await events({ readAccess: 'local' })).toEqual([200, 200])
   })
 
   it('health and metrics need no token', async () => {

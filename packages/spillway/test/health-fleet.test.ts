@@ -39,7 +39,11 @@ describe('health over Redis', () => {
       ])
       await redis.kill()
       const alone = await health.ready()
-      expect(alone).toMatchObject({ status: 'degraded', ready: true, fleet: { store: 'away' } })
+      expect(alone).toMatchObject({
+        status: 'degraded',
+        ready: true,
+        fleet: { store: 'unreachable' },
+      })
     } finally {
       await Promise.all([podA.close({ graceMs: 0 }), podB.close({ graceMs: 0 })])
       for (const store of stores) await store.close()

@@ -62,7 +62,10 @@ describe('breaker during an outage', () => {
     await fleet.run(1_100)
     all('goDown')
     await fleet.run(1_500)
-    expect(guards.map((guard) => guard.snapshot().store?.status)).toEqual(['away', 'away'])
+    expect(guards.map((guard) => guard.snapshot().store?.status)).toEqual([
+      'unreachable',
+      'unreachable',
+    ])
     await fail(call, 0)
     expect(states()).toEqual(['open', 'closed'])
     all('comeBack')

@@ -83,7 +83,7 @@ describe('limits during an outage', () => {
     expect(await passing(20)).toBe(2)
     expect(spillway.health()).toEqual({
       status: 'degraded',
-      guards: { vendor: 'away' },
+      guards: { vendor: 'unreachable' },
       problems: [
         'vendor: the store does not answer: pulses.pulse: no connection',
         'vendor: never heard of the store: counts on 4 pods',
@@ -165,7 +165,7 @@ describe('outage in events and health', () => {
     all('goDown')
     await fleet.run(1_500)
     expect(guard.snapshot().store).toMatchObject({
-      status: 'away',
+      status: 'unreachable',
       why: 'pulses.pulse: no connection',
       rules: { limits: { requests: 'share' }, breaker: 'local' },
       inForce: { limits: true, breaker: true },
@@ -176,7 +176,7 @@ describe('outage in events and health', () => {
     all('comeBack')
     await fleet.run(2_000)
     expect(guard.snapshot().store).toMatchObject({
-      status: 'apart',
+      status: 'untrusted',
       inForce: { limits: true, breaker: false },
     })
     expect(spillway.snapshot().health.status).toBe('degraded')
@@ -190,7 +190,7 @@ describe('outage in events and health', () => {
           ? 'restored'
           : [],
     )
-    expect(seen).toEqual(['away', 'apart', 'restored'])
+    expect(seen).toEqual(['unreachable', 'untrusted', 'restored'])
   })
 })
 

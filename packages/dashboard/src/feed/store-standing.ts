@@ -7,7 +7,7 @@ import type { Fleet } from '../wire/fleet.js'
 import type { StoreWord } from '../wire/words.js'
 
 const MOST_PROBLEMS = 20
-const DEGRADED: ReadonlySet<StoreWord> = new Set(['away', 'apart', 'off'])
+const DEGRADED: ReadonlySet<StoreWord> = new Set(['unreachable', 'untrusted', 'off'])
 
 export class StoreStanding {
   #status: StoreWord = 'memory'

@@ -11,7 +11,7 @@ export type EveryLane = '(all lanes)'
 
 /**
  * `memory`: for this process alone, by choice. `starting`: no reply yet. `shared`: reachable.
- * `away`: unreachable. `apart`: reachable again, and not trusted for a window. `off`: switched off
- * by SPILLWAY_SHARED=off. With `away`, `apart` and `off`, outage rules apply.
+ * `unreachable`: unreachable. `untrusted`: reachable again, and not trusted for a window. `off`: switched off
+ * by SPILLWAY_SHARED=off. With `unreachable`, `untrusted` and `off`, outage rules apply.
  */
-export type StoreWord = 'memory' | 'starting' | 'shared' | 'away' | 'apart' | 'off'
+export type StoreWord = 'memory' | 'starting' | 'shared' | 'unreachable' | 'untrusted' | 'off'

@@ -23,7 +23,7 @@ describe('operator access without a token', () => {
     'a request from this machine (%s) may read and act',
     (address) => {
       const request = from(address, LOCAL)
-      expect(access.look(request)).toBeUndefined()
+      expect(access.read(request)).toBeUndefined()
       expect(access.act(request)).toBeUndefined()
       expect(access.acts(request)).toBe('open')
       // A program sends no origin.
@@ -67,7 +67,7 @@ describe('operator access without a token', () => {
     ['nowhere', from('', LOCAL), 'NO_TOKEN'],
   ])('without a token, requests from %s may neither read nor act', (_, request, code) => {
     expect(access.act(request)).toMatchObject({ status: 403, code })
-    expect(access.look(request)).toMatchObject({ status: 403, code })
+    expect(access.read(request)).toMatchObject({ status: 403, code })
     expect(access.acts(request)).toBe('off')
   })
 
@@ -78,15 +78,15 @@ describe('operator access without a token', () => {
     // As nginx does: the Host header is the address it passes to.
     const request = from('127.0.0.1', { host: '127.0.0.1:8081', [header]: '10.0.0.7' })
     expect(access.act(request)).toMatchObject({ status: 403, code: 'NO_TOKEN' })
-    expect(access.look(request)).toMatchObject({ status: 403, code: 'NO_TOKEN' })
-    const machine = createOperatorAccess({ token: TOKEN, look: 'machine' })
-    expect(machine.look(request)).toMatchObject({ status: 401 })
+    expect(access.read(request)).toMatchObject({ status: 403, code: 'NO_TOKEN' })
+    const machine = createOperatorAccess({ token: TOKEN, readAccess: 'local' })
+    expect(machine.read(request)).toMatchObject({ status: 401 })
   })
 
   it('without a token, an exposed port allows neither reading nor acting', () => {
     const exposed = createOperatorAccess({ exposed: true })
     for (const request of [NEAR, FAR]) {
-      expect(exposed.look(request)).toMatchObject({ code: 'NO_TOKEN' })
+      expect(exposed.read(request)).toMatchObject({ code: 'NO_TOKEN' })
       expect(exposed.act(request)).toMatchObject({ code: 'NO_TOKEN' })
     }
     expect(exposed.act(NEAR)?.problem).toContain('set one')
@@ -103,13 +103,13 @@ describe('operator access with a token', () => {
       for (const wrong of ['', 'a', TOKEN.slice(0, -1), `${TOKEN}x`, TOKEN.toUpperCase()]) {
         const shown = { ...request, headers: { ...request.headers, ...bearer(wrong) } }
         expect(access.act(shown)).toMatchObject({ status: 401, code: 'UNKNOWN_TOKEN' })
-        expect(access.look(shown)?.status).toBe(401)
+        expect(access.read(shown)?.status).toBe(401)
       }
       const plain = { ...request, headers: { ...request.headers, authorization: TOKEN } }
       expect(access.act(plain)?.status).toBe(401)
-      expect(access.look(request)?.status).toBe(401)
+      expect(access.read(request)?.status).toBe(401)
       const right = { ...request, headers: { ...request.headers, ...bearer(TOKEN) } }
-      expect(access.look(right)).toBeUndefined()
+      expect(access.read(right)).toBeUndefined()
       expect(access.act(right)).toBeUndefined()
       expect(access.acts(request)).toBe('token')
     }
@@ -118,7 +118,7 @@ describe('operator access with a token', () => {
   it('a page of another site cannot use the token', () => {
     const headers = { ...POD, origin: 'http://evil.example', ...bearer(TOKEN) }
     expect(access.act(from('10.0.0.7', headers))).toMatchObject({ code: 'OTHER_SITE' })
-    expect(access.look(from('10.0.0.7', headers))).toMatchObject({ code: 'OTHER_SITE' })
+    expect(access.read(from('10.0.0.7', headers))).toMatchObject({ code: 'OTHER_SITE' })
   })
 
   it('a request with the token may come through a proxy under any host name', () => {
@@ -144,21 +144,29 @@ describe('operator access with a token', () => {
   })
 })
 
-describe('operator access with a wider `look`', () => {
-  it("look: 'machine' lets local requests read but not act", () => {
-    const access = createOperatorAccess({ token: TOKEN, look: 'machine' })
-    expect(access.look(NEAR)).toBeUndefined()
-    expect(access.act(NEAR)?.status).toBe(401)
-    expect(access.look(FAR)?.status).toBe(401)
-    expect(access.look(from('127.0.0.1', { host: 'evil.example' }))?.status).toBe(403)
+describe('operator access with a wider `readAccess`', () => {
+  it.each([
+    [{ look: 'operators' }, "access.look: was renamed; use 'readAccess'"],
+    [{ readAccess: 'machine' }, `got "machine"; use 'local'`],
+    [{ readAccess: 'anybody' }, `got "anybody"; use 'public'`],
+  ])('the former access option %j is rejected and its new name suggested', (options, message) => {
+    expect(() => createOperatorAccess(options as object)).toThrow(message)
   })
 
-  it('with the widest `look` everyone may read, but only under a known host name', () => {
-    const access = createOperatorAccess({ look: 'anybody', hosts: ['dash.example'] })
-    expect(access.look(FAR)).toBeUndefined()
+  it("readAccess: 'local' lets local requests read but not act", () => {
+    const access = createOperatorAccess({ token: TOKEN, readAccess: 'local' })
+    expect(access.read(NEAR)).toBeUndefined()
+    expect(access.act(NEAR)?.status).toBe(401)
+    expect(access.read(FAR)?.status).toBe(401)
+    expect(access.read(from('127.0.0.1', { host: 'evil.example' }))?.status).toBe(403)
+  })
+
+  it('with the widest `readAccess` everyone may read, but only under a known host name', () => {
+    const access = createOperatorAccess({ readAccess: 'public', hosts: ['dash.example'] })
+    expect(access.read(FAR)).toBeUndefined()
     expect(access.act(FAR)).toMatchObject({ code: 'NO_TOKEN' })
-    expect(access.look(from('127.0.0.1', { host: 'dash.example:443' }))).toBeUndefined()
-    expect(access.look(from('127.0.0.1', { host: 'evil.example' }))?.status).toBe(403)
+    expect(access.read(from('127.0.0.1', { host: 'dash.example:443' }))).toBeUndefined()
+    expect(access.read(from('127.0.0.1', { host: 'evil.example' }))?.status).toBe(403)
   })
 })
 

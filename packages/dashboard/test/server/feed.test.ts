@@ -356,7 +356,7 @@ describe('dashboard feed', () => {
     expect(await status('/')).toBe(200)
   })
 
-  it('mayLook() decides about read access, and an error in it denies access', async () => {
+  it('mayRead() decides about read access, and an error in it denies access', async () => {
     const words: Record<string, () => boolean | string> = {
       yes: () => true,
       no: () => false,
@@ -366,7 +366,7 @@ describe('dashboard feed', () => {
       },
     }
     const pod = await startPod({
-      mayLook: ({ headers }) => words[String(headers['x-word'])]?.() ?? false,
+      mayRead: ({ headers }) => words[String(headers['x-word'])]?.() ?? false,
     })
     const look = async (word: string) => {
       const response = await fetch(`${pod.url}/dead?queue=none`, { headers: { 'x-word': word } })

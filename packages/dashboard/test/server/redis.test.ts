@@ -72,7 +72,7 @@ describe('dashboards of two pods over Redis', () => {
     })
     await vi.waitUntil(() => guard.snapshot().breakers[0]?.state === 'closed', 5_000)
     redis.pause()
-    const lost = await reader.until('fleet', ({ store }) => store.status === 'away')
+    const lost = await reader.until('fleet', ({ store }) => store.status === 'unreachable')
     expect(lost.store).toMatchObject({ degraded: true })
     expect(lost.store.problems.length).toBeGreaterThan(0)
     expect(lost.pods.length).toBe(2)

@@ -4,14 +4,14 @@ import type { OperatorAccessOptions } from 'spillway/http'
 export interface AdminAccess {
   readonly host: string
   readonly token: string | undefined
-  readonly look: OperatorAccessOptions['look']
+  readonly readAccess: OperatorAccessOptions['readAccess']
   readonly hosts: readonly string[]
 }
 
-export function accessOf({ host, token, look, hosts }: AdminAccess): OperatorAccessOptions {
+export function accessOf({ host, token, readAccess, hosts }: AdminAccess): OperatorAccessOptions {
   return {
     ...(token !== undefined && { token }),
-    ...(look !== undefined && { look }),
+    ...(readAccess !== undefined && { readAccess }),
     hosts,
     exposed: !/^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host),
   }

@@ -22,7 +22,7 @@ export function createHostCheck(admin: AdminAccess, access: OperatorAccess): Hos
   return ({ raw, route }) => {
     if (PROBES.has(route)) return undefined
     // The page itself has no secrets, and what it loads needs the token.
-    if (admin.look !== 'anybody' && isPage(route)) return undefined
+    if (admin.readAccess !== 'public' && isPage(route)) return undefined
     const { host = '' } = raw.headers
     const name = nameOf(host)
     if (isAddress(name) || hosts.has(name) || hosts.has(host.toLowerCase())) return undefined

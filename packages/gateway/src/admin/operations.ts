@@ -46,14 +46,14 @@ export interface OperationsOptions {
   readonly config: ConfigHooks
 }
 
-/** The routes of operators. Reading needs `access.look`, acting `access.act`. */
+/** The routes of operators. Reading needs `access.read`, acting `access.act`. */
 export function operations(options: OperationsOptions): Routes {
   const { access, spillway, snapshot, operator, audit, config } = options
   const routes = new Routes()
 
   function read(path: string, value: () => unknown): void {
     routes.get(path, async (request) => {
-      const denial = access.look(request.raw)
+      const denial = access.read(request.raw)
       return denial ? denied(denial, request, audit) : attempted(request, value)
     })
   }

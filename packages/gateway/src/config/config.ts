@@ -24,7 +24,7 @@ export interface VendorConfig {
   readonly keys: readonly VendorKey[]
   /** Sent with every request, secrets included. */
   readonly headers: Readonly<Record<string, string>>
-  /** It is told the remaining time and the number of the attempt, and says whether it has retried. */
+  /** It receives the remaining time and the number of the attempt, and says whether it has retried. */
   readonly hops: boolean
   /** Longest time until a connection stands. */
   readonly connectMs: number
@@ -133,8 +133,8 @@ export interface GatewayConfig {
     readonly port: number
     /** What operators have to show; none: whoever is on this machine is one. */
     readonly token: string | undefined
-    /** Who may look without being one. */
-    readonly look: 'operators' | 'machine' | 'anybody'
+    /** Who may read without being one. */
+    readonly readAccess: 'operators' | 'local' | 'public'
     /** Names besides `localhost` and addresses under which the admin port may be asked. */
     readonly hosts: readonly string[]
   }

@@ -62,7 +62,7 @@ describe('loadConfig', () => {
       server: SERVER_LIMITS,
       host: '0.0.0.0',
       port: 8080,
-      admin: { host: '127.0.0.1', port: 8081, look: 'operators', hosts: [] },
+      admin: { host: '127.0.0.1', port: 8081, readAccess: 'operators', hosts: [] },
       redis: undefined,
       pod: undefined,
       vendors: [
@@ -143,7 +143,7 @@ log: { level: warn }
     expect(config).toMatchObject({
       host: '::',
       port: 0,
-      admin: { host: '0.0.0.0', port: 9000, look: 'operators' },
+      admin: { host: '0.0.0.0', port: 9000, readAccess: 'operators' },
       redis: { url: 'redis://user@cache:6379/1', prefix: 'team' },
       pod: 'pod-7',
       body: { keepBytes: 65_536, maxBytes: 2_097_152 },

@@ -1,6 +1,6 @@
 /**
  * The time that a request has, and how it travels on. A client may say in `spillway-deadline-ms` how much it has left;
- * vendors that take part in hops are told what remains. The signal of a request also knows which failures its client
+ * vendors with `hops` receive what remains. The signal of a request also knows which failures its client
  * causes itself: they say nothing about the vendor, so breakers ignore them.
  */
 import { type CallContext, type CallEnd, type Outcome, SpillwayError } from 'spillway'

@@ -9,7 +9,7 @@ export interface RequestTrace {
 }
 
 export interface RequestTracer {
-  /** Whether vendors are told. */
+  /** Whether vendors receive trace headers. */
   readonly toVendors: boolean
   begin(request: ClientRequest, path: string): RequestTrace
 }

@@ -44,7 +44,7 @@ export class Http2Connection implements Connection {
     return nowMs - this.#idleSinceMs > (this.#isUsed ? idleMs : headersMs) ? 'idle' : undefined
   }
 
-  /** The client is told to open no more streams. Those that are open end as usual. */
+  /** Asks the client to open no more streams. Those that are open end as usual. */
   drain(): void {
     this.#session.close()
   }

@@ -143,7 +143,7 @@ export class Vendor {
     return shadow !== undefined || breaker?.shadow === true
   }
 
-  /** It is told the remaining time and the number of the attempt. */
+  /** It receives the remaining time and the number of the attempt. */
   get hops(): boolean {
     return this.#config.hops
   }

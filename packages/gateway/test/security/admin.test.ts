@@ -105,9 +105,9 @@ it('probes of an admin port that other machines reach may use any name', async (
   }
 })
 
-it('with the widest admin.look an unknown name sees neither the snapshot nor the dashboard', async () => {
+it('with the widest admin.readAccess an unknown name sees neither the snapshot nor the dashboard', async () => {
   const { adminUrl } = await startGateway({
-    admin: { port: 0, host: '0.0.0.0', look: 'anybody' },
+    admin: { port: 0, host: '0.0.0.0', readAccess: 'public' },
   })
   for (const path of ['/snapshot', '/status', '/config', '/dashboard/']) {
     expect((await ask(`${adminUrl}${path}`, { host: 'rebound.example' })).status).toBe(403)

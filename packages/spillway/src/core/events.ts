@@ -45,7 +45,7 @@ export type SpillwayEvent =
   | { type: 'guard.no-timeout'; name: string }
   /** With `shadow`, the breaker would have refused the call. */
   | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
-  /** The store is unreachable (`away`) or has lost data (`apart`). Outage rules apply. */
+  /** The store is unreachable (`unreachable`) or has lost data (`untrusted`). Outage rules apply. */
   | { type: 'store.degraded'; name: string; status: string; why: string }
   /**
    * The store has not been reachable since it was created. Emitted once per store. `url` has no

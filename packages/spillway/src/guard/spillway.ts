@@ -297,7 +297,7 @@ class PodSpillway implements Spillway {
       const wallMs = this.#options.clock.wallMs()
       const known = guards.map((guard) => knownOf(guard.snapshot(), wallMs))
       return {
-        store: 'away',
+        store: 'unreachable',
         livePods: this.#membership.live,
         pods: [],
         guards: known,
@@ -310,7 +310,7 @@ class PodSpillway implements Spillway {
   #storeStatus(): FleetStoreStatus {
     if (!this.store.remote) return 'memory'
     const { guards } = this.snapshot()
-    return guards.some(({ store }) => store?.status === 'apart') ? 'apart' : 'shared'
+    return guards.some(({ store }) => store?.status === 'untrusted') ? 'untrusted' : 'shared'
   }
 
   /** The status that other pods get every second. */
@@ -376,7 +376,7 @@ function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {
 }
 
 const WORDS = {
-  away: 'the store does not answer',
-  apart: 'the store is back, limits are shared again in a window',
+  unreachable: 'the store does not answer',
+  untrusted: 'the store is back, limits are shared again in a window',
   off: 'not shared, because of SPILLWAY_SHARED=off',
 }

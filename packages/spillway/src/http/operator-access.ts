@@ -14,6 +14,7 @@ import {
   object,
   oneOf,
   optional,
+  renamed,
   text,
   together,
   validate,
@@ -28,9 +29,9 @@ export interface OperatorAccessOptions {
   token?: string
   /**
    * Who may read: those who may act (`operators`), also clients on this machine without a token
-   * (`machine`), or all clients (`anybody`). Default: `operators`.
+   * (`local`), or all clients (`public`). Default: `operators`.
    */
-  look?: 'operators' | 'machine' | 'anybody'
+  readAccess?: 'operators' | 'local' | 'public'
   /** Host names besides this machine's own, for a proxy on it. Default: none. */
   hosts?: readonly string[]
   /**
@@ -65,7 +66,7 @@ export interface AccessRequest {
 /** Decides who may operate a fleet over HTTP. Created by `createOperatorAccess()`. */
 export interface OperatorAccess {
   /** Why this request may not read the state, if so. */
-  look(request: AccessRequest): AccessDenial | undefined
+  read(request: AccessRequest): AccessDenial | undefined
   /** Why it may not change anything, if so. */
   act(request: AccessRequest): AccessDenial | undefined
   /** Why nothing is allowed, not even what needs no token: the page of another site sent it. */
@@ -78,9 +79,17 @@ const SHORTEST_TOKEN = 16
 /** Characters that a header can carry, without blanks. */
 const CAN_BE_SHOWN = /^[\x21-\x7e]*$/
 
+const readReadAccess = renamed(oneOf('operators', 'local', 'public'), {
+  machine: 'local',
+  anybody: 'public',
+})
+
+/** Options from before the first release. */
+export const RENAMED_ACCESS = { look: 'readAccess' } as const
+
 export const accessFields = {
   token: optional(text()),
-  look: optional(oneOf('operators', 'machine', 'anybody'), 'operators' as const),
+  readAccess: optional(readReadAccess, 'operators'),
   hosts: optional(arrayOf(text()), []),
   exposed: optional(bool(), false),
 }
@@ -101,7 +110,7 @@ export function checkToken(
   }
 }
 
-const readOptions = together(object(accessFields), checkToken)
+const readOptions = together(object(accessFields, RENAMED_ACCESS), checkToken)
 
 /** Creates the access check of an operator endpoint. */
 export function createOperatorAccess(options: OperatorAccessOptions = {}): OperatorAccess {
@@ -140,21 +149,21 @@ const OWN_NAME = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 class Access implements OperatorAccess {
   readonly #digest: Buffer | undefined
-  readonly #look: NonNullable<OperatorAccessOptions['look']>
+  readonly #readAccess: NonNullable<OperatorAccessOptions['readAccess']>
   readonly #hosts: ReadonlySet<string>
   readonly #exposed: boolean
 
-  constructor({ token, look, hosts, exposed }: ReturnType<typeof readOptions>) {
+  constructor({ token, readAccess, hosts, exposed }: ReturnType<typeof readOptions>) {
     this.#digest = token === undefined ? undefined : digestOf(token)
-    this.#look = look
+    this.#readAccess = readAccess
     this.#hosts = new Set(hosts.map((host) => host.toLowerCase()))
     this.#exposed = exposed
   }
 
-  look(request: AccessRequest): AccessDenial | undefined {
+  read(request: AccessRequest): AccessDenial | undefined {
     const stranger = this.stranger(request)
-    if (stranger !== undefined || this.#look === 'anybody') return stranger
-    if (this.#look === 'machine' && this.#isNear(request)) return undefined
+    if (stranger !== undefined || this.#readAccess === 'public') return stranger
+    if (this.#readAccess === 'local' && this.#isNear(request)) return undefined
     return this.#operate(request)
   }
 

@@ -48,7 +48,7 @@ export {
   type Relayed,
 } from '../guard/stream/relayed.js'
 export { UsageReader } from '../guard/stream/usage.js'
-export { accessFields, checkToken } from '../http/operator-access.js'
+export { accessFields, checkToken, RENAMED_ACCESS } from '../http/operator-access.js'
 export { readProcess } from '../local/pod-metrics/process-gauge.js'
 export { operatorOf } from '../operate/operator.js'
 export { toSpec } from '../shared/circuit-breaker/options.js'

@@ -6,7 +6,7 @@ import { QUEUE_INSTRUMENTS } from './queue-instruments.js'
 import type { View } from './source.js'
 
 const BREAKER_STATES = ['closed', 'open', 'half-open', 'isolated'] as const
-const STORE_STATES = ['memory', 'starting', 'shared', 'apart', 'away', 'off'] as const
+const STORE_STATES = ['memory', 'starting', 'shared', 'untrusted', 'unreachable', 'off'] as const
 
 export const INSTRUMENTS: readonly Instrument[] = [
   {

@@ -302,7 +302,7 @@ export interface PodStore {
 }
 
 /**
- * `joined`: spends through the store. `apart`: spends on its own, so its share is kept for it.
+ * `joined`: spends through the store. `untrusted`: spends on its own, so its share is kept for it.
  * `guest`: has no share. `gone`: has left.
  */
 export type PulsePart = 'joined' | 'apart' | 'guest' | 'gone'

@@ -79,7 +79,7 @@ describe('Prometheus metrics', () => {
       'spillway_attempt_seconds_count{guard="vendor",attempt="2"} 1',
       'spillway_queue_wait_seconds_count{guard="vendor"} 2',
       'spillway_store_status{guard="vendor",status="memory"} 1',
-      'spillway_store_status{guard="vendor",status="away"} 0',
+      'spillway_store_status{guard="vendor",status="unreachable"} 0',
       'spillway_pods 1',
       'spillway_server_requests_total{server="api",decision="admitted"} 5',
       'spillway_server_requests_total{server="api",decision="SHED"} 3',

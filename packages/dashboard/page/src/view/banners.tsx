@@ -6,11 +6,11 @@ import type { StoreWord } from '../wire'
 import { Icon } from './icons'
 
 const DEGRADED: Record<Exclude<StoreWord, 'memory' | 'starting' | 'shared'>, [string, string]> = {
-  away: [
+  unreachable: [
     'Redis is not answering: degraded mode',
     'Nothing is shared between pods now. Each keeps to its share of the vendors’ limits and to a breaker of its own, as the outage rules say.',
   ],
-  apart: [
+  untrusted: [
     'Redis is back and not trusted yet: degraded mode',
     'It may have forgotten what was spent. Pods keep to their shares for one window, then all is shared again by itself.',
   ],
@@ -59,7 +59,7 @@ function StoreBanner() {
   const status = store.value
   if (status === undefined || !status.degraded) return null
   const word = status.status
-  const [title, words] = DEGRADED[word as keyof typeof DEGRADED] ?? DEGRADED.away
+  const [title, words] = DEGRADED[word as keyof typeof DEGRADED] ?? DEGRADED.unreachable
   return (
     <div class="banner tone-warn" role="alert" data-testid="degraded">
       <Icon name="warning" size={22} />

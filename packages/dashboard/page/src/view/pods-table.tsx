@@ -92,7 +92,7 @@ function stateOf({ state, ageMs, store }: PodRow): { tone: Tone; icon: IconName;
   if (state === 'draining') return { tone: 'iso', icon: 'left', word: 'draining' }
   if (state === 'asked') return { tone: 'iso', icon: 'left', word: 'asked to drain' }
   if (state === 'unknown') return { tone: 'quiet', icon: 'none', word: 'says nothing' }
-  if (store === 'away' || store === 'apart' || store === 'off') {
+  if (store === 'unreachable' || store === 'untrusted' || store === 'off') {
     return { tone: 'warn', icon: 'warning', word: 'degraded' }
   }
   return { tone: 'good', icon: 'closed', word: 'up' }

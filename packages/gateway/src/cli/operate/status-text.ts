@@ -30,8 +30,8 @@ export function statusText(report: FleetReport, guards: Guards): string {
 const STORE: Record<FleetReport['store'], string> = {
   memory: 'the memory of one gateway',
   shared: 'shared',
-  away: 'does not answer',
-  apart: 'is back, and not trusted yet',
+  unreachable: 'does not answer',
+  untrusted: 'is back, and not trusted yet',
 }
 
 function breakerRows({ name, breakers }: FleetGuardReport): string[][] {

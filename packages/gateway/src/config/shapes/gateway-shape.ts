@@ -1,4 +1,5 @@
 /** How a configuration is written down. What comes out is `config.ts`. */
+import { accessFields, RENAMED_ACCESS } from 'spillway/internal'
 import {
   arrayOf,
   bool,
@@ -32,7 +33,7 @@ const ADMIN = {
   host: '127.0.0.1',
   port: 8_081,
   token: undefined,
-  look: 'operators' as const,
+  readAccess: 'operators' as const,
   hosts: [] as readonly string[],
 }
 const KEEP_BYTES = 1_024 ** 2
@@ -43,13 +44,16 @@ const MAX_SOCKET_PATH = 100
 const port = integer({ min: 0, max: 65_535 })
 
 const readAdmin = (sources: Sources) =>
-  object({
-    host: optional(text(), ADMIN.host),
-    port: optional(port, ADMIN.port),
-    token: optional(readToken(sources)),
-    look: optional(oneOf('operators', 'machine', 'anybody'), ADMIN.look),
-    hosts: optional(arrayOf(text()), ADMIN.hosts),
-  })
+  object(
+    {
+      host: optional(text(), ADMIN.host),
+      port: optional(port, ADMIN.port),
+      token: optional(readToken(sources)),
+      readAccess: accessFields.readAccess,
+      hosts: optional(arrayOf(text()), ADMIN.hosts),
+    },
+    RENAMED_ACCESS,
+  )
 
 const readBody = together(
   object({

@@ -64,8 +64,8 @@ export interface FleetGuardReport {
   requestsLastMinute: number | undefined
 }
 
-/** `memory`: for this process alone; `shared`: it answers; `away`: it does not; `apart`: not trusted yet. */
-export type FleetStoreStatus = 'memory' | 'shared' | 'away' | 'apart'
+/** `memory`: for this process alone; `shared`: it answers; `unreachable`: it does not; `untrusted`: not trusted yet. */
+export type FleetStoreStatus = 'memory' | 'shared' | 'unreachable' | 'untrusted'
 
 /** State of the whole fleet, read from the store. */
 export interface FleetReport {

@@ -53,7 +53,7 @@ export function worstOf({ breakers }: GuardSnapshot): number {
 }
 
 /** From the best to the worst. */
-const STORE_WORDS = ['memory', 'shared', 'starting', 'apart', 'away', 'off'] as const
+const STORE_WORDS = ['memory', 'shared', 'starting', 'untrusted', 'unreachable', 'off'] as const
 
 export function worstStore(guards: readonly GuardSnapshot[]): PodStatus['store'] {
   let worst = 0

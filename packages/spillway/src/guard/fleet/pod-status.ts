@@ -147,7 +147,7 @@ function readGuard(said: unknown): GuardStatus[] {
   ]
 }
 
-const STORES = ['memory', 'starting', 'shared', 'away', 'apart', 'off'] as const
+const STORES = ['memory', 'starting', 'shared', 'unreachable', 'untrusted', 'off'] as const
 
 function word(value: unknown): string {
   return typeof value === 'string' ? value.slice(0, LONGEST_NAME) : ''

@@ -173,7 +173,10 @@ describe('dispatcher while the store does not answer', () => {
     const next = quick()
     await clock.advance(0)
     expect(fateOf(next)).toBe('resolved')
-    expect(guard.snapshot()).toMatchObject({ store: { status: 'away' }, queue: { waiting: 0 } })
+    expect(guard.snapshot()).toMatchObject({
+      store: { status: 'unreachable' },
+      queue: { waiting: 0 },
+    })
   })
 
   it('a call whose permits come too late ten times waits for one in time if the store serves other lanes', async () => {

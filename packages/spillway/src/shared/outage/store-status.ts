@@ -3,11 +3,11 @@
 /**
  * - `starting`: not connected yet, for a short time;
  * - `shared`: normal operation;
- * - `away`: the store is unreachable;
- * - `apart`: it is reachable but has lost data, so limits are not shared yet;
+ * - `unreachable`: the store is unreachable;
+ * - `untrusted`: it is reachable but has lost data, so limits are not shared yet;
  * - `off`: `SPILLWAY_SHARED=off`.
  */
-export type StoreStatus = 'starting' | 'shared' | 'away' | 'apart' | 'off'
+export type StoreStatus = 'starting' | 'shared' | 'unreachable' | 'untrusted' | 'off'
 
 /** State of a store. */
 export interface StoreSnapshot {

@@ -46,7 +46,7 @@ function setup() {
     store.down = true
     watch.failed(new StoreFailure('not-sent', 'no connection'))
     await clock.settle()
-    expect(watch.status).toBe('away')
+    expect(watch.status).toBe('unreachable')
     log.length = 0
   }
   return { clock, log, pulsedMs, store, watch, start, lose }
@@ -93,7 +93,7 @@ describe('store watch', () => {
     store.down = false
     store.tookMs = USABLE_MS + 1
     await clock.advance(5_000)
-    expect(watch.status).toBe('away')
+    expect(watch.status).toBe('unreachable')
     store.tookMs = USABLE_MS
     await clock.advance(2_000)
     expect(watch.status).toBe('shared')
@@ -125,7 +125,7 @@ describe('store watch', () => {
     store.lostUs = clock.now() * 1_000
     await clock.advance(1_000)
     expect(log[1]).toBe('forgotten')
-    expect(watch.status).toBe('apart')
+    expect(watch.status).toBe('untrusted')
     expect(watch.reachable).toBe(true)
     expect(watch.joined).toBe(false)
     await clock.advance(WINDOW_MS)

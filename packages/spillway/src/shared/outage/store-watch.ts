@@ -212,7 +212,7 @@ export class StoreWatch {
     const ended = this.#loop.close()
     this.#silence.close()
     // Calls that wait for the first reply continue.
-    if (this.status === 'starting') this.#change('away')
+    if (this.status === 'starting') this.#change('unreachable')
     await ended
     if (!this.reachable || this.#spender === undefined || !this.#connected) return
     await this.#pulse('gone').catch(() => {})
@@ -241,7 +241,7 @@ export class StoreWatch {
     const { clock, pod } = this.#options
     const nowMs = clock.now()
     const beatMs = untilPodPhaseMs(pod, BEAT_MS, nowMs)
-    if (this.status !== 'apart') return beatMs
+    if (this.status !== 'untrusted') return beatMs
     return Math.min(beatMs, Math.max(1, this.#epoch.distrustMs(nowMs)))
   }
 
@@ -307,15 +307,15 @@ export class StoreWatch {
   async #hear(reply: PulseReply): Promise<void> {
     this.heard(reply.nowUs)
     this.#connected = true
-    if (this.status === 'away') this.#shares.returned(this.#options.clock.now())
+    if (this.status === 'unreachable') this.#shares.returned(this.#options.clock.now())
     this.#take(reply)
     if (this.#spender === undefined) return this.#change('shared')
-    if (this.#isDistrusted) return this.#change('apart')
+    if (this.#isDistrusted) return this.#change('untrusted')
     if (this.status === 'starting' || this.joined) return this.#change('shared')
     // The store gets all reports before its replies are used.
     await this.#spender.tell()
     this.#take(await this.#pulse('joined'))
-    this.#change(this.#isDistrusted ? 'apart' : 'shared')
+    this.#change(this.#isDistrusted ? 'untrusted' : 'shared')
   }
 
   get #isDistrusted(): boolean {
@@ -338,7 +338,7 @@ export class StoreWatch {
     this.#why = error
     this.#backoff.lost()
     this.#shares.lost(this.#connected)
-    this.#change('away')
+    this.#change('unreachable')
     this.#loop.next(this.#backoff.nextMs())
   }
 
@@ -352,8 +352,8 @@ export class StoreWatch {
     this.#sinceMs = nowMs
     const wasJoined = this.joined
     this.joined = status === 'shared'
-    this.reachable = status === 'shared' || status === 'apart'
-    if (before === 'away') this.#backoff.found()
+    this.reachable = status === 'shared' || status === 'untrusted'
+    if (before === 'unreachable') this.#backoff.found()
     if (status === 'shared') this.#why = undefined
     if (!this.joined && (wasJoined || before === 'starting')) this.#wakeAll()
     if (before === 'starting') this.#begun()
