@@ -2,7 +2,7 @@
 // its signature, read from the built declarations. A change to the API is then a line in a diff.
 //
 //   npm run api      writes the file
-//   --check          fails when the file is not what the code exports
+//   --check          fails when the file is not what the code exports, or an export has no JSDoc comment
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,17 +18,21 @@ const checking = process.argv.includes('--check')
 // `npm run check` has just built; on its own this command must not list yesterday's build.
 await setupOrExit({ build: checking ? [] : [PACKAGE] })
 const { describeExports } = await import('./api-exports.mjs')
+const { missingComments } = await import('./api-comments.mjs')
 
 try {
-  const listing = createListing()
-  if (checking) check(listing)
-  else writeFileSync(join(root, LISTING), listing)
+  const entries = publicEntries()
+  const listing = createListing(entries)
+  if (checking) {
+    check(listing)
+    checkComments(entries)
+  } else writeFileSync(join(root, LISTING), listing)
 } catch (error) {
   process.stderr.write(`${error.message}\n`)
   process.exitCode = 1
 }
 
-function createListing() {
+function publicEntries() {
   const manifest = JSON.parse(readFileSync(join(root, PACKAGE, 'package.json'), 'utf8'))
   const entries = Object.entries(manifest.exports)
     // Other packages of this repository use `internal`. It is unstable, so its names are not reviewed here.
@@ -40,6 +44,10 @@ function createListing() {
   for (const { subpath, file } of entries) {
     if (!existsSync(file)) throw new Error(`${subpath}: ${relative(root, file)} is not built`)
   }
+  return entries
+}
+
+function createListing(entries) {
   const sections = describeExports(entries).map(
     ({ subpath, declarations }) => `## ${subpath}\n\n\`\`\`ts\n${format(declarations)}\`\`\`\n`,
   )
@@ -64,6 +72,17 @@ function inOrder(text) {
   return text.replace(/(["'])[\w-]+\1(?: \| (["'])[\w-]+\2)+/g, (union) =>
     union.split(' | ').sort().join(' | '),
   )
+}
+
+function checkComments(entries) {
+  const missing = missingComments(entries)
+  if (missing.length === 0) return
+  process.stderr.write(`${missing.join('\n')}\n`)
+  process.stderr.write(
+    `${missing.length} exported names without a JSDoc comment. Say what each is, `,
+  )
+  process.stderr.write('its unit, default and range.\n')
+  process.exitCode = 1
 }
 
 function check(listing) {

@@ -40,12 +40,11 @@ export type { GuardOptions } from './guard/options.js'
 export type { CallContext, CallFunction } from './guard/pipeline/context.js'
 export { ORDER } from './guard/pipeline/stages.js'
 export type { RunOptions } from './guard/run-options.js'
-export type { GuardSnapshot } from './guard/snapshot.js'
+export type { GuardSnapshot, SpillwaySnapshot } from './guard/snapshot.js'
 export {
   createSpillway,
   type Spillway,
   type SpillwayOptions,
-  type SpillwaySnapshot,
 } from './guard/spillway.js'
 export {
   type CustomStage,

@@ -20,6 +20,7 @@ const STATUS = {
   SHUTTING_DOWN: 503,
 } as const
 
+/** Codes of a `SpillwayError`. Each has a default HTTP status. */
 export type ErrorCode = keyof typeof STATUS
 
 /** A stage that Spillway brings along. */
@@ -77,12 +78,19 @@ export function limitStack(frames: number | undefined): number | undefined {
   return before
 }
 
+/** An error by which Spillway itself refuses or ends a call. `code` tells the cases apart. */
 export class SpillwayError extends Error {
+  /** What was decided, such as `CIRCUIT_OPEN`. */
   readonly code: ErrorCode
+  /** The stage that decided. */
   readonly stage: Stage
+  /** Whether this pod or the shared state decided. */
   readonly scope: Scope
+  /** Milliseconds after which a retry makes sense; undefined if unknown. */
   readonly retryAfterMs: number | undefined
+  /** The numbers behind the decision, by name. */
   readonly details: Details
+  /** HTTP status to answer with. */
   status: number
   readonly #explain: (details: Details) => string
 

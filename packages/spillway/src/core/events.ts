@@ -6,6 +6,7 @@ import { channel } from 'node:diagnostics_channel'
 import type { Details, ErrorCode, Stage } from './errors.js'
 import { swallow } from './thenable.js'
 
+/** An event of the library; `type` tells the kinds apart. See `onEvent`. */
 export type SpillwayEvent =
   | {
       type: 'bulkhead.refused'
@@ -151,6 +152,7 @@ export type StopReason =
   /** The caller aborted between two attempts. */
   | 'aborted'
 
+/** Name of the diagnostics channel on which all events of the library are published. */
 export const EVENT_CHANNEL = 'spillway'
 
 const stream = channel(EVENT_CHANNEL)

@@ -16,6 +16,7 @@ import {
   runWithDeadline,
 } from './time/deadline.js'
 
+/** Names of the headers that carry deadline and attempt from service to service. */
 export interface HopHeaders {
   /** Header with the milliseconds left. Default: `spillway-deadline-ms`. */
   deadline?: string

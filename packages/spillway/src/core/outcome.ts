@@ -10,6 +10,7 @@ import { OptionsError } from './options/checks.js'
 import { retryAfterFromHeaders } from './retry-after.js'
 import { isThenable, swallow } from './thenable.js'
 
+/** How a call ended, as the breaker counts it. */
 export type Outcome =
   /** The downstream did its work. */
   | 'success'
@@ -32,7 +33,9 @@ export type CallEnd = ({ value: unknown } | { error: unknown }) & {
   signal?: CallerSignal | undefined
 }
 
+/** What the end of a call says about the downstream. */
 export interface Verdict {
+  /** How the breaker counts it. */
   outcome: Outcome
   /** Whether the same call could succeed if repeated. */
   retryable: boolean
@@ -40,6 +43,7 @@ export interface Verdict {
   retryAfterMs?: number
 }
 
+/** Options for judging how a call ended. */
 export interface OutcomeOptions {
   /** Duration in milliseconds from which an answer counts as slow. Default: never. */
   slowMs?: number
@@ -62,6 +66,7 @@ const OUTCOMES: readonly unknown[] = [
   'ignored',
 ] satisfies Outcome[]
 
+/** Judges how a call ended: its outcome, and whether to retry it. */
 export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
   const standard = judgeSafely(end, options)
   const { classify } = options

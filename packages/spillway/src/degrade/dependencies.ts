@@ -2,6 +2,7 @@
 import type { Check } from '../core/options/checks.js'
 import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 
+/** State of a downstream that features depend on. */
 export type DependencyStatus = 'healthy' | 'degraded' | 'unavailable'
 
 /**

@@ -10,11 +10,13 @@ import { type StepOptions, stepFields } from './step-options.js'
 
 /** The result that a caller gets in place of a response. */
 export interface EnqueuedJob extends AddedJob {
+  /** Name of the job queue. */
   queue: string
 }
 
 type Adds<Data> = Pick<JobQueue<Data>, 'name' | 'add'>
 
+/** Options of the fallback `enqueue()`. */
 export interface EnqueueOptions<Data = unknown> extends StepOptions {
   /**
    * The queue, or a function that returns it, because a guard's own queue is created after the

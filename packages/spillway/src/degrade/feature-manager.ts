@@ -22,17 +22,26 @@ import {
 } from './feature-options.js'
 import { createPodLoad, type PodLoad } from './pod-load.js'
 
+/** State of one feature. */
 export interface FeatureState {
+  /** Name of the feature. */
   name: string
+  /** Importance of the feature. */
   importance: Importance
+  /** Whether it is on. */
   on: boolean
   /** Why it is off: `load`, or the dependency's name and status. */
   because: string | undefined
 }
 
+/**
+ * Switches features off and on by load and by the state of their downstreams. Created by
+ * `createFeatureManager()`.
+ */
 export interface FeatureManager {
   /** Registers another feature. */
   register(name: string, options: FeatureOptions): void
+  /** Whether a feature is on. */
   isOn(name: string): boolean
   /** Runs the feature if it is on, and the alternative if it is off or fails. */
   run<T>(
@@ -42,11 +51,19 @@ export interface FeatureManager {
   ): Promise<T>
   /** Sets the status of a dependency. It counts at once, and until it is set again. */
   setStatus(dependency: string, status: DependencyStatus): void
+  /** How far this pod has degraded. */
   readonly level: DegradationLevel
+  /** State and counts at this moment. */
   snapshot(): {
+    /** How far this pod has degraded. */
     level: DegradationLevel
-    load: PodLoad & { pressure: number }
+    /** Load of this pod. */
+    load: PodLoad & {
+      /** Pressure on this pod; 1 is the most it can take. */ pressure: number
+    }
+    /** State of each feature. */
     features: FeatureState[]
+    /** State of each downstream. */
     dependencies: Record<string, DependencyStatus>
   }
   /** Calls `listener` on every change of the level, until the returned function is called. */
@@ -57,6 +74,7 @@ export interface FeatureManager {
   close(): void
 }
 
+/** Creates a feature manager. */
 export function createFeatureManager(options: FeatureManagerOptions = {}): FeatureManager {
   return new PodFeatures(validate('featureManager', options, readOptions))
 }

@@ -21,6 +21,7 @@ import type { PodLoad } from './pod-load.js'
 
 /** From the most important to the least. Load never switches critical ones off. */
 export const IMPORTANCES = ['critical', 'high', 'normal', 'low', 'optional'] as const
+/** Importance of a feature. Less important ones are switched off first. */
 export type Importance = (typeof IMPORTANCES)[number]
 
 /** The level when the most important feature that is off has this importance; `full` if none is. */
@@ -32,9 +33,12 @@ export const LEVEL_OF = {
   critical: 'maintenance',
 } as const satisfies Record<Importance, string>
 
+/** How far a pod has degraded, from `normal` to the fewest features. */
 export type DegradationLevel = 'full' | (typeof LEVEL_OF)[Importance]
 
+/** Options of one feature. */
 export interface FeatureOptions {
+  /** How important the feature is: less important ones are switched off first. */
   importance: Importance
   /** What it needs, by the names of `dependencies`. */
   dependsOn?: readonly string[]
@@ -42,14 +46,24 @@ export interface FeatureOptions {
   offWhen?: 'degraded' | 'unavailable'
 }
 
+/** Options of `createFeatureManager()`. */
 export interface FeatureManagerOptions {
+  /** The features, by name. */
   features?: Readonly<Record<string, FeatureOptions>>
+  /** Downstreams that features depend on, by name. Default: none. */
   dependencies?: Readonly<Record<string, Dependency>>
   /**
    * Fractions of CPU or memory above which features are off. Default: 0.7 low, 0.8 normal, 0.9
    * high.
    */
-  thresholds?: { low?: number; normal?: number; high?: number }
+  thresholds?: {
+    /** Load from which features of low importance are switched off. */
+    low?: number
+    /** Load from which features of normal importance are switched off. */
+    normal?: number
+    /** Load from which features of high importance are switched off. */
+    high?: number
+  }
   /** The load of this pod. Default: measured by Node. */
   load?: () => PodLoad
   /** A further load figure, such as that of a load shedder; 1 is its limit. */

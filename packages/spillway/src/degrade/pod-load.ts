@@ -5,9 +5,11 @@
 import { availableParallelism, totalmem } from 'node:os'
 import { performance } from 'node:perf_hooks'
 
+/** Load of this pod, as a feature manager reads it. */
 export interface PodLoad {
   /** 1 is everything available. */
   cpu: number
+  /** Memory used; 1 is everything available. */
   memory: number
 }
 

@@ -21,6 +21,7 @@ import type { FallbackStep } from '../guard/stages/fallback.js'
 import { isStreamed } from '../guard/stream/watched-bodies.js'
 import { type StepOptions, stepFields } from './step-options.js'
 
+/** Options of `staleCache()`. */
 export interface StaleCacheOptions extends StepOptions {
   /** Older responses are not used. */
   maxAgeMs: Duration
@@ -34,9 +35,11 @@ export interface StaleCacheOptions extends StepOptions {
   clock?: Clock
 }
 
+/** A fallback that answers with the last good value. Created by `staleCache()`. */
 export interface StaleCache extends FallbackStep {
   /** Number of responses in the cache. */
   readonly size: number
+  /** Forgets all values. */
   clear(): void
 }
 
@@ -57,6 +60,7 @@ const readOptions = object({
   clock: clockOption,
 })
 
+/** Creates a fallback that keeps good values and answers with them while they are not too old. */
 export function staleCache(options: StaleCacheOptions): StaleCache {
   const { name, on, maxAgeMs, size, key, copy, clock } = validate(
     'staleCache',

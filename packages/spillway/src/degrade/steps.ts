@@ -39,6 +39,7 @@ export function otherGuard<T>(
   return guardStep(guard, fn, validate('otherGuard', options, readStep))
 }
 
+/** Options of the fallback `reduced()`. */
 export interface ReducedOptions extends StepOptions {
   /** Longest time for it. Default: 5 seconds. */
   timeoutMs?: Duration

@@ -32,7 +32,9 @@ import { type GuardSnapshot, snapshotOf } from './snapshot.js'
 import { asAsked, type Degradable } from './stages/fallback.js'
 import { halfOpenError } from './stages/refusal-errors.js'
 
+/** The guard of one downstream: runs calls through its stages. Created by `spillway.guard(name, options)`. */
 export interface Guard {
+  /** Name in errors, events and metrics, and in the keys of the store. */
   readonly name: string
   /**
    * Makes the call, or refuses it with a `SpillwayError`. Rejects with what the function throws; with fallbacks,
@@ -59,6 +61,7 @@ export interface Guard {
    * const client = new OpenAI({ ...guard.sdk(OpenAI) })
    */
   sdk(sdk: SdkClass, options?: SdkOptions): SdkSettings
+  /** State and counts of the guard in this pod. */
   snapshot(): GuardSnapshot
   /**
    * How much more it could take on in this lane, from 0 (nothing now) to 1, as far as this pod knows without

@@ -53,6 +53,7 @@ import { CustomStage } from './stages/custom.js'
 import { type FallbackStep, type GuardLike, readFallback } from './stages/fallback.js'
 import type { ShedQuestion } from './stages/shed.js'
 
+/** Options of a guard. A stage whose option is absent is off. */
 export interface GuardOptions {
   /** Load shedding: refuses early, before anything is done. Calls of priority `critical` are never shed. */
   shed?: ShedOptions & {
@@ -85,7 +86,14 @@ export interface GuardOptions {
   /** The first pause after a 429 without `Retry-After`. Default: 500 ms. */
   basePauseMs?: Duration
   /** At most `limit` starts in `windowMs` from this pod. */
-  pace?: { limit: number; windowMs: Duration; burst?: number }
+  pace?: {
+    /** Starts per window. A positive integer. */
+    limit: number
+    /** Length of the window. At least 1 ms. */
+    windowMs: Duration
+    /** Starts that may follow each other at once. A positive integer. Default: `limit`. */
+    burst?: number
+  }
   /** At most `limit` calls at once in this pod; with `adaptive` each lane learns its own limit. */
   concurrency?: Partial<Omit<AdaptiveLimitOptions, 'name' | 'clock'>> & {
     /** Slots of this pod, for all lanes. Required without `adaptive`. */

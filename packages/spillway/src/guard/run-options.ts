@@ -15,11 +15,15 @@ export interface UserStanding {
   readonly resetMs: number
 }
 
+/** Options of one call: `guard.run(fn, options)`. */
 export interface RunOptions {
   /** The user, for user limits and load shedding. */
   user?: string | undefined
+  /** The tier of the user, for user limits and load shedding. Default: none. */
   tier?: string | undefined
+  /** The address of the client, for user limits of level `ip`. Default: none. */
   ip?: string | undefined
+  /** The endpoint, for user limits of level `endpoint`. Default: none. */
   endpoint?: string | undefined
   /** Default: `normal`. */
   priority?: Priority | undefined

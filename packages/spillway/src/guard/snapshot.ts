@@ -5,9 +5,10 @@ import type { ShedderSnapshot } from '../local/load-shedder/shedder.js'
 import type { RetryBudget } from '../local/retry/retry-budget.js'
 import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 import type { OutageRule } from '../shared/outage/rules.js'
-import type { StoreSnapshot } from '../shared/outage/store-status.js'
+import type { StoreSnapshot, StoreStatus } from '../shared/outage/store-status.js'
 import type { GuardParts } from './build-guard.js'
 import { MOST_LANES } from './fleet/fleet-report.js'
+import type { JobQueueSnapshot } from './jobs/queue-snapshot.js'
 import type { CheckedGuard } from './options.js'
 import type { CallCounts } from './pipeline/counters.js'
 import type { FallbackCount } from './stages/fallback.js'
@@ -15,12 +16,50 @@ import type { HedgeCounts } from './stages/hedge.js'
 import type { LaneLimitSnapshot } from './stages/lane-limits.js'
 import type { LaneThrottleSnapshot } from './stages/throttle.js'
 
+/** How the guards of this pod reach their store. */
+export interface SpillwayHealth {
+  /** `degraded`: outage rules decide in some guard. Requests are still served. */
+  status: 'ok' | 'degraded'
+  /** State of the store by guard; `memory` without a store. */
+  guards: Record<string, StoreStatus | 'memory'>
+  /** What is wrong, as sentences. */
+  problems: string[]
+}
+
+/** State of all guards and job queues of this pod. */
+export interface SpillwaySnapshot {
+  /** Identifies the pod. */
+  pod: string
+  /** State of the store and the pod. */
+  health: SpillwayHealth
+  /** Pods alive at the last heartbeat, this one included. */
+  livePods: number
+  /** State of each guard. */
+  guards: GuardSnapshot[]
+  /** What this pod has done for job queues. */
+  jobQueues: JobQueueSnapshot[]
+  /** It is being closed, or is. */
+  draining: boolean
+}
+
+/** State and counts of a guard in this pod. */
 export interface GuardSnapshot extends CallCounts {
+  /** Name of the guard. */
   name: string
   /** The queue. */
-  queue: { waiting: number; size: number; oldestMs: number; byPriority: Record<Priority, number> }
+  queue: {
+    /** Calls that wait. */
+    waiting: number
+    /** Calls that may wait. */
+    size: number
+    /** Milliseconds that the oldest call has waited. */
+    oldestMs: number
+    /** Waiting calls by priority. */
+    byPriority: Record<Priority, number>
+  }
   /** Calls that run, and how many may; infinite without `concurrency`. */
   active: number
+  /** Calls that may run at once in this pod. */
   limit: number
   /** Those that were used recently, 100 at most. */
   lanes: string[]
@@ -42,12 +81,17 @@ export interface GuardSnapshot extends CallCounts {
   stages: StageSnapshot[]
   /** How often each fallback stood in. */
   fallbacks: FallbackCount[]
+  /** Whether the guard is closed. */
   closed: boolean
 }
 
+/** State and counts of one stage. */
 export interface StageSnapshot {
+  /** Name of the stage. */
   name: Stage
+  /** Whether its state is local or shared. */
   scope: Scope
+  /** Whether it counts calls or attempts. */
   per: 'call' | 'attempt'
   /** It only reports what it would have refused. */
   shadow: boolean
@@ -57,15 +101,24 @@ export interface StageSnapshot {
   state: unknown
 }
 
+/** How a guard sees its store. */
 export interface GuardStoreSnapshot extends StoreSnapshot {
   /** What goes while the store is away: of each limit, of the breaker, of each level of user limits. */
   rules: {
+    /** Outage rules of the limits. */
     limits: Record<string, OutageRule>
+    /** Outage rule of the breaker. */
     breaker: OutageRule | undefined
+    /** Outage rules of the user limits. */
     userLimits: Record<string, OutageRule>
   }
   /** They are in force: for limits, for breaker and user limits. */
-  inForce: { limits: boolean; breaker: boolean }
+  inForce: {
+    /** The outage rules of the limits apply now. */
+    limits: boolean
+    /** The outage rule of the breaker applies now. */
+    breaker: boolean
+  }
   /** This pod's part of each limit. */
   shares: Record<string, number>
 }

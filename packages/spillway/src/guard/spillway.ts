@@ -31,13 +31,14 @@ import { type PodStatus, packPodStatus } from './fleet/pod-status.js'
 import { type Guard, SharedGuard } from './guard.js'
 import { reveal } from './internals.js'
 import type { JobQueueOptions, WorkableJobQueue } from './jobs/api.js'
-import type { FleetJobQueueReport, JobQueueSnapshot } from './jobs/queue-snapshot.js'
+import type { FleetJobQueueReport } from './jobs/queue-snapshot.js'
 import { checkQueue, createWorkedQueue, type WorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import type { GuardTimings } from './pipeline/counters.js'
 import type { GuardTracer } from './pipeline/trace.js'
-import type { GuardSnapshot } from './snapshot.js'
+import type { GuardSnapshot, SpillwayHealth, SpillwaySnapshot } from './snapshot.js'
 
+/** Options of `createSpillway()`. */
 export interface SpillwayOptions {
   /** What all pods share. It is yours to close, after this. Default: a memory store. */
   store?: Store
@@ -55,27 +56,7 @@ export interface SpillwayOptions {
   random?: Random
 }
 
-export interface SpillwayHealth {
-  /** `degraded`: outage rules decide in some guard. Requests are still served. */
-  status: 'ok' | 'degraded'
-  /** By guard, how the store stands; `memory`, where there is none. */
-  guards: Record<string, StoreStatus | 'memory'>
-  /** In words, for people. */
-  problems: string[]
-}
-
-export interface SpillwaySnapshot {
-  pod: string
-  health: SpillwayHealth
-  /** Pods alive at the last heartbeat, this one included. */
-  livePods: number
-  guards: GuardSnapshot[]
-  /** What this pod has done for job queues. */
-  jobQueues: JobQueueSnapshot[]
-  /** It is being closed, or is. */
-  draining: boolean
-}
-
+/** All guards and job queues of a pod, with one store. Created by `createSpillway()`. */
 export interface Spillway {
   /** This pod's name, random part included. */
   readonly pod: string
@@ -97,6 +78,7 @@ export interface Spillway {
     name: string,
     options?: JobQueueOptions,
   ): WorkableJobQueue<Data, Result>
+  /** State of all guards and job queues in this pod. */
   snapshot(): SpillwaySnapshot
   /** Whether everything that should be shared is. */
   health(): SpillwayHealth
@@ -121,6 +103,7 @@ const readOptions = object({
   random: randomOption,
 })
 
+/** Creates the guards' common base: their store, their clock and the identity of this pod. */
 export function createSpillway(options: SpillwayOptions = {}): Spillway {
   return new PodSpillway(validate('spillway', options, readOptions))
 }

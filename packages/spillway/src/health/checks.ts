@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../core/time/clock.js'
 
+/** Status of a check or of a report. */
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy'
 
 /** What a check may return. Undefined: healthy. */
@@ -14,10 +15,15 @@ export type CheckAnswer =
   | HealthStatus
   | { status?: HealthStatus; details?: unknown }
 
+/** Result of one health check. */
 export interface CheckResult {
+  /** Name of the check. */
   name: string
+  /** Its status. */
   status: HealthStatus
+  /** Milliseconds that the check took. */
   latencyMs: number
+  /** What the check reported about itself. */
   details?: unknown
   /** Why, if it is not healthy. */
   error?: string

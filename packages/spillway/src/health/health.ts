@@ -33,8 +33,10 @@ import {
   worstOf,
 } from './checks.js'
 
+/** Kind of a health report: alive, ready for requests, or everything in detail. */
 export type HealthLevel = 'live' | 'ready' | 'deep'
 
+/** Options of one health check. */
 export interface HealthCheckOptions {
   /** The report that includes it; deep reports include all. Default: `ready`. */
   level?: HealthLevel
@@ -44,6 +46,7 @@ export interface HealthCheckOptions {
   timeoutMs?: Duration
 }
 
+/** Options of `createHealth()`. */
 export interface HealthOptions {
   /** Adds the state of the fleet: breakers, limits, pods, the store. */
   spillway?: Pick<Spillway, 'fleet' | 'snapshot'>
@@ -53,29 +56,38 @@ export interface HealthOptions {
   warmUpMs?: Duration
   /** Not ready while this has been above its limit for a while. */
   overload?: {
+    /** Source of the pressure on this pod. */
     pressure: PressureSource
-    /** Default: 1. */
+    /** Pressure from which the pod is not ready. Default: 1. */
     at?: number
-    /** How long. Default: 10 seconds. */
+    /** How long the pressure must last. Default: 10 seconds. */
     forMs?: Duration
   }
   /** Default: the system clock. */
   clock?: Clock
 }
 
+/** A health report: a status, and the checks it is based on. */
 export interface HealthReport {
+  /** The worst status of the checks. */
   status: HealthStatus
   /** Whether it accepts requests, and if not, why. */
   ready: boolean
+  /** Why the status is not healthy. */
   reason: 'warming-up' | 'draining' | 'overloaded' | 'unhealthy' | undefined
+  /** The checks it is based on. */
   checks: CheckResult[]
   /** In ready and deep reports, if `spillway` is set. */
   fleet?: FleetReport
 }
 
+/** Health reports of a pod. Created by `createHealth()`. */
 export interface Health {
+  /** Whether the process should go on. */
   live(): Promise<HealthReport>
+  /** Whether the pod should get requests. */
   ready(): Promise<HealthReport>
+  /** Everything in detail, for operators. */
   deep(): Promise<HealthReport>
   /**
    * Adds a check. It reports a problem by throwing, or by returning false, `degraded` or
@@ -119,6 +131,7 @@ const readCheck = object({
   timeoutMs: optional(duration({ min: 1 })),
 })
 
+/** Creates the health reports of a pod. */
 export function createHealth(options: HealthOptions = {}): Health {
   return new PodHealth(validate('health', options, readOptions))
 }

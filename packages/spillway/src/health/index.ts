@@ -1,5 +1,5 @@
 /** Liveness, readiness and a report on everything behind a process. */
-export type { SpillwayHealth } from '../guard/spillway.js'
+export type { SpillwayHealth } from '../guard/snapshot.js'
 export type { CheckAnswer, CheckResult, HealthStatus } from './checks.js'
 export {
   createHealth,

@@ -8,19 +8,26 @@ import type { ServerOptions } from './server-options.js'
 
 /** The fields of Express that are used; your `identify` may use all of them. */
 export interface ExpressRequest extends IncomingMessage {
+  /** The whole URL, also below a mount path. */
   originalUrl?: string
-  app?: { enabled(setting: string): boolean }
+  /** The application. */
+  app?: {
+    /** Whether a setting is on. */ enabled(setting: string): boolean
+  }
   /** The caller of the request: pass it to a guard. */
   spillway?: ServerCall
 }
 
 type NextFunction = (error?: unknown) => void
 
+/** Middleware for Express, with counts of requests. */
 export interface ExpressMiddleware<R extends ExpressRequest> {
   (request: R, response: ServerResponse, next: NextFunction): void
+  /** State and counts at this moment. */
   snapshot(): ServerSnapshot
 }
 
+/** Creates middleware for Express that sheds, limits and sets deadlines before the handlers. */
 export function spillwayExpress<R extends ExpressRequest = ExpressRequest>(
   options: ServerOptions<R> = {},
 ): ExpressMiddleware<R> {

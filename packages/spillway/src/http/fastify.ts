@@ -20,6 +20,7 @@ declare module 'fastify' {
   }
 }
 
+/** Options of the Fastify plugin. */
 export type FastifyServerOptions = ServerOptions<FastifyRequest>
 
 type Done = () => void

@@ -12,17 +12,22 @@ import { onResponseEnd } from './response-end.js'
 import { type Incoming, type ServerCall, ServerGate, type ServerSnapshot } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
 
+/** Options of the Hono middleware. */
 export type HonoServerOptions = ServerOptions<Context>
 
 /** `context.get('spillway')` is the caller of the request. Pass it to a guard. */
 export interface HonoVariables {
+  /** The caller of the request. */
   spillway: ServerCall
 }
 
+/** Middleware for Hono, with counts of requests. */
 export type HonoMiddleware = MiddlewareHandler<{ Variables: HonoVariables }> & {
+  /** State and counts at this moment. */
   snapshot(): ServerSnapshot
 }
 
+/** Creates middleware for Hono that sheds, limits and sets deadlines before the handlers. */
 export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
   const gate = new ServerGate<Context>(options)
   const middleware: MiddlewareHandler<{ Variables: HonoVariables }> = async (context, next) => {

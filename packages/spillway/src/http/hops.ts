@@ -9,6 +9,7 @@ import { object, validate } from '../core/options/checks.js'
 import type { Clock } from '../core/time/clock.js'
 import { clockOption } from '../core/time/clock-options.js'
 
+/** Options of `createHops()`. */
 export interface HopsOptions {
   /** Names of the headers, if not Spillway's own. */
   headers?: HopHeaders
@@ -16,6 +17,7 @@ export interface HopsOptions {
   clock?: Clock
 }
 
+/** Reads and writes the headers of hops between services. Created by `createHops()`. */
 export interface Hops {
   /** Runs a handler for a request with these headers: a plain object, or `Headers`. */
   run<T>(headers: unknown, handler: () => T): T
@@ -31,6 +33,7 @@ export interface Hops {
 
 const readClock = object({ clock: clockOption })
 
+/** Creates a reader and writer for the headers of hops between services. */
 export function createHops({ headers, clock }: HopsOptions = {}): Hops {
   const names = hopNames(headers)
   const checked = validate('hops', { clock }, readClock)

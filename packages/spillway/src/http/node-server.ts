@@ -15,14 +15,17 @@ import type { ServerOptions } from './server-options.js'
 /** What follows the gate. */
 export type Next = (call: ServerCall) => unknown
 
+/** A handler behind `spillwayHttp()`. `call` identifies the caller. */
 export type HttpHandler = (
   request: IncomingMessage,
   response: ServerResponse,
   call: ServerCall,
 ) => unknown
 
+/** A listener for `http.createServer()`, with counts of requests. */
 export interface HttpListener {
   (request: IncomingMessage, response: ServerResponse): void
+  /** State and counts at this moment. */
   snapshot(): ServerSnapshot
 }
 

@@ -20,6 +20,7 @@ import {
   validate,
 } from '../core/options/checks.js'
 
+/** Options of `createOperatorAccess()`. */
 export interface OperatorAccessOptions {
   /**
    * The token that operators send as `Authorization: Bearer …`; at least 16 characters, no blanks.
@@ -40,19 +41,29 @@ export interface OperatorAccessOptions {
   exposed?: boolean
 }
 
+/** Why an operator request was denied. */
 export interface AccessDenial {
+  /** HTTP status to answer with. */
   status: 401 | 403
+  /** Machine-readable reason. */
   code: 'UNKNOWN_TOKEN' | 'NO_TOKEN' | 'WRONG_HOST' | 'OTHER_SITE'
+  /** What is wrong, for the client. */
   problem: string
 }
 
 /** The part of a request that is used. */
 export interface AccessRequest {
+  /** Method of the request. */
   readonly method?: string | undefined
+  /** Headers of the request. */
   readonly headers: IncomingHttpHeaders
-  readonly socket: { readonly remoteAddress?: string | undefined }
+  /** The connection. */
+  readonly socket: {
+    /** Address of the client. */ readonly remoteAddress?: string | undefined
+  }
 }
 
+/** Decides who may operate a fleet over HTTP. Created by `createOperatorAccess()`. */
 export interface OperatorAccess {
   /** Why this request may not read the state, if so. */
   read(request: AccessRequest): AccessDenial | undefined
@@ -101,6 +112,7 @@ export function checkToken(
 
 const readOptions = together(object(accessFields, RENAMED_ACCESS), checkToken)
 
+/** Creates the access check of an operator endpoint. */
 export function createOperatorAccess(options: OperatorAccessOptions = {}): OperatorAccess {
   return new Access(validate('access', options, readOptions))
 }

@@ -6,13 +6,17 @@
 
 /** A level of limits, as clients see it. */
 export interface Policy {
+  /** Name of the level. */
   readonly name: string
+  /** Units per window. */
   readonly limit: number
+  /** Length of the window in microseconds. */
   readonly windowUs: number
 }
 
 /** The units left on the level that has least. */
 export interface Left {
+  /** Units that are left. */
   readonly remaining: number
   /** Time until it is full again. */
   readonly resetUs: number
@@ -20,10 +24,12 @@ export interface Left {
 
 const SECOND_US = 1_000_000
 
+/** One limit as an item of the header `RateLimit-Policy`. */
 export function policyItem({ name, limit, windowUs }: Policy): string {
   return `"${name}";q=${limit};w=${Math.max(1, Math.ceil(windowUs / SECOND_US))}`
 }
 
+/** What is left of one limit, as an item of the header `RateLimit`. */
 export function standingItem(policy: Policy, left: Left): string {
   return item(policy.name, left.remaining, moreInUs(policy, left))
 }

@@ -34,9 +34,13 @@ export interface Incoming {
 
 /** An incoming request. Can be passed to a guard's `run` as it is. */
 export class ServerCall implements Identity {
+  /** Its user, if known. */
   readonly user: string | undefined
+  /** Tier of its user, if known. */
   readonly tier: string | undefined
+  /** Its priority, if known. */
   readonly priority: Priority | undefined
+  /** Its endpoint. */
   readonly endpoint: string | undefined
   readonly #incoming: Incoming
   readonly #address: ClientAddress
@@ -74,11 +78,15 @@ export interface Verdict {
   readonly visit: { end(): void } | undefined
 }
 
+/** Counts of admitted and refused requests of a server. */
 export interface ServerSnapshot {
+  /** Name of the server. */
   name: string
+  /** Requests that were admitted. */
   admitted: number
   /** Of these, requests admitted although the store did not answer. */
   unchecked: number
+  /** Refused requests by code. */
   refused: { code: ErrorCode; count: number }[]
 }
 

@@ -26,7 +26,9 @@ import { readTrustedProxies, type TrustedProxies } from './client-address.js'
 
 /** The caller of a request, and its priority. */
 export interface Identity {
+  /** The user. Default: none. */
   user?: string | undefined
+  /** Tier of the user. Default: none. */
   tier?: string | undefined
   /** Default: `normal`. */
   priority?: Priority | undefined
@@ -42,15 +44,21 @@ export interface ServerShedder {
 
 /** What is needed to serve health reports. */
 export interface HealthSource {
+  /** Whether the process should go on. */
   live(): Promise<HealthAnswer>
+  /** Whether the pod should get requests. */
   ready(): Promise<HealthAnswer>
+  /** Everything in detail, for operators. */
   deep(): Promise<HealthAnswer>
 }
 
+/** The part of a health report that a server needs. */
 export interface HealthAnswer {
+  /** The status of the report. */
   readonly status: 'healthy' | 'degraded' | 'unhealthy'
 }
 
+/** Options of a server adapter: `spillwayExpress`, `spillwayFastify`, `spillwayHono` or `spillwayHttp`. */
 export interface ServerOptions<Request> {
   /** Name in errors. Separates the limits of several servers in one store. Default: `server`. */
   name?: string
@@ -68,6 +76,7 @@ export interface ServerOptions<Request> {
   ipv6Bits?: number
   /** The number of pods that share levels with the outage rule `share`. Default: 1. */
   expectedPods?: number
+  /** How long a request may take. Default: as long as its caller allows. */
   deadline?: {
     /** Names of the headers, if not Spillway's own. */
     headers?: HopHeaders

@@ -10,12 +10,14 @@ interface Member {
   close(): Promise<void>
 }
 
+/** Mechanisms by name, created when first used. */
 export interface Registry<T extends Member, O extends object> {
   /**
    * The instance of this name. Options that are left out have the defaults. Once it exists, options
    * may be left out, and different ones are an error.
    */
   get(name: string, options?: Partial<O>): T
+  /** State of each mechanism. */
   snapshot(): ReturnType<T['snapshot']>[]
   /** Closes all instances and those created later; resolves when all have ended. */
   close(): Promise<void>

@@ -27,6 +27,7 @@ import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
 import { clockOption, randomOption } from '../core/time/clock-options.js'
 
+/** Options of `createThrottle()`. */
 export interface ThrottleOptions {
   /** Name in errors. Default: `throttle`. */
   name?: string
@@ -44,18 +45,23 @@ export interface ThrottleOptions {
   random?: Random
 }
 
+/** Counts of a throttle. */
 export interface ThrottleSnapshot {
-  /** In the window: calls that came in, and calls the downstream accepted. */
+  /** Calls that came in during the window. */
   requests: number
+  /** Calls that the downstream accepted in the window. */
   accepts: number
   /** Share of the calls that is refused. */
   refusal: number
 }
 
+/** Refuses a share of the calls that grows with the share the downstream rejects. Created by `createThrottle()`. */
 export interface Throttle {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** Runs `fn`, or refuses with THROTTLED. */
   run<T>(fn: () => T | PromiseLike<T>): Promise<T>
+  /** State and counts at this moment. */
   snapshot(): ThrottleSnapshot
 }
 
@@ -83,6 +89,7 @@ const SLICES = 30
 /** The age up to which a call counts as in flight while no success is known. */
 const LONGEST_CALL_MS = 60_000
 
+/** Creates a throttle. */
 export function createThrottle(options: ThrottleOptions = {}): Throttle {
   const checked = validate('throttle', options, readOptions)
   const { name, clock, classify, random } = checked

@@ -2,8 +2,12 @@ export { Durations } from '../core/collections/histogram.js'
 export type { StopReason, TimeoutKind } from '../core/events.js'
 export type { JobQueueSnapshot, WorkerSnapshot } from '../guard/jobs/queue-snapshot.js'
 export type { AttemptTrace, CallTrace, GuardTracer } from '../guard/pipeline/trace.js'
-export type { GuardSnapshot, GuardStoreSnapshot, StageSnapshot } from '../guard/snapshot.js'
-export type { SpillwaySnapshot } from '../guard/spillway.js'
+export type {
+  GuardSnapshot,
+  GuardStoreSnapshot,
+  SpillwaySnapshot,
+  StageSnapshot,
+} from '../guard/snapshot.js'
 export type { FallbackCount } from '../guard/stages/fallback.js'
 export {
   exposeToOpenTelemetry,

@@ -8,13 +8,19 @@ import { createSource, type MetricsOptions, type View } from './source.js'
 
 /** The part of `Meter` of `@opentelemetry/api` that is used. */
 export interface OpenTelemetryMeter {
+  /** Creates a counter. */
   createObservableCounter(name: string, options: { description: string; unit: string }): unknown
+  /** Creates a gauge. */
   createObservableGauge(name: string, options: { description: string; unit: string }): unknown
+  /** Registers a callback that reports values. */
   addBatchObservableCallback(callback: never, observables: never): void
+  /** Removes a callback. */
   removeBatchObservableCallback(callback: never, observables: never): void
 }
 
+/** Options of the OpenTelemetry metrics. */
 export interface OpenTelemetryOptions extends MetricsOptions {
+  /** The meter that the application got from OpenTelemetry. */
   meter: OpenTelemetryMeter
 }
 

@@ -7,20 +7,27 @@ import { createSource, type MetricsOptions } from './source.js'
 
 /** The part of prom-client's `Registry` that is used. */
 export interface PrometheusRegistry {
+  /** Adds a metric. */
   registerMetric(metric: never): void
 }
 
+/** Options of the Prometheus metrics. */
 export interface PrometheusOptions extends MetricsOptions {
+  /** The registry of prom-client that the application serves. */
   registry: PrometheusRegistry
 }
 
+/** One value of a metric with its labels. */
 export interface Sample {
+  /** Labels of the value. */
   labels: Readonly<Record<string, string | number>>
+  /** The value. */
   value: number
   /** If it differs from the name of the metric. */
   metricName?: string
 }
 
+/** Registers the metrics of a `Spillway` with a registry of prom-client. */
 export function exposeToPrometheus({ registry, ...options }: PrometheusOptions): void {
   const view = createSource(options)
   for (const { name, help, kind, read } of INSTRUMENTS) {

@@ -6,21 +6,30 @@ import { callSafely } from '../core/events.js'
 import { having, object, optional, validate } from '../core/options/checks.js'
 import type { FleetReport } from '../guard/fleet/fleet-report.js'
 import type { GuardTimings } from '../guard/pipeline/counters.js'
-import type { Spillway, SpillwaySnapshot } from '../guard/spillway.js'
+import type { SpillwaySnapshot } from '../guard/snapshot.js'
+import type { Spillway } from '../guard/spillway.js'
 
+/** The part of a `Spillway` that metrics read. */
 export type MeteredSpillway = Pick<Spillway, 'snapshot' | 'fleet' | 'timings'>
 
 /** What a server's gate reports. */
 export interface MeteredServer {
+  /** State and counts at this moment. */
   snapshot(): {
+    /** Name of the server. */
     name: string
+    /** Requests that were admitted. */
     admitted: number
+    /** Requests admitted although the store did not answer. */
     unchecked: number
+    /** Refused requests by code. */
     refused: readonly { code: string; count: number }[]
   }
 }
 
+/** What metrics report on. */
 export interface MetricsOptions {
+  /** The guards and job queues to report on. */
   spillway: MeteredSpillway
   /** Gates of servers, as returned by `spillwayHttp` and its variants. */
   servers?: readonly MeteredServer[]

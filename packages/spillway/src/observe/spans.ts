@@ -9,15 +9,24 @@ import type { AttemptTrace, CallTrace, GuardTracer } from '../guard/pipeline/tra
 
 /** The part of `@opentelemetry/api` that is used: pass the module itself. */
 export interface OpenTelemetryApi {
+  /** The trace API. */
   readonly trace: {
+    /** Returns a tracer. */
     getTracer(name: string): unknown
+    /** Returns a context with a span. */
     setSpan(context: never, span: never): unknown
   }
+  /** The context API. */
   readonly context: {
+    /** The current context. */
     active(): unknown
+    /** Runs a function in a context. */
     with(context: never, fn: () => unknown): unknown
   }
-  readonly propagation: { inject(context: never, carrier: object): void }
+  /** The propagation API. */
+  readonly propagation: {
+    /** Writes a context into headers. */ inject(context: never, carrier: object): void
+  }
 }
 
 type Attributes = Record<string, string | number | boolean>

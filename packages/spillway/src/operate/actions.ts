@@ -29,6 +29,7 @@ interface OnLane extends OnGuard {
   lane?: string
 }
 
+/** An action, with who wants it and what it applies to. */
 export type OperatorRequest =
   /**
    * Refuses every call until all operators who isolated it have released it, or their times are
@@ -52,18 +53,26 @@ export type OperatorRequest =
   /** Ends an override early. */
   | (OnGuard & { action: 'restore'; unit: string })
 
+/** An action of an operator. */
 export type OperatorAction = OperatorRequest['action']
 
+/** What an action did. */
 export interface OperatorResult {
+  /** What was done. */
   action: OperatorAction
+  /** The guard it applies to. */
   guard: string
+  /** Who did it. */
   by: string
+  /** The address it came from, if known. */
   from: string | undefined
   /** Undefined: all lanes. */
   lane: string | undefined
   /** In milliseconds. */
   forMs: number | undefined
+  /** The unit of the limit, if one was set. */
   unit: string | undefined
+  /** The new limit, if one was set. */
   limit: number | undefined
   /** What was done, as text. */
   message: string

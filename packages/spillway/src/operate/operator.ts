@@ -22,6 +22,7 @@ import {
 import { OperatedGuard } from './operated-guard.js'
 import { post, type RecentAction, readRecent } from './recent-actions.js'
 
+/** Options of `createOperator()`. */
 export interface OperatorOptions {
   /** The store that the pods share. */
   store: Store
@@ -29,6 +30,7 @@ export interface OperatorOptions {
   guards: Readonly<Record<string, GuardOptions>>
 }
 
+/** Operates a fleet by hand: breakers, limits, pauses. Created by `createOperator()`. */
 export interface Operator {
   /** Names of the known guards. */
   readonly guards: readonly string[]
@@ -55,6 +57,7 @@ const readOptions = object({ store: readStore, guards: anything })
 const ACTION_NAMES = Object.keys(ACTIONS) as OperatorAction[]
 const readAction = oneOf(...ACTION_NAMES)
 
+/** Creates an operator for the fleet that uses this store. */
 export function createOperator(options: OperatorOptions): Operator {
   const { store } = validate('operator', options, readOptions)
   const guards = new Map(

@@ -7,9 +7,11 @@ import { randomUUID } from 'node:crypto'
 import type { Store } from '../store/port.js'
 import { ACTIONS, type OperatorAction, type OperatorResult } from './actions.js'
 
+/** An action of the recent past. */
 export interface RecentAction extends OperatorResult {
   /** Unique. */
   id: string
+  /** Milliseconds since then. */
   ageMs: number
   /** It was performed in this process, which has emitted its event. */
   own: boolean

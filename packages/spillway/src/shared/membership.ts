@@ -22,7 +22,9 @@ import type { Store } from '../store/port.js'
 import { createPodId } from './pod-id.js'
 import { readStore } from './store-option.js'
 
+/** Options of `createMembership()`. */
 export interface MembershipOptions {
+  /** The store that the pods share. */
   store: Store
   /** Pods with the same name belong together. Default: `fleet`. */
   name?: string
@@ -42,7 +44,9 @@ export interface MembershipOptions {
   random?: Random
 }
 
+/** One pod of the fleet. */
 export interface Member {
+  /** Identifies the pod. */
   pod: string
   /** Its last snapshot. */
   snapshot: unknown
@@ -50,6 +54,7 @@ export interface Member {
   ageMs: number
 }
 
+/** The pods of a fleet. Created by `createMembership()`. */
 export interface Membership {
   /** Name of this pod, with the random part. */
   readonly pod: string
@@ -98,6 +103,7 @@ function groupOf(name: string): string {
   return `pods:${name}`
 }
 
+/** Creates the list of pods that share a store. */
 export function createMembership(options: MembershipOptions): Membership {
   return new StoreMembership(validate('membership', options, readOptions))
 }

@@ -342,11 +342,17 @@ export interface PulseStore {
 export interface Store {
   /** Replies come from another process. */
   readonly remote: boolean
+  /** Vendor limits. */
   readonly limits: LimitStore
+  /** User limits. */
   readonly levels: LevelStore
+  /** Circuit breakers. */
   readonly breakers: BreakerStore
+  /** The pods of the fleet. */
   readonly pods: PodStore
+  /** Messages between pods. */
   readonly pulses: PulseStore
+  /** Job queues. */
   readonly queues: QueueStore
   /** Closes all connections and timers. */
   close(): Promise<void>

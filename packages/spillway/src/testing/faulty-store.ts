@@ -39,7 +39,9 @@ import {
   type PortName,
 } from './simulated-command.js'
 
+/** Options of a faulty store. */
 export interface FaultyStoreOptions {
+  /** The clock it runs on. */
   clock: Clock
   /** Decides what is lost, and draws `latencyMs` if that is a function. */
   random: Random
@@ -69,13 +71,17 @@ export interface FaultyStoreCounts {
   lostReplies: number
   /** Pushed messages that arrived. */
   pushed: number
+  /** Messages that were not delivered. */
   lostPushes: number
   /** Commands for which the store behind threw. */
   errors: number
 }
 
+/** A store that fails on demand, for tests. */
 export interface FaultyStore extends Store {
+  /** What the store did to commands. */
   readonly counts: Readonly<FaultyStoreCounts>
+  /** Whether the store is reachable. */
   readonly connected: boolean
   /** For commands sent from now on. */
   setLatency(latencyMs: Distribution): void

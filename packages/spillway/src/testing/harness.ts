@@ -23,6 +23,7 @@ import { createFaultyStore, type FaultyStore, type FaultyStoreOptions } from './
 import { PodClock } from './pod-clock.js'
 import { createVirtualClock, type VirtualClock, type VirtualClockOptions } from './virtual-clock.js'
 
+/** Options of one pod of a harness. */
 export interface PodOptions {
   /** Default: `pod-1`, `pod-2`, … */
   name?: string
@@ -34,11 +35,13 @@ export interface PodOptions {
 
 /** What a pod is created with. */
 export interface PodTools {
+  /** Name of the pod. */
   readonly name: string
   /** Starts at 0 with the pod, and stops when it is killed. */
   readonly clock: Clock
   /** Its connection to the store of the fleet. */
   readonly store: FaultyStore
+  /** Its source of randomness. */
   readonly random: Random
   /**
    * Aborted when the pod is killed. Pass it to work that would outlive the pod, such as vendor
@@ -47,12 +50,15 @@ export interface PodTools {
   readonly signal: AbortSignal
 }
 
+/** One pod of a harness. */
 export interface HarnessPod<T> extends PodTools {
   /** What `create` returned. Throws once the pod was killed. */
   readonly value: T
+  /** Whether the pod runs. */
   readonly alive: boolean
 }
 
+/** Options of `createHarness()`. */
 export interface HarnessOptions<T> {
   /** A number, or a list of options. */
   pods: number | readonly PodOptions[]
@@ -64,10 +70,13 @@ export interface HarnessOptions<T> {
   connection?: Pick<FaultyStoreOptions, 'latencyMs' | 'commandTimeoutMs'>
   /** Creates the store behind the connections. Default: a memory store. */
   createStore?: (clock: Clock) => Store
+  /** Options of the virtual clock. Default: none. */
   clock?: VirtualClockOptions
 }
 
+/** Several pods with one store in virtual time, for tests. Created by `createHarness()`. */
 export interface Harness<T> {
+  /** The virtual clock of all pods. */
   readonly clock: VirtualClock
   /** For the test itself. Its draws do not affect the pods. */
   readonly random: Random
@@ -109,6 +118,7 @@ const readOptions = object({
   clock: readClock,
 })
 
+/** Creates several pods with one store in virtual time. */
 export function createHarness<T>(options: HarnessOptions<T>): Harness<T> {
   return new VirtualFleet<T>(validate('harness', options, readOptions))
 }

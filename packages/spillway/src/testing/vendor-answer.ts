@@ -3,14 +3,21 @@ import { limitStack } from '../core/errors.js'
 
 /** The part of `Response` that is used. */
 export interface VendorAnswer {
+  /** HTTP status. */
   readonly status: number
+  /** Whether the status is a success. */
   readonly ok: boolean
-  readonly headers: { get(name: string): string | null }
+  /** Headers of the answer. */
+  readonly headers: {
+    /** Value of a header, or null. */ get(name: string): string | null
+  }
 }
 
 /** What `answers: 'throw'` throws. */
 export interface VendorError extends Error {
+  /** HTTP status. */
   readonly status: number
+  /** Headers of the answer. */
   readonly headers: Readonly<Record<string, string>>
 }
 

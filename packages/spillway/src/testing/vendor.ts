@@ -26,16 +26,21 @@ import { type Distribution, drawing, readDistribution } from './distribution.js'
 import { Job, LimitedCapacity } from './limited-capacity.js'
 import { answerOf, errorOf, type VendorAnswer } from './vendor-answer.js'
 
+/** A limit of a simulated vendor. */
 export interface VendorLimit {
   /** Units in any window. */
   limit: number
+  /** Length of the window. */
   windowMs: Duration
   /** What is counted. Default: `requests`. */
   unit?: string
 }
 
+/** Options of `createVendor()`. */
 export interface VendorOptions {
+  /** The clock it runs on. */
   clock: Clock
+  /** Source of randomness, so that runs can be repeated. */
   random: Random
   /** How long a call takes once it is being processed. */
   serviceMs: Distribution
@@ -58,6 +63,7 @@ export interface VendorOptions {
   answers?: 'response' | 'throw'
 }
 
+/** Options of one call to a simulated vendor. */
 export interface VendorCallOptions {
   /** On abort the call fails with its reason and frees its capacity. */
   signal?: AbortSignal | undefined
@@ -67,7 +73,9 @@ export interface VendorCallOptions {
 
 /** How calls ended. Calls in flight are not included. */
 export interface VendorCalls {
+  /** Requests that succeeded. */
   succeeded: number
+  /** Requests that failed. */
   failed: number
   /** Answered with 429. */
   throttled: number
@@ -75,7 +83,9 @@ export interface VendorCalls {
   aborted: number
 }
 
+/** A simulated vendor in virtual time. Created by `createVendor()`. */
 export interface Vendor {
+  /** Sends one request. */
   call(options?: VendorCallOptions): Promise<VendorAnswer>
   /** Answers everything with 503, including calls in flight. */
   failAll(): void
@@ -91,9 +101,11 @@ export interface Vendor {
   throttle(forMs: Duration): void
   /** Undoes all of the above. Calls that hang go on hanging. */
   recover(): void
+  /** Counts of requests. */
   readonly calls: Readonly<VendorCalls>
   /** When each call arrived, including refused ones: a copy, in order. */
   readonly arrivals: Float64Array
+  /** Requests that have arrived. */
   readonly arrivalCount: number
   /** Calls in flight: processed, waiting or hanging. */
   readonly atOnce: number
@@ -132,6 +144,7 @@ const readOptions = object({
   answers: optional(oneOf('response', 'throw'), 'response'),
 })
 
+/** Creates a simulated vendor in virtual time. */
 export function createVendor(options: VendorOptions): Vendor {
   return new VirtualVendor(validate('vendor', options, readOptions))
 }

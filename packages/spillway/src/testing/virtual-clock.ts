@@ -7,6 +7,7 @@ import type { Clock, Timer } from '../core/time/clock.js'
 import { runDueTimers } from './run-due-timers.js'
 import { type HeapItem, TimerHeap } from './timer-heap.js'
 
+/** Options of `createVirtualClock()`. */
 export interface VirtualClockOptions {
   /** First value of `now()`. Default: 0. */
   startMs?: number
@@ -20,6 +21,7 @@ export interface VirtualClockOptions {
   quick?: boolean
 }
 
+/** A clock that only moves when a test moves it. Created by `createVirtualClock()`. */
 export interface VirtualClock extends Clock {
   /**
    * Armed timers that keep a process alive. 0 after everything was closed, otherwise something
@@ -188,6 +190,7 @@ class VirtualClockImpl implements VirtualClock {
   }
 }
 
+/** Creates a clock that only moves when a test moves it. */
 export function createVirtualClock(options: VirtualClockOptions = {}): VirtualClock {
   return new VirtualClockImpl(options)
 }

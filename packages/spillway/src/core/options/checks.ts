@@ -6,6 +6,7 @@ import { DURATION_PATTERN, type Duration, parseDuration } from '../time/duration
 import { described, describedAs, markOptional, objectSchema, schemaOf } from './schema.js'
 import { suggest } from './suggest.js'
 
+/** One mistake in options. */
 export interface OptionProblem {
   /** Path of the option, such as `bulkhead.queue.size`. */
   path: string
@@ -13,8 +14,11 @@ export interface OptionProblem {
   message: string
 }
 
+/** Thrown for invalid options. Names every mistake with its path. */
 export class OptionsError extends TypeError {
+  /** Always `INVALID_OPTIONS`. */
   readonly code = 'INVALID_OPTIONS'
+  /** Every mistake, with its path. */
   readonly problems: readonly OptionProblem[]
 
   constructor(problems: readonly OptionProblem[]) {
@@ -27,7 +31,9 @@ export class OptionsError extends TypeError {
 /** Reads the value at `path`. The result counts only if no problem was noted. */
 export type Check<T> = (value: unknown, path: string, problems: OptionProblem[]) => T
 
+/** Checks by field. */
 export type Fields = Readonly<Record<string, Check<unknown>>>
+/** The result of checks by field. */
 export type Checked<F extends Fields> = { [K in keyof F]: ReturnType<F[K]> }
 
 /** Reads `input`, or throws an `OptionsError` that names every mistake in it. */
@@ -38,11 +44,15 @@ export function validate<T>(path: string, input: unknown, check: Check<T>): T {
   return value
 }
 
+/** Smallest and largest value of a number. */
 export interface Range {
+  /** Smallest value. */
   min: number
+  /** Largest value. Default: none. */
   max?: number
 }
 
+/** A whole number within a range. */
 export function integer(range: Range): Check<number> {
   const expected = describeRange('integer', range)
   const check = expecting(
@@ -52,6 +62,7 @@ export function integer(range: Range): Check<number> {
   return described(check, { type: 'integer', ...bounds(range) })
 }
 
+/** A number within a range. */
 export function number(range: Range): Check<number> {
   const expected = describeRange('number', range)
   const check = expecting(
@@ -94,6 +105,7 @@ export function duration(range: Range): Check<number> {
   })
 }
 
+/** A text that is not empty. */
 export function text(): Check<string> {
   const check = expecting(
     (value): value is string => typeof value === 'string' && value !== '',
@@ -102,11 +114,13 @@ export function text(): Check<string> {
   return described(check, { type: 'string', minLength: 1 })
 }
 
+/** A boolean. */
 export function bool(): Check<boolean> {
   const check = expecting((value): value is boolean => typeof value === 'boolean', 'true or false')
   return described(check, { type: 'boolean' })
 }
 
+/** A function. */
 // biome-ignore lint/suspicious/noExplicitAny: any function is a function
 export function func<F extends (...args: any[]) => unknown>(): Check<F> {
   const check = expecting((value): value is F => typeof value === 'function', 'a function')
@@ -126,6 +140,7 @@ export function having<T>(what: string, ...methods: (keyof T & string)[]): Check
   return described(check, undefined)
 }
 
+/** One of these words. */
 export function oneOf<const T extends string>(...words: T[]): Check<T> {
   const expected = `one of ${words.map((word) => `'${word}'`).join(', ')}`
   const check: Check<T> = (value, path, problems) => {
@@ -173,6 +188,7 @@ export function either<A, B>(first: Check<A>, second: Check<B>): Check<A | B> {
   })
 }
 
+/** A value that may be absent, with an optional default. */
 export function optional<T>(check: Check<T>): Check<T | undefined>
 export function optional<T>(check: Check<T>, fallback: T): Check<T>
 export function optional<T>(check: Check<T>, fallback?: T): Check<T | undefined> {
@@ -181,6 +197,7 @@ export function optional<T>(check: Check<T>, fallback?: T): Check<T | undefined>
   return markOptional(describedAs(lenient, check))
 }
 
+/** An array whose items pass a check. */
 export function arrayOf<T>(check: Check<T>): Check<T[]> {
   const each: Check<T[]> = (value, path, problems) => {
     if (!Array.isArray(value)) return complain(value, path, problems, 'an array')

@@ -29,6 +29,7 @@ export function describedAs<C extends AnyCheck>(check: C, other: AnyCheck): C {
   return described(check, () => schemaOf(other))
 }
 
+/** Marks a check as that of an optional field. */
 export function markOptional<C extends AnyCheck>(check: C): C {
   optionals.add(check)
   return check

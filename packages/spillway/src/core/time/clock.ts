@@ -22,6 +22,7 @@ export interface Clock {
 
 /** A scheduled call. Each method may be called at any time and more than once. */
 export interface Timer {
+  /** Stops the timer. */
   cancel(): void
   /** Lets the process end although this timer is armed. */
   unref(): void
@@ -64,6 +65,7 @@ function legMs(leftMs: number): number {
   return leftMs > 0 ? Math.min(Math.ceil(leftMs), LONGEST_LEG_MS) : 0
 }
 
+/** The clock of the system. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   wallMs: () => Date.now(),

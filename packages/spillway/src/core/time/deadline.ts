@@ -8,6 +8,7 @@ import { SpillwayError, type Stage } from '../errors.js'
 import { type Duration, duration, validate } from '../options/checks.js'
 import { type Clock, systemClock } from './clock.js'
 
+/** A point in time by which a call has to end. */
 export class Deadline {
   /** Time of the clock it was created with, in milliseconds. */
   readonly atMs: number
@@ -23,6 +24,7 @@ export class Deadline {
     return Math.max(0, this.atMs - this.#clock.now())
   }
 
+  /** Whether the time is over. */
   get expired(): boolean {
     return this.#clock.now() >= this.atMs
   }
@@ -43,6 +45,7 @@ export function createDeadline(timeoutMs: Duration, clock: Clock = systemClock):
   return new Deadline(clock.now() + ms, clock)
 }
 
+/** Returns the earlier of two deadlines; undefined if there is none. */
 export function earlierOf(
   one: Deadline | undefined,
   other: Deadline | undefined,

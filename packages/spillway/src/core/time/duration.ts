@@ -2,6 +2,7 @@
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
+/** Milliseconds as a number, or text such as `'5s'` or `'1m'`. */
 export type Duration = number | `${number}${keyof typeof UNIT_MS}`
 
 /** For JSON Schema. */

@@ -27,6 +27,7 @@ export interface TimeBudgetOptions {
   clock?: Clock
 }
 
+/** Time that is shared by the steps of one request. */
 export interface TimeBudget {
   /**
    * Starts a step and returns its deadline, a share of the time left. A step can be started once.
@@ -34,6 +35,7 @@ export interface TimeBudget {
   step(name: string): Deadline
   /** Starts a step and runs `fn` under its deadline. */
   run<T>(name: string, fn: () => T): T
+  /** Milliseconds that are left. */
   remainingMs(): number
 }
 
@@ -52,6 +54,7 @@ const readOptions = object({
   clock: clockOption,
 })
 
+/** Creates a time budget for the steps of one request. */
 export function createTimeBudget(options: TimeBudgetOptions): TimeBudget {
   const { totalMs, steps, clock } = validate('timeBudget', options, readOptions)
   const own = new Deadline(clock.now() + totalMs, clock)

@@ -14,24 +14,35 @@ import { readPodStatus } from './pod-status.js'
 /** Lanes may be named after what callers send, so reports are limited to this number for each guard. */
 export const MOST_LANES = 100
 
+/** State of one breaker in the fleet. */
 export interface FleetBreakerReport {
+  /** The lane. */
   lane: string
+  /** The state now. */
   state: BreakerStateName
   /** Finished calls in the window, and those of them that failed or were slow. */
   calls: number
+  /** Failures in the window. */
   failures: number
+  /** Slow calls in the window. */
   slow: number
   /** Calls in flight that count in the rates. */
   inFlight: number
+  /** Failures since the last success. */
   consecutiveFailures: number
   /** Time of day, by the store's clock; nothing unless it is open or isolated. */
   openUntil: string | undefined
 }
 
+/** State of one limit in the fleet. */
 export interface FleetLimitReport {
+  /** The lane. */
   lane: string
+  /** Identifies the limit in its guard. */
   id: string
+  /** Units per window. */
   limit: number
+  /** Units used in the window. */
   used: number
   /** What can be taken now. */
   available: number
@@ -41,9 +52,13 @@ export interface FleetLimitReport {
   pausedMs: number
 }
 
+/** State of one guard in the fleet. */
 export interface FleetGuardReport {
+  /** Name of the guard. */
   name: string
+  /** State of the breaker of each lane. */
   breakers: FleetBreakerReport[]
+  /** State of the limits of each lane. */
   limits: FleetLimitReport[]
   /** Calls of all pods that took from its limits; nothing without limits. Others tell within 5 seconds. */
   requestsLastMinute: number | undefined
@@ -52,11 +67,15 @@ export interface FleetGuardReport {
 /** `memory`: for this process alone; `shared`: it answers; `unreachable`: it does not; `untrusted`: not trusted yet. */
 export type FleetStoreStatus = 'memory' | 'shared' | 'unreachable' | 'untrusted'
 
+/** State of the whole fleet, read from the store. */
 export interface FleetReport {
+  /** State of the store. */
   store: FleetStoreStatus
   /** Pods alive, this one included; when last heard, if the store is away. */
   livePods: number
+  /** The pods of the fleet. */
   pods: { pod: string; ageMs: number }[]
+  /** State of each guard. */
   guards: FleetGuardReport[]
   /** The job queues that this pod knows; none, if the store is away. */
   jobQueues: FleetJobQueueReport[]

@@ -8,6 +8,7 @@ import type { Guard } from '../guard.js'
 import type { CallContext } from '../pipeline/context.js'
 import type { JobQueueSnapshot, WorkerSnapshot } from './queue-snapshot.js'
 
+/** Options of `spillway.jobQueue()`. */
 export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {
   /** The guard whose limits and breaker jobs use: a guard of this Spillway, or its name. */
   guard: Guard | string
@@ -15,14 +16,21 @@ export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {
 
 /** A job, as its handler sees it. */
 export interface Job<Data> {
+  /** Identifies the job in its queue. */
   readonly id: string
+  /** The data that the job was added with. */
   readonly data: Data
   /** 1 for the first time; what a worker that died began counts. */
   readonly attempt: number
+  /** Attempts so far, this one included. */
   readonly attempts: number
+  /** Priority of the job. */
   readonly priority: Priority
+  /** Tenant of the job, if it has one. */
   readonly tenant: string | undefined
+  /** Idempotency key, if it was added with one. */
   readonly key: string | undefined
+  /** Milliseconds since the job was added. */
   readonly ageMs: number
   /**
    * True: it must not be tried again, whatever becomes of it; then an end that is not good is its last.
@@ -40,13 +48,17 @@ export type JobHandler<Data, Result> = (
   context: CallContext,
 ) => Result | PromiseLike<Result>
 
+/** Options of a worker: `queue.work(handler, options)`. */
 export interface WorkOptions {
   /** Jobs that run at once in this pod. Default: 10. */
   concurrency?: number
 }
 
+/** A worker that takes jobs of a job queue and runs them. Returned by `queue.work()`. */
 export interface JobWorker {
+  /** Identifies the worker. */
   readonly id: string
+  /** State and counts of the worker. */
   snapshot(): WorkerSnapshot
   /**
    * Takes no more jobs, and lets running ones finish for `graceMs` (default: 30 seconds);
@@ -55,6 +67,7 @@ export interface JobWorker {
   close(options?: { graceMs?: Duration }): Promise<void>
 }
 
+/** A job queue with workers in this pod. Returned by `spillway.jobQueue()`. */
 export interface WorkableJobQueue<Data = unknown, Result = unknown> extends JobQueue<Data, Result> {
   /** What this pod has done for it. */
   snapshot(): JobQueueSnapshot

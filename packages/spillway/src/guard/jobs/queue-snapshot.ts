@@ -1,36 +1,51 @@
 /** What this pod has done for a queue, summed up over its workers, those that are closed included. */
 import type { JobCounts } from '../../shared/job-queue/api.js'
 
+/** State of one worker. */
 export interface WorkerSnapshot {
   /** Jobs that run now. */
   active: number
   /** Since it began: jobs taken, and how they ended. `lost`: taken by another worker, or unknown. */
   taken: number
+  /** Jobs that were done. */
   done: number
+  /** Jobs that will be tried again. */
   retried: number
+  /** Jobs that became dead letters. */
   dead: number
+  /** Jobs that went back without an attempt. */
   released: number
+  /** Jobs that were cancelled. */
   cancelled: number
+  /** Jobs whose lease expired. */
   lost: number
   /** Trips for jobs, and how often it was woken for one. */
   looks: number
+  /** Times that the worker looked for jobs. */
   wakes: number
 }
 
+/** State of a job queue, as this pod knows it. */
 export interface JobQueueSnapshot extends WorkerSnapshot {
+  /** Name of the job queue. */
   name: string
+  /** The guard that its jobs use, if any. */
   guard: string
+  /** The lane that its jobs use, if any. */
   lane: string
   /** Workers of this pod. */
   workers: number
   /** Jobs that this pod has added, and that found no room. */
   added: number
+  /** Jobs that found the queue full. */
   refused: number
 }
 
 /** The state of a queue for the whole fleet, as the store has it. */
 export interface FleetJobQueueReport extends JobCounts {
+  /** Name of the job queue. */
   name: string
+  /** The guard that its jobs use, if any. */
   guard: string
 }
 

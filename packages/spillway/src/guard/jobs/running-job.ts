@@ -132,6 +132,7 @@ export function wordsOf(error: unknown): string {
 
 /** The reason a job's signal is aborted with. */
 export class JobStopped extends Error {
+  /** Why the job was stopped. */
   readonly why: 'lost' | 'cancelled' | 'closed'
 
   constructor(id: string, why: 'lost' | 'cancelled' | 'closed') {

@@ -2,6 +2,7 @@
 import type { Deadline } from '../../core/time/deadline.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 
+/** What a guarded function receives: the signal that aborts it, its deadline, and how to settle its cost. */
 export interface CallContext {
   /** Aborted on a timeout or when the caller aborts. Created when it is first read. */
   readonly signal: AbortSignal
@@ -25,4 +26,5 @@ export interface CallContext {
   readonly settle: (actual: Cost) => void
 }
 
+/** A function that a guard runs. It may return a value, a promise or a stream. */
 export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>

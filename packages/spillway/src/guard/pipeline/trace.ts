@@ -2,6 +2,7 @@
 import type { Outcome } from '../../core/outcome.js'
 import type { CallFunction } from './context.js'
 
+/** Receives the calls of guards, for tracing. */
 export interface GuardTracer {
   /** A call has arrived. */
   begin(call: {
@@ -12,7 +13,9 @@ export interface GuardTracer {
   }): CallTrace
 }
 
+/** Receives what happens to one call. */
 export interface CallTrace {
+  /** An attempt starts. */
   attempt(facts: {
     readonly lane: string
     readonly attempt: number
@@ -24,11 +27,13 @@ export interface CallTrace {
   refused(error: unknown): void
 }
 
+/** Receives what happens to one attempt. */
 export interface AttemptTrace {
   /** Runs `fn` within the trace. */
   run<T>(fn: () => T): T
   /** Headers that continue the trace downstream. */
   readonly headers: Readonly<Record<string, string>>
+  /** The attempt failed with this error. */
   failed(error: unknown): void
   /** The attempt has ended, the body of its answer included. */
   end(outcome: Outcome): void

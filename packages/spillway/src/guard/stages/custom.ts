@@ -28,19 +28,27 @@ import type { CallResult, Stage, StageAttempt, StageCall } from '../pipeline/sta
 
 /** A call as a custom stage sees it. */
 export interface CustomStageCall {
+  /** Name of the guard. */
   readonly guard: string
   /** `call`: it has just arrived. `retry` and `hedge`: further attempts. `job`: a job of a job queue. */
   readonly kind: 'call' | 'retry' | 'hedge' | 'job'
+  /** Lane of the call. */
   readonly lane: string
   /** 1 for the first attempt. */
   readonly attempt: number
+  /** Priority of the call. */
   readonly priority: Priority
+  /** User of the call, if known. */
   readonly user: string | undefined
+  /** Tier of the user, if known. */
   readonly tier: string | undefined
+  /** Address of the client, if known. */
   readonly ip: string | undefined
+  /** Endpoint of the call, if it names one. */
   readonly endpoint: string | undefined
   /** Of a job. */
   readonly tenant: string | undefined
+  /** Estimated cost by unit. */
   readonly cost: Cost | undefined
 }
 
@@ -64,6 +72,7 @@ export interface StageEnd {
   readonly outcome: Outcome | undefined
 }
 
+/** Options of `customStage()`: its name, its position and what it decides. */
 export interface CustomStageOptions<Grant = unknown> {
   /** Lower-case letters, digits and hyphens, at most 40, beginning with a letter; no name of a built-in stage. */
   name: string
@@ -89,7 +98,9 @@ export interface CustomStageOptions<Grant = unknown> {
 
 /** Made by `customStage`, for the guard option `stages`. */
 export class CustomStage {
+  /** Name of the stage in errors, metrics and events. */
   readonly name: string
+  /** The options it was created with. */
   readonly options: CheckedStage
 
   constructor(options: CheckedStage) {

@@ -27,21 +27,29 @@ export const REASONS = [
 
 /** A call that went wrong, as a fallback sees it. */
 export interface FailedCall {
+  /** Name of the guard. */
   readonly guard: string
+  /** The function of the call. */
   readonly fn: CallFunction<unknown>
   /** As it was called, with the time that is left. */
   readonly options: RunOptions
+  /** The error of the call. */
   readonly error: unknown
+  /** Why the call failed. */
   readonly reason: DegradedReason
 }
 
+/** An answer of a fallback. */
 export interface FallbackAnswer {
+  /** The answer. */
   value: unknown
   /** What it is, in words: `from the cache, 12 s old`. */
   message?: string
 }
 
+/** A fallback: answers in place of a failed call, or declines. */
 export interface FallbackStep {
+  /** Name in events and counts. */
   readonly name: string
   /** Is asked for these reasons only. Default: for all. */
   readonly on?: readonly DegradedReason[] | undefined
@@ -55,23 +63,33 @@ export interface FallbackStep {
 
 /** A value, and whether it is what was asked for. */
 export interface Degradable<T> {
+  /** The answer. */
   value: T
+  /** Whether a fallback answered. */
   degraded: boolean
-  /** Why, by what, and both in words; nothing unless it is degraded. */
+  /** Why a fallback answered; undefined if none did. */
   reason: DegradedReason | undefined
+  /** Name of the fallback that answered. */
   step: string | undefined
+  /** Reason and fallback as a sentence; undefined if none answered. */
   message: string | undefined
 }
 
 /** As much of a guard as it takes to be another's fallback. */
 export interface GuardLike {
+  /** Name of the guard. */
   readonly name: string
+  /** Makes a call, and reports whether a fallback answered. */
   runDegradable<T>(fn: CallFunction<T>, options?: RunOptions): Promise<Degradable<T>>
 }
 
+/** How often a fallback answered or failed. */
 export interface FallbackCount {
+  /** Name of the fallback. */
   step: string
+  /** Why the call failed. */
   reason: DegradedReason
+  /** How often it answered. */
   count: number
 }
 

@@ -12,8 +12,11 @@ import { shedByHookError, shedByQueueError } from './refusal-errors.js'
 
 /** What `shed.when` is asked about a call. */
 export interface ShedQuestion {
+  /** Priority of the call. */
   priority: Priority
+  /** Its user, if known. */
   user: string | undefined
+  /** Tier of its user, if known. */
   tier: string | undefined
   /** Calls in the queue. */
   waiting: number

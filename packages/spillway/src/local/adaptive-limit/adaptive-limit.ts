@@ -26,6 +26,7 @@ import type { LimitAlgorithm } from './algorithm.js'
 import { CallWindow } from './call-window.js'
 import { Gradient2 } from './gradient2.js'
 
+/** Options of `createAdaptiveLimit()`. */
 export interface AdaptiveLimitOptions {
   /** Name in events and snapshots. Default: `limit`. */
   name?: string
@@ -64,14 +65,19 @@ export interface LimitedCall {
   outcome: 'success' | 'dropped' | 'ignored'
 }
 
+/** State of an adaptive limit. */
 export interface AdaptiveLimitSnapshot {
+  /** Name in errors, events and snapshots. */
   name: string
+  /** Calls that may run at once. */
   limit: number
   /** `gradient2`: latency of a call on an idle downstream. */
   baselineMs: number | undefined
 }
 
+/** A concurrency limit that follows the latency of the downstream. Created by `createAdaptiveLimit()`. */
 export interface AdaptiveLimit {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** The current limit of concurrent calls. */
   readonly limit: number
@@ -80,6 +86,7 @@ export interface AdaptiveLimit {
    * 0.
    */
   record(call: LimitedCall): void
+  /** State and counts at this moment. */
   snapshot(): AdaptiveLimitSnapshot
 }
 
@@ -121,6 +128,7 @@ export function checkBounds(
   }
 }
 
+/** Creates a concurrency limit that follows the latency of the downstream. */
 export function createAdaptiveLimit(options: AdaptiveLimitOptions): AdaptiveLimit {
   return new WatchedLimit(validate('adaptiveLimit', options, readOptions))
 }

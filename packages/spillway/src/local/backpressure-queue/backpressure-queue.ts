@@ -17,6 +17,7 @@ import {
 } from '../../core/options/checks.js'
 import { Ring } from './ring.js'
 
+/** Options of `createBackpressureQueue()`. */
 export interface BackpressureQueueOptions {
   /** Name in errors. Default: `queue`. */
   name?: string
@@ -30,20 +31,29 @@ export interface BackpressureQueueOptions {
   maxWaiting?: number
 }
 
+/** State of a backpressure queue. */
 export interface QueueSnapshot {
+  /** Name in errors, events and snapshots. */
   name: string
+  /** Items that wait. */
   length: number
+  /** Items that may wait. */
   size: number
   /** Whether producers wait. */
   paused: boolean
-  /** Waiting producers and consumers. */
+  /** Producers that wait for space. */
   producers: number
+  /** Consumers that wait for items. */
   consumers: number
+  /** Whether the queue is closed. */
   closed: boolean
 }
 
+/** A bounded queue whose producers wait while it is full. Created by `createBackpressureQueue()`. */
 export interface BackpressureQueue<T> extends AsyncIterable<T> {
+  /** Name in errors, events and snapshots. */
   readonly name: string
+  /** Items that are waiting. */
   readonly length: number
   /** Whether producers wait. */
   readonly paused: boolean
@@ -65,6 +75,7 @@ export interface BackpressureQueue<T> extends AsyncIterable<T> {
    * With `error`, consumers get that error at the end.
    */
   close(error?: unknown): void
+  /** State and counts at this moment. */
   snapshot(): QueueSnapshot
 }
 
@@ -88,6 +99,7 @@ const readOptions = together(
   },
 )
 
+/** Creates a bounded queue whose producers wait while it is full. */
 export function createBackpressureQueue<T>(
   options: BackpressureQueueOptions,
 ): BackpressureQueue<T> {

@@ -48,6 +48,7 @@ export function queueReadable<T>(queue: BackpressureQueue<T>): Readable {
   })
 }
 
+/** A Web stream that writes into a backpressure queue. */
 export function queueWritableStream<T>(queue: BackpressureQueue<T>): WritableStream<T> {
   return new WritableStream<T>({
     write: (item) => queue.put(item),
@@ -56,6 +57,7 @@ export function queueWritableStream<T>(queue: BackpressureQueue<T>): WritableStr
   })
 }
 
+/** A Web stream that reads from a backpressure queue. */
 export function queueReadableStream<T>(queue: BackpressureQueue<T>): ReadableStream<T> {
   const leave = new AbortController()
   return new ReadableStream<T>(

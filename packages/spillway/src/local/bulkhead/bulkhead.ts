@@ -40,6 +40,7 @@ import { currentDeadline, deadlineError } from '../../core/time/deadline.js'
 import type { PodMetrics } from '../pod-metrics/pod-metrics.js'
 import { createRegistry, type Registry } from '../registry.js'
 
+/** Options of `createBulkhead()`. */
 export interface BulkheadOptions {
   /** Name in errors, events and snapshots. Default: `bulkhead`. */
   name?: string
@@ -62,16 +63,25 @@ export interface BulkheadOptions {
   clock?: Clock
 }
 
+/** State of a bulkhead. */
 export interface BulkheadSnapshot {
+  /** Name in errors, events and snapshots. */
   name: string
+  /** Calls that may run at once. */
   limit: number
+  /** Calls that run. */
   active: number
+  /** Calls that wait. */
   waiting: number
+  /** Calls that could start now. */
   available: number
 }
 
+/** Limits how many calls run at once. Created by `createBulkhead()`. */
 export interface Bulkhead {
+  /** Name in errors, events and snapshots. */
   readonly name: string
+  /** Calls that may run at once. */
   readonly limit: number
   /** Slots in use. */
   readonly active: number
@@ -84,6 +94,7 @@ export interface Bulkhead {
    * SHUTTING_DOWN. The signal ends the wait but not the call.
    */
   run<T>(fn: () => T | PromiseLike<T>, options?: { signal?: AbortSignal }): Promise<T>
+  /** State and counts at this moment. */
   snapshot(): BulkheadSnapshot
   /** Refuses new and waiting calls; resolves when the running ones have ended. */
   close(): Promise<void>
@@ -103,6 +114,7 @@ export const bulkheadFields = {
 
 const readOptions = object(bulkheadFields)
 
+/** Bulkheads by name. */
 export type BulkheadRegistry = Registry<Bulkhead, Omit<BulkheadOptions, 'name'>>
 
 /** One bulkhead per downstream: `bulkheads.get('payments').run(…)`. */
@@ -112,6 +124,7 @@ export function createBulkheadRegistry(defaults: Omit<BulkheadOptions, 'name'>):
   return createRegistry(defaults, createBulkhead)
 }
 
+/** Creates a bulkhead: at most `limit` calls at once, with a bounded queue. */
 export function createBulkhead(options: BulkheadOptions): Bulkhead {
   return new SlotBulkhead(validate('bulkhead', options, readOptions))
 }

@@ -26,6 +26,7 @@ import {
 } from './bulkhead.js'
 import { WorkerThreads } from './worker-threads.js'
 
+/** Options of `createWorkerBulkhead()`. */
 export interface WorkerBulkheadOptions extends Omit<BulkheadOptions, 'graceMs'> {
   /**
    * The module that each thread loads; its default export is the work. A file URL or absolute path.
@@ -35,12 +36,14 @@ export interface WorkerBulkheadOptions extends Omit<BulkheadOptions, 'graceMs'> 
   callMs?: Duration
 }
 
+/** Runs functions of a module in worker threads. Created by `createWorkerBulkhead()`. */
 export interface WorkerBulkhead extends Readonly<BulkheadSnapshot> {
   /**
    * Runs the work on a thread. Input and result are copied between threads. `task` names an export
    * of the file other than the default.
    */
   run<T>(input: unknown, options?: { signal?: AbortSignal; task?: string }): Promise<T>
+  /** State and counts at this moment. */
   snapshot(): BulkheadSnapshot
   /** Refuses new and waiting work; resolves when all threads have ended. */
   close(): Promise<void>
@@ -62,6 +65,7 @@ const readOptions = object({
   callMs: optional(duration({ min: 1 })),
 })
 
+/** Creates a bulkhead that runs functions of a module in worker threads. */
 export function createWorkerBulkhead(options: WorkerBulkheadOptions): WorkerBulkhead {
   const own = validate('workerBulkhead', options, readOptions)
   const { name, limit, queue, metrics, clock, callMs } = own
@@ -102,6 +106,7 @@ export function createWorkerBulkhead(options: WorkerBulkheadOptions): WorkerBulk
   }
 }
 
+/** Worker bulkheads by name. */
 export type WorkerBulkheadRegistry = Registry<WorkerBulkhead, Omit<WorkerBulkheadOptions, 'name'>>
 
 /** One pool per name, so that one kind of work cannot take another's threads. */

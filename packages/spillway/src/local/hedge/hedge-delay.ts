@@ -5,6 +5,7 @@
 import { type Duration, duration, integer, number, optional } from '../../core/options/checks.js'
 import { RollingHistogram } from '../rolling-histogram.js'
 
+/** When a second attempt starts. */
 export interface HedgeDelayOptions {
   /** Delay of the second attempt. Default: the duration at `percentile`. */
   delayMs?: Duration

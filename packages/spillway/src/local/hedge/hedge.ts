@@ -24,6 +24,7 @@ import { createRetryBudget, type RetryBudget } from '../retry/retry-budget.js'
 import { HedgeDelay, type HedgeDelayOptions, hedgeDelayFields } from './hedge-delay.js'
 import { HedgeLostError, Race, type RaceEnd, type RaceRunner, type RaceSide } from './race.js'
 
+/** Options of `createHedge()`. */
 export interface HedgeOptions extends HedgeDelayOptions {
   /** Name in events and snapshots. Default: `hedge`. */
   name?: string
@@ -37,6 +38,7 @@ export interface HedgeOptions extends HedgeDelayOptions {
   clock?: Clock
 }
 
+/** What a hedged function receives. */
 export interface HedgeContext {
   /** Aborted when the other attempt has answered, or when the caller aborts. */
   readonly signal: AbortSignal
@@ -44,7 +46,9 @@ export interface HedgeContext {
   readonly hedge: boolean
 }
 
+/** Options of one hedged call. */
 export interface HedgeRunOptions {
+  /** Aborts the call. Default: none. */
   signal?: AbortSignal
   /** False: repeating the call could do harm, so it is hedged only with a key. Default: true. */
   idempotent?: boolean
@@ -52,19 +56,27 @@ export interface HedgeRunOptions {
   idempotencyKey?: string
 }
 
+/** Counts of a hedge. */
 export interface HedgeSnapshot {
+  /** Name in errors, events and snapshots. */
   name: string
   /** Delay of a second attempt that would begin now; undefined if there are too few calls. */
   delayMs: number | undefined
-  /** Calls, second attempts, and second attempts that were faster. */
+  /** Calls since it was created. */
   calls: number
+  /** Second attempts. */
   hedges: number
+  /** Second attempts that answered first. */
   won: number
 }
 
+/** Starts a second attempt beside a slow one. Created by `createHedge()`. */
 export interface Hedge {
+  /** Name in errors, events and snapshots. */
   readonly name: string
+  /** Runs the function, and a second time if it takes long. The first good answer counts. */
   run<T>(fn: (context: HedgeContext) => T | PromiseLike<T>, options?: HedgeRunOptions): Promise<T>
+  /** State and counts at this moment. */
   snapshot(): HedgeSnapshot
 }
 
@@ -83,6 +95,7 @@ const readOptions = object({
   clock: clockOption,
 })
 
+/** Creates a hedge, which starts a second attempt beside a slow one. */
 export function createHedge(options: HedgeOptions = {}): Hedge {
   const checked = validate('hedge', options, readOptions)
   const { clock, budget } = checked

@@ -18,6 +18,7 @@ import { type ShedOptions, shedFields } from './options.js'
 import { figureOf } from './pressure-gauge.js'
 import { type ShedCall, Shedder, type ShedderSnapshot, type ShedReason } from './shedder.js'
 
+/** Options of `createLoadShedder()`. */
 export interface LoadShedderOptions extends ShedOptions {
   /** Name in errors, events and snapshots. Default: `shedder`. */
   name?: string
@@ -35,12 +36,15 @@ export interface ShedRequest extends ShedCall {
   priority?: Priority | undefined
 }
 
+/** State and counts of a load shedder. */
 export interface LoadShedderSnapshot extends ShedderSnapshot {
+  /** Name in errors, events and snapshots. */
   name: string
   /** Calls in flight. */
   inFlight: number
-  /** Calls admitted and calls refused since it was created. */
+  /** Calls that were admitted since it was created. */
   admitted: number
+  /** Calls that were refused since it was created. */
   shed: number
 }
 
@@ -50,7 +54,9 @@ export interface ShedVisit {
   end(): void
 }
 
+/** Refuses calls while the pod is overloaded. Created by `createLoadShedder()`. */
 export interface LoadShedder {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** The highest of the signals; 1 is the limit. */
   readonly pressure: number
@@ -60,6 +66,7 @@ export interface LoadShedder {
   enter(request?: ShedRequest): ShedVisit | undefined
   /** Why a call would be refused now, or undefined. Does not count as a call. */
   check(request?: ShedRequest): ShedReason | undefined
+  /** State and counts at this moment. */
   snapshot(): LoadShedderSnapshot
   /** Refuses everything with SHUTTING_DOWN and stops its timer. */
   close(): void
@@ -75,6 +82,7 @@ const readOptions = object({
 
 const NOTHING_KNOWN: ShedRequest = {}
 
+/** Creates a load shedder. */
 export function createLoadShedder(options: LoadShedderOptions): LoadShedder {
   return new LocalLoadShedder(validate('loadShedder', options, readOptions))
 }

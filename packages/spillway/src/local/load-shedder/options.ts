@@ -16,6 +16,7 @@ import {
 import type { Priority } from '../../core/options/priority.js'
 import { described, schemaOf } from '../../core/options/schema.js'
 
+/** Signals and limits of a load shedder. */
 export interface ShedOptions {
   /** Most waiting calls. Beyond it all but critical calls are refused. */
   maxQueue?: number

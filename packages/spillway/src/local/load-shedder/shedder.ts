@@ -23,6 +23,7 @@ export type ShedReason =
   /** It could not end before its deadline. */
   | 'deadline'
 
+/** A reading that a load shedder bases its decisions on. */
 export type Signal = SampledSignal | 'queue' | 'inFlight'
 
 /** What the decision needs to know of a call. */
@@ -32,6 +33,7 @@ export interface ShedCall {
   endpoint?: string | undefined
 }
 
+/** State and counts of a load shedder. */
 export interface ShedderSnapshot {
   /** The highest of the signals; 1 is the limit. */
   pressure: number

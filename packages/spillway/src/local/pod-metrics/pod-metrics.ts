@@ -18,6 +18,7 @@ import type { Clock } from '../../core/time/clock.js'
 import { clockOption } from '../../core/time/clock-options.js'
 import { RollingHistogram } from '../rolling-histogram.js'
 
+/** Options of `createPodMetrics()`. */
 export interface PodMetricsOptions {
   /** Length of the window. At least 100 ms. Default: 10 seconds. */
   windowMs?: Duration
@@ -25,6 +26,7 @@ export interface PodMetricsOptions {
   clock?: Clock
 }
 
+/** Measurements of this pod at one moment. */
 export interface PodMetricsSnapshot {
   /** Calls recorded in the window, whatever their outcome. */
   calls: number
@@ -34,25 +36,35 @@ export interface PodMetricsSnapshot {
   queueWaitMs: number
   /** Calls per second. */
   rps: number
+  /** Median duration in milliseconds. */
   p50Ms: number
+  /** 95th percentile of the durations in milliseconds. */
   p95Ms: number
+  /** 99th percentile of the durations in milliseconds. */
   p99Ms: number
 }
 
+/** Options of one measurement. */
 export interface MeasureOptions extends Pick<OutcomeOptions, 'classify' | 'slowMs'> {
   /** The caller's signal. An abort by the caller is no failure of the downstream. */
   signal?: AbortSignal
 }
 
+/** Measurements of this pod: CPU, memory, event loop and calls. Created by `createPodMetrics()`. */
 export interface PodMetrics {
   /** Runs a call and records its duration and outcome. Returns or throws what the call does. */
   measure<T>(fn: () => T | PromiseLike<T>, options?: MeasureOptions): Promise<T>
+  /** Records a call that was measured elsewhere. */
   record(durationMs: number, outcome: Outcome): void
+  /** Records how long a call waited, in milliseconds. */
   recordQueueWait(waitMs: number): void
+  /** Share of recent calls that failed, 0 to 1. */
   errorRate(): number
+  /** Average wait of recent calls, in milliseconds. */
   queueWaitMs(): number
   /** Milliseconds that this fraction (0 to 1) of the calls did not exceed. */
   percentile(fraction: number): number
+  /** All measurements at this moment. */
   snapshot(): PodMetricsSnapshot
 }
 
@@ -63,6 +75,7 @@ const readOptions = object({
   clock: clockOption,
 })
 
+/** Creates the measurements of this pod. */
 export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
   const { windowMs, clock } = validate('podMetrics', options, readOptions)
   const counter = () => new RollingCounter(windowMs, SLICES)

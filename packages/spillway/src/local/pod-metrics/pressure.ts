@@ -2,6 +2,7 @@
 import type { Check } from '../../core/options/checks.js'
 import { described } from '../../core/options/schema.js'
 
+/** Reports the pressure on this pod, for load shedding. */
 export type PressureSource = (() => number) | { readonly pressure: number | (() => number) }
 
 export const readPressure: Check<() => number> = (value, path, problems) => {

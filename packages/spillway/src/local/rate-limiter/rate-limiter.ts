@@ -28,6 +28,7 @@ import { leakyBucket } from './leaky-bucket.js'
 import { slidingWindow } from './sliding-window.js'
 import { tokenBucket } from './token-bucket.js'
 
+/** Options of `createRateLimiter()`. */
 export interface RateLimiterOptions {
   /** Name in errors and events. Default: `limiter`. */
   name?: string
@@ -45,7 +46,9 @@ export interface RateLimiterOptions {
   clock?: Clock
 }
 
+/** A rate limiter of this pod. Created by `createRateLimiter()`. */
 export interface RateLimiter {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** Units that can be taken now. */
   readonly remaining: number
@@ -86,6 +89,7 @@ const readOptions = object({
 const YES = Promise.resolve(true)
 const NO = Promise.resolve(false)
 
+/** Creates a rate limiter of this pod. */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   return new LocalRateLimiter(validate('rateLimiter', options, readOptions))
 }

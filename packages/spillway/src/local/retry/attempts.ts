@@ -1,12 +1,15 @@
 /** The attempts of a call, as `tryRun` and `attemptsOf` return them. */
 import type { Outcome } from '../../core/outcome.js'
 
+/** One attempt of a retried call. */
 export interface Attempt {
   /** 1 for the first. */
   attempt: number
   /** The wait before it. */
   delayMs: number
+  /** Milliseconds that it took. */
   durationMs: number
+  /** How it ended. */
   outcome: Outcome
   /** What it threw, if it threw. */
   error?: unknown

@@ -13,6 +13,7 @@ import {
 } from '../../core/options/checks.js'
 import type { Random } from '../../core/random.js'
 
+/** How long to wait between attempts. */
 export interface BackoffOptions {
   /**
    * `constant`: base, base, base. `linear`: 1, 2, 3 × base. `exponential`: 1, 2, 4 × base.

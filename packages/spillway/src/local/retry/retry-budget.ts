@@ -24,6 +24,7 @@ import { clockOption } from '../../core/time/clock-options.js'
 
 /** What the application knows about this pod; figures that are left out count as healthy. */
 export interface RetryConditions {
+  /** Whether the breaker is open. */
   breakerOpen?: boolean
   /** Average queue wait. */
   queueWaitMs?: number
@@ -33,6 +34,7 @@ export interface RetryConditions {
   errorRate?: number
 }
 
+/** Options of `createRetryBudget()`. */
 export interface RetryBudgetOptions {
   /** Most retries, as a fraction of the requests in the window. 0 to 1. Default: 0.2. */
   ratio?: number
@@ -57,6 +59,7 @@ export interface RetryBudgetOptions {
   clock?: Clock
 }
 
+/** Limits retries to a fraction of the calls. Created by `createRetryBudget()`. */
 export interface RetryBudget {
   /** Counts a request, the first attempt of a call. `nowMs`: the time, if known. */
   recordRequest(nowMs?: number): void
@@ -64,7 +67,15 @@ export interface RetryBudget {
   tryRetry(retry: number): boolean
   /** Retries that a call may make now, judging by the conditions alone. */
   allowedRetries(): number
-  snapshot(): { requests: number; retries: number; allowedRetries: number }
+  /** State and counts at this moment. */
+  snapshot(): {
+    /** Calls in the window. */
+    requests: number
+    /** Retries in the window. */
+    retries: number
+    /** Retries that are allowed now. */
+    allowedRetries: number
+  }
 }
 
 const fraction = () => number({ min: 0, max: 1 })
@@ -91,6 +102,7 @@ type RetryRules = Pick<
 
 const SLICES = 20
 
+/** Creates a retry budget, which can be shared by several retries. */
 export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget {
   const {
     ratio,

@@ -22,6 +22,7 @@ import { type BackoffPolicy, backoffMs } from './backoff.js'
 import type { RetryBudget } from './retry-budget.js'
 import { decideRetry, type RetryDecision } from './retry-decision.js'
 
+/** What a retried function receives. */
 export interface RetryContext {
   /** 1 for the first attempt. */
   readonly attempt: number
@@ -29,9 +30,12 @@ export interface RetryContext {
   readonly signal: AbortSignal | undefined
 }
 
+/** A function that may be repeated. */
 export type RetryFunction<T> = (context: RetryContext) => T | PromiseLike<T>
 
+/** Options of one retried call. */
 export interface RetryRunOptions {
+  /** Aborts the call, also between two attempts. Default: none. */
   signal?: AbortSignal
   /** False: repeating the call could do harm, so it is retried only with a key. Default: true. */
   idempotent?: boolean

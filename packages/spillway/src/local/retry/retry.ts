@@ -31,6 +31,7 @@ import {
   type RetryRunOptions,
 } from './retry-call.js'
 
+/** Options of `createRetry()`. */
 export interface RetryOptions extends BackoffOptions {
   /** Name in events. Default: `retry`. */
   name?: string
@@ -48,11 +49,14 @@ export interface RetryOptions extends BackoffOptions {
   random?: Random
 }
 
+/** Value or error of a retried call, with every attempt. */
 export type RetryResult<T> =
   | { ok: true; value: T; attempts: readonly Attempt[] }
   | { ok: false; error: unknown; attempts: readonly Attempt[] }
 
+/** Repeats failed calls. Created by `createRetry()`. */
 export interface Retry {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** Throws what the last attempt threw, unchanged; `attemptsOf(error)` returns all attempts. */
   run<T>(fn: RetryFunction<T>, options?: RetryRunOptions): Promise<T>
@@ -78,6 +82,7 @@ const readOptions = object({
 
 const NO_OPTIONS: RetryRunOptions = {}
 
+/** Creates a retry, which repeats failed calls with growing waits. */
 export function createRetry(options: RetryOptions = {}): Retry {
   return new LocalRetry(validate('retry', options, readOptions))
 }

@@ -13,6 +13,7 @@ import {
 } from '../../core/options/checks.js'
 import { RollingHistogram } from '../rolling-histogram.js'
 
+/** Options of an adaptive timeout. */
 export interface AdaptiveOptions {
   /** Percentile, as a fraction. Default: 0.99. */
   percentile?: number

@@ -29,6 +29,7 @@ import { TimerList } from '../../core/time/timer-list.js'
 import { type AdaptiveOptions, AdaptiveTimeout, readAdaptive } from './adaptive-timeout.js'
 import { type CallLimits, TimedCall, type TimeoutContext } from './timed-call.js'
 
+/** Options of `createTimeout()`. */
 export interface TimeoutOptions {
   /** Name in errors and events. Default: `timeout`. */
   name?: string
@@ -46,7 +47,9 @@ export interface TimeoutOptions {
   clock?: Clock
 }
 
+/** Limits the time of calls. Created by `createTimeout()`. */
 export interface Timeout {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** The limit of a call that begins now, in milliseconds; undefined without `callMs`. */
   readonly callMs: number | undefined
@@ -71,6 +74,7 @@ const readOptions = object({
 
 type Options = ReturnType<typeof readOptions>
 
+/** Creates a timeout. */
 export function createTimeout(options: TimeoutOptions): Timeout {
   return createLocalTimeout(options)
 }

@@ -8,6 +8,7 @@ import type { Clock } from '../../core/time/clock.js'
 import type { Store } from '../../store/port.js'
 import type { BreakerPolicy } from './options.js'
 
+/** Options of `createCircuitBreaker()`. */
 export interface CircuitBreakerOptions extends BreakerPolicy {
   /** The downstream: all pods that use this name share its breaker. */
   name: string
@@ -26,10 +27,12 @@ export interface CircuitBreakerOptions extends BreakerPolicy {
   random?: Random
 }
 
+/** State of a breaker. */
 export type BreakerStateName = 'closed' | 'open' | 'half-open' | 'isolated'
 
 /** Allows one call. It is returned with the outcome of the call. */
 export interface BreakerPermit {
+  /** The lane it is for. */
   readonly lane: string
   /** Whether the call is one of the few that run while the breaker is half-open. */
   readonly probe: boolean
@@ -39,33 +42,47 @@ export interface BreakerPermit {
   readonly probeId: string | undefined
 }
 
+/** A permit of a breaker, or its refusal. */
 export type BreakerAnswer =
   | { allowed: true; permit: BreakerPermit }
   /** Returned, not thrown. */
   | { allowed: false; error: SpillwayError }
 
+/** A change of a breaker's state. */
 export interface BreakerChange {
+  /** Name of the breaker. */
   name: string
+  /** The lane whose breaker changed. */
   lane: string
+  /** The state before. */
   from: BreakerStateName
+  /** The state now. */
   to: BreakerStateName
 }
 
+/** State of a breaker, as this pod knows it. */
 export interface BreakerSnapshot {
+  /** Name of the breaker. */
   name: string
+  /** The lane. */
   lane: string
+  /** The state now. */
   state: BreakerStateName
   /** Milliseconds until it is no longer open, or isolated. */
   untilMs: number | undefined
   /** Finished calls in the window, of the whole fleet, and those of them that failed or were slow. */
   calls: number
+  /** Failures in the window. */
   failures: number
+  /** Slow calls in the window. */
   slow: number
   /** Calls in flight that count in the rates, of the whole fleet. */
   inFlight: number
+  /** Failures since the last success. */
   consecutiveFailures: number
   /** While it is half-open. */
   probes: number
+  /** Successes in the window. */
   successes: number
   /** With a quorum: this pod refuses by its own breaker, because only this pod saw failures. `state` is the fleet's. */
   selfIsolated: boolean
@@ -73,12 +90,15 @@ export interface BreakerSnapshot {
   ageMs: number
 }
 
+/** The lane that a command applies to. */
 export interface LaneOption {
   /** The model or API key, which fail separately. Default: one lane for all. */
   lane?: string
 }
 
+/** A circuit breaker that all pods share. Created by `createCircuitBreaker()`. */
 export interface CircuitBreaker {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** Asks for a permit. Report the outcome of an allowed call with `record`. Calls never queue. */
   allow(options?: LaneOption): Promise<BreakerAnswer>
@@ -88,6 +108,7 @@ export interface CircuitBreaker {
   run<T>(fn: () => T | PromiseLike<T>, options?: LaneOption & { signal?: AbortSignal }): Promise<T>
   /** The state this pod knows. Takes no permit and makes no round trip. */
   state(options?: LaneOption): BreakerStateName
+  /** State and counts at this moment. */
   snapshot(options?: LaneOption): BreakerSnapshot
   /**
    * Calls the listener on every change of every lane, whichever pod caused it. Returns a function that removes

@@ -40,6 +40,7 @@ const readOptions = readingPolicy(
   }),
 )
 
+/** Creates a circuit breaker that all pods share. */
 export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBreaker {
   return new SharedCircuitBreaker(validate('circuitBreaker', options, readOptions))
 }

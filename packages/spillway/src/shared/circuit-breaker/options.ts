@@ -18,6 +18,7 @@ import type { OutcomeOptions } from '../../core/outcome.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import { breakerOutage, type OutageRule } from '../outage/rules.js'
 
+/** When a breaker opens and how it closes. */
 export interface BreakerPolicy {
   /** Opens after this number of failures in a row, each within `windowMs` of the last. At least 1. */
   consecutiveFailures?: number

@@ -4,6 +4,7 @@ import type { Priority } from '../../core/options/priority.js'
 import type { JobState } from '../../store/queue-port.js'
 import type { Subject } from '../user-limits/levels.js'
 
+/** Options of a job. */
 export interface JobOptions {
   /** Default: `normal`. */
   priority?: Priority
@@ -27,6 +28,7 @@ export interface JobOptions {
   attempts?: number
 }
 
+/** Options of one job that is added. */
 export interface AddOptions extends JobOptions {
   /**
    * The user whose limits are charged. If they are used up, the job is refused with USER_LIMITED,
@@ -36,23 +38,33 @@ export interface AddOptions extends JobOptions {
   as?: Subject
 }
 
+/** A job that was added, or the one that has the same key. */
 export interface AddedJob {
+  /** Identifies the job in its queue. */
   id: string
   /** False: a job with this key was known, and this is its id. */
   fresh: boolean
 }
 
+/** One job and its state. */
 export interface JobInfo<Data = unknown, Result = unknown> {
+  /** Identifies it in its queue. */
   id: string
   /** `dead`: given up; see `error`. */
   state: JobState
+  /** Its data. */
   data: Data
+  /** Its priority. */
   priority: Priority
+  /** Its tenant, if any. */
   tenant: string | undefined
+  /** Its idempotency key, if any. */
   key: string | undefined
   /** Attempts made, and the most allowed. */
   attempt: number
+  /** Attempts so far. */
   attempts: number
+  /** Milliseconds since it was added. */
   ageMs: number
   /** The last progress that its handler reported. */
   progress: unknown
@@ -64,21 +76,31 @@ export interface JobInfo<Data = unknown, Result = unknown> {
 
 /** The part of a job that changes while it is watched; see `JobInfo`. */
 export interface JobProgress {
+  /** Its state. */
   state: JobState
+  /** The current attempt. */
   attempt: number
+  /** What its handler reported last. */
   progress: unknown
+  /** The last error, if any. */
   error: string | undefined
 }
 
+/** Number of jobs by state. */
 export interface JobCounts {
+  /** Jobs that could be taken now. */
   waiting: number
   /** Waiting jobs by priority. */
   byPriority: Record<Priority, number>
+  /** Jobs that wait for their time. */
   delayed: number
+  /** Jobs that workers have. */
   active: number
   /** Jobs that have ended and are still known: with results, or cancelled. */
   done: number
+  /** Dead letters. */
   dead: number
+  /** Whether the queue is paused. */
   paused: boolean
   /** The longest wait among the next jobs of each priority. */
   oldestMs: number
@@ -88,6 +110,7 @@ export interface JobCounts {
   tenants?: TenantCounts
 }
 
+/** Jobs by tenant. */
 export interface TenantCounts {
   /**
    * False: an estimate. That happens with many jobs in a priority, if jobs far back were cancelled
@@ -100,14 +123,19 @@ export interface TenantCounts {
   others: number
 }
 
+/** Jobs of one tenant. */
 export interface TenantCount {
   /** Undefined: jobs without a tenant. */
   tenant: string | undefined
+  /** Waiting jobs. */
   waiting: number
+  /** Waiting jobs by priority. */
   byPriority: Record<Priority, number>
 }
 
+/** A durable queue of jobs in the store. */
 export interface JobQueue<Data = unknown, Result = unknown> {
+  /** Name of the job queue. */
   readonly name: string
   /** Rejects with QUEUE_FULL if the queue has `maxSize` jobs, or `maxPerTenant` of this tenant. */
   add(data: Data, options?: AddOptions): Promise<AddedJob>
@@ -136,6 +164,7 @@ export interface JobQueue<Data = unknown, Result = unknown> {
   counts(options?: { tenants?: number }): Promise<JobCounts>
   /** Hands out no jobs in the whole fleet until `resume`; running jobs continue. */
   pause(): Promise<void>
+  /** Lets workers of all pods take jobs again. */
   resume(): Promise<void>
   /** Dead letters, the oldest first. Default: the first hundred. */
   dead(range?: { from?: number; count?: number }): Promise<JobInfo<Data, Result>[]>

@@ -11,6 +11,7 @@ import { type JobQueueSettings, settingFields, toUs } from './options.js'
 
 /** Limits and attempts apply to jobs that are added here. */
 export interface StandaloneJobQueueOptions extends Omit<JobQueueSettings, 'lane'> {
+  /** The store that keeps the jobs. */
   store: Store
   /** The name of the queue, as its workers have it. */
   name: string

@@ -13,6 +13,7 @@ import {
 } from '../../core/options/checks.js'
 import { readPriority } from '../../core/options/priority.js'
 
+/** Settings of a job queue, the same for all pods. */
 export interface JobQueueSettings {
   /** The lane of the guard that jobs use. Default: the lane of calls that name none. */
   lane?: string

@@ -14,6 +14,7 @@ export interface FullQueue {
   added: readonly AddedJob[]
 }
 
+/** Thrown when a job is added to a full job queue. */
 export class QueueFullError extends SpillwayError {
   /** Jobs of the same `addMany` that were added: the first ones, in their order. */
   readonly added: readonly AddedJob[]

@@ -9,7 +9,9 @@
  */
 export type StoreStatus = 'starting' | 'shared' | 'unreachable' | 'untrusted' | 'off'
 
+/** State of a store. */
 export interface StoreSnapshot {
+  /** Whether the store is reachable. */
   status: StoreStatus
   /** Milliseconds since the status changed. */
   forMs: number

@@ -7,9 +7,11 @@ import type { Store } from '../../store/port.js'
 import type { SharedLimit } from './options.js'
 import type { Cost, Permit } from './permit.js'
 
+/** Options of `createSharedRateLimiter()`. */
 export interface SharedRateLimiterOptions {
   /** Name of the vendor: all pods that use it share the limits. */
   name: string
+  /** The store that the pods share. */
   store: Store
   /** Every call needs a permit of each limit: all are charged, or none. */
   limits: readonly SharedLimit[]
@@ -38,6 +40,7 @@ export interface SharedRateLimiterOptions {
   random?: Random
 }
 
+/** Options of one acquisition. */
 export interface AcquireOptions {
   /** What the vendor counts separately, such as a model or an API key. Default: one lane for all calls. */
   lane?: string
@@ -46,9 +49,11 @@ export interface AcquireOptions {
    * enough if it is settled later.
    */
   cost?: Cost
+  /** Ends the wait. Default: none. */
   signal?: AbortSignal
 }
 
+/** What was acquired of a limit, or why nothing was. */
 export type Acquisition =
   | { allowed: true; permit: Permit }
   | {
@@ -61,7 +66,9 @@ export type Acquisition =
       alone: boolean
     }
 
+/** Rate limits that all pods share. Created by `createSharedRateLimiter()`. */
 export interface SharedRateLimiter {
+  /** Name in errors, events and snapshots. */
   readonly name: string
   /** Takes a permit if one is free now. */
   acquire(options?: AcquireOptions): Promise<Acquisition>
@@ -86,11 +93,13 @@ export interface SharedRateLimiter {
   close(): Promise<void>
 }
 
+/** What is used and left of the limits of a lane. */
 export interface RateLimiterFigures {
   /** Milliseconds the lane is still paused for. */
   pausedMs: number
   /** Permits granted in the last minute to the whole fleet, on all lanes; pods report every 5 s. */
   requestsLastMinute: number
+  /** State of each limit. */
   limits: readonly {
     id: string
     limit: number

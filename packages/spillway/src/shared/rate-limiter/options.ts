@@ -18,6 +18,7 @@ import { suggest } from '../../core/options/suggest.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import { limitOutage, type OutageRule } from '../outage/rules.js'
 
+/** One limit of a vendor, shared by all pods. */
 export interface SharedLimit {
   /** The counted unit: `requests` (1 per call unless its cost says otherwise), `tokens` or any other. Default: `requests`. */
   unit?: string

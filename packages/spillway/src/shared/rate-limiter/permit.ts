@@ -21,7 +21,9 @@ export interface Correction {
   delta: number
 }
 
+/** Permission for one call, to be settled or returned. */
 export interface Permit {
+  /** The lane it is for. */
   readonly lane: string
   /** The booked cost, by unit. */
   readonly cost: Cost

@@ -51,6 +51,7 @@ const readOptions = object({
   random: randomOption,
 })
 
+/** Creates rate limits that all pods share. */
 export function createSharedRateLimiter(options: SharedRateLimiterOptions): SharedRateLimiter {
   return new QueuedRateLimiter(validate('sharedRateLimiter', options, readOptions))
 }

@@ -21,6 +21,7 @@ import { levelOutage, type OutageRule } from '../outage/rules.js'
 
 type Limit = number | 'unlimited'
 
+/** One level of user limits. */
 export interface UserLevel {
   /**
    * What is counted together: all requests, all users of a tier, one user, one address, one address
@@ -29,6 +30,7 @@ export interface UserLevel {
   per: 'global' | 'tier' | 'user' | 'ip' | 'endpoint'
   /** Units per window; for `tier` and `endpoint` by name, where missing names are not limited. */
   limit: Limit | Readonly<Record<string, Limit>>
+  /** Length of the window. At least 1 ms. */
   windowMs: Duration
   /** Units that may be taken at once. Default: the limit. */
   burst?: number
@@ -38,9 +40,13 @@ export interface UserLevel {
 
 /** The caller of a request. */
 export interface Subject {
+  /** The user. */
   user?: string | undefined
+  /** Tier of the user. */
   tier?: string | undefined
+  /** Address of the client. */
   ip?: string | undefined
+  /** Endpoint of the request. */
   endpoint?: string | undefined
 }
 

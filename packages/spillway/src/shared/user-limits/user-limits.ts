@@ -14,10 +14,13 @@ import { readStore } from '../store-option.js'
 import { createUserCharges } from './charges.js'
 import { readLevels, type Subject, type UserLevel } from './levels.js'
 
+/** Options of `createUserLimits()`. */
 export interface UserLimitsOptions {
+  /** The store that the pods share. */
   store: Store
   /** Separates these user limits from others in the same store. Default: no name. */
   name?: string
+  /** The levels; all are charged together or none. */
   levels: readonly UserLevel[]
   /** The number of pods that share levels with the outage rule `share`. Default: 1. */
   expectedPods?: number
@@ -27,10 +30,13 @@ export interface UserLimitsOptions {
   random?: Random
 }
 
+/** Whether a request is within its user limits, and what is left. */
 export interface UserLimitResult {
+  /** Whether the request is within its limits. */
   allowed: boolean
   /** The level of these figures: the one that refused, or that has least left. */
   level: UserLevel['per'] | undefined
+  /** Units left of the tightest level. */
   remaining: number
   /** Milliseconds until that level is full again. */
   resetMs: number
@@ -38,6 +44,7 @@ export interface UserLimitResult {
   retryAfterMs: number
 }
 
+/** Limits by user, tier, address or endpoint, shared by all pods. Created by `createUserLimits()`. */
 export interface UserLimits {
   /** Charges a request on every level that applies to it, or on none. */
   check(subject: Subject & { cost?: number }): Promise<UserLimitResult>
@@ -60,6 +67,7 @@ const readOptions = object({
   random: randomOption,
 })
 
+/** Creates limits by user, tier, address or endpoint. */
 export function createUserLimits(options: UserLimitsOptions): UserLimits {
   const charges = createUserCharges(validate('userLimits', options, readOptions))
   return {

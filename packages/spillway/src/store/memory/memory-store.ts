@@ -14,6 +14,7 @@ import { createMemoryPods } from './memory-pods.js'
 import { createMemoryPulses } from './memory-pulses.js'
 import { createMemoryQueues } from './memory-queue.js'
 
+/** Options of `memoryStore()`. */
 export interface MemoryStoreOptions {
   /** Default: the system clock. */
   clock?: Clock
@@ -21,6 +22,7 @@ export interface MemoryStoreOptions {
 
 const readOptions = object({ clock: clockOption })
 
+/** Creates a store in this process, for one pod or for tests. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { clock } = validate('memoryStore', options, readOptions)
   const nowUs = createMicroseconds(clock)

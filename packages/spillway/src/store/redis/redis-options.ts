@@ -16,6 +16,7 @@ import { readDriver } from './drivers/load-driver.js'
 import { parseServerUrl, type ServerUrl } from './topology/address.js'
 import { readClient } from './user-client/user-client.js'
 
+/** How to connect to Redis. */
 export interface RedisConnectionOptions {
   /**
    * One server: `redis://user:password@host:6379/0`, `rediss:` for TLS, or `unix:`. Default, if the
@@ -34,6 +35,7 @@ export interface RedisConnectionOptions {
   master?: string | undefined
   /** The login, if it is not in the URL. */
   username?: string | undefined
+  /** Password. Default: the one in the URL, or none. */
   password?: string | undefined
   /** The database, if it is not in the URL. A cluster has only 0. Default: 0. */
   database?: number | undefined
@@ -50,7 +52,9 @@ export interface RedisConnectionOptions {
    * rejected.
    */
   client?: unknown
+  /** Default: the system clock. */
   clock?: Clock | undefined
+  /** Default: `Math.random`. */
   random?: Random | undefined
 }
 

@@ -26,6 +26,7 @@ import { createRedisQueues } from './operations/redis-queues.js'
 import { type RedisConnectionOptions, readConnection } from './redis-options.js'
 import { createWarnings } from './setup/setup-error.js'
 
+/** Options of `redisStore()`. */
 export interface RedisStoreOptions extends RedisConnectionOptions {
   /** Prefix of all keys. Fleets that share a Redis need different ones. Default: `sw`. */
   prefix?: string
@@ -33,6 +34,7 @@ export interface RedisStoreOptions extends RedisConnectionOptions {
   commandTimeoutMs?: Duration
 }
 
+/** A store in Redis or Valkey. Created by `redisStore()`. */
 export interface RedisStore extends Store {
   /** Whether a command sent now would reach the server. */
   readonly ready: boolean
