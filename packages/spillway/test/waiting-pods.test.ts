@@ -11,6 +11,8 @@ import { type RedisServer, startRedis } from './redis-server.js'
 
 const PROGRAM = fileURLToPath(new URL('fixtures/waiting-pod.mjs', import.meta.url))
 const PODS = 4
+/** Rounds after which the shares of saturated pods have to be equal. */
+const MAX_ROUNDS = 5
 /** Without a message a waiting call sleeps for a minute. All tests stay far below. */
 const WINDOW_MS = 60_000
 
@@ -178,9 +180,8 @@ describe('waiting pods', () => {
   ] as const)('four saturated pods get equal shares of %s', async ([, limit], { annotate }) => {
     const guard = { name: `shared by ${limit.algorithm}`, limits: [limit] }
     const task = { guard, callers: 30, forMs: 8_000, warmUpMs: 1_500 }
-    const calls = await Promise.all(pods.map((each) => each.send('saturate', task)))
+    const calls = await untilEqualShares('saturate', task)
     await annotate(`calls by pod: ${calls.join(', ')}`)
-    expectEqualShares(calls)
     const total = calls.reduce((sum, each) => sum + each, 0)
     expect(total).toBeGreaterThan(limit.limit * 4)
   })
@@ -190,16 +191,22 @@ describe('waiting pods', () => {
     const limiter = { name: 'estimates', limits }
     const costs = { estimate: 100, actual: 40, holdMs: 50 }
     const task = { limiter, callers: 10, forMs: 12_000, warmUpMs: 1_500, ...costs }
-    const calls = await Promise.all(pods.map((each) => each.send('spend', task)))
+    const calls = await untilEqualShares('spend', task)
     await annotate(`calls by pod: ${calls.join(', ')}`)
-    expectEqualShares(calls)
   })
 })
 
-function expectEqualShares(calls: readonly number[]): void {
-  const mean = calls.reduce((sum, each) => sum + each, 0) / calls.length
-  for (const each of calls) {
-    expect(each).toBeGreaterThan(0.8 * mean)
-    expect(each).toBeLessThan(1.2 * mean)
+/**
+ * The calls of each pod, once their shares differ by at most 20 %. A pod that gets no processor for a while misses
+ * some windows, and makes up for it over time. A pod at a disadvantage never catches up.
+ */
+async function untilEqualShares(command: string, task: object): Promise<number[]> {
+  const totals = pods.map(() => 0)
+  for (let round = 1; round <= MAX_ROUNDS; round++) {
+    const calls = await Promise.all(pods.map((each) => each.send(command, task)))
+    for (const [index, each] of calls.entries()) totals[index] = (totals[index] as number) + each
+    const mean = totals.reduce((sum, each) => sum + each, 0) / totals.length
+    if (totals.every((each) => Math.abs(each - mean) < 0.2 * mean)) return totals
   }
+  return expect.fail(`shares stay unequal, calls by pod: ${totals.join(', ')}`)
 }
