@@ -69,7 +69,7 @@ export default defineConfig({
           // of a run sometimes hangs.
           setupFiles: ['./scripts/patient-waits.mjs'],
           // Many of these tests wait for processes and servers, so more run at once than there are cores.
-          maxWorkers: availableParallelism() * 4,
+          maxWorkers: availableParallelism() * 2,
           sequence: { groupOrder: 1 },
         },
       },
