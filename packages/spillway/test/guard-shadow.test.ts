@@ -105,6 +105,18 @@ describe.each(EVERYWHERE)('stage in shadow mode, store: %s', (where) => {
     await clock.advance(1_000)
   })
 
+  it('shadow mode without limits does not pause a lane after a 429', async () => {
+    const { clock, run, quick } = createGuardPod({ queue: { size: 5 }, shadow: true }, { where })
+    await clock.advance(1_500)
+    run(() => {
+      throw vendorError(429, { 'retry-after': '60' })
+    })
+    await clock.advance(100)
+    const calls = Array.from({ length: 20 }, () => quick())
+    await clock.settle()
+    expect(countFates(calls)).toEqual({ resolved: 20 })
+  })
+
   it('shadow mode settles costs as usual', async () => {
     const { clock, run, used, guard } = createGuardPod(
       { limits: [{ unit: 'tokens', limit: 100, windowMs: '1h' }], shadow: ['vendor-limit'] },

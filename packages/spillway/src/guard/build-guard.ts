@@ -40,7 +40,7 @@ import type { BreakerStage } from './stages/breaker.js'
 import { ConcurrencyStage } from './stages/concurrency.js'
 import type { FallbackStage } from './stages/fallback.js'
 import type { HedgeStage } from './stages/hedge.js'
-import { LaneLimits } from './stages/lane-limits.js'
+import { LaneConcurrency } from './stages/lane-concurrency.js'
 import { PaceStage } from './stages/pace.js'
 import { QueueStage } from './stages/queue.js'
 import { concurrencyError, limitedError, paceError, storeError } from './stages/refusal-errors.js'
@@ -320,7 +320,7 @@ function createLaneLimits(
   { concurrency }: CheckedGuard,
   clock: Clock,
   lanes: LaneRegistry,
-): LaneLimits | undefined {
+): LaneConcurrency | undefined {
   if (concurrency?.adaptive === undefined) return undefined
-  return new LaneLimits(name, { ...concurrency, adaptive: concurrency.adaptive }, clock, lanes)
+  return new LaneConcurrency(name, { ...concurrency, adaptive: concurrency.adaptive }, clock, lanes)
 }

@@ -13,7 +13,7 @@ import type { CheckedGuard } from './options.js'
 import type { CallCounts } from './pipeline/counters.js'
 import type { FallbackCount } from './stages/fallback.js'
 import type { HedgeCounts } from './stages/hedge.js'
-import type { LaneLimitSnapshot } from './stages/lane-limits.js'
+import type { LaneLimitSnapshot } from './stages/lane-concurrency.js'
 import type { LaneThrottleSnapshot } from './stages/throttle.js'
 
 /** How the guards of this pod reach their store. */

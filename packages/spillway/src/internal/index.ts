@@ -52,6 +52,6 @@ export { accessFields, checkToken, RENAMED_ACCESS } from '../http/operator-acces
 export { readProcess } from '../local/pod-metrics/process-gauge.js'
 export { operatorOf } from '../operate/operator.js'
 export { toSpec } from '../shared/circuit-breaker/options.js'
-export { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
+export { ALL_LANES, DEFAULT_LANE } from '../shared/lanes/lane-names.js'
 export { createPodId } from '../shared/pod-id.js'
 export type { Cost } from '../shared/rate-limiter/permit.js'

@@ -9,7 +9,7 @@ import {
 import type { CheckedGuard } from '../guard/options.js'
 import { toSpec } from '../shared/circuit-breaker/options.js'
 import { readStates } from '../shared/circuit-breaker/read-states.js'
-import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
+import { ALL_LANES, DEFAULT_LANE } from '../shared/lanes/lane-names.js'
 import { listMembers, type Member } from '../shared/membership.js'
 import { figuresOf } from '../shared/rate-limiter/figures.js'
 import {

@@ -155,7 +155,7 @@ const anyLimits: Kind = {
   weight: 10,
 }
 
-/** Traffic that takes the fast path in include/usual-take.lua. */
+/** Traffic that takes the fast path in include/fast-take.lua. */
 const usualTraffic: Kind = {
   spec: fc.record({
     algorithm: fc.constant('sliding-window'),

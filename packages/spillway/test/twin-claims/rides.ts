@@ -52,7 +52,7 @@ const limit = fc.record({
   burst: fc.nat(20),
   span: fc.constantFrom('lane', 'lane', 'lane', 'vendor'),
 }) as fc.Arbitrary<Omit<LimitSpec, 'id'>>
-/** Limits that take the fast path in include/usual-take.lua. */
+/** Limits that take the fast path in include/fast-take.lua. */
 const usual = limit.map((each): typeof each => ({
   ...each,
   algorithm: 'sliding-window',

@@ -4,7 +4,7 @@
  */
 
 import type { BreakerSnapshot, BreakerStateName } from '../../shared/circuit-breaker/api.js'
-import { DEFAULT_LANE } from '../../shared/default-lane.js'
+import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
 import type { Member } from '../../shared/membership.js'
 import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
 import type { BreakerView } from '../../store/port.js'

@@ -1,7 +1,7 @@
 /**
  * The table of stages, in order; the first row is outermost. A guard is this table filtered by its options, with
  * custom stages inserted at their position, and a call runs through the result: swapping two rows changes what
- * is checked first. Errors, metrics, decisions, dashboard and docs use the same rows.
+ * is checked first within a phase (`check`, then `enter`, then `acquire`). Errors, metrics, decisions, dashboard and docs use the same rows.
  */
 import type { BuiltInStage, ErrorCode, Scope, Stage as StageName } from '../../core/errors.js'
 import { suggest } from '../../core/options/suggest.js'

@@ -10,7 +10,7 @@ import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import type { CallQueue } from '../../shared/permit-queue/call-queue.js'
 import type { Capacity } from '../../shared/permit-queue/ports.js'
 import type { Answer, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
-import type { LaneLimits } from './lane-limits.js'
+import type { LaneConcurrency } from './lane-concurrency.js'
 import type { PaceStage } from './pace.js'
 import { concurrencyError } from './refusal-errors.js'
 
@@ -24,7 +24,7 @@ export interface ConcurrencyStageOptions {
   /** How long abandoned work may keep its slot. */
   readonly graceMs: number
   /** Adaptive limits of the lanes. */
-  readonly laneLimits: LaneLimits | undefined
+  readonly laneLimits: LaneConcurrency | undefined
   /** A lane whose calls hold slots is in use, and must not be dropped. */
   readonly registry: LaneRegistry
   /** A call starts only if the pace allows it as well; undefined without a pace that is enforced. */
@@ -41,7 +41,7 @@ export class ConcurrencyStage implements Stage, Capacity {
   readonly per = 'attempt'
   /** Slots of this pod. */
   limit: number
-  readonly lanes: LaneLimits | undefined
+  readonly lanes: LaneConcurrency | undefined
   /** Without a queue: a call is refused if no slot is free. */
   readonly check?: NonNullable<Stage['check']>
   /** Calls that have a slot. */

@@ -127,7 +127,8 @@ export class VendorLimitStage implements Stage {
 
   /** Without shared limits this pod pauses alone. */
   #pauseHere(lane: string, { retryAfterMs }: Verdict): void {
-    const { queue, clock, basePauseMs, maxPauseMs } = this.#options
+    const { queue, clock, basePauseMs, maxPauseMs, shadow } = this.#options
+    if (shadow) return
     const pauseMs = Math.min(retryAfterMs ?? basePauseMs, maxPauseMs)
     queue.dispatcher.pauseUntil(lane, clock.now() + pauseMs)
   }

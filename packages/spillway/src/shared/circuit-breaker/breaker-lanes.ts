@@ -15,7 +15,7 @@ import type {
   BreakerView,
   Store,
 } from '../../store/port.js'
-import { ALL_LANES, DEFAULT_LANE } from '../default-lane.js'
+import { ALL_LANES, DEFAULT_LANE } from '../lanes/lane-names.js'
 import { LaneRegistry } from '../lanes/lane-registry.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'

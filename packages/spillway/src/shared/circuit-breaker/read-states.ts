@@ -1,7 +1,7 @@
 /** Reads the state of lanes from the store, including lanes that this pod has not used. */
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import type { BreakerStore, BreakerView } from '../../store/port.js'
-import { ALL_LANES } from '../default-lane.js'
+import { ALL_LANES } from '../lanes/lane-names.js'
 
 /** In one round trip. An isolation of all lanes is part of the state of each lane. */
 export async function readStates(

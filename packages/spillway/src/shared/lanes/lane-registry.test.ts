@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import { onEvent, type SpillwayEvent } from '../../core/events.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
-import { OTHER_LANE } from '../default-lane.js'
+import { OTHER_LANE } from './lane-names.js'
 import { LANE_REST_MS, LaneMap, LaneRegistry } from './lane-registry.js'
 
 function createLanes(maxLanes: number, named: string[] = []) {

@@ -8,7 +8,7 @@
 import { emit, listening } from '../../core/events.js'
 import { integer, optional } from '../../core/options/checks.js'
 import { type Clock, turnMs } from '../../core/time/clock.js'
-import { ALL_LANES, DEFAULT_LANE, OTHER_LANE } from '../default-lane.js'
+import { ALL_LANES, DEFAULT_LANE, OTHER_LANE } from './lane-names.js'
 
 /** A holder of state by lane. */
 export interface LaneHolder {

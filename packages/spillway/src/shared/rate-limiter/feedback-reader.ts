@@ -1,10 +1,10 @@
-/** Reads the limit headers of vendor responses and sends what is new to the store. */
+/** Reads the limit headers of vendor responses, decides whether they ask for a pause, and sends what is new to the store. */
 import type { Clock } from '../../core/time/clock.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
+import { FeedbackFilter, type FeedbackNews } from './feedback-filter.js'
 import type { UnitLimit } from './options.js'
 import type { LanePermit } from './permit.js'
-import { type FeedbackNews, VendorFeedback } from './vendor-feedback.js'
 import { readVendorHeaders, type VendorHeaders } from './vendor-headers.js'
 
 export interface LaneFeedback extends FeedbackNews {
@@ -22,11 +22,11 @@ export interface FeedbackReaderOptions {
 
 export class FeedbackReader {
   readonly #options: FeedbackReaderOptions
-  readonly #feedback: VendorFeedback
+  readonly #feedback: FeedbackFilter
 
   constructor(options: FeedbackReaderOptions) {
     this.#options = options
-    this.#feedback = new VendorFeedback(options.lanes)
+    this.#feedback = new FeedbackFilter(options.lanes)
   }
 
   /** Undefined if the response says nothing new. */

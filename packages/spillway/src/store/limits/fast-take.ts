@@ -2,7 +2,7 @@
  * The fast path of `takePermits`, for most requests: the same limits as last time, no pause, no waiting pod, the
  * same slice, and everything fits. It returns the same reply at a fraction of the cost, or undefined if the
  * request needs the full transition. Replies share what does not change within a slice. Twin:
- * `redis/lua/include/usual-take.lua`.
+ * `redis/lua/include/fast-take.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'
 import type { TakeReply, TakeRequest } from '../port.js'

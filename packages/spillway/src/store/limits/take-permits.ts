@@ -1,6 +1,6 @@
 /**
  * Grants permits to a prefix of a request's calls, each of all limits or of none. Twin:
- * `redis/lua/take-permits.lua`.
+ * `redis/lua/include/take-permits.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'
 import type { TakeReply, TakeRequest } from '../port.js'

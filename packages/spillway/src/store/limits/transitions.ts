@@ -1,6 +1,6 @@
 /**
  * The changes of a lane's shared state, as functions without I/O. Each has a Lua script of the same name in
- * `redis/lua/`; a differential test feeds both the same histories. See also take-permits.ts.
+ * `redis/lua/` (`bookPermits` is `book-spent.lua`); a differential test feeds both the same histories. See also take-permits.ts.
  */
 
 import type {

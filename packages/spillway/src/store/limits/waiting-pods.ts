@@ -5,7 +5,7 @@
  * - pods that are due get equal shares of what is free, round by round: each divides what is left by the number of
  *   pods that have not had their share. A round ends when all have, or when nothing is left;
  * - capacity that becomes free early wakes the pod that has waited longest, by a message.
- * Twin: `redis/lua/include/waiting-pods.lua`.
+ * Twin: `redis/lua/include/waiting-pods.lua`; the shares are in `include/take-permits.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'
 import { type Count, capacity, fits, unitsToUs, waitUs } from './counting.js'

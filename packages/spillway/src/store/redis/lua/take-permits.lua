@@ -5,7 +5,7 @@
 --       the message that wakes it, how long its calls can wait (us) }; the calls' costs as one JSON
 --       array, for each call one number per limit; number of calls; for each limit the sum of its costs
 -- reply: granted, now us, for each limit its stamp. That is all if everything was granted in the
---        usual way (see include/usual-take). Else follow wait us, paused 0|1, version, for each
+--        usual way (see include/fast-take). Else follow wait us, paused 0|1, version, for each
 --        limit the largest cost; if wait us > 0, for each limit the units left; and, if the pod's
 --        limits are out of date, for each the newest: limit, window us, burst, slices
 -- expiry: lane and guard, as long as anything counts plus a margin; a refusal writes only the waiting pods

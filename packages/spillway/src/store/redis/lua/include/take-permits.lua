@@ -5,7 +5,7 @@ local call_count = tonumber(ARGV[5])
 local sums = {}
 for index = BEFORE_SUMS + 1, #ARGV do sums[index - BEFORE_SUMS] = tonumber(ARGV[index]) end
 
---- @include usual-take
+--- @include fast-take
 local usual_reply = usual_take(tag, call_count, sums)
 if usual_reply then return usual_reply end
 
@@ -65,7 +65,7 @@ local function needs_of_others(id)
   return units
 end
 
--- Windows add up as in include/usual-take, so often no single call has to be looked at.
+-- Windows add up as in include/fast-take, so often no single call has to be looked at.
 local function all_fit()
   if is_shared then return false end
   for index = 1, limit_count do

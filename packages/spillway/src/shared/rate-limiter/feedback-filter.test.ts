@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { LaneRegistry } from '../lanes/lane-registry.js'
+import { FeedbackFilter } from './feedback-filter.js'
 import type { UnitLimit } from './options.js'
-import { VendorFeedback } from './vendor-feedback.js'
 import type { VendorHeaders } from './vendor-headers.js'
 
 const LIMITS = [
@@ -17,7 +17,7 @@ const left = (remaining: number): VendorHeaders => ({
 })
 
 const createWords = () =>
-  new VendorFeedback(new LaneRegistry({ name: 'vendor', clock: createVirtualClock() }))
+  new FeedbackFilter(new LaneRegistry({ name: 'vendor', clock: createVirtualClock() }))
 
 function hearing() {
   const words = createWords()

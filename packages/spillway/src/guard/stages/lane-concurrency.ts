@@ -18,7 +18,7 @@ interface Lane {
   active: number
 }
 
-export class LaneLimits {
+export class LaneConcurrency {
   readonly #lanes: LaneMap<Lane>
   /** The limit of a lane before its first call. */
   readonly #initial: number

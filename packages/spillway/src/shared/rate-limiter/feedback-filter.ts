@@ -40,7 +40,7 @@ const SCARCE = 0.1
 /** After this time without a response a lane is forgotten. */
 const FORGET_MS = 60_000
 
-export class VendorFeedback {
+export class FeedbackFilter {
   readonly #lanes: LaneMap<Lane>
 
   constructor(lanes: LaneRegistry) {

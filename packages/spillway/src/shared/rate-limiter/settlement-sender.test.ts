@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { sleep } from '../../core/time/sleep.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
-import { type SettlementBatch, SettlementSender } from './settlement.js'
+import { type SettlementBatch, SettlementSender } from './settlement-sender.js'
 
 const GATHER_MS = 5
 
