@@ -39,11 +39,8 @@ export class VendorLimitStage implements Stage {
   /** The lane is blocked for longer than this call can wait. */
   check(call: StageCall, nowMs: number): SpillwayError | undefined {
     const { limits, queue } = this.#options
-    if (limits !== undefined && call.cost !== undefined) {
-      if (call.kind === 'call') limits.checkCost(call.cost)
-      // Computed now: the caller may change the object later.
-      limits.settings.costsOf(call)
-    }
+    // Checked and computed now: the caller may change the object later.
+    if (call.cost !== undefined) limits?.settings.costsOf(call)
     return queue.dispatcher.blocks.refusalOf(call, nowMs)
   }
 

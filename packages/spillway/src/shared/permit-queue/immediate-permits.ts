@@ -41,7 +41,7 @@ export class ImmediatePermits {
     // Slots and pace are shared by all lanes, so a call that waits in any of them comes first.
     if (queue.length > 0 || limits?.remote === true) return undefined
     if (breaker?.isClear(lane) === false || capacity.free(nowMs, lane) <= 0) return undefined
-    if (this.#blocks.blockedMs(lane, call, nowMs) > 0) return undefined
+    if (this.#blocks.blockOf(lane, call, nowMs) !== undefined) return undefined
     if (limits === undefined) return this.grant(lane, NO_COSTS, undefined)
     const { deadlineMs } = call
     const waits = mayWait && deadlineMs !== undefined

@@ -104,12 +104,13 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
 
   /** The refusal of a call whose lane is blocked, by its limits or by a pause, for longer than it can wait. */
   refusalOf(call: BlockableCall, nowMs: number): SpillwayError | undefined {
-    const blockedMs = this.blockedMs(call.lane, call, nowMs)
-    if (blockedMs === 0) return undefined
-    const { queue, mayWait } = this.#options
+    const block = this.blockOf(call.lane, call, nowMs)
+    if (block === undefined) return undefined
+    const { queue, mayWait, limitedError } = this.#options
+    const blockedMs = block.blockedUntilMs - nowMs
     const waits = mayWait && call.mayWait !== false
     if (waits && blockedMs <= Math.min(queue.timeoutMs, call.deadlineMs - nowMs)) return undefined
-    return this.limitedError(call, blockedMs)
+    return limitedError(block, blockedMs, call)
   }
 
   /** The refusal of a call that would have to wait too long. */
@@ -118,19 +119,19 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
   }
 
   /**
-   * How long a new call of this cost has to wait, as far as is known. A pause applies to every call, and a call
-   * waits at least as long as those before it. If none waits, an earlier refusal counts only for a moment.
+   * The lane's block, if it holds back a new call of this cost. A pause holds back every call, and a call waits at
+   * least as long as those before it. If none waits, an earlier refusal counts only for a moment.
    */
-  blockedMs(lane: string, call: CallCost, nowMs: number): number {
+  blockOf(lane: string, call: CallCost, nowMs: number): LaneBlock | undefined {
     const block = this.get(lane)
     // Without a reply of the store, nothing is known about the limits.
-    if (block === undefined || !block.isBlocked(nowMs) || block.lostRoundTrips > 0) return 0
+    if (block === undefined || !block.isBlocked(nowMs) || block.lostRoundTrips > 0) return undefined
     this.recheckPause(block, nowMs)
     const applies =
       block.paused ||
       this.#options.queue.lengthOf(lane) > 0 ||
       this.#wasJustRefused(block, call, nowMs)
-    return applies ? block.blockedUntilMs - nowMs : 0
+    return applies ? block : undefined
   }
 
   /** Paused, or calls wait for its limits. */

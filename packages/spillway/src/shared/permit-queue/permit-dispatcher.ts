@@ -105,7 +105,7 @@ export class PermitDispatcher {
 
   /** Calls that could start now; the queue accepts that many beyond its size. */
   spare(lane: string, call: CallCost, nowMs: number): number {
-    if (this.blocks.blockedMs(lane, call, nowMs) > 0) return 0
+    if (this.blocks.blockOf(lane, call, nowMs) !== undefined) return 0
     return Math.max(0, this.#options.capacity.free(nowMs, lane))
   }
 
