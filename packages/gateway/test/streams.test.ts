@@ -38,7 +38,9 @@ describe('streams', () => {
   it('a cut stream ends with an error event and a broken connection', async () => {
     const running = await startGateway({}, { knobs: { tokens: 60, cutAfter: 40 } })
     const raw = await rawChat(running.url, { stream: true })
-    expect(raw).toMatch(/data: \{"error":\{"message":"openai could not be reached or broke off/)
+    expect(raw).toMatch(
+      /data: \{"error":\{"message":"openai could not be reached or ended its answer early/,
+    )
     expect(raw).toContain('"code":"VENDOR_ERROR"')
     // The last chunk of a complete body.
     expect(raw).not.toMatch(/\r\n0\r\n\r\n$/)

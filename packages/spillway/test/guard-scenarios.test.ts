@@ -624,12 +624,12 @@ describe('guarded function', () => {
     const full = quick()
     await clock.advance(1_500)
     expect(full.error).toMatchObject({
-      message: 'openai: 1 of 1 places in the queue are taken',
+      message: 'openai: queue length 1 reached queue.size (1)',
       details: { name: 'openai', waiting: 1, size: 1 },
       status: 503,
     })
     expect(waiting.error).toMatchObject({
-      message: 'openai: nothing came free within 1500 ms',
+      message: 'openai: not started within 1500 ms in the queue (queue.timeoutMs)',
       details: { name: 'openai', waitedMs: 1_500 },
       status: 504,
     })

@@ -73,7 +73,9 @@ describe('limits during an outage', () => {
       scope: 'local',
       details: { alone: true },
     })
-    expect(error.message).toMatch(/^vendor: the store is away, and this pod's share of the limits/)
+    expect(error.message).toMatch(
+      /^vendor: the store is unreachable, and this pod's share of the limits/,
+    )
     expect(error.retryAfterMs).toBeGreaterThan(0)
   })
 

@@ -1,6 +1,5 @@
 /**
- * Requests whose answer may come later, as the data port sees them. What they are, and who does them, is
- * in `jobs/`.
+ * Async requests (`Prefer: respond-async`), as the data port uses them. The implementation is in `jobs/`.
  */
 
 import type { Target } from '../routing/target.js'
@@ -16,16 +15,16 @@ export interface GatewayAnswer {
 }
 
 export interface AsyncRequests {
-  /** Whether a path is that of something deferred, and for no vendor. */
+  /** Whether this is the path of a job, not of a vendor. */
   owns(path: string): boolean
-  /** Answers a request on such a path; nothing: it has taken the response over. */
+  /** Answers a request on such a path. Undefined if it writes the response itself. */
   attend(
     request: ClientRequest,
     response: ClientResponse,
     path: string,
     known: (caller: Caller) => void,
   ): Promise<GatewayAnswer | undefined>
-  /** Takes a request that may wait; nothing: it is answered now. */
+  /** Queues a request that may wait. Undefined if the request has to be answered now. */
   defer(
     request: ClientRequest,
     routed: RoutedRequest,

@@ -1,8 +1,8 @@
 /**
- * Who may use the gateway, and as whom. The configuration has the SHA-256 of each key. A map finds it by a hash that V8
- * seeds anew in each process, so how long that takes says nothing about any key; what it finds is compared
- * in constant time. A connection says the same key again and again: the one that was last proven on it is
- * known with it, and not hashed again. Nothing of that outlives the connection, or this configuration.
+ * Identifies callers by their API key. The configuration has the SHA-256 of each key. The map lookup leaks no timing
+ * information about keys, because V8 seeds its string hashes anew in each process. The digest found is compared in
+ * constant time. Clients repeat their key on each request of a connection, so the last valid key of a connection is
+ * remembered until the connection or this configuration ends, and is not hashed again.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -22,7 +22,7 @@ interface Known {
   readonly caller: Caller
 }
 
-/** The key that was right on a connection, and whose it is. */
+/** The last valid key of a connection, and its caller. */
 interface Proven {
   readonly key: string
   readonly caller: Caller
@@ -32,7 +32,7 @@ const PRIORITIES: ReadonlySet<unknown> = new Set<Priority>(['critical', 'high', 
 const ANONYMOUS: Caller = { user: 'anonymous', tier: undefined, priority: 'normal' }
 
 export class Callers {
-  /** Without any, whoever reaches the gateway may use it. */
+  /** Undefined: every client that reaches the gateway may use it. */
   readonly #byHash: ReadonlyMap<string, Known> | undefined
   readonly #provenOn = new WeakMap<object, Proven>()
 
@@ -47,12 +47,12 @@ export class Callers {
       )
   }
 
-  /** Clients present keys of ours, not of the vendor's. */
+  /** Whether clients send keys of the gateway. Otherwise they may send keys of the vendor. */
   get known(): boolean {
     return this.#byHash !== undefined
   }
 
-  /** Nothing: the key is none of ours. */
+  /** Undefined if the key is missing or unknown. */
   find(
     key: string | undefined,
     { headers, socket }: Pick<ClientRequest, 'headers' | 'socket'>,
@@ -60,7 +60,7 @@ export class Callers {
     if (this.#byHash === undefined) return self(headers)
     if (key === undefined) return undefined
     const proven = this.#provenOn.get(socket)
-    // Others may share it, behind a proxy: a guess of theirs takes as long as any other.
+    // Behind a proxy several clients share a connection, so this comparison takes constant time as well.
     if (proven !== undefined && isSame(proven.key, key)) return proven.caller
     const caller = this.#check(this.#byHash, key)
     if (caller !== undefined) this.#provenOn.set(socket, { key, caller })
@@ -75,7 +75,7 @@ export class Callers {
   }
 }
 
-/** Takes as long for every key of this length, however much of it is right. */
+/** Compares in constant time for keys of the same length. */
 function isSame(proven: string, key: string): boolean {
   if (proven.length !== key.length) return false
   let difference = 0
@@ -83,7 +83,7 @@ function isSame(proven: string, key: string): boolean {
   return difference === 0
 }
 
-/** Where nobody is checked, everybody is taken at their word. */
+/** Without `callers`, clients name their own user, tier and priority. */
 function self(headers: IncomingHttpHeaders): Caller {
   const { 'spillway-user': user, 'spillway-tier': tier, 'spillway-priority': priority } = headers
   if (user === undefined && tier === undefined && priority === undefined) return ANONYMOUS

@@ -1,7 +1,7 @@
 /**
- * The time that a request has, and how it travels on. A client may say in `spillway-deadline-ms` how much it has left;
- * vendors with `hops` receive what remains. The signal of a request also knows which failures its client
- * causes itself: they say nothing about the vendor, so breakers ignore them.
+ * The deadline of a request. A client may send its remaining time in `spillway-deadline-ms`; vendors with `hops`
+ * receive what remains of it. The signal of a request also records failures that the client caused. Breakers ignore
+ * those, because they are not the vendor's.
  */
 import { type CallContext, type CallEnd, type Outcome, SpillwayError } from 'spillway'
 import { createHops } from 'spillway/http'
@@ -12,18 +12,18 @@ import type { ClientRequest } from './client-http.js'
 const HOPS = createHops()
 const NAMES = hopNames()
 
-/** Runs `serve` as part of the request that its client serves itself, if the client says which attempt it is. */
+/** Runs `serve` as a hop of the client's own request, if the client sends the number of its attempt. */
 export function runAsHop<T>({ headers }: ClientRequest, serve: () => T): T {
   const { 'spillway-attempt': attempt } = headers
   return attempt === undefined ? serve() : HOPS.run({ 'spillway-attempt': attempt }, serve)
 }
 
-/** Headers that tell a vendor the number of the attempt and the time it has. */
+/** Headers with the number of the attempt and the remaining time, for vendors with `hops`. */
 export function hopHeaders({ attempt, deadline }: CallContext): string[] {
   return Object.entries(hopHeadersFor(NAMES, attempt, deadline)).flat()
 }
 
-/** In milliseconds; not a number, if it says nothing. Time that ran out on the way has run out. */
+/** In milliseconds; NaN without the header. Zero and less mean that the deadline has passed. */
 export function deadlineMs(said: string | string[] | undefined): number {
   if (said === undefined || said === '') return Number.NaN
   const ms = Number(said)

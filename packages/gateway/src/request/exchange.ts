@@ -1,6 +1,6 @@
 /**
- * One request from its first byte to its last: who asks, for what, which targets may answer it, and how
- * it ended. What is refused, by whom and why, goes back in the client's own format.
+ * One request from its first byte to its last: identifies the caller, chooses the route, tries its targets, passes the
+ * answer on and records how it ended. Refusals are answered in the format of the client's protocol.
  */
 import { performance } from 'node:perf_hooks'
 import { type CallContext, type RunOptions, SpillwayError } from 'spillway'
@@ -37,7 +37,7 @@ import { validateRequest } from './validate.js'
 
 const HUNG_UP_STATUS = 499
 
-/** Another target may do better. What protects this pod, or is for this user, holds for all of them. */
+/** Refusals after which the next target is tried. All others would be the same there. */
 const WORTH_ANOTHER: ReadonlySet<string> = new Set([
   'CIRCUIT_OPEN',
   'THROTTLED',
@@ -49,7 +49,7 @@ const WORTH_ANOTHER: ReadonlySet<string> = new Set([
 ])
 
 export class Exchange implements ResponseListener {
-  /** The configuration it began under. */
+  /** The configuration in force when the request arrived. */
   readonly version: ConfigVersion
   readonly #request: ClientRequest
   readonly #response: ClientResponse
@@ -62,11 +62,11 @@ export class Exchange implements ResponseListener {
   #caller: Caller | undefined
   #route: RouteConfig | undefined
   #routed: RoutedRequest | undefined
-  /** Those that were asked, in order; the last one is being asked, or has answered. */
+  /** The targets tried so far, in order. The last one is being tried, or has answered. */
   readonly #tries: Tries[] = []
   #target: Target | undefined
   #lane: string | undefined
-  /** What it cost was asked for by us, not by the client. */
+  /** The gateway requested the usage of the stream; the client did not. */
   #asksUsage = false
   #waitedMs = 0
   #standing: UserStanding | undefined
@@ -101,13 +101,13 @@ export class Exchange implements ResponseListener {
     runAsHop(this.#request, () => this.#serve()).catch((error) => this.#fail(error))
   }
 
-  /** Its connection is gone, or its answer is. */
+  /** The connection was closed, or the answer was sent. */
   close(): void {
     if (this.#closed) return
     this.#closed = true
-    // Unless it was us who hung up.
+    // Unless the gateway itself closed the connection.
     if (!isSent(this.#response) && this.#writer.error === undefined) {
-      this.#leaving.abort(new HungUpError('the client hung up'))
+      this.#leaving.abort(new HungUpError('the client disconnected'))
     }
     this.#writer.close()
     const record = this.#record()
@@ -115,7 +115,7 @@ export class Exchange implements ResponseListener {
     this.version.hooks.onRecord(record)
   }
 
-  /** Now and then: whether the client still does its part. */
+  /** Called about once a second. Ends the request if its body arrives too slowly. */
   look(nowMs: number): void {
     this.#slowBody ??= new SlowBody(this.#request)
     const body = this.#routed?.parsed.body
@@ -129,13 +129,13 @@ export class Exchange implements ResponseListener {
     if (tooSlow) this.#cutOff(slowBody())
   }
 
-  /** The gateway is closed before it is over. */
+  /** The gateway shuts down while the request is running. */
   closeWith(fault: Fault): void {
     if (!this.#request.complete) return this.#cutOff(new RequestError(fault))
     if (!isSent(this.#response)) this.#writer.error ??= new RequestError(fault)
   }
 
-  /** What follows on its connection is no HTTP. */
+  /** The bytes that follow on the connection are not HTTP. */
   breakOff(fault: Fault): void {
     if (!this.#request.complete) return this.#cutOff(new RequestError(fault))
     this.#response.shouldKeepAlive = false
@@ -152,17 +152,17 @@ export class Exchange implements ResponseListener {
     disconnect(this.#request)
   }
 
-  /** Its key was checked, so the client may send the body. */
+  /** The caller's key is valid, so the client may send the body. */
   #continue(): void {
     if (this.#owesContinue) this.#response.writeContinue()
     this.#owesContinue = false
   }
 
-  /** Its body will not come. */
+  /** The rest of the body will not arrive. */
   #cutOff(error: RequestError): void {
     if (this.#writer.error !== undefined) return this.disconnect()
     this.#leaving.abort(error)
-    // While the body is read nobody else hears of it.
+    // While the body is being read, nothing else listens to the signal.
     if (this.#routed === undefined) this.#fail(error)
   }
 
@@ -251,7 +251,7 @@ export class Exchange implements ResponseListener {
     return notFound({ query, shownPath, routes: config.routes, isKnownCaller })
   }
 
-  /** It is about something that was asked for before. */
+  /** The request is about a job. */
   async #attend(asyncRequests: AsyncRequests): Promise<void> {
     const known = (caller: Caller) => {
       this.#caller = caller
@@ -261,8 +261,8 @@ export class Exchange implements ResponseListener {
   }
 
   /**
-   * One target after the other, until one answers. Nothing has been sent to the client before. In one
-   * function, because each that is awaited costs every request.
+   * Tries one target after the other until one answers. Nothing was sent to the client before that. It is one
+   * function, because each further `await` costs every request time.
    */
   async #ask(routed: RoutedRequest): Promise<void> {
     const { route } = routed
@@ -282,7 +282,7 @@ export class Exchange implements ResponseListener {
           this.#discard(answer)
           continue
         }
-        // Until its first piece has come, another one can still take its place.
+        // Until the first chunk has arrived, the next target can still be tried.
         const begun = answer.begin()
         if (begun !== undefined) await begun
         if (routed.facts.streamed) answer.demandEvents()
@@ -309,7 +309,7 @@ export class Exchange implements ResponseListener {
     this.#answer = undefined
   }
 
-  /** `untouched`: the last one has done nothing with it. */
+  /** `untouched`: the last target did not process the request. */
   #mayAskAnother(routed: RoutedRequest, untouched: boolean): boolean {
     if (this.#leaving.aborted) return false
     const { body } = routed.parsed
@@ -327,9 +327,9 @@ export class Exchange implements ResponseListener {
     const request = vendorRequest(this.#request, routed, target, this.#asksUsage)
     const cost = generates ? vendor.costOf(facts, lane) : undefined
     if (body.kind === 'streamed' && !body.progress.complete) this.#leaving.cause = 'upload'
-    // A request that has run at one target has been charged.
+    // User limits were charged at the first target that received the request.
     const charged = this.#attempts > 0
-    // In one piece: one that gets its functions afterwards keeps its call from being collected early.
+    // One object literal: adding the functions later would keep the call from being collected early.
     const options: RunOptions = {
       priority: caller.priority,
       idempotent: canBeRepeated(routed),
@@ -355,7 +355,7 @@ export class Exchange implements ResponseListener {
     }, options)
   }
 
-  /** What the route allows, and what the client says it has left. */
+  /** The shorter of the route's `timeoutMs` and the client's deadline. Undefined if there is neither. */
   #timeLeftMs({ timeoutMs = Number.POSITIVE_INFINITY }: RouteConfig): number | undefined {
     const theirs = deadlineMs(this.#request.headers['spillway-deadline-ms'])
     const impatient = theirs >= 0 && theirs < timeoutMs
@@ -383,7 +383,7 @@ export class Exchange implements ResponseListener {
         shadow: this.#shadow,
       },
       drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
-      // It has been tried often enough: a client that tries again would multiply.
+      // Retries of the client would multiply with those of the gateway.
       final: this.#isFinal(answer, routed, vendor),
       addresses,
     })
@@ -413,16 +413,16 @@ export class Exchange implements ResponseListener {
   }
 
   #fail(error: unknown): void {
-    // It has been told, and this is what came of that.
+    // An error was answered before; this one is its consequence.
     if (this.#writer.error !== undefined) return
     this.#answer?.cancel()
     if (this.#closed || this.#reason(error) instanceof HungUpError) return this.#writer.abandon()
     const attempts = this.#attempts
     const fault = faultOf(this.#reason(error), this.#target?.vendor.name, attempts > 0)
     if (fault.code === 'INTERNAL') this.version.hooks.onFailure(error)
-    // What still comes is read and forgotten, or its sender would not read the answer.
+    // The rest of the body is received and dropped: many clients read the answer only after they have sent it.
     if (fault.closes) this.#request.resume()
-    // A client without its 100 may send the body or not, so nothing behind this request can be read.
+    // Without a 100 the client may send its body or not, so the next request on the connection cannot be found.
     if (this.#owesContinue) this.#response.shouldKeepAlive = false
     const asked = this.#tries.findLast((each) => each.attempts > 0)?.vendor
     this.#writer.refuse(this.#reason(error), fault, attempts, asked)
@@ -435,7 +435,7 @@ export class Exchange implements ResponseListener {
     return maskedPath(this.#path)
   }
 
-  /** The client's side counts more than what it did to the vendor's. */
+  /** A failure that the client caused takes precedence over its effect on the vendor's side. */
   #reason(error: unknown): unknown {
     return this.#leaving.aborted ? this.#leaving.reason : error
   }
@@ -476,7 +476,7 @@ function withHeaders(request: VendorRequest, more: readonly string[]): VendorReq
   return { ...request, headers: [...request.headers, ...more] }
 }
 
-/** More digits say nothing, and cost room in every line of a log. */
+/** Logs have tenths of a millisecond. */
 function tenths(ms: number): number {
   return Math.round(ms * 10) / 10
 }
@@ -486,7 +486,7 @@ function presentable(name: string | undefined): string | undefined {
 }
 
 function misplacedKey(): RequestError {
-  const message = 'the API key stands in the path or in the model, where it would be shown'
+  const message = 'the API key is in the path or in the model, where logs would show it'
   return new RequestError({ status: 400, code: 'MISPLACED_KEY', message })
 }
 
@@ -496,7 +496,7 @@ function cannotReplaceModel(): RequestError {
 }
 
 function slowBody(): RequestError {
-  const message = 'the body did not come in time'
+  const message = 'the body arrived too slowly (server.bodyMs, server.bodyBytesPerSecond)'
   return new RequestError({ status: 408, code: 'SLOW_BODY', message, closes: true })
 }
 

@@ -193,7 +193,7 @@ function unsupportedType(takesForm: boolean): RequestError {
 }
 
 function unsupportedCharset(): RequestError {
-  const message = 'content-type: the only charset here is utf-8'
+  const message = 'content-type: the charset must be utf-8'
   return new RequestError({ status: 415, code: 'UNSUPPORTED_MEDIA_TYPE', message })
 }
 

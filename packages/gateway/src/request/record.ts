@@ -1,4 +1,4 @@
-/** What is known of a request when it is over, for logs and metrics. No secrets, no bodies. */
+/** Record of an ended request, for logs and metrics. It contains no secrets and no bodies. */
 import type { BodyEnd } from 'spillway/internal'
 import type { Usage } from '../vendor/vendor-response.js'
 
@@ -18,14 +18,14 @@ export interface RequestRecord {
   readonly priority: string | undefined
   readonly model: string | undefined
   readonly streamed: boolean
-  /** 499: the client left before it got one. */
+  /** 499: the client disconnected before the answer. */
   readonly status: number
   /** Why it was refused, or failed. */
   readonly code: string | undefined
   readonly stage: string | undefined
-  /** Who answered, or was asked last. */
+  /** The vendor that answered, or the last one tried. */
   readonly vendor: string | undefined
-  /** All that were asked, in order; more than one: the others are fallbacks. */
+  /** All targets tried, in order; those after the first are fallbacks. */
   readonly tries: readonly Readonly<Tries>[]
   readonly attempts: number
   readonly waitedMs: number

@@ -1,9 +1,9 @@
-/** A request as a tracer sees it. How traces are written down is `observe/`. */
+/** The interface between requests and the tracer, which is in `observe/`. */
 import type { ClientRequest } from './client-http.js'
 import type { RequestRecord } from './record.js'
 
 export interface RequestTrace {
-  /** What calls of this request are part of. */
+  /** Parent of the spans of this request's calls. */
   readonly context: unknown
   end(record: RequestRecord): void
 }
@@ -16,7 +16,7 @@ export interface RequestTracer {
 
 const TRACE_HEADERS: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage'])
 
-/** Names and values in turn: ours in place of the client's, or none at all. */
+/** Replaces the client's trace headers by the gateway's, or removes them. Names and values alternate. */
 export function withTrace(
   headers: readonly string[],
   ours: Readonly<Record<string, string>> | undefined,

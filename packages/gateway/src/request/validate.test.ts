@@ -86,7 +86,7 @@ describe('requests that are refused before they are read', () => {
     ...['idempotency-key', 'content-encoding', 'transfer-encoding', 'spillway-deadline-ms'],
     ...['spillway-user', 'spillway-tier', 'spillway-priority'],
   ])('the header %s must not occur twice', (name) => {
-    const message = `the header ${name} comes twice`
+    const message = `the header ${name} occurs twice`
     expect(
       fault([
         [name, 'a'],

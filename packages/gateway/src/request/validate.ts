@@ -1,7 +1,7 @@
 /**
- * What is refused before anybody looks at what a request wants. Node's parser has refused what is no HTTP;
- * this is what is HTTP and should not be: said twice, said so that two servers read it in two ways, or
- * asking for what a gateway does not do. One pass over the headers, nothing kept.
+ * Checks of a request's head before routing. Node's parser has already refused invalid HTTP. This refuses valid HTTP
+ * that is unsafe or unsupported: duplicate headers, heads that two servers could read in two ways, and features that
+ * the gateway does not have.
  */
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { Fault } from '../response/errors.js'
@@ -19,7 +19,7 @@ const METHODS: ReadonlySet<string | undefined> = new Set([
   'OPTIONS',
 ])
 
-/** Whose second one somebody might believe, a bit for each. */
+/** Headers that may occur once, because two servers could use different ones of two. One bit for each. */
 const SINGLE: ReadonlyMap<string, number> = new Map([
   ['host', 1],
   ['upgrade', 2],
@@ -50,17 +50,22 @@ const HOST = /^[\w.:[\]-]*$/
 
 export function validateRequest(request: ClientRequest, limits: ServerLimits): Fault | undefined {
   const { method, url = '', rawHeaders: raw, headers } = request
-  if (!METHODS.has(method)) return refused(501, 'METHOD_NOT_SUPPORTED', `no ${method} here`)
+  if (!METHODS.has(method))
+    return refused(501, 'METHOD_NOT_SUPPORTED', `the method ${method} is not supported`)
   const isHttp2 = request.stream !== undefined
   if (request.httpVersionMajor !== 1 && !isHttp2) {
-    return refused(505, 'HTTP_VERSION', 'only HTTP/1.1 here, and HTTP/2 over TLS')
+    return refused(505, 'HTTP_VERSION', 'the HTTP version must be 1.1, or 2 over TLS')
   }
   if (url.length > limits.maxUrlBytes) {
-    const message = `the URL is longer than ${limits.maxUrlBytes} bytes`
+    const message = `the URL is longer than server.maxUrlBytes (${limits.maxUrlBytes} bytes)`
     return refused(414, 'URL_TOO_LONG', message)
   }
   if (raw.length > 2 * limits.maxHeaders) {
-    return refused(431, 'TOO_MANY_HEADERS', `there are more than ${limits.maxHeaders} headers`)
+    return refused(
+      431,
+      'TOO_MANY_HEADERS',
+      `the request has more headers than server.maxHeaders (${limits.maxHeaders})`,
+    )
   }
   return (
     faultInUrl(splitAuthority(url).path) ??
@@ -74,8 +79,9 @@ export function validateRequest(request: ClientRequest, limits: ServerLimits): F
 function faultInHost(request: ClientRequest, url: string): Fault | undefined {
   const host = hostOf(request)
   const isOld = request.httpVersionMajor === 1 && request.httpVersionMinor === 0
-  if (host === undefined ? !isOld : !HOST.test(host)) return malformed('the host is missing or odd')
-  // Of two hosts, two servers could believe different ones.
+  if (host === undefined ? !isOld : !HOST.test(host))
+    return malformed('the Host header is missing or invalid')
+  // If URL and header name different hosts, two servers could use different ones.
   const others = [splitAuthority(url).authority, request.headers.host]
   const isSame = others.every(
     (each) => each?.toLowerCase() === host?.toLowerCase() || each === undefined,
@@ -90,7 +96,7 @@ function faultInHeaders(raw: readonly string[]): Fault | undefined {
     if (IS_SINGLE_LENGTH[name.length] !== true) continue
     const bit = SINGLE.get(name.toLowerCase())
     if (bit === undefined) continue
-    if ((seen & bit) !== 0) return malformed(`the header ${name.toLowerCase()} comes twice`)
+    if ((seen & bit) !== 0) return malformed(`the header ${name.toLowerCase()} occurs twice`)
     seen |= bit
   }
   return undefined
@@ -113,17 +119,25 @@ function faultInFraming(
   const { upgrade, expect, 'transfer-encoding': coding, 'content-length': length } = headers
   const isOld = request.httpVersionMajor === 1 && request.httpVersionMinor === 0
   if (coding !== undefined && (isOld || coding.toLowerCase() !== 'chunked')) {
-    return refused(501, 'TRANSFER_ENCODING', 'the only transfer-encoding here is chunked')
+    return refused(501, 'TRANSFER_ENCODING', 'the only supported transfer-encoding is chunked')
   }
   if (BODILESS.has(request.method) && (hasBody(request) || !NO_LENGTH.test(length ?? ''))) {
     return refused(400, 'UNEXPECTED_BODY', `a ${request.method} request must not have a body`)
   }
-  // Some clients offer HTTP/2 with their first request, and do not mind if nobody answers that.
+  // Some clients offer an upgrade to HTTP/2 (h2c) with their first request. It may be ignored.
   if (upgrade !== undefined && upgrade.toLowerCase() !== 'h2c') {
-    return refused(501, 'UPGRADE', 'no other protocol is spoken here')
+    return refused(
+      501,
+      'UPGRADE',
+      'upgrades to another protocol, such as WebSocket, are not supported',
+    )
   }
   if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
-    return refused(417, 'EXPECTATION_FAILED', 'nothing but 100-continue can be expected')
+    return refused(
+      417,
+      'EXPECTATION_FAILED',
+      'the only supported value of the Expect header is 100-continue',
+    )
   }
   return undefined
 }
@@ -132,7 +146,7 @@ function malformed(message: string): Fault {
   return refused(400, 'MALFORMED_REQUEST', message)
 }
 
-/** Nothing else is read from its connection. */
+/** The connection is closed after the answer. */
 function refused(status: number, code: string, message: string): Fault {
   return { status, code, message, closes: true }
 }

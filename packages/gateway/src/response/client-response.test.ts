@@ -232,7 +232,7 @@ describe('event streams that are passed on', () => {
     writer.broken(error)
     await turns(3)
     expect(body()).toContain('"code":"VENDOR_ERROR"')
-    expect(body()).toContain('openai could not be reached or broke off: ECONNRESET')
+    expect(body()).toContain('openai could not be reached or ended its answer early: ECONNRESET')
     expect(body().endsWith('0\r\n\r\n')).toBe(false)
     expect(socket.destroyed).toBe(true)
     expect(writer.error).toBe(error)

@@ -1,6 +1,6 @@
 /**
- * The client's side of a request: a head that explains itself, then the vendor's bytes as they come. A
- * stream that breaks off ends in an error event and an aborted connection, never in a clean end.
+ * Writes the response to the client: headers with the gateway's decision, then the vendor's bytes as they arrive. A
+ * stream that is cut off ends with an error event and an aborted connection, never cleanly.
  */
 import { performance } from 'node:perf_hooks'
 import { SpillwayError } from 'spillway'
@@ -20,14 +20,14 @@ interface Passing {
   readonly decision: Admitted
   /** Events the client did not ask for. */
   readonly drop: ((event: string) => boolean) | undefined
-  /** Trying again would not help. */
+  /** The client should not retry. */
   readonly final: boolean
   readonly addresses: VendorAddresses
 }
 
 const COMMENT = ': waiting\n\n'
 const EVENTS = 'text/event-stream'
-/** Of an error that comes in place of a stream. */
+/** At most this much of a vendor's error body is quoted in an error event. */
 const MOST_SAID_BYTES = 2_048
 
 export class ResponseWriter implements ResponseSink {
@@ -35,11 +35,11 @@ export class ResponseWriter implements ResponseSink {
   readonly #id: string
   readonly #arrivedMs: number
   readonly #hooks: { readonly draining: boolean }
-  // What speaks no protocol that we know is told in the most common one.
+  // Until the route is known, errors have the most common format.
   #protocol: Protocol = openai
   #added: readonly string[] = []
   #keepAlive: NodeJS.Timeout | undefined
-  /** The client has been told that a stream comes, before anybody knew. */
+  /** The head of a stream was sent before the vendor answered. */
   #promised = false
   #answer: VendorResponse | undefined
   #passing: Passing | undefined
@@ -48,7 +48,7 @@ export class ResponseWriter implements ResponseSink {
   /** The client reads more slowly than the vendor sends. */
   #full = false
   firstByteMs: number | undefined
-  /** What broke it off. */
+  /** The error that ended the response early or was answered instead of it. */
   error: unknown
 
   constructor(
@@ -72,7 +72,7 @@ export class ResponseWriter implements ResponseSink {
     this.#protocol = protocol
   }
 
-  /** Says, so often, that it is still there, until the answer begins: silence trips proxies. */
+  /** Sends a comment every `everyMs` until the answer begins, because proxies close silent connections. */
   keepAlive(everyMs: number): void {
     this.#keepAlive = setInterval(() => {
       if (!this.#promised) {
@@ -94,13 +94,13 @@ export class ResponseWriter implements ResponseSink {
     const isStream = answer.isEventStream
     if (isStream) {
       this.#frames = new SseFrames(passing.drop)
-      // An error is no stream of the protocol's, whatever it calls itself.
+      // An error with this type does not have the protocol's last event.
       if (answer.ok && this.#protocol.isCutOff !== undefined) this.#streamEnd = new SseEnd()
     } else if (this.#promised) return this.#tooLate(answer)
     answer.pipe(this)
   }
 
-  /** An answer of our own. */
+  /** Sends an answer of the gateway itself. */
   say({ status, headers, body }: GatewayAnswer): void {
     const response = this.#response
     if (response.destroyed) return
@@ -111,7 +111,7 @@ export class ResponseWriter implements ResponseSink {
     response.end(bodiless ? undefined : body)
   }
 
-  /** In place of an answer. `asked`: the last vendor that was, if any was. */
+  /** Sends an error. `asked`: the last vendor that received the request, if any. */
   refuse(error: unknown, fault: Fault, attempts: number, asked: string | undefined): void {
     this.#stopWaiting()
     this.error = error
@@ -125,7 +125,7 @@ export class ResponseWriter implements ResponseSink {
       headers['spillway-attempts'] = String(attempts)
     }
     if (asked !== undefined) headers['spillway-vendor'] = asked
-    // The vendor has been tried as often as is good for it.
+    // The gateway has retried already; retries of the client would multiply with its own.
     if (attempts > 0) {
       headers['x-should-retry'] = 'false'
       headers['spillway-retried'] = '1'
@@ -139,7 +139,7 @@ export class ResponseWriter implements ResponseSink {
     response.end(body)
   }
 
-  /** Nobody is there any more. */
+  /** The client has disconnected. */
   abandon(): void {
     this.#stopWaiting()
     this.#response.destroy()
@@ -149,7 +149,7 @@ export class ResponseWriter implements ResponseSink {
     this.#stopWaiting()
   }
 
-  // What the answer says.
+  // `ResponseSink`: called by the vendor's answer.
 
   get judgesEnd(): boolean {
     return this.#streamEnd !== undefined
@@ -188,7 +188,7 @@ export class ResponseWriter implements ResponseSink {
     else this.refuse(error, fault, attempts, vendor)
   }
 
-  /** `wholeBytes`: this is all there will be. */
+  /** `wholeBytes`: length of the whole body, if it is known. */
   #begin(wholeBytes: number | undefined): void {
     this.firstByteMs ??= performance.now() - this.#arrivedMs
     const response = this.#response
@@ -196,7 +196,7 @@ export class ResponseWriter implements ResponseSink {
     if (response.headersSent || answer === undefined || this.#passing === undefined) return
     const { decision, final, addresses } = this.#passing
     const headers = ['spillway-request-id', this.#id, ...this.#added]
-    // What we say ourselves, the vendor does not.
+    // The gateway's headers replace those of the vendor.
     const ours = decision.standing === undefined ? [] : ['ratelimit', 'ratelimit-policy']
     ours.push(...this.#added.filter((_, index) => index % 2 === 0 && this.#added[index] !== 'vary'))
     if (this.#hooks.draining) headers.push('connection', 'close')
@@ -223,7 +223,7 @@ export class ResponseWriter implements ResponseSink {
     return headers
   }
 
-  /** The client has been promised a stream, and there is none. */
+  /** The head of a stream was sent, but the vendor's answer is not a stream. */
   #tooLate(answer: VendorResponse): void {
     const said = answer.beginning.subarray(0, MOST_SAID_BYTES).toString()
     const status = answer.ok ? 502 : answer.status
@@ -234,8 +234,8 @@ export class ResponseWriter implements ResponseSink {
   }
 
   /**
-   * A typed error for clients that read events, and for everybody else a connection that ends in the
-   * middle, once what was written has left.
+   * Ends an incomplete response. Clients of event streams receive an error event; for all others the connection is
+   * aborted after everything written was sent.
    */
   #breakOff(fault: Fault): void {
     const readsEvents = this.#frames !== undefined || this.#promised
@@ -249,7 +249,7 @@ export class ResponseWriter implements ResponseSink {
     return { status, code, message, requestId: this.#id }
   }
 
-  /** What the vendor's socket had read already may still follow. */
+  /** Chunks that the vendor's socket has already read may still be written meanwhile. */
   #awaitDrain(): void {
     if (this.#full) return
     this.#full = true

@@ -1,6 +1,5 @@
 /**
- * What the gateway decided, in headers a machine can read: structured fields (RFC 9651), with the
- * numbers behind the decision.
+ * Headers with the gateway's decision and the numbers behind it, as structured fields (RFC 9651).
  */
 
 import type { SpillwayError } from 'spillway'
@@ -14,14 +13,14 @@ export interface Admitted {
   readonly lane: string | undefined
   readonly attempts: number
   readonly waitedMs: number
-  /** Which target answered; 0 is the one that was meant. */
+  /** Index of the target that answered; 0 is the first choice, the others are fallbacks. */
   readonly step: number
   readonly standing: UserStanding | undefined
   /** Stages in shadow that would have refused it. */
   readonly shadow: readonly string[] | undefined
 }
 
-/** Names and values in turn, which is what Node takes fastest. */
+/** Names and values alternate, which is the fastest form for Node. */
 export function addAdmittedHeaders(headers: string[], decision: Admitted): void {
   const { vendor, lane, attempts, waitedMs, step, standing, shadow } = decision
   const degraded = step > 0
@@ -56,13 +55,13 @@ export function addRefusedHeaders(
   if (code === 'USER_LIMITED') tellExhausted(headers, details, retryAfterMs)
 }
 
-/** Whole seconds for everybody, milliseconds for SDKs that know them. */
+/** `retry-after` in whole seconds, and `retry-after-ms` for SDKs that read it. */
 function tellRetryAfter(headers: Headers, retryAfterMs: number): void {
   headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
   headers['retry-after-ms'] = String(Math.ceil(retryAfterMs))
 }
 
-/** As the IETF's draft on rate limit headers has them. */
+/** The headers of the IETF draft on rate limit headers. */
 function tellStanding(
   headers: string[],
   { level, limit, windowMs, remaining, resetMs }: UserStanding,
@@ -72,7 +71,7 @@ function tellStanding(
   headers.push('ratelimit-policy', policyItem(policy), 'ratelimit', standing)
 }
 
-/** The same for somebody who has used it up. */
+/** The same headers for a caller whose limit is used up. */
 function tellExhausted(
   headers: Headers,
   details: SpillwayError['details'],
@@ -96,7 +95,7 @@ function parameter(name: string, value: unknown): string {
   return typeof value === 'string' ? text(name, value) : ''
 }
 
-/** Models and lanes are a client's words: only what a structured string may hold. */
+/** Models and lanes come from clients, so characters that a structured string must not have are replaced. */
 function text(name: string, value: string): string {
   return `;${name}="${PLAIN.test(value) ? value : value.replace(NOT_PLAIN, escaped)}"`
 }

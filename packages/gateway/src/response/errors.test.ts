@@ -34,7 +34,7 @@ describe('faults of requests', () => {
   ])('an error of a vendor is a 502 with its code and not its message: %s', (error, reason) => {
     const fault = faultOf(error, 'openai', true)
     expect(fault).toMatchObject({ status: 502, code: 'VENDOR_ERROR' })
-    expect(fault.message).toBe(`openai could not be reached or broke off: ${reason}`)
+    expect(fault.message).toBe(`openai could not be reached or ended its answer early: ${reason}`)
     expect(faultOf(error, undefined, true).message).toMatch(/^the vendor could not/)
   })
 })

@@ -1,15 +1,15 @@
-/** What can go wrong with a request, before or beside the guards. */
+/** Errors of a request that the gateway reports itself, as opposed to refusals of guards. */
 import { SpillwayError } from 'spillway'
 
 export interface Fault {
   readonly status: number
   readonly code: string
   readonly message: string
-  /** Its connection is not to be trusted any further. */
+  /** The connection is closed after the answer. */
   readonly closes?: boolean
 }
 
-/** The gateway's own word on a request. */
+/** A refusal by the gateway itself. */
 export class RequestError extends Error {
   readonly status: number
   readonly code: string
@@ -23,18 +23,18 @@ export class RequestError extends Error {
   }
 }
 
-/** `called`: a vendor has been asked, so what went wrong is its, or that of the way to it. */
+/** `called`: a request was sent to a vendor, so the failure is the vendor's or the network's. */
 export function faultOf(error: unknown, vendor: string | undefined, called: boolean): Fault {
   if (error instanceof SpillwayError || error instanceof RequestError) return error
   if (!called) return { status: 500, code: 'INTERNAL', message: 'the gateway failed' }
   return {
     status: 502,
     code: 'VENDOR_ERROR',
-    message: `${vendor ?? 'the vendor'} could not be reached or broke off: ${reasonOf(error)}`,
+    message: `${vendor ?? 'the vendor'} could not be reached or ended its answer early: ${reasonOf(error)}`,
   }
 }
 
-/** Codes and not messages, which may have addresses in them. */
+/** Returns a code instead of the message, because messages may contain addresses. */
 function reasonOf(error: unknown): string {
   const { code, name, cause } = error as { code?: unknown; name?: unknown; cause?: unknown }
   if (typeof code === 'string') return code

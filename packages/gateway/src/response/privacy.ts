@@ -1,24 +1,24 @@
 /**
- * What may be shown of a client's own words. Models, paths, users and request ids end up in logs, metrics
- * and headers, and people put keys and prompts where they do not belong.
+ * Masks text from clients. Models, paths, users and request ids appear in logs, metrics and headers, and may contain
+ * keys or prompts by mistake.
  */
 
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { isShort, LONGEST_NAME } from '../request/short-text.js'
 
-/** As the keys of well-known services begin; or a run of letters and digits that nobody would think up. */
+/** Prefixes of the keys of well-known services, or at least 32 letters and digits in a row. */
 const KEY_LIKE =
   /\b(?:[prs]k|gh[opsu]|github_pat|glpat|gsk|hf|spw|whsec|xox[a-z])[-_][\w-]{6,}|\b(?:AKIA|ASIA|AIza|eyJ|ya29\.)[\w.-]{12,}|(?<![A-Za-z0-9])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{32,}/
 const ALL_KEY_LIKE = new RegExp(KEY_LIKE, 'g')
-/** Of one word: a text with spaces may be a prompt. */
+/** Text without spaces. Text with spaces may be a prompt. */
 const ONE_WORD = /^[\x21-\x7e]*$/
 export const MASK = '***'
 
-/** Shorter ones are no keys, and may well be a part of something else. */
+/** A shorter text is not a key, and may occur in a path by chance. */
 const SHORTEST_KEY = 8
 
-/** Whether the key that a client presents stands in this, too. */
+/** Whether `text` contains the client's key. */
 export function containsKey(text: string | undefined, key: string | string[] | undefined): boolean {
   return typeof key === 'string' && key.length >= SHORTEST_KEY && text?.includes(key) === true
 }
@@ -27,11 +27,11 @@ function looksLikeKey(text: string): boolean {
   return KEY_LIKE.test(text)
 }
 
-/** Nearly all requests have the same few. */
+/** A cache: nearly all requests use the same few names. */
 const known = new Map<string, string>()
 const MOST_KNOWN = 1_000
 
-/** A name: itself if it looks like one, otherwise a mask. */
+/** The name, or a mask if it may be a key or a prompt. */
 export function maskedName(name: string): string {
   const before = known.get(name)
   if (before !== undefined) return before
@@ -45,11 +45,11 @@ export function maskedName(name: string): string {
 
 const knownPaths = new Map<string, string>()
 
-/** A path, without what looks like a key, and without what is encoded: that is text, not a name. */
+/** A path in which possible keys are masked. It ends at the first escape, because encoded text may be a prompt. */
 export function maskedPath(path: string): string {
   const before = knownPaths.get(path)
   if (before !== undefined) return before
-  // No path at all: user, password and host may be in it.
+  // Not a path: it may contain a user, a password and a host.
   if (!path.startsWith('/')) return MASK
   const [plain = ''] = path.slice(0, LONGEST_NAME).split('%', 1)
   const readable = plain.replace(ALL_KEY_LIKE, MASK).replace(/[^\x21-\x7e]/g, '?')
@@ -65,20 +65,20 @@ const SANE = /^[\w.:-]{1,128}$/
 const START = randomBytes(12).toString('base64url')
 let number = 0
 
-/** A name for each request: the client's own, if it may be shown. */
+/** The client's `x-request-id` if it may be shown, otherwise a new id. */
 export function requestIdFor(headers: IncomingHttpHeaders): string {
   const given = headers['x-request-id']
   return typeof given === 'string' && isSane(given, headers) ? given : uniqueId()
 }
 
-/** It is shown to everybody, so it must not be a key. Ids of 32 hex digits are common, though. */
+/** Ids appear in logs, so they must not be keys. 32 hex digits are allowed, because they are common as ids. */
 function isSane(given: string, { authorization, 'x-api-key': key }: IncomingHttpHeaders): boolean {
   if (!SANE.test(given)) return false
   if (!HEX_ID.test(given) && looksLikeKey(given)) return false
   return given !== key && authorization?.endsWith(given) !== true
 }
 
-/** One that no other request has, of this process or another. */
+/** Unique among all requests of all processes. */
 export function uniqueId(): string {
   number++
   return `${START}-${number.toString(36)}`

@@ -1,16 +1,15 @@
 /**
- * The last of a stream of events, as the vendor sent it: what tells, once it is over, whether it was all.
- * A vendor that gives up, or a proxy in front of it, may end in the middle of an answer as cleanly as at its
- * end, as far as HTTP can tell; what a protocol says last, only the whole of it has.
+ * Keeps the last bytes of an event stream, to decide at its end whether it is complete. A vendor or a proxy may end
+ * the HTTP response cleanly in the middle of an answer. Only a complete stream has the protocol's last event.
  */
 import type { Protocol } from '../protocols/protocol.js'
 import { VendorError } from '../vendor/vendor-error.js'
 
-/** So much is looked at: enough for what is said behind the last word, and little for thousands of streams. */
+/** Enough for the last event and anything after it, and little memory for thousands of streams. */
 const LAST_BYTES = 4_096
 
 export class SseEnd {
-  /** A copy: pieces are often small, and each would keep more than itself. */
+  /** A copy: a reference to a small chunk would keep its whole buffer in memory. */
   readonly #bytes = Buffer.allocUnsafe(2 * LAST_BYTES)
   #used = 0
 
@@ -23,7 +22,6 @@ export class SseEnd {
     this.#used += last.copy(this.#bytes, this.#used)
   }
 
-  /** It was not all. */
   isCutOff(protocol: Protocol): boolean {
     const text = this.#bytes.toString('latin1', Math.max(0, this.#used - LAST_BYTES), this.#used)
     return endsInHalfAnEvent(text) || protocol.isCutOff?.(text) === true
@@ -36,10 +34,10 @@ export function cutOff(): VendorError {
 }
 
 const TERMINATED = /(?:\n\n|\r\n\r\n|\r\r)$/
-/** What the last line says. */
+/** The data of the last line. */
 const LAST_DATA = /(?:^|[\r\n])data: ?([^\r\n]*)[\r\n]*$/
 
-/** Its last event has begun, and its data are not whole. Many servers leave out the empty line after the last. */
+/** Whether the last event is incomplete. Many servers leave out the empty line after the last event. */
 function endsInHalfAnEvent(text: string): boolean {
   if (TERMINATED.test(text)) return false
   const data = LAST_DATA.exec(text)?.[1]?.trim()

@@ -1,4 +1,4 @@
-/** What one configuration makes: everything that the requests which began under it have in common. */
+/** Routes, callers and targets built from one configuration, for the requests that began under it. */
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { AsyncRequests } from '../request/async-requests.js'
@@ -11,17 +11,17 @@ import { VendorAddresses } from '../vendor/vendor-addresses.js'
 import { Routes } from './routes.js'
 import type { Target } from './target.js'
 
-/** What does not depend on the configuration. */
+/** Parts of the gateway that outlive a configuration. */
 export interface RequestHooks {
-  /** Told of each request when it is over. */
+  /** Called when a request has ended. */
   onRecord(record: RequestRecord): void
-  /** Told of errors that should not be. */
+  /** Called with unexpected errors of the gateway. */
   onFailure(error: unknown): void
-  /** Follows every request, if somebody wants that. */
+  /** Set if tracing is configured. */
   readonly tracer: RequestTracer | undefined
   /** No longer ready: connections are closed after their answer. */
   readonly draining: boolean
-  /** For requests whose answer may come later; none without queues. */
+  /** Set if job queues are configured. */
   readonly asyncRequests: AsyncRequests | undefined
 }
 
@@ -58,7 +58,7 @@ export class ConfigVersion {
     if (--this.#running === 0) this.#onIdle?.()
   }
 
-  /** No request begins under it any more. Resolves when the last one is over. */
+  /** Called when no more requests begin under it. Resolves when the last one has ended. */
   retire(): Promise<void> {
     return new Promise((resolve) => {
       this.#onIdle = resolve
@@ -81,7 +81,7 @@ export class ConfigVersion {
     )
   }
 
-  /** Of one route all targets speak the same. */
+  /** All targets of a route have the same protocol. */
   protocolOf(route: RouteConfig): Protocol {
     return (this.targetsOf(route)[0] as Target).vendor.protocol
   }
@@ -100,8 +100,8 @@ export class ConfigVersion {
       forwarded: new ForwardedHeaders({
         own: new Set(vendor.ownNames),
         compression: vendor.protocol.name === 'http',
-        // Without a key of ours, and without callers of ours, the client's key is the vendor's: that of
-        // the vendor it meant to ask.
+        // Without `callers` and without a key of the vendor in the configuration, the client's key is meant for the
+        // vendor of the first target, and must not be sent to other vendors.
         credentials: !vendor.hasKey && !this.callers.known && config.vendor === first.vendor,
       }),
       addresses: new VendorAddresses(vendor.url, stripPrefix),

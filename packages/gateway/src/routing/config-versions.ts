@@ -1,7 +1,7 @@
 /**
- * Which configuration requests go by. Each stays with the one it began with; a new one takes over for those
- * that come after. What the two have in common is kept: guards, connections, what is known of lanes. What
- * only the old one has is closed when its last request is over.
+ * The configurations in use. A request keeps the one that was in force when it arrived; later requests use the new one.
+ * Guards, connections and lanes that did not change are shared by both. Those that only the old one uses are closed
+ * when its last request has ended.
  */
 import type { Spillway } from 'spillway'
 import type { GatewayConfig, VendorConfig } from '../config/config.js'
@@ -37,7 +37,7 @@ export class ConfigVersions {
     void over.then(() => this.#closing.delete(over))
   }
 
-  /** All that was ever opened is closed. Requests that still run are broken off. */
+  /** Closes all vendors. Requests that are still running are aborted. */
   async close(): Promise<void> {
     await this.#close(this.current)
     await Promise.all([...this.#vendors.values()].map((vendor) => vendor.close()))

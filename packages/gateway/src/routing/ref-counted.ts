@@ -1,4 +1,4 @@
-/** What several configurations have in common, such as a vendor's connections: closed by whoever lets go of it last. */
+/** A resource that several configurations share, such as a vendor's connections. The last release closes it. */
 export class RefCounted<T> {
   readonly value: T
   readonly #close: (value: T) => Promise<void>

@@ -70,7 +70,7 @@ export class Routes {
       paths.some(({ matches, methods }) => matches(path) && methods?.includes(method) !== false),
     )
     const rows = onPath.filter(
-      // Its client would send our OpenAI key a request that was meant for Anthropic.
+      // A request that is meant for Anthropic must not be sent with the OpenAI key of the gateway.
       ({ route }) => !(fromAnthropicClient && this.#hasAnthropic && route.defaultsOf === 'openai'),
     )
     const [first] = rows

@@ -24,7 +24,7 @@ const BACKLOG = 4_096
 const SHUTTING_DOWN: Fault = {
   status: 503,
   code: 'SHUTTING_DOWN',
-  message: 'the gateway is being closed',
+  message: 'the gateway is shutting down',
   closes: true,
 }
 

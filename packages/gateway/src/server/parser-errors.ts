@@ -14,7 +14,7 @@ const REASONS: Readonly<Record<number, string>> = {
 /** The answer to an error of Node's parser. Undefined if the connection has failed, so that there is none. */
 export function faultOfParser(code: string | undefined): Fault | undefined {
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return fault(431, 'HEADERS_TOO_LARGE', 'the headers are too large')
+    return fault(431, 'HEADERS_TOO_LARGE', 'the headers are larger than server.maxHeaderBytes')
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return fault(408, 'SLOW_HEADERS', 'the headers did not arrive within server.headersMs')
@@ -27,7 +27,11 @@ export function faultOfParser(code: string | undefined): Fault | undefined {
     : undefined
 }
 
-export const NO_TUNNEL: Fault = fault(501, 'METHOD_NOT_SUPPORTED', 'no CONNECT here')
+export const NO_TUNNEL: Fault = fault(
+  501,
+  'METHOD_NOT_SUPPORTED',
+  'the method CONNECT is not supported',
+)
 
 function fault(status: number, code: string, message: string): Fault {
   return { status, code, message, closes: true }

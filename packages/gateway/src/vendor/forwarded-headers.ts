@@ -1,8 +1,8 @@
-/** Which headers go through the gateway, and which stay on their side of it. */
+/** Decides which headers the gateway forwards to vendors and to clients. */
 import { isShort } from '../request/short-text.js'
 import type { VendorAddresses } from './vendor-addresses.js'
 
-/** Between two neighbours only (RFC 9110, 7.6.1), or made anew for each connection. */
+/** Headers of one connection, which are not forwarded (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = [
   'connection',
   'http2-settings',
@@ -16,7 +16,7 @@ const HOP_BY_HOP = [
   'upgrade',
 ]
 
-/** Who a client is, where it wanted to go, by what method: said by us or not at all. */
+/** Headers by which a client could pretend another address, host or method. They are dropped. */
 const SPOOFED = [
   'cf-connecting-ip',
   'client-ip',
@@ -50,7 +50,7 @@ const KEPT_FROM_VENDORS: ReadonlySet<string> = new Set([
   'cookie',
 ])
 
-/** They decide how the body is read. To many servers _ and - are the same, so the other spelling is dropped. */
+/** They decide how the body is read. Many servers treat _ as -, so the spelling with _ is dropped. */
 const BODY_HEADERS: ReadonlySet<string> = new Set(['content-type', 'content-encoding'])
 
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'x-api-key'])
@@ -58,14 +58,14 @@ const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'x-api-key'])
 const KEPT_FROM_CLIENTS: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   'set-cookie',
-  // The vendor's word about its own host, not about ours.
+  // These apply to the vendor's host, not to the gateway's.
   'alt-svc',
   'clear-site-data',
   'public-key-pins',
   'strict-transport-security',
   'forwarded',
   'via',
-  // A server in front of us would send a file of its own.
+  // A server in front of the gateway would answer with one of its own files.
   'x-sendfile',
   'x-lighttpd-send-file',
 ])
@@ -77,31 +77,31 @@ const ADDRESSES: ReadonlySet<string> = new Set([
 const KEPT_GROUPS = /^(spillway-|x-accel-|x-forwarded-|x-envoy-)/
 
 export interface ForwardOptions {
-  /** Set by us, whatever the client says. */
+  /** Headers that the gateway sets itself. The client's are dropped. */
   readonly own: ReadonlySet<string>
-  /** The client's own key goes on. */
+  /** Forward the client's own key. */
   readonly credentials: boolean
   /** The vendor may compress its answers: nothing in them has to be read. */
   readonly compression: boolean
 }
 
-/** Names come from requests: no request may fill the memory. */
+/** Names come from requests, so the number of remembered ones is limited. */
 const MOST_NAMES = 500
 
-/** What becomes of each header on its way to one target. Names repeat, so each is looked at once. */
+/** Filters the headers of requests to one target. The decision for each name is cached. */
 export class ForwardedHeaders {
   readonly #options: ForwardOptions
-  /** As clients write them; empty: it stays here. */
+  /** By the name as the client writes it: the name to forward, or empty if it is dropped. */
   readonly #names = new Map<string, string>()
 
   constructor(options: ForwardOptions) {
     this.#options = options
   }
 
-  /** Names and values in turn, as Node has read them, without those that stop here. */
+  /** The headers to forward. `raw` and the result: names and values alternate. */
   of(raw: readonly string[], connection: string | undefined): string[] {
     const passed: string[] = []
-    // A connection header may name others that are for this hop alone.
+    // A Connection header may name further headers that are for this connection only.
     const named = connection === undefined ? undefined : namesIn(connection)
     for (let i = 0; i < raw.length; i += 2) {
       const written = raw[i] as string
@@ -123,7 +123,7 @@ export class ForwardedHeaders {
   }
 
   #stays(name: string): boolean {
-    // To many servers _ and - are the same.
+    // Many servers treat _ as -.
     const plain = name.replaceAll('_', '-')
     const { own, credentials, compression } = this.#options
     // Pseudo headers of HTTP/2.
@@ -141,7 +141,7 @@ function namesIn(connection: string): Set<string> | undefined {
   return new Set(names.split(',').map((name) => name.trim()))
 }
 
-/** What becomes of a header on its way to a client. */
+/** Whether a vendor's header is dropped, forwarded, or forwarded with its address rewritten. */
 type Fate = 'stays' | 'passes' | 'address'
 const fates = new Map<string, Fate>()
 
@@ -156,7 +156,7 @@ function fateOf(name: string): Fate {
   return fate
 }
 
-/** Of a header that came once or more, from names and values in turn. */
+/** The value of a header; several are joined by commas. In `headers`, names and values alternate. */
 export function headerValue(headers: readonly string[], name: string): string | undefined {
   let value: string | undefined
   for (let i = 0; i < headers.length; i += 2) {
@@ -166,7 +166,7 @@ export function headerValue(headers: readonly string[], name: string): string | 
   return value
 }
 
-/** Into `passed`, names and values in turn, but for those that are `ours` to say. */
+/** Appends the vendor's headers to `passed`, except those in `ours`. Names and values alternate. */
 export function addVendorHeaders(
   passed: string[],
   headers: readonly string[],

@@ -58,7 +58,7 @@ export class ModelLanes {
     return this.#known.size
   }
 
-  /** The lane of a request; nothing for a vendor with neither models nor several keys. */
+  /** The lane of a request; undefined for a vendor with neither models nor several keys. */
   laneOf(parts: LaneParts): string | undefined {
     const lane = laneName(parts)
     if (lane === undefined || this.#exists(lane, parts)) return lane
@@ -96,7 +96,7 @@ export class ModelLanes {
     return model === undefined || model === OTHER_LANE || this.#named.has(lane)
   }
 
-  /** Lanes are shown to every reader of metrics: a key or a prompt in place of a model gets none. */
+  /** Metrics show the names of lanes, so a key or a prompt sent as the model gets no lane. */
   #mayAdd({ model }: LaneParts): boolean {
     if (model !== undefined && maskedName(model) !== model) return false
     if (!this.#isNewAllowed()) return false

@@ -1,13 +1,13 @@
 /**
- * Addresses in the headers of a vendor's answer. Its own are told as the gateway's, so that nobody sees
- * where it is, or goes there past the gateway; all others are the vendor's word, and stay as they are.
+ * Rewrites addresses in the headers of a vendor's answer. Those of the vendor become paths of the gateway, so that
+ * clients neither see the vendor's address nor bypass the gateway. All others stay unchanged.
  */
 export class VendorAddresses {
   readonly #origin: string
   readonly #folder: string
   readonly #prefix: string
 
-  /** `url`: of the vendor. `prefix`: what the route takes off the paths of requests. */
+  /** `url`: of the vendor. `prefix`: the route's `stripPrefix`. */
   constructor(url: string, prefix = '') {
     const { origin, pathname } = new URL(url)
     this.#origin = origin
@@ -15,11 +15,11 @@ export class VendorAddresses {
     this.#prefix = prefix
   }
 
-  /** As a client of the gateway can follow it. */
+  /** The address as a client of the gateway can use it. */
   here(address: string): string {
-    // Relative to what was asked for, which both sides see alike.
+    // Relative to the path of the request, which is the same on both sides.
     if (!/^(https?:|\/)/i.test(address)) return address
-    // Both sides see it alike.
+    // Paths are the same on both sides.
     if (this.#prefix + this.#folder === '' && /^\/(?![/\\])/.test(address)) return address
     const ascii = address.replace(/[\x80-\xff]/g, percent)
     const url = URL.canParse(ascii, this.#origin) ? new URL(ascii, this.#origin) : undefined
@@ -37,7 +37,7 @@ export class VendorAddresses {
   }
 }
 
-/** Headers are read byte by byte: a character here is a byte of one there. */
+/** Header values are Latin-1: each character is one byte of the address. */
 function percent(byte: string): string {
   return `%${byte.charCodeAt(0).toString(16).toUpperCase()}`
 }

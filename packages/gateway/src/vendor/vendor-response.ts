@@ -1,7 +1,7 @@
 /**
- * A vendor's answer on its way through: what is heard from the vendor's socket is handed to a sink,
- * piece by piece, with nothing in between. To the guard it is a response whose body is passed on by its
- * owner. Nothing is read ahead but what had arrived with the headers.
+ * A vendor's answer on its way to the client. Each chunk from the vendor's socket is written to a sink without a stream
+ * in between. The guard sees a response whose body is relayed by its owner (`RELAYED`). Until a sink is attached, chunks
+ * are kept up to `MOST_KEPT_BYTES`.
  */
 
 import type { CallContext } from 'spillway'
@@ -19,28 +19,28 @@ import { neverConnected } from './vendor-error.js'
 
 export type Usage = Readonly<Record<string, number>>
 
-/** Where an answer goes. */
+/** Receives the body of an answer. */
 export interface ResponseSink {
-  /** It has to have seen everything before it knows whether that was all. */
+  /** It needs every chunk by `write` before `faultAtEnd` can decide whether the answer is complete. */
   readonly judgesEnd: boolean
   /** False: wait for `answer.resume()`. */
   write(chunk: Buffer): boolean
-  /** All has come that will, and been written: why that is not the whole answer, if it is not. */
+  /** Called after the last chunk. An error if the answer is incomplete. */
   faultAtEnd(): Error | undefined
-  /** Once, with the last piece if it is at hand. */
+  /** Called once, with the last chunk if that was not written yet. */
   end(last: Buffer | undefined): void
-  /** Once, in place of `end`: the rest will not come. */
+  /** Called once instead of `end`: the rest of the answer will not arrive. */
   broken(error: unknown): void
 }
 
 export interface ResponseListener {
-  /** The body is over, for the vendor and the guard. */
+  /** The body has ended and the guard has released the call. */
   onEnded(how: BodyEnd, usage: Usage | undefined, status: number): void
 }
 
 /**
- * `asking`: no answer yet. `open`: it comes in. `arrived`: all of it has come, and part of it is still
- * here. `over`: everything has been passed on, or never will be.
+ * `asking`: no answer yet. `open`: the body is arriving. `arrived`: all of it has arrived, and a part is still kept.
+ * `over`: everything was passed on, or the answer failed.
  */
 type State =
   | { readonly kind: 'asking' }
@@ -54,13 +54,13 @@ const ARRIVED: State = { kind: 'arrived' }
 const PASSED: State = { kind: 'over' }
 
 const EVENTS = 'text/event-stream'
-/** What arrives before anybody reads is kept up to this; then the vendor's socket waits. */
+/** Bytes that are kept until a sink is attached. Beyond that the vendor's socket is paused. */
 const MOST_KEPT_BYTES = 65_536
 
 export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
   status = 0
   ok = false
-  /** Names in small letters and values in turn, all of them such as may be written into another head. */
+  /** Lower-case names and values alternate; all of them are valid in another head. */
   raw: readonly string[] = []
   readonly #context: Pick<CallContext, 'onAbort'>
   readonly #listener: ResponseListener
@@ -74,13 +74,13 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
   #sink: ResponseSink | undefined
   #kept: Buffer[] = []
   #keptBytes = 0
-  /** It broke while pieces of it were still here: told once those have been passed on. */
+  /** It failed while chunks were kept. Reported after those have been passed on. */
   #broken: { readonly error: unknown } | undefined
   #onBegun: (() => void) | undefined
-  /** By the guard, which says what that means. */
+  /** Aborted by the guard, which reports the reason itself. */
   #aborted = false
 
-  /** `onNothing`: it has cost nothing, as far as one can tell from how it begins. */
+  /** `onNothing`: called if the request cost no tokens: an error status, or no connection. */
   constructor(
     context: Pick<CallContext, 'onAbort'>,
     listener: ResponseListener,
@@ -91,7 +91,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     this.#onNothing = onNothing
   }
 
-  /** Resolves when the answer has begun: status and headers are there. */
+  /** Resolves when status and headers have arrived. */
   askedBy(ask: (handler: VendorHandler) => PendingRequest): Promise<VendorResponse> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -101,7 +101,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     })
   }
 
-  /** As a response has them: with a `get`. */
+  /** Like `Response.headers`, with `get` only. */
   get headers(): this {
     return this
   }
@@ -114,19 +114,19 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     return headerValue(this.raw, name)
   }
 
-  /** As a response has it, for whoever does not want the rest: with a `cancel`. */
+  /** Like `Response.body`, with `cancel` only. */
   get body(): this {
     return this
   }
 
-  /** Nobody wants the rest. */
+  /** Drops the rest of the answer. */
   cancel(): void {
     if (this.#state.kind === 'over') return
-    this.#letGo(new DOMException('nobody reads this answer', 'AbortError'))
+    this.#letGo(new DOMException('the answer was cancelled', 'AbortError'))
     this.#signs?.left()
   }
 
-  // What the guard says.
+  // Called by the guard.
 
   [RELAYED](signs: BodySigns): BodyOwner {
     this.#signs = signs
@@ -143,11 +143,11 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     this.#listener.onEnded(how, usage, this.status)
   }
 
-  // What the reader says.
+  // Called by the exchange and the sink.
 
   /**
-   * Nothing, if a piece is there already, or it is known that none will come; otherwise when that is
-   * so. From here on silence counts.
+   * Resolves when the first chunk has arrived or the answer has ended; undefined if that is already so. The idle
+   * timeout of the guard runs from here on.
    */
   begin(): Promise<void> | undefined {
     if (this.#broken !== undefined && this.#kept.length === 0) this.#breakDown(this.#broken.error)
@@ -158,27 +158,27 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     })
   }
 
-  /** Of events, which can be told apart: of compressed ones they cannot. */
+  /** An event stream that is not compressed, so that its events can be read. */
   get isEventStream(): boolean {
     if (this.header('content-type')?.toLowerCase().startsWith(EVENTS) !== true) return false
     const encoding = this.header('content-encoding')
     return encoding === undefined || encoding === 'identity'
   }
 
-  /** The client asked for a stream: one without a single event is none. */
+  /** For requests with `stream: true`: an answer without a single event is a failure. */
   demandEvents(): void {
     const isEmpty = this.#state.kind === 'arrived' && this.#kept.length === 0
     if (isEmpty && this.status === 200 && this.isEventStream) this.#breakDown(cutOff())
   }
 
-  /** What broke it off before its first piece was passed on, if anything did. */
+  /** The error that ended the answer, if any. */
   get failure(): { readonly error: unknown } | undefined {
     return this.#state.kind === 'over' && 'error' in this.#state
       ? { error: this.#state.error }
       : undefined
   }
 
-  /** What has come so far and was not passed on. */
+  /** The kept bytes. */
   get beginning(): Buffer {
     return Buffer.concat(this.#kept)
   }
@@ -198,7 +198,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     else this.#pause()
   }
 
-  /** The sink has room again. */
+  /** The sink accepts more chunks. */
   resume(): void {
     if (this.#state.kind !== 'open') return
     this.#signs?.reading()
@@ -207,7 +207,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     this.#pending?.resume()
   }
 
-  // What the vendor's socket says.
+  // Called by the vendor client.
 
   onHead(status: number, headers: string[]): void {
     if (this.#state.kind !== 'asking') return
@@ -245,11 +245,11 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
       this.#state = { kind: 'over', error }
       if (neverConnected(error)) this.#onNothing?.()
       this.#reject(error)
-      // If we aborted it ourselves, the guard says what that means.
+      // After an abort by the guard, the guard reports the reason.
     } else if (this.#state.kind === 'open' && !this.#aborted) {
       this.#broken = { error }
       const waiting = this.#sink === undefined && this.#kept.length > 0
-      // Before the guard watches, nobody could be told.
+      // Before the guard calls `[RELAYED]` the error is only remembered; `begin` or `pipe` reports it.
       if (!waiting && this.#signs !== undefined) this.#breakDown(error)
       this.#onBegun?.()
     }
@@ -271,7 +271,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     return wantsMore
   }
 
-  /** What is left, the last piece together with the end. */
+  /** Passes on the kept chunks, and the last one together with the end. */
   #passAll(kept: Buffer[]): void {
     const last = this.#sink?.judgesEnd === true ? undefined : kept.pop()
     for (const chunk of kept) this.#pass(chunk)
@@ -290,14 +290,14 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     this.#signs?.resting()
   }
 
-  /** The vendor broke off. */
+  /** The vendor ended the answer early. */
   #breakDown(error: unknown): void {
     this.#state = { kind: 'over', error }
     this.#signs?.truncated(error)
     this.#sink?.broken(error)
   }
 
-  /** We do. */
+  /** The gateway ends the answer early. */
   #letGo(error: unknown): void {
     this.#state = { kind: 'over', error }
     this.#pending?.abort(asError(error))

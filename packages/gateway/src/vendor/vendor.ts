@@ -62,7 +62,7 @@ export class Vendor {
     nameLanes(this.guard, named)
   }
 
-  /** Its guard, for a configuration that says the same of it. */
+  /** The guard, if the new configuration of the vendor has the same guard options. */
   keepGuard({ guard, hops }: VendorConfig): RefCounted<Guard> | undefined {
     const isSame = isDeepStrictEqual(this.#config.guard, guard) && this.#config.hops === hops
     return isSame ? this.#sharedGuard.retain() : undefined
@@ -74,7 +74,7 @@ export class Vendor {
     return new RefCounted(new VendorClient(this.#origin, connectMs), (each) => each.destroy())
   }
 
-  /** How long answers of a model are does not depend on the configuration. */
+  /** Lanes are kept, because the usual length of answers does not depend on the configuration. */
   #lanesAfter(before: Vendor | undefined, named: ReadonlySet<string>): ModelLanes {
     const { maxLanes = DEFAULT_MAX_LANES } = this.#config.guard
     if (before === undefined) return new ModelLanes(maxLanes, named)
@@ -90,7 +90,7 @@ export class Vendor {
     return this.#origin + this.#basePath
   }
 
-  /** Whether what an answer cost matters to a limit. */
+  /** Whether a limit counts the tokens of answers. */
   get countsTokens(): boolean {
     return this.#units.has('tokens') || this.#units.has('outputTokens')
   }
@@ -105,7 +105,7 @@ export class Vendor {
     return this.#lanes.laneOf({ model, key: keyNameOf(this.#config, target.key) })
   }
 
-  /** What it could take on of this model with this key: from 0, nothing now, to 1. */
+  /** Headroom of the target's lane, from 0 (none) to 1. */
   headroom(model: string | undefined, target: TargetConfig): number {
     return this.guard.headroom(this.laneOf(target.model ?? model, target))
   }
@@ -123,7 +123,7 @@ export class Vendor {
     }
   }
 
-  /** Our key, and what else goes with every request. */
+  /** The vendor's key and the configured `headers`. Names and values alternate. */
   ownHeaders(target: TargetConfig): string[] {
     const own: string[] = []
     const key = this.#keyOf(target)
@@ -132,12 +132,12 @@ export class Vendor {
     return own
   }
 
-  /** We say who we are, by a key or a header. */
+  /** Whether the configuration has credentials for the vendor: a key, or a header with one. */
   get hasKey(): boolean {
     return this.#config.keys.length > 0 || this.ownNames.some((name) => CREDENTIAL.test(name))
   }
 
-  /** Some of its stages only report. */
+  /** Whether a stage is in shadow mode. */
   get shadows(): boolean {
     const { shadow, breaker } = this.#config.guard
     return shadow !== undefined || breaker?.shadow === true
@@ -152,7 +152,7 @@ export class Vendor {
     return this.#config.guard.retry !== undefined
   }
 
-  /** The names of headers that are ours to set. */
+  /** Names of the configured `headers`, in lower case. */
   get ownNames(): readonly string[] {
     return Object.keys(this.#config.headers).map((name) => name.toLowerCase())
   }
@@ -163,7 +163,7 @@ export class Vendor {
     listener: ResponseListener,
     cost: Cost | undefined,
   ): Promise<VendorResponse> {
-    // Who refuses or fails has generated nothing, nor has one that could not be reached.
+    // A vendor that answered with an error, or was not reached, generated no tokens.
     const onNothing = cost && (() => context.settle(nothingOf(cost)))
     const answer = new VendorResponse(context, listener, onNothing)
     return answer.askedBy((handler) => this.#client.value.dispatch(this.#at(request), handler))
@@ -174,7 +174,7 @@ export class Vendor {
     return this.#client.value.request(this.#at(request), signal)
   }
 
-  /** What no other configuration uses is closed with it. */
+  /** Closes the guard and the connections, unless another configuration uses them. */
   close(): Promise<void> {
     this.#closed ??= Promise.all([this.#sharedGuard.release(), this.#client.release()]).then(
       () => {},
@@ -182,7 +182,7 @@ export class Vendor {
     return this.#closed
   }
 
-  /** The vendor's own address may be a folder. */
+  /** Adds the path of the vendor's `url`. */
   #at({ method, path, headers, body }: VendorRequest): VendorRequest {
     return { method, path: this.#basePath + path, headers, body }
   }
@@ -193,7 +193,7 @@ export class Vendor {
   }
 }
 
-/** The one there is, if nothing about it has changed; otherwise another that takes its place. */
+/** The existing guard if its options have not changed, otherwise a new one. */
 function guardOf(
   config: VendorConfig,
   spillway: Spillway,

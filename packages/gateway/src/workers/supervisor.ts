@@ -41,9 +41,9 @@ export class WorkersFailedError extends Error {
 }
 
 const RELOAD_MS = 30_000
-/** After the grace of a drain: for requests that are broken off, and for closing the store. */
+/** Time after the grace of a drain to abort requests and close the store. */
 const AFTER_GRACE_MS = 10_000
-/** For a worker that was told to end at once. */
+/** Time that a worker has to end after it was asked to end at once. */
 const END_MS = 5_000
 const UNAVAILABLE = '{"status":"starting"}'
 
@@ -105,7 +105,7 @@ export class Supervisor {
     return report
   }
 
-  /** Breaks off what runs, and kills workers that have not ended soon after. */
+  /** Aborts running requests, and kills workers that have not ended soon after. */
   end(): void {
     this.drain({ graceMs: 0, delayMs: 0 })
     this.#clock.schedule(END_MS, () => this.kill()).unref()
@@ -160,7 +160,7 @@ export class Supervisor {
     this.#tellState()
   }
 
-  /** A port in use, or a bad file: what fails at the start would fail again. */
+  /** At the first start the gateway gives up: a port in use or an invalid file would fail again. */
   #failed(slot: number, { code, message }: { code: string | undefined; message: string }): void {
     if (!this.#started) this.#giveUp(new WorkersFailedError(message, code))
     else this.#options.say(`worker ${slot} cannot start: ${message}\n`)
@@ -228,7 +228,7 @@ export class Supervisor {
     await Promise.all(
       this.#inOrder().map(async (worker) => {
         if (!worker.isAlive) return
-        // A worker that does not answer counts with what it said last.
+        // A worker that does not answer counts with its last metrics.
         worker.metrics = await worker.channel.call('metrics', undefined).catch(() => worker.metrics)
       }),
     )
@@ -272,7 +272,7 @@ export class Supervisor {
     return { workers }
   }
 
-  /** To the first worker that is ready: what a dashboard or a keep-alive connection begins there goes on there. */
+  /** Always the first worker that is ready, so that later connections of a dashboard reach the same worker. */
   #passOn(socket: Socket): void {
     socket.on('error', () => {})
     const alive = this.#inOrder().filter((each) => each.isAlive && each.readyAtMs !== undefined)

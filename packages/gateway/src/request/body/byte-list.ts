@@ -12,7 +12,7 @@ export interface ByteEdit {
 
 export class ByteList {
   readonly #chunks: Buffer[] = []
-  /** Free space at the end of the last chunk, if that is a block of our own. */
+  /** Free space at the end of the last chunk, if `ByteList` allocated that chunk. */
   #block: { readonly bytes: Buffer; used: number } | undefined
   #length = 0
 

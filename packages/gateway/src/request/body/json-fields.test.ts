@@ -123,7 +123,7 @@ describe('reading fields of a JSON body', () => {
     ['', 'the body is empty'],
     ['[]', 'the body does not begin with {'],
     ['\uFEFF{}', 'the body does not begin with {'],
-    ['{"a":1', 'the body ends in the middle'],
+    ['{"a":1', 'the body is incomplete'],
     ['{"a":1}x', 'the body is not valid JSON at byte 7'],
     ['{"a":1,}', 'the body is not valid JSON at byte 7'],
     ['{"a" 1}', 'the body is not valid JSON at byte 5'],

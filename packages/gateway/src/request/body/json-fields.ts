@@ -130,7 +130,7 @@ export class JsonFieldReader {
 
   end(): JsonObject {
     if (this.#expected === 'start') throw new JsonSyntaxError('the body is empty')
-    if (this.#expected !== 'nothing') throw new JsonSyntaxError('the body ends in the middle')
+    if (this.#expected !== 'nothing') throw new JsonSyntaxError('the body is incomplete')
     return { fields: this.#fields, start: this.#start, isEmpty: this.#isEmpty }
   }
 

@@ -16,7 +16,7 @@ const GENERATING_FROM_FORM =
   /\/(audio\/transcriptions|audio\/translations|images\/edits|images\/variations|videos)$/
 const FREE = /\/moderations$/
 const STORING = /\/(files|uploads|uploads\/[^/]+\/parts)$/
-/** Generating twice costs twice. A job or a file twice is two of them. */
+/** Repeating these requests only costs twice. Repeating others creates a second job or file. */
 const REPEATABLE = /\/(completions|responses|embeddings|moderations|images\/generations)$/
 
 export const openaiFormat: VendorFormat = {

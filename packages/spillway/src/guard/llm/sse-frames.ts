@@ -12,7 +12,7 @@ const NOTHING = Buffer.alloc(0)
 const END_OVERLAP = 3
 
 export class SseFrames {
-  /** Its first `#heldBytes` bytes are held; the rest is room, so that pieces are appended without copying all. */
+  /** The first `#heldBytes` bytes are held. The rest is free space, so that appending rarely copies the held bytes. */
   #buffer: Buffer = NOTHING
   #heldBytes = 0
   readonly #drop: ((event: string) => boolean) | undefined
@@ -46,7 +46,7 @@ export class SseFrames {
     return this.#drop === undefined ? rest : this.#without(rest, this.#drop)
   }
 
-  /** Answers with all held bytes. Doubling the room copies each byte a constant number of times. */
+  /** Returns all held bytes. Doubling the buffer copies each byte a constant number of times. */
   #append(chunk: Buffer): Buffer {
     const bytes = this.#heldBytes + chunk.length
     if (bytes > this.#buffer.length) {

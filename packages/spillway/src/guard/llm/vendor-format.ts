@@ -31,7 +31,7 @@ export interface ReportedError {
   readonly requestId?: string | undefined
 }
 
-/** Fields of a JSON body by name, those that are set. */
+/** The fields of a JSON body that are set, by name. */
 export type RequestFields = ReadonlyMap<string, unknown>
 
 export interface VendorFormat {
@@ -61,7 +61,7 @@ export function pathMatches(path: string, pattern: RegExp): boolean {
   try {
     decoded = decodeURIComponent(path)
   } catch {
-    // It is compared as it is.
+    // Invalid escapes: the path is compared undecoded.
   }
   return pattern.test(decoded.toLowerCase().replace(/\/+$/, ''))
 }

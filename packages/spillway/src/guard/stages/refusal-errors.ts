@@ -137,7 +137,7 @@ function shortestLimit({ limits, costs, left }: LimitedCall): number | undefined
   return shortest
 }
 
-/** For calls that waited while the circuit opened, and were not informed before its open time had passed. */
+/** For calls that were still in the queue when the circuit became half-open. */
 export function halfOpenError(name: string, lane: string): SpillwayError {
   return new SpillwayError({
     code: 'CIRCUIT_OPEN',
@@ -159,7 +159,8 @@ export function storeError(
 const LEAVING = {
   timeout: {
     code: 'QUEUE_TIMEOUT',
-    explain: ({ name, waitedMs }: Details) => `${name}: nothing came free within ${inMs(waitedMs)}`,
+    explain: ({ name, waitedMs }: Details) =>
+      `${name}: not started within ${inMs(waitedMs)} in the queue (queue.timeoutMs)`,
   },
   deadline: {
     code: 'DEADLINE_EXCEEDED',
@@ -169,31 +170,31 @@ const LEAVING = {
   displaced: {
     code: 'QUEUE_FULL',
     explain: ({ name }: Details) =>
-      `${name}: the queue is full, and a call of higher priority came`,
+      `${name}: evicted from the full queue by a call of higher priority`,
   },
   overload: {
     code: 'SHED',
     explain: ({ name, waitedMs }: Details) =>
-      `${name}: let go after ${inMs(waitedMs)}, because the queue does not get shorter`,
+      `${name}: dropped after ${inMs(waitedMs)} in the queue, because its delay stays above queue.targetMs`,
   },
 } as const satisfies Record<LeaveReason, { code: string; explain: (details: Details) => string }>
 
 const explainHalfOpen = ({ name, lane }: Details) =>
-  `${name}: the circuit of lane ${lane} has opened, and is being probed`
+  `${name}: the circuit of lane ${lane} is half-open, and only probes are sent`
 const explainShed = ({ name, waiting, maxQueue }: Details) =>
-  `${name}: ${waiting} calls wait already, and ${maxQueue} are enough`
-const explainHook = ({ name }: Details) => `${name}: shed, as the guard's own rule says`
+  `${name}: shed at queue length ${waiting} (shed.maxQueue: ${maxQueue}); raise it or add pods`
+const explainHook = ({ name }: Details) => `${name}: shed.when returned true`
 const explainFull = ({ name, waiting, size }: Details) =>
-  `${name}: ${waiting} of ${size} places in the queue are taken`
+  `${name}: queue length ${waiting} reached queue.size (${size})`
 const explainBusy = ({ name, active, limit }: Details) =>
   `${name}: ${active} of ${limit} slots are in use, and there is no queue`
 const explainPace = ({ name, waitMs }: Details) =>
-  `${name}: the next beat of this pod's pace comes in ${inMs(waitMs)}, and there is no queue`
+  `${name}: pace allows the next call in ${inMs(waitMs)}, and there is no queue`
 const explainLimited = ({ name, lane, waitMs }: Details) =>
-  `${name}: the limits of lane ${lane} have nothing left for ${inMs(waitMs)}`
+  `${name}: the limits of lane ${lane} are used up; retry in ${inMs(waitMs)}`
 const explainShort = ({ name, lane, unit, limit, requested, left, waitMs }: Details) =>
-  `${name}: lane ${lane} requests ${requested} ${unit}, and ${left} of ${limit} are left; retry in ${inMs(waitMs)}`
+  `${name}: the call requests ${requested} ${unit}, and ${left} of ${limit} are left in lane ${lane}; retry in ${inMs(waitMs)}`
 const explainShare = ({ name, lane, waitMs }: Details) =>
-  `${name}: the store is away, and this pod's share of the limits of lane ${lane} is used up for ${inMs(waitMs)}`
+  `${name}: the store is unreachable, and this pod's share of the limits of lane ${lane} is used up; retry in ${inMs(waitMs)}`
 const explainPaused = ({ name, lane, waitMs }: Details) =>
-  `${name}: the vendor wants lane ${lane} to pause for ${inMs(waitMs)}`
+  `${name}: the vendor asked for a pause of lane ${lane}; retry in ${inMs(waitMs)}`
