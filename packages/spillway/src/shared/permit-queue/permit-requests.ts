@@ -66,12 +66,15 @@ export class PermitRequests {
       if (isThenable(answer)) waiting.push(answer.then((each) => this.#afterBreaker(call, each)))
       else this.#afterBreaker(call, answer)
     }
-    const permitted = () => calls.filter(({ state }) => state === 'requesting')
-    if (waiting.length === 0) return this.#requestLimits(block, permitted(), atMs)
+    if (waiting.length === 0) {
+      this.#requestLimits(block, this.#stillRequesting(calls), atMs)
+      // Slots of calls that the breaker refused are free for the next ones.
+      return this.#events.onEnd()
+    }
     this.#begin(block, calls)
     void Promise.all(waiting).then(() => {
       this.#end(block)
-      this.#requestLimits(block, permitted(), undefined)
+      this.#requestLimits(block, this.#stillRequesting(calls), undefined)
       this.#events.onEnd()
     })
   }
@@ -96,6 +99,15 @@ export class PermitRequests {
     if (call.state === 'gone') return
     queue.remove(call)
     call.refuse(answer)
+  }
+
+  /** A call may leave after its own reply of the breaker, while others of the batch wait for theirs. */
+  #stillRequesting(calls: readonly PermitCall[]): PermitCall[] {
+    return calls.filter((call) => {
+      if (call.state === 'requesting') return true
+      this.#release(call)
+      return false
+    })
   }
 
   #requestLimits(block: LaneBlock, calls: PermitCall[], atMs: number | undefined): void {
