@@ -1,7 +1,7 @@
 /**
  * A vendor's answer on its way to the client. Each chunk from the vendor's socket is written to a sink without a stream
- * in between. The guard sees a response whose body is relayed by its owner (`RELAYED`). Until a sink is attached, chunks
- * are kept up to `MOST_KEPT_BYTES`.
+ * in between. The guard sees a response whose body is relayed by its owner (`RELAYED`). Until a sink is attached,
+ * chunks are kept up to `MOST_KEPT_BYTES`.
  */
 
 import type { CallContext } from 'spillway'

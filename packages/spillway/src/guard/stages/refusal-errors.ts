@@ -175,7 +175,7 @@ const LEAVING = {
   overload: {
     code: 'SHED',
     explain: ({ name, waitedMs }: Details) =>
-      `${name}: dropped after ${inMs(waitedMs)} in the queue, because its delay stays above queue.targetMs`,
+      `${name}: dropped after ${inMs(waitedMs)} in the queue, because the delay stays above queue.targetMs`,
   },
 } as const satisfies Record<LeaveReason, { code: string; explain: (details: Details) => string }>
 
