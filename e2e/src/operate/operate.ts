@@ -218,7 +218,7 @@ function clientFigures({ seen }: Clients): Figure[] {
     told('answered by the vendor', answers.get('200') ?? 0),
     atMost('without an answer', lost.length + (sent - lost.length - sum(() => true)), 0),
     // Whose time in the queue ended while an answer of the store was lost.
-    told('told that the store is away', answers.get('STORE_UNAVAILABLE') ?? 0),
+    told('told that the store is unreachable', answers.get('STORE_UNAVAILABLE') ?? 0),
     atMost(
       'answers that blame the gateway',
       sum((what) => !EXPECTED.has(what)),

@@ -55,7 +55,7 @@ export class JobStream {
       if (!isKnown) this.#write('gone', '{}')
       if (!isKnown || this.#options.isDraining()) this.#close()
     } catch {
-      // The store is away; the next look may find it.
+      // The store is unreachable; the next look may find it.
     }
     this.#looking = false
     this.#later()

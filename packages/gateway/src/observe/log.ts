@@ -58,7 +58,8 @@ function lineOf(record: RequestRecord, atMs: number): string {
   return `{"level":${level},"time":${atMs},"msg":"request",${JSON.stringify(record).slice(1)}\n`
 }
 
-const WORTH_A_LINE = /^(breaker\.(?!refused)|store\.|callback\.|operator\.|pod\.|queue\.|job\.dead)/
+const WORTH_A_LINE =
+  /^(breaker\.(?!refused)|store\.|callback\.|operator\.|pod\.|job-queue\.|job\.dead|lanes\.full|guard\.no-timeout)/
 
 /** What changes for all requests, not what happens to one. */
 function logEvent(logger: Logger, event: SpillwayEvent): void {

@@ -185,7 +185,7 @@ function surprises(
   for (const { limit, unit } of limits) {
     if (limit < pods)
       found.push(
-        `limits: ${limit} ${unit} for ${pods} pods: while the store is away a pod's share is less than one, so some pods send nothing`,
+        `limits: ${limit} ${unit} for ${pods} pods: while the store is unreachable a pod's share is less than one, so some pods send nothing`,
       )
   }
   return found

@@ -103,7 +103,7 @@ export interface StageSnapshot {
 
 /** How a guard sees its store. */
 export interface GuardStoreSnapshot extends StoreSnapshot {
-  /** What goes while the store is away: of each limit, of the breaker, of each level of user limits. */
+  /** What goes while the store is unreachable: of each limit, of the breaker, of each level of user limits. */
   rules: {
     /** Outage rules of the limits. */
     limits: Record<string, OutageRule>

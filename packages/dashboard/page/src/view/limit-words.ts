@@ -1,4 +1,4 @@
-/** What is left of limits. While the store is away nobody knows. */
+/** What is left of limits. While the store is unreachable nobody knows. */
 import type { LaneTick, LimitTick } from '../wire'
 import type { Tone } from './bits'
 

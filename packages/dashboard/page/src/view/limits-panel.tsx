@@ -76,7 +76,7 @@ function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
           most={1}
           tone="quiet"
           words={`share of ${formatCount(limit.limit)}`}
-          hint="What is left is not known while the store is away."
+          hint="What is left is not known while the store is unreachable."
         />
       ) : (
         <Meter

@@ -71,13 +71,13 @@ export type FleetStoreStatus = 'memory' | 'shared' | 'unreachable' | 'untrusted'
 export interface FleetReport {
   /** State of the store. */
   store: FleetStoreStatus
-  /** Pods alive, this one included; when last heard, if the store is away. */
+  /** Pods alive, this one included; when last heard, if the store is unreachable. */
   livePods: number
   /** The pods of the fleet. */
   pods: { pod: string; ageMs: number }[]
   /** State of each guard. */
   guards: FleetGuardReport[]
-  /** The job queues that this pod knows; none, if the store is away. */
+  /** The job queues that this pod knows; none, if the store is unreachable. */
   jobQueues: FleetJobQueueReport[]
 }
 
@@ -143,7 +143,7 @@ function breakerReport(lane: string, view: BreakerView): FleetBreakerReport {
 
 const STATES = ['closed', 'open', 'half-open'] as const satisfies BreakerStateName[]
 
-/** What this pod knows by itself, while the store is away. */
+/** What this pod knows by itself, while the store is unreachable. */
 export function knownOf(
   { name, breakers }: { name: string; breakers: readonly BreakerSnapshot[] },
   wallMs: number,

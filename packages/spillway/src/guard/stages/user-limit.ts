@@ -220,5 +220,5 @@ function explainLimited({ name, level, retryAfterMs }: Details): string {
 }
 
 function explainAlone(details: Details): string {
-  return `${explainLimited(details)}, as far as this pod can tell: the store is away`
+  return `${explainLimited(details)}, as far as this pod can tell: the store is unreachable`
 }
