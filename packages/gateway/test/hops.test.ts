@@ -14,11 +14,12 @@ async function start(
   options: object = {},
 ) {
   const vendor = await startHttpVendor(({ headers }, response) => answer(headers, response))
-  const { url } = await startGateway({
+  const { url, gateway } = await startGateway({
     vendors: { inner: { protocol: 'http', url: vendor.url, retry: RETRY, ...options } },
     routes: [{ path: '/inner*', vendor: 'inner' }],
   })
-  return { vendor, url: `${url}/inner` }
+  const guard = () => gateway.spillway.snapshot().guards.find(({ name }) => name === 'inner')
+  return { vendor, url: `${url}/inner`, guard }
 }
 
 const DOWN = (_: unknown, response: ServerResponse) => void response.writeHead(503).end('down')
@@ -78,6 +79,14 @@ describe('remaining time', () => {
     expect(answer.status).toBe(504)
     expect(answer.headers.get('spillway-decision')).toContain('DEADLINE_EXCEEDED')
     expect(vendor.asked).toHaveLength(0)
+  })
+
+  it('a request with too little time left takes no permit of its vendor', async () => {
+    const { url, guard } = await start((_, response) => void response.end('fine'), {
+      limits: [{ limit: 5, windowMs: '1m' }],
+    })
+    await fetch(url, { headers: { 'spillway-deadline-ms': '100' } })
+    expect(guard()).toMatchObject({ attempts: 0, refused: [{ code: 'DEADLINE_EXCEEDED' }] })
   })
 
   it('a vendor with hops: false gets neither time nor attempt', async () => {

@@ -4,6 +4,7 @@ import { guardCard } from '../../dashboard/src/feed/guard-card.js'
 import { SpillwayError } from '../src/core/errors.js'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
 import { OptionsError } from '../src/core/options/checks.js'
+import { sleep } from '../src/core/time/sleep.js'
 import { checkGuard, type GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/guard/spillway.js'
 import {
@@ -192,6 +193,25 @@ describe('custom stage of attempts', () => {
     job.finish()
     await clock.until(call.promise)
     expect(fateOf(call)).toBe('resolved')
+  })
+
+  it.each([
+    ['the hedge', 500, 10],
+    ['the first attempt', 100, 500],
+  ])('a call is released as a success when %s answers first', async (_, firstMs, hedgeMs) => {
+    const ends: unknown[] = []
+    const stage = customStage<number>({
+      name: 'budget',
+      after: 'shed',
+      acquire: () => 1,
+      release: (_grant, { ran, outcome }) => void ends.push({ ran, outcome }),
+    })
+    const { clock, run, guard } = createGuardPod({ hedge: { delayMs: 50 }, stages: [stage] })
+    const call = run(({ signal, hedge }) => sleep(clock, hedge ? hedgeMs : firstMs, signal))
+    await clock.advance(1_000)
+    expect(fateOf(call)).toBe('resolved')
+    expect(guard.snapshot()).toMatchObject({ attempts: 2, outcomes: { success: 1, ignored: 1 } })
+    expect(ends).toEqual([{ ran: true, outcome: 'success' }])
   })
 
   it('what a stage acquires is released once, with the outcome, also after a refusal', async () => {

@@ -9,7 +9,7 @@ import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-brea
 import { memoryStore } from '../src/store/memory/memory-store.js'
 import { sleep } from '../src/testing/index.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
-import { createGuardPod } from './guard-pod.js'
+import { createGuardPod, EVERYWHERE, watch } from './guard-pod.js'
 
 const BUCKET = { unit: 'tokens', limit: 100, windowMs: '50s', algorithm: 'token-bucket' } as const
 
@@ -398,5 +398,56 @@ describe('retry after a timeout', () => {
     await clock.advance(20_000)
     expect(call.error).toMatchObject({ code: 'CALL_TIMEOUT' })
     expect(seen).toEqual(Array(3).fill(['ann', deadline]))
+  })
+})
+
+describe.each(EVERYWHERE)('call with too little time left, store: %s', (where) => {
+  const limits = [{ limit: 10, windowMs: '1m' }] as const
+  const late = { state: 'rejected', error: { code: 'DEADLINE_EXCEEDED', stage: 'queue' } }
+
+  it.each([
+    [true, 100],
+    [{ reserveMs: 300 }, 300],
+  ])('a fetch with hops: %j that has %i ms left takes no permit', async (hops, timeoutMs) => {
+    let sent = 0
+    const fetch = async () => {
+      sent++
+      return new Response('fine')
+    }
+    const options = { limits: [...limits], fetch: { hops, fetch } }
+    const { clock, guard, used } = createGuardPod(options, { where })
+    const refused = watch(clock, guard.fetchFor({ timeoutMs })('http://vendor/'))
+    await clock.advance(50)
+    expect(refused).toMatchObject(late)
+    expect([sent, await used()]).toEqual([0, 0])
+    const fine = watch(clock, guard.fetchFor({ timeoutMs: timeoutMs + 50 })('http://vendor/'))
+    await clock.advance(40)
+    expect(fine.state).toBe('resolved')
+    expect([sent, await used()]).toEqual([1, 1])
+  })
+
+  it('a retry with less than needsMs left takes no permit', async () => {
+    const retry = { attempts: 2, budget: 1, baseMs: 10, jitter: 'none' } as const
+    const { clock, run, guard, used } = createGuardPod({ limits: [...limits], retry }, { where })
+    const fails = async () => {
+      await sleep(clock, 600)
+      throw Object.assign(new Error('down'), { status: 503 })
+    }
+    const call = run(fails, { timeoutMs: 1_000, needsMs: 500 })
+    await clock.advance(700)
+    expect(call).toMatchObject(late)
+    expect(guard.snapshot().attempts).toBe(1)
+    expect(await used()).toBe(1)
+  })
+
+  it('a waiting call leaves the queue when less than needsMs is left', async () => {
+    const options = { limits: [...limits], concurrency: { limit: 1 }, queue: { size: 5 } }
+    const { clock, run, quick, used } = createGuardPod(options, { where })
+    run(() => sleep(clock, 800))
+    await clock.advance(10)
+    const call = quick({ timeoutMs: 1_000, needsMs: 500 })
+    await clock.advance(1_000)
+    expect(call).toMatchObject({ ...late, atMs: 510 })
+    expect(await used()).toBe(1)
   })
 })

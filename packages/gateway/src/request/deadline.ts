@@ -5,12 +5,15 @@
  */
 import { type CallContext, type CallEnd, type Outcome, SpillwayError } from 'spillway'
 import { createHops } from 'spillway/http'
-import { hopHeadersFor, hopNames, LeaveSignal } from 'spillway/internal'
+import { hopHeadersFor, hopNames, LeaveSignal, leastReserveMs } from 'spillway/internal'
 import { RequestError } from '../response/errors.js'
 import type { ClientRequest } from './client-http.js'
 
 const HOPS = createHops()
 const NAMES = hopNames()
+
+/** The time that a request to a vendor with `hops` needs, so that some can be passed on. */
+export const HOP_NEEDS_MS = leastReserveMs(NAMES)
 
 /** Runs `serve` as a hop of the client's own request, if the client sends the number of its attempt. */
 export function runAsHop<T>({ headers }: ClientRequest, serve: () => T): T {

@@ -26,7 +26,7 @@ import type { AsyncRequests } from './async-requests.js'
 import { HungUpError } from './body/body.js'
 import type { Caller } from './callers.js'
 import { type ClientRequest, type ClientResponse, disconnect, isSent } from './client-http.js'
-import { ClientSignal, deadlineMs, hopHeaders, runAsHop } from './deadline.js'
+import { ClientSignal, deadlineMs, HOP_NEEDS_MS, hopHeaders, runAsHop } from './deadline.js'
 import { parseRequest } from './parse-request.js'
 import type { RequestRecord, Tries } from './record.js'
 import { faultInLlmPath, requestTarget } from './request-url.js'
@@ -337,6 +337,7 @@ export class Exchange implements ResponseListener {
       lane,
       cost,
       timeoutMs: this.#timeLeftMs(routed.route),
+      needsMs: vendor.hops ? HOP_NEEDS_MS : undefined,
       user: charged ? undefined : caller.user,
       tier: charged ? undefined : caller.tier,
       ip: charged ? undefined : clientNetwork(this.#request.socket.remoteAddress ?? ''),

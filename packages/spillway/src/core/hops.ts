@@ -122,6 +122,11 @@ export function hopHeadersFor(
   return headers
 }
 
+/** A call with no more milliseconds left than these has nothing to pass on. */
+export function leastReserveMs({ reserveMs }: HopNames): number {
+  return reserveMs ?? MIN_RESERVE_MS
+}
+
 /** Milliseconds that the next service gets. Refuses the call if there are none. */
 function timeToPassOn(remainingMs: number, reserveMs: number | undefined): number {
   const share = Math.max(MIN_RESERVE_MS, remainingMs * RESERVE_SHARE)

@@ -33,7 +33,7 @@ export interface RunOptions {
   cost?: Readonly<Record<string, number>> | undefined
   /** Time for the whole call, waiting and retries included. Default: the deadline of the request. */
   timeoutMs?: Duration | undefined
-  /** Milliseconds: the call is refused if less time is left. Default: 0. */
+  /** Milliseconds: no attempt of the call begins if less time is left. Default: 0. */
   needsMs?: number | undefined
   /** Aborts the call. A `LeaveSignal` costs less than an AbortSignal. */
   signal?: CallerSignal | undefined

@@ -6,7 +6,7 @@ import { sleep } from '../../src/core/time/sleep.js'
 import type { GuardOptions } from '../../src/guard/options.js'
 import type { CallContext } from '../../src/guard/pipeline/context.js'
 import { createVendor } from '../../src/testing/vendor.js'
-import { createGuardPod, createJob, EVERYWHERE, type Where } from '../guard-pod.js'
+import { createGuardPod, createJob, EVERYWHERE, type Where, watch } from '../guard-pod.js'
 
 const HEDGED: GuardOptions = { hedge: { delayMs: 100 }, concurrency: { limit: 10 } }
 
@@ -60,6 +60,24 @@ describe.each(EVERYWHERE)('hedged call, store: %s', (where) => {
     await clock.advance(1_100)
     expect(call).toMatchObject({ state: 'resolved', value: 'first' })
     expect(guard.snapshot()).toMatchObject({ active: 0, hedges: { made: 0 } })
+  })
+
+  it('a hedge that the limits refuse does not keep a pod that waits from being woken', async () => {
+    const limits = [
+      { unit: 'tokens', limit: 100, windowMs: '10m', algorithm: 'token-bucket' },
+    ] as const
+    const all = { ...options, limits: [...limits], queue: { size: 5, timeoutMs: '10m' } } as const
+    const { clock, guard, run, limiter } = createWorld(all, where)
+    const settling = async ({ settle }: CallContext) => {
+      await sleep(clock, 1_000)
+      settle({ tokens: 10 })
+    }
+    run(settling, { cost: { tokens: 60 } })
+    await clock.advance(200)
+    expect(guard.snapshot().hedges).toMatchObject({ made: 0 })
+    const other = watch(clock, limiter.acquireWithin('5m', { cost: { tokens: 60 } }))
+    await clock.advance(2_000)
+    expect(other.state).toBe('resolved')
   })
 
   it('permits of a hedge that is no longer needed are returned', async () => {

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { SpillwayError } from '../../core/errors.js'
-import { type HopNames, hopHeadersFor } from '../../core/hops.js'
+import { type HopNames, hopHeadersFor, leastReserveMs } from '../../core/hops.js'
 import {
   refusalBody,
   retryAfterMilliseconds,
@@ -55,7 +55,7 @@ export function createFetch(
   options: FetchOptions,
   fixed: RunOptions,
 ): Fetch {
-  const { fetch: send = globalThis.fetch, describe, respond, sdk } = options
+  const { fetch: send = globalThis.fetch, describe, respond, sdk, hops } = options
   const sender: Sender = { ...options, send, clock }
   const fixes = Object.keys(fixed).length > 0
 
@@ -67,6 +67,8 @@ export function createFetch(
     const options = fixes ? { ...fixed, ...described } : described
     const call: RunOptions = { ...options, idempotent: request.safe }
     if (signal != null) call.signal = signal
+    // Refused before it takes any permits, not when its headers are written.
+    if (hops !== undefined) call.needsMs = Math.max(call.needsMs ?? 0, leastReserveMs(hops))
     return run((context) => request.send(context), call)
   }
 

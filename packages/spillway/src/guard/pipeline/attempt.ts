@@ -55,8 +55,11 @@ export interface AttemptListener<T> {
   onValue(value: T, verdict: Verdict): void
   onError(error: unknown, verdict: Verdict): void
   onStarted?(): void
-  /** Everything is released; of a streamed answer after its value. */
-  onReleased?(outcome: Outcome): void
+  /**
+   * Everything is released; of a streamed answer after its value. Without an outcome if another attempt has
+   * decided the call.
+   */
+  onReleased?(outcome: Outcome | undefined): void
 }
 
 /** What an attempt is made from. */

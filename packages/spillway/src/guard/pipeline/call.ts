@@ -72,7 +72,7 @@ export class GuardCall<T>
   #grants: unknown[] | undefined = []
   /** Attempts that have not been released; of a streamed answer until its body has ended. */
   #attempts = 0
-  /** Of the last attempt that was released. */
+  /** Of the last attempt that was released, except one that lost to another. */
   #outcome: Outcome | undefined
   /** The caller has its answer, or the call was refused. */
   #ended = false
@@ -265,9 +265,9 @@ export class GuardCall<T>
     else this.#conclude({ error })
   }
 
-  onReleased(outcome: Outcome): void {
+  onReleased(outcome: Outcome | undefined): void {
     this.#attempts--
-    this.#outcome = outcome
+    this.#outcome = outcome ?? this.#outcome
     this.#leave()
   }
 

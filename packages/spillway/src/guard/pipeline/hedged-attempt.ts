@@ -151,6 +151,6 @@ class SideListener<T> implements AttemptListener<T> {
   }
 
   onReleased(outcome: Outcome): void {
-    this.#call.onReleased?.(outcome)
+    this.#call.onReleased?.(this.#race.hasLost(this.#side) ? undefined : outcome)
   }
 }

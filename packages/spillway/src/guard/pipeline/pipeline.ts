@@ -80,10 +80,11 @@ export class Pipeline {
   }
 
   /** The guard is closed, or too little time is left. All that may refuse a call that has its permits. */
-  expired({ kind, options, deadlineMs }: StageCall, nowMs: number): SpillwayError | undefined {
+  expired({ options, deadlineMs }: StageCall, nowMs: number): SpillwayError | undefined {
     if (this.closed) return closedError('queue', this.name)
-    const neededMs = kind === 'call' ? (options.needsMs ?? 0) : 0
-    return deadlineMs - nowMs <= neededMs ? deadlineError('queue', this.name) : undefined
+    return deadlineMs - nowMs <= (options.needsMs ?? 0)
+      ? deadlineError('queue', this.name)
+      : undefined
   }
 
   /** Why jobs should not be taken from their queue now. */

@@ -33,6 +33,7 @@ export class WaitingAttempt
   readonly lane: string
   readonly priority: number
   readonly arrivedMs: number
+  /** After this there is too little time left to begin. */
   readonly deadlineMs: number
   readonly signal: CallerSignal | undefined
   readonly cost: Cost | undefined
@@ -48,7 +49,7 @@ export class WaitingAttempt
     this.lane = facts.lane
     this.priority = facts.priority
     this.arrivedMs = facts.arrivedMs
-    this.deadlineMs = facts.deadlineMs
+    this.deadlineMs = facts.deadlineMs - (facts.options.needsMs ?? 0)
     this.signal = facts.options.signal
     this.cost = facts.cost
     this.costs = facts.costs

@@ -72,7 +72,10 @@ export class HedgeStage implements Stage {
     if (!(this.#options.retry.budget as RetryBudget).tryRetry(1)) return this.#skip('budget')
     try {
       if (limits?.permits.remote === true) return this.#askStore(pipeline, limits, call)
-      return queue.dispatcher.immediate.take(call.lane, call, nowMs) ?? this.#skip('busy')
+      const { lane, cost, costs, costsUnder } = call
+      // Without its deadline: it would be taken for a call that waits if there is no permit.
+      const asking = { cost, costs, costsUnder }
+      return queue.dispatcher.immediate.take(lane, asking, nowMs) ?? this.#skip('busy')
     } catch {
       // The store is in trouble: the first attempt simply goes on.
       return this.#skip('busy')

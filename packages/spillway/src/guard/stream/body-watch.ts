@@ -103,6 +103,11 @@ export class BodyWatch implements Timed, ComingBody {
     if (this.#call !== undefined) this.#waitFor('reader')
   }
 
+  /** It is read out of sight of its watch, so neither silence nor rest counts. */
+  readElsewhere(): void {
+    if (this.#call !== undefined) this.#waitFor('none')
+  }
+
   #waitFor(whom: Waiting): void {
     this.#waiting = whom
     this.#sinceMs = this.#limits.clock.now()

@@ -11,6 +11,11 @@ interface SdkStream<C> {
   readonly iterator: () => AsyncIterator<C>
 }
 
+/** A stream that its SDK reads itself: `finalMessage()` of Anthropic, `finalChatCompletion()` of OpenAI. */
+interface SelfReadingStream {
+  readonly ended: boolean
+}
+
 type SdkStreamClass<C> = new (
   iterator: SdkStream<C>['iterator'],
   controller: AbortController,
@@ -64,13 +69,15 @@ function forwarding<C>(source: AsyncIterable<C>, watched: WatchedIterator<C>): A
     Object.getOwnPropertyDescriptor(source, key)?.configurable === false
   if (Reflect.ownKeys(own).some(isFixed)) return watched
   return new Proxy(source, {
-    get(target, key) {
+    get(target, key, proxy) {
       if (Object.hasOwn(own, key)) return own[key]
       const value: unknown = Reflect.get(target, key)
       if (typeof value !== 'function' || key === 'constructor' || isFixed(key)) return value
       return (...args: unknown[]) => {
         watched.isReadElsewhere = true
-        return Reflect.apply(value, target, args)
+        const result: unknown = Reflect.apply(value, target, args)
+        if (result instanceof Promise) watched.readBy(result, target as object)
+        return result === target ? proxy : result
       }
     },
   })
@@ -85,6 +92,8 @@ class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
   isReadElsewhere = false
   readonly #waiting = new Set<(error: unknown) => void>()
   #iterator: AsyncIterator<C> | undefined
+  /** Promises of the source's methods that have not settled. */
+  #readers = 0
   #over = false
   /** The error of the next read. */
   #broken: { error: unknown } | undefined
@@ -130,6 +139,28 @@ class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
     })
   }
 
+  /**
+   * A method of the source has returned this promise. Until it settles, the source is being read; then it is over
+   * if it says so. If its iterator is read as well, only that counts.
+   */
+  readBy(promise: Promise<unknown>, source: Partial<SelfReadingStream>): void {
+    if (this.#over || this.#iterator !== undefined) return
+    this.#readers++
+    this.#watch.readElsewhere()
+    const settled = (end: () => void) => {
+      this.#readers--
+      if (this.#iterator !== undefined) return
+      if (source.ended === true) end()
+      else if (this.#readers === 0) this.#watch.resting()
+    }
+    swallow(
+      promise.then(
+        () => settled(() => this.#watch.complete()),
+        (error) => settled(() => this.#broke(error)),
+      ),
+    )
+  }
+
   async return(value?: unknown): Promise<IteratorResult<C>> {
     if (!this.#over) {
       this.#over = true
@@ -149,6 +180,11 @@ class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
     this.#over = true
     if (this.#abort?.signal.aborted === true) this.#watch.left()
     else this.#watch.complete()
+  }
+
+  #broke(error: unknown): void {
+    if (this.#abort?.signal.aborted === true) this.#watch.left()
+    else this.#watch.truncated(error)
   }
 
   breakOff(error: unknown): void {

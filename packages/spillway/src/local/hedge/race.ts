@@ -58,6 +58,11 @@ export class Race<T> {
     if (other.end !== undefined) this.#decide(this.first, this.second)
   }
 
+  /** The result of the other attempt is the result of the call. */
+  hasLost(side: RaceSide<T>): boolean {
+    return this.#winner !== undefined && this.#winner !== side
+  }
+
   /** The caller aborted, so neither attempt is needed, not even one that has ended. */
   abandon(): void {
     this.over = true
