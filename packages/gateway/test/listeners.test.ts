@@ -19,6 +19,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { CERTIFICATE } from './certificate.js'
 import { expectIdle, startGateway, type Written } from './gateway-kit.js'
+import { startHttpVendor } from './http1-kit.js'
 
 type MockOptions = Parameters<typeof startGateway>[1]
 
@@ -106,6 +107,27 @@ describe('HTTP/2 over TLS', () => {
     const [call] = vendor.calls as unknown as { headers: Record<string, unknown> }[]
     expect(call?.headers['x-kept']).toBe('yes')
     expect(Object.keys(call?.headers ?? {}).filter((name) => /^(:|te$)/.test(name))).toEqual([])
+  })
+
+  it('a vendor that repeats headers or names one like a property of objects is answered', async () => {
+    const vendor = await startHttpVendor((_, response) => {
+      const once = ['x-content-type-options', 'nosniff', 'Retry-After', '1']
+      const twice = [...once, ...once, 'x-many', 'a', 'x-many', 'b', 'constructor', 'c']
+      response.writeHead(200, [...twice, '__proto__', 'd']).end('fine')
+    })
+    const { session, failures } = await startTls({
+      vendors: { echo: { protocol: 'http', url: vendor.url } },
+      routes: [{ path: '/echo*', vendor: 'echo' }],
+    })
+    const { status, headers, text } = await answerTo(post(session, { ':path': '/echo' }), BODY)
+    expect([status, text]).toEqual([200, 'fine'])
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'retry-after': '1',
+      'x-many': 'a, b',
+      constructor: 'c',
+    })
+    expect(failures).toEqual([])
   })
 
   it.each<[string, OutgoingHttpHeaders, string | undefined, number]>([

@@ -14,6 +14,17 @@ type Headers = Readonly<Record<string, string | string[]>>
 /** These belong to a connection of HTTP/1.1. HTTP/2 does not have them. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set(['connection', 'keep-alive'])
 
+/** HTTP/2: Node's `respond` throws if one of these has more than one value. */
+const SINGLE_HEADERS: ReadonlySet<string> = new Set(
+  (
+    'access-control-allow-credentials access-control-max-age access-control-request-method age authorization ' +
+    'content-encoding content-language content-length content-location content-md5 content-range content-type date ' +
+    'dnt etag expires from host if-match if-modified-since if-none-match if-range if-unmodified-since last-modified ' +
+    'location max-forwards proxy-authorization range referer retry-after tk upgrade-insecure-requests user-agent ' +
+    'x-content-type-options'
+  ).split(' '),
+)
+
 /** Whether a body follows the headers. HTTP/2 needs no header for that. */
 export function hasBody({ headers, stream }: ClientRequest): boolean {
   if (stream !== undefined) return !stream.endAfterHeaders
@@ -35,11 +46,17 @@ export function writeHead(
     response.writeHead(status, headers as Headers | string[])
     return
   }
+  // Those of an attempt that failed would be sent as well.
+  for (const name of response.getHeaderNames()) response.removeHeader(name)
   const entries = Array.isArray(headers) ? pairs(headers) : Object.entries(headers)
-  const all: Record<string, string | string[]> = {}
-  for (const [name, value] of entries) {
+  // Without a prototype: a vendor may send a header named `constructor`.
+  const all: Record<string, string | string[]> = Object.create(null)
+  for (const [written, value] of entries) {
+    const name = written.toLowerCase()
     if (CONNECTION_HEADERS.has(name)) continue
-    all[name] = all[name] === undefined ? value : [all[name], value].flat()
+    if (all[name] === undefined) all[name] = value
+    // The first value of a header that may have only one is kept.
+    else if (!SINGLE_HEADERS.has(name)) all[name] = [all[name], value].flat()
   }
   response.writeHead(status, all)
 }

@@ -414,6 +414,16 @@ export class Exchange implements ResponseListener {
   }
 
   #fail(error: unknown): void {
+    try {
+      this.#refuse(error)
+    } catch (another) {
+      // No answer can be sent. Nothing above this function would catch the error.
+      this.version.hooks.onFailure(another)
+      this.disconnect()
+    }
+  }
+
+  #refuse(error: unknown): void {
     // An error was answered before; this one is its consequence.
     if (this.#writer.error !== undefined) return
     this.#answer?.cancel()
