@@ -185,6 +185,17 @@ describe('supervisor of workers', () => {
     )
   })
 
+  it('giving up closes the admin port, also if no worker is left to be killed', async () => {
+    const { supervisor, forked, clock, started, isAdminClosed } = setUp()
+    await started()
+    for (let crashes = 0; crashes < 100 && forked.some((each) => each.isAlive); crashes++) {
+      for (const worker of forked) worker.end(7)
+      await clock.advance(10_000)
+    }
+    await expect(supervisor.ended).rejects.toThrow('giving up')
+    expect(isAdminClosed()).toBe(true)
+  })
+
   it('a worker that crashes after every start does not end the gateway while another serves', async () => {
     const { supervisor, forked, clock, started } = setUp()
     await started()

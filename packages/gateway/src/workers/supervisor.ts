@@ -195,6 +195,8 @@ export class Supervisor {
   #giveUp(error: Error): void {
     this.#onFailed?.(error)
     this.kill()
+    // If no worker is left to be killed, no end of a worker follows that would finish.
+    this.#finish()
   }
 
   #finish(): void {
