@@ -269,11 +269,7 @@ export async function createGateway(
       health.phase = 'ready'
       return { port, adminPort }
     },
-    serveAdmin(socket) {
-      admin.server.emit('connection', socket)
-      // The supervisor has paused it, so that it would not read the request itself.
-      socket.resume()
-    },
+    serveAdmin: (socket) => admin.serve(socket),
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {
       const { graceMs, delayMs } = { ...versions.current.config.drain, ...options }

@@ -1,13 +1,14 @@
 /** The admin port: health, metrics, the state of the gateway, and the actions of operators. Not for callers. */
 
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Dashboard } from '@spillway/dashboard'
 import type { Registry } from 'prom-client'
 import { createHealth, type Operator, type Spillway, type SpillwayEvent } from 'spillway'
 import type { OperatorAccess } from 'spillway/http'
 import { DASHBOARD_PATH, isDashboardPath } from './dashboard.js'
+import { HandedOverConnections } from './handed-over-connections.js'
 import {
   ADMIN_SERVER_OPTIONS,
   denied,
@@ -39,9 +40,10 @@ export interface AdminOptions {
 }
 
 export interface AdminServer {
-  readonly server: Server
   /** Resolves with the port, which differs from `port` if that is 0. */
   listen(at: { host: string; port: number }): Promise<number>
+  /** Serves a connection that the supervisor has accepted, in place of `listen`. */
+  serve(socket: Socket): void
   /** Ends all connections: the feed of a dashboard never ends by itself. */
   close(): Promise<void>
 }
@@ -68,14 +70,16 @@ export function createAdminServer(options: AdminOptions): AdminServer {
     respond(raw, response).catch(() => send(raw, response, FAILED, SECURITY_HEADERS))
   })
   server.maxConnections = MAX_CONNECTIONS
+  const handedOver = new HandedOverConnections(server)
   return {
-    server,
     async listen({ host, port }) {
       server.listen({ host, port })
       await once(server, 'listening')
       return (server.address() as AddressInfo).port
     },
+    serve: (socket) => handedOver.serve(socket),
     close() {
+      handedOver.close()
       return new Promise((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()

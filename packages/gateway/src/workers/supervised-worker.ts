@@ -32,11 +32,18 @@ export class SupervisedWorker {
     return this.state !== 'ended' && this.#process.isConnected()
   }
 
-  onEnd(listener: (code: number | null, signal: string | null) => void): void {
-    this.#process.once('exit', (code, signal) => {
+  /** Calls once, with a few words on how it ended. A process that could not be started has ended, too. */
+  onEnd(listener: (how: string) => void): void {
+    const end = (how: string) => {
+      if (this.state === 'ended') return
       this.state = 'ended'
       this.channel.close()
-      listener(code, signal)
+      listener(how)
+    }
+    this.#process.once('exit', (code, signal) => end(signal ?? `exit code ${code}`))
+    // Also emitted if a message or a signal could not be sent; then the process still runs, or 'exit' follows.
+    this.#process.on('error', (error) => {
+      if (this.pid === undefined) end(error.message)
     })
   }
 

@@ -19,7 +19,7 @@ class FakeWorker {
   pid = 1
   /** The answers to calls by name. */
   answers: Record<string, () => unknown> = {}
-  #onEnd: (code: number | null, signal: string | null) => void = () => {}
+  #onEnd: (how: string) => void = () => {}
 
   constructor(slot: number, api: SupervisorApi) {
     this.slot = slot
@@ -33,7 +33,7 @@ class FakeWorker {
     },
   }
 
-  onEnd(listener: (code: number | null, signal: string | null) => void): void {
+  onEnd(listener: (how: string) => void): void {
     this.#onEnd = listener
   }
 
@@ -50,7 +50,7 @@ class FakeWorker {
     if (!this.isAlive) return
     this.isAlive = false
     this.state = 'ended'
-    this.#onEnd(code, signal)
+    this.#onEnd(signal ?? `exit code ${code}`)
   }
 
   callsOf(name: string): unknown[] {
@@ -65,11 +65,13 @@ function setUp({ workers = 2 } = {}) {
   let files: FileContents = [['spillway.yaml', 'one']]
   let onConnection: (socket: Socket) => void = () => {}
   let adminClosed = false
+  let forkError: Error | undefined
   const supervisor = new Supervisor(
     {
       workers,
       clock,
       fork: (slot, api) => {
+        if (forkError !== undefined) throw forkError
         const worker = new FakeWorker(slot, api)
         forked.push(worker)
         return worker as unknown as SupervisedWorker
@@ -95,6 +97,9 @@ function setUp({ workers = 2 } = {}) {
     said,
     connect: (socket: Socket) => onConnection(socket),
     isAdminClosed: () => adminClosed,
+    failForks: (error: Error | undefined) => {
+      forkError = error
+    },
     write: (text: string) => {
       files = [['spillway.yaml', text]]
     },
@@ -183,6 +188,30 @@ describe('supervisor of workers', () => {
     expect(await ended).toBe(
       'workers ended 12 times in a row soon after their start, the last one with exit code 7; giving up',
     )
+  })
+
+  it('a worker whose start throws is tried again, while the others serve', async () => {
+    const { forked, clock, started, said, failForks } = setUp()
+    await started()
+    failForks(new Error('spawn ENOMEM'))
+    forked[0]?.end(null, 'SIGKILL')
+    await clock.advance(0)
+    expect(said.at(-1)).toContain('worker 1 could not be started: spawn ENOMEM; the next attempt')
+    expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, true])
+    failForks(undefined)
+    await clock.advance(10_000)
+    expect(forked[2]?.slot).toBe(1)
+  })
+
+  it('giving up closes the admin port, also if no worker is left to be killed', async () => {
+    const { supervisor, forked, clock, started, isAdminClosed } = setUp()
+    await started()
+    for (let crashes = 0; crashes < 100 && forked.some((each) => each.isAlive); crashes++) {
+      for (const worker of forked) worker.end(7)
+      await clock.advance(10_000)
+    }
+    await expect(supervisor.ended).rejects.toThrow('giving up')
+    expect(isAdminClosed()).toBe(true)
   })
 
   it('a worker that crashes after every start does not end the gateway while another serves', async () => {

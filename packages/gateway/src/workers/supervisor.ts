@@ -40,6 +40,9 @@ export class WorkersFailedError extends Error {
   }
 }
 
+/** What is left of a worker, or of the attempt to start one. */
+type EndedWorker = Pick<SupervisedWorker, 'slot' | 'pid' | 'readyAtMs' | 'metrics'>
+
 const RELOAD_MS = 30_000
 /** Time after the grace of a drain to abort requests and close the store. */
 const AFTER_GRACE_MS = 10_000
@@ -143,10 +146,16 @@ export class Supervisor {
       snapshots: () => this.#snapshots(),
       reload: (cause) => this.reload(cause),
     }
-    worker = this.#options.fork(slot, api)
+    try {
+      worker = this.#options.fork(slot, api)
+    } catch (error) {
+      // Some errors of the operating system are thrown, such as ENOMEM.
+      const unborn = { slot, pid: undefined, readyAtMs: undefined, metrics: [] }
+      return this.#replace(unborn, error instanceof Error ? error.message : String(error))
+    }
     this.#workers.set(slot, worker)
     const forked = worker
-    worker.onEnd((code, signal) => this.#replace(forked, signal ?? `exit code ${code}`))
+    worker.onEnd((how) => this.#replace(forked, how))
   }
 
   #ready(worker: SupervisedWorker, port: number): void {
@@ -166,7 +175,7 @@ export class Supervisor {
     else this.#options.say(`worker ${slot} cannot start: ${message}\n`)
   }
 
-  #replace(worker: SupervisedWorker, how: string): void {
+  #replace(worker: EndedWorker, how: string): void {
     this.#workers.delete(worker.slot)
     this.#totals = keepTotals(this.#totals, worker.metrics)
     if (this.#draining) return this.#finish()
@@ -181,9 +190,12 @@ export class Supervisor {
     }
     const { delayMs } = this.#policy
     const when = delayMs === 0 ? 'now' : `in ${delayMs} ms`
-    this.#options.say(
-      `worker ${worker.slot} (pid ${worker.pid}) ended with ${how}; its replacement starts ${when}\n`,
-    )
+    const who = `worker ${worker.slot}`
+    const what =
+      worker.pid === undefined
+        ? `${who} could not be started: ${how}; the next attempt is`
+        : `${who} (pid ${worker.pid}) ended with ${how}; its replacement starts`
+    this.#options.say(`${what} ${when}\n`)
     this.#restartCount++
     const timer = this.#clock.schedule(delayMs, () => {
       this.#restarts.delete(timer)
@@ -195,6 +207,8 @@ export class Supervisor {
   #giveUp(error: Error): void {
     this.#onFailed?.(error)
     this.kill()
+    // If no worker is left to be killed, no end of a worker follows that would finish.
+    this.#finish()
   }
 
   #finish(): void {
