@@ -220,7 +220,7 @@ describe('a streamed answer that reads itself', () => {
     expect(bodies()).toMatchObject({ complete: 1 })
   })
 
-  it('an answer that nobody reads after such a method is abandoned', async () => {
+  it('an answer that is not read on after such a method is abandoned', async () => {
     const { clock, guard, bodies, answer } = await start()
     const connected = answer.connected()
     await clock.advance(2 * UNREAD_MS)
