@@ -11,7 +11,7 @@ type Limits = Pick<ServerLimits, 'headersMs' | 'idleMs' | 'unreadMs'>
 const FLUSH_MS = 5_000
 
 interface Unread {
-  bytes: number
+  sentBytes: number
   sinceMs: number
 }
 
@@ -63,12 +63,13 @@ export class Http2Connection implements Connection {
     this.#socket.once('close', () => clearTimeout(timer))
   }
 
-  /** Bytes wait to be sent, and their number has not changed for `unreadMs`. */
+  /** Bytes wait to be sent, and none has left for `unreadMs`. */
   #isStuck(exchange: Exchange, nowMs: number): boolean {
-    const bytes = exchange.unsentBytes
+    const { sentBytes, unsentBytes } = exchange
     const before = this.#unread.get(exchange)
-    if (bytes === 0 || before?.bytes !== bytes) {
-      this.#unread.set(exchange, { bytes, sinceMs: nowMs })
+    // The number that waits would not do: it stays the same while a slow client makes room for more.
+    if (unsentBytes === 0 || before?.sentBytes !== sentBytes) {
+      this.#unread.set(exchange, { sentBytes, sinceMs: nowMs })
       return false
     }
     return nowMs - before.sinceMs > this.#limits.unreadMs
