@@ -12,7 +12,7 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2'
 import { Agent, request as httpsRequest } from 'node:https'
-import { createServer } from 'node:net'
+import { type AddressInfo, connect as connectTcp, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -37,6 +37,29 @@ async function startTls(written: Written = {}, mock: MockOptions = {}) {
   onTestFinished(() => session.destroy())
   await once(session, 'connect')
   return { ...running, url, session }
+}
+
+/** A client whose windows never fill, so that only TCP holds the gateway back. `stop`: it reads nothing any more. */
+async function startWindowless(url: string) {
+  const upstream = connectTcp(Number(new URL(url).port), '127.0.0.1')
+  const relay = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.pipe(upstream).pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(relay, 'listening')
+  const { port } = relay.address() as AddressInfo
+  const settings = { initialWindowSize: 2 ** 30 }
+  const session = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false, settings })
+  session.on('error', () => {})
+  upstream.on('error', () => {})
+  onTestFinished(() => {
+    session.destroy()
+    upstream.destroy()
+    relay.close()
+  })
+  await once(session, 'connect')
+  session.setLocalWindowSize(2 ** 30)
+  return { session, stop: () => upstream.unpipe().pause() }
 }
 
 interface Answer {
@@ -197,6 +220,22 @@ describe('HTTP/2 over TLS', () => {
     await until('it is given up', () => running.records.length === 1)
     expect(running.records[0]).toMatchObject({ code: 'HUNG_UP', end: 'aborted' })
     await expectIdle(running)
+  })
+
+  it('a client that stops reading its connection loses its answer as well', async () => {
+    const vendor = await startHttpVendor((_, response) => void response.end(Buffer.alloc(5e7)))
+    const { url, records } = await startTls({
+      server: { unreadMs: 500 },
+      vendors: { echo: { protocol: 'http', url: vendor.url } },
+      routes: [{ path: '/echo*', vendor: 'echo' }],
+    })
+    const client = await startWindowless(url)
+    const stream = post(client.session, { ':path': '/echo' })
+    stream.on('error', () => {})
+    stream.on('response', () => client.stop())
+    stream.end(BODY)
+    await until('it is given up', () => records.length === 1)
+    expect(records[0]).toMatchObject({ code: 'HUNG_UP', end: 'aborted' })
   })
 
   it('an idle connection is closed', async () => {

@@ -95,6 +95,8 @@ export function breakOff(response: ClientResponse, last = ''): void {
 
 /** Disconnects a client: the connection of HTTP/1.1, the stream of HTTP/2. */
 export function disconnect({ stream, socket }: ClientRequest): void {
-  if (stream === undefined) socket.destroy()
-  else stream.close(constants.NGHTTP2_CANCEL)
+  if (stream === undefined) return void socket.destroy()
+  stream.close(constants.NGHTTP2_CANCEL)
+  // A reset alone waits behind the bytes that the client does not read.
+  stream.destroy()
 }

@@ -148,6 +148,11 @@ export class Exchange implements ResponseListener {
     return this.#response.writableLength
   }
 
+  /** Bytes of the vendor's answer that were sent. It grows as long as the client reads. */
+  get sentBytes(): number {
+    return this.#writer.passedBytes - this.unsentBytes
+  }
+
   disconnect(): void {
     disconnect(this.#request)
   }

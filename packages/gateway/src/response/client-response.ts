@@ -48,6 +48,8 @@ export class ResponseWriter implements ResponseSink {
   /** The client reads more slowly than the vendor sends. */
   #full = false
   firstByteMs: number | undefined
+  /** Bytes of the vendor's answer that were written, sent or not. */
+  passedBytes = 0
   /** The error that ended the response early or was answered instead of it. */
   error: unknown
 
@@ -160,6 +162,7 @@ export class ResponseWriter implements ResponseSink {
     const piece = this.#frames === undefined ? chunk : this.#frames.push(chunk)
     if (piece.length === 0) return !this.#full
     this.#begin(undefined)
+    this.passedBytes += piece.length
     if (this.#response.write(piece)) return true
     this.#awaitDrain()
     return false
@@ -176,6 +179,7 @@ export class ResponseWriter implements ResponseSink {
       piece = Buffer.concat([...pieces, this.#frames.rest()])
     }
     this.#begin(piece?.length ?? 0)
+    this.passedBytes += piece?.length ?? 0
     this.#response.end(piece)
   }
 

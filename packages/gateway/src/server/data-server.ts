@@ -106,8 +106,8 @@ export class DataServer implements HttpHandlers {
     socket.once('close', () => this.#lost(socket, connection))
   }
 
-  onHttp2(session: ServerHttp2Session): void {
-    const connection = new Http2Connection(session, this.#limits, performance.now())
+  onHttp2(session: ServerHttp2Session, socket: Socket): void {
+    const connection = new Http2Connection(session, socket, this.#limits, performance.now())
     this.#track(session, connection)
     session.once('close', () => this.#lost(session, connection))
   }

@@ -18,7 +18,8 @@ export interface HttpHandlers {
   onParserError(code: string | undefined, socket: Socket): void
   /** A connection that carries HTTP/1.1, after its TLS handshake if there is one. */
   onHttp1(socket: Socket): void
-  onHttp2(session: ServerHttp2Session): void
+  /** `socket`: the one below, which `session.socket` does not allow to destroy. */
+  onHttp2(session: ServerHttp2Session, socket: Socket): void
 }
 
 /** HTTP/2: requests at once on one connection. */
@@ -37,8 +38,12 @@ export function createHttpServers(
   if (limits.tls === undefined) return serveHttp1
   const http2 = createHttp2Server(limits, handlers)
   const tls = createTlsServer(limits.tls, limits, (socket) => {
-    if (socket.alpnProtocol === 'h2') http2.emit('connection', socket)
-    else serveHttp1(socket)
+    if (socket.alpnProtocol !== 'h2') return serveHttp1(socket)
+    const onSession = (session: ServerHttp2Session) => handlers.onHttp2(session, socket)
+    http2.once('session', onSession)
+    http2.emit('connection', socket)
+    // Node emits 'session' at once, or not at all.
+    http2.off('session', onSession)
   })
   return (socket) => void tls.emit('connection', socket)
 }
@@ -77,7 +82,6 @@ function createHttp2Server(limits: ServerLimits, handlers: HttpHandlers): Http2S
   })
   handleRequests(server, handlers)
   server.on('connect', (request, response) => onRequest(handlers, request, response, false))
-  server.on('session', (session) => handlers.onHttp2(session))
   // The session is destroyed, which ends its requests.
   server.on('sessionError', () => {})
   return server

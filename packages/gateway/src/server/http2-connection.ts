@@ -1,26 +1,32 @@
 /** A connection of HTTP/2: whether its client sends requests and reads answers in time. */
 import type { ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { Exchange } from '../request/exchange.js'
 import type { Connection, ConnectionProblem } from './connection.js'
 
 type Limits = Pick<ServerLimits, 'headersMs' | 'idleMs' | 'unreadMs'>
 
+/** A client that reads nothing must not keep its connection for longer than this after its session has ended. */
+const FLUSH_MS = 5_000
+
 interface Unread {
-  bytes: number
+  sentBytes: number
   sinceMs: number
 }
 
 export class Http2Connection implements Connection {
   readonly exchanges = new Set<Exchange>()
   readonly #session: ServerHttp2Session
+  readonly #socket: Socket
   readonly #limits: Limits
   readonly #unread = new WeakMap<Exchange, Unread>()
   #idleSinceMs: number
   #isUsed = false
 
-  constructor(session: ServerHttp2Session, limits: Limits, nowMs: number) {
+  constructor(session: ServerHttp2Session, socket: Socket, limits: Limits, nowMs: number) {
     this.#session = session
+    this.#socket = socket
     this.#limits = limits
     this.#idleSinceMs = nowMs
   }
@@ -49,16 +55,21 @@ export class Http2Connection implements Connection {
     this.#session.close()
   }
 
+  /** Node lets the session end only after everything before was sent. */
   destroy(): void {
     this.#session.destroy()
+    const timer = setTimeout(() => this.#socket.destroy(), FLUSH_MS)
+    timer.unref()
+    this.#socket.once('close', () => clearTimeout(timer))
   }
 
-  /** Bytes wait to be sent, and their number has not changed for `unreadMs`. */
+  /** Bytes wait to be sent, and none has left for `unreadMs`. */
   #isStuck(exchange: Exchange, nowMs: number): boolean {
-    const bytes = exchange.unsentBytes
+    const { sentBytes, unsentBytes } = exchange
     const before = this.#unread.get(exchange)
-    if (bytes === 0 || before?.bytes !== bytes) {
-      this.#unread.set(exchange, { bytes, sinceMs: nowMs })
+    // The number that waits would not do: it stays the same while a slow client makes room for more.
+    if (unsentBytes === 0 || before?.sentBytes !== sentBytes) {
+      this.#unread.set(exchange, { sentBytes, sinceMs: nowMs })
       return false
     }
     return nowMs - before.sinceMs > this.#limits.unreadMs
