@@ -35,6 +35,8 @@ export interface GatewayOptions {
   log?: GatewayLog
   /** Reads the configuration again, for `reload`; throws if there is something wrong with it. */
   read?: () => GatewayConfig
+  /** Reads what a reload would use, to look whether it can be used. Default: `read`. */
+  check?: () => GatewayConfig
   /** Set in a worker process: the admin port, reloads and metrics are those of all workers. */
   supervisor?: GatewaySupervisor
 }
@@ -85,7 +87,7 @@ const LAST_LINES_MS = 2_000
 
 export async function createGateway(
   config: GatewayConfig,
-  { log: given, read, supervisor }: GatewayOptions = {},
+  { log: given, read, check = read, supervisor }: GatewayOptions = {},
 ): Promise<Gateway> {
   let scrub = createScrub(config)
   const log =
@@ -159,8 +161,8 @@ export async function createGateway(
     audit: (event) => log.event(event),
     config: {
       status: () => reloads.status(),
+      ...(check && { check: () => checkConfig(check) }),
       ...(read && {
-        check: () => checkConfig(read),
         reload: async (by: string) =>
           answerOf(await (supervisor?.reload ?? reload)(`admin: ${by}`)),
       }),
