@@ -27,6 +27,7 @@ import type { AsyncRequests } from './request/async-requests.js'
 import type { RequestRecord } from './request/record.js'
 import { ConfigVersions } from './routing/config-versions.js'
 import { DataServer } from './server/data-server.js'
+import { removeStaleSocket } from './server/stale-socket.js'
 import { openStore } from './shared-store.js'
 import type { MetricJson, WorkersState } from './workers/protocol.js'
 
@@ -258,6 +259,8 @@ export async function createGateway(
     reload,
     async start() {
       const adminPort = await openAdmin()
+      if (config.listen !== undefined && supervisor === undefined)
+        await removeStaleSocket(config.listen)
       const port = await data.listen(
         config.listen === undefined
           ? { port: config.port, host: config.host }
