@@ -27,6 +27,7 @@ import type { AsyncRequests } from './request/async-requests.js'
 import type { RequestRecord } from './request/record.js'
 import { ConfigVersions } from './routing/config-versions.js'
 import { DataServer } from './server/data-server.js'
+import { removeStaleSocket } from './server/stale-socket.js'
 import { openStore } from './shared-store.js'
 import type { MetricJson, WorkersState } from './workers/protocol.js'
 
@@ -35,6 +36,8 @@ export interface GatewayOptions {
   log?: GatewayLog
   /** Reads the configuration again, for `reload`; throws if there is something wrong with it. */
   read?: () => GatewayConfig
+  /** Reads what a reload would use, to look whether it can be used. Default: `read`. */
+  check?: () => GatewayConfig
   /** Set in a worker process: the admin port, reloads and metrics are those of all workers. */
   supervisor?: GatewaySupervisor
 }
@@ -85,7 +88,7 @@ const LAST_LINES_MS = 2_000
 
 export async function createGateway(
   config: GatewayConfig,
-  { log: given, read, supervisor }: GatewayOptions = {},
+  { log: given, read, check = read, supervisor }: GatewayOptions = {},
 ): Promise<Gateway> {
   let scrub = createScrub(config)
   const log =
@@ -159,8 +162,8 @@ export async function createGateway(
     audit: (event) => log.event(event),
     config: {
       status: () => reloads.status(),
+      ...(check && { check: () => checkConfig(check) }),
       ...(read && {
-        check: () => checkConfig(read),
         reload: async (by: string) =>
           answerOf(await (supervisor?.reload ?? reload)(`admin: ${by}`)),
       }),
@@ -256,6 +259,8 @@ export async function createGateway(
     reload,
     async start() {
       const adminPort = await openAdmin()
+      if (config.listen !== undefined && supervisor === undefined)
+        await removeStaleSocket(config.listen)
       const port = await data.listen(
         config.listen === undefined
           ? { port: config.port, host: config.host }

@@ -29,4 +29,14 @@ describe('greeting', () => {
     const words = greeting({ config, file: undefined, port, adminPort })
     expect(words).toContain(`After ${attempts} attempts in a row`)
   })
+
+  it('the greeting names a Unix socket and a request to it, and no port', () => {
+    const config = { ...builtInConfig({ env: {} }), listen: '/run/gateway.sock' }
+    const words = greeting({ config, file: 'spillway.yaml', port: 0, adminPort: 8081 })
+    expect(words).toContain('Spillway gateway on unix:/run/gateway.sock, admin on http://')
+    expect(words).toContain(
+      "curl -s --unix-socket '/run/gateway.sock' http://localhost/health/ready",
+    )
+    expect(words).not.toContain(':0')
+  })
 })

@@ -220,6 +220,7 @@ describe('gateway with two workers', () => {
     }
     expect(await tooLarge()).toEqual([413, 413])
     writeFileSync(file, 'vendors: nothing')
+    expect((await act('/config/check', { by: 'test' })).status).toBe(422)
     expect((await act('/config/reload', { by: 'test' })).status).toBe(422)
     const [, victim] = await workers()
     process.kill(victim?.pid as number, 'SIGKILL')

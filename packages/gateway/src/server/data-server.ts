@@ -3,9 +3,8 @@
  * `net.Server`: `http.Server.close()` would also cut off answers that have ended but are not sent yet.
  */
 import { once } from 'node:events'
-import { lstat, unlink } from 'node:fs/promises'
 import type { ServerHttp2Session } from 'node:http2'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { Exchange } from '../request/exchange.js'
@@ -64,7 +63,6 @@ export class DataServer implements HttpHandlers {
 
   /** Answers with the TCP port; 0 for a Unix socket. */
   async listen(address: ListenAddress): Promise<number> {
-    if ('path' in address) await removeStaleSocket(address.path)
     this.#acceptor.listen({ ...address, backlog: BACKLOG })
     await once(this.#acceptor, 'listening')
     return 'path' in address ? 0 : (this.#acceptor.address() as AddressInfo).port
@@ -198,15 +196,4 @@ export class DataServer implements HttpHandlers {
       this.#onIdle = resolve
     })
   }
-}
-
-/** A process that was killed leaves its socket behind. One that a process listens on stays. */
-async function removeStaleSocket(path: string): Promise<void> {
-  const probe = connect(path)
-  const code = await new Promise<string | undefined>((resolve) => {
-    probe.once('connect', () => resolve(undefined))
-    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code))
-  })
-  probe.destroy()
-  if (code === 'ECONNREFUSED' && (await lstat(path)).isSocket()) await unlink(path)
 }

@@ -45,12 +45,18 @@ export class ConfigSource {
 
   /** Throws a `ConfigError` with every mistake. Options of the command line override the file. */
   read(): GatewayConfig {
-    const { file } = this
     this.#contents = new Map()
-    const written =
-      file === undefined
-        ? builtInConfig()
-        : loadConfig({ file, readFile: (path) => this.#readFile(path) })
+    return this.#load((path) => this.#readFile(path))
+  }
+
+  /** As `read`, with the files as they are on the disk now. `contents` stays, because nobody uses the result. */
+  check(): GatewayConfig {
+    return this.#load((path) => readFileSync(path, 'utf8'))
+  }
+
+  #load(readFile: (path: string) => string): GatewayConfig {
+    const { file } = this
+    const written = file === undefined ? builtInConfig() : loadConfig({ file, readFile })
     const { port = written.port, adminPort = written.admin.port } = this.#command
     const workers = this.#workersOf(written)
     return { ...written, port, admin: { ...written.admin, port: adminPort }, workers }

@@ -12,11 +12,12 @@ interface Started {
 export function greeting({ config, file, port, adminPort }: Started): string {
   const { host, admin, redis, vendors } = config
   const at = `http://${reachable(host)}:${port}`
+  const { listen } = config
   const adminAt = `http://${reachable(admin.host)}:${adminPort}`
   const shared = redis === undefined ? 'in this process alone' : 'shared through Redis'
   const lines = [
     '',
-    `Spillway gateway on ${at}, admin on ${adminAt}`,
+    `Spillway gateway on ${listen === undefined ? at : `unix:${listen}`}, admin on ${adminAt}`,
     `  configuration: ${file ?? 'built in, with a mock vendor; write a spillway.yaml for your own'}`,
     `  vendors: ${vendors.map(({ name, protocol }) => `${name} (${protocol})`).join(', ')}`,
     ...(config.workers > 1 ? [`  workers: ${config.workers} processes`] : []),
@@ -24,6 +25,7 @@ export function greeting({ config, file, port, adminPort }: Started): string {
     '',
     `Dashboard: ${adminAt}/dashboard/${file === undefined ? '  (switches there start a load and break the vendor)' : ''}`,
     '',
+    ...(listen === undefined ? [] : tryTheSocket(listen, config)),
     ...(file === undefined ? tryThis(at, adminAt, vendors[0]) : lookAt(adminAt)),
     '',
     'Ctrl-C stops it.',
@@ -56,6 +58,12 @@ function tryThis(at: string, adminAt: string, vendor: VendorConfig | undefined):
     '',
     ...lookAt(adminAt),
   ]
+}
+
+/** A configuration with a Unix socket is in a file, so its models and keys are not known here. */
+function tryTheSocket(path: string, { server }: GatewayConfig): string[] {
+  const scheme = server.tls === undefined ? 'http' : 'https'
+  return ['Try:', `  curl -s --unix-socket '${path}' ${scheme}://localhost/health/ready`, '']
 }
 
 function lookAt(adminAt: string): string[] {

@@ -19,7 +19,10 @@ export async function runGateway(command: GatewayCommand): Promise<void> {
   }
   // Loaded here, because a supervisor does not need it.
   const { createGateway } = await import('../../gateway.js')
-  const gateway = await createGateway(config, { read: () => source.read() })
+  const gateway = await createGateway(config, {
+    read: () => source.read(),
+    check: () => source.check(),
+  })
   const { port, adminPort } = await start(gateway)
   const watching = reloadOnChange(source, config.reload.watch, (cause) => gateway.reload(cause))
   process.stderr.write(greeting({ config, file: source.file, port, adminPort }))

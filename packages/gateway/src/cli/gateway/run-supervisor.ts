@@ -1,6 +1,7 @@
 /** The supervisor of `spillway gateway` with more than one worker: it serves no requests itself. */
 import cluster from 'node:cluster'
 import type { GatewayConfig } from '../../config/config.js'
+import { removeStaleSocket } from '../../server/stale-socket.js'
 import { listenAdmin } from '../../workers/listen-admin.js'
 import { type FileContents, SLOT_VARIABLE } from '../../workers/protocol.js'
 import { SupervisedWorker } from '../../workers/supervised-worker.js'
@@ -42,6 +43,7 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
     },
   })
   stop.catch(() => {})
+  if (config.listen !== undefined) await removeStaleSocket(config.listen)
   const { port, adminPort } = await supervisor.start().catch(explained)
   const watching = reloadOnChange(source, config.reload.watch, (cause) => supervisor.reload(cause))
   process.stderr.write(greeting({ config, file: source.file, port, adminPort }))

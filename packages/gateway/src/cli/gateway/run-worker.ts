@@ -53,6 +53,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     source.use(new Map(await channel.call('configuration', undefined)))
     const gateway = await createGateway(source.read(), {
       read: () => source.read(),
+      check: () => source.check(),
       supervisor: {
         slot: Number(process.env[SLOT_VARIABLE]),
         workers: () => state,

@@ -1,0 +1,45 @@
+// test-group: io
+
+import { once } from 'node:events'
+import { existsSync, linkSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { builtInConfig } from '../src/config/built-in-config.js'
+import { createGateway, type GatewaySupervisor } from '../src/gateway.js'
+import { removeStaleSocket } from '../src/server/stale-socket.js'
+
+const silent = { request() {}, event() {}, failure() {}, close() {} }
+
+/** The file of a socket as a killed process leaves it. */
+async function staleSocket(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'stale-socket-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'gateway.sock')
+  const server = createServer().listen(path)
+  await once(server, 'listening')
+  linkSync(path, `${path}.copy`)
+  await new Promise((resolve) => server.close(resolve))
+  renameSync(`${path}.copy`, path)
+  return path
+}
+
+describe('a Unix socket that a killed process left behind', () => {
+  it('can be removed by several processes at once', async () => {
+    const path = await staleSocket()
+    await Promise.all(Array.from({ length: 20 }, () => removeStaleSocket(path)))
+    expect(existsSync(path)).toBe(false)
+  })
+
+  it('is not removed by a worker, because its supervisor has done so', async () => {
+    const listen = await staleSocket()
+    const supervisor = { slot: 1, workers: () => ({ ready: 0, total: 2, started: false }) }
+    const gateway = await createGateway(
+      { ...builtInConfig({ env: {} }), listen },
+      { log: silent, supervisor: supervisor as GatewaySupervisor },
+    )
+    onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
+    await expect(gateway.start()).rejects.toMatchObject({ code: 'EADDRINUSE' })
+  })
+})
