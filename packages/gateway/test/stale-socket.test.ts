@@ -26,13 +26,13 @@ async function staleSocket(): Promise<string> {
 }
 
 describe('a Unix socket that a killed process left behind', () => {
-  it('can be removed by several processes at once', async () => {
+  it('several processes may remove a stale socket at once', async () => {
     const path = await staleSocket()
     await Promise.all(Array.from({ length: 20 }, () => removeStaleSocket(path)))
     expect(existsSync(path)).toBe(false)
   })
 
-  it('is not removed by a worker, because its supervisor has done so', async () => {
+  it('a worker does not remove a stale socket, because its supervisor has done so', async () => {
     const listen = await staleSocket()
     const supervisor = { slot: 1, workers: () => ({ ready: 0, total: 2, started: false }) }
     const gateway = await createGateway(
