@@ -15,6 +15,7 @@ import { Agent, request as httpsRequest } from 'node:https'
 import { type AddressInfo, connect as connectTcp, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { CERTIFICATE } from './certificate.js'
@@ -236,6 +237,14 @@ describe('HTTP/2 over TLS', () => {
     stream.end(BODY)
     await until('it is given up', () => records.length === 1)
     expect(records[0]).toMatchObject({ code: 'HUNG_UP', end: 'aborted' })
+  })
+
+  it('a connection that carries only health checks stays open', async () => {
+    const { session } = await startTls({ server: { headersMs: 300 } })
+    const check = () => session.request({ ':path': '/health/live' })
+    expect((await answerTo(check())).status).toBe(200)
+    await setTimeout(1_000)
+    expect((await answerTo(check())).status).toBe(200)
   })
 
   it('an idle connection is closed', async () => {

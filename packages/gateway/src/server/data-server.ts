@@ -113,6 +113,13 @@ export class DataServer implements HttpHandlers {
   }
 
   onRequest(request: ClientRequest, response: ClientResponse, expectsContinue: boolean): void {
+    const connection = this.#connections.get(
+      (request.stream?.session as ServerHttp2Session | undefined) ?? request.socket,
+    )
+    // It was closed while its last request was read.
+    if (connection === undefined) return void response.destroy()
+    // Also of a health check, and of a body that arrives after its answer: none of it belongs to the next head.
+    request.once('close', () => connection.noteEnd(performance.now()))
     const { path } = requestTarget(request.url ?? '/')
     const health = path.startsWith('/health/') ? this.#health(path) : undefined
     if (health !== undefined) {
@@ -120,11 +127,6 @@ export class DataServer implements HttpHandlers {
       response.end(health.body)
       return
     }
-    const connection = this.#connections.get(
-      (request.stream?.session as ServerHttp2Session | undefined) ?? request.socket,
-    )
-    // It was closed while its last request was read.
-    if (connection === undefined) return void response.destroy()
     const exchange = new Exchange(this.#versions.current, request, response, expectsContinue)
     connection.exchanges.add(exchange)
     this.#running++
