@@ -3,7 +3,7 @@
 /** Behaviour that HTTP clients expect: Expect, absolute URLs, CORS, compression, trailers. */
 import { setTimeout } from 'node:timers/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, type Written } from './gateway-kit.js'
 import { get, type HttpVendor, post, startEchoGateway, startHttpVendor, Talk } from './http1-kit.js'
@@ -85,6 +85,29 @@ describe('connections that are kept', () => {
     await talk.say(get('/echo/3'))
     await talk.hears(3, '/echo/3')
     expect([talk.statuses, talk.closed]).toEqual([[200, 404, 200], false])
+  })
+})
+
+describe('bytes that are not HTTP', () => {
+  it('packets that follow a request add no listeners, and the request is answered', async () => {
+    const warnings: string[] = []
+    const warn = ({ name }: Error) => warnings.push(name)
+    process.on('warning', warn)
+    onTestFinished(() => void process.off('warning', warn))
+    const vendor = await startHttpVendor(async (_, response) => {
+      await setTimeout(500)
+      response.end('fine')
+    })
+    const talk = new Talk((await startEchoGateway(vendor)).url)
+    await talk.say(get('/echo'))
+    await until('it is asked', () => vendor.asked.length === 1)
+    for (let i = 0; i < 20; i++) {
+      await talk.say('\0nonsense')
+      await setTimeout(5)
+    }
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([200])
+    expect(warnings).toEqual([])
   })
 })
 
