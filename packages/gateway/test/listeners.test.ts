@@ -285,6 +285,20 @@ describe('HTTP/1.1 over TLS', () => {
     expect(vendor.counts.arrived).toBe(2)
   })
 
+  it('a client that never begins its handshake is disconnected when the gateway closes', async () => {
+    const { url, gateway } = await startTls()
+    const socket = connectTcp(Number(new URL(url).port), '127.0.0.1').resume()
+    onTestFinished(() => void socket.destroy())
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    // A connection that was not accepted yet would be reset at once.
+    await setTimeout(100)
+    await gateway.close({ graceMs: 0, delayMs: 0 })
+    const closedMs = performance.now()
+    await new Promise((resolve) => socket.once('close', resolve))
+    expect(performance.now() - closedMs).toBeLessThan(5_000)
+  })
+
   it('bytes that are not TLS get no answer', async () => {
     const { url } = await startTls()
     const { port } = new URL(url)
