@@ -1,8 +1,9 @@
 // test-group: io
 
 /** Behaviour that HTTP clients expect: Expect, absolute URLs, CORS, compression, trailers. */
+import { setTimeout } from 'node:timers/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, type Written } from './gateway-kit.js'
 import { get, type HttpVendor, post, startEchoGateway, startHttpVendor, Talk } from './http1-kit.js'
@@ -54,6 +55,59 @@ describe('Expect: 100-continue', () => {
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([401])
     expect(vendor.asked).toEqual([])
+  })
+})
+
+describe('connections that are kept', () => {
+  const SHORT = { server: { headersMs: 300 } }
+
+  it('a connection that carries only health checks stays open', async () => {
+    const { url } = await startEchoGateway(await startHttpVendor(), SHORT)
+    const talk = new Talk(url)
+    await talk.say(get('/health/live'))
+    await talk.hears(1)
+    await setTimeout(1_000)
+    await talk.say(get('/health/live'))
+    await talk.hears(2)
+    expect([talk.statuses, talk.closed]).toEqual([[200, 200], false])
+  })
+
+  it('a connection whose request was answered before its body arrived stays open', async () => {
+    const { url } = await startEchoGateway(await startHttpVendor(), SHORT)
+    const talk = new Talk(url)
+    await talk.say(post('/echo', 'the body'))
+    await talk.hears(1, '/echo')
+    const [head, body = ''] = post('/nowhere', 'the body').split('\r\n\r\n')
+    await talk.say(`${head}\r\n\r\n`)
+    await talk.hears(2)
+    await talk.say(body)
+    await setTimeout(1_000)
+    await talk.say(get('/echo/3'))
+    await talk.hears(3, '/echo/3')
+    expect([talk.statuses, talk.closed]).toEqual([[200, 404, 200], false])
+  })
+})
+
+describe('bytes that are not HTTP', () => {
+  it('packets that follow a request add no listeners, and the request is answered', async () => {
+    const warnings: string[] = []
+    const warn = ({ name }: Error) => warnings.push(name)
+    process.on('warning', warn)
+    onTestFinished(() => void process.off('warning', warn))
+    const vendor = await startHttpVendor(async (_, response) => {
+      await setTimeout(500)
+      response.end('fine')
+    })
+    const talk = new Talk((await startEchoGateway(vendor)).url)
+    await talk.say(get('/echo'))
+    await until('it is asked', () => vendor.asked.length === 1)
+    for (let i = 0; i < 20; i++) {
+      await talk.say('\0nonsense')
+      await setTimeout(5)
+    }
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([200])
+    expect(warnings).toEqual([])
   })
 })
 

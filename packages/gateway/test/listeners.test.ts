@@ -15,6 +15,7 @@ import { Agent, request as httpsRequest } from 'node:https'
 import { type AddressInfo, connect as connectTcp, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { CERTIFICATE } from './certificate.js'
@@ -238,6 +239,14 @@ describe('HTTP/2 over TLS', () => {
     expect(records[0]).toMatchObject({ code: 'HUNG_UP', end: 'aborted' })
   })
 
+  it('a connection that carries only health checks stays open', async () => {
+    const { session } = await startTls({ server: { headersMs: 300 } })
+    const check = () => session.request({ ':path': '/health/live' })
+    expect((await answerTo(check())).status).toBe(200)
+    await setTimeout(1_000)
+    expect((await answerTo(check())).status).toBe(200)
+  })
+
   it('an idle connection is closed', async () => {
     const { session } = await startTls({ server: { idleMs: 300 } })
     await answerTo(post(session), BODY)
@@ -274,6 +283,20 @@ describe('HTTP/1.1 over TLS', () => {
       await once(response, 'end')
     }
     expect(vendor.counts.arrived).toBe(2)
+  })
+
+  it('a client that never begins its handshake is disconnected when the gateway closes', async () => {
+    const { url, gateway } = await startTls()
+    const socket = connectTcp(Number(new URL(url).port), '127.0.0.1').resume()
+    onTestFinished(() => void socket.destroy())
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    // A connection that was not accepted yet would be reset at once.
+    await setTimeout(100)
+    await gateway.close({ graceMs: 0, delayMs: 0 })
+    const closedMs = performance.now()
+    await new Promise((resolve) => socket.once('close', resolve))
+    expect(performance.now() - closedMs).toBeLessThan(5_000)
   })
 
   it('bytes that are not TLS get no answer', async () => {

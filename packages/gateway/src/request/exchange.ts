@@ -76,6 +76,8 @@ export class Exchange implements ResponseListener {
   #end: BodyEnd | undefined
   #usage: Usage | undefined
   #closed = false
+  /** The connection ends with this answer, because no request can follow. */
+  #isLast = false
   #slowBody: SlowBody | undefined
   #receivedBytes = 0
   /** The client sends its body only after a 100, which it has not received. */
@@ -138,6 +140,9 @@ export class Exchange implements ResponseListener {
   /** The bytes that follow on the connection are not HTTP. */
   breakOff(fault: Fault): void {
     if (!this.#request.complete) return this.#cutOff(new RequestError(fault))
+    // Node reports every packet that follows.
+    if (this.#isLast) return
+    this.#isLast = true
     this.#response.shouldKeepAlive = false
     const { socket } = this.#request
     this.#response.once('finish', () => socket.destroySoon())

@@ -19,6 +19,8 @@ import { Http2Connection } from './http2-connection.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 
 const BACKLOG = 4_096
+/** After the server was closed. */
+const LAST_BYTES_MS = 1_000
 /** Guards refuse calls with the same code. */
 const SHUTTING_DOWN: Fault = {
   status: 503,
@@ -42,6 +44,8 @@ export class DataServer implements HttpHandlers {
   readonly #connectionLimits: ConnectionLimits
   /** By socket for HTTP/1.1, by session for HTTP/2. */
   readonly #connections = new Map<Socket | ServerHttp2Session, Connection>()
+  /** All accepted ones, also during a TLS handshake and after the end of a session. */
+  readonly #sockets = new Set<Socket>()
   #running = 0
   #onIdle: (() => void) | undefined
   #draining = false
@@ -57,7 +61,10 @@ export class DataServer implements HttpHandlers {
     this.#acceptor.on('connection', (socket) => {
       // The 'close' event follows. Node removes its own listener with a CONNECT.
       socket.on('error', () => {})
-      if (this.#connectionLimits.admit(socket)) serve(socket)
+      if (!this.#connectionLimits.admit(socket)) return
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+      serve(socket)
     })
   }
 
@@ -95,6 +102,11 @@ export class DataServer implements HttpHandlers {
       connection.destroy()
     }
     await this.#idle()
+    // The last bytes of an answer may still be on their way. A client that does not read them must not keep the process.
+    const timer = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy()
+    }, LAST_BYTES_MS)
+    timer.unref()
   }
 
   onHttp1(socket: Socket): void {
@@ -111,6 +123,13 @@ export class DataServer implements HttpHandlers {
   }
 
   onRequest(request: ClientRequest, response: ClientResponse, expectsContinue: boolean): void {
+    const connection = this.#connections.get(
+      (request.stream?.session as ServerHttp2Session | undefined) ?? request.socket,
+    )
+    // It was closed while its last request was read.
+    if (connection === undefined) return void response.destroy()
+    // Also of a health check, and of a body that arrives after its answer: none of it belongs to the next head.
+    request.once('close', () => connection.noteEnd(performance.now()))
     const { path } = requestTarget(request.url ?? '/')
     const health = path.startsWith('/health/') ? this.#health(path) : undefined
     if (health !== undefined) {
@@ -118,11 +137,6 @@ export class DataServer implements HttpHandlers {
       response.end(health.body)
       return
     }
-    const connection = this.#connections.get(
-      (request.stream?.session as ServerHttp2Session | undefined) ?? request.socket,
-    )
-    // It was closed while its last request was read.
-    if (connection === undefined) return void response.destroy()
     const exchange = new Exchange(this.#versions.current, request, response, expectsContinue)
     connection.exchanges.add(exchange)
     this.#running++
