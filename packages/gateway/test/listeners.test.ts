@@ -154,6 +154,16 @@ describe('HTTP/2 over TLS', () => {
     expect(failures).toEqual([])
   })
 
+  it('a status of the vendor that HTTP/2 does not have is answered as 502', async () => {
+    const vendor = await startHttpVendor((_, response) => void response.writeHead(799).end('odd'))
+    const { session, failures } = await startTls({
+      vendors: { echo: { protocol: 'http', url: vendor.url } },
+      routes: [{ path: '/echo*', vendor: 'echo' }],
+    })
+    const { status, text } = await answerTo(post(session, { ':path': '/echo' }), BODY)
+    expect([status, text, failures]).toEqual([502, 'odd', []])
+  })
+
   it.each<[string, OutgoingHttpHeaders, string | undefined, number]>([
     ['two hosts', { ':authority': 'a', host: 'b' }, BODY, 400],
     ['a body on GET', { ':method': 'GET' }, 'x', 400],

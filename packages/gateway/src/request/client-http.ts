@@ -58,7 +58,8 @@ export function writeHead(
     // The first value of a header that may have only one is kept.
     else if (!SINGLE_HEADERS.has(name)) all[name] = [all[name], value].flat()
   }
-  response.writeHead(status, all)
+  // HTTP/1.1 has room for more, but their meaning is that of a server's error (RFC 9110, 15).
+  response.writeHead(status > 599 ? 502 : status, all)
 }
 
 function* pairs(headers: readonly string[]): Generator<[string, string]> {
