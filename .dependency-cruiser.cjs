@@ -71,7 +71,7 @@ const GATEWAY_MAY_IMPORT = {
   jobs: ['config/', 'request/', 'routing/', 'vendor/', 'response/'],
   admin: [],
   observe: ['config/', 'request/', 'response/'],
-  cli: ['config/', 'reload/', 'workers/', 'gateway\\.ts', 'shared-store\\.ts'],
+  cli: ['config/', 'reload/', 'workers/', 'server/stale-socket\\.ts', 'gateway\\.ts', 'shared-store\\.ts'],
   workers: ['reload/'],
   reload: ['config/'],
   demo: ['config/'],
