@@ -65,8 +65,8 @@ export interface Gateway {
   /** The vendor inside, if there is one. */
   readonly mock: MockVendor | undefined
   /**
-   * Reads its configuration again and goes by it from the next request on. One that cannot be read is
-   * refused, and everything stays as it is. `cause`: who wanted it, for the log.
+   * Reads its configuration again and uses it from the next request on. An invalid one is refused and changes
+   * nothing. `cause` is what triggered the reload, for the log.
    */
   reload(cause: string): Promise<ReloadReport>
   /**
@@ -83,7 +83,7 @@ const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
 /** For jobs to be given back to the store, when a gateway closes. */
 const GIVE_BACK_MS = 2_000
-/** For what is broken off at the end to be told of in the log. */
+/** Time to log the requests that were cut off at the end. */
 const LAST_LINES_MS = 2_000
 
 export async function createGateway(
@@ -145,7 +145,7 @@ export async function createGateway(
   })
   const operator = () =>
     createOperator({ store: spillway.store, guards: guardsOf(versions.current.config) })
-  // Without a store that others reach, nobody acts but through this gateway.
+  // Without a shared store, operators act only through this gateway.
   const tellHeard = (facts: object) => log.notice?.('info', 'operator.heard', facts)
   const operatorNews = store && new OperatorNews(operator, tellHeard)
   const admin = createAdminServer({
@@ -189,7 +189,7 @@ export async function createGateway(
       endGrace = resolve
     })
     await demo?.close().catch((error) => log.failure(error))
-    // Whoever sends us requests should have noticed before we stop listening.
+    // Load balancers should notice that this pod is not ready before it stops listening.
     if (delayMs > 0) await Promise.race([sleep(delayMs), graceOver])
     await Promise.race([Promise.all([data.drain(), working]), graceOver])
     // Jobs that are not done go back, while the store is still there to take them.
@@ -299,7 +299,7 @@ function podOptions(
   }
 }
 
-/** Only where anybody may call: with a key of its own it would be one of the callers. */
+/** Only without configured callers, because the demo has no key. */
 function createDemo(
   { vendors, callers, jobQueues }: GatewayConfig,
   { vendor: mock, url: mockUrl }: RunningMock,
@@ -330,7 +330,7 @@ function answerOf(report: ReloadReport): ConfigAnswer {
   return { ok: report.result !== 'refused', message, report }
 }
 
-/** The vendor inside, as soon as somebody wants it. */
+/** The built-in mock vendor, started when a vendor has `url: mock`. */
 async function startMock(
   { vendors }: GatewayConfig,
   running: RunningMock | undefined,

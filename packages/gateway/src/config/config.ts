@@ -46,7 +46,7 @@ export interface RouteConfig {
   readonly paths: readonly RoutePath[]
   /** Set if the route names no path: it takes the default paths of this protocol. */
   readonly defaultsOf: LlmProtocol | undefined
-  /** Exact, or with `*`; none: any model, and requests without one. */
+  /** Exact names or patterns with `*`. Undefined: every model, and requests without a model. */
   readonly models: readonly string[] | undefined
   /**
    * How many of the targets are equals, of which each request picks one by what they have left; the others
@@ -74,7 +74,7 @@ export interface QueueConfig {
   readonly settings: Omit<JobQueueOptions, 'guard' | 'lane'>
   /** Of no use after this, unless the request says less. */
   readonly timeoutMs: number
-  /** So many at once in each gateway; 0: this one takes requests, and others do them. */
+  /** Jobs that run at once in each gateway; with 0 this gateway only accepts jobs, and others run them. */
   readonly concurrency: number
   /** By tier; without one, that of the caller. */
   readonly priorities: Readonly<Record<string, Priority>>
@@ -84,7 +84,7 @@ export interface QueueConfig {
   readonly maxAnswerBytes: number
 }
 
-/** Somebody who may use the gateway. */
+/** A client that may use the gateway. */
 export interface CallerConfig {
   /** SHA-256 of its key, in hex: the key itself is not kept. */
   readonly keyHash: string
@@ -119,7 +119,7 @@ export interface CorsConfig {
 export interface TracingConfig {
   /** Whether a request that says it is part of a trace is believed. */
   readonly fromCallers: boolean
-  /** Whether vendors are told which trace a request is part of. */
+  /** Whether requests to vendors carry the trace. */
   readonly toVendors: boolean
 }
 
@@ -131,7 +131,7 @@ export interface GatewayConfig {
   readonly admin: {
     readonly host: string
     readonly port: number
-    /** What operators have to show; none: whoever is on this machine is one. */
+    /** The token of operators; without one, requests from this machine are an operator's. */
     readonly token: string | undefined
     /** Who may read without being one. */
     readonly readAccess: 'operators' | 'local' | 'public'
@@ -148,7 +148,7 @@ export interface GatewayConfig {
   readonly vendors: readonly VendorConfig[]
   readonly routes: readonly RouteConfig[]
   readonly jobQueues: readonly QueueConfig[] | undefined
-  /** None: anybody may, as `anonymous`. */
+  /** Undefined: every client may use the gateway, as `anonymous`. */
   readonly callers: readonly CallerConfig[] | undefined
   readonly body: {
     /** A body that is not read is held up to this size, and streamed beyond it. */

@@ -1,4 +1,4 @@
-/** Does a request that has waited: it has its permits, and goes to its vendor as any other would. */
+/** Runs a queued request: its permits are granted, and it is sent to its vendor. */
 
 import type { CallContext, Job } from 'spillway'
 import { judgeStatus } from 'spillway/http'
@@ -8,10 +8,10 @@ import type { LaneQueue } from './lane-queue.js'
 import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'
 import { isStoredRequest, restoreRequest, type StoredRequest } from './stored-request.js'
 
-/** What a vendor calls its error; of the rest of its answer nothing is kept, it may quote the request. */
+/** The vendor's name of the error. The rest of the answer is dropped, because it may quote the request. */
 const ERROR_NAME = /"(?:code|type)"\s*:\s*"([\w.-]{1,60})"/
 
-/** The vendor's word that it did not, judged by its status. */
+/** An answer with an error status. */
 class BadAnswerError extends Error {
   readonly status: number
   readonly headers: unknown
