@@ -10,7 +10,7 @@ import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { onceSent } from '../request/early-answer.js'
 import { Exchange } from '../request/exchange.js'
 import { requestTarget } from '../request/request-url.js'
-import type { Fault } from '../response/errors.js'
+import { type Fault, SHUTTING_DOWN } from '../response/errors.js'
 import type { ConfigVersions } from '../routing/config-versions.js'
 import type { Connection } from './connection.js'
 import { ConnectionLimits } from './connection-limits.js'
@@ -22,13 +22,6 @@ import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 const BACKLOG = 4_096
 /** After the server was closed. */
 const LAST_BYTES_MS = 1_000
-/** Guards refuse calls with the same code. */
-const SHUTTING_DOWN: Fault = {
-  status: 503,
-  code: 'SHUTTING_DOWN',
-  message: 'the gateway is shutting down',
-  closes: true,
-}
 
 type Health = (path: string) => { status: number; body: string } | undefined
 
