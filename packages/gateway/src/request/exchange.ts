@@ -80,6 +80,8 @@ export class Exchange implements ResponseListener {
   #isLast = false
   #slowBody: SlowBody | undefined
   #receivedBytes = 0
+  /** Of its body, in memory. */
+  #heldBytes = 0
   /** The client sends its body only after a 100, which it has not received. */
   #owesContinue: boolean
 
@@ -112,6 +114,8 @@ export class Exchange implements ResponseListener {
       this.#leaving.abort(new HungUpError('the client disconnected'))
     }
     this.#writer.close()
+    this.version.hooks.bodyMemory.giveBack(this.#heldBytes)
+    this.#heldBytes = 0
     const record = this.#record()
     this.#trace?.end(record)
     this.version.hooks.onRecord(record)
@@ -227,6 +231,12 @@ export class Exchange implements ResponseListener {
       onReading: () => this.#continue(),
       onReceived: (bytes) => {
         this.#receivedBytes += bytes
+      },
+      onHeld: (bytes) => {
+        // It was refused meanwhile, because it is too slow or the gateway shuts down.
+        if (this.#writer.error !== undefined) throw this.#writer.error
+        hooks.bodyMemory.take(bytes, config.body.maxTotalBytes)
+        this.#heldBytes += bytes
       },
       onFault: (error) => this.#leaving.abort(error),
     })
