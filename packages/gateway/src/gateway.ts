@@ -24,6 +24,7 @@ import { loadTracing } from './observe/tracing.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
 import type { AsyncRequests } from './request/async-requests.js'
+import { BodyMemory } from './request/body/body-memory.js'
 import type { RequestRecord } from './request/record.js'
 import { ConfigVersions } from './routing/config-versions.js'
 import { DataServer } from './server/data-server.js'
@@ -124,6 +125,7 @@ export async function createGateway(
     onFailure: (error: unknown) => log.failure(error),
     tracer: tracing?.requests,
     draining: false,
+    bodyMemory: new BodyMemory(),
     asyncRequests: undefined as AsyncRequests | undefined,
   }
   const versions = new ConfigVersions(config, {

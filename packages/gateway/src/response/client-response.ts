@@ -9,10 +9,16 @@ import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { GatewayAnswer } from '../request/async-requests.js'
 import { breakOff, type ClientResponse, writeHead } from '../request/client-http.js'
+import { endAnswer, hasMuchToSend } from '../request/early-answer.js'
 import { addVendorHeaders } from '../vendor/forwarded-headers.js'
 import type { VendorAddresses } from '../vendor/vendor-addresses.js'
 import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
-import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
+import {
+  type Admitted,
+  addAdmittedHeaders,
+  addRefusedHeaders,
+  tellRetryAfter,
+} from './decision-headers.js'
 import { type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
 
@@ -125,6 +131,7 @@ export class ResponseWriter implements ResponseSink {
     else {
       headers['spillway-decision'] = `refused;reason=${fault.code}`
       headers['spillway-attempts'] = String(attempts)
+      if (fault.retryAfterMs !== undefined) tellRetryAfter(headers, fault.retryAfterMs)
     }
     if (asked !== undefined) headers['spillway-vendor'] = asked
     // The gateway has retried already; retries of the client would multiply with its own.
@@ -132,13 +139,14 @@ export class ResponseWriter implements ResponseSink {
       headers['x-should-retry'] = 'false'
       headers['spillway-retried'] = '1'
     }
-    if (fault.closes) headers.connection = 'close'
+    const closes = fault.closes === true || hasMuchToSend(response.req)
+    if (closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
     headers['content-type'] = this.#protocol.errorType
     headers['content-length'] = String(Buffer.byteLength(body))
     writeHead(response, fault.status, headers)
-    response.end(body)
+    endAnswer(response, body, { closes: closes || !response.shouldKeepAlive, hasLength: true })
   }
 
   /** The client has disconnected. */
@@ -180,7 +188,8 @@ export class ResponseWriter implements ResponseSink {
     }
     this.#begin(piece?.length ?? 0)
     this.passedBytes += piece?.length ?? 0
-    this.#response.end(piece)
+    const closes = this.#hooks.draining || !this.#response.shouldKeepAlive
+    endAnswer(this.#response, piece, { closes, hasLength: false })
   }
 
   broken(error: unknown): void {
@@ -188,8 +197,13 @@ export class ResponseWriter implements ResponseSink {
     if (this.#response.destroyed) return
     const { vendor, attempts = 0 } = this.#passing?.decision ?? {}
     const fault = faultOf(error, vendor, true)
-    if (this.#response.headersSent) this.#breakOff(fault)
-    else this.refuse(error, fault, attempts, vendor)
+    try {
+      if (this.#response.headersSent) this.#breakOff(fault)
+      else this.refuse(error, fault, attempts, vendor)
+    } catch {
+      // Not even the error can be written.
+      this.#response.destroy()
+    }
   }
 
   /** `wholeBytes`: length of the whole body, if it is known. */

@@ -7,9 +7,10 @@ import type { ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
+import { onceSent } from '../request/early-answer.js'
 import { Exchange } from '../request/exchange.js'
 import { requestTarget } from '../request/request-url.js'
-import type { Fault } from '../response/errors.js'
+import { type Fault, SHUTTING_DOWN } from '../response/errors.js'
 import type { ConfigVersions } from '../routing/config-versions.js'
 import type { Connection } from './connection.js'
 import { ConnectionLimits } from './connection-limits.js'
@@ -21,13 +22,6 @@ import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 
 /** After the server was closed. */
 const LAST_BYTES_MS = 1_000
-/** Guards refuse calls with the same code. */
-const SHUTTING_DOWN: Fault = {
-  status: 503,
-  code: 'SHUTTING_DOWN',
-  message: 'the gateway is shutting down',
-  closes: true,
-}
 
 type Health = (path: string) => { status: number; body: string } | undefined
 
@@ -143,7 +137,7 @@ export class DataServer implements HttpHandlers {
     connection.exchanges.add(exchange)
     this.#running++
     exchange.version.enter()
-    response.once('close', () => this.#ended(exchange, connection))
+    onceSent(response, () => this.#ended(exchange, connection))
     exchange.serve()
   }
 
@@ -172,6 +166,8 @@ export class DataServer implements HttpHandlers {
     const last = [...(this.#connections.get(socket)?.exchanges ?? [])].at(-1)
     // A connection without a single byte is closed without an answer.
     if (fault === undefined || socket.bytesRead === 0) socket.destroy()
+    // It was answered. The parser reports each packet that arrives until the connection is closed.
+    else if (socket.writableEnded) return
     // The fault is in its body, or in the request behind it.
     else if (last !== undefined) last.breakOff(fault)
     else this.#versions.current.hooks.onRecord(answerRaw(socket, fault))

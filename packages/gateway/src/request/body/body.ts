@@ -18,6 +18,8 @@ export interface ReceiveLimits {
   readonly maxBytes: number
   /** Called with the size of each chunk that arrives. */
   onReceived?(bytes: number): void
+  /** Called with the size of each chunk, decoded, before it is held in memory. May throw. */
+  onHeld?(bytes: number): void
 }
 
 export type RequestBody = HeldBody | StreamedBody
@@ -73,7 +75,8 @@ function receive(request: IncomingMessage, onChunk: (chunk: Buffer) => boolean):
         stop()
         resolve(false)
       } catch (error) {
-        stop()
+        // The request is refused, and what still arrives is dropped.
+        unlisten()
         reject(error)
       }
     }
@@ -106,6 +109,7 @@ export async function holdOrStream(
   const bytes = new ByteList()
   const isComplete = await receive(request, (chunk) => {
     limits.onReceived?.(chunk.length)
+    limits.onHeld?.(chunk.length)
     bytes.push(chunk)
     if (bytes.length > maxBytes) throw tooLarge(maxBytes)
     return bytes.length <= keepBytes
@@ -132,7 +136,8 @@ async function* streamed(
   yield* head.chunks
   try {
     progress.waiting = true
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    // The answer to the client needs its connection, which the end of a usual iteration would destroy.
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       progress.waiting = false
       onReceived?.(chunk.length)
       length += chunk.length
@@ -143,6 +148,9 @@ async function* streamed(
   } catch (error) {
     onFault(error)
     throw error
+  } finally {
+    // Received and dropped, if the reader has stopped before the end.
+    request.resume()
   }
   progress.waiting = false
   progress.complete = true
@@ -166,6 +174,7 @@ export async function holdDecoded(
     length += chunk.length
     if (length > maxBytes) throw tooLarge(maxBytes)
     if (rejection !== undefined) return true
+    limits.onHeld?.(chunk.length)
     try {
       onChunk(chunk)
       bytes.push(chunk)
