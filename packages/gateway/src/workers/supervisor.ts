@@ -8,7 +8,14 @@ import { systemClock, type Timer } from 'spillway/internal'
 import type { ReloadReport } from '../reload/reloads.js'
 import { aggregateMetrics, keepTotals } from './aggregate-metrics.js'
 import { HandOver } from './hand-over.js'
-import type { FileContents, MetricJson, PortName, SupervisorApi, WorkersState } from './protocol.js'
+import type {
+  FileContents,
+  MetricJson,
+  PortName,
+  SupervisorApi,
+  WorkerStart,
+  WorkersState,
+} from './protocol.js'
 import { RestartPolicy } from './restart-policy.js'
 import type { SupervisedWorker } from './supervised-worker.js'
 
@@ -21,7 +28,12 @@ export interface Listener {
 export interface SupervisorOptions {
   readonly workers: number
   /** Starts the process of a worker. */
-  readonly fork: (slot: number, api: SupervisorApi) => SupervisedWorker
+  readonly fork: (api: SupervisorApi) => SupervisedWorker
+  /**
+   * Whether one more process is kept that has loaded its code and waits to replace a worker that ends. Loading takes
+   * most of a start: 0.7 s of computing time, and much longer while all cores are busy. Default: false.
+   */
+  readonly keepsSpare?: boolean
   /** The files as they are on the disk now. */
   readonly readFiles: () => FileContents
   /** Opens the admin port, or the data port. Their connections are not read here. */
@@ -42,9 +54,11 @@ export class WorkersFailedError extends Error {
 }
 
 /** What is left of a worker, or of the attempt to start one. */
-type EndedWorker = Pick<SupervisedWorker, 'slot' | 'pid' | 'readyAtMs' | 'metrics'>
+type EndedWorker = Pick<SupervisedWorker, 'pid' | 'readyAtMs' | 'metrics'> & { slot: number }
 
 const RELOAD_MS = 30_000
+/** Before a spare process that ended is replaced. */
+const NEXT_SPARE_MS = 10_000
 /** Time after the grace of a drain to abort requests and close the store. */
 const AFTER_GRACE_MS = 10_000
 /** Time that a worker has to end after it was asked to end at once. */
@@ -59,6 +73,9 @@ export class Supervisor {
   readonly #workers = new Map<number, SupervisedWorker>()
   readonly #clock: Clock
   readonly #restarts = new Set<Timer>()
+  #spare: SupervisedWorker | undefined
+  /** Answers to processes that have asked for their configuration, or will ask. */
+  readonly #assign = new Map<SupervisedWorker, (start: WorkerStart) => void>()
   /** Called when a worker that starts is ready, or has ended. */
   readonly #onceStarted = new Map<SupervisedWorker, (() => void)[]>()
   readonly #toAdmin: HandOver
@@ -163,31 +180,72 @@ export class Supervisor {
     this.#draining = true
     for (const timer of this.#restarts) timer.cancel()
     this.#restarts.clear()
+    this.#spare?.kill()
   }
 
+  /** Starts the worker of a slot: the spare process if there is one, or a new one. */
   #fork(slot: number): void {
-    let worker: SupervisedWorker | undefined
-    const api: SupervisorApi = {
-      configuration: () => this.#contents,
-      ready: () => worker && this.#ready(worker),
-      failed: (reason) => this.#failed(slot, reason),
-      metrics: () => this.metrics(),
-      snapshots: () => this.#snapshots(),
-      reload: (cause) => this.reload(cause),
-    }
+    let worker = this.#spare?.isAlive ? this.#spare : undefined
+    this.#spare = undefined
     try {
-      worker = this.#options.fork(slot, api)
+      worker ??= this.#forkProcess()
     } catch (error) {
       // Some errors of the operating system are thrown, such as ENOMEM.
       const unborn = { slot, pid: undefined, readyAtMs: undefined, metrics: [] }
       return this.#replace(unborn, error instanceof Error ? error.message : String(error))
     }
+    worker.slot = slot
     this.#workers.set(slot, worker)
-    const forked = worker
-    worker.onEnd((how) => {
-      this.#startIsOver(forked)
-      this.#replace(forked, how)
+    this.#assign.get(worker)?.({ slot, contents: this.#contents })
+  }
+
+  /** A process without a slot. */
+  #forkProcess(): SupervisedWorker {
+    let assign: (start: WorkerStart) => void = () => {}
+    const assigned = new Promise<WorkerStart>((resolve) => {
+      assign = resolve
     })
+    const api: SupervisorApi = {
+      configuration: () => assigned,
+      ready: () => this.#ready(worker),
+      failed: (reason) => this.#failed(worker.slot, reason),
+      metrics: () => this.metrics(),
+      snapshots: () => this.#snapshots(),
+      reload: (cause) => this.reload(cause),
+    }
+    const worker = this.#options.fork(api)
+    this.#assign.set(worker, assign)
+    worker.onEnd((how) => {
+      this.#startIsOver(worker)
+      this.#assign.delete(worker)
+      if (worker.slot !== undefined)
+        this.#replace({ ...endedFacts(worker), slot: worker.slot }, how)
+      else this.#spareEnded(worker)
+    })
+    return worker
+  }
+
+  /** Not before all workers serve: it would take computing time from them. */
+  #keepSpare(): void {
+    const isNeeded = this.#options.keepsSpare === true && !this.#draining
+    if (!isNeeded || this.#spare !== undefined) return
+    if (this.#state().ready < this.#options.workers) return
+    try {
+      this.#spare = this.#forkProcess()
+    } catch {
+      this.#spareEnded(undefined)
+    }
+  }
+
+  #spareEnded(worker: SupervisedWorker | undefined): void {
+    if (this.#spare !== worker || this.#draining) return
+    this.#spare = undefined
+    const timer = this.#clock.schedule(NEXT_SPARE_MS, () => {
+      this.#restarts.delete(timer)
+      this.#keepSpare()
+    })
+    this.#restarts.add(timer)
+    timer.unref()
   }
 
   #startIsOver(worker: SupervisedWorker): void {
@@ -229,10 +287,14 @@ export class Supervisor {
     }
     this.#tellState()
     for (const socket of this.#held.splice(0)) void this.#toData.give(socket)
+    this.#keepSpare()
   }
 
   /** At the first start the gateway gives up: a port in use or an invalid file would fail again. */
-  #failed(slot: number, { code, message }: { code: string | undefined; message: string }): void {
+  #failed(
+    slot: number | undefined,
+    { code, message }: { code: string | undefined; message: string },
+  ): void {
     if (!this.#started) this.#giveUp(new WorkersFailedError(message, code))
     else this.#options.say(`worker ${slot} cannot start: ${message}\n`)
   }
@@ -381,8 +443,12 @@ export class Supervisor {
   }
 
   #inOrder(): SupervisedWorker[] {
-    return [...this.#workers.values()].toSorted((a, b) => a.slot - b.slot)
+    return [...this.#workers].toSorted(([a], [b]) => a - b).map(([, worker]) => worker)
   }
+}
+
+function endedFacts({ pid, readyAtMs, metrics }: SupervisedWorker): Omit<EndedWorker, 'slot'> {
+  return { pid, readyAtMs, metrics }
 }
 
 /** A worker that ended during its reload is replaced by one with the new files. */
