@@ -1,6 +1,6 @@
 /** Metrics of all workers as one: counters and histograms are summed, gauges as their meaning asks for. */
 import { AggregatorRegistry } from 'prom-client'
-import type { MetricJson } from './protocol.js'
+import type { MetricJson, WorkersState } from './protocol.js'
 
 /** Gauges that each worker reads from the store, or that describe one shared thing: a sum would be wrong. */
 const SHARED: Readonly<Record<string, 'max' | 'min'>> = {
@@ -39,6 +39,27 @@ export function keepTotals(before: Metrics, ended: Metrics): Metrics {
     ({ type, aggregator }) => (type === 'counter' || type === 'histogram') && aggregator === 'sum',
   )
   return sum([before, totals])
+}
+
+/** Metrics of the supervisor itself. */
+export function workerMetrics({ ready, total }: WorkersState, restarts: number): Metrics {
+  return [
+    {
+      name: 'spillway_workers',
+      type: 'gauge',
+      help: 'Worker processes by state.',
+      values: [
+        { labels: { state: 'ready' }, value: ready },
+        { labels: { state: 'other' }, value: total - ready },
+      ],
+    },
+    {
+      name: 'spillway_worker_restarts_total',
+      type: 'counter',
+      help: 'Workers that were started in place of one that ended.',
+      values: [{ labels: {}, value: restarts }],
+    },
+  ]
 }
 
 function withAggregators(metrics: Metrics): MetricJson[] {

@@ -2,28 +2,20 @@
  * Runs a gateway as several worker processes: starts them, replaces those that end, rolls reloads through
  * them, drains them, and hands them the connections that it accepts. Requests never pass through it.
  */
-import type { Socket } from 'node:net'
 import type { Clock } from 'spillway'
 import { systemClock, type Timer } from 'spillway/internal'
 import type { ReloadReport } from '../reload/reloads.js'
-import { aggregateMetrics, keepTotals } from './aggregate-metrics.js'
-import { HandOver } from './hand-over.js'
+import { aggregateMetrics, keepTotals, workerMetrics } from './aggregate-metrics.js'
+import { WorkerPorts, type WorkerPortsOptions } from './ports.js'
 import type {
   FileContents,
   MetricJson,
-  PortName,
   SupervisorApi,
   WorkerStart,
   WorkersState,
 } from './protocol.js'
 import { RestartPolicy } from './restart-policy.js'
 import type { SupervisedWorker } from './supervised-worker.js'
-
-/** A port that was opened. */
-export interface Listener {
-  readonly port: number
-  close(): void
-}
 
 export interface SupervisorOptions {
   readonly workers: number
@@ -36,8 +28,7 @@ export interface SupervisorOptions {
   readonly keepsSpare?: boolean
   /** The files as they are on the disk now. */
   readonly readFiles: () => FileContents
-  /** Opens the admin port, or the data port. Their connections are not read here. */
-  readonly listen: (port: PortName, onConnection: (socket: Socket) => void) => Promise<Listener>
+  readonly listen: WorkerPortsOptions['listen']
   /** A line for the terminal or the log of the container. */
   readonly say: (text: string) => void
   readonly clock?: Clock
@@ -63,10 +54,6 @@ const NEXT_SPARE_MS = 10_000
 const AFTER_GRACE_MS = 10_000
 /** Time that a worker has to end after it was asked to end at once. */
 const END_MS = 5_000
-const UNAVAILABLE = '{"status":"starting"}'
-/** Connections that wait until a worker is ready. */
-const MAX_HELD = 1_000
-
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #policy: RestartPolicy
@@ -78,13 +65,7 @@ export class Supervisor {
   readonly #assign = new Map<SupervisedWorker, (start: WorkerStart) => void>()
   /** Called when a worker that starts is ready, or has ended. */
   readonly #onceStarted = new Map<SupervisedWorker, (() => void)[]>()
-  readonly #toAdmin: HandOver
-  readonly #toData: HandOver
-  /** Connections to the data port that found no worker. */
-  readonly #held: Socket[] = []
-  #turn = 0
-  #admin: Listener | undefined
-  #data: Listener | undefined
+  readonly #ports: WorkerPorts
   /** Counters and histograms of workers that have ended. */
   #totals: readonly MetricJson[] = []
   #restartCount = 0
@@ -104,19 +85,10 @@ export class Supervisor {
     this.#contents = contents
     this.#policy = new RestartPolicy(options.workers)
     this.#clock = options.clock ?? systemClock
-    const isLast = () => this.#draining
-    this.#toAdmin = new HandOver({
-      port: 'admin',
-      isLast,
-      // Always the first worker, so that later connections of a dashboard reach the same one.
+    this.#ports = new WorkerPorts({
+      listen: options.listen,
       workers: () => this.#serving(),
-      onRefused: answerUnavailable,
-    })
-    this.#toData = new HandOver({
-      port: 'data',
-      isLast,
-      workers: () => this.#inTurn(this.#serving()),
-      onRefused: (socket) => this.#hold(socket),
+      isDraining: () => this.#draining,
     })
     this.ended = new Promise((resolve, reject) => {
       this.#onEnded = resolve
@@ -127,7 +99,7 @@ export class Supervisor {
 
   /** Resolves when every worker serves requests. */
   async start(): Promise<{ port: number; adminPort: number }> {
-    this.#admin = await this.#options.listen('admin', (socket) => void this.#toAdmin.give(socket))
+    const adminPort = await this.#ports.open('admin')
     const started = new Promise<void>((resolve) => {
       this.#onStarted = resolve
     })
@@ -137,11 +109,10 @@ export class Supervisor {
     })
     try {
       await Promise.race([started, failed])
-      this.#data = await this.#options.listen('data', (socket) => void this.#toData.give(socket))
-      return { port: this.#data.port, adminPort: this.#admin.port }
+      return { port: await this.#ports.open('data'), adminPort }
     } catch (error) {
       this.kill()
-      this.#admin?.close()
+      this.#ports.closeAll()
       throw error
     }
   }
@@ -164,7 +135,7 @@ export class Supervisor {
     this.#stopRestarts()
     for (const worker of this.#workers.values()) worker.drain(options)
     this.#tellState()
-    this.#clock.schedule(options.delayMs, () => this.#data?.close()).unref()
+    this.#clock.schedule(options.delayMs, () => this.#ports.close('data')).unref()
     const patienceMs = options.delayMs + options.graceMs + AFTER_GRACE_MS
     this.#clock.schedule(patienceMs, () => this.kill()).unref()
     this.#finish()
@@ -286,7 +257,7 @@ export class Supervisor {
       this.#onStarted?.()
     }
     this.#tellState()
-    for (const socket of this.#held.splice(0)) void this.#toData.give(socket)
+    this.#ports.serveHeld()
     this.#keepSpare()
   }
 
@@ -337,9 +308,7 @@ export class Supervisor {
 
   #finish(): void {
     if (this.#workers.size > 0) return
-    this.#admin?.close()
-    this.#data?.close()
-    for (const socket of this.#held.splice(0)) socket.destroy()
+    this.#ports.closeAll()
     this.#onEnded?.()
   }
 
@@ -372,32 +341,10 @@ export class Supervisor {
       }),
     )
     return aggregateMetrics([
-      this.#ownMetrics(),
+      workerMetrics(this.#state(), this.#restartCount),
       this.#totals,
       ...this.#inOrder().map(({ metrics }) => metrics),
     ])
-  }
-
-  #ownMetrics(): MetricJson[] {
-    const { ready, total } = this.#state()
-    const metric = (name: string, type: string, help: string, values: MetricJson['values']) => ({
-      name,
-      type,
-      help,
-      values,
-    })
-    return [
-      metric('spillway_workers', 'gauge', 'Worker processes by state.', [
-        { labels: { state: 'ready' }, value: ready },
-        { labels: { state: 'other' }, value: total - ready },
-      ]),
-      metric(
-        'spillway_worker_restarts_total',
-        'counter',
-        'Workers that were started in place of one that ended.',
-        [{ labels: {}, value: this.#restartCount }],
-      ),
-    ]
   }
 
   async #snapshots(): Promise<object> {
@@ -417,17 +364,6 @@ export class Supervisor {
     const answering = this.#answering()
     const ready = answering.filter(({ state }) => state === 'ready')
     return ready.length > 0 ? ready : answering
-  }
-
-  /** Begins with another worker each time. */
-  #inTurn(workers: readonly SupervisedWorker[]): SupervisedWorker[] {
-    const first = this.#turn++ % Math.max(1, workers.length)
-    return [...workers.slice(first), ...workers.slice(0, first)]
-  }
-
-  #hold(socket: Socket): void {
-    if (this.#draining || this.#held.length >= MAX_HELD) socket.destroy()
-    else this.#held.push(socket)
   }
 
   #state(): WorkersState {
@@ -455,9 +391,4 @@ function endedFacts({ pid, readyAtMs, metrics }: SupervisedWorker): Omit<EndedWo
 function refusedUnlessEnded(worker: SupervisedWorker, error: Error): ReloadReport | undefined {
   if (!worker.isAlive) return undefined
   return { result: 'refused', reason: `worker ${worker.slot}: ${error.message}` }
-}
-
-function answerUnavailable(socket: Socket): void {
-  const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
-  socket.end(head + UNAVAILABLE)
 }
