@@ -298,6 +298,32 @@ describe('supervisor of workers', () => {
     })
   })
 
+  it('the count of reloads does not fall when all workers were replaced', async () => {
+    const { supervisor, forked, clock, started } = setUp()
+    await started()
+    const reloads = {
+      name: 'spillway_config_reloads_total',
+      help: 'x',
+      type: 'counter',
+      values: [{ labels: { result: 'applied' }, value: 1 }],
+    }
+    for (const worker of forked) {
+      worker.answers = { reload: () => applied, metrics: () => [reloads] }
+    }
+    await supervisor.reload('SIGHUP')
+    const counted = 'spillway_config_reloads_total{result="applied"} 1'
+    expect(await supervisor.metrics()).toContain(counted)
+    for (const worker of forked) worker.end(null, 'SIGKILL')
+    await clock.advance(0)
+    for (const worker of forked.slice(2)) {
+      worker.answers = { metrics: () => [{ ...reloads, values: [] }] }
+      worker.api.ready()
+    }
+    const text = await supervisor.metrics()
+    expect(text).toContain(counted)
+    expect(text).toContain('spillway_config_generation 2')
+  })
+
   it('a reload does not wait for a worker that ends while it starts', async () => {
     const { supervisor, forked, clock, started } = setUp()
     await started()

@@ -5,7 +5,12 @@
 import type { Clock } from 'spillway'
 import { systemClock, type Timer } from 'spillway/internal'
 import type { ReloadReport } from '../reload/reloads.js'
-import { aggregateMetrics, keepTotals, workerMetrics } from './aggregate-metrics.js'
+import {
+  aggregateMetrics,
+  keepTotals,
+  type ReloadCounts,
+  supervisorMetrics,
+} from './aggregate-metrics.js'
 import { WorkerPorts, type WorkerPortsOptions } from './ports.js'
 import type {
   FileContents,
@@ -69,6 +74,10 @@ export class Supervisor {
   /** Counters and histograms of workers that have ended. */
   #totals: readonly MetricJson[] = []
   #restartCount = 0
+  readonly #reloads: ReloadCounts = {
+    counts: { applied: 0, unchanged: 0, refused: 0 },
+    last: undefined,
+  }
   /** The files that the workers run with. */
   #contents: FileContents
   #reloading: Promise<unknown> = Promise.resolve()
@@ -329,6 +338,8 @@ export class Supervisor {
     }
     outcome ??= { result: 'refused', reason: 'no worker is running' }
     if (outcome.result !== 'refused') this.#contents = contents
+    this.#reloads.counts[outcome.result]++
+    this.#reloads.last = outcome.result
     return outcome
   }
 
@@ -340,11 +351,8 @@ export class Supervisor {
         worker.metrics = await worker.channel.call('metrics', undefined).catch(() => worker.metrics)
       }),
     )
-    return aggregateMetrics([
-      workerMetrics(this.#state(), this.#restartCount),
-      this.#totals,
-      ...this.#inOrder().map(({ metrics }) => metrics),
-    ])
+    const own = supervisorMetrics(this.#state(), this.#restartCount, this.#reloads)
+    return aggregateMetrics(own, [this.#totals, ...this.#inOrder().map(({ metrics }) => metrics)])
   }
 
   async #snapshots(): Promise<object> {

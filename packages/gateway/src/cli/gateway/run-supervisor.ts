@@ -1,7 +1,7 @@
 /** The supervisor of `spillway gateway` with more than one worker: it serves no requests itself. */
 import { type ChildProcess, fork } from 'node:child_process'
 import type { GatewayConfig } from '../../config/config.js'
-import { listenAddress } from '../../server/listen-address.js'
+import { listenAddress } from '../../config/listen-address.js'
 import { removeStaleSocket } from '../../server/stale-socket.js'
 import { listen } from '../../workers/listen.js'
 import { type FileContents, WORKER_VARIABLE } from '../../workers/protocol.js'
