@@ -39,9 +39,9 @@ export interface RetryRunOptions {
   signal?: AbortSignal
   /** False: repeating the call could do harm, so it is retried only with a key. Default: true. */
   idempotent?: boolean
-  /** The downstream recognises a repeated call by this key. */
+  /** A key by which the downstream recognises a repeated call. Default: none. */
   idempotencyKey?: string
-  /** Called before each retry, before the budget; false prevents the retry. */
+  /** Called before each retry, before the budget; false prevents the retry. Default: always true. */
   mayRetry?: () => boolean
 }
 
