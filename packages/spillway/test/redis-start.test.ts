@@ -327,9 +327,10 @@ describe.concurrent('a program whose Redis is not there', () => {
        process.exitCode = 7`,
     )
     expect(code).toBe(7)
+    // On a busy machine not even the refusal may have arrived.
     expect(stdout).toMatch(
       new RegExp(
-        `^STORE_UNAVAILABLE the Redis store at redis://127.0.0.1:${port} is unreachable: .*ECONNREFUSED`,
+        `^STORE_UNAVAILABLE the Redis store at redis://127.0.0.1:${port} is unreachable: .*(ECONNREFUSED|no connection within)`,
       ),
     )
     expect(stdout).not.toContain('secret')
