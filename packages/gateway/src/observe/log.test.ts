@@ -19,7 +19,7 @@ const IS_LOGGED: Record<SpillwayEvent['type'], boolean> = {
   'feature.on': false,
   'guard.no-timeout': true,
   'guard.would-have-refused': false,
-  'hedge.begun': false,
+  'hedge.started': false,
   'hedge.won': false,
   'hedge.skipped': false,
   'job.added': false,
