@@ -36,7 +36,7 @@ const IS_LOGGED: Record<SpillwayEvent['type'], boolean> = {
   'limit.changed': false,
   'limiter.refused': false,
   'operator.acted': true,
-  'pod.asked': true,
+  'pod.command': true,
   'retry.scheduled': false,
   'retry.stopped': false,
   'shedder.refused': false,
