@@ -11,7 +11,7 @@ import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'
 import { ResponseWriter } from '../response/client-response.js'
 import { answerPreflight, corsHeaders, isPreflight } from '../response/cors.js'
-import { type Fault, faultOf, RequestError } from '../response/errors.js'
+import { type Fault, faultOf, RequestError, SHUTTING_DOWN } from '../response/errors.js'
 import { containsKey, MASK, maskedName, maskedPath, requestIdFor } from '../response/privacy.js'
 import type { ConfigVersion } from '../routing/config-version.js'
 import { ambiguous, notFound } from '../routing/no-route.js'
@@ -273,10 +273,14 @@ export class Exchange implements ResponseListener {
 
   /** The request is about a job. */
   async #attend(asyncRequests: AsyncRequests): Promise<void> {
-    const known = (caller: Caller) => {
-      this.#caller = caller
-    }
-    const said = await asyncRequests.attend(this.#request, this.#response, this.#path, known)
+    const said = await asyncRequests.attend(this.#request, this.#response, this.#path, {
+      onCaller: (caller) => {
+        this.#caller = caller
+      },
+      onShutdown: () => {
+        this.#writer.error ??= new RequestError(SHUTTING_DOWN)
+      },
+    })
     if (said !== undefined) this.#writer.say(said)
   }
 

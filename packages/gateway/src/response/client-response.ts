@@ -197,8 +197,13 @@ export class ResponseWriter implements ResponseSink {
     if (this.#response.destroyed) return
     const { vendor, attempts = 0 } = this.#passing?.decision ?? {}
     const fault = faultOf(error, vendor, true)
-    if (this.#response.headersSent) this.#breakOff(fault)
-    else this.refuse(error, fault, attempts, vendor)
+    try {
+      if (this.#response.headersSent) this.#breakOff(fault)
+      else this.refuse(error, fault, attempts, vendor)
+    } catch {
+      // Not even the error can be written.
+      this.#response.destroy()
+    }
   }
 
   /** `wholeBytes`: length of the whole body, if it is known. */

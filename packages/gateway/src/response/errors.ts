@@ -10,6 +10,14 @@ export interface Fault {
   readonly retryAfterMs?: number | undefined
 }
 
+/** Guards refuse calls with the same code. */
+export const SHUTTING_DOWN: Fault = {
+  status: 503,
+  code: 'SHUTTING_DOWN',
+  message: 'the gateway is shutting down',
+  closes: true,
+}
+
 /** A refusal by the gateway itself. */
 export class RequestError extends Error {
   readonly status: number
