@@ -1,5 +1,4 @@
 /** One call that may be retried: its attempts, and the decision after each. */
-import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CallerSignal } from '../../core/abort.js'
 import { discardResult } from '../../core/discard.js'
 import { refuse } from '../../core/errors.js'
@@ -17,6 +16,7 @@ import { isThenable, toPromise } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import { currentDeadline, type Deadline, deadlineError } from '../../core/time/deadline.js'
 import { sleep } from '../../core/time/sleep.js'
+import { type AttemptScope, noteGivenUp, runInScope, wasGivenUp } from './attempt-scope.js'
 import { type Attempt, carryAttempts } from './attempts.js'
 import { type BackoffPolicy, backoffMs } from './backoff.js'
 import type { RetryBudget } from './retry-budget.js'
@@ -195,7 +195,7 @@ export class RetryCall<T> {
   #conclude(end: End<T>, attempts: readonly Attempt[]): T {
     if (this.#policy.attempts > 1) {
       noteRetried()
-      scopes.getStore()?.add('value' in end ? end.value : end.error)
+      noteGivenUp('value' in end ? end.value : end.error)
     }
     if ('value' in end) return end.value
     carryAttempts(end.error, attempts)
@@ -245,7 +245,7 @@ export class RetryCall<T> {
   }
 
   #retriedBelow(end: End<T>): boolean {
-    if (isConcluded(this.#scope, 'error' in end ? end.error : end.value)) return true
+    if (wasGivenUp(this.#scope, 'error' in end ? end.error : end.value)) return true
     return 'value' in end && this.#policy.retriedBelow?.(end.value) === true
   }
 
@@ -274,41 +274,4 @@ export class RetryCall<T> {
 export function learnUsual(policy: RetryPolicy, durationMs: number): void {
   const { usualMs } = policy
   policy.usualMs = usualMs === 0 ? durationMs : usualMs + (durationMs - usualMs) / 8
-}
-
-/**
- * Errors and responses that retries within one attempt have given up on. Two nested retries of three
- * attempts each would make nine, so the outer one does not repeat what the inner one has given up on.
- *
- * An error object does not say where it was thrown: unrelated calls may share a constant error. So
- * each attempt runs in an async context of its own, and an inner retry adds its final results to
- * the scope that it runs in.
- */
-export type AttemptScope = Set<unknown>
-
-const scopes = new AsyncLocalStorage<AttemptScope>()
-/** Responses that replace others, with the one that each replaces. */
-const originals = new WeakMap<object, object>()
-
-/** Calls the function of an attempt in its scope. */
-export function runInScope<A extends unknown[], T>(
-  scope: AttemptScope,
-  fn: (...args: A) => T,
-  ...args: A
-): T {
-  return scopes.run(scope, fn, ...args)
-}
-
-/** A response that replaces another one is as final as that one. */
-export function carryConclusion(original: object, copy: object): void {
-  originals.set(copy, original)
-}
-
-function isConcluded(scope: AttemptScope | undefined, result: unknown): boolean {
-  let each = result
-  while (scope !== undefined && each !== undefined) {
-    if (scope.has(each)) return true
-    each = typeof each === 'object' && each !== null ? originals.get(each) : undefined
-  }
-  return false
 }
