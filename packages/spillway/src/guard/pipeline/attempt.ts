@@ -15,7 +15,7 @@ import {
 } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
 import { type Deadline, runWithDeadline } from '../../core/time/deadline.js'
-import { type AttemptScope, runInScope } from '../../local/retry/attempt-scope.js'
+import { type AttemptScope, runInScope } from '../../local/retry/retry-call.js'
 import { type CallEndListener, TimedCall } from '../../local/timeout/timed-call.js'
 import { DEFAULT_LANE, OTHER_LANE } from '../../shared/lanes/lane-names.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'

@@ -1,5 +1,5 @@
 /** A response around the downstream's response, with a watched body. The original is not changed. */
-import { carryGivenUp } from '../../local/retry/attempt-scope.js'
+import { carryGivenUp } from '../../local/retry/retry-call.js'
 import type { BodyWatch } from './body-watch.js'
 import { isByteStream, WatchedStream } from './watched-stream.js'
 

@@ -1,4 +1,5 @@
 /** One call that may be retried: its attempts, and the decision after each. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CallerSignal } from '../../core/abort.js'
 import { discardResult } from '../../core/discard.js'
 import { refuse } from '../../core/errors.js'
@@ -16,7 +17,6 @@ import { isThenable, toPromise } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import { currentDeadline, type Deadline, deadlineError } from '../../core/time/deadline.js'
 import { sleep } from '../../core/time/sleep.js'
-import { type AttemptScope, noteGivenUp, runInScope, wasGivenUp } from './attempt-scope.js'
 import { type Attempt, carryAttempts } from './attempts.js'
 import { type BackoffPolicy, backoffMs } from './backoff.js'
 import type { RetryBudget } from './retry-budget.js'
@@ -274,4 +274,54 @@ export class RetryCall<T> {
 export function learnUsual(policy: RetryPolicy, durationMs: number): void {
   const { usualMs } = policy
   policy.usualMs = usualMs === 0 ? durationMs : usualMs + (durationMs - usualMs) / 8
+}
+
+/**
+ * Errors and responses that retries within one attempt have given up on. Two nested retries of three
+ * attempts each would make nine, so the outer one does not repeat what the inner one has given up on.
+ *
+ * An error object does not say where it was thrown: unrelated calls may share a constant error. So
+ * each attempt runs in an async context of its own, and an inner retry adds its final results to
+ * the scope that it runs in.
+ */
+export type AttemptScope = Set<unknown>
+
+const scopes = new AsyncLocalStorage<AttemptScope>()
+/**
+ * Objects that were given up on, and copies of them, each with the object that is in a scope. Ordinary responses
+ * have no entry: V8 would keep the original until a full garbage collection.
+ */
+const originals = new WeakMap<object, object>()
+
+/** Calls the function of an attempt in its scope. */
+export function runInScope<A extends unknown[], T>(
+  scope: AttemptScope,
+  fn: (...args: A) => T,
+  ...args: A
+): T {
+  return scopes.run(scope, fn, ...args)
+}
+
+/** A retry has given up on this error or value. */
+function noteGivenUp(result: unknown): void {
+  const scope = scopes.getStore()
+  if (scope === undefined) return
+  scope.add(result)
+  if (isObject(result)) originals.set(result, result)
+}
+
+/** If the original was given up on, so was the response that replaces it. */
+export function carryGivenUp(original: object, copy: object): void {
+  const inScope = originals.get(original)
+  if (inScope !== undefined) originals.set(copy, inScope)
+}
+
+/** Whether a retry within the attempt of this scope has given up on the attempt's error or value. */
+function wasGivenUp(scope: AttemptScope | undefined, result: unknown): boolean {
+  if (scope === undefined) return false
+  return scope.has(result) || (isObject(result) && scope.has(originals.get(result)))
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
