@@ -60,6 +60,15 @@ export function maskedPath(path: string): string {
   return shown
 }
 
+/** The path of a request for logs, traces and messages. A path with the client's key is masked completely. */
+export function shownPath(
+  path: string,
+  { authorization, 'x-api-key': key }: IncomingHttpHeaders,
+): string {
+  const presented = authorization?.slice(authorization.lastIndexOf(' ') + 1)
+  return containsKey(path, key) || containsKey(path, presented) ? MASK : maskedPath(path)
+}
+
 const HEX_ID = /^[0-9a-f]{32}$/
 const SANE = /^[\w.:-]{1,128}$/
 const START = randomBytes(12).toString('base64url')
