@@ -48,6 +48,8 @@ export class Exchange implements RoutingListener, JobRequestListener {
   #isLast = false
   #slowBody: SlowBody | undefined
   #receivedBytes = 0
+  /** Of its body, in memory. */
+  #heldBytes = 0
   /** The client sends its body only after a 100, which it has not received. */
   #owesContinue: boolean
 
@@ -140,6 +142,14 @@ export class Exchange implements RoutingListener, JobRequestListener {
     this.#receivedBytes += bytes
   }
 
+  onHeld(bytes: number): void {
+    // It was refused meanwhile, because it is too slow or the gateway shuts down.
+    if (this.#writer.error !== undefined) throw this.#writer.error
+    const { hooks, config } = this.version
+    hooks.bodyMemory.take(bytes, config.body.maxTotalBytes)
+    this.#heldBytes += bytes
+  }
+
   onBodyFault(error: unknown): void {
     this.#leaving.abort(error)
   }
@@ -159,6 +169,8 @@ export class Exchange implements RoutingListener, JobRequestListener {
       this.#leaving.abort(new HungUpError('the client disconnected'))
     }
     this.#writer.close()
+    this.version.hooks.bodyMemory.giveBack(this.#heldBytes)
+    this.#heldBytes = 0
     const record = recordOf({
       id: this.#id,
       request: this.#request,

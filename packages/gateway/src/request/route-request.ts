@@ -27,6 +27,8 @@ export interface RoutingListener {
   onReading(): void
   /** Called with the size of each chunk of the body that arrives. */
   onReceived(bytes: number): void
+  /** Called with the size of each chunk before it is held in memory. May throw. */
+  onHeld(bytes: number): void
   /** Called when the client's side of a streamed body fails. */
   onBodyFault(error: unknown): void
 }
@@ -66,6 +68,7 @@ export async function routeRequest(
     limits: config.body,
     onReading: () => listener.onReading(),
     onReceived: (bytes) => listener.onReceived(bytes),
+    onHeld: (bytes) => listener.onHeld(bytes),
     onFault: (error) => listener.onBodyFault(error),
   })
   const { model } = parsed.facts
