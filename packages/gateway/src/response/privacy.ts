@@ -13,7 +13,7 @@ const KEY_LIKE =
 const ALL_KEY_LIKE = new RegExp(KEY_LIKE, 'g')
 /** Text without spaces. Text with spaces may be a prompt. */
 const ONE_WORD = /^[\x21-\x7e]*$/
-export const MASK = '***'
+const MASK = '***'
 
 /** A shorter text is not a key, and may occur in a path by chance. */
 const SHORTEST_KEY = 8
