@@ -24,12 +24,14 @@ import { loadTracing } from './observe/tracing.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
 import type { AsyncRequests } from './request/async-requests.js'
+import { BodyMemory } from './request/body/body-memory.js'
 import type { RequestRecord } from './request/record.js'
 import { ConfigVersions } from './routing/config-versions.js'
 import { DataServer } from './server/data-server.js'
+import { listenAddress } from './server/listen-address.js'
 import { removeStaleSocket } from './server/stale-socket.js'
 import { openStore } from './shared-store.js'
-import type { MetricJson, WorkersState } from './workers/protocol.js'
+import type { MetricJson, PortName, WorkersState } from './workers/protocol.js'
 
 /** Options of a gateway besides its configuration. */
 export interface GatewayOptions {
@@ -55,12 +57,13 @@ export interface GatewaySupervisor {
 
 /** A running gateway. */
 export interface Gateway {
-  /**
-   * Listens, and returns the ports. In a worker the supervisor listens on the admin port, and `adminPort` is 0.
-   */
+  /** Listens, and returns the ports. In a worker the supervisor listens, and both ports are 0. */
   start(): Promise<{ port: number; adminPort: number }>
-  /** Serves a connection to the admin port that the supervisor has accepted. */
-  serveAdmin(socket: Socket): void
+  /**
+   * Serves a connection that the supervisor has accepted. False: it is not taken, because the gateway is being
+   * drained. With `isLast` it is taken until the gateway is closed.
+   */
+  serve(port: PortName, socket: Socket, isLast: boolean): boolean
   /** Metrics of this process, for the supervisor. */
   metrics(): Promise<readonly MetricJson[]>
   /** Its guards and job queues. */
@@ -134,6 +137,7 @@ export async function createGateway(
     onFailure: (error: unknown) => log.failure(error),
     tracer: tracing?.requests,
     draining: false,
+    bodyMemory: new BodyMemory(),
     asyncRequests: undefined as AsyncRequests | undefined,
   }
   const versions = new ConfigVersions(config, {
@@ -262,8 +266,10 @@ export async function createGateway(
     return { result, ...facts } as ReloadReport
   }
 
-  async function openAdmin(): Promise<number> {
-    return supervisor === undefined ? admin.listen(config.admin) : 0
+  async function listen(): Promise<{ port: number; adminPort: number }> {
+    const adminPort = await admin.listen(config.admin)
+    if (config.listen !== undefined) await removeStaleSocket(config.listen)
+    return { port: await data.listen(listenAddress(config)), adminPort }
   }
 
   const gateway: Gateway = {
@@ -272,23 +278,20 @@ export async function createGateway(
     whenClosed,
     reload,
     async start() {
-      const adminPort = await openAdmin()
-      if (config.listen !== undefined && supervisor === undefined)
-        await removeStaleSocket(config.listen)
-      const port = await data.listen(
-        config.listen === undefined
-          ? { port: config.port, host: config.host }
-          : { path: config.listen },
-      )
+      const ports = supervisor === undefined ? await listen() : { port: 0, adminPort: 0 }
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store)
       jobs?.begin()
       operatorNews?.begin()
-      address = `http://127.0.0.1:${port}`
+      address = `http://127.0.0.1:${ports.port}`
       health.phase = 'ready'
-      return { port, adminPort }
+      return ports
     },
-    serveAdmin: (socket) => admin.serve(socket),
+    serve(port, socket, isLast) {
+      if (port === 'data') return data.serve(socket, isLast)
+      admin.serve(socket)
+      return true
+    },
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {
       const { graceMs, delayMs } = { ...versions.current.config.drain, ...options }

@@ -184,6 +184,8 @@ export interface GatewayConfig {
     readonly keepBytes: number
     /** A larger body is refused with 413, compressed or decompressed. */
     readonly maxBytes: number
+    /** All bodies that this process holds at once; a request beyond it is refused with 503. */
+    readonly maxTotalBytes: number
   }
   /** Pages of other origins that may use the data port; undefined: none. */
   readonly cors: CorsConfig | undefined

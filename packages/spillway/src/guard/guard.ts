@@ -105,6 +105,17 @@ export function nameLanes(guard: Guard, lanes: Iterable<string>): void {
   ;(guard as SharedGuard).nameLanes(lanes)
 }
 
+/**
+ * For the gateway: functions of this guard make no calls of their own, so attempts get no async context. In Node 20
+ * one `AsyncLocalStorage.run` makes every promise, timer and HTTP message of the process slower: without it the gateway
+ * needs a fifth less CPU time for a request.
+ */
+export function withoutNestedCalls(guard: Guard): void {
+  const { calls } = (guard as SharedGuard).parts
+  calls.attempts.nested = false
+  calls.retry.nested = false
+}
+
 const DEFAULT_GRACE_MS = 30_000
 const NO_OPTIONS: RunOptions = {}
 
