@@ -60,6 +60,8 @@ export function endAnswer(
   request.once('end', () => response.end())
   // Without this, Node would send the answer in the next turn, and the gateway may close the connection before.
   socket.cork()
+  // An answer without a body, as to HEAD, has nothing else that would send its head.
+  response.flushHeaders()
   response.write(last ?? '', () => {
     if (!hasLength) return
     socket.end()
