@@ -33,14 +33,15 @@ import { removeStaleSocket } from './server/stale-socket.js'
 import { openStore } from './shared-store.js'
 import type { MetricJson, PortName, WorkersState } from './workers/protocol.js'
 
+/** Options of a gateway besides its configuration. */
 export interface GatewayOptions {
-  /** Default: lines on standard output. */
+  /** Receives log entries. Default: lines of JSON on standard output. */
   log?: GatewayLog
-  /** Reads the configuration again, for `reload`. Throws if it is invalid. */
+  /** Reads the configuration again, for `reload`; throws if it is invalid. Default: `reload` is refused. */
   read?: () => GatewayConfig
-  /** Reads and checks the configuration that a reload would use. Default: `read`. */
+  /** Reads the configuration that a reload would use, to check it beforehand. Default: `read`. */
   check?: () => GatewayConfig
-  /** Set in a worker process: the admin port, reloads and metrics are those of all workers. */
+  /** Set in a worker process: the admin port, reloads and metrics are those of all workers. Default: none. */
   supervisor?: GatewaySupervisor
 }
 
@@ -54,8 +55,9 @@ export interface GatewaySupervisor {
   reload(cause: string): Promise<ReloadReport>
 }
 
+/** A running gateway. */
 export interface Gateway {
-  /** Where it listens now. In a worker the supervisor listens, and both ports are 0. */
+  /** Listens, and returns the ports. In a worker the supervisor listens, and both ports are 0. */
   start(): Promise<{ port: number; adminPort: number }>
   /**
    * Serves a connection that the supervisor has accepted. False: it is not taken, because the gateway is being
@@ -64,10 +66,11 @@ export interface Gateway {
   serve(port: PortName, socket: Socket, isLast: boolean): boolean
   /** Metrics of this process, for the supervisor. */
   metrics(): Promise<readonly MetricJson[]>
+  /** Its guards and job queues. */
   readonly spillway: Spillway
-  /** Resolves when it is closed, by `close` or by an operator's drain. */
+  /** Resolves when it has been closed, also if an operator drained it. */
   readonly whenClosed: Promise<void>
-  /** The built-in mock vendor, if a vendor has `url: mock`. */
+  /** The mock vendor inside the gateway, if the configuration uses one. */
   readonly mock: MockVendor | undefined
   /**
    * Reads its configuration again and uses it from the next request on. An invalid one is refused and changes
@@ -75,8 +78,10 @@ export interface Gateway {
    */
   reload(cause: string): Promise<ReloadReport>
   /**
-   * Drains: not ready any more, no new connections, running requests finish within the grace. Called
-   * again with a shorter one, that one counts.
+   * Drains: readiness fails, new connections are refused, running requests finish. If it is called again, the
+   * shorter time counts.
+   * @param options - `graceMs`: longest time for running requests. `delayMs`: time between failing readiness
+   * and closing the port. Range: from 0 ms. Default: `drain` of the configuration.
    */
   close(options?: { graceMs?: number; delayMs?: number }): Promise<void>
 }
@@ -91,6 +96,13 @@ const GIVE_BACK_MS = 2_000
 /** Time to log the requests that were cut off at the end. */
 const LAST_LINES_MS = 2_000
 
+/**
+ * Creates a gateway from a checked configuration and connects it to its store.
+ *
+ * @example
+ * const gateway = await createGateway(loadConfig({ file: 'spillway.yaml' }))
+ * const { port } = await gateway.start()
+ */
 export async function createGateway(
   config: GatewayConfig,
   { log: given, read, check = read, supervisor }: GatewayOptions = {},
@@ -103,7 +115,7 @@ export async function createGateway(
   // Before the store is opened, because its first event may come while the rest starts.
   const stopListening = onEvent((event) => {
     log.event(event)
-    if (event.type === 'pod.asked' && event.name === spillway.pod) void gateway.close()
+    if (event.type === 'pod.command' && event.name === spillway.pod) void gateway.close()
   })
   const store = redis && openStore(redis)
   const tracing = config.tracing && (await loadTracing(config.tracing))
@@ -152,7 +164,7 @@ export async function createGateway(
   const operator = () =>
     createOperator({ store: spillway.store, guards: guardsOf(versions.current.config) })
   // Without a shared store, operators act only through this gateway.
-  const tellHeard = (facts: object) => log.notice?.('info', 'operator.heard', facts)
+  const tellHeard = (facts: object) => log.notice?.('info', 'operator.acted-elsewhere', facts)
   const operatorNews = store && new OperatorNews(operator, tellHeard)
   const admin = createAdminServer({
     health,

@@ -28,25 +28,28 @@ export interface UserLevel {
    * at one endpoint. A level whose field a request does not have does not apply to it.
    */
   per: 'global' | 'tier' | 'user' | 'ip' | 'endpoint'
-  /** Units per window; for `tier` and `endpoint` by name, where missing names are not limited. */
+  /**
+   * Units per window, or `unlimited`; for `tier` and `endpoint` by name, where missing names are not limited.
+   * Range: integers from 1.
+   */
   limit: Limit | Readonly<Record<string, Limit>>
-  /** Length of the window. At least 1 ms. */
+  /** Length of the window. Range: from 1 ms. */
   windowMs: Duration
-  /** Units that may be taken at once. Default: the limit. */
+  /** Units that may be taken at once. Range: integers from 1. Default: the limit. */
   burst?: number
-  /** Outage rule while the store is unreachable. Default: `open`, no limit. */
+  /** What this pod does while the store is unreachable. Default: `allow`, no limit. */
   outage?: OutageRule
 }
 
 /** The caller of a request. */
 export interface Subject {
-  /** The user. */
+  /** The user. Default: none. */
   user?: string | undefined
-  /** Tier of the user. */
+  /** Tier of the user. Default: none. */
   tier?: string | undefined
-  /** Address of the client. */
+  /** Address of the client. Default: none. */
   ip?: string | undefined
-  /** Endpoint of the request. */
+  /** Endpoint of the request. Default: none. */
   endpoint?: string | undefined
 }
 
