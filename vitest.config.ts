@@ -65,10 +65,8 @@ export default defineConfig({
         test: {
           name: 'io',
           include: io,
-          // Sharing loaded modules between files would save a second of CPU time per file, but then the last file
-          // of a run sometimes hangs.
           setupFiles: ['./scripts/patient-waits.mjs'],
-          // Many of these tests wait for processes and servers, so more run at once than there are cores.
+          // These tests wait for processes and servers, so more of them run at once than there are cores.
           maxWorkers: availableParallelism() * 2,
           sequence: { groupOrder: 1 },
         },

@@ -8,8 +8,8 @@ import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { type ClientRequest, type ClientResponse, hasBody } from './client-http.js'
 
-/** How long a client may go on sending after its answer. */
-export const LINGER_MS = 10_000
+/** How long a client may go on sending after its answer. An overloaded one needs seconds for what it has begun. */
+export const LINGER_MS = 30_000
 /** How much a client may send after its answer. */
 export const LINGER_BYTES = 64 * 1_024 * 1_024
 /** The rest of a body up to this size is received as usual, and the connection is used again. */
@@ -60,13 +60,16 @@ export function endAnswer(
   request.once('end', () => response.end())
   // Without this, Node would send the answer in the next turn, and the gateway may close the connection before.
   socket.cork()
+  // An answer without a body, as to HEAD, has nothing else that would send its head.
+  response.flushHeaders()
+  // Called after its turn, if the answers to earlier requests of the connection are still being sent.
   response.write(last ?? '', () => {
+    linger(socket, request, () => response.end())
     if (!hasLength) return
     socket.end()
     response.emit(SENT)
   })
   socket.uncork()
-  linger(socket, request, () => response.end())
 }
 
 /** Drops everything that arrives, and closes the connection after too much time or too many bytes. */
