@@ -1,7 +1,7 @@
 /** Names from before the first release are errors that name their replacement. */
 import { expect, it } from 'vitest'
 import { createSpillway } from '../src/index.js'
-import { createMembership, memoryStore } from '../src/shared/index.js'
+import { createMembership, createSharedRateLimiter, memoryStore } from '../src/shared/index.js'
 
 it('spillway.queue() throws and names spillway.jobQueue()', async () => {
   const spillway = createSpillway()
@@ -13,4 +13,12 @@ it('spillway.queue() throws and names spillway.jobQueue()', async () => {
 it('the option onAsk of a membership is an error that names onCommand', () => {
   const options = { store: memoryStore(), onAsk: () => {} } as never
   expect(() => createMembership(options)).toThrow(/onAsk: .*onCommand/)
+})
+
+it('limiter.heed() throws and names limiter.updateFromResponse()', async () => {
+  const limits = [{ unit: 'requests', limit: 5, windowMs: 1_000 }]
+  const limiter = createSharedRateLimiter({ name: 'vendor', store: memoryStore(), limits })
+  const former = limiter as unknown as { heed(): void }
+  expect(() => former.heed()).toThrow('use limiter.updateFromResponse()')
+  await limiter.close()
 })
