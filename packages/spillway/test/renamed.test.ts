@@ -1,7 +1,12 @@
 /** Names from before the first release are errors that name their replacement. */
 import { expect, it } from 'vitest'
 import { createSpillway } from '../src/index.js'
-import { createMembership, createSharedRateLimiter, memoryStore } from '../src/shared/index.js'
+import {
+  createJobQueue,
+  createMembership,
+  createSharedRateLimiter,
+  memoryStore,
+} from '../src/shared/index.js'
 
 it('spillway.queue() throws and names spillway.jobQueue()', async () => {
   const spillway = createSpillway()
@@ -21,4 +26,18 @@ it('limiter.heed() throws and names limiter.updateFromResponse()', async () => {
   const former = limiter as unknown as { heed(): void }
   expect(() => former.heed()).toThrow('use limiter.updateFromResponse()')
   await limiter.close()
+})
+
+it('queue.standing() throws and names queue.jobStatus(), with and without a guard', async () => {
+  const spillway = createSpillway()
+  const guard = spillway.guard('mail', {})
+  const queues = [
+    spillway.jobQueue('mails', { guard }),
+    createJobQueue({ store: memoryStore(), name: 'mails', guard: 'mail' }),
+  ]
+  for (const queue of queues) {
+    const former = queue as unknown as { standing(id: string): void }
+    expect(() => former.standing('1')).toThrow('use queue.jobStatus()')
+  }
+  await spillway.close()
 })

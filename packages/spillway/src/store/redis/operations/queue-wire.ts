@@ -4,13 +4,13 @@ import type {
   Blocked,
   EndKind,
   Finished,
-  JobStanding,
   JobState,
   JobView,
   QueueCounts,
   ReservedJob,
   ReserveReply,
   ReserveRequest,
+  StoredJobStatus,
   TenantDepths,
 } from '../../queue-port.js'
 import { deepestFirst } from '../../tenant-depths.js'
@@ -179,8 +179,8 @@ export function readJob(wire: JobWire): JobView {
   return { id, state: known, data, priority, tenant, key, attempt, attempts, ageUs, progress, text }
 }
 
-export type StandingWire = [state: number, attempt: number, progress: string, text: string]
+export type JobStatusWire = [state: number, attempt: number, progress: string, text: string]
 
-export function readStanding([state, attempt, progress, text]: StandingWire): JobStanding {
+export function readJobStatus([state, attempt, progress, text]: JobStatusWire): StoredJobStatus {
   return { state: STATE[state] as JobState, attempt, progress, text }
 }
