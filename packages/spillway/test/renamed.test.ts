@@ -1,6 +1,6 @@
 /** Names from before the first release are errors that name their replacement. */
 import { expect, it } from 'vitest'
-import { createSpillway } from '../src/index.js'
+import { createFeatureManager, createSpillway } from '../src/index.js'
 import {
   createJobQueue,
   createMembership,
@@ -40,4 +40,11 @@ it('queue.standing() throws and names queue.jobStatus(), with and without a guar
     expect(() => former.standing('1')).toThrow('use queue.jobStatus()')
   }
   await spillway.close()
+})
+
+it('features.look() throws and names features.evaluate()', () => {
+  const features = createFeatureManager()
+  const former = features as unknown as { look(): void }
+  expect(() => former.look()).toThrow('use features.evaluate()')
+  features.close()
 })
