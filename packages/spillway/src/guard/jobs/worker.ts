@@ -111,7 +111,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       extend: async (leases) => await store.extend({ ...ref, leaseUs: toUs(leaseMs), leases }),
     })
     const wake = () => {
-      this.#counts.wakes++
+      this.#counts.wakeups++
       void this.#look()
     }
     this.#sleepNoMore = store.onWake(this.id, wake, () => void this.#look())
@@ -174,7 +174,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       return void this.#finisher.send()
     }
     this.#asking = true
-    this.#counts.looks++
+    this.#counts.polls++
     this.#alarmed = false
     const again = await this.#ask(trip, wanted)
     this.#asking = false
