@@ -6,7 +6,7 @@ import type { FleetJobQueueReport, JobQueueSnapshot } from '../guard/jobs/queue-
 import type { Instrument, Row } from './instrument.js'
 import type { View } from './source.js'
 
-const FATES = ['done', 'retried', 'dead', 'released', 'cancelled', 'lost'] as const
+const OUTCOMES = ['done', 'retried', 'dead', 'released', 'cancelled', 'lost'] as const
 
 export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
   {
@@ -29,9 +29,10 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     name: 'spillway_jobs_total',
     dotted: 'spillway.jobs.turns',
     unit: '{job}',
-    help: 'Turns of jobs in this pod by what became of them.',
+    help: 'Turns of jobs in this pod, by outcome.',
     kind: 'counter',
-    read: (view) => ofPod(view, (queue) => FATES.map((fate): Row => [{ fate }, queue[fate]])),
+    read: (view) =>
+      ofPod(view, (queue) => OUTCOMES.map((outcome): Row => [{ outcome }, queue[outcome]])),
   },
   {
     name: 'spillway_jobs_waiting',
