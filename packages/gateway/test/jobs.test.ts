@@ -360,7 +360,7 @@ describe('gateway with job queues', () => {
       `spillway_jobs_total{${of},outcome="dead"} 1`,
       `spillway_jobs_waiting{${of},priority="low"} 1`,
       `spillway_jobs_waiting{${of},priority="high"} 0`,
-      `spillway_jobs_held{${of},state="dead"} 1`,
+      `spillway_jobs_by_state{${of},state="dead"} 1`,
       `spillway_jobs_paused{${of}} 1`,
     ]) {
       expect(metrics).toContain(line)

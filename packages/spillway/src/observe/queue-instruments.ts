@@ -46,8 +46,8 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
       ),
   },
   {
-    name: 'spillway_jobs_held',
-    dotted: 'spillway.jobs.held',
+    name: 'spillway_jobs_by_state',
+    dotted: 'spillway.jobs.by_state',
     unit: '{job}',
     help: 'Jobs of a queue that are delayed, run, or are dead letters, for the whole fleet.',
     kind: 'gauge',
