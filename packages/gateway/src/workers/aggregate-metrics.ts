@@ -16,7 +16,7 @@ const SHARED: Readonly<Record<string, 'max' | 'min'>> = {
   spillway_jobs_by_state: 'max',
   spillway_jobs_oldest_seconds: 'max',
   spillway_jobs_paused: 'max',
-  spillway_jobs_lapsed: 'max',
+  spillway_jobs_expired_leases: 'max',
   spillway_config_applied_timestamp_seconds: 'max',
 }
 

@@ -75,12 +75,12 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     read: (view) => ofFleet(view, ({ paused }) => [[{}, paused ? 1 : 0]]),
   },
   {
-    name: 'spillway_jobs_lapsed',
-    dotted: 'spillway.jobs.lapsed',
+    name: 'spillway_jobs_expired_leases',
+    dotted: 'spillway.jobs.expired_leases',
     unit: '{job}',
-    help: 'Leases of a queue that ended without a word, of all pods: those jobs ran again, or died.',
+    help: 'Leases of a queue that expired, in the whole fleet. Those jobs ran again or became dead letters.',
     kind: 'gauge',
-    read: (view) => ofFleet(view, ({ lapsed }) => [[{}, lapsed]]),
+    read: (view) => ofFleet(view, ({ expiredLeases }) => [[{}, expiredLeases]]),
   },
 ]
 

@@ -203,7 +203,7 @@ export interface QueueCounts {
   /** The longest wait among the next jobs of each priority. */
   oldestUs: number
   /** Leases that expired since the queue was created. */
-  lapsed: number
+  expiredLeases: number
   /** Present if requested. */
   tenants?: TenantDepths
 }

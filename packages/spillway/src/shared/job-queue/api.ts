@@ -108,7 +108,7 @@ export interface JobCounts {
   /** The longest wait among the next jobs of each priority. */
   oldestMs: number
   /** Leases that expired because a worker died or lost the store. Those jobs ran again. */
-  lapsed: number
+  expiredLeases: number
   /** Waiting jobs by tenant, if requested. */
   tenants?: TenantCounts
 }

@@ -101,7 +101,7 @@ export function countJobs(state: QueueState, serverUs: number, tenants = 0): Que
     dead: state.dead.size,
     paused: state.paused,
     oldestUs,
-    lapsed: state.lapsed,
+    expiredLeases: state.expiredLeases,
     ...(tenants > 0 && { tenants: depthsOf(state, tenants) }),
   }
 }

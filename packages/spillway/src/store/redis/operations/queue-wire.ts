@@ -126,7 +126,7 @@ export type CountsWire = [
   dead: number,
   paused: number,
   oldestUs: number,
-  lapsed: number,
+  expiredLeases: number,
   tenants: (string | number)[],
 ]
 
@@ -134,7 +134,7 @@ export function readCounts(wire: CountsWire): QueueCounts {
   const tenants = wire[COUNTS - 1] as (string | number)[]
   const byPriority = wire.slice(0, PRIORITIES) as number[]
   const waiting = byPriority.reduce((sum, each) => sum + each, 0)
-  const [delayed = 0, active = 0, done = 0, dead = 0, paused, oldestUs = 0, lapsed = 0] =
+  const [delayed = 0, active = 0, done = 0, dead = 0, paused, oldestUs = 0, expiredLeases = 0] =
     wire.slice(PRIORITIES) as number[]
   return {
     waiting,
@@ -145,7 +145,7 @@ export function readCounts(wire: CountsWire): QueueCounts {
     dead,
     paused: paused === 1,
     oldestUs,
-    lapsed,
+    expiredLeases,
     ...(tenants.length > 0 && { tenants: readTenants(tenants) }),
   }
 }
