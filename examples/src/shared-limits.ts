@@ -29,7 +29,7 @@ console.log(await podB.figures())
 
 // One pod's 429 slows all of them.
 if (later.allowed) {
-  await podA.heed({ status: 429, headers: { 'retry-after': '7' } }, later.permit)
+  await podA.updateFromResponse({ status: 429, headers: { 'retry-after': '7' } }, later.permit)
 }
 const refused = await podB.acquire()
 console.log(refused.allowed ? 'allowed' : `paused for ${refused.retryAfterMs} ms more`)

@@ -391,7 +391,7 @@ export class FakeFleet {
         dead: 3,
         paused: false,
         oldestMs: 42_000 + count(900),
-        lapsed: 1,
+        expiredLeases: 1,
         byPriority: [2, 40, 230, 48] satisfies ByPriority as ByPriority,
         byTenant: {
           top: [...this.#options.names, ...USERS, ''].slice(0, 8).map(depthOf),

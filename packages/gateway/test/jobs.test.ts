@@ -355,12 +355,12 @@ describe('gateway with job queues', () => {
     const of = 'vendor="openai",queue="night"'
     for (const line of [
       `spillway_jobs_added_total{${of}} 3`,
-      `spillway_jobs_total{${of},fate="done"} 1`,
-      `spillway_jobs_total{${of},fate="retried"} 1`,
-      `spillway_jobs_total{${of},fate="dead"} 1`,
+      `spillway_jobs_total{${of},outcome="done"} 1`,
+      `spillway_jobs_total{${of},outcome="retried"} 1`,
+      `spillway_jobs_total{${of},outcome="dead"} 1`,
       `spillway_jobs_waiting{${of},priority="low"} 1`,
       `spillway_jobs_waiting{${of},priority="high"} 0`,
-      `spillway_jobs_held{${of},state="dead"} 1`,
+      `spillway_jobs_by_state{${of},state="dead"} 1`,
       `spillway_jobs_paused{${of}} 1`,
     ]) {
       expect(metrics).toContain(line)

@@ -120,9 +120,9 @@ describe('workers killed at random', () => {
       expect(killer.kills).toBeGreaterThanOrEqual(KILLS)
       expect(counts).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 0 })
       // A worker that dies after its work has reported to the test, but not to the store.
-      expect(ranTwice(runs).length).toBeLessThanOrEqual(counts.lapsed)
+      expect(ranTwice(runs).length).toBeLessThanOrEqual(counts.expiredLeases)
       for (const { id, attempt } of runs.filter(({ attempt: each }) => each > 1)) {
-        expect([id, attempt <= 1 + counts.lapsed]).toEqual([id, true])
+        expect([id, attempt <= 1 + counts.expiredLeases]).toEqual([id, true])
       }
       // A worker killed before its report to the test may have reported to the store.
       const ran = new Set(runs.map(({ id }) => id))
@@ -197,7 +197,7 @@ describe('jobs that a replica has confirmed, workers that are killed, and a mast
       const known = (run: Run | undefined) => run !== undefined && run.atMs < diedMs - 1_000
       const first = new Map(runs.toReversed().map((run) => [run.id, run]))
       const twice = ranTwice(runs).filter(({ id }) => known(first.get(id)))
-      expect(twice.length).toBeLessThanOrEqual(counts.lapsed)
+      expect(twice.length).toBeLessThanOrEqual(counts.expiredLeases)
     },
     LONGEST_MS,
   )

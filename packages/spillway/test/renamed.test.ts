@@ -1,7 +1,12 @@
 /** Names from before the first release are errors that name their replacement. */
 import { expect, it } from 'vitest'
-import { createSpillway } from '../src/index.js'
-import { createMembership, memoryStore } from '../src/shared/index.js'
+import { createFeatureManager, createSpillway } from '../src/index.js'
+import {
+  createJobQueue,
+  createMembership,
+  createSharedRateLimiter,
+  memoryStore,
+} from '../src/shared/index.js'
 
 it('spillway.queue() throws and names spillway.jobQueue()', async () => {
   const spillway = createSpillway()
@@ -13,4 +18,33 @@ it('spillway.queue() throws and names spillway.jobQueue()', async () => {
 it('the option onAsk of a membership is an error that names onCommand', () => {
   const options = { store: memoryStore(), onAsk: () => {} } as never
   expect(() => createMembership(options)).toThrow(/onAsk: .*onCommand/)
+})
+
+it('limiter.heed() throws and names limiter.updateFromResponse()', async () => {
+  const limits = [{ unit: 'requests', limit: 5, windowMs: 1_000 }]
+  const limiter = createSharedRateLimiter({ name: 'vendor', store: memoryStore(), limits })
+  const former = limiter as unknown as { heed(): void }
+  expect(() => former.heed()).toThrow('use limiter.updateFromResponse()')
+  await limiter.close()
+})
+
+it('queue.standing() throws and names queue.jobStatus(), with and without a guard', async () => {
+  const spillway = createSpillway()
+  const guard = spillway.guard('mail', {})
+  const queues = [
+    spillway.jobQueue('mails', { guard }),
+    createJobQueue({ store: memoryStore(), name: 'mails', guard: 'mail' }),
+  ]
+  for (const queue of queues) {
+    const former = queue as unknown as { standing(id: string): void }
+    expect(() => former.standing('1')).toThrow('use queue.jobStatus()')
+  }
+  await spillway.close()
+})
+
+it('features.look() throws and names features.evaluate()', () => {
+  const features = createFeatureManager()
+  const former = features as unknown as { look(): void }
+  expect(() => former.look()).toThrow('use features.evaluate()')
+  features.close()
 })

@@ -19,7 +19,7 @@ export interface QueueTick {
   dead: number
   paused: boolean
   oldestMs: number
-  lapsed: number
+  expiredLeases: number
   /** Of waiting jobs. */
   byPriority: ByPriority
   byTenant: {

@@ -123,7 +123,7 @@ export class JobDesk {
       {
         queue: name,
         response,
-        standing: () => queue.jobs.standing(job.id),
+        jobStatus: () => queue.jobs.jobStatus(job.id),
         read: () => queue.jobs.job(job.id),
         isDraining: () => this.#versions.current.hooks.draining,
         onShutdown: () => listener.onShutdown(),

@@ -29,7 +29,7 @@ function follow({ isDraining = false } = {}) {
     {
       queue: 'night',
       response: response as unknown as ServerResponse,
-      standing: async () => {
+      jobStatus: async () => {
         counts.looked++
         return job
       },

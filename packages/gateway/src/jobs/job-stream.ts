@@ -5,7 +5,7 @@
 
 import type { Clock } from 'spillway'
 import type { Timer } from 'spillway/internal'
-import type { JobProgress } from 'spillway/shared'
+import type { JobStatus } from 'spillway/shared'
 import type { ClientResponse } from '../request/client-http.js'
 import { describeJob, hasEnded, type KeptJob, statusOf } from './job-status.js'
 
@@ -18,7 +18,7 @@ export interface JobStreamOptions {
   readonly queue: string
   readonly response: ClientResponse
   /** The job's progress. The whole job is read only if this has changed. */
-  standing(): Promise<JobProgress | undefined>
+  jobStatus(): Promise<JobStatus | undefined>
   read(): Promise<KeptJob | undefined>
   /** The gateway shuts down: clients should follow the job through another one. */
   readonly isDraining: () => boolean
@@ -72,8 +72,8 @@ export class JobStream {
 
   /** Answers whether the job is known. */
   async #tellNews(): Promise<boolean> {
-    const { standing, read } = this.#options
-    const now = await standing()
+    const { jobStatus, read } = this.#options
+    const now = await jobStatus()
     if (now === undefined || newsOf(now) === this.#told) return now !== undefined
     const job = await read()
     if (job !== undefined) this.#tell(job)
@@ -120,6 +120,6 @@ export class JobStream {
 }
 
 /** What makes a change worth an event. The age of the job does not. */
-function newsOf({ state, attempt, progress, error }: JobProgress): string {
+function newsOf({ state, attempt, progress, error }: JobStatus): string {
   return JSON.stringify([state, attempt, progress, error])
 }

@@ -13,10 +13,10 @@ const SHARED: Readonly<Record<string, 'max' | 'min'>> = {
   spillway_retry_ratio: 'max',
   spillway_queue_oldest_seconds: 'max',
   spillway_jobs_waiting: 'max',
-  spillway_jobs_held: 'max',
+  spillway_jobs_by_state: 'max',
   spillway_jobs_oldest_seconds: 'max',
   spillway_jobs_paused: 'max',
-  spillway_jobs_lapsed: 'max',
+  spillway_jobs_expired_leases: 'max',
   spillway_config_applied_timestamp_seconds: 'max',
 }
 

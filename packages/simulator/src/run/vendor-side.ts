@@ -79,7 +79,7 @@ export class VendorSide {
     caller?.onAbort(end)
   }
 
-  heed(state: BreakerState): void {
+  noteBreakerState(state: BreakerState): void {
     if (state === this.#breaker.state) return
     if (this.#breaker.state === 'closed') this.#breaker.sinceMs = this.#clock.now()
     this.#breaker.state = state

@@ -153,7 +153,7 @@ function watchBreaker(fleet: Fleet, vendor: VendorSide, record: RunRecord): () =
     if ((record.breaker.at(-1)?.state ?? 'closed') === state) return
     if (state === 'open') record.opens++
     record.breaker.push({ atMs: clock.now(), state })
-    vendor.heed(state)
+    vendor.noteBreakerState(state)
   }
   function look() {
     if (fleet.harness.store !== watched) {

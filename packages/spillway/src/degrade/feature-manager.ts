@@ -69,7 +69,7 @@ export interface FeatureManager {
   /** Calls `listener` on every change of the level, until the returned function is called. */
   onLevel(listener: (level: DegradationLevel, before: DegradationLevel) => unknown): () => void
   /** Evaluates the state now. It also does so every `everyMs`. */
-  look(): void
+  evaluate(): void
   /** Stops its timer. */
   close(): void
 }
@@ -118,9 +118,10 @@ class PodFeatures implements FeatureManager {
       { over: thresholds.normal, takes: ['normal'], steady: this.#steady() },
       { over: thresholds.high, takes: ['high'], steady: this.#steady() },
     ]
-    for (const [name, look] of Object.entries(dependencies)) this.#dependencies.set(name, look)
+    for (const [name, readStatus] of Object.entries(dependencies))
+      this.#dependencies.set(name, readStatus)
     for (const [name, feature] of Object.entries(features)) this.#add(name, feature)
-    this.#keepLooking()
+    this.#keepEvaluating()
   }
 
   register(name: string, options: FeatureOptions): void {
@@ -130,7 +131,7 @@ class PodFeatures implements FeatureManager {
       throw new OptionsError([{ path: `feature(${name})`, message: 'is registered already' }])
     }
     this.#add(name, checked)
-    this.look()
+    this.evaluate()
   }
 
   isOn(name: string): boolean {
@@ -155,7 +156,7 @@ class PodFeatures implements FeatureManager {
     this.#checkDependency(dependency, 'setStatus')
     const checked = validate('status', status, oneOf(...STATUSES))
     this.#dependencies.set(dependency, () => checked)
-    this.look()
+    this.evaluate()
   }
 
   snapshot() {
@@ -177,7 +178,7 @@ class PodFeatures implements FeatureManager {
     return () => void this.#listeners.delete(listener)
   }
 
-  look(): void {
+  evaluate(): void {
     const { pressure, margin } = this.#options
     const load = callSafely('features', 'load', this.#readLoad, { cpu: 0, memory: 0 })
     this.#load = {
@@ -193,6 +194,11 @@ class PodFeatures implements FeatureManager {
     }
     for (const feature of this.#features.values()) this.#decide(feature, taken, nowMs)
     this.#setLevel()
+  }
+
+  /** The name of `evaluate` before the first release. Not part of the interface. */
+  look(): never {
+    throw new TypeError('features.look() was renamed: use features.evaluate()')
   }
 
   close(): void {
@@ -234,9 +240,9 @@ class PodFeatures implements FeatureManager {
   }
 
   #statusOf(dependency: string): DependencyStatus {
-    const look = this.#dependencies.get(dependency)
+    const readStatus = this.#dependencies.get(dependency)
     // A dependency whose function throws counts as unavailable.
-    return callSafely('features', dependency, () => look?.() ?? 'healthy', 'unavailable')
+    return callSafely('features', dependency, () => readStatus?.() ?? 'healthy', 'unavailable')
   }
 
   #add(name: string, options: ReturnType<typeof readFeature>): void {
@@ -265,10 +271,10 @@ class PodFeatures implements FeatureManager {
     return new Steady({ riseMs: 0, fallMs: this.#options.holdMs })
   }
 
-  #keepLooking(): void {
+  #keepEvaluating(): void {
     if (this.#closed) return
-    this.look()
-    this.#timer = this.#clock.schedule(this.#options.everyMs, () => this.#keepLooking())
+    this.evaluate()
+    this.#timer = this.#clock.schedule(this.#options.everyMs, () => this.#keepEvaluating())
     this.#timer.unref()
   }
 }

@@ -6,7 +6,7 @@ import type { FleetJobQueueReport, JobQueueSnapshot } from '../guard/jobs/queue-
 import type { Instrument, Row } from './instrument.js'
 import type { View } from './source.js'
 
-const FATES = ['done', 'retried', 'dead', 'released', 'cancelled', 'lost'] as const
+const OUTCOMES = ['done', 'retried', 'dead', 'released', 'cancelled', 'lost'] as const
 
 export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
   {
@@ -29,9 +29,10 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     name: 'spillway_jobs_total',
     dotted: 'spillway.jobs.turns',
     unit: '{job}',
-    help: 'Turns of jobs in this pod by what became of them.',
+    help: 'Turns of jobs in this pod, by outcome.',
     kind: 'counter',
-    read: (view) => ofPod(view, (queue) => FATES.map((fate): Row => [{ fate }, queue[fate]])),
+    read: (view) =>
+      ofPod(view, (queue) => OUTCOMES.map((outcome): Row => [{ outcome }, queue[outcome]])),
   },
   {
     name: 'spillway_jobs_waiting',
@@ -45,8 +46,8 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
       ),
   },
   {
-    name: 'spillway_jobs_held',
-    dotted: 'spillway.jobs.held',
+    name: 'spillway_jobs_by_state',
+    dotted: 'spillway.jobs.by_state',
     unit: '{job}',
     help: 'Jobs of a queue that are delayed, run, or are dead letters, for the whole fleet.',
     kind: 'gauge',
@@ -74,12 +75,12 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     read: (view) => ofFleet(view, ({ paused }) => [[{}, paused ? 1 : 0]]),
   },
   {
-    name: 'spillway_jobs_lapsed',
-    dotted: 'spillway.jobs.lapsed',
+    name: 'spillway_jobs_expired_leases',
+    dotted: 'spillway.jobs.expired_leases',
     unit: '{job}',
-    help: 'Leases of a queue that ended without a word, of all pods: those jobs ran again, or died.',
+    help: 'Leases of a queue that expired, in the whole fleet. Those jobs ran again or became dead letters.',
     kind: 'gauge',
-    read: (view) => ofFleet(view, ({ lapsed }) => [[{}, lapsed]]),
+    read: (view) => ofFleet(view, ({ expiredLeases }) => [[{}, expiredLeases]]),
   },
 ]
 

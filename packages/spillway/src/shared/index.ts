@@ -18,8 +18,8 @@ export type {
   JobCounts,
   JobInfo,
   JobOptions,
-  JobProgress,
   JobQueue,
+  JobStatus,
   TenantCount,
   TenantCounts,
 } from './job-queue/api.js'

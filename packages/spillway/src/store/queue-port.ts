@@ -182,7 +182,7 @@ export interface JobView {
 }
 
 /** The part of a job that changes while it is watched. */
-export interface JobStanding {
+export interface StoredJobStatus {
   state: JobState
   attempt: number
   progress: string
@@ -203,7 +203,7 @@ export interface QueueCounts {
   /** The longest wait among the next jobs of each priority. */
   oldestUs: number
   /** Leases that expired since the queue was created. */
-  lapsed: number
+  expiredLeases: number
   /** Present if requested. */
   tenants?: TenantDepths
 }
@@ -247,7 +247,7 @@ export interface QueueStore {
   extend(request: ExtendRequest): MaybePromise<Extended[]>
   job(request: QueueRef & { id: string }): MaybePromise<JobView | undefined>
   /** Cheaper than `read`: independent of the length of data and result. */
-  standing(request: QueueRef & { id: string }): MaybePromise<JobStanding | undefined>
+  jobStatus(request: QueueRef & { id: string }): MaybePromise<StoredJobStatus | undefined>
   /**
    * `tenants`: include waiting jobs of this number of tenants, those with the most; absent: of
    * none.

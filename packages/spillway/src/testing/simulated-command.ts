@@ -29,7 +29,7 @@ export const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
     finish: true,
     extend: true,
     job: true,
-    standing: true,
+    jobStatus: true,
     counts: true,
     dead: true,
     command: true,

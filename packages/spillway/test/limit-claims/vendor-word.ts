@@ -70,11 +70,11 @@ export function claimVendorWord(fleet: Fleet): void {
     })
   })
 
-  describe('heed()', () => {
+  describe('updateFromResponse()', () => {
     it('a 429 pauses the fleet for its Retry-After', async () => {
       const pod = create()
       const one = pod()
-      await one.heed(throttled({ 'Retry-After': '20' }), await take(one))
+      await one.updateFromResponse(throttled({ 'Retry-After': '20' }), await take(one))
       await expectPause(pod, 20_000)
       expect(await pod().acquire()).toMatchObject({ allowed: false, paused: true })
     })
@@ -82,7 +82,7 @@ export function claimVendorWord(fleet: Fleet): void {
     it.each([503, 529])('a %d pauses the fleet for its Retry-After', async (status) => {
       const pod = create()
       const one = pod()
-      await one.heed({ status, headers: { 'retry-after': '20' } }, await take(one))
+      await one.updateFromResponse({ status, headers: { 'retry-after': '20' } }, await take(one))
       await expectPause(pod, 20_000)
     })
 
@@ -91,7 +91,7 @@ export function claimVendorWord(fleet: Fleet): void {
       async (status) => {
         const pod = create()
         const one = pod()
-        await one.heed({ status, headers: {} }, await take(one))
+        await one.updateFromResponse({ status, headers: {} }, await take(one))
         expect(await pausedMs(pod)).toBe(0)
       },
     )
@@ -99,14 +99,20 @@ export function claimVendorWord(fleet: Fleet): void {
     it('Retry-After on a successful answer does not pause the fleet', async () => {
       const pod = create()
       const one = pod()
-      await one.heed({ status: 202, headers: { 'retry-after': '20' } }, await take(one))
+      await one.updateFromResponse(
+        { status: 202, headers: { 'retry-after': '20' } },
+        await take(one),
+      )
       expect(await pausedMs(pod)).toBe(0)
     })
 
-    it('heed() pauses the lane of the permit', async () => {
+    it('updateFromResponse() pauses the lane of the permit', async () => {
       const pod = create()
       const one = pod()
-      await one.heed(throttled({ 'retry-after': '20' }), await take(one, { lane: 'mini' }))
+      await one.updateFromResponse(
+        throttled({ 'retry-after': '20' }),
+        await take(one, { lane: 'mini' }),
+      )
       expect(await pausedMs(pod, 'mini')).toBeGreaterThan(0)
       expect(await pausedMs(pod)).toBe(0)
     })
@@ -114,7 +120,7 @@ export function claimVendorWord(fleet: Fleet): void {
     it('a pause requested by the vendor is at most maxPauseMs', async () => {
       const pod = create({ maxPauseMs: '15s' })
       const one = pod()
-      await one.heed(throttled({ 'retry-after-ms': '3600000' }), await take(one))
+      await one.updateFromResponse(throttled({ 'retry-after-ms': '3600000' }), await take(one))
       await expectPause(pod, 15_000)
     })
 
@@ -123,7 +129,7 @@ export function claimVendorWord(fleet: Fleet): void {
       for (const pauseMs of [600, 1_200]) {
         const one = pod()
         const answer = await fleet.until(one.acquireWithin('10s'))
-        await one.heed(throttled(), (answer as { permit: Permit }).permit)
+        await one.updateFromResponse(throttled(), (answer as { permit: Permit }).permit)
         await expectPause(pod, pauseMs)
       }
     })
@@ -131,22 +137,28 @@ export function claimVendorWord(fleet: Fleet): void {
     it('pauses start at basePauseMs again after an answer with remaining units', async () => {
       const pod = create({ basePauseMs: 600 })
       const one = pod()
-      await one.heed(throttled(), await take(one))
+      await one.updateFromResponse(throttled(), await take(one))
       const next = await fleet.until(one.acquireWithin('10s'))
       const left = { 'x-ratelimit-remaining-requests': '90' }
-      await one.heed({ status: 200, headers: left }, (next as { permit: Permit }).permit)
-      await one.heed(throttled(), await take(one))
+      await one.updateFromResponse(
+        { status: 200, headers: left },
+        (next as { permit: Permit }).permit,
+      )
+      await one.updateFromResponse(throttled(), await take(one))
       await expectPause(pod, 600)
     })
 
     it('pauses start at basePauseMs again after an answer without headers', async () => {
       const pod = create({ basePauseMs: 500 })
       const one = pod()
-      await one.heed(throttled(), await take(one))
+      await one.updateFromResponse(throttled(), await take(one))
       const next = await fleet.until(one.acquireWithin('10s'))
-      await one.heed({ status: 200, headers: {} }, (next as { permit: Permit }).permit)
+      await one.updateFromResponse(
+        { status: 200, headers: {} },
+        (next as { permit: Permit }).permit,
+      )
       await fleet.sleep(1_200)
-      await one.heed(throttled(), await take(one))
+      await one.updateFromResponse(throttled(), await take(one))
       await expectPause(pod, 500)
     })
 
@@ -154,7 +166,7 @@ export function claimVendorWord(fleet: Fleet): void {
       const pod = create({ basePauseMs: '5s' })
       const one = pod()
       const permits = await one.takeUpTo(10)
-      await Promise.all(permits.map((permit) => one.heed(throttled(), permit)))
+      await Promise.all(permits.map((permit) => one.updateFromResponse(throttled(), permit)))
       await expectPause(pod, 5_000)
     })
 
@@ -180,7 +192,7 @@ export function claimVendorWord(fleet: Fleet): void {
     ])('remaining 0 in headers of $dialect pauses the fleet until the reset', async (word) => {
       const pod = create({ limits: [{ unit: word.unit, limit: 100, windowMs: LONG_MS }] })
       const one = pod()
-      await one.heed({ status: 200, headers: word.headers }, await take(one))
+      await one.updateFromResponse({ status: 200, headers: word.headers }, await take(one))
       await expectPause(pod, word.pauseMs)
     })
 
@@ -193,7 +205,7 @@ export function claimVendorWord(fleet: Fleet): void {
           fleet.clock.wallMs() + 12_000,
         ).toISOString(),
       })
-      await one.heed({ status: 200, headers }, await take(one))
+      await one.updateFromResponse({ status: 200, headers }, await take(one))
       await expectPause(pod, 12_000)
     })
 
@@ -213,7 +225,7 @@ export function claimVendorWord(fleet: Fleet): void {
         'anthropic-ratelimit-input-tokens-remaining': '0',
         'anthropic-ratelimit-input-tokens-reset': new Date(clock.wallMs() + 12_000).toISOString(),
       }
-      await one.heed({ status: 200, headers }, await take(one))
+      await one.updateFromResponse({ status: 200, headers }, await take(one))
       await expectPause(pod, 13_000)
     })
 
@@ -225,11 +237,11 @@ export function claimVendorWord(fleet: Fleet): void {
         status: 200,
         headers: { 'x-ratelimit-remaining-requests': String(count) },
       })
-      await one.heed(left(99), permit)
+      await one.updateFromResponse(left(99), permit)
       expect(await usedOf(pod)).toEqual({ requests: 1 })
-      await one.heed(left(30), permit)
+      await one.updateFromResponse(left(30), permit)
       expect(await usedOf(pod)).toEqual({ requests: 70 })
-      await one.heed(left(80), permit)
+      await one.updateFromResponse(left(80), permit)
       expect(await usedOf(pod)).toEqual({ requests: 70 })
       expect(await passing(pod, 40)).toBe(30)
     })
@@ -238,7 +250,7 @@ export function claimVendorWord(fleet: Fleet): void {
       const pod = create()
       const one = pod()
       const headers = { 'x-ratelimit-remaining-requests': '0' }
-      await one.heed({ status: 200, headers }, await take(one))
+      await one.updateFromResponse({ status: 200, headers }, await take(one))
       expect(await passing(pod, 3)).toBe(0)
     })
 
@@ -249,18 +261,21 @@ export function claimVendorWord(fleet: Fleet): void {
       await fleet.sleep(5)
       const later = await take(two)
       const headers = { 'x-ratelimit-remaining-requests': '90' }
-      await two.heed({ status: 200, headers }, later)
-      await one.heed(throttled({ 'retry-after': '20' }), earlier)
+      await two.updateFromResponse({ status: 200, headers }, later)
+      await one.updateFromResponse(throttled({ 'retry-after': '20' }), earlier)
       expect(await pausedMs(pod)).toBe(0)
-      await two.heed(throttled({ 'retry-after': '20' }), later)
+      await two.updateFromResponse(throttled({ 'retry-after': '20' }), later)
       await expectPause(pod, 20_000)
     })
 
     it('an answer without rate limit headers changes nothing', async () => {
       const pod = create()
       const one = pod()
-      await one.heed({ status: 200, headers: undefined }, await take(one))
-      await one.heed({ status: 500, headers: { 'content-type': 'text/plain' } }, await take(one))
+      await one.updateFromResponse({ status: 200, headers: undefined }, await take(one))
+      await one.updateFromResponse(
+        { status: 500, headers: { 'content-type': 'text/plain' } },
+        await take(one),
+      )
       expect(await pausedMs(pod)).toBe(0)
       expect(await usedOf(pod)).toEqual({ requests: 2 })
     })

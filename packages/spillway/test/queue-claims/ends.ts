@@ -16,7 +16,7 @@ export function claimEnds(fleet: Fleet): void {
       expect(second).toMatchObject({ id: first!.id, attempt: 2 })
       expect(await extend(first!)).toBe('lost')
       expect(await finish(first!, { text: '"stale"' })).toBe('stale')
-      expect(await counts()).toMatchObject({ active: 1, lapsed: 1 })
+      expect(await counts()).toMatchObject({ active: 1, expiredLeases: 1 })
       expect(await finish(second!, { text: '"mine"' })).toBe('done')
     })
 

@@ -38,12 +38,12 @@ export function claimPush(fleet: Fleet): void {
         await sleep(clock, LEASE_MS, signal)
       })
       const { id } = await fleet.until(reader!.add(1))
-      await eventually(async () => (await fleet.until(reader!.standing(id)))?.state === 'active')
+      await eventually(async () => (await fleet.until(reader!.jobStatus(id)))?.state === 'active')
       let changes = 0
       onTestFinished(reader!.watch(id, () => changes++))
       let page = 0
       const isShown = async () => {
-        const seen = await fleet.until(reader!.standing(id))
+        const seen = await fleet.until(reader!.jobStatus(id))
         return (seen?.progress as { page?: number } | undefined)?.page === page
       }
       // The first pages may come before the subscription, or be sent together.
@@ -69,7 +69,7 @@ export function claimPush(fleet: Fleet): void {
         throw new Error('stopped')
       })
       const { id } = await fleet.until(other!.add(1))
-      await eventually(async () => (await fleet.until(other!.standing(id)))?.state === 'active')
+      await eventually(async () => (await fleet.until(other!.jobStatus(id)))?.state === 'active')
       expect(await fleet.until(other!.cancel(id))).toBe(true)
       await eventually(() => reasons.length === 1)
       expect(reasons[0]).toBeInstanceOf(JobStopped)

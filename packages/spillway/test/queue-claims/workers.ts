@@ -63,17 +63,19 @@ export function claimWorkers(fleet: Fleet): void {
       )
       // At the start, and again once a subscription can wake them.
       const atFirst = fleet.kind === 'memory' ? 1 : 2
-      await eventually(fleet, () => workers.every((worker) => worker.snapshot().looks >= atFirst))
+      await eventually(fleet, () => workers.every((worker) => worker.snapshot().polls >= atFirst))
       await fleet.sleep(100)
       const before = workers.map((worker) => worker.snapshot())
       await fleet.sleep(500)
-      expect(workers.map((worker) => worker.snapshot().looks)).toEqual(
-        before.map(({ looks }) => looks),
+      expect(workers.map((worker) => worker.snapshot().polls)).toEqual(
+        before.map(({ polls }) => polls),
       )
       await fleet.until(fleetOf[0]!.queue.add(1))
       await eventually(fleet, () => ran.length === 1)
       await fleet.sleep(200)
-      const called = workers.map((worker, index) => worker.snapshot().wakes - before[index]!.wakes)
+      const called = workers.map(
+        (worker, index) => worker.snapshot().wakeups - before[index]!.wakeups,
+      )
       expect(called.reduce((sum, each) => sum + each, 0)).toBe(1)
     })
 
@@ -209,16 +211,16 @@ export function claimWorkers(fleet: Fleet): void {
       const startedMs: number[] = []
       const handler = async () => void startedMs.push(clock.now())
       const workers = [queue.work(handler), other.queue.work(handler)]
-      const looks = () => workers.reduce((sum, worker) => sum + worker.snapshot().looks, 0)
+      const polls = () => workers.reduce((sum, worker) => sum + worker.snapshot().polls, 0)
       await fleet.sleep(100)
-      const before = looks()
+      const before = polls()
       const dueMs = clock.now() + 1_000
       await fleet.until(queue.add(1, { delayMs: 1_000 }))
       await eventually(fleet, () => startedMs.length === 1)
       expect(startedMs[0]).toBeGreaterThanOrEqual(dueMs - 1)
       if (fleet.kind === 'memory') expect(startedMs[0]).toBeLessThan(dueMs + 150)
       // One that learns of the job, one when it is due, one after it, and one late subscription each.
-      expect(looks() - before).toBeLessThanOrEqual(5)
+      expect(polls() - before).toBeLessThanOrEqual(5)
     })
 
     it('add() rejects with QUEUE_FULL when the job queue is full', async () => {

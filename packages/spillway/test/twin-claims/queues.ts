@@ -25,7 +25,7 @@ import {
   countJobs,
   listDead,
   readJob,
-  readStanding,
+  readJobStatus,
 } from '../../src/store/queue/maintenance.js'
 import { ACTIVE, emptyQueue } from '../../src/store/queue/queue-state.js'
 import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
@@ -462,7 +462,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         count('too late', dead.filter(({ text }) => text === 'its deadline has passed').length)
         const id = [...queue.jobs.keys()][op.which] ?? 'unknown'
         expect(await queues.job({ ...QUEUE, id })).toEqual(readJob(queue, id, nowUs))
-        expect(await queues.standing({ ...QUEUE, id })).toEqual(readStanding(queue, id))
+        expect(await queues.jobStatus({ ...QUEUE, id })).toEqual(readJobStatus(queue, id))
         break
       }
       case 'outcomes': {

@@ -63,7 +63,7 @@ export function QueuesPage() {
 }
 
 function Queue({ queue }: { queue: QueueTick }) {
-  const { name, guard, lane, waiting, delayed, active, done, dead, oldestMs, lapsed } = queue
+  const { name, guard, lane, waiting, delayed, active, done, dead, oldestMs, expiredLeases } = queue
   return (
     <section class="panel queue" aria-label={`Queue ${name}`}>
       <div class="page-head">
@@ -88,7 +88,7 @@ function Queue({ queue }: { queue: QueueTick }) {
         <Figure label="running" value={active} />
         <Figure label="delayed" value={delayed} />
         <Figure label="done" value={done} />
-        <Figure label="leases lapsed" value={lapsed} />
+        <Figure label="expired leases" value={expiredLeases} />
         <Figure label="dead letters" value={dead} bad={dead > 0} />
         <div class="queue-figure">
           <b>{waiting === 0 ? 'none' : formatMs(oldestMs)}</b>

@@ -51,7 +51,9 @@ async function show({ name, guard, jobs }: NamedQueue, count: number, json: bool
     return true
   }
   const lines = [`${name}, of ${guard}${counts.paused ? ', paused' : ''}`, '']
-  lines.push(table([...HEAD, 'LAPSED'], [[...cellsOf(counts), String(counts.lapsed)]]))
+  lines.push(
+    table([...HEAD, 'EXPIRED LEASES'], [[...cellsOf(counts), String(counts.expiredLeases)]]),
+  )
   const { critical, high, normal, low } = counts.byPriority
   lines.push(`waiting: critical ${critical}, high ${high}, normal ${normal}, low ${low}`)
   if (counts.tenants !== undefined && counts.waiting > 0) {

@@ -19,10 +19,10 @@ export interface WorkerSnapshot {
   cancelled: number
   /** Jobs whose lease expired. */
   lost: number
-  /** Trips for jobs, and how often it was woken for one. */
-  looks: number
-  /** Times that the worker looked for jobs. */
-  wakes: number
+  /** Round trips that requested jobs. */
+  polls: number
+  /** Messages from the store that woke the worker. */
+  wakeups: number
 }
 
 /** State of a job queue, as this pod knows it. */
@@ -59,8 +59,8 @@ export function noWork(): WorkerSnapshot {
     released: 0,
     cancelled: 0,
     lost: 0,
-    looks: 0,
-    wakes: 0,
+    polls: 0,
+    wakeups: 0,
   }
 }
 

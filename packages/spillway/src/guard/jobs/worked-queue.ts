@@ -70,6 +70,8 @@ export interface WorkedQueue<Data, Result> extends WorkableJobQueue<Data, Result
    * the guard it began with.
    */
   follow(gate: JobGate): void
+  /** The name of `jobStatus` before the first release. */
+  standing(): never
 }
 
 export function createWorkedQueue<Data, Result>({
@@ -194,7 +196,8 @@ export function createWorkedQueue<Data, Result>({
     },
     addMany: (many) => adding(jobs.addMany(many), (index) => many[index]?.priority ?? 'normal'),
     job: (id) => jobs.job(id),
-    standing: (id) => jobs.standing(id),
+    jobStatus: (id) => jobs.jobStatus(id),
+    standing: () => jobs.standing(),
     cancel: (id) => jobs.cancel(id),
     watch: (id, onChange) => jobs.watch(id, onChange),
     counts: (options) => jobs.counts(options),

@@ -21,7 +21,7 @@ import type {
 import type { Permits } from '../pipeline/stage.js'
 import type { JobHandler, JobWorker } from './api.js'
 import { Finisher } from './finisher.js'
-import { fateOf, tellFate } from './job-events.js'
+import { emitJobOutcome, jobOutcomeOf } from './job-events.js'
 import type { JobGate, JobTrip } from './job-gate.js'
 import { Leases } from './leases.js'
 import { noWork, type WorkerSnapshot } from './queue-snapshot.js'
@@ -111,7 +111,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       extend: async (leases) => await store.extend({ ...ref, leaseUs: toUs(leaseMs), leases }),
     })
     const wake = () => {
-      this.#counts.wakes++
+      this.#counts.wakeups++
       void this.#look()
     }
     this.#sleepNoMore = store.onWake(this.id, wake, () => void this.#look())
@@ -174,7 +174,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       return void this.#finisher.send()
     }
     this.#asking = true
-    this.#counts.looks++
+    this.#counts.polls++
     this.#alarmed = false
     const again = await this.#ask(trip, wanted)
     this.#asking = false
@@ -328,9 +328,9 @@ export class QueueWorker<Data, Result> implements JobWorker {
   }
 
   #told(end: JobEnd, finished: Finished | undefined): void {
-    const fate = fateOf(end, finished)
-    this.#counts[fate]++
-    tellFate(this.#options.ref.queue, end, fate)
+    const outcome = jobOutcomeOf(end, finished)
+    this.#counts[outcome]++
+    emitJobOutcome(this.#options.ref.queue, end, outcome)
   }
 
   /** The earlier of two. */

@@ -108,7 +108,7 @@ export class VendorLimitStage implements Stage {
     permit: LanePermit,
   ): void {
     try {
-      if (response !== undefined) swallow(limits.heed(response, permit))
+      if (response !== undefined) swallow(limits.updateFromResponse(response, permit))
       else if (outcome === 'throttled') {
         const pauseMs = retryAfterMs ?? limits.fixedPauseMs(permit)
         swallow(limits.pause(permit.lane, pauseMs, permit.grantedUs))

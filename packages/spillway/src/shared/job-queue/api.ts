@@ -78,7 +78,7 @@ export interface JobInfo<Data = unknown, Result = unknown> {
 }
 
 /** The part of a job that changes while it is watched; see `JobInfo`. */
-export interface JobProgress {
+export interface JobStatus {
   /** Its state. */
   state: JobState
   /** The current attempt. */
@@ -108,7 +108,7 @@ export interface JobCounts {
   /** The longest wait among the next jobs of each priority. */
   oldestMs: number
   /** Leases that expired because a worker died or lost the store. Those jobs ran again. */
-  lapsed: number
+  expiredLeases: number
   /** Waiting jobs by tenant, if requested. */
   tenants?: TenantCounts
 }
@@ -151,7 +151,7 @@ export interface JobQueue<Data = unknown, Result = unknown> {
   /** Undefined if it is no longer known. */
   job(id: string): Promise<JobInfo<Data, Result> | undefined>
   /** The state of a job without its data and result, for frequent reads. */
-  standing(id: string): Promise<JobProgress | undefined>
+  jobStatus(id: string): Promise<JobStatus | undefined>
   /**
    * Aborts the signal of a running job, in whichever pod. Returns whether there was anything to
    * cancel.

@@ -17,8 +17,8 @@ import type {
   JobCounts,
   JobInfo,
   JobOptions,
-  JobProgress,
   JobQueue,
+  JobStatus,
   TenantCounts,
 } from './api.js'
 import {
@@ -89,12 +89,17 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     return view && infoOf(view)
   }
 
-  async standing(id: string): Promise<JobProgress | undefined> {
+  async jobStatus(id: string): Promise<JobStatus | undefined> {
     validate('id', id, text())
-    const standing = await this.#ask((store) => store.standing({ ...this.#ref, id }))
-    if (standing === undefined) return undefined
-    const { state, attempt, progress, text: error } = standing
+    const status = await this.#ask((store) => store.jobStatus({ ...this.#ref, id }))
+    if (status === undefined) return undefined
+    const { state, attempt, progress, text: error } = status
     return { state, attempt, progress: parsed(progress), error: error || undefined }
+  }
+
+  /** The name of `jobStatus` before the first release. Not part of the interface. */
+  standing(): never {
+    throw new TypeError('queue.standing() was renamed: use queue.jobStatus()')
   }
 
   cancel(id: string): Promise<boolean> {

@@ -83,9 +83,9 @@ export interface SharedRateLimiter {
   /**
    * Applies the limit headers and the status of a vendor's response. A 429 pauses the lane for all pods; so do
    * 503 and 529 with a `Retry-After`.
-   * @param answer - HTTP status and headers of the response. Range: statuses from 100 to 599.
+   * @param response - HTTP status and headers of the response. Range: statuses from 100 to 599.
    */
-  heed(answer: { status: number; headers: unknown }, permit: Permit): Promise<void>
+  updateFromResponse(response: { status: number; headers: unknown }, permit: Permit): Promise<void>
   /** Pauses a lane on all pods for `pauseMs`. */
   pauseFor(pauseMs: Duration, options?: { lane?: string }): Promise<void>
   /** Changes the limits for the whole fleet. Counted units stay counted; waiting calls of all pods ask again. */

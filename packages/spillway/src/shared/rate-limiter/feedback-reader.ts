@@ -30,7 +30,7 @@ export class FeedbackReader {
   }
 
   /** Undefined if the response says nothing new. */
-  heed(
+  updateFromResponse(
     answer: { status: number; headers: unknown },
     permit: LanePermit,
     limits: readonly UnitLimit[],

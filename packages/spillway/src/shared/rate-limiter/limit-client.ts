@@ -136,11 +136,11 @@ export class LimitClient implements Spender {
   }
 
   /** Passes on what a vendor's response says about its limits. Undefined if it says nothing new. */
-  heed(
+  updateFromResponse(
     answer: { status: number; headers: unknown },
     permit: LanePermit,
   ): MaybePromise<number> | undefined {
-    return this.#feedback.heed(answer, permit, this.settings.limits)
+    return this.#feedback.updateFromResponse(answer, permit, this.settings.limits)
   }
 
   /** The pause after a 429 without `Retry-After`, if it must not grow. */

@@ -146,8 +146,16 @@ class QueuedRateLimiter implements SharedRateLimiter {
     return asked.flatMap((each) => (each.allowed ? [each.permit] : []))
   }
 
-  async heed(answer: { status: number; headers: unknown }, permit: Permit): Promise<void> {
-    await this.#orStoreError(() => this.#client.heed(answer, permit as LanePermit))
+  async updateFromResponse(
+    response: { status: number; headers: unknown },
+    permit: Permit,
+  ): Promise<void> {
+    await this.#orStoreError(() => this.#client.updateFromResponse(response, permit as LanePermit))
+  }
+
+  /** The name of `updateFromResponse` before the first release. Not part of the interface. */
+  heed(): never {
+    throw new TypeError('limiter.heed() was renamed: use limiter.updateFromResponse()')
   }
 
   async pauseFor(

@@ -6,7 +6,7 @@ import type { Kept } from '../limits/transitions.js'
 import type { BreakerRef, LaneRef } from '../port.js'
 import { addJobs, type Woken } from '../queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../queue/finish-jobs.js'
-import { commandQueue, countJobs, listDead, readJob, readStanding } from '../queue/maintenance.js'
+import { commandQueue, countJobs, listDead, readJob, readJobStatus } from '../queue/maintenance.js'
 import { ACTIVE, emptyQueue, type QueueState } from '../queue/queue-state.js'
 import { type ReserveKept, reserveJobs } from '../queue/reserve-jobs.js'
 import type { JobChange, JobWatcher, QueueRef, QueueStore, ReserveRequest } from '../queue-port.js'
@@ -87,7 +87,7 @@ export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): 
       return reply
     },
     job: (request) => readJob(queueOf(request), request.id, nowUs()),
-    standing: (request) => readStanding(queueOf(request), request.id),
+    jobStatus: (request) => readJobStatus(queueOf(request), request.id),
     counts: (request) => countJobs(queueOf(request), nowUs(), request.tenants),
     dead: (request) => listDead(queueOf(request), request, nowUs()),
     command: (request) => {

@@ -1,9 +1,9 @@
-/** Operator commands on a queue, and reading it. Twins: `redis/lua/{command,read}-queue.lua`, `redis/lua/read-standing.lua`. */
+/** Operator commands on a queue, and reading it. Twins: `redis/lua/{command,read}-queue.lua`, `redis/lua/read-job-status.lua`. */
 import type {
-  JobStanding,
   JobView,
   QueueCommand,
   QueueCounts,
+  StoredJobStatus,
   TenantDepths,
 } from '../queue-port.js'
 import { deepestFirst } from '../tenant-depths.js'
@@ -101,7 +101,7 @@ export function countJobs(state: QueueState, serverUs: number, tenants = 0): Que
     dead: state.dead.size,
     paused: state.paused,
     oldestUs,
-    lapsed: state.lapsed,
+    expiredLeases: state.expiredLeases,
     ...(tenants > 0 && { tenants: depthsOf(state, tenants) }),
   }
 }
@@ -130,7 +130,7 @@ export function listDead(
 }
 
 /** The changing part of one job, for frequent reads. */
-export function readStanding(state: QueueState, id: string): JobStanding | undefined {
+export function readJobStatus(state: QueueState, id: string): StoredJobStatus | undefined {
   const job = state.jobs.get(id)
   if (job === undefined) return undefined
   const { attempt, progress } = job

@@ -56,7 +56,7 @@ export interface QueueState {
   alarmUs: number
   /** Nothing can be handed out before this time, so no worker is woken. */
   blockedUs: number
-  lapsed: number
+  expiredLeases: number
   waiting: SortedIds[]
   delayed: SortedIds
   leases: SortedIds
@@ -86,7 +86,7 @@ export function emptyQueue(): QueueState {
     reached: new Array(PRIORITIES).fill(0),
     alarmUs: 0,
     blockedUs: 0,
-    lapsed: 0,
+    expiredLeases: 0,
     waiting: Array.from({ length: PRIORITIES }, () => new SortedIds()),
     delayed: new SortedIds(),
     leases: new SortedIds(),
@@ -240,15 +240,15 @@ export function bringBack(state: QueueState, now: number, deadUs: number): void 
     const first = state.leases.first()
     if (first === undefined || first.score > now) return
     state.leases.delete(first.id)
-    state.lapsed++
+    state.expiredLeases++
     const job = state.jobs.get(first.id) as JobRecord
     if (job.cancel) end(state, first.id, job, CANCELLED, '', deadUs, now)
     else if (job.attempt < job.attempts) line(state, first.id, job, now)
-    else end(state, first.id, job, DEAD, LAPSED, deadUs, now)
+    else end(state, first.id, job, DEAD, LEASE_EXPIRED, deadUs, now)
   }
 }
 
-const LAPSED = 'the worker did not say how it ended'
+const LEASE_EXPIRED = 'the worker did not say how it ended'
 export const TOO_LATE = 'its deadline has passed'
 
 /** The worker that has been parked longest, if any. It is unparked, so that it is woken once. */

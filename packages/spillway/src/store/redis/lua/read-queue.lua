@@ -4,7 +4,7 @@
 -- ARGV: see include/queue-state; id of a job, or empty; count of dead letters, from which on; tenants: the
 --       number of tenants with the most waiting jobs to list (see include/tenant-depths)
 -- reply: waiting in each of the four priorities, delayed, active, ended, dead, paused 0|1, oldest us,
---        lapsed, { tenants }; then each job asked for:
+--        expired leases, { tenants }; then each job asked for:
 --        { id, state, data, priority, tenant, key, attempt, attempts, age us, progress, text }
 -- expiry: nothing is written
 local BEFORE_QUEUE = 0
@@ -19,7 +19,7 @@ end
 local dead = meta[SIZE + DEAD_SET]
 local reply = {
   meta[LINED], meta[LINED + 1], meta[LINED + 2], meta[LINED + 3], meta[SIZE + DELAYED_SET],
-  meta[SIZE + LEASES], meta[SIZE + ENDS] - dead, dead, meta[IS_PAUSED], oldest_us, meta[LAPSED],
+  meta[SIZE + LEASES], meta[SIZE + ENDS] - dead, dead, meta[IS_PAUSED], oldest_us, meta[EXPIRED_LEASES],
   settings().tenants > 0 and top_tenants(settings().tenants) or {},
 }
 if settings().id ~= '' then reply[#reply + 1] = view_of(settings().id) end

@@ -4,13 +4,13 @@ import type {
   Blocked,
   EndKind,
   Finished,
-  JobStanding,
   JobState,
   JobView,
   QueueCounts,
   ReservedJob,
   ReserveReply,
   ReserveRequest,
+  StoredJobStatus,
   TenantDepths,
 } from '../../queue-port.js'
 import { deepestFirst } from '../../tenant-depths.js'
@@ -126,7 +126,7 @@ export type CountsWire = [
   dead: number,
   paused: number,
   oldestUs: number,
-  lapsed: number,
+  expiredLeases: number,
   tenants: (string | number)[],
 ]
 
@@ -134,7 +134,7 @@ export function readCounts(wire: CountsWire): QueueCounts {
   const tenants = wire[COUNTS - 1] as (string | number)[]
   const byPriority = wire.slice(0, PRIORITIES) as number[]
   const waiting = byPriority.reduce((sum, each) => sum + each, 0)
-  const [delayed = 0, active = 0, done = 0, dead = 0, paused, oldestUs = 0, lapsed = 0] =
+  const [delayed = 0, active = 0, done = 0, dead = 0, paused, oldestUs = 0, expiredLeases = 0] =
     wire.slice(PRIORITIES) as number[]
   return {
     waiting,
@@ -145,7 +145,7 @@ export function readCounts(wire: CountsWire): QueueCounts {
     dead,
     paused: paused === 1,
     oldestUs,
-    lapsed,
+    expiredLeases,
     ...(tenants.length > 0 && { tenants: readTenants(tenants) }),
   }
 }
@@ -179,8 +179,8 @@ export function readJob(wire: JobWire): JobView {
   return { id, state: known, data, priority, tenant, key, attempt, attempts, ageUs, progress, text }
 }
 
-export type StandingWire = [state: number, attempt: number, progress: string, text: string]
+export type JobStatusWire = [state: number, attempt: number, progress: string, text: string]
 
-export function readStanding([state, attempt, progress, text]: StandingWire): JobStanding {
+export function readJobStatus([state, attempt, progress, text]: JobStatusWire): StoredJobStatus {
   return { state: STATE[state] as JobState, attempt, progress, text }
 }

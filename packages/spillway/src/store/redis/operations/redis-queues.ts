@@ -18,15 +18,15 @@ import {
   breakerKey,
   COUNTS,
   type CountsWire,
+  type JobStatusWire,
   type JobWire,
   type ReserveWire,
   readCounts,
   readFinished,
   readJob,
+  readJobStatus,
   readReserved,
-  readStanding,
   reserveArgs,
-  type StandingWire,
   writeEnds,
 } from './queue-wire.js'
 
@@ -193,10 +193,17 @@ export function createRedisQueues({
       const { jobs } = await look(request, { id: request.id })
       return jobs[0]
     },
-    async standing(request) {
+    async jobStatus(request) {
       const args = [time(), input(request, { id: request.id })]
-      const reply = await run(runner, request, SCRIPTS.readStanding, keysOf(request), args, 'brief')
-      return reply === null ? undefined : readStanding(reply as StandingWire)
+      const reply = await run(
+        runner,
+        request,
+        SCRIPTS.readJobStatus,
+        keysOf(request),
+        args,
+        'brief',
+      )
+      return reply === null ? undefined : readJobStatus(reply as JobStatusWire)
     },
     counts: async (request) => (await look(request, { tenants: request.tenants ?? 0 })).counts,
     dead: async (request) => {

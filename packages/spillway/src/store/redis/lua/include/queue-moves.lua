@@ -1,7 +1,7 @@
 -- The moves that scripts of a queue are made of. With include/queue-state the twin of
 -- store/queue/queue-state.ts.
 local MOST_AT_ONCE = 256
-local LAPSED_TEXT = 'the worker did not say how it ended'
+local LEASE_EXPIRED = 'the worker did not say how it ended'
 --- @include read-job
 
 local function save_job(id, job)
@@ -139,7 +139,7 @@ local function bring_back(dead_us)
     end
   end
   for _, name in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
-    meta[LAPSED] = meta[LAPSED] + 1
+    meta[EXPIRED_LEASES] = meta[EXPIRED_LEASES] + 1
     local id = string.sub(name, 1, ID_LENGTH)
     local job = leased_job(id)
     if not job then
@@ -152,7 +152,7 @@ local function bring_back(dead_us)
       line(id, job)
       save_job(id, job)
     else
-      end_job(id, job, DEAD, LAPSED_TEXT, dead_us)
+      end_job(id, job, DEAD, LEASE_EXPIRED, dead_us)
     end
   end
 end

@@ -17,7 +17,7 @@ local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
 local TENANTS = 13
 -- Fields of the queue's own record, an array: those of the twin; when the expiry is renewed (queue time); the
 -- expiry (server ms); and the number of jobs with something stored apart: long data, a key, or a tenant.
-local SEEN, AHEAD, LAST, IS_PAUSED, ALARM, BLOCKED, LAPSED, RENEWAL, EXPIRY, APART = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SEEN, AHEAD, LAST, IS_PAUSED, ALARM, BLOCKED, EXPIRED_LEASES, RENEWAL, EXPIRY, APART = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 -- Four of each, one per priority: the tag that was reached, and the number of waiting jobs.
 local REACHED, LINED = 11, 15
 -- After these by part: how many are in it, and a time before which none of its scores is. To save calls.

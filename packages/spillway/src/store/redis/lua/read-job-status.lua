@@ -1,5 +1,5 @@
--- How one job stands, without what it is about and what it came to. Twin of readStanding in
--- store/queue/job-standing.ts.
+-- State of one job, without its data and result. Twin of readJobStatus in
+-- store/queue/maintenance.ts.
 -- KEYS: see include/queue-state
 -- ARGV: see include/queue-state; id
 -- reply: state, attempt, progress, why it failed last; nothing if it is not known
