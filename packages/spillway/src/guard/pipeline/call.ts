@@ -16,7 +16,7 @@ import type { CallFollower } from '../decisions/follower.js'
 import { WaitingAttempt, type WaitingCall } from '../queue/waiting-attempt.js'
 import type { HedgeStage } from '../stages/hedge.js'
 import type { QueueStage } from '../stages/queue.js'
-import type { RetryStage } from '../stages/retry.js'
+import type { RetriedCall, RetryStage } from '../stages/retry.js'
 import type { ShedStage } from '../stages/shed.js'
 import { type AttemptDependencies, type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
@@ -61,7 +61,7 @@ const RESOURCE_OPTIONS = { requireManualDestroy: true }
 /** An AsyncResource, because a call that waited or timed out goes on in its caller's async context. */
 export class GuardCall<T>
   extends AsyncResource
-  implements PendingCall, AttemptListener<T>, WaitingCall
+  implements PendingCall, AttemptListener<T>, WaitingCall, RetriedCall
 {
   readonly facts: CallFacts
   readonly #shared: CallDependencies
@@ -74,6 +74,8 @@ export class GuardCall<T>
   #attempts = 0
   /** Of the last attempt that was released, except one that lost to another. */
   #outcome: Outcome | undefined
+  /** Work of the last attempt that goes on although the attempt is over. */
+  #unfinished: Promise<unknown> | undefined
   /** The caller has its answer, or the call was refused. */
   #ended = false
   /** Undefined while the attempt has not ended, or if it was refused. */
@@ -105,6 +107,14 @@ export class GuardCall<T>
     // It was let in: only the stages of an attempt are checked from now on.
     facts.kind = 'attempt'
     this.facts = facts
+  }
+
+  get lane(): string {
+    return this.facts.lane
+  }
+
+  get unfinished(): Promise<unknown> | undefined {
+    return this.#unfinished
   }
 
   get deadlineMs(): number {
@@ -265,8 +275,9 @@ export class GuardCall<T>
     else this.#conclude({ error })
   }
 
-  onReleased(outcome: Outcome | undefined): void {
+  onReleased(outcome: Outcome | undefined, unfinished: Promise<unknown> | undefined): void {
     this.#attempts--
+    this.#unfinished = unfinished
     this.#outcome = outcome ?? this.#outcome
     this.#leave()
   }
@@ -278,8 +289,7 @@ export class GuardCall<T>
 
   #concludeHere(end: End<T>): void {
     const { retry } = this.#shared
-    const { options, lane } = this.facts
-    const retryOptions = retry.optionsFor(options, lane, () => this.#verdict)
+    const retryOptions = retry.optionsFor(this.facts.options, this, () => this.#verdict)
     const again = ({ attempt }: { attempt: number }) => this.#tryAgain(attempt)
     new RetryCall(retry.policyNow, again, retryOptions, this.#watchers?.report, this.#deadline)
       .resume(end, this.#startMs, this.#firstScope)

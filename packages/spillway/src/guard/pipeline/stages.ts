@@ -215,9 +215,9 @@ export const STAGES = [
         random,
         breaker,
         classify: judging.classify,
-        conditions: () => ({
+        conditions: (call) => ({
           queueWaitMs: queue.calls.oldestWaitMs(clock.now()),
-          slotsInUse: Math.max(slots.active / slots.limit, slots.lanes?.used ?? 0),
+          slotsInUse: slots.pressure(call?.lane, call?.unfinished),
         }),
       }),
   },

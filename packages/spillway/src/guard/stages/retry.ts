@@ -6,7 +6,11 @@ import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
 import { sleep } from '../../core/time/sleep.js'
 import type { BackoffPolicy } from '../../local/retry/backoff.js'
-import { createRetryBudget, type RetryBudget } from '../../local/retry/retry-budget.js'
+import {
+  createRetryBudget,
+  type RetryBudget,
+  type RetryConditions,
+} from '../../local/retry/retry-budget.js'
 import type { Closing, JudgedRunOptions, RetryPolicy } from '../../local/retry/retry-call.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
 import type { Stage } from '../pipeline/stage.js'
@@ -31,8 +35,15 @@ export interface RetryStageOptions {
   readonly random: Random
   readonly breaker: BreakerLanes | undefined
   readonly classify: OutcomeOptions['classify']
-  /** How busy this pod is: no retry while calls wait for it or all slots are in use. */
-  conditions(): { queueWaitMs: number; slotsInUse: number }
+  /** How busy this pod is; for a call that may be retried, apart from that call. */
+  conditions(call?: RetriedCall): RetryConditions
+}
+
+/** A call that may be retried, for the question how busy the pod is without it. */
+export interface RetriedCall {
+  readonly lane: string
+  /** Work of its last attempt that goes on and may keep a slot. */
+  readonly unfinished: Promise<unknown> | undefined
 }
 
 export class RetryStage implements Stage {
@@ -46,6 +57,7 @@ export class RetryStage implements Stage {
   /** Retries and hedges are a fraction of the calls it has recorded. Undefined without `retry` and `hedge`. */
   readonly budget: RetryBudget | undefined
   readonly #breaker: BreakerLanes | undefined
+  readonly #conditions: RetryStageOptions['conditions']
   readonly #edgeOnly: boolean
   readonly #closing: ClosingSign
 
@@ -54,6 +66,7 @@ export class RetryStage implements Stage {
     const closing = new ClosingSign(clock)
     this.#closing = closing
     this.#breaker = options.breaker
+    this.#conditions = options.conditions
     this.#edgeOnly = retry?.where === 'edge'
     this.budget =
       retry === undefined && !hedges
@@ -98,7 +111,7 @@ export class RetryStage implements Stage {
   /** For a call that was judged already. */
   optionsFor(
     { signal, idempotent, idempotencyKey }: RunOptions,
-    lane: string,
+    call: RetriedCall,
     judged: () => Verdict | undefined,
   ): JudgedRunOptions {
     const breaker = this.#breaker
@@ -107,7 +120,8 @@ export class RetryStage implements Stage {
       ...(idempotent !== undefined && { idempotent }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
       judged,
-      mayRetry: () => breaker === undefined || breaker.state(lane) === 'closed',
+      mayRetry: () => breaker === undefined || breaker.state(call.lane) === 'closed',
+      conditions: () => this.#conditions(call),
     }
   }
 }

@@ -1,0 +1,132 @@
+/** When a guard does not retry because of the state of its pod or of the lane. */
+import { afterEach, describe, expect, it } from 'vitest'
+import { onEvent, type SpillwayEvent } from '../src/core/events.js'
+import { sleep } from '../src/core/time/sleep.js'
+import type { GuardOptions } from '../src/guard/options.js'
+import { createGuardPod, createJob, EVERYWHERE, vendorError } from './guard-pod.js'
+
+type Scheduled = Extract<SpillwayEvent, { type: 'retry.scheduled' }>
+
+let stopListening = () => {}
+afterEach(() => stopListening())
+
+/** Retries that were scheduled, each with what `note` returned at that moment. */
+function collectRetries<N>(note: (event: Scheduled) => N): N[] {
+  const retries: N[] = []
+  stopListening = onEvent((event) => {
+    if (event.type === 'retry.scheduled') retries.push(note(event))
+  })
+  return retries
+}
+
+const retry = { attempts: 3, budget: 1, baseMs: 10, jitter: 'none' } as const
+
+describe('retries while the pod is full', () => {
+  for (const where of EVERYWHERE) {
+    for (const limit of [1, 5, 10, 20]) {
+      it(`guard with ${limit} slots and a ${where} store schedules no retry while slots and queue are full`, async () => {
+        const { clock, run, guard } = createGuardPod(
+          {
+            queue: { size: 200, timeoutMs: '1m', targetMs: '1m' },
+            concurrency: { limit },
+            limits: [{ limit: 100_000, windowMs: '1m' }],
+            retry,
+          },
+          { where },
+        )
+        let running = 0
+        let attempts = 0
+        const pressures = collectRetries(() => (running + guard.snapshot().queue.waiting) / limit)
+        for (let call = 0; call < 10 * limit; call++) {
+          run(async () => {
+            running++
+            attempts++
+            await sleep(clock, 10 + (call % 7))
+            running--
+            throw vendorError(503)
+          })
+        }
+        await clock.advance(60_000)
+        expect(Math.max(0, ...pressures)).toBeLessThanOrEqual(0.9)
+        // Only calls of the last few slots find the pod less than full.
+        expect(attempts).toBeLessThanOrEqual(10 * limit + 2 * limit)
+        expect(attempts).toBeGreaterThan(10 * limit)
+      })
+    }
+  }
+
+  it('guard with one slot retries a call that is alone in the pod', async () => {
+    const { clock, run } = createGuardPod({ concurrency: { limit: 1 }, queue: { size: 5 }, retry })
+    const retries = collectRetries(({ attempt }) => attempt)
+    run(() => Promise.reject(vendorError(503)))
+    await clock.advance(1_000)
+    expect(retries).toEqual([1, 2])
+  })
+
+  it('slot that the work of a timed-out call still keeps does not prevent the retry of that call', async () => {
+    const { clock, run } = createGuardPod({
+      concurrency: { limit: 1 },
+      queue: { size: 5 },
+      timeout: { callMs: 100 },
+      retry: { ...retry, attempts: 2 },
+    })
+    const retries = collectRetries(({ attempt }) => attempt)
+    const call = run(({ attempt, signal }) =>
+      attempt === 1
+        ? new Promise((_, reject) => {
+            signal.addEventListener('abort', () => void sleep(clock, 5).then(reject))
+          })
+        : 'done',
+    )
+    await clock.advance(1_000)
+    expect(retries).toEqual([1])
+    expect(call.value).toBe('done')
+  })
+
+  it('slot that the work of another timed-out call still keeps counts as in use', async () => {
+    const { clock, run } = createGuardPod({
+      concurrency: { limit: 2 },
+      queue: { size: 5 },
+      timeout: { callMs: 100 },
+      retry: { ...retry, attempts: 2 },
+    })
+    const retries = collectRetries(() => clock.now())
+    for (let call = 0; call < 3; call++) run(() => new Promise(() => {}))
+    await clock.advance(90)
+    run(() => Promise.reject(vendorError(503)))
+    await clock.advance(20_000)
+    // Two calls hang in both slots, so two wait until they time out, and none is retried.
+    expect(retries).toEqual([])
+  })
+
+  it('lane with an adaptive limit schedules no retry while that lane is full, and other lanes still do', async () => {
+    const { clock, run } = createGuardPod({
+      concurrency: { adaptive: 'aimd', min: 2, max: 2 },
+      queue: { size: 100, timeoutMs: '1m', targetMs: '1m' },
+      retry,
+    })
+    const retries = collectRetries(({ error }) => (error as { status: number }).status)
+    const busy = createJob()
+    for (let call = 0; call < 6; call++) run(busy.fn, { lane: 'full' })
+    run(() => Promise.reject(vendorError(502)), { lane: 'empty' })
+    await clock.settle()
+    busy.fail(vendorError(503))
+    await clock.advance(50)
+    expect(retries).toEqual([502, 502])
+  })
+
+  it('hedge is not made from a pod whose slots are nearly all in use', async () => {
+    const options: GuardOptions = {
+      concurrency: { limit: 20 },
+      hedge: { delayMs: 10 },
+      timeout: { callMs: '10s' },
+    }
+    const { clock, run, guard } = createGuardPod(options)
+    const job = createJob()
+    for (let call = 0; call < 19; call++) run(job.fn, { idempotent: false })
+    run(job.fn)
+    await clock.advance(100)
+    expect(guard.snapshot().hedges?.made).toBe(0)
+    job.finish()
+  })
+})
