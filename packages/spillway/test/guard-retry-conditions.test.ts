@@ -130,3 +130,79 @@ describe('retries while the pod is full', () => {
     job.finish()
   })
 })
+
+describe('retries while calls wait long', () => {
+  const reasons: Record<string, GuardOptions> = {
+    'for the pace': { pace: { limit: 1, windowMs: '1s' } },
+    'for a vendor limit': { limits: [{ limit: 1, windowMs: '1s' }] },
+  }
+  for (const where of EVERYWHERE) {
+    for (const [reason, options] of Object.entries(reasons)) {
+      it(`guard with a ${where} store schedules no retry while the oldest call has waited over 2 s ${reason}`, async () => {
+        const { clock, run, guard } = createGuardPod(
+          { ...options, queue: { size: 500, timeoutMs: '1h', targetMs: '1h' }, retry },
+          { where },
+        )
+        const waits = collectRetries(() => guard.snapshot().queue.oldestMs)
+        const calls = Array.from({ length: 30 }, () =>
+          run(async () => {
+            await sleep(clock, 10)
+            throw vendorError(503)
+          }),
+        )
+        await clock.advance(2_600)
+        const { queue } = guard.snapshot()
+        expect(queue.waiting).toBeGreaterThan(0)
+        expect(queue.oldestMs).toBeGreaterThanOrEqual(2_590)
+        await clock.advance(600_000)
+        expect(Math.max(0, ...waits)).toBeLessThanOrEqual(2_000)
+        expect(calls.every(({ state }) => state === 'rejected')).toBe(true)
+        expect(guard.snapshot().queue.oldestMs).toBe(0)
+      })
+    }
+  }
+
+  it('maxQueueWaitMs lets batch work retry while its calls wait for the pace', async () => {
+    const scheduledWith = async (maxQueueWaitMs: number) => {
+      const { clock, run } = createGuardPod({
+        pace: { limit: 1, windowMs: '1s' },
+        queue: { size: 100, timeoutMs: '1h' },
+        retry: { ...retry, attempts: 2, maxQueueWaitMs },
+      })
+      const retries = collectRetries(({ attempt }) => attempt)
+      for (let call = 0; call < 10; call++) run(() => Promise.reject(vendorError(503)))
+      await clock.advance(600_000)
+      stopListening()
+      return retries.length
+    }
+    expect(await scheduledWith(3_600_000)).toBe(10)
+    expect(await scheduledWith(2_000)).toBeLessThan(10)
+  })
+
+  it('call that waits behind retries of older calls counts with its own wait', async () => {
+    const { clock, run, guard } = createGuardPod({
+      concurrency: { limit: 1 },
+      queue: { size: 100, timeoutMs: '1h', targetMs: '1h' },
+      retry: { ...retry, maxQueueWaitMs: '1h' },
+    })
+    run(async ({ attempt }) => {
+      await sleep(clock, 10)
+      if (attempt === 1) throw vendorError(503)
+    })
+    await clock.advance(15)
+    const job = createJob()
+    run(job.fn)
+    run(job.fn)
+    await clock.advance(3_000)
+    // The retry has joined in front, 5 ms after the call that has waited longest.
+    expect(guard.snapshot().queue).toMatchObject({ waiting: 2, oldestMs: 3_000 })
+    job.finish()
+  })
+
+  it('maxQueueWaitMs must be a duration from 0', () => {
+    const create = (maxQueueWaitMs: number) => () =>
+      createGuardPod({ retry: { ...retry, maxQueueWaitMs } })
+    expect(create(-1)).toThrow(/retry\.maxQueueWaitMs/)
+    expect(create(0)).not.toThrow()
+  })
+})

@@ -119,6 +119,11 @@ export interface GuardOptions {
     budget?: number
     /** A longer `Retry-After` than this ends the call. Default: 60 seconds. */
     maxRetryAfterMs?: Duration
+    /**
+     * No retry while the oldest call in the queue has waited longer than this, whatever it waits for: a slot, the
+     * pace, a vendor limit. Raise it for batch work, which queues on purpose. From 0. Default: 2 seconds.
+     */
+    maxQueueWaitMs?: Duration
     /** `edge`: not for calls that belong to a request from another service. Default: `anywhere`. */
     where?: 'anywhere' | 'edge'
   }
@@ -306,6 +311,7 @@ const readFields = object({
       attempts: optional(integer({ min: 1 }), 3),
       budget: optional(number({ min: 0, max: 1 }), 0.2),
       maxRetryAfterMs: optional(duration({ min: 0 }), 60_000),
+      maxQueueWaitMs: optional(duration({ min: 0 }), 2_000),
       where: optional(oneOf('anywhere', 'edge'), 'anywhere'),
     }),
   ),

@@ -20,6 +20,7 @@ export interface RetryOption extends BackoffPolicy {
   attempts: number
   budget: number
   maxRetryAfterMs: number
+  maxQueueWaitMs: number
   where: 'anywhere' | 'edge'
 }
 
@@ -72,7 +73,7 @@ export class RetryStage implements Stage {
       retry === undefined && !hedges
         ? undefined
         : createRetryBudget({
-            ...(retry !== undefined && { ratio: retry.budget }),
+            ...(retry && { ratio: retry.budget, maxQueueWaitMs: retry.maxQueueWaitMs }),
             // A hedge counts as a first retry; the policy knows how often a call is tried.
             retries: Math.max((retry?.attempts ?? 1) - 1, hedges ? 1 : 0),
             clock,
@@ -134,6 +135,7 @@ const ONCE: RetryOption = {
   maxMs: 1,
   jitter: 'none',
   maxRetryAfterMs: 0,
+  maxQueueWaitMs: 0,
   where: 'anywhere',
 }
 

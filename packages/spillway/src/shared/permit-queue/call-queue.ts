@@ -180,11 +180,16 @@ export class CallQueue {
     return best
   }
 
-  /** The longest wait of a call, without the time that was known in advance. */
+  /** How long the call has waited that joined first, whatever it waits for. 0 if none waits. */
   oldestWaitMs(nowMs: number): number {
+    if (this.#timeout !== undefined) {
+      const { oldest } = this.#timeout
+      return oldest === undefined ? 0 : Math.max(0, nowMs - oldest.joinedMs)
+    }
+    // Without a queue timeout there is no list in the order of joins.
     let longestMs = 0
-    for (const lane of this.#lanes.values()) {
-      longestMs = Math.max(longestMs, lane.oldestWaitMs(nowMs))
+    for (const { oldestJoinedMs } of this.#lanes.values()) {
+      longestMs = Math.max(longestMs, nowMs - oldestJoinedMs)
     }
     return longestMs
   }
@@ -267,14 +272,14 @@ export class CallQueue {
 
   #control(lane: LaneQueue, nowMs: number): void {
     const { codel } = lane
-    codel.observe(nowMs, lane.oldestWaitMs(nowMs))
+    codel.observe(nowMs, lane.standingDelayMs(nowMs))
     // At most one drop per call served. Slots become free in waves, and the drops that fell due
     // between two waves must not remove the calls that the next wave serves.
     if (!codel.standing || !codel.drop(nowMs)) return
     const call = lane.nextDrop
     if (call === undefined) return
     this.dismiss(call, 'overload')
-    codel.observe(nowMs, lane.oldestWaitMs(nowMs))
+    codel.observe(nowMs, lane.standingDelayMs(nowMs))
   }
 
   /** The newest call of the lowest priority, if that is below `importance`. */
