@@ -206,3 +206,96 @@ describe('retries while calls wait long', () => {
     expect(create(0)).not.toThrow()
   })
 })
+
+describe('retries at a high error rate', () => {
+  const options: GuardOptions = { retry: { ...retry, attempts: 6, baseMs: 1 } }
+
+  /** Makes first attempts without retries: this fraction of them fails. */
+  function sendFirst(
+    run: ReturnType<typeof createGuardPod>['run'],
+    { calls, failing, lane = 'a' }: { calls: number; failing: number; lane?: string },
+  ) {
+    for (let call = 0; call < calls; call++) {
+      const fails = call < calls * failing
+      run(() => (fails ? Promise.reject(vendorError(503)) : 'done'), { lane, idempotent: false })
+    }
+  }
+
+  async function retriesOfNext(pod: ReturnType<typeof createGuardPod>, lane = 'a') {
+    const retries = collectRetries(({ attempt }) => attempt)
+    pod.run(() => Promise.reject(vendorError(503)), { lane })
+    await pod.clock.advance(1_000)
+    stopListening()
+    return retries.length
+  }
+
+  it.each([
+    [0.1, 5],
+    [0.19, 5],
+    [0.25, 2],
+    [0.49, 2],
+    [0.6, 1],
+    [1, 1],
+  ])('at an error rate of %d a call is retried %i times', async (failing, retries) => {
+    const pod = createGuardPod(options)
+    sendFirst(pod.run, { calls: 200, failing })
+    await pod.clock.advance(100)
+    expect(await retriesOfNext(pod)).toBe(retries)
+  })
+
+  it('error rate of fewer than 20 first attempts does not limit retries', async () => {
+    const pod = createGuardPod(options)
+    sendFirst(pod.run, { calls: 18, failing: 1 })
+    await pod.clock.advance(100)
+    expect(await retriesOfNext(pod)).toBe(5)
+    // That was the 19th. With the 20th the rate counts.
+    expect(await retriesOfNext(pod)).toBe(1)
+  })
+
+  it('error rate of one lane does not limit the retries of another', async () => {
+    const pod = createGuardPod(options)
+    sendFirst(pod.run, { calls: 100, failing: 1, lane: 'bad' })
+    await pod.clock.advance(100)
+    expect(await retriesOfNext(pod, 'good')).toBe(5)
+    expect(await retriesOfNext(pod, 'bad')).toBe(1)
+  })
+
+  it('failures of more than 10 s ago do not limit retries', async () => {
+    const pod = createGuardPod(options)
+    sendFirst(pod.run, { calls: 100, failing: 1 })
+    await pod.clock.advance(12_000)
+    // The budget is a fraction of the calls in its window.
+    sendFirst(pod.run, { calls: 10, failing: 0 })
+    expect(await retriesOfNext(pod)).toBe(5)
+  })
+
+  it('throttled and ignored attempts do not count in the error rate', async () => {
+    const pod = createGuardPod({ ...options, basePauseMs: 1, maxPauseMs: 1 })
+    for (const status of [400, 404, 422]) {
+      for (let call = 0; call < 20; call++) {
+        pod.run(() => Promise.reject(vendorError(status)), { lane: 'a' })
+      }
+    }
+    sendFirst(pod.run, { calls: 30, failing: 0.6 })
+    await pod.clock.advance(100)
+    // 18 failures of 30, and not of 90.
+    expect(await retriesOfNext(pod)).toBe(1)
+  })
+
+  it('failed retries do not raise the error rate', async () => {
+    const pod = createGuardPod(options)
+    sendFirst(pod.run, { calls: 100, failing: 0.1 })
+    await pod.clock.advance(100)
+    // Each of these makes six attempts; 15 first attempts of 105 have failed.
+    for (let call = 0; call < 5; call++) expect(await retriesOfNext(pod)).toBe(5)
+  })
+
+  it('slow answers count as no failures in the error rate', async () => {
+    const pod = createGuardPod({ ...options, breaker: { slowMs: 50, failureRate: 1 } })
+    for (let call = 0; call < 100; call++) pod.run(() => sleep(pod.clock, 60), { lane: 'a' })
+    await pod.clock.advance(100)
+    sendFirst(pod.run, { calls: 25, failing: 1 })
+    await pod.clock.advance(100)
+    expect(await retriesOfNext(pod)).toBe(2)
+  })
+})

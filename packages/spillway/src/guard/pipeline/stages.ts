@@ -205,7 +205,17 @@ export const STAGES = [
     codes: [],
     shadow: false,
     // Without retries it still reports the attempt of `tryRun`, and pays for hedges.
-    create: ({ guard, options, clock, random, breaker, judging, queue, slots }: StageContext) =>
+    create: ({
+      guard,
+      options,
+      clock,
+      random,
+      breaker,
+      judging,
+      lanes,
+      queue,
+      slots,
+    }: StageContext) =>
       new RetryStage({
         guard,
         retry: options.retry,
@@ -215,6 +225,7 @@ export const STAGES = [
         random,
         breaker,
         classify: judging.classify,
+        lanes,
         conditions: (call) => ({
           queueWaitMs: queue.calls.oldestWaitMs(clock.now()),
           slotsInUse: slots.pressure(call?.lane, call?.unfinished),

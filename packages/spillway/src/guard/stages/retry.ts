@@ -1,11 +1,12 @@
 /** Retries: decided after everything else was released. Also the budget that retries and hedges share. */
 import { type CallerSignal, LeaveSignal, onAbort } from '../../core/abort.js'
 import { currentHop } from '../../core/hops.js'
-import { isResponse, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
+import { isResponse, type Outcome, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
 import { sleep } from '../../core/time/sleep.js'
 import type { BackoffPolicy } from '../../local/retry/backoff.js'
+import { ErrorRate } from '../../local/retry/error-rate.js'
 import {
   createRetryBudget,
   type RetryBudget,
@@ -13,7 +14,8 @@ import {
 } from '../../local/retry/retry-budget.js'
 import type { Closing, JudgedRunOptions, RetryPolicy } from '../../local/retry/retry-call.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
-import type { Stage } from '../pipeline/stage.js'
+import { LaneMap, type LaneRegistry } from '../../shared/lanes/lane-registry.js'
+import type { Stage, StageAttempt } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
 
 export interface RetryOption extends BackoffPolicy {
@@ -36,6 +38,7 @@ export interface RetryStageOptions {
   readonly random: Random
   readonly breaker: BreakerLanes | undefined
   readonly classify: OutcomeOptions['classify']
+  readonly lanes: LaneRegistry
   /** How busy this pod is; for a call that may be retried, apart from that call. */
   conditions(call?: RetriedCall): RetryConditions
 }
@@ -61,11 +64,21 @@ export class RetryStage implements Stage {
   readonly #conditions: RetryStageOptions['conditions']
   readonly #edgeOnly: boolean
   readonly #closing: ClosingSign
+  /** Undefined if a call may be retried only once: then the rate changes nothing. */
+  readonly #errorRates: LaneMap<ErrorRate> | undefined
+  readonly #clock: Clock
+  /** Counts how first attempts end. */
+  readonly release?: NonNullable<Stage['release']>
 
   constructor(options: RetryStageOptions) {
     const { guard, retry, hedges, retriedHeader, clock, random, classify } = options
     const closing = new ClosingSign(clock)
     this.#closing = closing
+    this.#clock = clock
+    if (retry !== undefined && retry.attempts > 2) {
+      this.#errorRates = new LaneMap(options.lanes, { create: () => new ErrorRate() })
+      this.release = (attempt, outcome) => this.#recordEnd(attempt, outcome)
+    }
     this.#breaker = options.breaker
     this.#conditions = options.conditions
     this.#edgeOnly = retry?.where === 'edge'
@@ -122,8 +135,21 @@ export class RetryStage implements Stage {
       ...(idempotencyKey !== undefined && { idempotencyKey }),
       judged,
       mayRetry: () => breaker === undefined || breaker.state(call.lane) === 'closed',
-      conditions: () => this.#conditions(call),
+      conditions: () => ({ ...this.#conditions(call), errorRate: this.#errorRate(call.lane) }),
     }
+  }
+
+  close(): void {
+    this.#errorRates?.close()
+  }
+
+  #errorRate(lane: string): number {
+    return this.#errorRates?.get(lane)?.rate(this.#clock.now()) ?? 0
+  }
+
+  #recordEnd({ attempt, hedge, laneInUse }: StageAttempt, outcome: Outcome): void {
+    if (attempt > 1 || hedge) return
+    this.#errorRates?.of(laneInUse).record(this.#clock.now(), outcome)
   }
 }
 
