@@ -48,6 +48,13 @@ export interface CallWatchers {
   trace?: CallTrace | undefined
   /** For the log of decisions; only some calls have one. */
   follower?: CallFollower | undefined
+  /** Gets the verdict on the last attempt that was made. */
+  judged?: JudgedCall | undefined
+}
+
+/** How the last attempt of a call was judged; no verdict if none was made. */
+export interface JudgedCall {
+  verdict?: Verdict
 }
 
 /** What stages know about a call. Its attempts change it. */
@@ -251,8 +258,7 @@ export class GuardCall<T>
   onValue(value: T, verdict: Verdict): void {
     const { retry, shed, clock } = this.#shared
     const { policy } = retry
-    this.#verdict = verdict
-    this.#watchers?.follower?.judged(verdict)
+    this.#judged(verdict)
     if (this.#retry !== undefined) return this.#retry.resolve(value)
     shed?.callEnded(this.facts.arrivedMs, undefined)
     const final = policy === undefined || !verdict.retryable
@@ -266,13 +272,20 @@ export class GuardCall<T>
 
   onError(error: unknown, verdict: Verdict): void {
     const { retry, shed } = this.#shared
-    this.#verdict = verdict
-    this.#watchers?.follower?.judged(verdict)
+    this.#judged(verdict)
     if (this.#retry !== undefined) return this.#retry.reject(error)
     shed?.callEnded(this.facts.arrivedMs, error)
     const final = this.#watchers?.report === undefined && retry.policy === undefined
     if (final) this.#fail(error)
     else this.#conclude({ error })
+  }
+
+  #judged(verdict: Verdict): void {
+    this.#verdict = verdict
+    if (this.#watchers === undefined) return
+    const { follower, judged } = this.#watchers
+    follower?.judged(verdict)
+    if (judged !== undefined) judged.verdict = verdict
   }
 
   onReleased(outcome: Outcome | undefined, unfinished: Promise<unknown> | undefined): void {
