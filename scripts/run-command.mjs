@@ -22,7 +22,8 @@ export const tools = {
   depcruise: join(root, 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs'),
   knip: join(root, 'node_modules/knip/bin/knip.js'),
   publint: join(root, 'node_modules/publint/src/cli.js'),
-  tsc: join(root, 'node_modules/typescript/bin/tsc'),
+  // The native compiler needs a quarter of the time of the JavaScript one, which other tools import.
+  tsc: join(root, 'node_modules/typescript-native/bin/tsc'),
   vitest: join(root, 'node_modules/vitest/vitest.mjs'),
 }
 

@@ -8,7 +8,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createClient } from 'redis'
+import { RedisClient } from 'redis'
 import { endWithUs } from './end-with-us.js'
 
 export interface RedisServer {
@@ -37,6 +37,8 @@ export interface ServerOptions {
 }
 
 const START_MS = 10_000
+/** `createClient()` would build a class with all commands for each URL, in 40 ms of CPU time. */
+const createClient = RedisClient.factory({ RESP: 2 })
 const ATTEMPTS = 5
 
 export async function startRedis(options: ServerOptions = {}): Promise<RedisServer> {

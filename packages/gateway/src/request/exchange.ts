@@ -441,8 +441,6 @@ export class Exchange implements ResponseListener {
     const attempts = this.#attempts
     const fault = faultOf(this.#reason(error), this.#target?.vendor.name, attempts > 0)
     if (fault.code === 'INTERNAL') this.version.hooks.onFailure(error)
-    // The rest of the body is received and dropped: many clients read the answer only after they have sent it.
-    if (fault.closes) this.#request.resume()
     // Without a 100 the client may send its body or not, so the next request on the connection cannot be found.
     if (this.#owesContinue) this.#response.shouldKeepAlive = false
     const asked = this.#tries.findLast((each) => each.attempts > 0)?.vendor

@@ -9,6 +9,7 @@ import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { GatewayAnswer } from '../request/async-requests.js'
 import { breakOff, type ClientResponse, writeHead } from '../request/client-http.js'
+import { endAnswer, hasMuchToSend } from '../request/early-answer.js'
 import { addVendorHeaders } from '../vendor/forwarded-headers.js'
 import type { VendorAddresses } from '../vendor/vendor-addresses.js'
 import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
@@ -132,13 +133,14 @@ export class ResponseWriter implements ResponseSink {
       headers['x-should-retry'] = 'false'
       headers['spillway-retried'] = '1'
     }
-    if (fault.closes) headers.connection = 'close'
+    const closes = fault.closes === true || hasMuchToSend(response.req)
+    if (closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
     headers['content-type'] = this.#protocol.errorType
     headers['content-length'] = String(Buffer.byteLength(body))
     writeHead(response, fault.status, headers)
-    response.end(body)
+    endAnswer(response, body, { closes: closes || !response.shouldKeepAlive, hasLength: true })
   }
 
   /** The client has disconnected. */
@@ -180,7 +182,8 @@ export class ResponseWriter implements ResponseSink {
     }
     this.#begin(piece?.length ?? 0)
     this.passedBytes += piece?.length ?? 0
-    this.#response.end(piece)
+    const closes = this.#hooks.draining || !this.#response.shouldKeepAlive
+    endAnswer(this.#response, piece, { closes, hasLength: false })
   }
 
   broken(error: unknown): void {

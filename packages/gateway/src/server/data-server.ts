@@ -7,6 +7,7 @@ import type { ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
+import { onceSent } from '../request/early-answer.js'
 import { Exchange } from '../request/exchange.js'
 import { requestTarget } from '../request/request-url.js'
 import type { Fault } from '../response/errors.js'
@@ -141,7 +142,7 @@ export class DataServer implements HttpHandlers {
     connection.exchanges.add(exchange)
     this.#running++
     exchange.version.enter()
-    response.once('close', () => this.#ended(exchange, connection))
+    onceSent(response, () => this.#ended(exchange, connection))
     exchange.serve()
   }
 
@@ -161,6 +162,8 @@ export class DataServer implements HttpHandlers {
     const last = [...(this.#connections.get(socket)?.exchanges ?? [])].at(-1)
     // A connection without a single byte is closed without an answer.
     if (fault === undefined || socket.bytesRead === 0) socket.destroy()
+    // It was answered. The parser reports each packet that arrives until the connection is closed.
+    else if (socket.writableEnded) return
     // The fault is in its body, or in the request behind it.
     else if (last !== undefined) last.breakOff(fault)
     else this.#versions.current.hooks.onRecord(answerRaw(socket, fault))

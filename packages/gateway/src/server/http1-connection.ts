@@ -31,8 +31,10 @@ export class Http1Connection implements Connection {
   }
 
   get isIdle(): boolean {
-    const { bytesRead, writableLength } = this.socket
-    return this.exchanges.size === 0 && writableLength === 0 && bytesRead === this.#readBytes
+    const { bytesRead, writableLength, writableEnded } = this.socket
+    const isQuiet = writableLength === 0 && bytesRead === this.#readBytes
+    // After its last answer the client may still send, and is disconnected soon.
+    return this.exchanges.size === 0 && isQuiet && !writableEnded
   }
 
   check(nowMs: number): ConnectionProblem | undefined {

@@ -18,7 +18,7 @@ describe('what is no HTTP request', () => {
 
   it('the answer is valid HTTP, closes the connection and is recorded', async () => {
     const socket = new FakeSocket()
-    const record = answerRaw(socket, NO_TUNNEL)
+    const record = answerRaw(socket.asSocket, NO_TUNNEL)
     await turns(2)
     const [head, body = ''] = socket.said.split('\r\n\r\n')
     const { error } = JSON.parse(body)
@@ -36,6 +36,9 @@ describe('what is no HTTP request', () => {
       code: 'METHOD_NOT_SUPPORTED',
       attempts: 0,
     })
+    expect([socket.writableEnded, socket.destroyed]).toEqual([true, false])
+    socket.push(null)
+    await turns(2)
     expect(socket.destroyed).toBe(true)
   })
 
@@ -43,7 +46,7 @@ describe('what is no HTTP request', () => {
     const socket = new FakeSocket()
     socket.end()
     await turns()
-    answerRaw(socket, NO_TUNNEL)
+    answerRaw(socket.asSocket, NO_TUNNEL)
     expect([socket.said, socket.destroyed]).toEqual(['', true])
   })
 })

@@ -1,5 +1,6 @@
 /** Answers to bytes that are not a request: they are written to the socket itself. */
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
+import { linger } from '../request/early-answer.js'
 import type { RequestRecord } from '../request/record.js'
 import type { Fault } from '../response/errors.js'
 import { uniqueId } from '../response/privacy.js'
@@ -37,7 +38,7 @@ function fault(status: number, code: string, message: string): Fault {
   return { status, code, message, closes: true }
 }
 
-export function answerRaw(socket: Duplex, { status, code, message }: Fault): RequestRecord {
+export function answerRaw(socket: Socket, { status, code, message }: Fault): RequestRecord {
   const id = uniqueId()
   const body = JSON.stringify({
     error: { message, type: 'invalid_request_error', param: null, code, request_id: id },
@@ -50,8 +51,10 @@ export function answerRaw(socket: Duplex, { status, code, message }: Fault): Req
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
   ].join('\r\n')
-  if (socket.writable) socket.end(`${head}\r\n\r\n${body}`, () => socket.destroy())
-  else socket.destroy()
+  if (socket.writable) {
+    socket.end(`${head}\r\n\r\n${body}`)
+    linger(socket, socket)
+  } else socket.destroy()
   return {
     id,
     method: '-',

@@ -27,9 +27,14 @@ export class SupervisedWorker {
     return this.#process.process.pid
   }
 
-  /** Whether it can be asked for something. */
+  /** Whether its process runs. Until `hasStarted` it may lose messages. */
   get isAlive(): boolean {
     return this.state !== 'ended' && this.#process.isConnected()
+  }
+
+  /** Whether it serves requests, or did before it was drained. */
+  get hasStarted(): boolean {
+    return this.readyAtMs !== undefined
   }
 
   /** Calls once, with a few words on how it ended. A process that could not be started has ended, too. */

@@ -21,6 +21,10 @@ class FakeWorker {
   answers: Record<string, () => unknown> = {}
   #onEnd: (how: string) => void = () => {}
 
+  get hasStarted(): boolean {
+    return this.readyAtMs !== undefined
+  }
+
   constructor(slot: number, api: SupervisorApi) {
     this.slot = slot
     this.api = api
@@ -28,7 +32,10 @@ class FakeWorker {
 
   readonly channel = {
     call: async (name: string, argument: unknown) => {
+      if (!this.isAlive) throw new Error('the process has ended')
       this.calls.push([name, argument])
+      // As a process that does not listen to messages yet.
+      if (!this.hasStarted) return new Promise(() => {})
       return this.answers[name]?.()
     },
   }
@@ -258,12 +265,44 @@ describe('supervisor of workers', () => {
     expect(replacement?.api.configuration()).toEqual([['spillway.yaml', 'one']])
     finish.shift()?.()
     await clock.settle()
+    expect(replacement?.callsOf('reload')).toEqual([])
+    replacement?.api.ready({ port: 8_080 })
+    await clock.settle()
     expect(replacement?.callsOf('reload')).toEqual([
       { cause: 'SIGHUP', contents: [['spillway.yaml', 'two']] },
     ])
     finish.shift()?.()
     expect(await report).toEqual(applied)
     expect(replacement?.api.configuration()).toEqual([['spillway.yaml', 'two']])
+  })
+
+  it('a reload does not wait for a worker that ends while it starts', async () => {
+    const { supervisor, forked, clock, started } = setUp()
+    await started()
+    for (const worker of forked) worker.answers = { reload: () => applied }
+    forked[1]?.end(null, 'SIGKILL')
+    await clock.advance(0)
+    const report = supervisor.reload('SIGHUP')
+    await clock.settle()
+    forked[2]?.end(1)
+    await clock.settle()
+    expect(await report).toEqual(applied)
+  })
+
+  it('metrics and snapshots do not wait for a worker that starts', async () => {
+    const { supervisor, forked, clock, started } = setUp()
+    await started()
+    for (const worker of forked) worker.answers = { metrics: () => [], snapshot: () => ({ a: 1 }) }
+    forked[0]?.end(null, 'SIGKILL')
+    await clock.advance(0)
+    expect(await supervisor.metrics()).toContain('spillway_workers{state="ready"} 1')
+    expect(await forked[1]?.api.snapshots()).toEqual({
+      workers: [
+        { worker: 1, pid: 1, state: 'starting' },
+        { worker: 2, pid: 1, state: 'ready', a: 1 },
+      ],
+    })
+    expect(forked[2]?.calls).toEqual([])
   })
 
   it('a worker that replaces another after a refused file starts with the files in force', async () => {

@@ -56,6 +56,8 @@ export class Supervisor {
   readonly #workers = new Map<number, SupervisedWorker>()
   readonly #clock: Clock
   readonly #restarts = new Set<Timer>()
+  /** Called when a worker that starts is ready, or has ended. */
+  readonly #onceStarted = new Map<SupervisedWorker, (() => void)[]>()
   #admin: Listener | undefined
   /** Counters and histograms of workers that have ended. */
   #totals: readonly MetricJson[] = []
@@ -155,11 +157,43 @@ export class Supervisor {
     }
     this.#workers.set(slot, worker)
     const forked = worker
-    worker.onEnd((how) => this.#replace(forked, how))
+    worker.onEnd((how) => {
+      this.#startIsOver(forked)
+      this.#replace(forked, how)
+    })
+  }
+
+  #startIsOver(worker: SupervisedWorker): void {
+    for (const proceed of this.#onceStarted.get(worker) ?? []) proceed()
+    this.#onceStarted.delete(worker)
+  }
+
+  /**
+   * Resolves when a worker is ready or has ended. A process that starts loses the messages it is sent before it
+   * listens to them, so it is asked for nothing before it is ready.
+   */
+  async #whenStarted(worker: SupervisedWorker): Promise<void> {
+    if (worker.hasStarted || !worker.isAlive) return
+    await new Promise<void>((resolve, reject) => {
+      const timer = this.#clock.schedule(RELOAD_MS, () =>
+        reject(new Error(`it has not started within ${RELOAD_MS} ms`)),
+      )
+      const proceed = () => {
+        timer.cancel()
+        resolve()
+      }
+      this.#onceStarted.set(worker, [...(this.#onceStarted.get(worker) ?? []), proceed])
+    })
+  }
+
+  /** Workers that answer. */
+  #answering(): SupervisedWorker[] {
+    return this.#inOrder().filter(({ isAlive, hasStarted }) => isAlive && hasStarted)
   }
 
   #ready(worker: SupervisedWorker, port: number): void {
     worker.readyAtMs = this.#clock.now()
+    this.#startIsOver(worker)
     if (this.#draining) return worker.drain({ graceMs: 0, delayMs: 0 })
     worker.state = 'ready'
     if (!this.#started && this.#state().ready === this.#options.workers) {
@@ -226,8 +260,8 @@ export class Supervisor {
       const worker = this.#inOrder().find((each) => each.isAlive && !done.has(each))
       if (worker === undefined) break
       done.add(worker)
-      const report = await worker.channel
-        .call('reload', { cause, contents }, { timeoutMs: RELOAD_MS })
+      const report = await this.#whenStarted(worker)
+        .then(() => worker.channel.call('reload', { cause, contents }, { timeoutMs: RELOAD_MS }))
         .catch((error: Error) => refusedUnlessEnded(worker, error))
       if (report === undefined) continue
       if (outcome === undefined || report.result === 'refused') outcome = report
@@ -240,8 +274,7 @@ export class Supervisor {
   /** Metrics of all workers in the text format of Prometheus. */
   async metrics(): Promise<string> {
     await Promise.all(
-      this.#inOrder().map(async (worker) => {
-        if (!worker.isAlive) return
+      this.#answering().map(async (worker) => {
         // A worker that does not answer counts with its last metrics.
         worker.metrics = await worker.channel.call('metrics', undefined).catch(() => worker.metrics)
       }),
@@ -278,7 +311,8 @@ export class Supervisor {
   async #snapshots(): Promise<object> {
     const all = this.#inOrder().filter((each) => each.isAlive)
     const workers = await Promise.all(
-      all.map(async ({ slot, pid, state, channel }) => {
+      all.map(async ({ slot, pid, state, channel, hasStarted }) => {
+        if (!hasStarted) return { worker: slot, pid, state }
         const snapshot = await channel.call('snapshot', undefined).catch(() => undefined)
         return { worker: slot, pid, state, ...snapshot }
       }),
@@ -289,8 +323,8 @@ export class Supervisor {
   /** Always the first worker that is ready, so that later connections of a dashboard reach the same worker. */
   #passOn(socket: Socket): void {
     socket.on('error', () => {})
-    const alive = this.#inOrder().filter((each) => each.isAlive && each.readyAtMs !== undefined)
-    const worker = alive.find(({ state }) => state === 'ready') ?? alive[0]
+    const answering = this.#answering()
+    const worker = answering.find(({ state }) => state === 'ready') ?? answering[0]
     if (worker === undefined) {
       const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
       socket.end(head + UNAVAILABLE)
@@ -306,7 +340,7 @@ export class Supervisor {
 
   #tellState(): void {
     const state = this.#state()
-    for (const { channel } of this.#workers.values()) {
+    for (const { channel } of this.#answering()) {
       channel.call('workersChanged', state).catch(() => {})
     }
   }

@@ -1,6 +1,7 @@
 /** For Fastify 5: `await app.register(spillwayFastify, options)`, before the routes. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
 import { refusalToAnswer } from '../core/refusal-of.js'
 import { isThenable } from '../core/thenable.js'
@@ -52,9 +53,9 @@ function plugin(app: FastifyInstance, options: FastifyServerOptions, ready: Done
     const call = gate.receive(raw, request, endpoint)
     const verdict = gate.decide(call, raw.headers)
     const follow = (each: Verdict) => {
-      if (!tell(reply, each)) return
+      if (!applyVerdict(reply, each)) return
       request.spillway = call
-      goOn(gate, request, reply, done)
+      callHandler(gate, request, reply, done)
     }
     if (isThenable(verdict)) verdict.then(follow).catch(done)
     else follow(verdict)
@@ -67,19 +68,37 @@ function plugin(app: FastifyInstance, options: FastifyServerOptions, ready: Done
     else inside(done)
   })
 
+  // For applications whose own error handler sends the error itself.
   app.addHook('onError', (_, reply, error, done) => {
     const refusal = refusalToAnswer(error)
     if (refusal !== undefined) {
-      // Fastify takes the status from the error; that of an error around a refusal has none.
       reply.code(refusal.status)
-      if (refusal.retryAfterMs !== undefined) tellRetryAfter(reply, refusal.retryAfterMs)
+      if (refusal.retryAfterMs !== undefined) setRetryAfter(reply, refusal.retryAfterMs)
     }
     done()
+  })
+
+  app.addHook('onRoute', (route) => {
+    route.errorHandler ??= answerRefusals
   })
   ready()
 }
 
-function goOn(
+/**
+ * Answers refusals like those of the plugin itself, also if an SDK has wrapped them. Other errors, and all errors
+ * of an application with its own error handler, are passed to the next handler.
+ */
+function answerRefusals(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const isOwnHandler = request.server.errorHandler.name !== FASTIFY_DEFAULT
+  const refusal = isOwnHandler ? undefined : refusalToAnswer(error)
+  if (refusal === undefined) throw error
+  sendRefusal(reply, refusal)
+}
+
+/** Name of the handler that Fastify uses if the application has set none. */
+const FASTIFY_DEFAULT = 'defaultErrorHandler'
+
+function callHandler(
   gate: ServerGate<FastifyRequest>,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -97,19 +116,23 @@ function goOn(
 }
 
 /** Writes the decision to the response; false: the response is complete. */
-function tell(reply: FastifyReply, { refusal, policy, standing, visit }: Verdict): boolean {
+function applyVerdict(reply: FastifyReply, { refusal, policy, standing, visit }: Verdict): boolean {
   if (policy !== undefined) reply.header('ratelimit-policy', policy)
   if (standing !== undefined) reply.header('ratelimit', standing)
   if (refusal !== undefined) {
-    if (refusal.retryAfterMs !== undefined) tellRetryAfter(reply, refusal.retryAfterMs)
-    sendJson(reply, refusal.status, refusalBody(refusal))
+    sendRefusal(reply, refusal)
     return false
   }
   if (visit !== undefined) onResponseEnd(reply.raw, () => visit.end())
   return true
 }
 
-function tellRetryAfter(reply: FastifyReply, retryAfterMs: number): void {
+function sendRefusal(reply: FastifyReply, refusal: SpillwayError): void {
+  if (refusal.retryAfterMs !== undefined) setRetryAfter(reply, refusal.retryAfterMs)
+  sendJson(reply, refusal.status, refusalBody(refusal))
+}
+
+function setRetryAfter(reply: FastifyReply, retryAfterMs: number): void {
   reply.header('retry-after', retryAfterSeconds(retryAfterMs))
   reply.header('retry-after-ms', retryAfterMilliseconds(retryAfterMs))
 }
@@ -118,7 +141,13 @@ function sendJson(reply: FastifyReply, status: number, body: string): void {
   reply.code(status).type('application/json').send(body)
 }
 
-/** Tells Fastify that the plugin applies to the whole server and not only to its own routes. */
+/**
+ * Plugin for Fastify 5 that sheds, limits and sets deadlines before the handlers. It applies to the whole server;
+ * register it before the routes.
+ *
+ * @example
+ * await app.register(spillwayFastify, { limits: [{ per: 'ip', limit: 100, windowMs: '1m' }] })
+ */
 export const spillwayFastify = Object.assign(plugin, {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'spillway',

@@ -4,13 +4,16 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fastify } from 'fastify'
 import { HTTPException } from 'hono/http-exception'
 import OpenAI from 'openai'
 import { afterEach, describe, expect, it } from 'vitest'
 import { noteRetried } from '../../src/core/hops.js'
 import { currentDeadline } from '../../src/core/time/deadline.js'
+import { spillwayFastify } from '../../src/http/fastify.js'
 import { createSpillway } from '../../src/index.js'
 import { redisStore } from '../../src/store/redis/redis-store.js'
+import { createVirtualClock } from '../../src/testing/index.js'
 import { startRedis } from '../redis-server.js'
 import { FRAMEWORKS, type Handler, type Options, type Running } from './server-kit.js'
 
@@ -281,38 +284,40 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     await spillway.close()
   })
 
-  it('a refusal that an SDK wrapped becomes an HTTP answer with Retry-After', async () => {
-    const spillway = createSpillway()
-    const guard = spillway.guard('vendor', {
-      breaker: { consecutiveFailures: 1, openMs: '60s' },
-      timeout: { callMs: '10s' },
-    })
+  it('a refusal that an SDK wrapped gets the same answer as a plain refusal', async () => {
+    // The clock stands still, so that all refusals have the same message and Retry-After.
+    const spillway = createSpillway({ clock: createVirtualClock() })
+    const guard = spillway.guard('vendor', { breaker: {}, timeout: { callMs: '10s' } })
     await guard.breaker?.isolate('60s')
-    const own = { baseURL: 'http://127.0.0.1:1/v1', apiKey: 'key', maxRetries: 0 }
-    const client = new OpenAI({ ...own, fetch: guard.fetch, logLevel: 'off' })
+    const own = { baseURL: 'http://127.0.0.1:1/v1', apiKey: 'key', logLevel: 'off' as const }
+    const withFetch = new OpenAI({ ...own, maxRetries: 0, fetch: guard.fetch })
+    const withSdk = new OpenAI({ ...own, ...guard.sdk(OpenAI) })
     const errors: unknown[] = []
     const { ask } = await start({}, async ({ path }) => {
       try {
-        return await client.models.list()
+        if (path === '/plain') return await guard.run(() => ({}))
+        return await (path === '/answered' ? withSdk : withFetch).models.list()
       } catch (error) {
         errors.push(error)
-        if (path === '/once') throw error
+        if (path !== '/twice') throw error
         throw new Error('outer', { cause: new AggregateError([new Error('first'), error]) })
       }
     })
-    for (const path of ['/once', '/twice']) {
-      const refused = await ask(path)
-      expect(refused.status).toBe(503)
-      expect(Number(refused.headers.get('retry-after-ms'))).toBeGreaterThan(0)
-      const body = await refused.text()
-      expect(body).not.toMatch(/at .*\.(ts|js|mjs):\d+/)
-      // Fastify writes the body of an error itself.
-      if (framework !== 'fastify') expect(JSON.parse(body).error.code).toBe('CIRCUIT_OPEN')
+    const answerTo = async (path: string) => {
+      const answer = await ask(path)
+      const headers = Object.fromEntries(answer.headers)
+      return { status: answer.status, headers: { ...headers, date: '' }, body: await answer.json() }
     }
-    expect(errors).toEqual([
-      expect.any(OpenAI.APIConnectionError),
-      expect.any(OpenAI.APIConnectionError),
-    ])
+    const plain = await answerTo('/plain')
+    expect(plain).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '60', 'retry-after-ms': '60000' },
+      body: { error: { type: 'spillway', code: 'CIRCUIT_OPEN', stage: 'breaker' } },
+    })
+    for (const path of ['/cause', '/twice', '/answered'])
+      expect(await answerTo(path)).toEqual(plain)
+    const isFromSdk = errors.map((error) => error instanceof OpenAI.APIError)
+    expect(isFromSdk).toEqual([false, true, true, true])
     await spillway.close()
   })
 
@@ -365,6 +370,26 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
       await redis.kill()
     }
   })
+})
+
+it("Fastify: the application's own error handler receives the SDK's error around a refusal", async () => {
+  const spillway = createSpillway()
+  const guard = spillway.guard('vendor', { breaker: {}, timeout: { callMs: '10s' } })
+  await guard.breaker?.isolate('60s')
+  const client = new OpenAI({ apiKey: 'key', logLevel: 'off', ...guard.sdk(OpenAI) })
+  const app = fastify()
+  await app.register(spillwayFastify, {})
+  const seen: unknown[] = []
+  app.setErrorHandler((error, _, reply) => {
+    seen.push(error)
+    return reply.code(418).send({ mine: true })
+  })
+  app.get('/', () => client.models.list())
+  const answer = await app.inject('/')
+  expect([answer.statusCode, answer.json()]).toEqual([418, { mine: true }])
+  expect(seen).toEqual([expect.any(OpenAI.APIError)])
+  await app.close()
+  await spillway.close()
 })
 
 describe('server options', () => {

@@ -132,7 +132,8 @@ async function* streamed(
   yield* head.chunks
   try {
     progress.waiting = true
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    // The answer to the client needs its connection, which the end of a usual iteration would destroy.
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       progress.waiting = false
       onReceived?.(chunk.length)
       length += chunk.length
@@ -143,6 +144,9 @@ async function* streamed(
   } catch (error) {
     onFault(error)
     throw error
+  } finally {
+    // Received and dropped, if the reader has stopped before the end.
+    request.resume()
   }
   progress.waiting = false
   progress.complete = true

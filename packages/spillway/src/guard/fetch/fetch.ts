@@ -209,6 +209,8 @@ export function refusalResponse(refusal: SpillwayError, body: string): Response 
     headers.set('retry-after-ms', retryAfterMilliseconds(retryAfterMs))
   }
   const response = new Response(body, { status, headers })
+  // Hono's server replaces the global Response by one that has other headers once its body was used.
+  void response.body
   noteRefusal(response.headers, refusal)
   return response
 }

@@ -1,0 +1,321 @@
+// test-group: io
+
+/** Refusals while the client still sends its body: the client reads the answer, not a reset of its connection. */
+import { once } from 'node:events'
+import { createServer, request as httpRequest } from 'node:http'
+import { type ClientHttp2Session, connect } from 'node:http2'
+import { request as httpsRequest } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import type { Writable } from 'node:stream'
+import { createRandom } from 'spillway/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { CERTIFICATE } from './certificate.js'
+import { startGateway } from './gateway-kit.js'
+import { Talk } from './http1-kit.js'
+import { connectTo, statusesIn } from './security/raw.js'
+
+const MB = 1_048_576
+const CHUNK = Buffer.alloc(65_536, 'x')
+const random = createRandom(1)
+
+interface Refusal {
+  readonly path: string
+  readonly status: number
+  readonly key: string
+  readonly megabytes: number
+  /** With a Content-Length; otherwise in chunks of unknown total length. */
+  readonly isAnnounced: boolean
+}
+
+const MAX_MEGABYTES = 3
+
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  'too large by its Content-Length': refusal('/echo', 413, { megabytes: 4 }),
+  'too large after some chunks': refusal('/echo', 413, { megabytes: 4, isAnnounced: false }),
+  'a JSON body that is too large': refusal('/v1/chat/completions', 413, { megabytes: 4 }),
+  'an unknown key': refusal('/echo', 401, { key: 'wrong' }),
+  'no route': refusal('/nowhere', 404, { isAnnounced: false }),
+  'an open circuit': refusal('/isolated', 503),
+  'an early answer of the vendor': refusal('/early', 403),
+}
+
+function refusal(path: string, status: number, more: Partial<Refusal> = {}): Refusal {
+  return { path, status, key: 'ada-key', megabytes: 2, isAnnounced: true, ...more }
+}
+
+type Listener = 'HTTP/1.1' | 'TLS'
+
+const TLS = { cert: 'env:CERT', key: 'env:KEY' }
+const ENV = { CERT: CERTIFICATE.cert, KEY: CERTIFICATE.key, ADA: 'ada-key' }
+
+/** Reads the body before it answers, except on `/early`. */
+async function startEcho(): Promise<string> {
+  const server = createServer((request, response) => {
+    const answer = () => void response.writeHead(403).end('no')
+    if (request.url?.startsWith('/early')) answer()
+    else request.resume().on('end', answer)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close().closeAllConnections())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function start(listener: Listener) {
+  const echo = { protocol: 'http', url: await startEcho() }
+  const isolated = { ...echo, breaker: { failureRate: 0.5 } }
+  const openai = { ...echo, protocol: 'openai' }
+  const running = await startGateway(
+    {
+      vendors: { echo, isolated, openai },
+      routes: [
+        { path: '/echo*', vendor: 'echo' },
+        { path: '/early*', vendor: 'echo' },
+        { path: '/isolated*', vendor: 'isolated' },
+        { vendor: 'openai' },
+      ],
+      callers: [{ user: 'ada', key: 'env:ADA' }],
+      body: { keepBytes: '64kb', maxBytes: `${MAX_MEGABYTES}mb` },
+      ...(listener === 'TLS' && { server: { tls: TLS } }),
+    },
+    {},
+    ENV,
+  )
+  const isolate = { action: 'isolate', guard: 'isolated', forMs: '10m', by: 'ada' }
+  await fetch(`${running.adminUrl}/actions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(isolate),
+  })
+  const url = listener === 'HTTP/1.1' ? running.url : running.url.replace('http:', 'https:')
+  return { ...running, url }
+}
+
+/** Pauses between some of the chunks, so that the refusal meets the upload at any point. */
+async function* chunksOf({ megabytes }: Refusal): AsyncGenerator<Buffer> {
+  for (let sent = 0; sent < megabytes * MB; sent += CHUNK.length) {
+    if (random() < 0.2) await new Promise((resolve) => setTimeout(resolve, 3 * random()))
+    yield CHUNK
+  }
+}
+
+function headersOf({ key, megabytes, isAnnounced }: Refusal): Record<string, string> {
+  return {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+    ...(isAnnounced && { 'content-length': String(megabytes * MB) }),
+  }
+}
+
+function sent(stream: Writable, chunk: Buffer): Promise<void> {
+  return new Promise((resolve) => stream.write(chunk, () => resolve()))
+}
+
+type Status = number | string
+
+/** Sends an upload and returns the status of its answer, or what happened instead. */
+type Client = (url: string, refusal: Refusal) => Promise<Status>
+
+const withNode: Client = async (url, refusal) => {
+  const ask = url.startsWith('https:') ? httpsRequest : httpRequest
+  const request = ask(`${url}${refusal.path}`, {
+    method: 'POST',
+    headers: headersOf(refusal),
+    agent: false,
+    rejectUnauthorized: false,
+  } as object)
+  const answer = new Promise<Status>((resolve) => {
+    request.on('response', async (response) => {
+      try {
+        for await (const _ of response);
+        resolve(response.statusCode ?? 0)
+      } catch (error) {
+        resolve(`an incomplete ${response.statusCode}: ${error}`)
+      }
+    })
+    // The answer may have arrived before.
+    request.on('error', (error) => setImmediate(() => resolve(String(error))))
+  })
+  const isClosed = new Promise((resolve) => request.once('close', resolve))
+  let isAnswered = false
+  void answer.then(() => {
+    isAnswered = true
+  })
+  for await (const chunk of chunksOf(refusal)) {
+    if (isAnswered || request.destroyed) break
+    await Promise.race([sent(request, chunk), isClosed])
+  }
+  request.end()
+  return answer
+}
+
+const withFetch: Client = async (url, refusal) => {
+  try {
+    const response = await fetch(`${url}${refusal.path}`, {
+      method: 'POST',
+      headers: headersOf(refusal),
+      body: ReadableStream.from(chunksOf(refusal)),
+      duplex: 'half',
+    } as RequestInit)
+    await response.text()
+    return response.status
+  } catch (error) {
+    return String((error as Error).cause ?? error)
+  }
+}
+
+/** `late`: begins to read when it has sent everything. */
+function rawClient({ late }: { late: boolean }): Client {
+  return async (url, refusal) => {
+    const socket = connectTo(url)
+    let text = ''
+    let end: string | undefined
+    const read = () => {
+      socket.on('data', (chunk) => {
+        text += chunk
+      })
+    }
+    socket.on('error', (error) => {
+      end = String(error)
+    })
+    const isClosed = new Promise<void>((resolve) => {
+      socket.on('close', () => {
+        end ??= 'closed'
+        resolve()
+      })
+    })
+    if (!late) read()
+    const headers = Object.entries({ host: 'a', ...headersOf(refusal) })
+    if (!refusal.isAnnounced) headers.push(['transfer-encoding', 'chunked'])
+    const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+    socket.write(`POST ${refusal.path} HTTP/1.1\r\n${head}\r\n`)
+    for await (const chunk of chunksOf(refusal)) {
+      if (end !== undefined) break
+      const framed = refusal.isAnnounced
+        ? [chunk]
+        : [`${chunk.length.toString(16)}\r\n`, chunk, '\r\n']
+      for (const piece of framed.slice(0, -1)) socket.write(piece)
+      await Promise.race([sent(socket, framed.at(-1) as Buffer), isClosed])
+    }
+    if (!refusal.isAnnounced && end === undefined) socket.write('0\r\n\r\n')
+    if (late) read()
+    await until(`an answer (${end})`, () => end !== undefined || text.includes('\r\n\r\n'))
+    socket.destroy()
+    return statusesIn(text)[0] ?? `no answer: ${end}`
+  }
+}
+
+const CLIENTS: Readonly<Record<string, Client>> = {
+  'node:http': withNode,
+  fetch: withFetch,
+  'a socket that is read at once': rawClient({ late: false }),
+  'a socket that is read after the upload': rawClient({ late: true }),
+}
+
+/** All uploads share one connection. */
+function http2Client(session: ClientHttp2Session): Client {
+  return async (_, refusal) => {
+    const { path, key, isAnnounced, megabytes } = refusal
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': path,
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      ...(isAnnounced && { 'content-length': megabytes * MB }),
+    })
+    let status: Status = 'no answer'
+    stream.on('response', (headers) => {
+      status = headers[':status'] ?? 0
+    })
+    stream.on('error', (error) => {
+      status = `${status} with ${error}`
+    })
+    stream.resume()
+    // Node's client does not close a stream while one of its writes waits for the server's window.
+    const hasEnded = new Promise<void>((resolve) =>
+      stream.once('end', resolve).once('close', resolve),
+    )
+    for await (const chunk of chunksOf(refusal)) {
+      if (stream.closed || stream.destroyed) break
+      await Promise.race([sent(stream, chunk), hasEnded])
+    }
+    stream.end()
+    await hasEnded
+    return status
+  }
+}
+
+/** Uploads `times` bodies for each refusal, a few at once, and returns what did not end as it should. */
+async function surprises(url: string, client: Client, times: number): Promise<string[]> {
+  const found: string[] = []
+  for (const [name, refusal] of Object.entries(REFUSALS)) {
+    const statuses = await Promise.all(Array.from({ length: times }, () => client(url, refusal)))
+    for (const status of statuses) {
+      if (status !== refusal.status) found.push(`${name}: ${status}`)
+    }
+  }
+  return found
+}
+
+describe('uploads that are refused while they are sent', () => {
+  it.each(Object.entries(CLIENTS))(
+    'every one of 56 uploads with %s receives its status over HTTP/1.1',
+    async (_, client) => {
+      const { url, failures } = await start('HTTP/1.1')
+      expect(await surprises(url, client, 8)).toEqual([])
+      expect(failures).toEqual([])
+    },
+  )
+
+  it.each([
+    ['node:https', withNode],
+    ['a socket that is read after the upload', rawClient({ late: true })],
+  ])('every one of 28 uploads with %s receives its status over TLS', async (_, client) => {
+    const { url, failures } = await start('TLS')
+    expect(await surprises(url, client, 4)).toEqual([])
+    expect(failures).toEqual([])
+  })
+
+  it('every one of 56 uploads on one connection of HTTP/2 receives its status', async () => {
+    const { url, failures } = await start('TLS')
+    const session = connect(url, { rejectUnauthorized: false })
+    onTestFinished(() => session.destroy())
+    expect(await surprises(url, http2Client(session), 8)).toEqual([])
+    expect(failures).toEqual([])
+  })
+
+  it('a refused request with a small body leaves its connection usable', async () => {
+    const { url } = await start('HTTP/1.1')
+    const talk = new Talk(url)
+    const head = 'POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n'
+    await talk.say(`${head}01234`)
+    await talk.hears(1, 'NOT_FOUND')
+    await talk.say(`56789${head}0123456789`)
+    await talk.hears(2)
+    expect(talk.statuses).toEqual([404, 404])
+    expect(talk.closed).toBe(false)
+  })
+
+  it.each(['HTTP/1.1', 'TLS'] as const)(
+    'headers that are too large are answered with 431 over %s while they are sent',
+    async (listener) => {
+      const { url } = await start(listener)
+      for (let i = 0; i < 10; i++) {
+        const socket = connectTo(url)
+        socket.on('error', () => {})
+        let text = ''
+        // It begins to read when it has sent everything.
+        await sent(socket, Buffer.from(`GET /echo HTTP/1.1\r\nHost: a\r\nLong: `))
+        for (let sentBytes = 0; sentBytes < 2 * MB; sentBytes += CHUNK.length) {
+          await sent(socket, CHUNK)
+        }
+        socket.on('data', (chunk) => {
+          text += chunk
+        })
+        await once(socket, 'close')
+        expect(statusesIn(text)).toEqual([431])
+      }
+    },
+  )
+})
