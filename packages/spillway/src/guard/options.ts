@@ -68,8 +68,13 @@ export interface GuardOptions {
     size: number
     /** Longest wait. Default: 5 seconds. */
     timeoutMs?: Duration
-    /** A delay above this for as long again is a standing queue. Default: a tenth of `timeoutMs`. */
+    /** A delay above this for `intervalMs` is a standing queue. At least 1 ms. Default: a tenth of `timeoutMs`. */
     targetMs?: Duration
+    /**
+     * CoDel's interval: how long the delay must stay above `targetMs` before calls are dropped, and the time between the
+     * first two drops. At least 1 ms. Default: `targetMs`.
+     */
+    intervalMs?: Duration
     /** The wait that raises a call by one step of priority. Default: half of `timeoutMs`. */
     agingMs?: Duration
   }
@@ -264,6 +269,7 @@ const readFields = object({
       size: integer({ min: 0 }),
       timeoutMs: optional(duration({ min: 0 }), DEFAULT_QUEUE_MS),
       targetMs: optional(duration({ min: 1 })),
+      intervalMs: optional(duration({ min: 1 })),
       agingMs: optional(duration({ min: 1 })),
     }),
   ),

@@ -345,7 +345,7 @@ export class GuardCall<T>
   /** The attempt does not start. A first attempt that does not start is not tried again. */
   refuse(error: unknown): void {
     const { counters, observers } = this.#shared
-    counters.refused(error)
+    counters.refused(error, this.facts.options.tier)
     if (this.#retry !== undefined) return this.#retry.reject(error)
     observers.decisions?.refused(this.#watchers?.follower, error, () => this.facts)
     this.#ended = true

@@ -17,8 +17,10 @@ export interface CallQueueOptions {
   size: number
   /** Longest wait of a call. */
   timeoutMs: number
-  /** The queue is standing when the oldest call's wait exceeds this for as long again. */
+  /** The queue is standing when the oldest call's wait exceeds this for `intervalMs`. */
   targetMs: number
+  /** Default: `targetMs`. */
+  intervalMs?: number
   /** Waiting this long makes up for one step of priority. */
   agingMs: number
 }
@@ -241,8 +243,7 @@ export class CallQueue {
   #insert(call: QueuedCall): void {
     let lane = this.#known(call.lane)
     if (lane === undefined) {
-      const { targetMs, agingMs } = this.#options
-      lane = new LaneQueue(call.lane, targetMs, agingMs)
+      lane = new LaneQueue(call.lane, this.#options)
       this.#lanes.set(call.lane, lane)
       this.#lanesChanged()
     }

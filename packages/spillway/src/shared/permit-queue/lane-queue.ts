@@ -15,9 +15,12 @@ export class LaneQueue {
   /** Until then the lane waited for a known time, which does not count as standing delay. */
   #excusedMs = Number.NEGATIVE_INFINITY
 
-  constructor(name: string, targetMs: number, agingMs: number) {
+  constructor(
+    name: string,
+    { targetMs, intervalMs, agingMs }: { targetMs: number; intervalMs?: number; agingMs: number },
+  ) {
     this.name = name
-    this.codel = new CoDel(targetMs)
+    this.codel = new CoDel(targetMs, intervalMs)
     this.#agingMs = agingMs
   }
 
