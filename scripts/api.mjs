@@ -2,12 +2,14 @@
 // its signature, read from the built declarations. A change to the API is then a line in a diff.
 //
 //   npm run api      writes the file
-//   --check          fails when the file is not what the code exports, or an export has no JSDoc comment
+//   --check          fails when the file is not what the code exports, or an export of any package has no JSDoc
+//                    comment, an optional option no default, or a numeric option no unit or range
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
+import { PACKAGES } from './package-rules.mjs'
 import { root, tools } from './run-command.mjs'
 import { setupOrExit } from './setup.mjs'
 
@@ -19,27 +21,27 @@ const checking = process.argv.includes('--check')
 await setupOrExit({ build: checking ? [] : [PACKAGE] })
 const { describeExports } = await import('./api-exports.mjs')
 const { missingComments } = await import('./api-comments.mjs')
+const { optionProblems } = await import('./api-options.mjs')
 
 try {
-  const entries = publicEntries()
-  const listing = createListing(entries)
+  const listing = createListing(publicEntries(PACKAGE))
   if (checking) {
     check(listing)
-    checkComments(entries)
+    for (const name of PACKAGES) checkComments(publicEntries(`packages/${name}`))
   } else writeFileSync(join(root, LISTING), listing)
 } catch (error) {
   process.stderr.write(`${error.message}\n`)
   process.exitCode = 1
 }
 
-function publicEntries() {
-  const manifest = JSON.parse(readFileSync(join(root, PACKAGE, 'package.json'), 'utf8'))
+function publicEntries(folder) {
+  const manifest = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
   const entries = Object.entries(manifest.exports)
     // Other packages of this repository use `internal`. It is unstable, so its names are not reviewed here.
     .filter(([subpath, target]) => typeof target === 'object' && subpath !== './internal')
     .map(([subpath, { types }]) => ({
       subpath: subpath.replace('.', manifest.name),
-      file: join(root, PACKAGE, types),
+      file: join(root, folder, types),
     }))
   for (const { subpath, file } of entries) {
     if (!existsSync(file)) throw new Error(`${subpath}: ${relative(root, file)} is not built`)
@@ -75,13 +77,11 @@ function inOrder(text) {
 }
 
 function checkComments(entries) {
-  const missing = missingComments(entries)
-  if (missing.length === 0) return
-  process.stderr.write(`${missing.join('\n')}\n`)
-  process.stderr.write(
-    `${missing.length} exported names without a JSDoc comment. Say what each is, `,
-  )
-  process.stderr.write('its unit, default and range.\n')
+  const missing = missingComments(entries).map((name) => `${name}: no JSDoc comment`)
+  const problems = [...missing, ...optionProblems(entries)]
+  if (problems.length === 0) return
+  process.stderr.write(`${problems.join('\n')}\n`)
+  process.stderr.write('Say what each option is, its unit, default and range.\n')
   process.exitCode = 1
 }
 

@@ -25,7 +25,9 @@ import { EVERY_LANE, isShortened, namesShownAs, shown } from './shown.js'
 import type { Act } from './wire/acts.js'
 import type { DemoState } from './wire/hello.js'
 
+/** Switches on the page that a demo offers. */
 export interface DashboardDemo {
+  /** Current state of the switches. */
   state(): DemoState
   /** Sets the given switches. */
   set(change: Partial<DemoState>): void | Promise<void>
@@ -184,7 +186,7 @@ async function drain(
       { what: 'drain', by: `${by.by}, ${by.from}` },
       createPodId('ask', inside.random),
     )
-    if (!(await inside.membership.ask(pod, ask)))
+    if (!(await inside.membership.sendCommand(pod, ask)))
       throw new ActProblem(404, `there is no pod '${pod}'`)
     return 'asked it to drain'
   })

@@ -30,21 +30,24 @@ import { readJson } from './request-json.js'
 import { namesShownAs, shown } from './shown.js'
 import type { ActAnswer, ActNote } from './wire/acts.js'
 
+/** Options of a dashboard: what it shows, where, and who may read and act. */
 export interface DashboardOptions extends OperatorAccessOptions {
+  /** The guards and job queues of this pod. The page shows the whole fleet. */
   spillway: Spillway
   /**
    * Path of the dashboard, such as `/dashboard`. Default: `/`, or where a framework has mounted it.
    */
   path?: string
   /**
-   * Restricts who may read, among those that `access` allows. Return true, or the reason for a 403
-   * in a word or two; false is a 403, too. Default: all of them may.
+   * Restricts who may read, among those that `readAccess` allows. Return true, or the reason for a 403 in a
+   * word or two; false is a 403, too. Default: all of them may.
    */
   mayRead?: (request: IncomingMessage) => boolean | string
-  /** Two switches on the page, for trying things out. */
+  /** Two switches on the page, for demos. Default: none. */
   demo?: DashboardDemo
 }
 
+/** A handler for HTTP requests that serves the page. */
 export interface Dashboard {
   /**
    * For `http.createServer`, and as middleware: other requests are passed to `next`, or answered
@@ -73,6 +76,13 @@ const readOptions = together(
   checkToken,
 )
 
+/**
+ * Creates a live page of the whole fleet: breakers, limits, queues, pods and the reasons of refusals.
+ *
+ * @example
+ * const dashboard = createDashboard({ spillway, token: process.env.ADMIN_TOKEN })
+ * http.createServer(dashboard).listen(8081, '127.0.0.1')
+ */
 export function createDashboard(options: DashboardOptions): Dashboard {
   const server = new DashboardServer(validate('dashboard', options, readOptions))
   const handle = (request: IncomingMessage, response: ServerResponse, next?: () => void) =>

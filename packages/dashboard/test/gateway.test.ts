@@ -5,8 +5,8 @@
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { freePort, spawnGateway } from '../../gateway/test/gateway-process.js'
-import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
+import { spawnGateway } from '../../gateway/test/gateway-process.js'
+import { freePort, type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { browserPath, openPage, startBrowser, type WatchedPage } from './browser.js'
 
 const TOKEN = 'a-token-for-the-operators'

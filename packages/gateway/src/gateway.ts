@@ -24,21 +24,24 @@ import { loadTracing } from './observe/tracing.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
 import type { AsyncRequests } from './request/async-requests.js'
+import { BodyMemory } from './request/body/body-memory.js'
 import type { RequestRecord } from './request/record.js'
 import { ConfigVersions } from './routing/config-versions.js'
 import { DataServer } from './server/data-server.js'
+import { listenAddress } from './server/listen-address.js'
 import { removeStaleSocket } from './server/stale-socket.js'
 import { openStore } from './shared-store.js'
-import type { MetricJson, WorkersState } from './workers/protocol.js'
+import type { MetricJson, PortName, WorkersState } from './workers/protocol.js'
 
+/** Options of a gateway besides its configuration. */
 export interface GatewayOptions {
-  /** Default: lines on standard output. */
+  /** Receives log entries. Default: lines of JSON on standard output. */
   log?: GatewayLog
-  /** Reads the configuration again, for `reload`; throws if there is something wrong with it. */
+  /** Reads the configuration again, for `reload`; throws if it is invalid. Default: `reload` is refused. */
   read?: () => GatewayConfig
-  /** Reads what a reload would use, to look whether it can be used. Default: `read`. */
+  /** Reads the configuration that a reload would use, to check it beforehand. Default: `read`. */
   check?: () => GatewayConfig
-  /** Set in a worker process: the admin port, reloads and metrics are those of all workers. */
+  /** Set in a worker process: the admin port, reloads and metrics are those of all workers. Default: none. */
   supervisor?: GatewaySupervisor
 }
 
@@ -52,17 +55,22 @@ export interface GatewaySupervisor {
   reload(cause: string): Promise<ReloadReport>
 }
 
+/** A running gateway. */
 export interface Gateway {
-  /** Where it listens now. In a worker the supervisor listens on the admin port, and `adminPort` is 0. */
+  /** Listens, and returns the ports. In a worker the supervisor listens, and both ports are 0. */
   start(): Promise<{ port: number; adminPort: number }>
-  /** Serves a connection to the admin port that the supervisor has accepted. */
-  serveAdmin(socket: Socket): void
+  /**
+   * Serves a connection that the supervisor has accepted. False: it is not taken, because the gateway is being
+   * drained. With `isLast` it is taken until the gateway is closed.
+   */
+  serve(port: PortName, socket: Socket, isLast: boolean): boolean
   /** Metrics of this process, for the supervisor. */
   metrics(): Promise<readonly MetricJson[]>
+  /** Its guards and job queues. */
   readonly spillway: Spillway
-  /** When it has been closed, by whomever: an operator may have asked it to drain. */
+  /** Resolves when it has been closed, also if an operator drained it. */
   readonly whenClosed: Promise<void>
-  /** The vendor inside, if there is one. */
+  /** The mock vendor inside the gateway, if the configuration uses one. */
   readonly mock: MockVendor | undefined
   /**
    * Reads its configuration again and uses it from the next request on. An invalid one is refused and changes
@@ -70,8 +78,10 @@ export interface Gateway {
    */
   reload(cause: string): Promise<ReloadReport>
   /**
-   * Drains: not ready any more, no new connections, running requests finish within the grace. Called
-   * again with a shorter one, that one counts.
+   * Drains: readiness fails, new connections are refused, running requests finish. If it is called again, the
+   * shorter time counts.
+   * @param options - `graceMs`: longest time for running requests. `delayMs`: time between failing readiness
+   * and closing the port. Range: from 0 ms. Default: `drain` of the configuration.
    */
   close(options?: { graceMs?: number; delayMs?: number }): Promise<void>
 }
@@ -86,6 +96,13 @@ const GIVE_BACK_MS = 2_000
 /** Time to log the requests that were cut off at the end. */
 const LAST_LINES_MS = 2_000
 
+/**
+ * Creates a gateway from a checked configuration and connects it to its store.
+ *
+ * @example
+ * const gateway = await createGateway(loadConfig({ file: 'spillway.yaml' }))
+ * const { port } = await gateway.start()
+ */
 export async function createGateway(
   config: GatewayConfig,
   { log: given, read, check = read, supervisor }: GatewayOptions = {},
@@ -98,7 +115,7 @@ export async function createGateway(
   // Before the store is opened: that it is unreachable may be known while the rest still starts.
   const stopListening = onEvent((event) => {
     log.event(event)
-    if (event.type === 'pod.asked' && event.name === spillway.pod) void gateway.close()
+    if (event.type === 'pod.command' && event.name === spillway.pod) void gateway.close()
   })
   const store = redis && openStore(redis)
   const tracing = config.tracing && (await loadTracing(config.tracing))
@@ -120,6 +137,7 @@ export async function createGateway(
     onFailure: (error: unknown) => log.failure(error),
     tracer: tracing?.requests,
     draining: false,
+    bodyMemory: new BodyMemory(),
     asyncRequests: undefined as AsyncRequests | undefined,
   }
   const versions = new ConfigVersions(config, {
@@ -146,7 +164,7 @@ export async function createGateway(
   const operator = () =>
     createOperator({ store: spillway.store, guards: guardsOf(versions.current.config) })
   // Without a shared store, operators act only through this gateway.
-  const tellHeard = (facts: object) => log.notice?.('info', 'operator.heard', facts)
+  const tellHeard = (facts: object) => log.notice?.('info', 'operator.acted-elsewhere', facts)
   const operatorNews = store && new OperatorNews(operator, tellHeard)
   const admin = createAdminServer({
     health,
@@ -248,8 +266,10 @@ export async function createGateway(
     return { result, ...facts } as ReloadReport
   }
 
-  async function openAdmin(): Promise<number> {
-    return supervisor === undefined ? admin.listen(config.admin) : 0
+  async function listen(): Promise<{ port: number; adminPort: number }> {
+    const adminPort = await admin.listen(config.admin)
+    if (config.listen !== undefined) await removeStaleSocket(config.listen)
+    return { port: await data.listen(listenAddress(config)), adminPort }
   }
 
   const gateway: Gateway = {
@@ -258,23 +278,20 @@ export async function createGateway(
     whenClosed,
     reload,
     async start() {
-      const adminPort = await openAdmin()
-      if (config.listen !== undefined && supervisor === undefined)
-        await removeStaleSocket(config.listen)
-      const port = await data.listen(
-        config.listen === undefined
-          ? { port: config.port, host: config.host }
-          : { path: config.listen },
-      )
+      const ports = supervisor === undefined ? await listen() : { port: 0, adminPort: 0 }
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store)
       jobs?.begin()
       operatorNews?.begin()
-      address = `http://127.0.0.1:${port}`
+      address = `http://127.0.0.1:${ports.port}`
       health.phase = 'ready'
-      return { port, adminPort }
+      return ports
     },
-    serveAdmin: (socket) => admin.serve(socket),
+    serve(port, socket, isLast) {
+      if (port === 'data') return data.serve(socket, isLast)
+      admin.serve(socket)
+      return true
+    },
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {
       const { graceMs, delayMs } = { ...versions.current.config.drain, ...options }

@@ -62,7 +62,7 @@ describe('CLI with the configuration and Redis only', () => {
         gateway
           .stdout()
           .split('\n')
-          .find((line) => line.includes('operator.heard'))
+          .find((line) => line.includes('operator.acted-elsewhere'))
       await until('a line in its log', () => heard() !== undefined)
       expect(JSON.parse(heard() ?? '')).toMatchObject({
         name: 'openai',

@@ -39,4 +39,14 @@ describe('greeting', () => {
     )
     expect(words).not.toContain(':0')
   })
+
+  it('the greeting of a gateway with TLS names https for the data port and http for the admin port', () => {
+    const built = builtInConfig({ env: {} })
+    const tls = { cert: 'a certificate', key: 'its key' }
+    const config = { ...built, host: '0.0.0.0', server: { ...built.server, tls } }
+    const words = greeting({ config, file: undefined, port: 8080, adminPort: 8081 })
+    expect(words).toContain('Spillway gateway on https://localhost:8080, admin on http://')
+    expect(words).toContain('curl -s https://localhost:8080/v1/chat/completions')
+    expect(words).not.toContain('http://localhost:8080')
+  })
 })

@@ -5,10 +5,11 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { freePort } from '../../spillway/test/redis-server.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { runHere } from './command-kit.js'
 import { startVendor } from './gateway-kit.js'
-import { freePort, startGatewayProcess } from './gateway-process.js'
+import { startGatewayProcess } from './gateway-process.js'
 
 const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
 const run = promisify(execFile)

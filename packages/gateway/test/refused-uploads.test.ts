@@ -12,7 +12,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { CERTIFICATE } from './certificate.js'
 import { startGateway } from './gateway-kit.js'
-import { Talk } from './http1-kit.js'
+import { startHttpVendor, Talk } from './http1-kit.js'
 import { connectTo, statusesIn } from './security/raw.js'
 
 const MB = 1_048_576
@@ -318,4 +318,41 @@ describe('uploads that are refused while they are sent', () => {
       }
     },
   )
+
+  it('bodies held at once stay below maxTotalBytes, and a request beyond it is a 503 with Retry-After', async () => {
+    let answerAll = () => {}
+    const mayAnswer = new Promise<void>((resolve) => {
+      answerAll = resolve
+    })
+    const vendor = await startHttpVendor(async (_, response) => {
+      await mayAnswer
+      response.setHeader('content-type', 'application/json').end('{}')
+    })
+    const { url, failures } = await startGateway({
+      vendors: { openai: { protocol: 'openai', url: vendor.url, concurrency: { limit: 100 } } },
+      routes: [{ vendor: 'openai' }],
+      body: { maxBytes: '1mb', maxTotalBytes: '4mb' },
+    })
+    const content = 'x'.repeat(MB - 1_000)
+    const upload = async () => {
+      const response = await fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'gpt', messages: [{ role: 'user', content }] }),
+      })
+      return [response.status, response.headers.get('retry-after'), await response.text()] as const
+    }
+    const held = Array.from({ length: 4 }, upload)
+    await until('four are held', () => vendor.asked.length === 4)
+    const refused = await Promise.all(Array.from({ length: 20 }, upload))
+    for (const [status, retryAfter, text] of refused) {
+      expect([status, retryAfter]).toEqual([503, '1'])
+      expect(text).toContain('reached body.maxTotalBytes (4194304 bytes)')
+    }
+    answerAll()
+    expect((await Promise.all(held)).map(([status]) => status)).toEqual([200, 200, 200, 200])
+    // The memory of all of them was given back.
+    for (let i = 0; i < 8; i++) expect((await upload())[0]).toBe(200)
+    expect(failures).toEqual([])
+  })
 })

@@ -19,52 +19,65 @@ import { flag, off, rangeOf } from './checks.js'
 /** Constant, or drawn evenly between two values. */
 export type MockDuration = Duration | readonly [Duration, Duration]
 
-/** `false` switches a knob off that has no other value for it. */
+/** Behaviour of a mock vendor. `false` switches a knob off that has no other value for it. */
 export interface MockKnobs {
-  /** Time until the response begins. Default: 0. */
+  /** Time until the response begins. Range: from 0 ms. Default: 0. */
   latencyMs?: MockDuration | undefined
+  /** Additional latency that ends gradually, counted from `start()` or from when it was set. Default: none. */
+  slowStart?:
+    | {
+        /** Additional latency at first. Range: from 0 ms. */
+        extraMs: Duration
+        /** Time until it has reached 0. Range: from 0 ms. */
+        overMs: Duration
+      }
+    | false
+    | undefined
   /**
-   * Adds `extraMs` at first, and evenly less over `overMs`, counted from `start()` or from when it
-   * was set.
-   */
-  slowStart?: { extraMs: Duration; overMs: Duration } | false | undefined
-  /**
-   * Tokens of a response, each in its own chunk; at most as many as the request allows. Default:
-   * 16.
+   * Tokens of a response, each in its own chunk; at most as many as the request allows. Range: integers from 0.
+   * Default: 16.
    */
   tokens?: number | readonly [number, number] | undefined
   /**
-   * Time between two tokens. A response that is not streamed takes this long for each. Default: 0.
+   * Time between two tokens. A response that is not streamed takes this long for each. Range: from 0 ms.
+   * Default: 0.
    */
   tokenMs?: MockDuration | undefined
-  /** Responds with this status, 400 to 599, in the API's own error format. Default: 500. */
-  status?: number | undefined
   /**
-   * Share of the requests answered with `status`, 0 to 1. Default: 1 with a `status`, otherwise 0.
+   * Responds with this status, in the API's own error format. Range: 400 to 599. Default: 500, if `errorRate`
+   * is set.
    */
+  status?: number | undefined
+  /** Share of the requests answered with `status`. Range: 0 to 1. Default: 1 with a `status`, otherwise 0. */
   errorRate?: number | undefined
-  /** Sends `Retry-After` with `status`, in whole seconds, rounded up. Default: no such header. */
+  /**
+   * Sends `Retry-After` with `status`, in whole seconds, rounded up. Range: from 0 ms. Default: no such header.
+   */
   retryAfterMs?: Duration | false | undefined
-  /** Accepts the request and never responds. */
+  /** Accepts the request and never responds. Default: false. */
   neverAnswer?: boolean | undefined
-  /** Stalls after the headers. */
+  /** Stalls after the headers. Default: false. */
   stallBefore?: boolean | undefined
-  /** Stalls after this number of tokens; in a response that is not streamed, after half of it. */
+  /**
+   * Stalls after this number of tokens; in a response that is not streamed, after half of it. Range: integers
+   * from 0. Default: it does not.
+   */
   stallAfter?: number | false | undefined
-  /** How long a stall lasts. Default: forever. */
+  /** How long a stall lasts. Range: from 0 ms. Default: forever. */
   stallMs?: Duration | false | undefined
   /**
-   * Destroys the socket after this number of chunks; if not streamed, after half of the response.
+   * Destroys the socket after this number of chunks (tokens); if not streamed, after half of the response.
+   * Range: integers from 0. Default: it does not.
    */
   cutAfter?: number | false | undefined
   /**
-   * Sends an error event after this number of tokens, with status 200; if not streamed, a plain
-   * error.
+   * Sends an error event after this number of tokens, with status 200; if not streamed, a plain error. Range:
+   * integers from 0. Default: it does not.
    */
   errorAfter?: number | false | undefined
   /**
-   * `json`: the middle of the response is no JSON. `sse`: from the middle on, the blank lines
-   * between events and the end are missing; if not streamed, like `json`.
+   * `json`: the middle of the response is no JSON. `sse`: from the middle on, the blank lines between events
+   * and the end are missing; if not streamed, like `json`. Default: false.
    */
   garbage?: 'json' | 'sse' | false | undefined
 }

@@ -1,11 +1,14 @@
 /** The limits of a mock vendor, counted for each API key and model separately. */
 import { type Duration, duration, integer, object, oneOf, optional } from 'spillway/options'
 
+/** A limit of the mock vendor, counted for each API key and model separately. */
 export interface MockLimit {
+  /** Units per window. Range: integers from 1. */
   limit: number
+  /** Length of the window. Range: from 1 ms. */
   windowMs: Duration
   /**
-   * `tokens` are those of prompt and response together. `inputTokens` and `outputTokens` are
+   * The counted unit. `tokens` are those of prompt and response together. `inputTokens` and `outputTokens` are
    * counted, but only Anthropic has headers for them. Default: `requests`.
    */
   unit?: 'requests' | 'tokens' | 'inputTokens' | 'outputTokens' | undefined

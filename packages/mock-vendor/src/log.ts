@@ -8,17 +8,23 @@ import { ArrivalLog } from 'spillway/internal'
  */
 export type MockCallEnd = 'open' | 'completed' | 'cancelled' | 'cut' | 'closed'
 
-/** Times are `performance.now()` of this process. */
+/** One request to the mock vendor. Times are `performance.now()` of this process. */
 export interface MockCall {
   /** From 1 up, in order of arrival. */
   readonly number: number
   /** As in the response header. */
   readonly requestId: string
+  /** The API that the request used. */
   readonly api: 'openai' | 'anthropic'
+  /** HTTP method. */
   readonly method: string
+  /** Path of the URL. */
   readonly path: string
+  /** Headers of the request. */
   readonly headers: Readonly<IncomingHttpHeaders>
+  /** When it arrived. */
   readonly atMs: number
+  /** Its API key; empty without one. */
   readonly key: string
   /** The `idempotency-key` header. */
   readonly idempotencyKey: string | undefined
@@ -26,10 +32,13 @@ export interface MockCall {
   readonly retryCount: number | undefined
   /** Empty if the request could not be read. */
   readonly model: string
+  /** Whether it asked for a stream. */
   readonly streamed: boolean
+  /** Tokens of its prompt. */
   readonly promptTokens: number
   /** Of the whole response, whether it was sent or not. */
   readonly completionTokens: number
+  /** HTTP status of the response, once it is known. */
   readonly status: number | undefined
   /** When the headers were sent. */
   readonly headersAtMs: number | undefined
@@ -39,7 +48,9 @@ export interface MockCall {
   readonly tokensSent: number
   /** Bytes of the body passed to the socket. */
   readonly bytes: number
+  /** How it ended. */
   readonly end: MockCallEnd
+  /** When it ended. */
   readonly endedAtMs: number | undefined
 }
 
@@ -47,6 +58,7 @@ export type OpenCall = { -readonly [K in keyof MockCall]: MockCall[K] }
 
 /** How requests ended. Open ones are only in `arrived`. */
 export interface MockCounts {
+  /** All requests. */
   arrived: number
   /** Answered in full with a status below 400. */
   succeeded: number
@@ -64,9 +76,11 @@ export interface MockCounts {
 
 /** Which requests to count. */
 export interface MockArrivals {
-  /** Default: `requests`. */
+  /** What is counted. Default: `requests`. */
   unit?: 'requests' | 'tokens' | undefined
+  /** Only requests with this API key. Default: all keys. */
   key?: string | undefined
+  /** Only requests for this model. Default: all models. */
   model?: string | undefined
 }
 

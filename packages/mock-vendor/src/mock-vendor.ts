@@ -10,12 +10,17 @@ import type { MockArrivals, MockCall, MockCounts } from './log.js'
 import { type MockVendorOptions, readOptions } from './options.js'
 import { VendorServer } from './server.js'
 
+/** Counts of connections. */
 export interface MockSockets {
+  /** Connections that are open now. */
   readonly open: number
+  /** Most connections that were open at once. */
   readonly mostOpen: number
+  /** All connections so far. */
   readonly opened: number
 }
 
+/** A vendor on a local port that behaves as its knobs say and records all requests. */
 export interface MockVendor {
   /** Listens; after `close()` again on the same port. */
   start(): Promise<{ url: string; port: number }>
@@ -30,10 +35,13 @@ export interface MockVendor {
 
   /** In order of arrival; each changes until it has ended. */
   readonly calls: readonly MockCall[]
+  /** Counts of requests by how they ended. */
   readonly counts: Readonly<MockCounts>
-  /** Requests in flight, and the most so far. */
+  /** Requests in flight. */
   readonly atOnce: number
+  /** Most requests in flight so far. */
   readonly mostAtOnce: number
+  /** Counts of connections. */
   readonly sockets: MockSockets
   /**
    * The most that arrived in any window of this length, wherever it begins, including refused ones.
@@ -46,6 +54,14 @@ export interface MockVendor {
   clear(): void
 }
 
+/**
+ * Creates a vendor on a local port that speaks OpenAI's chat completions and Anthropic's messages.
+ *
+ * @example
+ * const vendor = createMockVendor({ limits: [{ limit: 60, windowMs: '1m' }] })
+ * const { url } = await vendor.start()
+ * vendor.set({ status: 503, errorRate: 0.5 })
+ */
 export function createMockVendor(options: MockVendorOptions = {}): MockVendor {
   const server = new VendorServer(validate('mockVendor', options, readOptions))
   return {

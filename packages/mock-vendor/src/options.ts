@@ -3,23 +3,23 @@ import { flag, recordOf } from './checks.js'
 import { type MockKnobs, readKnobs } from './knobs.js'
 import { type MockLimit, readLimit } from './limits.js'
 
-/** Plain data, so that it fits into a file. */
+/** Options of a mock vendor. Plain data, so that it fits into a file. */
 export interface MockVendorOptions {
-  /** Default: `127.0.0.1`. */
+  /** Address to listen on. Default: `127.0.0.1`. */
   host?: string | undefined
-  /** Default: 0, any free port. */
+  /** Port to listen on. Range: 0 to 65,535. Default: 0, any free port. */
   port?: number | undefined
-  /** Seed of its randomness. Default: 1. */
+  /** Seed of its random numbers. Range: any integer. Default: 1. */
   seed?: number | undefined
   /** Limits for each API key and model separately; refused requests do not count. Default: none. */
   limits?: readonly MockLimit[] | undefined
   /** Responds with 401 to any other API key. Default: accepts any key, or none. */
   keys?: readonly string[] | undefined
-  /** For every request. */
+  /** Behaviour for every request. Default: the defaults of each knob. */
   knobs?: MockKnobs | undefined
-  /** By model. Models that are not listed are answered as well. */
+  /** Behaviour by model. Models that are not listed are answered as well. Default: none. */
   models?: Readonly<Record<string, MockKnobs>> | undefined
-  /** How many calls are recorded individually, the newest. Default: 10,000. */
+  /** Number of calls that are recorded individually, the newest. Range: integers from 0. Default: 10,000. */
   maxCalls?: number | undefined
   /** Lets the process end although the vendor is running. Default: false. */
   unref?: boolean | undefined

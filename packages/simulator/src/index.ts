@@ -9,6 +9,7 @@ export { renderHtml } from './report/html.js'
 export { renderText } from './report/text.js'
 export {
   type CheckResult,
+  type MeasuredValue,
   type SimulateOptions,
   type Simulation,
   simulate,

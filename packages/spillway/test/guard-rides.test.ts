@@ -8,6 +8,7 @@ import { createRandom } from '../src/core/random.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import type { BreakerReport } from '../src/store/port.js'
 import { countFates, createGuardPod, createJob, fateOf, vendorError } from './guard-pod.js'
+import { usualOrLong } from './long-run.js'
 
 const OPTIONS: GuardOptions = {
   queue: { size: 100, timeoutMs: '10s' },
@@ -332,7 +333,7 @@ describe('breaker sync', () => {
   })
 
   it('guard learns of a transition within 1.5 s although the push message was lost', async () => {
-    for (let phase = 0; phase < 1_000; phase += 100) {
+    for (let phase = 0; phase < 1_000; phase += usualOrLong(100, 50)) {
       const { clock, connection, breaker, guard, callFor } = await setup()
       await callFor(1_000 + phase)
       connection.losePushes(1)

@@ -93,7 +93,7 @@ describe('random store faults', () => {
     expect(one.refusals.STORE_UNAVAILABLE ?? 0).toBe(0)
     expect(one.refusals.other ?? 0).toBe(0)
     expect(one.slowest.sharedMs).toBeLessThanOrEqual(10_500 + 1_000)
-    const again = await randomFaults(8, DURATION_MS / 3)
+    const again = await randomFaults(8, usualOrLong(DURATION_MS / 3, DURATION_MS))
     expect(again.history.length).toBeGreaterThan(3)
     expect(again.history).toEqual(one.history.slice(0, again.history.length))
   })

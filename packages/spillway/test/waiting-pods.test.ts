@@ -8,11 +8,10 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { endWithUs } from './end-with-us.js'
 import { type RedisServer, startRedis } from './redis-server.js'
+import { inequality } from './saturated-fleet.js'
 
 const PROGRAM = fileURLToPath(new URL('fixtures/waiting-pod.mjs', import.meta.url))
 const PODS = 4
-/** Rounds after which the shares of saturated pods have to be equal. */
-const MAX_ROUNDS = 5
 /** Without a message a waiting call sleeps for a minute. All tests stay far below. */
 const WINDOW_MS = 60_000
 
@@ -179,9 +178,10 @@ describe('waiting pods', () => {
     ['a fixed window', { algorithm: 'fixed-window', limit: 100, windowMs: 500 }],
   ] as const)('four saturated pods get equal shares of %s', async ([, limit], { annotate }) => {
     const guard = { name: `shared by ${limit.algorithm}`, limits: [limit] }
-    const task = { guard, callers: 30, forMs: 8_000, warmUpMs: 1_500 }
-    const calls = await untilEqualShares('saturate', task)
+    const task = { guard, callers: 30, forMs: 9_500, warmUpMs: 1_500 }
+    const calls = await callsByPod('saturate', task)
     await annotate(`calls by pod: ${calls.join(', ')}`)
+    expect(inequality(calls), `calls by pod: ${calls.join(', ')}`).toBeLessThan(0.2)
     const total = calls.reduce((sum, each) => sum + each, 0)
     expect(total).toBeGreaterThan(limit.limit * 4)
   })
@@ -190,23 +190,15 @@ describe('waiting pods', () => {
     const limits = [{ unit: 'tokens', limit: 1_000, windowMs: 500 }]
     const limiter = { name: 'estimates', limits }
     const costs = { estimate: 100, actual: 40, holdMs: 50 }
-    const task = { limiter, callers: 10, forMs: 12_000, warmUpMs: 1_500, ...costs }
-    const calls = await untilEqualShares('spend', task)
+    const task = { limiter, callers: 10, forMs: 9_500, warmUpMs: 1_500, ...costs }
+    const calls = await callsByPod('spend', task)
     await annotate(`calls by pod: ${calls.join(', ')}`)
+    expect(inequality(calls), `calls by pod: ${calls.join(', ')}`).toBeLessThan(0.2)
   })
 })
 
-/**
- * The calls of each pod, once their shares differ by at most 20 %. A pod that gets no processor for a while misses
- * some windows, and makes up for it over time. A pod at a disadvantage never catches up.
- */
-async function untilEqualShares(command: string, task: object): Promise<number[]> {
-  const totals = pods.map(() => 0)
-  for (let round = 1; round <= MAX_ROUNDS; round++) {
-    const calls = await Promise.all(pods.map((each) => each.send(command, task)))
-    for (const [index, each] of calls.entries()) totals[index] = (totals[index] as number) + each
-    const mean = totals.reduce((sum, each) => sum + each, 0) / totals.length
-    if (totals.every((each) => Math.abs(each - mean) < 0.2 * mean)) return totals
-  }
-  return expect.fail(`shares stay unequal, calls by pod: ${totals.join(', ')}`)
+/** The calls of each pod in one measurement. All pods count from and until the same moment. */
+function callsByPod(command: string, task: object): Promise<number[]> {
+  const startMs = performance.timeOrigin + performance.now()
+  return Promise.all(pods.map((each) => each.send(command, { ...task, startMs })))
 }

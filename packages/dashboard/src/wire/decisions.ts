@@ -16,8 +16,8 @@ export interface Decision {
   user?: string
   tier?: string
   priority: Priority
-  /** `OK`, `FAILED` (the call threw), `LEFT` (the caller aborted), or the code of the refusal. */
-  code: ErrorCode | 'OK' | 'FAILED' | 'LEFT'
+  /** `OK`, `FAILED` (the call threw), `ABORTED` (the caller aborted), or the code of the refusal. */
+  code: ErrorCode | 'OK' | 'FAILED' | 'ABORTED'
   /** The stage where it ended. */
   stage: Stage
   /** Whether local or shared state decided. */

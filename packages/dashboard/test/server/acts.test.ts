@@ -117,9 +117,9 @@ describe('dashboard operator actions', () => {
       status: 200,
       body: { ok: true },
     })
-    await vi.waitUntil(() => events.some(({ type }) => type === 'pod.asked'), 10_000)
-    expect(events.filter(({ type }) => type === 'pod.asked')).toEqual([
-      { type: 'pod.asked', name: pod, what: 'drain', by: 'dashboard, 127.0.0.1' },
+    await vi.waitUntil(() => events.some(({ type }) => type === 'pod.command'), 10_000)
+    expect(events.filter(({ type }) => type === 'pod.command')).toEqual([
+      { type: 'pod.command', name: pod, command: 'drain', by: 'dashboard, 127.0.0.1' },
     ])
     const fleet = await reader.until('fleet', ({ pods }) =>
       pods.some(({ state }) => state === 'asked'),

@@ -86,7 +86,7 @@ describe('DecisionLog', () => {
     await clock.until(guard.run(() => Promise.reject(thrown)).catch(() => {}))
     const records = log.since(1, 10)
     expect(records.map(({ code, why }) => [code, why])).toEqual([
-      ['LEFT', 'its caller has left'],
+      ['ABORTED', 'its caller has left'],
       ['FAILED', 'the call failed: TypeError 502'],
     ])
     await clock.until(spillway.close({ graceMs: 0 }))

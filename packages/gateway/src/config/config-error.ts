@@ -7,17 +7,23 @@ export interface ConfigProblem extends OptionProblem {
   at?: 'key' | 'outside' | number
 }
 
+/** One mistake in a configuration. */
 export interface ConfigMistake {
-  /** Such as `vendors.openai.limits[0].windowMs`; empty where the file is no YAML. */
+  /** Path of the option, such as `vendors.openai.limits[0].windowMs`; empty if the file is no YAML. */
   readonly path: string
+  /** What is wrong, and what is expected. */
   readonly message: string
-  /** From 1; none: it does not stand in the file. */
+  /** Line in the file, from 1; undefined if the mistake is not in the file. */
   readonly line: number | undefined
+  /** Column in that line, from 1. */
   readonly column: number | undefined
 }
 
+/** Thrown by `loadConfig`: lists every mistake with its line. */
 export class ConfigError extends Error {
+  /** Code of the error. */
   readonly code = 'INVALID_CONFIG'
+  /** All mistakes, in the order of the file. */
   readonly mistakes: readonly ConfigMistake[]
 
   /** The message is for people: all mistakes, each with its line. */

@@ -7,16 +7,22 @@ import type { RedisStoreOptions } from 'spillway/redis'
 import type { LlmProtocol, RoutePath } from './default-paths.js'
 import type { ServerLimits } from './shapes/server-limits-shape.js'
 
+/** Protocol of a vendor: that of OpenAI, of Anthropic, or plain HTTP. */
 export type ProtocolName = 'openai' | 'anthropic' | 'http'
 
-/** An API key of ours at a vendor. */
+/** One of your API keys at a vendor. */
 export interface VendorKey {
+  /** Name in lanes, logs and the dashboard. */
   readonly name: string
+  /** The key itself. */
   readonly secret: string
 }
 
+/** A vendor that requests are sent to. */
 export interface VendorConfig {
+  /** Name in routes, metrics and the dashboard. */
   readonly name: string
+  /** Its protocol, which defines how models, tokens and streams are read. */
   readonly protocol: ProtocolName
   /** Origin and path prefix; never from a request. `mock`: the vendor inside the gateway. */
   readonly url: string
@@ -24,23 +30,27 @@ export interface VendorConfig {
   readonly keys: readonly VendorKey[]
   /** Sent with every request, secrets included. */
   readonly headers: Readonly<Record<string, string>>
-  /** It receives the remaining time and the number of the attempt, and says whether it has retried. */
+  /** Whether it receives the remaining time and the number of the attempt, and reports its own retries. */
   readonly hops: boolean
-  /** Longest time until a connection stands. */
+  /** Longest time until a connection is open. */
   readonly connectMs: number
+  /** Options of its guard: limits, breaker, queue, timeouts, retries. */
   readonly guard: Omit<GuardOptions, 'fetch' | 'classify'>
 }
 
 /** Where a request may go. */
 export interface TargetConfig {
+  /** Name of the vendor. */
   readonly vendor: string
   /** Name of one of the vendor's keys. */
   readonly key: string | undefined
-  /** Takes the place of the model that was asked for. */
+  /** Replaces the model of the request. */
   readonly model: string | undefined
 }
 
+/** Which requests go to which targets. */
 export interface RouteConfig {
+  /** Name in logs and metrics. */
   readonly name: string
   /** Which requests it takes: those of one path, or of the default paths. */
   readonly paths: readonly RoutePath[]
@@ -49,38 +59,41 @@ export interface RouteConfig {
   /** Exact names or patterns with `*`. Undefined: every model, and requests without a model. */
   readonly models: readonly string[] | undefined
   /**
-   * How many of the targets are equals, of which each request picks one by what they have left; the others
-   * are fallbacks. 1: the first is the one.
+   * Number of targets of which each request picks the one with the most capacity left; the others are
+   * fallbacks. 1: the first target is preferred.
    */
   readonly choices: number
   /** Tried in order, after the pick; all of one protocol. */
   readonly targets: readonly [TargetConfig, ...TargetConfig[]]
-  /** Everything, to the last byte; none by default: a good stream may take minutes. */
+  /** Time for the whole answer. Undefined: no limit, because a stream may take minutes. */
   readonly timeoutMs: number | undefined
-  /** Comments on a stream that has not begun, so often; none: no such comments. */
+  /** Interval of comments on a stream that has not begun. Undefined: none are sent. */
   readonly keepAliveMs: number | undefined
-  /** Of an `http` vendor: this much of the path is not passed on. */
+  /** Of an `http` vendor: this prefix of the path is not passed on. */
   readonly stripPrefix: string | undefined
 }
 
-/** For requests that may wait. */
+/** A job queue for requests that may wait. */
 export interface QueueConfig {
+  /** Name of the job queue. */
   readonly name: string
-  /** Which requests: those that would go to this vendor, with this key, for this model. */
+  /** The vendor of the requests that it accepts. */
   readonly vendor: string
+  /** Name of the vendor's key that they use. */
   readonly key: string | undefined
-  /** None: of a vendor that knows no models. */
+  /** Their model. Undefined for a vendor without models. */
   readonly model: string | undefined
+  /** Options of the job queue. */
   readonly settings: Omit<JobQueueOptions, 'guard' | 'lane'>
-  /** Of no use after this, unless the request says less. */
+  /** A job that has not started by then becomes a dead letter, unless the request sets a shorter time. */
   readonly timeoutMs: number
   /** Jobs that run at once in each gateway; with 0 this gateway only accepts jobs, and others run them. */
   readonly concurrency: number
-  /** By tier; without one, that of the caller. */
+  /** Priority by tier. Default: that of the caller. */
   readonly priorities: Readonly<Record<string, Priority>>
-  /** A request with a larger body is answered at once. */
+  /** A request with a larger body is answered synchronously. */
   readonly maxRequestBytes: number
-  /** A larger answer is none. */
+  /** A larger answer is a failure of the job. */
   readonly maxAnswerBytes: number
 }
 
@@ -88,8 +101,11 @@ export interface QueueConfig {
 export interface CallerConfig {
   /** SHA-256 of its key, in hex: the key itself is not kept. */
   readonly keyHash: string
+  /** User for limits, logs and metrics. */
   readonly user: string
+  /** Tier of the user. */
   readonly tier: string | undefined
+  /** Priority of its requests. */
   readonly priority: Priority
 }
 
@@ -109,6 +125,7 @@ export interface RedisConfig
     | 'commandTimeoutMs'
   > {}
 
+/** Pages of other origins that may use the data port. */
 export interface CorsConfig {
   /** Origins of pages that may use the gateway, such as `https://app.example`; `*`: any. */
   readonly origins: readonly string[]
@@ -116,55 +133,81 @@ export interface CorsConfig {
   readonly maxAgeMs: number
 }
 
+/** How traces are continued. */
 export interface TracingConfig {
-  /** Whether a request that says it is part of a trace is believed. */
+  /** Whether the trace context of a request is used as the parent of its spans. */
   readonly fromCallers: boolean
-  /** Whether requests to vendors carry the trace. */
+  /** Whether requests to vendors carry the trace context. */
   readonly toVendors: boolean
 }
 
+/** A checked configuration, as `loadConfig` returns it: secrets are read, defaults are filled in. */
 export interface GatewayConfig {
+  /** Address of the data port. */
   readonly host: string
+  /** The data port, for requests of callers. */
   readonly port: number
   /** Path of a Unix socket to listen on in place of `host` and `port`. */
   readonly listen: string | undefined
+  /** The admin port: health, metrics, operator actions, dashboard. */
   readonly admin: {
+    /** Address of the admin port. */
     readonly host: string
+    /** The admin port. */
     readonly port: number
-    /** The token of operators; without one, requests from this machine are an operator's. */
+    /** Token of operators. Without one, requests from this machine count as those of an operator. */
     readonly token: string | undefined
-    /** Who may read without being one. */
+    /** Who may read without the token. */
     readonly readAccess: 'operators' | 'local' | 'public'
-    /** Names besides `localhost` and addresses under which the admin port may be asked. */
+    /** Host names besides `localhost` and addresses under which the admin port answers. */
     readonly hosts: readonly string[]
   }
-  /** Shared state; none: in this process alone. */
+  /** Store for the state of all gateways. Undefined: state of this process only. */
   readonly redis: RedisConfig | undefined
+  /** Name of this gateway in the fleet. */
   readonly pod: string | undefined
-  /** How many gateways share the limits, as long as the store has never said. */
+  /** Number of gateways that share the limits, until the store has answered for the first time. */
   readonly expectedPods: number
   /** Number of processes that serve the data port. Each is a pod. 1: no process besides this one. */
   readonly workers: number
+  /** The vendors. */
   readonly vendors: readonly VendorConfig[]
+  /** The routes. The first one that matches a request is used. */
   readonly routes: readonly RouteConfig[]
+  /** Job queues for requests that may wait. Undefined: none. */
   readonly jobQueues: readonly QueueConfig[] | undefined
   /** Undefined: every client may use the gateway, as `anonymous`. */
   readonly callers: readonly CallerConfig[] | undefined
+  /** Sizes of request bodies. */
   readonly body: {
     /** A body that is not read is held up to this size, and streamed beyond it. */
     readonly keepBytes: number
     /** A larger body is refused with 413, compressed or decompressed. */
     readonly maxBytes: number
+    /** All bodies that this process holds at once; a request beyond it is refused with 503. */
+    readonly maxTotalBytes: number
   }
   /** Pages of other origins that may use the data port; undefined: none. */
   readonly cors: CorsConfig | undefined
-  /** What a client may do to the data port. */
+  /** Limits of the data port for clients. */
   readonly server: ServerLimits
-  /** How long running requests may go on after SIGTERM. */
-  readonly drain: { readonly graceMs: number; readonly delayMs: number }
-  /** Spans, through whatever OpenTelemetry SDK the process was started with; none: no spans. */
+  /** Times of a shutdown. */
+  readonly drain: {
+    /** Longest time for running requests. */
+    readonly graceMs: number
+    /** Time between failing readiness and closing the listener. */
+    readonly delayMs: number
+  }
+  /** Spans for the OpenTelemetry SDK of the process. Undefined: none. */
   readonly tracing: TracingConfig | undefined
-  /** Whether the gateway looks by itself whether its file has changed. */
-  readonly reload: { readonly watch: boolean }
-  readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
+  /** When the configuration is read again. */
+  readonly reload: {
+    /** Whether the gateway reloads by itself when its file changes. */
+    readonly watch: boolean
+  }
+  /** The log. */
+  readonly log: {
+    /** The lowest level that is written. */
+    readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  }
 }

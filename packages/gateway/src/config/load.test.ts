@@ -91,7 +91,7 @@ describe('loadConfig', () => {
         },
       ],
       callers: undefined,
-      body: { keepBytes: 1_048_576, maxBytes: 33_554_432 },
+      body: { keepBytes: 1_048_576, maxBytes: 33_554_432, maxTotalBytes: 536_870_912 },
       drain: { graceMs: 30_000, delayMs: 0 },
       expectedPods: 1,
       workers: 1,
@@ -146,7 +146,7 @@ log: { level: warn }
       admin: { host: '0.0.0.0', port: 9000, readAccess: 'operators' },
       redis: { url: 'redis://user@cache:6379/1', prefix: 'team' },
       pod: 'pod-7',
-      body: { keepBytes: 65_536, maxBytes: 2_097_152 },
+      body: { keepBytes: 65_536, maxBytes: 2_097_152, maxTotalBytes: 536_870_912 },
       drain: { graceMs: 60_000, delayMs: 5_000 },
       log: { level: 'warn' },
     })
@@ -373,6 +373,10 @@ log:
       'body.keepBytes: must not be more than maxBytes, 1048576: a larger body is refused',
     ],
     [
+      'body: { maxBytes: 2mb, maxTotalBytes: 1mb }',
+      'body.maxTotalBytes: must not be less than maxBytes, 2097152: the largest body would always be refused',
+    ],
+    [
       'body: { maxBytes: 1tb }',
       `body.maxBytes: must be a size of at least 1 bytes, such as 65536 or '64kb', got "1tb"`,
     ],
@@ -413,7 +417,7 @@ log:
   })
 
   it('a smaller maxBytes lowers keepBytes unless that is set', () => {
-    expect(load(`${ONE}body: { maxBytes: 64kb }`).body).toEqual({
+    expect(load(`${ONE}body: { maxBytes: 64kb }`).body).toMatchObject({
       keepBytes: 65_536,
       maxBytes: 65_536,
     })

@@ -10,6 +10,7 @@ import { readDocument } from './document/yaml-document.js'
 import { gatewayShape } from './shapes/gateway-shape.js'
 import type { Sources } from './shapes/secret-reference.js'
 
+/** Where the configuration comes from. */
 export interface LoadOptions {
   /** Path of the file. Mistakes are reported under this name, and paths of secrets are relative to its folder. */
   file: string

@@ -1,7 +1,8 @@
 /** What a client does with its job: asks how it stands, reads what came of it, has it stopped. */
+
+import { systemClock } from 'spillway/internal'
 import type { AddedJob } from 'spillway/shared'
-import type { GatewayAnswer } from '../request/async-requests.js'
-import type { Caller } from '../request/callers.js'
+import type { GatewayAnswer, JobRequestListener } from '../request/async-requests.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { RequestError } from '../response/errors.js'
 import type { ConfigVersions } from '../routing/config-versions.js'
@@ -62,17 +63,17 @@ export class JobDesk {
     request: ClientRequest,
     response: ClientResponse,
     path: string,
-    known: (caller: Caller) => void,
+    listener: JobRequestListener,
   ): Promise<GatewayAnswer | undefined> {
     const [name = '', id = '', what, ...more] = path.slice(JOBS_PATH.length).split('/')
     const isResult = what === 'result'
     if (more.length > 0 || (what !== undefined && !isResult)) throw noJob()
-    const found = await this.#find(request, decoded(name), id, known)
+    const found = await this.#find(request, decoded(name), id, listener)
     const { method = 'GET' } = request
     if (method === 'DELETE' && !isResult) return this.#cancel(found)
     if (method !== 'GET') throw notAllowed(isResult)
     if (isResult) return resultOf(found)
-    if (accepts(request, EVENTS)) return void this.#stream(found, response)
+    if (accepts(request, EVENTS)) return void this.#stream(found, response, listener)
     const { queue, job } = found
     return stateOf(queue.config.name, job)
   }
@@ -82,7 +83,7 @@ export class JobDesk {
     request: ClientRequest,
     name: string,
     id: string,
-    known: (caller: Caller) => void,
+    listener: JobRequestListener,
   ): Promise<Found> {
     const queue = this.#queues.get(name)
     const { callers } = this.#versions.current
@@ -91,7 +92,7 @@ export class JobDesk {
     const key = keyOf(request.headers)
     const caller = callers.find(key, request)
     if (caller === undefined) throw unauthorized()
-    known(caller)
+    listener.onCaller(caller)
     const job =
       queue === undefined || !ID.test(id) ? undefined : await surely(() => queue.jobs.job(id))
     if (queue === undefined || job === undefined) throw noJob()
@@ -110,7 +111,7 @@ export class JobDesk {
     return hasEnded(now) ? stateOf(name, now) : pending(202, describeJob(name, now))
   }
 
-  #stream({ queue, job }: Found, response: ClientResponse): void {
+  #stream({ queue, job }: Found, response: ClientResponse, listener: JobRequestListener): void {
     // It left while its job was looked for and would not be heard to leave again, or has been refused.
     if (response.destroyed || response.headersSent) return
     const { name } = queue.config
@@ -125,6 +126,8 @@ export class JobDesk {
         standing: () => queue.jobs.standing(job.id),
         read: () => queue.jobs.job(job.id),
         isDraining: () => this.#versions.current.hooks.draining,
+        onShutdown: () => listener.onShutdown(),
+        clock: systemClock,
         onEnd: (ended) => {
           leave()
           unwatch()

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { createVirtualClock } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
 import type { KeptJob } from './job-status.js'
 import { JobStream } from './job-stream.js'
@@ -15,10 +16,11 @@ const WAITING = {
   error: undefined,
 } as unknown as KeptJob
 
-function follow() {
+function follow({ isDraining = false } = {}) {
+  const clock = createVirtualClock()
   let job: KeptJob | undefined = WAITING
   const written: string[] = []
-  const counts = { looked: 0, read: 0, ended: 0 }
+  const counts = { looked: 0, read: 0, ended: 0, shutDown: 0 }
   const response = Object.assign(new EventEmitter(), {
     write: (text: string) => written.push(/event: (\w+)/.exec(text)?.[1] ?? ''),
     end: () => {},
@@ -35,7 +37,11 @@ function follow() {
         counts.read++
         return job
       },
-      isDraining: () => false,
+      isDraining: () => isDraining,
+      onShutdown: () => {
+        counts.shutDown++
+      },
+      clock,
       onEnd: () => {
         counts.ended++
       },
@@ -49,7 +55,7 @@ function follow() {
     await expect.poll(() => counts.looked).toBe(before + 1)
     await new Promise((resolve) => setImmediate(resolve))
   }
-  return { look, written, counts }
+  return { look, written, counts, clock }
 }
 
 describe('job event stream', () => {
@@ -69,5 +75,24 @@ describe('job event stream', () => {
     const { look, written, counts } = follow()
     await look('gone')
     expect([written, counts.read, counts.ended]).toEqual([['queued', 'gone'], 0, 1])
+  })
+
+  it('a stream that a draining gateway ends reports the shutdown, unless its job has ended', async () => {
+    const running = follow({ isDraining: true })
+    await running.look()
+    expect([running.counts.shutDown, running.counts.ended]).toEqual([1, 1])
+    const done = follow({ isDraining: true })
+    await done.look({ state: 'done', attempt: 1 })
+    expect([done.counts.shutDown, done.counts.ended]).toEqual([0, 1])
+  })
+
+  it('the stream looks at its job by itself, ever more rarely, and sends a comment every 15 s', async () => {
+    const { clock, counts, written } = follow()
+    await clock.advance(250)
+    await clock.advance(500)
+    expect(counts.looked).toBe(2)
+    await clock.advance(20_000)
+    expect(counts.looked).toBeLessThan(15)
+    expect(written).toEqual(['queued', ''])
   })
 })

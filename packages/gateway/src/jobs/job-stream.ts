@@ -3,23 +3,28 @@
  * gateway, other changes from this one; for the rest the stream reads the store every second or two.
  */
 
+import type { Clock } from 'spillway'
+import type { Timer } from 'spillway/internal'
 import type { JobProgress } from 'spillway/shared'
 import type { ClientResponse } from '../request/client-http.js'
 import { describeJob, hasEnded, type KeptJob, statusOf } from './job-status.js'
 
 const FIRST_LOOK_MS = 250
 const LONGEST_LOOK_MS = 2_000
-/** A comment so often: silence trips proxies. */
+/** Proxies close silent connections, so a comment is sent after this time without an event. */
 const COMMENT_MS = 15_000
 
 export interface JobStreamOptions {
   readonly queue: string
   readonly response: ClientResponse
-  /** Whether anything has changed; only then all of it is read. */
+  /** The job's progress. The whole job is read only if this has changed. */
   standing(): Promise<JobProgress | undefined>
   read(): Promise<KeptJob | undefined>
-  /** This gateway goes away: whoever reads should come back, to another one. */
+  /** The gateway shuts down: clients should follow the job through another one. */
   readonly isDraining: () => boolean
+  /** Called before the stream ends because the gateway shuts down. */
+  onShutdown(): void
+  readonly clock: Clock
   onEnd(stream: JobStream): void
 }
 
@@ -27,7 +32,7 @@ export class JobStream {
   readonly #options: JobStreamOptions
   #told = ''
   #lookMs = FIRST_LOOK_MS
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #looking = false
   #over = false
   #silentMs = 0
@@ -40,7 +45,7 @@ export class JobStream {
     this.#later()
   }
 
-  /** Something has happened to it. */
+  /** The job has changed. */
   nudge(): void {
     this.#lookMs = FIRST_LOOK_MS
     void this.#look()
@@ -49,11 +54,15 @@ export class JobStream {
   async #look(): Promise<void> {
     if (this.#looking || this.#over) return
     this.#looking = true
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     try {
       const isKnown = await this.#tellNews()
       if (!isKnown) this.#write('gone', '{}')
-      if (!isKnown || this.#options.isDraining()) this.#close()
+      if (!isKnown) this.#close()
+      else if (!this.#over && this.#options.isDraining()) {
+        this.#options.onShutdown()
+        this.#close()
+      }
     } catch {
       // The store is unreachable; the next look may find it.
     }
@@ -73,8 +82,8 @@ export class JobStream {
 
   #later(): void {
     if (this.#over) return
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.#look(), this.#lookMs)
+    this.#timer?.cancel()
+    this.#timer = this.#options.clock.schedule(this.#lookMs, () => void this.#look())
     this.#silentMs += this.#lookMs
     this.#lookMs = Math.min(2 * this.#lookMs, LONGEST_LOOK_MS)
     if (this.#silentMs < COMMENT_MS) return
@@ -105,12 +114,12 @@ export class JobStream {
   #end(): void {
     if (this.#over) return
     this.#over = true
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     this.#options.onEnd(this)
   }
 }
 
-/** Its age is no news. */
+/** What makes a change worth an event. The age of the job does not. */
 function newsOf({ state, attempt, progress, error }: JobProgress): string {
   return JSON.stringify([state, attempt, progress, error])
 }

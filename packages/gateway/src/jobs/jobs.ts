@@ -8,7 +8,7 @@ import { onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
 import { clientNetwork } from 'spillway/http'
 import type { AddOptions } from 'spillway/shared'
 import type { QueueConfig } from '../config/config.js'
-import type { AsyncRequests, GatewayAnswer } from '../request/async-requests.js'
+import type { AsyncRequests, GatewayAnswer, JobRequestListener } from '../request/async-requests.js'
 import type { Caller } from '../request/callers.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { deadlineMs, invalidDeadline } from '../request/deadline.js'
@@ -59,9 +59,9 @@ export class Jobs implements AsyncRequests {
     request: ClientRequest,
     response: ClientResponse,
     path: string,
-    known: (caller: Caller) => void,
+    listener: JobRequestListener,
   ): Promise<GatewayAnswer | undefined> {
-    return this.#desk.attend(request, response, path, known)
+    return this.#desk.attend(request, response, path, listener)
   }
 
   /** To the first target of its route: what waits needs no fallback. */

@@ -5,21 +5,28 @@ import type { RequestRecord } from '../request/record.js'
 import { Lines } from './lines.js'
 import type { Scrub } from './scrub.js'
 
+/** Receives log entries of a gateway. */
 export interface GatewayLog {
+  /** Called once for each finished request. */
   request(record: RequestRecord): void
+  /** Called with each event of the library. */
   event(event: SpillwayEvent): void
-  /** Something that should not be, with its stack. */
+  /** Called with an unexpected error. */
   failure(error: unknown): void
-  /** What an operator should know: that something was changed, or was not. */
+  /** Called with changes that an operator should know. */
   notice?(level: 'info' | 'error', message: string, facts: object): void
-  /** From now on this is worth a line. */
+  /** Sets the lowest level that is written, after a reload. */
   setLevel?(level: string): void
+  /** Writes the remaining lines. */
   close(): void
 }
 
 /**
- * On standard output. `scrub`: removes secrets from texts that come from elsewhere. `isShared`: other
- * processes write there, too.
+ * Creates a log on standard output: a line of JSON for each request and event. `scrub` removes secrets from
+ * texts that come from outside. `isShared`: other processes write to the same output. Default: false.
+ *
+ * @example
+ * const gateway = await createGateway(config, { log: createLog('warn') })
  */
 export function createLog(
   level: string,

@@ -2,11 +2,15 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { GatewayConfig } from '../config/config.js'
 
+/** Differences between two configurations, as paths. Values are left out, because they may be secrets. */
 export interface Changes {
+  /** Vendors and routes that are new. */
   readonly added: readonly string[]
+  /** Options with another value. */
   readonly changed: readonly string[]
+  /** Vendors and routes that are gone. */
   readonly removed: readonly string[]
-  /** Written down, but in force only after a restart. */
+  /** Options that changed, but take effect only after a restart. */
   readonly afterRestart: readonly string[]
 }
 

@@ -14,6 +14,14 @@ export interface GatewayAnswer {
   readonly body: string | Buffer
 }
 
+/** Reports about a request on the path of a job, for its record. */
+export interface JobRequestListener {
+  /** The key of the request is valid. */
+  onCaller(caller: Caller): void
+  /** The gateway ends the response early, because it shuts down. */
+  onShutdown(): void
+}
+
 export interface AsyncRequests {
   /** Whether this is the path of a job, not of a vendor. */
   owns(path: string): boolean
@@ -22,7 +30,7 @@ export interface AsyncRequests {
     request: ClientRequest,
     response: ClientResponse,
     path: string,
-    known: (caller: Caller) => void,
+    listener: JobRequestListener,
   ): Promise<GatewayAnswer | undefined>
   /** Queues a request that may wait. Undefined if the request has to be answered now. */
   defer(

@@ -11,7 +11,7 @@ import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'
 import { ResponseWriter } from '../response/client-response.js'
 import { answerPreflight, corsHeaders, isPreflight } from '../response/cors.js'
-import { type Fault, faultOf, RequestError } from '../response/errors.js'
+import { type Fault, faultOf, RequestError, SHUTTING_DOWN } from '../response/errors.js'
 import { containsKey, MASK, maskedName, maskedPath, requestIdFor } from '../response/privacy.js'
 import type { ConfigVersion } from '../routing/config-version.js'
 import { ambiguous, notFound } from '../routing/no-route.js'
@@ -80,6 +80,8 @@ export class Exchange implements ResponseListener {
   #isLast = false
   #slowBody: SlowBody | undefined
   #receivedBytes = 0
+  /** Of its body, in memory. */
+  #heldBytes = 0
   /** The client sends its body only after a 100, which it has not received. */
   #owesContinue: boolean
 
@@ -112,6 +114,8 @@ export class Exchange implements ResponseListener {
       this.#leaving.abort(new HungUpError('the client disconnected'))
     }
     this.#writer.close()
+    this.version.hooks.bodyMemory.giveBack(this.#heldBytes)
+    this.#heldBytes = 0
     const record = this.#record()
     this.#trace?.end(record)
     this.version.hooks.onRecord(record)
@@ -228,6 +232,12 @@ export class Exchange implements ResponseListener {
       onReceived: (bytes) => {
         this.#receivedBytes += bytes
       },
+      onHeld: (bytes) => {
+        // It was refused meanwhile, because it is too slow or the gateway shuts down.
+        if (this.#writer.error !== undefined) throw this.#writer.error
+        hooks.bodyMemory.take(bytes, config.body.maxTotalBytes)
+        this.#heldBytes += bytes
+      },
       onFault: (error) => this.#leaving.abort(error),
     })
     const { model } = parsed.facts
@@ -263,10 +273,14 @@ export class Exchange implements ResponseListener {
 
   /** The request is about a job. */
   async #attend(asyncRequests: AsyncRequests): Promise<void> {
-    const known = (caller: Caller) => {
-      this.#caller = caller
-    }
-    const said = await asyncRequests.attend(this.#request, this.#response, this.#path, known)
+    const said = await asyncRequests.attend(this.#request, this.#response, this.#path, {
+      onCaller: (caller) => {
+        this.#caller = caller
+      },
+      onShutdown: () => {
+        this.#writer.error ??= new RequestError(SHUTTING_DOWN)
+      },
+    })
     if (said !== undefined) this.#writer.say(said)
   }
 

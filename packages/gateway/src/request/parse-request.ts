@@ -44,6 +44,8 @@ export interface ParseOptions {
   onReading?(): void
   /** Called with the size of each chunk that arrives. */
   onReceived?(bytes: number): void
+  /** Called with the size of each chunk before it is held in memory. May throw. */
+  onHeld?(bytes: number): void
   /** Called when the client's side of a streamed body fails. */
   onFault(error: unknown): void
 }
@@ -64,7 +66,7 @@ export async function parseRequest(
   request: ClientRequest,
   options: ParseOptions,
 ): Promise<ParsedRequest> {
-  const { protocol, path, limits, onFault, onReading, onReceived } = options
+  const { protocol, path, limits, onFault, onReading, onReceived, onHeld } = options
   const format = protocol.format
   if (format !== undefined && hasBody(request) && mustRead(request, format, options)) {
     return readJson(request, format, options)
@@ -73,7 +75,7 @@ export async function parseRequest(
   onReading?.()
   const body = await holdOrStream(
     request,
-    { ...limits, ...(onReceived && { onReceived }) },
+    { ...limits, ...(onReceived && { onReceived }), ...(onHeld && { onHeld }) },
     onFault,
   )
   const isEmpty = body.kind === 'held' && body.bytes.length === 0
@@ -113,7 +115,7 @@ function mustRead(
 async function readJson(
   request: ClientRequest,
   format: RequestFormat,
-  { path, limits, onReading, onReceived }: ParseOptions,
+  { path, limits, onReading, onReceived, onHeld }: ParseOptions,
 ): Promise<ParsedRequest> {
   const decoder = decoderFor(request.headers['content-encoding'])
   checkLength(request, limits)
@@ -128,7 +130,7 @@ async function readJson(
   const bytes = await holdDecoded(
     request,
     decoder,
-    { maxBytes: limits.maxBytes, ...(onReceived && { onReceived }) },
+    { maxBytes: limits.maxBytes, ...(onReceived && { onReceived }), ...(onHeld && { onHeld }) },
     onChunk,
   )
   const body = { kind: 'held', bytes } as const

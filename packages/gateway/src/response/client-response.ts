@@ -13,7 +13,12 @@ import { endAnswer, hasMuchToSend } from '../request/early-answer.js'
 import { addVendorHeaders } from '../vendor/forwarded-headers.js'
 import type { VendorAddresses } from '../vendor/vendor-addresses.js'
 import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
-import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
+import {
+  type Admitted,
+  addAdmittedHeaders,
+  addRefusedHeaders,
+  tellRetryAfter,
+} from './decision-headers.js'
 import { type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
 
@@ -126,6 +131,7 @@ export class ResponseWriter implements ResponseSink {
     else {
       headers['spillway-decision'] = `refused;reason=${fault.code}`
       headers['spillway-attempts'] = String(attempts)
+      if (fault.retryAfterMs !== undefined) tellRetryAfter(headers, fault.retryAfterMs)
     }
     if (asked !== undefined) headers['spillway-vendor'] = asked
     // The gateway has retried already; retries of the client would multiply with its own.
@@ -191,8 +197,13 @@ export class ResponseWriter implements ResponseSink {
     if (this.#response.destroyed) return
     const { vendor, attempts = 0 } = this.#passing?.decision ?? {}
     const fault = faultOf(error, vendor, true)
-    if (this.#response.headersSent) this.#breakOff(fault)
-    else this.refuse(error, fault, attempts, vendor)
+    try {
+      if (this.#response.headersSent) this.#breakOff(fault)
+      else this.refuse(error, fault, attempts, vendor)
+    } catch {
+      // Not even the error can be written.
+      this.#response.destroy()
+    }
   }
 
   /** `wholeBytes`: length of the whole body, if it is known. */

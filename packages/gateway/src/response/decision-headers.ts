@@ -56,7 +56,7 @@ export function addRefusedHeaders(
 }
 
 /** `retry-after` in whole seconds, and `retry-after-ms` for SDKs that read it. */
-function tellRetryAfter(headers: Headers, retryAfterMs: number): void {
+export function tellRetryAfter(headers: Headers, retryAfterMs: number): void {
   headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
   headers['retry-after-ms'] = String(Math.ceil(retryAfterMs))
 }

@@ -7,6 +7,15 @@ export interface Fault {
   readonly message: string
   /** The connection is closed after the answer. */
   readonly closes?: boolean
+  readonly retryAfterMs?: number | undefined
+}
+
+/** Guards refuse calls with the same code. */
+export const SHUTTING_DOWN: Fault = {
+  status: 503,
+  code: 'SHUTTING_DOWN',
+  message: 'the gateway is shutting down',
+  closes: true,
 }
 
 /** A refusal by the gateway itself. */
@@ -14,12 +23,14 @@ export class RequestError extends Error {
   readonly status: number
   readonly code: string
   readonly closes: boolean
+  readonly retryAfterMs: number | undefined
 
-  constructor({ status, code, message, closes = false }: Fault) {
+  constructor({ status, code, message, closes = false, retryAfterMs }: Fault) {
     super(message)
     this.status = status
     this.code = code
     this.closes = closes
+    this.retryAfterMs = retryAfterMs
   }
 }
 

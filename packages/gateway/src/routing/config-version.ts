@@ -2,6 +2,7 @@
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { AsyncRequests } from '../request/async-requests.js'
+import type { BodyMemory } from '../request/body/body-memory.js'
 import { Callers } from '../request/callers.js'
 import type { RequestRecord } from '../request/record.js'
 import type { RequestTracer } from '../request/trace.js'
@@ -21,6 +22,8 @@ export interface RequestHooks {
   readonly tracer: RequestTracer | undefined
   /** No longer ready: connections are closed after their answer. */
   readonly draining: boolean
+  /** Shared by all requests of this process. */
+  readonly bodyMemory: BodyMemory
   /** Set if job queues are configured. */
   readonly asyncRequests: AsyncRequests | undefined
 }

@@ -10,38 +10,27 @@ import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { onceSent } from '../request/early-answer.js'
 import { Exchange } from '../request/exchange.js'
 import { requestTarget } from '../request/request-url.js'
-import type { Fault } from '../response/errors.js'
+import { type Fault, SHUTTING_DOWN } from '../response/errors.js'
 import type { ConfigVersions } from '../routing/config-versions.js'
 import type { Connection } from './connection.js'
 import { ConnectionLimits } from './connection-limits.js'
 import { createHttpServers, type HttpHandlers } from './http-servers.js'
 import { Http1Connection } from './http1-connection.js'
 import { Http2Connection } from './http2-connection.js'
+import type { ListenAddress } from './listen-address.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 
-const BACKLOG = 4_096
 /** After the server was closed. */
 const LAST_BYTES_MS = 1_000
-/** Guards refuse calls with the same code. */
-const SHUTTING_DOWN: Fault = {
-  status: 503,
-  code: 'SHUTTING_DOWN',
-  message: 'the gateway is shutting down',
-  closes: true,
-}
 
 type Health = (path: string) => { status: number; body: string } | undefined
-
-/** A TCP port, or a Unix socket. */
-export type ListenAddress =
-  | { readonly port: number; readonly host: string }
-  | { readonly path: string }
 
 export class DataServer implements HttpHandlers {
   readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #health: Health
   readonly #limits: ServerLimits
   readonly #acceptor: Server
+  readonly #serveHttp: (socket: Socket) => void
   readonly #connectionLimits: ConnectionLimits
   /** By socket for HTTP/1.1, by session for HTTP/2. */
   readonly #connections = new Map<Socket | ServerHttp2Session, Connection>()
@@ -50,6 +39,7 @@ export class DataServer implements HttpHandlers {
   #running = 0
   #onIdle: (() => void) | undefined
   #draining = false
+  #closed = false
 
   constructor(versions: Pick<ConfigVersions, 'current'>, health: Health) {
     this.#versions = versions
@@ -58,22 +48,26 @@ export class DataServer implements HttpHandlers {
     // A client of HTTP/1.1 that ends its side still receives its answer. One of HTTP/2 has left.
     this.#acceptor = createServer({ allowHalfOpen: this.#limits.tls === undefined, noDelay: true })
     this.#connectionLimits = new ConnectionLimits(this.#limits, (nowMs) => this.#checkAll(nowMs))
-    const serve = createHttpServers(this.#limits, this)
-    this.#acceptor.on('connection', (socket) => {
-      // The 'close' event follows. Node removes its own listener with a CONNECT.
-      socket.on('error', () => {})
-      if (!this.#connectionLimits.admit(socket)) return
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
-      serve(socket)
-    })
+    this.#serveHttp = createHttpServers(this.#limits, this)
+    this.#acceptor.on('connection', (socket) => this.#accept(socket))
   }
 
   /** Answers with the TCP port; 0 for a Unix socket. */
   async listen(address: ListenAddress): Promise<number> {
-    this.#acceptor.listen({ ...address, backlog: BACKLOG })
+    this.#acceptor.listen(address)
     await once(this.#acceptor, 'listening')
     return 'path' in address ? 0 : (this.#acceptor.address() as AddressInfo).port
+  }
+
+  /**
+   * Serves a connection that the supervisor has accepted, in place of `listen`. False: the server is closed, or it
+   * is being drained and the connection is not one of the last.
+   */
+  serve(socket: Socket, isLast: boolean): boolean {
+    if (this.#closed || (this.#draining && !isLast)) return false
+    socket.allowHalfOpen = this.#limits.tls === undefined
+    this.#accept(socket)
+    return true
   }
 
   get running(): number {
@@ -96,6 +90,7 @@ export class DataServer implements HttpHandlers {
   /** Breaks off what is still running. Resolves when all of it was recorded. */
   async close(): Promise<void> {
     this.#draining = true
+    this.#closed = true
     this.#connectionLimits.close()
     this.#acceptor.close()
     for (const connection of [...this.#connections.values()]) {
@@ -155,6 +150,15 @@ export class DataServer implements HttpHandlers {
 
   onParserError(code: string | undefined, socket: Socket): void {
     this.#refuse(faultOfParser(code), socket)
+  }
+
+  #accept(socket: Socket): void {
+    // The 'close' event follows. Node removes its own listener with a CONNECT.
+    socket.on('error', () => {})
+    if (!this.#connectionLimits.admit(socket)) return
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    this.#serveHttp(socket)
   }
 
   /** The connection carries something that is not HTTP, or its headers are late. */

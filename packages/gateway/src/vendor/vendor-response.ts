@@ -266,7 +266,8 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
   #pass(chunk: Buffer): boolean {
     this.#signs?.chunk(chunk)
     if (this.#state.kind === 'over') return true
-    const wantsMore = this.#sink?.write(chunk) !== false
+    const wantsMore = this.#toSink((sink) => sink.write(chunk)) !== false
+    if (this.#isOver) return true
     if (wantsMore) this.#signs?.reading()
     return wantsMore
   }
@@ -279,9 +280,31 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     if (this.#state.kind === 'over') return
     const fault = this.#sink?.faultAtEnd()
     if (fault !== undefined) return this.#breakDown(fault)
+    this.#toSink((sink) => sink.end(last))
+    if (this.#isOver) return
     this.#state = PASSED
-    this.#sink?.end(last)
     this.#signs?.complete()
+  }
+
+  /**
+   * Node throws if it cannot write the vendor's headers. undici calls these functions from its parser, where an
+   * exception would reach neither the guard nor the client.
+   */
+  #toSink<T>(call: (sink: ResponseSink) => T): T | undefined {
+    const sink = this.#sink
+    if (sink === undefined) return undefined
+    try {
+      return call(sink)
+    } catch (error) {
+      this.#letGo(error)
+      this.#signs?.left()
+      sink.broken(error)
+      return undefined
+    }
+  }
+
+  get #isOver(): boolean {
+    return this.#state.kind === 'over'
   }
 
   #pause(): void {

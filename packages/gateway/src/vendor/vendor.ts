@@ -1,7 +1,7 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
 import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
-import { type Cost, nameLanes, Reservations } from 'spillway/internal'
+import { type Cost, nameLanes, Reservations, withoutNestedCalls } from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
@@ -60,6 +60,7 @@ export class Vendor {
     this.#client = this.#clientAfter(before)
     this.#lanes = this.#lanesAfter(before, named)
     nameLanes(this.guard, named)
+    withoutNestedCalls(this.guard)
   }
 
   /** The guard, if the new configuration of the vendor has the same guard options. */

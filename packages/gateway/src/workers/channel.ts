@@ -27,7 +27,7 @@ interface Message {
 interface Waiting {
   resolve(value: unknown): void
   reject(error: Error): void
-  readonly timer: Timer
+  readonly timer: Timer | undefined
 }
 
 /** For answers that need no user input and no network: longer means that the process hangs. */
@@ -50,7 +50,10 @@ export class Channel<Remote> {
     })
   }
 
-  /** Calls a function of the other side. Rejects if it fails, does not answer in time, or the process ends. */
+  /**
+   * Calls a function of the other side. Rejects if it fails, does not answer in time, or the process ends. With an
+   * infinite `timeoutMs` a rejection after a send means that the process has ended without an answer.
+   */
   call<K extends keyof Remote & string>(
     name: K,
     argument: Argument<Remote[K]>,
@@ -60,9 +63,11 @@ export class Channel<Remote> {
       if (this.#closed) return reject(new Error('the process has ended'))
       const id = ++this.#lastId
       const fail = (error: Error) => this.#take(id)?.reject(error)
-      const timer = this.#clock.schedule(timeoutMs, () =>
-        fail(new Error(`no answer to ${name} within ${timeoutMs} ms`)),
-      )
+      const timer = Number.isFinite(timeoutMs)
+        ? this.#clock.schedule(timeoutMs, () =>
+            fail(new Error(`no answer to ${name} within ${timeoutMs} ms`)),
+          )
+        : undefined
       this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject, timer })
       const message: Message = { spillway: 'call', id, name, value: argument }
       this.#port.send(message, handle, fail)
@@ -99,7 +104,7 @@ export class Channel<Remote> {
   #take(id: number): Waiting | undefined {
     const waiting = this.#waiting.get(id)
     this.#waiting.delete(id)
-    waiting?.timer.cancel()
+    waiting?.timer?.cancel()
     return waiting
   }
 }

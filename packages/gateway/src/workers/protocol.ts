@@ -29,14 +29,20 @@ export interface WorkersState {
   readonly started: boolean
 }
 
+/** The ports whose connections a supervisor accepts and a worker serves. */
+export type PortName = 'data' | 'admin'
+
 /** What a worker does for the supervisor. */
 export interface WorkerApi {
   reload(request: { cause: string; contents: FileContents }): Promise<ReloadReport>
   metrics(): Promise<readonly MetricJson[]>
   snapshot(): object
   workersChanged(state: WorkersState): void
-  /** Serves a connection to the admin port. */
-  serveAdmin(nothing: undefined, socket?: Socket): void
+  /**
+   * Serves a connection. False: it does not take it, because it is being drained. With `isLast` all workers are, so
+   * it takes the connection until it is closed.
+   */
+  serve(to: { port: PortName; isLast: boolean }, socket?: Socket): Promise<boolean>
   drain(options: { graceMs?: number; delayMs?: number }): void
 }
 
@@ -46,8 +52,8 @@ export interface SupervisorApi {
    * The files to start with. The worker asks for them: a message that is sent before it listens would be lost.
    */
   configuration(): FileContents
-  /** The worker serves requests on this port. */
-  ready(started: { port: number }): void
+  /** The worker serves connections. */
+  ready(): void
   /** The worker cannot start. */
   failed(reason: { code: string | undefined; message: string }): void
   /** Metrics of all workers in the text format of Prometheus. */

@@ -1,5 +1,5 @@
 /** One worker process, as the supervisor sees it. */
-import type { Worker } from 'node:cluster'
+import type { ChildProcess } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { Channel, type MessagePort } from './channel.js'
 import type { MetricJson, SupervisorApi, WorkerApi } from './protocol.js'
@@ -15,21 +15,21 @@ export class SupervisedWorker {
   readyAtMs: number | undefined
   /** As last read. */
   metrics: readonly MetricJson[] = []
-  readonly #process: Worker
+  readonly #process: ChildProcess
 
-  constructor(slot: number, process: Worker, api: SupervisorApi) {
+  constructor(slot: number, process: ChildProcess, api: SupervisorApi) {
     this.slot = slot
     this.#process = process
     this.channel = new Channel<WorkerApi>(portOf(process), { ...api })
   }
 
   get pid(): number | undefined {
-    return this.#process.process.pid
+    return this.#process.pid
   }
 
   /** Whether its process runs. Until `hasStarted` it may lose messages. */
   get isAlive(): boolean {
-    return this.state !== 'ended' && this.#process.isConnected()
+    return this.state !== 'ended' && this.#process.connected
   }
 
   /** Whether it serves requests, or did before it was drained. */
@@ -42,7 +42,9 @@ export class SupervisedWorker {
     const end = (how: string) => {
       if (this.state === 'ended') return
       this.state = 'ended'
-      this.channel.close()
+      // Answers that it sent before its end may still be on their way. 'disconnect' follows the last one.
+      if (this.#process.connected) this.#process.once('disconnect', () => this.channel.close())
+      else this.channel.close()
       listener(how)
     }
     this.#process.once('exit', (code, signal) => end(signal ?? `exit code ${code}`))
@@ -58,14 +60,15 @@ export class SupervisedWorker {
   }
 
   kill(): void {
-    this.#process.process.kill('SIGKILL')
+    this.#process.kill('SIGKILL')
   }
 }
 
-function portOf(process: Worker): MessagePort {
+function portOf(process: ChildProcess): MessagePort {
   return {
     send(message, handle: Socket | undefined, onFailed) {
-      process.send(message, handle, (error) => error && onFailed(error))
+      // The connection stays open here until the worker has confirmed it: otherwise it could not go to another one.
+      process.send(message, handle, { keepOpen: true }, (error) => error && onFailed(error))
     },
     onMessage: (listener) => void process.on('message', listener),
   }

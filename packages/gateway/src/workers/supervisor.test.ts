@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { createVirtualClock } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
 import type { ReloadReport } from '../reload/reloads.js'
-import type { FileContents, SupervisorApi } from './protocol.js'
+import type { FileContents, PortName, SupervisorApi } from './protocol.js'
 import type { SupervisedWorker } from './supervised-worker.js'
 import { Supervisor } from './supervisor.js'
 
@@ -65,13 +65,30 @@ class FakeWorker {
   }
 }
 
+/** A connection that the supervisor has accepted. */
+class FakeConnection {
+  readonly written: string[] = []
+  isDestroyed = false
+
+  on(): void {}
+
+  end(text: string): void {
+    this.written.push(text)
+  }
+
+  destroy(): void {
+    this.isDestroyed = true
+  }
+}
+
 function setUp({ workers = 2 } = {}) {
   const clock = createVirtualClock()
   const forked: FakeWorker[] = []
   const said: string[] = []
   let files: FileContents = [['spillway.yaml', 'one']]
-  let onConnection: (socket: Socket) => void = () => {}
-  let adminClosed = false
+  const onConnection: Partial<Record<PortName, (socket: Socket) => void>> = {}
+  const closed: PortName[] = []
+  const listening = { failure: undefined as Error | undefined }
   let forkError: Error | undefined
   const supervisor = new Supervisor(
     {
@@ -84,14 +101,10 @@ function setUp({ workers = 2 } = {}) {
         return worker as unknown as SupervisedWorker
       },
       readFiles: () => files,
-      listenAdmin: async (listener) => {
-        onConnection = listener
-        return {
-          port: 8_081,
-          close: () => {
-            adminClosed = true
-          },
-        }
+      listen: async (port, listener) => {
+        if (port === 'data' && listening.failure !== undefined) throw listening.failure
+        onConnection[port] = listener
+        return { port: port === 'admin' ? 8_081 : 8_080, close: () => void closed.push(port) }
       },
       say: (text) => said.push(text),
     },
@@ -102,8 +115,11 @@ function setUp({ workers = 2 } = {}) {
     supervisor,
     forked,
     said,
-    connect: (socket: Socket) => onConnection(socket),
-    isAdminClosed: () => adminClosed,
+    listening,
+    closed,
+    connect: (port: PortName, socket: FakeConnection) =>
+      onConnection[port]?.(socket as unknown as Socket),
+    isAdminClosed: () => closed.includes('admin'),
     failForks: (error: Error | undefined) => {
       forkError = error
     },
@@ -113,7 +129,7 @@ function setUp({ workers = 2 } = {}) {
     async started() {
       const started = supervisor.start()
       await clock.settle()
-      for (const worker of forked) worker.api.ready({ port: 8_080 })
+      for (const worker of forked) worker.api.ready()
       return started
     },
   }
@@ -138,10 +154,10 @@ describe('supervisor of workers', () => {
     })
     await clock.settle()
     expect(forked.map(({ slot }) => slot)).toEqual([1, 2])
-    forked[0]?.api.ready({ port: 8_080 })
+    forked[0]?.api.ready()
     await clock.settle()
     expect(isStarted).toBe(false)
-    forked[1]?.api.ready({ port: 8_080 })
+    forked[1]?.api.ready()
     expect(await started).toEqual({ port: 8_080, adminPort: 8_081 })
     for (const worker of forked) {
       expect(worker.callsOf('workersChanged').at(-1)).toEqual({
@@ -176,7 +192,7 @@ describe('supervisor of workers', () => {
     expect(forked).toHaveLength(3)
     expect(forked[2]?.slot).toBe(1)
     expect(said.join('')).toContain('worker 1 (pid 1) ended with SIGKILL')
-    forked[2]?.api.ready({ port: 8_080 })
+    forked[2]?.api.ready()
     expect(forked[1]?.callsOf('workersChanged').at(-1)).toMatchObject({ ready: 2 })
   })
 
@@ -266,7 +282,7 @@ describe('supervisor of workers', () => {
     finish.shift()?.()
     await clock.settle()
     expect(replacement?.callsOf('reload')).toEqual([])
-    replacement?.api.ready({ port: 8_080 })
+    replacement?.api.ready()
     await clock.settle()
     expect(replacement?.callsOf('reload')).toEqual([
       { cause: 'SIGHUP', contents: [['spillway.yaml', 'two']] },
@@ -364,12 +380,89 @@ describe('supervisor of workers', () => {
     const { supervisor, forked, clock, connect } = setUp()
     void supervisor.start()
     await clock.settle()
-    const written: string[] = []
-    const socket = { on: () => {}, end: (text: string) => written.push(text) }
-    connect(socket as unknown as Socket)
-    expect(written[0]).toMatch(/^HTTP\/1\.1 503 .*\r\n\r\n\{"status":"starting"\}$/s)
-    forked[1]?.api.ready({ port: 8_080 })
-    connect(socket as unknown as Socket)
-    expect(forked[1]?.callsOf('serveAdmin')).toHaveLength(1)
+    const connection = new FakeConnection()
+    connect('admin', connection)
+    await clock.settle()
+    expect(connection.written[0]).toMatch(/^HTTP\/1\.1 503 .*\r\n\r\n\{"status":"starting"\}$/s)
+    forked[1]?.api.ready()
+    connect('admin', new FakeConnection())
+    expect(forked[1]?.callsOf('serve')).toEqual([{ port: 'admin', isLast: false }])
+  })
+
+  it('a data port in use ends the start with its error, and no worker is left', async () => {
+    const { forked, started, listening } = setUp()
+    listening.failure = Object.assign(new Error('in use'), { code: 'EADDRINUSE' })
+    await expect(started()).rejects.toMatchObject({ code: 'EADDRINUSE' })
+    expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, false])
+  })
+
+  it('connections go to the workers in turn, and the supervisor closes its copy of those that were taken', async () => {
+    const { clock, forked, started, connect } = setUp()
+    await started()
+    const connections = Array.from({ length: 4 }, () => new FakeConnection())
+    for (const worker of forked) worker.answers = { serve: () => true }
+    for (const connection of connections) connect('data', connection)
+    await clock.settle()
+    expect(forked.map((each) => each.callsOf('serve').length)).toEqual([2, 2])
+    expect(connections.map(({ isDestroyed }) => isDestroyed)).toEqual([true, true, true, true])
+  })
+
+  it('a connection that its worker had not taken when it was killed goes to another worker', async () => {
+    const { clock, forked, started, connect } = setUp()
+    await started()
+    const connection = new FakeConnection()
+    let lose: (error: Error) => void = () => {}
+    const [first, second] = forked as [FakeWorker, FakeWorker]
+    first.answers = { serve: () => new Promise((_, reject) => (lose = reject)) }
+    second.answers = { serve: () => true }
+    connect('data', connection)
+    await clock.settle()
+    expect(second.callsOf('serve')).toEqual([])
+    first.end(null, 'SIGKILL')
+    lose(new Error('the process has ended'))
+    await clock.settle()
+    expect(second.callsOf('serve')).toEqual([{ port: 'data', isLast: false }])
+    expect(connection.isDestroyed).toBe(true)
+  })
+
+  it('a connection that a drained worker does not take goes to another worker', async () => {
+    const { clock, forked, started, connect } = setUp()
+    await started()
+    const [first, second] = forked as [FakeWorker, FakeWorker]
+    first.answers = { serve: () => false }
+    second.answers = { serve: () => true }
+    connect('data', new FakeConnection())
+    await clock.settle()
+    expect([first, second].map((each) => each.callsOf('serve').length)).toEqual([1, 1])
+  })
+
+  it('a connection waits while all workers are being replaced', async () => {
+    const { clock, forked, started, connect } = setUp()
+    await started()
+    for (const worker of forked) worker.end(null, 'SIGKILL')
+    await clock.advance(0)
+    const connection = new FakeConnection()
+    connect('data', connection)
+    await clock.settle()
+    expect(connection).toMatchObject({ isDestroyed: false, written: [] })
+    const replacement = forked[3] as FakeWorker
+    replacement.answers = { serve: () => true }
+    replacement.api.ready()
+    await clock.settle()
+    expect(replacement.callsOf('serve')).toEqual([{ port: 'data', isLast: false }])
+  })
+
+  it('a drain closes the data port after its delay, and workers take what was accepted before', async () => {
+    const { clock, supervisor, forked, started, connect, closed } = setUp()
+    await started()
+    for (const worker of forked) worker.answers = { serve: () => true }
+    supervisor.drain({ graceMs: 30_000, delayMs: 1_000 })
+    await clock.advance(999)
+    expect(closed).toEqual([])
+    connect('data', new FakeConnection())
+    await clock.settle()
+    expect(forked[0]?.callsOf('serve')).toEqual([{ port: 'data', isLast: true }])
+    await clock.advance(1)
+    expect(closed).toEqual(['data'])
   })
 })

@@ -1,13 +1,14 @@
 /**
  * Runs a gateway as several worker processes: starts them, replaces those that end, rolls reloads through
- * them, drains them, and hands connections to the admin port to one of them. Requests never pass through it.
+ * them, drains them, and hands them the connections that it accepts. Requests never pass through it.
  */
 import type { Socket } from 'node:net'
 import type { Clock } from 'spillway'
 import { systemClock, type Timer } from 'spillway/internal'
 import type { ReloadReport } from '../reload/reloads.js'
 import { aggregateMetrics, keepTotals } from './aggregate-metrics.js'
-import type { FileContents, MetricJson, SupervisorApi, WorkersState } from './protocol.js'
+import { HandOver } from './hand-over.js'
+import type { FileContents, MetricJson, PortName, SupervisorApi, WorkersState } from './protocol.js'
 import { RestartPolicy } from './restart-policy.js'
 import type { SupervisedWorker } from './supervised-worker.js'
 
@@ -23,8 +24,8 @@ export interface SupervisorOptions {
   readonly fork: (slot: number, api: SupervisorApi) => SupervisedWorker
   /** The files as they are on the disk now. */
   readonly readFiles: () => FileContents
-  /** Opens the admin port. Its connections are not read here. */
-  readonly listenAdmin: (onConnection: (socket: Socket) => void) => Promise<Listener>
+  /** Opens the admin port, or the data port. Their connections are not read here. */
+  readonly listen: (port: PortName, onConnection: (socket: Socket) => void) => Promise<Listener>
   /** A line for the terminal or the log of the container. */
   readonly say: (text: string) => void
   readonly clock?: Clock
@@ -49,6 +50,8 @@ const AFTER_GRACE_MS = 10_000
 /** Time that a worker has to end after it was asked to end at once. */
 const END_MS = 5_000
 const UNAVAILABLE = '{"status":"starting"}'
+/** Connections that wait until a worker is ready. */
+const MAX_HELD = 1_000
 
 export class Supervisor {
   readonly #options: SupervisorOptions
@@ -58,7 +61,13 @@ export class Supervisor {
   readonly #restarts = new Set<Timer>()
   /** Called when a worker that starts is ready, or has ended. */
   readonly #onceStarted = new Map<SupervisedWorker, (() => void)[]>()
+  readonly #toAdmin: HandOver
+  readonly #toData: HandOver
+  /** Connections to the data port that found no worker. */
+  readonly #held: Socket[] = []
+  #turn = 0
   #admin: Listener | undefined
+  #data: Listener | undefined
   /** Counters and histograms of workers that have ended. */
   #totals: readonly MetricJson[] = []
   #restartCount = 0
@@ -67,7 +76,7 @@ export class Supervisor {
   #reloading: Promise<unknown> = Promise.resolve()
   #started = false
   #draining = false
-  #onStarted: ((port: number) => void) | undefined
+  #onStarted: (() => void) | undefined
   #onEnded: (() => void) | undefined
   #onFailed: ((error: Error) => void) | undefined
   /** Resolves when all workers have ended because of `drain`. Rejects if they cannot be kept running. */
@@ -78,6 +87,20 @@ export class Supervisor {
     this.#contents = contents
     this.#policy = new RestartPolicy(options.workers)
     this.#clock = options.clock ?? systemClock
+    const isLast = () => this.#draining
+    this.#toAdmin = new HandOver({
+      port: 'admin',
+      isLast,
+      // Always the first worker, so that later connections of a dashboard reach the same one.
+      workers: () => this.#serving(),
+      onRefused: answerUnavailable,
+    })
+    this.#toData = new HandOver({
+      port: 'data',
+      isLast,
+      workers: () => this.#inTurn(this.#serving()),
+      onRefused: (socket) => this.#hold(socket),
+    })
     this.ended = new Promise((resolve, reject) => {
       this.#onEnded = resolve
       this.#onFailed = reject
@@ -87,8 +110,8 @@ export class Supervisor {
 
   /** Resolves when every worker serves requests. */
   async start(): Promise<{ port: number; adminPort: number }> {
-    this.#admin = await this.#options.listenAdmin((socket) => this.#passOn(socket))
-    const started = new Promise<number>((resolve) => {
+    this.#admin = await this.#options.listen('admin', (socket) => void this.#toAdmin.give(socket))
+    const started = new Promise<void>((resolve) => {
       this.#onStarted = resolve
     })
     for (let slot = 1; slot <= this.#options.workers; slot++) this.#fork(slot)
@@ -96,8 +119,11 @@ export class Supervisor {
       throw new WorkersFailedError('the gateway was stopped before it had started')
     })
     try {
-      return { port: await Promise.race([started, failed]), adminPort: this.#admin.port }
+      await Promise.race([started, failed])
+      this.#data = await this.#options.listen('data', (socket) => void this.#toData.give(socket))
+      return { port: this.#data.port, adminPort: this.#admin.port }
     } catch (error) {
+      this.kill()
       this.#admin?.close()
       throw error
     }
@@ -121,6 +147,7 @@ export class Supervisor {
     this.#stopRestarts()
     for (const worker of this.#workers.values()) worker.drain(options)
     this.#tellState()
+    this.#clock.schedule(options.delayMs, () => this.#data?.close()).unref()
     const patienceMs = options.delayMs + options.graceMs + AFTER_GRACE_MS
     this.#clock.schedule(patienceMs, () => this.kill()).unref()
     this.#finish()
@@ -142,7 +169,7 @@ export class Supervisor {
     let worker: SupervisedWorker | undefined
     const api: SupervisorApi = {
       configuration: () => this.#contents,
-      ready: ({ port }) => worker && this.#ready(worker, port),
+      ready: () => worker && this.#ready(worker),
       failed: (reason) => this.#failed(slot, reason),
       metrics: () => this.metrics(),
       snapshots: () => this.#snapshots(),
@@ -191,16 +218,17 @@ export class Supervisor {
     return this.#inOrder().filter(({ isAlive, hasStarted }) => isAlive && hasStarted)
   }
 
-  #ready(worker: SupervisedWorker, port: number): void {
+  #ready(worker: SupervisedWorker): void {
     worker.readyAtMs = this.#clock.now()
     this.#startIsOver(worker)
     if (this.#draining) return worker.drain({ graceMs: 0, delayMs: 0 })
     worker.state = 'ready'
     if (!this.#started && this.#state().ready === this.#options.workers) {
       this.#started = true
-      this.#onStarted?.(port)
+      this.#onStarted?.()
     }
     this.#tellState()
+    for (const socket of this.#held.splice(0)) void this.#toData.give(socket)
   }
 
   /** At the first start the gateway gives up: a port in use or an invalid file would fail again. */
@@ -248,6 +276,8 @@ export class Supervisor {
   #finish(): void {
     if (this.#workers.size > 0) return
     this.#admin?.close()
+    this.#data?.close()
+    for (const socket of this.#held.splice(0)) socket.destroy()
     this.#onEnded?.()
   }
 
@@ -320,17 +350,22 @@ export class Supervisor {
     return { workers }
   }
 
-  /** Always the first worker that is ready, so that later connections of a dashboard reach the same worker. */
-  #passOn(socket: Socket): void {
-    socket.on('error', () => {})
+  /** Workers that take connections: those that are ready, or otherwise those that are drained. */
+  #serving(): SupervisedWorker[] {
     const answering = this.#answering()
-    const worker = answering.find(({ state }) => state === 'ready') ?? answering[0]
-    if (worker === undefined) {
-      const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
-      socket.end(head + UNAVAILABLE)
-      return
-    }
-    worker.channel.call('serveAdmin', undefined, { handle: socket }).catch(() => socket.destroy())
+    const ready = answering.filter(({ state }) => state === 'ready')
+    return ready.length > 0 ? ready : answering
+  }
+
+  /** Begins with another worker each time. */
+  #inTurn(workers: readonly SupervisedWorker[]): SupervisedWorker[] {
+    const first = this.#turn++ % Math.max(1, workers.length)
+    return [...workers.slice(first), ...workers.slice(0, first)]
+  }
+
+  #hold(socket: Socket): void {
+    if (this.#draining || this.#held.length >= MAX_HELD) socket.destroy()
+    else this.#held.push(socket)
   }
 
   #state(): WorkersState {
@@ -354,4 +389,9 @@ export class Supervisor {
 function refusedUnlessEnded(worker: SupervisedWorker, error: Error): ReloadReport | undefined {
   if (!worker.isAlive) return undefined
   return { result: 'refused', reason: `worker ${worker.slot}: ${error.message}` }
+}
+
+function answerUnavailable(socket: Socket): void {
+  const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
+  socket.end(head + UNAVAILABLE)
 }

@@ -2,9 +2,10 @@
 
 /**
  * Random bodies, against an independent reference. The number of cases in this process is SPILLWAY_FUZZ_CASES
- * (default 4,000, with `npm run test:long` 40,000), a fiftieth of that goes through a gateway; SPILLWAY_SEED is their seed.
+ * (default 4,000, with `npm run test:long` 40,000), a fiftieth of that goes through a gateway on each
+ * listener; SPILLWAY_SEED is their seed.
  */
-import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { isDeepStrictEqual } from 'node:util'
@@ -14,9 +15,9 @@ import { PROTOCOLS } from '../../src/protocols/index.js'
 import { withFields } from '../../src/request/body/rewrite-body.js'
 import { type ParsedRequest, parseRequest } from '../../src/request/parse-request.js'
 import { RequestError } from '../../src/response/errors.js'
-import { startGateway } from '../gateway-kit.js'
 import { type BodyCase, bodyCase, chunksOf, MODELS } from './body-cases.js'
 import { type Expected, expectedOf, protocolOf } from './body-reference.js'
+import { type Answered, clientOf, LISTENERS, startOn } from './listener-kit.js'
 import { dice } from './mutate.js'
 
 const CASES = Number(process.env.SPILLWAY_FUZZ_CASES ?? usualOrLong(4_000, 40_000))
@@ -119,68 +120,78 @@ describe('a body', () => {
     }
   }, 120_000)
 
-  it(`a body reaches the vendor as the gateway understood it or not at all, in ${GATEWAY_CASES} cases`, async () => {
-    const vendor = await startRecorder()
-    const tokens = [{ unit: 'tokens', limit: 1e15, windowMs: '1m' }]
-    const { url, records, failures } = await startGateway({
-      guard: { url: vendor.url, concurrency: { limit: 50 } },
-      vendors: {
-        counted: { protocol: 'openai', url: vendor.url, limits: tokens },
-        claude: { protocol: 'anthropic', url: vendor.url, limits: tokens },
-      },
-      routes: [
-        // Models that a route names have a lane from their first request on.
-        { path: '/v1/messages', vendor: 'claude', models: MODELS },
-        { path: '/v1/messages', vendor: 'claude' },
-        { path: '/v1/*', vendor: 'openai', models: ['cheap-*'], model: 'replaced' },
-        { path: '/v1/*', vendor: 'counted', models: ['limited-*', 'limited-1'] },
-        { path: '/v1/*', vendor: 'openai', models: MODELS },
-        { path: '/v1/*', vendor: 'openai' },
-      ],
-      body: LIMITS,
-    })
-    const random = dice(SEED + 1)
-    let admitted = 0
-    for (let i = 0; i < GATEWAY_CASES; i++) {
-      const one = bodyCase(random)
-      const expected = expectedOf(one, true, LIMITS.maxBytes)
-      const id = `case-${i}`
-      const answer = await post(url, one, id, random.below(2) === 0)
-      const received = vendor.received.get(id)
-      const what = described(i, one)
-      expect(answer.status, what).toBe(expected.status ?? 200)
-      expect(received !== undefined, what).toBe(expected.status === undefined)
-      if (received === undefined) continue
-      admitted++
-      const { json, facts, isUnread } = expected
-      const record = records.find((each) => each.id === id)
-      expect(record, what).toMatchObject({ streamed: facts?.streamed ?? false })
-      if (isUnread === true) expect(received.body, what).toEqual(one.bytes)
-      if (json === undefined || facts === undefined) continue
-      const { model = '' } = facts
-      expect(received.headers['content-encoding'], what).toBeUndefined()
-      expect(received.headers['content-length'], what).toBe(String(received.body.length))
-      const isReplaced = model.startsWith('cheap-') && one.path !== '/v1/messages'
-      const { stream_options: options, ...sent } = JSON.parse(received.body.toString())
-      const { stream_options: _, ...given } = json
-      expect(sent, what).toEqual(isReplaced ? { ...given, model: 'replaced' } : given)
-      // Usage is requested where tokens are counted, and nowhere else.
-      const isCounted = model.startsWith('limited-') && one.path === '/v1/chat/completions'
-      if (isCounted && facts.streamed) expect(options, what).toMatchObject({ include_usage: true })
-      else expect(options, what).toEqual(json.stream_options)
-      const expectedVendor =
-        one.path === '/v1/messages' ? 'claude' : model.startsWith('limited-') ? 'counted' : 'openai'
-      expect(answer.headers['spillway-vendor'], what).toBe(expectedVendor)
-      if (/^[\w-]{1,40}$/.test(model)) {
-        // A model that the configuration does not name has a lane once the vendor has answered for it.
-        const lanes = isReplaced ? ['replaced'] : [model, '(other)']
-        const [, lane] = /lane="([^"]*)"/.exec(String(answer.headers['spillway-decision'])) ?? []
-        expect(lane, what).toBeOneOf(lanes)
+  it.each(LISTENERS)(
+    `a body sent to %s reaches the vendor as the gateway understood it or not at all, in ${GATEWAY_CASES} cases`,
+    async (listener) => {
+      const vendor = await startRecorder()
+      const tokens = [{ unit: 'tokens', limit: 1e15, windowMs: '1m' }]
+      const { url, records, failures } = await startOn(listener, {
+        guard: { url: vendor.url, concurrency: { limit: 50 } },
+        vendors: {
+          counted: { protocol: 'openai', url: vendor.url, limits: tokens },
+          claude: { protocol: 'anthropic', url: vendor.url, limits: tokens },
+        },
+        routes: [
+          // Models that a route names have a lane from their first request on.
+          { path: '/v1/messages', vendor: 'claude', models: MODELS },
+          { path: '/v1/messages', vendor: 'claude' },
+          { path: '/v1/*', vendor: 'openai', models: ['cheap-*'], model: 'replaced' },
+          { path: '/v1/*', vendor: 'counted', models: ['limited-*', 'limited-1'] },
+          { path: '/v1/*', vendor: 'openai', models: MODELS },
+          { path: '/v1/*', vendor: 'openai' },
+        ],
+        body: LIMITS,
+      })
+      const client = clientOf(listener, url)
+      const random = dice(SEED + 1 + LISTENERS.indexOf(listener))
+      let admitted = 0
+      for (let i = 0; i < GATEWAY_CASES; i++) {
+        const one = bodyCase(random)
+        const expected = expectedOf(one, true, LIMITS.maxBytes)
+        const id = `case-${i}`
+        const answer = await post(client, one, id, random.below(2) === 0)
+        const received = vendor.received.get(id)
+        const what = described(i, one)
+        expect(answer.status, what).toBe(expected.status ?? 200)
+        expect(received !== undefined, what).toBe(expected.status === undefined)
+        if (received === undefined) continue
+        admitted++
+        const { json, facts, isUnread } = expected
+        const record = records.find((each) => each.id === id)
+        expect(record, what).toMatchObject({ streamed: facts?.streamed ?? false })
+        if (isUnread === true) expect(received.body, what).toEqual(one.bytes)
+        if (json === undefined || facts === undefined) continue
+        const { model = '' } = facts
+        expect(received.headers['content-encoding'], what).toBeUndefined()
+        expect(received.headers['content-length'], what).toBe(String(received.body.length))
+        const isReplaced = model.startsWith('cheap-') && one.path !== '/v1/messages'
+        const { stream_options: options, ...sent } = JSON.parse(received.body.toString())
+        const { stream_options: _, ...given } = json
+        expect(sent, what).toEqual(isReplaced ? { ...given, model: 'replaced' } : given)
+        // Usage is requested where tokens are counted, and nowhere else.
+        const isCounted = model.startsWith('limited-') && one.path === '/v1/chat/completions'
+        if (isCounted && facts.streamed)
+          expect(options, what).toMatchObject({ include_usage: true })
+        else expect(options, what).toEqual(json.stream_options)
+        const expectedVendor =
+          one.path === '/v1/messages'
+            ? 'claude'
+            : model.startsWith('limited-')
+              ? 'counted'
+              : 'openai'
+        expect(answer.headers['spillway-vendor'], what).toBe(expectedVendor)
+        if (/^[\w-]{1,40}$/.test(model)) {
+          // A model that the configuration does not name has a lane once the vendor has answered for it.
+          const lanes = isReplaced ? ['replaced'] : [model, '(other)']
+          const [, lane] = /lane="([^"]*)"/.exec(String(answer.headers['spillway-decision'])) ?? []
+          expect(lane, what).toBeOneOf(lanes)
+        }
       }
-    }
-    expect(failures).toEqual([])
-    expect(admitted).toBeGreaterThan(GATEWAY_CASES / 5)
-  }, 120_000)
+      expect(failures).toEqual([])
+      expect(admitted).toBeGreaterThan(GATEWAY_CASES / 5)
+    },
+    120_000,
+  )
 })
 
 interface Received {
@@ -215,21 +226,18 @@ function wantsStream(body: Buffer): boolean {
   }
 }
 
-async function post(url: string, one: BodyCase, id: string, isChunked: boolean) {
-  const { hostname, port } = new URL(url)
-  const request = httpRequest({ hostname, port, path: one.path, method: 'POST' })
-  for (const [name, value] of Object.entries(headersOf(one))) request.setHeader(name, value)
-  request.setHeader('x-request-id', id).setHeader('x-case', id)
-  if (!isChunked || one.bytes.length === 0) {
-    request.setHeader('content-length', one.bytes.length)
+function post(
+  client: ReturnType<typeof clientOf>,
+  one: BodyCase,
+  id: string,
+  isChunked: boolean,
+): Promise<Answered> {
+  const hasLength = !isChunked || one.bytes.length === 0
+  const headers = {
+    ...headersOf(one),
+    'x-request-id': id,
+    'x-case': id,
+    ...(hasLength && { 'content-length': one.bytes.length }),
   }
-  const answered = new Promise<IncomingMessage>((resolve, reject) => {
-    request.on('response', resolve).on('error', reject)
-  })
-  for (const chunk of chunksOf(one)) request.write(chunk)
-  request.end()
-  const response = await answered
-  response.resume()
-  await new Promise((resolve) => response.once('close', resolve))
-  return { status: response.statusCode, headers: response.headers }
+  return client({ path: one.path, headers, chunks: chunksOf(one) })
 }

@@ -14,8 +14,8 @@ import type { RoutedRequest } from '../../src/request/routed-request.js'
 import { Routes } from '../../src/routing/routes.js'
 import type { Target } from '../../src/routing/target.js'
 import { vendorRequest } from '../../src/vendor/vendor-request.js'
-import { startGateway } from '../gateway-kit.js'
 import { startRecordingVendor } from '../recording-vendor.js'
+import { clientOf, LISTENERS, startOn } from './listener-kit.js'
 import { dice } from './mutate.js'
 import {
   encodeSome,
@@ -26,9 +26,9 @@ import {
   routeFor,
   spell,
 } from './path-spellings.js'
-import { say } from './raw.js'
 
 const CASES = 40_000
+/** On each listener. */
 const OVER_SOCKETS = 600
 const SEED = 31
 
@@ -113,55 +113,62 @@ it('a path with encoded unreserved characters is treated like the decoded path',
   }
 })
 
-it('the vendor receives the path under which the gateway counted the request', async () => {
-  const vendor = await startRecordingVendor()
-  const userLimits = [{ per: 'endpoint', limit: 1_000_000, windowMs: '1h' }]
-  const options = { url: vendor.url, userLimits, concurrency: { limit: 50 } }
-  const { url, gateway, records, failures } = await startGateway({
-    vendors: {
-      openai: { protocol: 'openai', ...options },
-      ...Object.fromEntries(
-        Object.entries(VENDORS).map(([name, each]) => [name, { ...each, ...options }]),
-      ),
-    },
-    routes: [...ROUTES],
-  })
-  const counted: string[] = []
-  const { levels } = gateway.spillway.store
-  const check = levels.check.bind(levels)
-  vi.spyOn(levels, 'check').mockImplementation((requests, atMs) => {
-    for (const each of requests) counted.push(each.levels[0]?.key.replace(/^.*:/, '') ?? '')
-    return check(requests, atMs)
-  })
-  const random = dice(SEED + 2)
-  let taken = 0
-  for (let i = 0; i < OVER_SOCKETS; i++) {
-    const target = spell(random)
-    // Half of them are read by Node's HTTP parser.
-    const head = `POST ${target} HTTP/1.1\r\nHost: a\r\n${i % 2 === 0 ? '' : 'TE: trailers\r\n'}`
-    const enough = (heard: string) => /\r\n\r\n.*\}$/s.test(heard)
-    const { statuses } = await say(url, `${head}Content-Length: 2\r\n\r\n{}`, { enough })
-    const expected = decide(target)
-    expect([target, statuses]).toEqual([
-      target,
-      [expected === undefined ? expect.toBeOneOf([400, 404]) : 200],
-    ])
-    const seen = vendor.seen.splice(0)
-    const endpoints = counted.splice(0).map(unescaped)
-    if (expected === undefined) {
-      expect([target, seen, endpoints]).toEqual([target, [], []])
-      continue
+it.each(LISTENERS)(
+  'the vendor receives the path under which the gateway on %s counted the request',
+  async (listener) => {
+    const vendor = await startRecordingVendor()
+    const userLimits = [{ per: 'endpoint', limit: 1_000_000, windowMs: '1h' }]
+    const options = { url: vendor.url, userLimits, concurrency: { limit: 50 } }
+    const { url, gateway, records, failures } = await startOn(listener, {
+      vendors: {
+        openai: { protocol: 'openai', ...options },
+        ...Object.fromEntries(
+          Object.entries(VENDORS).map(([name, each]) => [name, { ...each, ...options }]),
+        ),
+      },
+      routes: [...ROUTES],
+    })
+    const counted: string[] = []
+    const { levels } = gateway.spillway.store
+    const check = levels.check.bind(levels)
+    vi.spyOn(levels, 'check').mockImplementation((requests, atMs) => {
+      for (const each of requests) counted.push(each.levels[0]?.key.replace(/^.*:/, '') ?? '')
+      return check(requests, atMs)
+    })
+    const client = clientOf(listener, url)
+    const random = dice(SEED + 2 + LISTENERS.indexOf(listener))
+    let taken = 0
+    for (let i = 0; i < OVER_SOCKETS; i++) {
+      const target = spell(random)
+      const { status } = await client({
+        path: target,
+        headers: { 'content-length': 2 },
+        chunks: [Buffer.from('{}')],
+      })
+      const expected = decide(target)
+      const refused = listener === 'HTTP/2 over TLS' ? [400, 404, 0] : [400, 404]
+      expect([target, status]).toEqual([
+        target,
+        expected === undefined ? expect.toBeOneOf(refused) : 200,
+      ])
+      const seen = vendor.seen.splice(0)
+      const endpoints = counted.splice(0).map(unescaped)
+      if (expected === undefined) {
+        expect([target, seen, endpoints]).toEqual([target, [], []])
+        continue
+      }
+      taken++
+      const decision = {
+        route: records.at(-1)?.route ?? '',
+        endpoint: endpoints[0] ?? '',
+        vendorUrl: seen[0]?.url ?? '',
+      }
+      expect(seen).toHaveLength(1)
+      expect(decision).toEqual(expected)
+      expectSame(target, decision)
     }
-    taken++
-    const decision = {
-      route: records.at(-1)?.route ?? '',
-      endpoint: endpoints[0] ?? '',
-      vendorUrl: seen[0]?.url ?? '',
-    }
-    expect(seen).toHaveLength(1)
-    expect(decision).toEqual(expected)
-    expectSame(target, decision)
-  }
-  expect(taken).toBeGreaterThan(OVER_SOCKETS / 5)
-  expect(failures).toEqual([])
-}, 60_000)
+    expect(taken).toBeGreaterThan(OVER_SOCKETS / 5)
+    expect(failures).toEqual([])
+  },
+  60_000,
+)

@@ -34,7 +34,7 @@ const METRIC: Record<MetricName, Metric> = {
   },
   p50Ms: (view) => percentile(view, 'good', 0.5),
   p99Ms: (view) => percentile(view, 'good', 0.99),
-  toldP99Ms: (view) => percentile(view, 'told', 0.99),
+  endedP99Ms: (view) => percentile(view, 'told', 0.99),
   recoveredMs(view) {
     const { record, clients, from, until } = view
     for (let at = until - 1; at >= from; at--) {

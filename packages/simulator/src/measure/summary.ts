@@ -4,43 +4,67 @@ import { Latencies } from './latencies.js'
 import { capacityRps } from './metrics.js'
 import type { BreakerState, ClientRecord, RunRecord } from './run-record.js'
 
+/** A run as plain data: what the report draws and `--json` prints. */
 export interface RunSummary {
+  /** Length of one interval of `series`. */
   stretchMs: number
+  /** Counts of the whole run. */
   totals: {
+    /** Requests of all clients. */
     requests: number
+    /** Requests with a good answer in time. */
     served: number
+    /** Calls that reached the vendor. */
     vendorCalls: number
+    /** Calls that the vendor answered with 429. */
     throttled: number
+    /** Commands sent to the store. */
     storeCommands: number
-    /** Refusals by code, and failures that were no refusal. */
+    /** Refusals by code. */
     refused: Record<string, number>
+    /** Failures that were no refusal. */
     failed: number
+    /** Median time to a good answer; null without one. */
     p50Ms: number | null
+    /** 99th percentile of the time to a good answer; null without one. */
     p99Ms: number | null
   }
-  /** What the vendor can do in a second; nothing: any number. */
+  /** Calls per second that the vendor can process; null: any number. */
   capacityRps: number | null
-  /** Calls it works on at once. */
+  /** Calls that the vendor processes at once; null: any number. */
   capacity: number | null
-  /** By stretch. Counts are for the whole stretch, not for a second. */
+  /** Values by interval. Counts are for the whole interval, not per second. */
   series: {
+    /** Requests of the clients. */
     offered: number[]
+    /** Requests with a good answer in time, by their arrival. */
     served: number[]
+    /** Failures that were no refusal. */
     failed: number[]
+    /** Refusals by code. */
     refused: Record<string, number[]>
+    /** Calls that reached the vendor. */
     vendorCalls: number[]
+    /** Most calls at the vendor at once. */
     vendorAtOnce: number[]
+    /** Calls that the vendor answered with 429. */
     throttled: number[]
+    /** Live pods. */
     pods: number[]
+    /** Most calls that waited in the pods. */
     waiting: number[]
+    /** Commands sent to the store. */
     storeCommands: number[]
+    /** Median time to a good answer. */
     p50Ms: (number | null)[]
+    /** 99th percentile of the time to a good answer. */
     p99Ms: (number | null)[]
-    /** The fullest window of the vendor's first limit, as a share; empty without limits. */
+    /** The fullest window of the vendor's first limit, as a fraction of it; empty without limits. */
     windowUse: number[]
   }
-  /** By client: share of requests served, by when they came. */
+  /** Requests by client, and how many of them were served. */
   clients: Record<string, { requests: number; served: number }>
+  /** State changes of the breaker. */
   breaker: { atMs: number; state: BreakerState }[]
 }
 

@@ -62,7 +62,7 @@ const RULES: readonly Rule[] = [
   },
 ]
 
-/** In words, with what to do; empty, if they get along. */
+/** Returns options that contradict each other, each with what to do. Empty if there are none. */
 export function findConflicts(guard: GuardOptions, needs: CheckedNeeds): string[] {
   return RULES.map((rule) => rule(guard, needs)).filter((found) => found !== undefined)
 }

@@ -12,23 +12,32 @@ import {
   validate,
 } from 'spillway/options'
 
+/** Input of a plan: the vendor's contract, the fleet, and measured durations. */
 export interface PlanNeeds {
   /** The vendor's contract; the first one counts requests. */
-  limits: readonly { limit: number; windowMs: Duration; unit?: string }[]
+  limits: readonly {
+    /** Units per window. Range: integers from 1. */
+    limit: number
+    /** Length of the window. Range: from 1 ms. */
+    windowMs: Duration
+    /** The counted unit. Default: `requests`. */
+    unit?: string
+  }[]
+  /** Number of pods. Range: integers from 1. */
   pods: number
-  /** Of one pod. Default: 1. */
+  /** CPU cores of one pod. Range: from 0.1. Default: 1. */
   cores?: number
-  /** Of one pod, in bytes. Default: 512 MiB. */
+  /** Memory of one pod. Range: from 1 MiB. Default: 512 MiB. */
   memoryBytes?: number
-  /** What one call holds in memory: request, answer, buffers. Default: 1 MiB. */
+  /** Memory that one call holds: request, answer, buffers. Range: from 1. Default: 1 MiB. */
   callBytes?: number
-  /** Measured: how long a call takes on average. */
+  /** Measured average duration of a call. Range: from 1 ms. */
   latencyMs: Duration
-  /** Measured: 99 of 100 calls are done within this. Default: four times `latencyMs`. */
+  /** Measured 99th percentile of the durations. Range: from `latencyMs`. Default: four times `latencyMs`. */
   p99Ms?: Duration
-  /** How long callers wait for an answer. Default: three times `p99Ms`. */
+  /** How long callers wait for an answer. Range: from 1 ms. Default: three times `p99Ms`. */
   deadlineMs?: Duration
-  /** Connections a pod may have to the vendor. Default: any number. */
+  /** Most connections of a pod to the vendor. Range: integers from 1. Default: any number. */
   sockets?: number
 }
 
@@ -63,6 +72,7 @@ const readNeeds = together(fields, ({ limits, latencyMs, p99Ms }, path, problems
 
 export type CheckedNeeds = ReturnType<typeof checkNeeds>
 
+/** Validates the input of a plan and fills in its defaults. */
 export function checkNeeds(needs: PlanNeeds) {
   const read = validate('plan', needs, readNeeds)
   const p99Ms = read.p99Ms ?? read.latencyMs * 4

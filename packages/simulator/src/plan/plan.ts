@@ -4,17 +4,23 @@ import { formatCount, formatMs } from '../report/format.js'
 import { findConflicts } from './conflicts.js'
 import { type CheckedNeeds, checkNeeds, type PlanNeeds } from './needs.js'
 
+/** One option of the planned guard, with its reason. */
 export interface PlannedNumber {
-  /** As in a configuration, such as `queue.timeoutMs`. */
+  /** Path of the option, such as `queue.timeoutMs`. */
   path: string
+  /** Its value, as text. */
   value: string
+  /** Why it has this value. */
   because: string
 }
 
+/** A guard for a contract, with the reason of each number. */
 export interface Plan {
+  /** Options of the guard. */
   guard: GuardOptions
+  /** Its numbers, with reasons. */
   numbers: PlannedNumber[]
-  /** Where values fight, and what to do. */
+  /** Options that contradict each other, and what to do. */
   warnings: string[]
 }
 
@@ -26,6 +32,12 @@ const MEMORY_SHARE = 0.5
 const PACE_MARGIN = 0.8
 const LONGEST_QUEUE_MS = 5_000
 
+/**
+ * Computes guard options from a vendor's contract, a fleet and measured durations.
+ *
+ * @example
+ * const { guard, warnings } = planFor({ limits: [{ limit: 500, windowMs: '1m' }], pods: 4, latencyMs: '2s' })
+ */
 export function planFor(written: PlanNeeds): Plan {
   const needs = checkNeeds(written)
   const numbers: PlannedNumber[] = []

@@ -8,7 +8,7 @@ const SHARES: readonly MetricName[] = [
   'throttledOfNaive',
   'vendorAtOnce',
 ]
-const DURATIONS: readonly MetricName[] = ['p50Ms', 'p99Ms', 'toldP99Ms', 'recoveredMs']
+const DURATIONS: readonly MetricName[] = ['p50Ms', 'p99Ms', 'endedP99Ms', 'recoveredMs']
 
 export function formatMetric(metric: MetricName, value: number): string {
   if (SHARES.includes(metric)) return formatShare(value)

@@ -14,6 +14,7 @@ import {
 import { type Row, rowsOf } from './rows.js'
 import { SCRIPT, STYLE } from './style.js'
 
+/** Renders a simulation as one HTML page. */
 export function renderHtml(simulation: Simulation): string {
   const { name, title, story, seed, pods, durationMs, passed, spillway } = simulation
   const verdict = passed ? 'holds' : 'fails'

@@ -4,6 +4,7 @@ import type { Simulation } from '../run/simulate.js'
 import { timeLabel } from './chart.js'
 import { formatCount, formatMetric, formatMs, formatPromise, formatShare } from './format.js'
 
+/** Renders a simulation as text for a terminal. */
 export function renderText(simulation: Simulation): string {
   const { name, title, seed, pods, durationMs, checks, passed, naiveFails } = simulation
   const { spillway, naive } = simulation

@@ -11,44 +11,77 @@ import {
 import type { Scenario } from '../scenario/scenario.js'
 import { type RunKind, run } from './world.js'
 
+/** Options of a simulation. */
 export interface SimulateOptions {
-  /** Any integer. Default: 1. */
+  /** Seed of the random numbers. Range: any integer. Default: 1. */
   seed?: number
-  /** In place of the scenario's. */
+  /** Number of pods, in place of the scenario's. Range: integers from 1. Default: that of the scenario. */
   pods?: number
-  /** In place of the scenario's. */
+  /** Options of the guard, in place of the scenario's. Default: those of the scenario. */
   guard?: Scenario['guard']
-  /** Told now and then how far it is, 0 to 1. */
+  /** Called with the fraction of the run that is done, 0 to 1. Default: none. */
   onProgress?: (part: number, kind: RunKind) => void
 }
 
-export interface CheckResult {
-  says: string
-  metric: CheckedExpectation['metric']
-  atLeast?: number
-  atMost?: number
-  spillway: { value: number; holds: boolean }
-  naive: { value: number; holds: boolean }
+/** A measured value, and whether it is within the bounds of an expectation. */
+export interface MeasuredValue {
+  /** In units of the metric. */
+  value: number
+  /** Whether it is within the bounds. */
+  holds: boolean
 }
 
+/** An expectation, and the measured values of both runs. */
+export interface CheckResult {
+  /** The expectation in words. */
+  says: string
+  /** The metric. */
+  metric: CheckedExpectation['metric']
+  /** Lower bound, in units of the metric. */
+  atLeast?: number
+  /** Upper bound, in units of the metric. */
+  atMost?: number
+  /** Value with Spillway, and whether it is within the bounds. */
+  spillway: MeasuredValue
+  /** Value without Spillway, and whether it is within the bounds. */
+  naive: MeasuredValue
+}
+
+/** Result of a simulation: the same scenario with Spillway and without. */
 export interface Simulation {
+  /** Name of the scenario. */
   name: string
+  /** Headline of the scenario. */
   title: string
+  /** What happens in the scenario and why it matters. */
   story: string
+  /** Seed of the random numbers. */
   seed: number
+  /** Number of pods at the beginning. */
   pods: number
+  /** Simulated time. */
   durationMs: number
-  /** Everything that was promised holds with Spillway. */
+  /** Whether all expectations hold with Spillway. */
   passed: boolean
-  /** And something of it does not without. */
+  /** Whether some expectation does not hold without Spillway. */
   naiveFails: boolean
+  /** The expectations. */
   checks: CheckResult[]
+  /** The run with Spillway. */
   spillway: RunSummary
+  /** The run without Spillway. */
   naive: RunSummary
 }
 
 const nothing = () => {}
 
+/**
+ * Runs a scenario twice in virtual time, with Spillway and without, and checks its expectations.
+ *
+ * @example
+ * const simulation = await simulate(SCENARIOS[0], { seed: 7 })
+ * console.log(renderText(simulation))
+ */
 export async function simulate(
   written: Scenario,
   options: SimulateOptions = {},
@@ -79,7 +112,11 @@ export async function simulate(
   }
 }
 
-/** One run, without its counterpart. */
+/**
+ * Runs a scenario once.
+ * @param options - `kind`: with Spillway or without. `seed`: seed of the random numbers. Range: any integer.
+ * Default: with Spillway, seed 1.
+ */
 export async function simulateOnce(
   written: Scenario,
   { kind = 'spillway', seed = 1 }: { kind?: RunKind; seed?: number } = {},

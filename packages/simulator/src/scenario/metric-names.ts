@@ -1,4 +1,4 @@
-/** What can be asserted of a run, each with what it says. */
+/** Metrics of a run that an expectation can use, each with its description. */
 export const METRICS = {
   served: 'share of requests answered well and in time',
   goodput: 'good answers a second, as a share of what the vendor can do',
@@ -6,7 +6,7 @@ export const METRICS = {
   attemptsPerCall: 'calls at the vendor for each request that reached it at least once',
   p50Ms: 'median time to a good answer',
   p99Ms: '99th percentile of the time to a good answer',
-  toldP99Ms: '99th percentile of the time until a request was over, well or not',
+  endedP99Ms: '99th percentile of the time until a request ended, served or not',
   recoveredMs: 'time until nine of ten requests are served, and stay so',
   worstWindow: 'most calls at the vendor in any window, as a share of its limit',
   throttled: 'calls the vendor answered with 429',
@@ -17,5 +17,6 @@ export const METRICS = {
   waiting: 'most calls in line inside the pods',
 } as const
 
+/** Name of a metric. */
 export type MetricName = keyof typeof METRICS
 export const METRIC_NAMES = Object.keys(METRICS) as MetricName[]

@@ -13,6 +13,7 @@ import {
   optional,
   readGuardOptions,
   readPriority,
+  renamed,
   text,
   together,
   validate,
@@ -86,7 +87,7 @@ const readClient = together(clientFields, ({ rps, callers, burst }, path, proble
 
 const readExpectation = together(
   object({
-    metric: oneOf(...METRIC_NAMES),
+    metric: renamed(oneOf(...METRIC_NAMES), { toldP99Ms: 'endedP99Ms' }),
     atLeast: optional(number({ min: 0 })),
     atMost: optional(number({ min: 0 })),
     fromMs: optional(ms, 0),
@@ -155,7 +156,10 @@ export type CheckedExpectation = ReturnType<typeof readExpectation>
 export type CheckedNaive = ReturnType<typeof readNaive>
 export type CheckedVendor = ReturnType<typeof readVendor>
 
-/** `where` is what mistakes are said of: the name of a file, or of the scenario. */
+/**
+ * Validates a scenario and fills in its defaults. `where` is the name in error messages: a file, or the
+ * scenario.
+ */
 export function readScenario(scenario: Scenario | unknown, where = 'scenario'): CheckedScenario {
   return validate(where, scenario, readWhole)
 }

@@ -3,11 +3,13 @@ import type { Duration } from 'spillway'
 import { type Check, duration, either, object } from 'spillway/options'
 import type { Random } from 'spillway/testing'
 
+/**
+ * A duration: constant, drawn evenly between `min` and `max`, or with the long tail of most services (`median`,
+ * `p99`). Range: from 0 ms.
+ */
 export type Spread =
   | Duration
-  /** Anything between, all equally likely. */
   | { min: Duration; max: Duration }
-  /** Half are below `median`, one in a hundred is above `p99`: a long tail, as most services have. */
   | { median: Duration; p99: Duration }
 
 export type CheckedSpread = number | { min: number; max: number } | { median: number; p99: number }

@@ -38,11 +38,11 @@ export const failing: Scenario = {
       says: 'and while nothing works',
     },
     {
-      metric: 'toldP99Ms',
+      metric: 'endedP99Ms',
       fromMs: '25s',
       untilMs: '34s',
       atMost: 500,
-      says: 'who cannot be served is told soon',
+      says: 'requests that cannot be served end soon',
     },
     { metric: 'served', fromMs: '40s', atLeast: 0.99, says: 'all is well again afterwards' },
   ],

@@ -14,6 +14,7 @@ import { spike } from './spike.js'
 import { storeLoss } from './store-loss.js'
 import { throttled } from './throttled.js'
 
+/** The built-in scenarios. */
 export const SCENARIOS: readonly Scenario[] = [
   overload,
   spike,

@@ -37,7 +37,7 @@ export const sickPod: Scenario = {
       says: 'requests served meanwhile',
     },
     {
-      metric: 'toldP99Ms',
+      metric: 'endedP99Ms',
       fromMs: '10s',
       untilMs: '22s',
       atMost: 1_000,

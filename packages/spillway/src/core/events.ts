@@ -80,7 +80,7 @@ export type SpillwayEvent =
       details: Details
     }
   /** A hedge: a second attempt began beside the first, won, or was not made. */
-  | { type: 'hedge.begun' | 'hedge.won'; name: string; delayMs: number }
+  | { type: 'hedge.started' | 'hedge.won'; name: string; delayMs: number }
   | { type: 'hedge.skipped'; name: string; because: 'budget' | 'busy' }
   /** A call failed, and a fallback answered in its place or failed as well. */
   | { type: 'fallback.used'; name: string; step: string; reason: string }
@@ -88,7 +88,7 @@ export type SpillwayEvent =
   /** A feature was switched off or on again. */
   | { type: 'feature.off' | 'feature.on'; name: string; because: string }
   /** An operator asked this pod to drain; a gateway then drains itself. `name` is the pod. */
-  | { type: 'pod.asked'; name: string; what: 'drain'; by: string }
+  | { type: 'pod.command'; name: string; command: 'drain'; by: string }
   /** An operator acted on the fleet, or tried to. */
   | {
       type: 'operator.acted'
@@ -166,8 +166,11 @@ export function emit(event: SpillwayEvent): void {
 }
 
 /**
- * Calls `listener` for every event of this process until the returned function is called.
- * Exceptions of a listener are ignored, so a faulty log line cannot crash the pod.
+ * Calls `listener` for every event of this process until the returned function is called. Exceptions of a
+ * listener are ignored, so a faulty log line cannot crash the pod.
+ *
+ * @example
+ * const stop = onEvent((event) => log.info(event))
  */
 export function onEvent(listener: (event: SpillwayEvent) => unknown): () => void {
   const subscriber = (event: unknown) => {

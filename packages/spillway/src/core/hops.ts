@@ -25,8 +25,9 @@ export interface HopHeaders {
   /** Response header: this was already retried, or must not be. Default: `spillway-retried`. */
   retried?: string
   /**
-   * Time that this service keeps for itself when it passes the remaining time on. Default: a tenth of the remaining
-   * time, from 100 ms to 2 s. A call with no more time than that left is refused with `DEADLINE_EXCEEDED`.
+   * Time that this service keeps for itself when it passes the remaining time on. A call with no more time than
+   * that left is refused with `DEADLINE_EXCEEDED`. Range: from 0 ms. Default: a tenth of the remaining time,
+   * from 100 ms to 2 s.
    */
   reserveMs?: Duration
 }

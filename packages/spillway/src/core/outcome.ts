@@ -27,9 +27,9 @@ export type Outcome =
 
 /** How a call ended: with a value or an error, and after how long. */
 export type CallEnd = ({ value: unknown } | { error: unknown }) & {
-  /** Duration of the call in milliseconds, if known. */
+  /** Duration of the call. Range: from 0 ms. Default: unknown, so the call is not slow. */
   durationMs?: number
-  /** The caller's signal. An abort by the caller is no failure. */
+  /** The caller's signal. An abort by the caller is no failure. Default: none. */
   signal?: CallerSignal | undefined
 }
 
@@ -45,14 +45,16 @@ export interface Verdict {
 
 /** Options for judging how a call ended. */
 export interface OutcomeOptions {
-  /** Duration in milliseconds from which an answer counts as slow. Default: never. */
+  /** Duration from which an answer counts as slow. Range: from 0 ms. Default: never. */
   slowMs?: number
   /**
-   * Overrides the verdict on how a call ended, entirely or in part. Return undefined to keep the
-   * default.
+   * Decides the outcome of a call, entirely or in part; undefined keeps the default. Default: by status and
+   * error.
    */
   classify?: (end: CallEnd) => Partial<Verdict> | Outcome | undefined
-  /** Time of day, for Retry-After dates. */
+  /**
+   * Time of day in milliseconds since 1970, for dates in `Retry-After`. Range: from 0. Default: `Date.now()`.
+   */
   wallMs?: number
   /** Name used in the event when `classify` throws. Default: `outcome`. */
   name?: string
@@ -66,7 +68,12 @@ const OUTCOMES: readonly unknown[] = [
   'ignored',
 ] satisfies Outcome[]
 
-/** Judges how a call ended: its outcome, and whether to retry it. */
+/**
+ * Judges how a call ended: its outcome, and whether to retry it.
+ *
+ * @example
+ * const { outcome, retryable, retryAfterMs } = judge({ value: response })
+ */
 export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
   const standard = judgeSafely(end, options)
   const { classify } = options

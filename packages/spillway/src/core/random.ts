@@ -4,8 +4,12 @@ export type Random = () => number
 export const systemRandom: Random = Math.random
 
 /**
- * Returns the same numbers for the same seed on every machine. The algorithm is Mulberry32 with 32
- * bits of state, which is even enough for jitter and simulation. Not for secrets.
+ * Creates a source of random numbers that returns the same numbers for the same seed on every machine. The
+ * algorithm is Mulberry32 with 32 bits of state, which is even enough for jitter and simulation. Not for
+ * secrets.
+ *
+ * @example
+ * const random = createRandom(1)
  */
 export function createRandom(seed: number): Random {
   let state = seed | 0

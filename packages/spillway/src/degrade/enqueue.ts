@@ -42,7 +42,12 @@ const readBound = object({
 
 const MESSAGE = 'accepted, will be done later'
 
-/** Adds the call to a job queue. */
+/**
+ * Adds the call to a job queue.
+ *
+ * @example
+ * const fallback = [enqueue({ queue: emails, data: ({ options }) => options.job })]
+ */
 export function enqueue<Data>(options: EnqueueOptions<Data>): FallbackStep
 /** Passes the call to a function and returns its result, such as a ticket. */
 export function enqueue<T>(

@@ -74,7 +74,13 @@ export interface FeatureManager {
   close(): void
 }
 
-/** Creates a feature manager. */
+/**
+ * Creates a feature manager, which switches features off under load, the least important first.
+ *
+ * @example
+ * const features = createFeatureManager({ features: { related: { importance: 'low' } } })
+ * if (features.isOn('related')) page.related = await loadRelated()
+ */
 export function createFeatureManager(options: FeatureManagerOptions = {}): FeatureManager {
   return new PodFeatures(validate('featureManager', options, readOptions))
 }

@@ -40,7 +40,7 @@ export type DegradationLevel = 'full' | (typeof LEVEL_OF)[Importance]
 export interface FeatureOptions {
   /** How important the feature is: less important ones are switched off first. */
   importance: Importance
-  /** What it needs, by the names of `dependencies`. */
+  /** Downstreams it needs, by the names of `dependencies`. Default: none. */
   dependsOn?: readonly string[]
   /** Status of a dependency from which the feature is off. Default: `unavailable`. */
   offWhen?: 'degraded' | 'unavailable'
@@ -48,33 +48,33 @@ export interface FeatureOptions {
 
 /** Options of `createFeatureManager()`. */
 export interface FeatureManagerOptions {
-  /** The features, by name. */
+  /** The features, by name. Default: none; add them with `register`. */
   features?: Readonly<Record<string, FeatureOptions>>
   /** Downstreams that features depend on, by name. Default: none. */
   dependencies?: Readonly<Record<string, Dependency>>
-  /**
-   * Fractions of CPU or memory above which features are off. Default: 0.7 low, 0.8 normal, 0.9
-   * high.
-   */
+  /** Fractions of CPU or memory above which features are off. Default: those of each field. */
   thresholds?: {
-    /** Load from which features of low importance are switched off. */
+    /** Fraction from which features of low importance are off. Range: 0 to 1. Default: 0.7. */
     low?: number
-    /** Load from which features of normal importance are switched off. */
+    /** Fraction from which features of normal importance are off. Range: 0 to 1. Default: 0.8. */
     normal?: number
-    /** Load from which features of high importance are switched off. */
+    /** Fraction from which features of high importance are off. Range: 0 to 1. Default: 0.9. */
     high?: number
   }
   /** The load of this pod. Default: measured by Node. */
   load?: () => PodLoad
-  /** A further load figure, such as that of a load shedder; 1 is its limit. */
+  /** A further load figure, such as that of a load shedder; 1 is its limit. Default: none. */
   pressure?: PressureSource
-  /** How far the load has to be below a threshold before features return. Default: 0.05. */
+  /**
+   * How far the load has to be below a threshold before features return, as a fraction. Range: 0 to 0.5.
+   * Default: 0.05.
+   */
   margin?: number
-  /** How long a recovery has to last. Default: 10 seconds. */
+  /** How long a recovery has to last. Range: from 0 ms. Default: 10 seconds. */
   holdMs?: Duration
-  /** How often the state is evaluated. Default: 1 second. */
+  /** Interval at which the state is evaluated. Range: from 10 ms. Default: 1 second. */
   everyMs?: Duration
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 

@@ -23,15 +23,17 @@ import { type StepOptions, stepFields } from './step-options.js'
 
 /** Options of `staleCache()`. */
 export interface StaleCacheOptions extends StepOptions {
-  /** Older responses are not used. */
+  /** Older responses are not used. Range: from 1 ms. */
   maxAgeMs: Duration
-  /** Most responses kept. Default: 1,000. */
+  /** Most responses kept. Range: integers from 1. Default: 1,000. */
   size?: number
   /** Key of a call; undefined: it is not cached. Default: its `cacheKey`. */
   key?: (options: RunOptions) => string | undefined
-  /** Copies values when they are stored and returned, for callers that modify them. */
+  /**
+   * Copies values when they are stored and returned, for callers that modify them. Default: values are shared.
+   */
   copy?: <T>(value: T) => T
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -60,7 +62,13 @@ const readOptions = object({
   clock: clockOption,
 })
 
-/** Creates a fallback that keeps good values and answers with them while they are not too old. */
+/**
+ * Creates a fallback that keeps good values and answers with them while they are not too old.
+ *
+ * @example
+ * spillway.guard('prices', { fallback: [staleCache({ maxAgeMs: '5m' })] })
+ * await guard.run(() => loadPrice(id), { cacheKey: id })
+ */
 export function staleCache(options: StaleCacheOptions): StaleCache {
   const { name, on, maxAgeMs, size, key, copy, clock } = validate(
     'staleCache',

@@ -26,8 +26,11 @@ const readStep = object(stepFields)
 const readFunction = func<(...args: never[]) => unknown>()
 
 /**
- * Calls another guard, with a function of its own; a guard alone runs the same function. All
- * protection of that guard applies. Not used after a user limit has refused the call.
+ * Calls another guard, with a function of its own; a guard alone runs the same function. All protection of that
+ * guard applies. Not used after a user limit has refused the call.
+ *
+ * @example
+ * const fallback = [otherGuard(mirror, ({ signal }) => fetch(mirrorUrl, { signal }))]
  */
 export function otherGuard<T>(
   guard: GuardLike,
@@ -41,9 +44,9 @@ export function otherGuard<T>(
 
 /** Options of the fallback `reduced()`. */
 export interface ReducedOptions extends StepOptions {
-  /** Longest time for it. Default: 5 seconds. */
+  /** Longest time for it. Range: from 1 ms. Default: 5 seconds. */
   timeoutMs?: Duration
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -53,7 +56,12 @@ const readReduced = object({
   clock: clockOption,
 })
 
-/** A result of lower quality, from a function that needs no guard. Undefined: it has none. */
+/**
+ * A result of lower quality, from a function that needs no guard. Undefined: it has none.
+ *
+ * @example
+ * const fallback = [reduced(() => popularItems(), { timeoutMs: '1s' })]
+ */
 export function reduced<T>(
   fn: (context: TimeoutContext, call: FailedCall) => T | PromiseLike<T>,
   options: ReducedOptions = {},
@@ -76,7 +84,12 @@ export function reduced<T>(
   }
 }
 
-/** Always returns the same value. */
+/**
+ * Always returns the same value.
+ *
+ * @example
+ * const fallback = [staticValue({ items: [] })]
+ */
 export function staticValue(value: unknown, options: StepOptions = {}): FallbackStep {
   const { name = 'static', on } = validate('staticValue', options, readStep)
   const answer = { value, message: 'a fixed answer' }

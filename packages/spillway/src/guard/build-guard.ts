@@ -184,6 +184,7 @@ export function buildGuard(
     counters,
     observers,
     running,
+    nested: true,
     onIdle: undefined,
   }
   const { retry, hedge } = stages

@@ -53,92 +53,130 @@ import { CustomStage } from './stages/custom.js'
 import { type FallbackStep, type GuardLike, readFallback } from './stages/fallback.js'
 import type { ShedQuestion } from './stages/shed.js'
 
-/** Options of a guard. A stage whose option is absent is off. */
+/**
+ * Options of a guard. A stage whose option is absent is off.
+ *
+ * @example
+ * spillway.guard('payments', {
+ *   timeout: { callMs: '10s' },
+ *   breaker: { failureRate: 0.5, openMs: '30s' },
+ *   limits: [{ unit: 'requests', limit: 100, windowMs: '1m' }],
+ *   retry: { attempts: 3 },
+ * })
+ */
 export interface GuardOptions {
-  /** Load shedding: refuses early, before anything is done. Calls of priority `critical` are never shed. */
+  /**
+   * Load shedding: refuses calls early, before anything is taken. Calls of priority `critical` are never shed.
+   * Default: off.
+   */
   shed?: ShedOptions & {
     /** The application's own rule: true sheds the call. Default: none. */
     when?: (question: ShedQuestion) => boolean
   }
-  /** Limits for each user, address, tier or endpoint, shared by all pods. */
+  /** Limits for each user, address, tier or endpoint, shared by all pods. Default: none. */
   userLimits?: readonly UserLevel[]
-  /** The queue. Without it a call waits only for the store's reply. */
+  /** Where calls wait for slots and permits. Default: off; a call waits only for the store's reply. */
   queue?: {
-    /** How many calls may wait, from 0. */
+    /** Most calls that wait. Range: integers from 0. */
     size: number
-    /** Longest wait. Default: 5 seconds. */
+    /** Longest wait of a call. Range: from 0 ms. Default: 5 seconds. */
     timeoutMs?: Duration
-    /** A delay above this for `intervalMs` is a standing queue. At least 1 ms. Default: a tenth of `timeoutMs`. */
+    /**
+     * If calls wait longer than this for `intervalMs`, the queue drops calls and serves the newest first. Range:
+     * from 1 ms. Default: a tenth of `timeoutMs`.
+     */
     targetMs?: Duration
     /**
-     * CoDel's interval: how long the delay must stay above `targetMs` before calls are dropped, and the time between the
-     * first two drops. At least 1 ms. Default: `targetMs`.
+     * CoDel's interval: how long the delay must stay above `targetMs` before calls are dropped, and the time between
+     * the first two drops. Range: from 1 ms. Default: `targetMs`.
      */
     intervalMs?: Duration
-    /** The wait that raises a call by one step of priority. Default: half of `timeoutMs`. */
+    /** Wait that raises a call by one step of priority. Range: from 1 ms. Default: half of `timeoutMs`. */
     agingMs?: Duration
   }
-  /** The circuit breaker, shared by all pods. */
+  /** The circuit breaker, shared by all pods. Default: off. */
   breaker?: Omit<BreakerPolicy, 'classify'>
-  /** Refuses a share of the calls in this pod that grows with the share that the downstream rejects. */
+  /**
+   * Refuses a share of the calls in this pod that grows with the share that the downstream rejects. Default:
+   * off.
+   */
   throttle?: Pick<ThrottleOptions, 'k' | 'windowMs' | 'minimumCalls'>
-  /** The vendor's limits, shared by all pods. 1 to 16. */
+  /** The vendor's limits, shared by all pods: 1 to 16. Default: none. */
   limits?: readonly SharedLimit[]
-  /** How much later than its permit a call may reach the vendor. Default: a twentieth of the shortest window. */
+  /**
+   * How much later than its permit a call may reach the vendor. Range: from 1 ms. Default: a twentieth of the
+   * shortest window, 10 to 100 ms.
+   */
   jitterMs?: Duration
-  /** The longest pause after a 429. Default: 60 seconds. */
+  /** The longest pause after a 429. Range: from 0 ms. Default: 60 seconds. */
   maxPauseMs?: Duration
-  /** The first pause after a 429 without `Retry-After`. Default: 500 ms. */
+  /**
+   * The first pause after a 429 without `Retry-After`; it doubles each time. Range: from 1 ms. Default: 500 ms.
+   */
   basePauseMs?: Duration
-  /** At most `limit` starts in `windowMs` from this pod. */
+  /** Spreads the calls of this pod: at most `limit` starts in `windowMs`. Default: off. */
   pace?: {
-    /** Starts per window. A positive integer. */
+    /** Starts per window. Range: integers from 1. */
     limit: number
-    /** Length of the window. At least 1 ms. */
+    /** Length of the window. Range: from 1 ms. */
     windowMs: Duration
-    /** Starts that may follow each other at once. A positive integer. Default: `limit`. */
+    /** Starts that may follow each other immediately. Range: integers from 1. Default: `limit`. */
     burst?: number
   }
-  /** At most `limit` calls at once in this pod; with `adaptive` each lane learns its own limit. */
+  /**
+   * At most `limit` calls at once in this pod; with `adaptive` each lane learns its own limit. Default: off.
+   */
   concurrency?: Partial<Omit<AdaptiveLimitOptions, 'name' | 'clock'>> & {
-    /** Slots of this pod, for all lanes. Required without `adaptive`. */
+    /**
+     * Slots of this pod, for all lanes. Required without `adaptive`. Range: integers from 1. Default: only the
+     * adaptive limit.
+     */
     limit?: number
-    /** How long the work of a timed-out call may keep its slot. Default: 30 seconds. */
+    /** How long the work of a timed-out call may keep its slot. Range: from 0 ms. Default: 30 seconds. */
     graceMs?: Duration
   }
-  /** Timeouts of one attempt. */
+  /**
+   * Timeouts of one attempt. Without any of `callMs`, `firstByteMs` and `idleMs` the guard emits
+   * `guard.no-timeout`. Default: off.
+   */
   timeout?: Pick<TimeoutOptions, 'callMs' | 'firstByteMs' | 'idleMs' | 'adaptive'> & {
-    /** A streamed answer that is not read for this long is abandoned. Default: 60 seconds. */
+    /** A streamed answer that is not read for this long is abandoned. Range: from 1 ms. Default: 60 seconds. */
     unreadMs?: Duration
   }
-  /** A second attempt beside a slow one, if everything it needs is free and the retry budget pays for it. */
+  /**
+   * A second attempt beside a slow one, if everything it needs is free and the retry budget allows it. Default:
+   * off.
+   */
   hedge?: HedgeDelayOptions & {
     /** The lane of the second attempt. Default: that of the first. */
     lane?: string
   }
-  /** Further attempts after a failure. */
+  /** Further attempts after a failure. Default: off. */
   retry?: BackoffOptions & {
-    /** Attempts, the first one included. Default: 3. */
+    /** Most attempts of a call, the first one included. Range: integers from 1. Default: 3. */
     attempts?: number
-    /** Most retries, as a fraction of the calls. Default: 0.2. */
+    /** Most retries, as a fraction of the calls. Range: 0 to 1. Default: 0.2. */
     budget?: number
-    /** A longer `Retry-After` than this ends the call. Default: 60 seconds. */
+    /** A longer `Retry-After` than this ends the call. Range: from 0 ms. Default: 60 seconds. */
     maxRetryAfterMs?: Duration
     /**
      * No retry while the oldest call in the queue has waited longer than this, whatever it waits for: a slot, the
-     * pace, a vendor limit. Raise it for batch work, which queues on purpose. From 0. Default: 2 seconds.
+     * pace, a vendor limit. Raise it for batch work, which queues on purpose. Range: from 0 ms. Default: 2 seconds.
      */
     maxQueueWaitMs?: Duration
-    /** `edge`: not for calls that belong to a request from another service. Default: `anywhere`. */
+    /** `edge`: calls on behalf of a request from another service are not retried here. Default: `anywhere`. */
     where?: 'anywhere' | 'edge'
   }
-  /** Answers in place of a failed call: the first fallback that has one. Each is asked once. */
+  /** Answers in place of a failed call: the first fallback that has one is used. Default: none. */
   fallback?: readonly (GuardLike | FallbackStep)[]
-  /** Options of `guard.fetch`. */
+  /** Options of `guard.fetch`. Default: those of each field. */
   fetch?: {
     /** The function that sends requests. Default: Node's `fetch`. */
     fetch?: Fetch
-    /** Longest time until a request is on a connection. Needs Node's own fetch, or undici's. */
+    /**
+     * Longest time until a request is on a connection. Needs Node's own fetch, or undici's. Range: from 1 ms.
+     * Default: no limit.
+     */
     connectMs?: Duration
     /** Sends the remaining time and the attempt number as headers. Default: false. */
     hops?: boolean | HopHeaders
@@ -154,14 +192,17 @@ export interface GuardOptions {
   /**
    * Lanes that this pod keeps at the same time. Idle lanes are dropped to make room; lanes that are open,
    * isolated, paused or in use are not. If none can be dropped, calls of further lanes share the lane
-   * `(other)`, which is not counted. At least 1. Default: 1,000.
+   * `(other)`, which is not counted. Range: integers from 1. Default: 1,000.
    */
   maxLanes?: number
   /** Stages of the application, made by `customStage`. Default: none. */
   stages?: readonly CustomStage[]
-  /** Stages that only report what they would have refused, custom ones by name; `true`: all that can. */
+  /**
+   * Stages that only report the calls they would have refused, custom ones by name; `true`: all stages that
+   * can. Default: none.
+   */
   shadow?: true | readonly (ShadowStage | (string & {}))[]
-  /** Judges how an attempt ended, for breaker and retry alike. Default: by status and error. */
+  /** Decides the outcome of an attempt, for breaker and retry alike. Default: by status and error. */
   classify?: OutcomeOptions['classify']
 }
 

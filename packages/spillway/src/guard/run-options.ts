@@ -17,7 +17,7 @@ export interface UserStanding {
 
 /** Options of one call: `guard.run(fn, options)`. */
 export interface RunOptions {
-  /** The user, for user limits and load shedding. */
+  /** The user, for user limits and load shedding. Default: none. */
   user?: string | undefined
   /** The tier of the user, for user limits and load shedding. Default: none. */
   tier?: string | undefined
@@ -25,30 +25,33 @@ export interface RunOptions {
   ip?: string | undefined
   /** The endpoint, for user limits of level `endpoint`. Default: none. */
   endpoint?: string | undefined
-  /** Default: `normal`. */
+  /** Order in the queue, and which calls are shed first. Default: `normal`. */
   priority?: Priority | undefined
   /** Model or API key: what the vendor limits, and what fails, separately. Default: one lane for all calls. */
   lane?: string | undefined
-  /** Cost by unit, estimated; `settle` reports the actual one. Default: `requests` 1, others 0. */
+  /** Estimated cost by unit of the limits; `settle` reports the actual one. Default: `requests` 1, others 0. */
   cost?: Readonly<Record<string, number>> | undefined
-  /** Time for the whole call, waiting and retries included. Default: the deadline of the request. */
+  /**
+   * Time for the whole call, waiting and retries included. Range: from 0 ms. Default: the deadline of the
+   * request.
+   */
   timeoutMs?: Duration | undefined
-  /** Milliseconds: no attempt of the call begins if less time is left. Default: 0. */
+  /** Time that an attempt needs: none is started with less time left. Range: from 0 ms. Default: 0. */
   needsMs?: number | undefined
-  /** Aborts the call. A `LeaveSignal` costs less than an AbortSignal. */
+  /** Aborts the call. A `LeaveSignal` costs less than an AbortSignal. Default: none. */
   signal?: CallerSignal | undefined
-  /** Called with the tightest user limit once this call has been charged. */
+  /** Called with the tightest user limit once this call has been charged. Default: none. */
   onUserLimit?: ((standing: UserStanding) => void) | undefined
   /**
    * Called with the usage that a streamed or fetched answer reports, by unit, when the answer is complete. Not
-   * called if the answer reports none.
+   * called if the answer reports none. Default: none.
    */
   onUsage?: ((usage: Readonly<Record<string, number>>) => void) | undefined
-  /** Called with each refusal of a stage in shadow mode. */
+  /** Called with each refusal of a stage in shadow mode. Default: none. */
   onShadow?: ((would: SpillwayError) => void) | undefined
   /** False: the call is retried only with an `idempotencyKey`. Default: true. */
   idempotent?: boolean | undefined
-  /** The downstream recognises a repetition by this key. */
+  /** A key by which the downstream recognises a repeated call. Default: none. */
   idempotencyKey?: string | undefined
   /** With a tracer: the span that this call belongs to. Default: the active one. */
   traceParent?: unknown

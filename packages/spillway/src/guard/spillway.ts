@@ -40,19 +40,20 @@ import type { GuardSnapshot, SpillwayHealth, SpillwaySnapshot } from './snapshot
 
 /** Options of `createSpillway()`. */
 export interface SpillwayOptions {
-  /** What all pods share. It is yours to close, after this. Default: a memory store. */
+  /** Where the state of all pods is kept. `spillway.close()` does not close it. Default: a memory store. */
   store?: Store
-  /** This pod's name; a random part is added, so that a restarted pod is another one. */
+  /** Name of this pod. A random part is added, so that a restarted pod has another name. Default: `pod`. */
   pod?: string
   /**
-   * How many pods there are, for sharing limits out as long as the store has never answered. Default: 1.
+   * Number of pods, for dividing limits until the store has answered for the first time. Range: integers from
+   * 1. Default: 1.
    */
   expectedPods?: number
-  /** Follows every call: `openTelemetryTracer` of `spillway/metrics`. Default: none. */
+  /** Traces every call: `openTelemetryTracer` of `spillway/metrics`. Default: none. */
   tracer?: GuardTracer
-  /** Default: the system's clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random
 }
 
@@ -60,19 +61,29 @@ export interface SpillwayOptions {
 export interface Spillway {
   /** This pod's name, random part included. */
   readonly pod: string
-  /** What its guards share with other pods; with none, this process's own. */
+  /** The store that its guards share with other pods; without one, a memory store of this process. */
   readonly store: Store
-  /** The guard of this name: made with these options, or, without, the one made before. */
+  /**
+   * Creates the guard of this name with these options. Without options it returns the existing guard.
+   *
+   * @example
+   * const payments = spillway.guard('payments', { timeout: { callMs: '10s' }, retry: {} })
+   */
   guard(name: string, options?: GuardOptions): Guard
   /**
-   * A guard of the same name with other options, which takes the place of the one there is. Limits, breaker
-   * and user limits keep their state, and counts go on. The old guard serves its callers until it is closed: close it
-   * when they have done.
+   * Replaces the guard of this name by one with other options. Limits, breaker and user limits keep their
+   * state, and counts continue. The old guard serves its callers until it is closed: close it when they are
+   * done.
    */
   replaceGuard(name: string, options: GuardOptions): Guard
   /**
-   * A queue for work that may wait, shared by all pods: made with these options, or, without, the one
-   * made before. Jobs use the limits and the breaker of a guard.
+   * Creates the job queue of this name, which all pods share. Without options it returns the existing one. Jobs
+   * use the limits and the breaker of a guard.
+   *
+   * @example
+   * const emails = spillway.jobQueue<Email>('emails', { guard: 'mail' })
+   * emails.work((job, { signal }) => send(job.data, signal), { concurrency: 5 })
+   * await emails.add({ to: 'ann@example.com' }, { tenant: 'acme' })
    */
   jobQueue<Data = unknown, Result = unknown>(
     name: string,
@@ -80,15 +91,18 @@ export interface Spillway {
   ): WorkableJobQueue<Data, Result>
   /** State of all guards and job queues in this pod. */
   snapshot(): SpillwaySnapshot
-  /** Whether everything that should be shared is. */
+  /** Whether all guards share their state through the store, and the problems if not. */
   health(): SpillwayHealth
-  /** How long calls have waited and taken, of each guard, since this was first asked for. */
+  /** Histograms of waiting times and durations of each guard, measured since the first call of this method. */
   timings(): GuardTimings[]
-  /** The pods alive now, with what each said of itself. */
+  /** The live pods, with the snapshot that each reports. */
   pods(): Promise<Member[]>
   /** The state of the whole fleet, as the store has it. Does not reject: it reports that the store is unreachable. */
   fleet(): Promise<FleetReport>
-  /** Drains every queue's workers and every guard, and leaves the fleet. The store stays open: it is not ours. */
+  /**
+   * Drains the workers of all job queues and all guards, and leaves the fleet. The store stays open.
+   * @param options.graceMs - Longest wait for running calls. Range: from 0 ms. Default: 30 seconds.
+   */
   close(options?: { graceMs?: Duration }): Promise<void>
 }
 
@@ -103,7 +117,13 @@ const readOptions = object({
   random: randomOption,
 })
 
-/** Creates the guards' common base: their store, their clock and the identity of this pod. */
+/**
+ * Creates the object that all guards and job queues of this pod belong to, with their store, clock and pod
+ * name.
+ *
+ * @example
+ * const spillway = createSpillway({ store: redisStore({ url: process.env.REDIS_URL }) })
+ */
 export function createSpillway(options: SpillwayOptions = {}): Spillway {
   return new PodSpillway(validate('spillway', options, readOptions))
 }
@@ -140,7 +160,7 @@ class PodSpillway implements Spillway {
       clock,
       random,
       snapshot: () => packPodStatus(this.#vitals()),
-      onAsk: (ask) => this.#hear(ask),
+      onCommand: (command) => this.#receiveCommand(command),
     })
     this.pod = this.#membership.pod
     if (clock === systemClock) this.#closeGauge = openProcessGauge()
@@ -325,11 +345,11 @@ class PodSpillway implements Spillway {
     return { draining: this.#closed, asked: this.#asked, notes: this.#notes.recent() }
   }
 
-  #hear(ask: string): void {
-    const known = readAsk(ask)
+  #receiveCommand(text: string): void {
+    const known = readAsk(text)
     if (known === undefined) return
     this.#asked = true
-    emit({ type: 'pod.asked', name: this.pod, ...known })
+    emit({ type: 'pod.command', name: this.pod, command: known.what, by: known.by })
   }
 
   #queueList() {

@@ -42,28 +42,31 @@ export interface HealthCheckOptions {
   level?: HealthLevel
   /** Whether its failure makes the report unhealthy or only degraded. Default: true. */
   critical?: boolean
-  /** Its time limit. Default and maximum: 1 second for `live`, 5 for `ready`, 30 for `deep`. */
+  /**
+   * Time limit of the check. Range: from 1 ms to the default. Default: 1 second for `live`, 5 for `ready`, 30
+   * for `deep`.
+   */
   timeoutMs?: Duration
 }
 
 /** Options of `createHealth()`. */
 export interface HealthOptions {
-  /** Adds the state of the fleet: breakers, limits, pods, the store. */
+  /** Adds the state of the fleet: breakers, limits, pods, the store. Default: none. */
   spillway?: Pick<Spillway, 'fleet' | 'snapshot'>
-  /** Not ready until this has ended. Its failure is reported. */
+  /** The pod is not ready until this function has ended. Its failure is reported. Default: none. */
   warmUp?: () => unknown
-  /** Not ready before this time has passed. Default: none. */
+  /** The pod is not ready before this time has passed. Range: from 0 ms. Default: 0. */
   warmUpMs?: Duration
-  /** Not ready while this has been above its limit for a while. */
+  /** The pod is not ready while its pressure stays above a limit. Default: not checked. */
   overload?: {
     /** Source of the pressure on this pod. */
     pressure: PressureSource
-    /** Pressure from which the pod is not ready. Default: 1. */
+    /** Pressure from which the pod is not ready, as a fraction of its limit. Range: from 0. Default: 1. */
     at?: number
-    /** How long the pressure must last. Default: 10 seconds. */
+    /** How long the pressure must last. Range: from 0 ms. Default: 10 seconds. */
     forMs?: Duration
   }
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -133,7 +136,14 @@ const readCheck = object({
   timeoutMs: optional(duration({ min: 1 })),
 })
 
-/** Creates the health reports of a pod. */
+/**
+ * Creates the health reports of a pod: live, ready and deep.
+ *
+ * @example
+ * const health = createHealth({ spillway })
+ * health.register('database', () => database.ping())
+ * const { status } = await health.ready()
+ */
 export function createHealth(options: HealthOptions = {}): Health {
   return new PodHealth(validate('health', options, readOptions))
 }

@@ -27,7 +27,12 @@ export interface ExpressMiddleware<R extends ExpressRequest> {
   snapshot(): ServerSnapshot
 }
 
-/** Creates middleware for Express that sheds, limits and sets deadlines before the handlers. */
+/**
+ * Creates middleware for Express that sheds, limits and sets deadlines before the handlers.
+ *
+ * @example
+ * app.use(spillwayExpress({ limits: [{ per: 'ip', limit: 100, windowMs: '1m' }] }))
+ */
 export function spillwayExpress<R extends ExpressRequest = ExpressRequest>(
   options: ServerOptions<R> = {},
 ): ExpressMiddleware<R> {
@@ -63,8 +68,11 @@ function namedEndpoints({ limits = [] }: Pick<ServerOptions<never>, 'limits'>): 
 }
 
 /**
- * Add it after all routes: answers refusals of guards with status and `Retry-After`, also if an SDK has
- * wrapped them as `cause`.
+ * Creates error middleware that answers refusals of guards with status and `Retry-After`, also if an SDK has
+ * wrapped them as `cause`. Add it after all routes.
+ *
+ * @example
+ * app.use(spillwayExpressErrors())
  */
 export function spillwayExpressErrors() {
   return (error: unknown, _: ExpressRequest, response: ServerResponse, next: NextFunction) => {

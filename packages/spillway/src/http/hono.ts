@@ -27,7 +27,12 @@ export type HonoMiddleware = MiddlewareHandler<{ Variables: HonoVariables }> & {
   snapshot(): ServerSnapshot
 }
 
-/** Creates middleware for Hono that sheds, limits and sets deadlines before the handlers. */
+/**
+ * Creates middleware for Hono that sheds, limits and sets deadlines before the handlers.
+ *
+ * @example
+ * app.use(spillwayHono({ limits: [{ per: 'ip', limit: 100, windowMs: '1m' }] }))
+ */
 export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
   const gate = new ServerGate<Context>(options)
   const middleware: MiddlewareHandler<{ Variables: HonoVariables }> = async (context, next) => {

@@ -11,9 +11,9 @@ import { clockOption } from '../core/time/clock-options.js'
 
 /** Options of `createHops()`. */
 export interface HopsOptions {
-  /** Names of the headers, if not Spillway's own. */
+  /** Names of the headers. Default: `spillway-deadline-ms`, `spillway-attempt` and `spillway-retried`. */
   headers?: HopHeaders
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -33,7 +33,13 @@ export interface Hops {
 
 const readClock = object({ clock: clockOption })
 
-/** Creates a reader and writer for the headers of hops between services. */
+/**
+ * Creates a reader and writer for the headers of hops between services.
+ *
+ * @example
+ * const hops = createHops()
+ * http.createServer((request, response) => hops.handle(request, response, () => app(request, response)))
+ */
 export function createHops({ headers, clock }: HopsOptions = {}): Hops {
   const names = hopNames(headers)
   const checked = validate('hops', { clock }, readClock)

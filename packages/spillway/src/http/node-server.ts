@@ -30,8 +30,14 @@ export interface HttpListener {
 }
 
 /**
- * For `http.createServer`: the handler gets admitted requests. Refusals of guards in it are
+ * Creates a listener for `http.createServer`: the handler gets admitted requests. Refusals of guards in it are
  * answered as well.
+ *
+ * @example
+ * const listener = spillwayHttp({ shed }, async (request, response, call) => {
+ *   response.end(await guard.run(() => answer(request), call))
+ * })
+ * http.createServer(listener).listen(8080)
  */
 export function spillwayHttp(
   options: ServerOptions<IncomingMessage>,

@@ -112,7 +112,13 @@ export function checkToken(
 
 const readOptions = together(object(accessFields, RENAMED_ACCESS), checkToken)
 
-/** Creates the access check of an operator endpoint. */
+/**
+ * Creates the access check of an operator endpoint.
+ *
+ * @example
+ * const access = createOperatorAccess({ token: process.env.ADMIN_TOKEN })
+ * const denial = access.act(request)
+ */
 export function createOperatorAccess(options: OperatorAccessOptions = {}): OperatorAccess {
   return new Access(validate('access', options, readOptions))
 }

@@ -64,34 +64,40 @@ export interface ServerOptions<Request> {
   name?: string
   /** Where limits are counted. Default: in memory, for this process. */
   store?: Store
-  /** Stage 1: a load shedder. It also decides on requests of priority `critical`. */
+  /** Stage 1: a load shedder. It also decides on requests of priority `critical`. Default: none. */
   shed?: ServerShedder
-  /** Stage 2: what one user, address, tier or endpoint may request. */
+  /** Stage 2: limits for each user, address, tier or endpoint. Default: none. */
   limits?: readonly UserLevel[]
-  /** Returns the caller of a request. Do not trust a client's own claim of its tier or priority. */
+  /**
+   * Returns the caller of a request. Do not trust a client's own claim of its tier or priority. Default:
+   * callers are distinguished by address only.
+   */
   identify?: (request: Request) => Identity | undefined
   /** Proxies whose report of the client's address is trusted. Default: none. */
   trustedProxies?: TrustedProxies
-  /** IPv6 addresses with this many leading bits in common count as one. Default: 64. */
+  /**
+   * IPv6 addresses with this many leading bits in common count as one. Range: integers from 16 to 128. Default:
+   * 64.
+   */
   ipv6Bits?: number
-  /** The number of pods that share levels with the outage rule `share`. Default: 1. */
+  /** Number of pods that share levels with the outage rule `share`. Range: integers from 1. Default: 1. */
   expectedPods?: number
   /** How long a request may take. Default: as long as its caller allows. */
   deadline?: {
-    /** Names of the headers, if not Spillway's own. */
+    /** Names of the headers. Default: `spillway-deadline-ms`, `spillway-attempt` and `spillway-retried`. */
     headers?: HopHeaders
-    /** Longest time for a request, whatever its caller allows. */
+    /** Longest time for a request, whatever its caller allows. Range: from 1 ms. Default: no limit. */
     timeoutMs?: Duration
   }
-  /** Answers `/health/live`, `/health/ready` and `/health/deep` before anything else. */
+  /** Answers `/health/live`, `/health/ready` and `/health/deep` before anything else. Default: none. */
   health?: HealthSource
   /** Path of the health reports. Default: `/health`. */
   healthPath?: string
   /** Which of the three are served; a deep report is for operators. Default: all. */
   healthLevels?: readonly HealthLevel[]
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random
 }
 

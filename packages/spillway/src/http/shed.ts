@@ -27,9 +27,12 @@ const HEADERS = [
 ]
 
 /**
- * Returns whether the request was refused and answered. Otherwise it counts as in flight until its
- * response is closed. Its endpoint is its path, by which health checks are recognised; `request`
- * adds what you know.
+ * Sheds a request of `node:http`. Returns whether it was refused and answered. Otherwise it counts as in flight
+ * until its response is closed. Its endpoint is its path, by which health checks are recognised; `known` adds
+ * user, tier and priority.
+ *
+ * @example
+ * if (shedRequest(shedder, request, response)) return
  */
 export function shedRequest(
   shedder: LoadShedder,

@@ -20,7 +20,7 @@ export type { DecisionRecord, PathNote } from '../guard/decisions/decision-recor
 export { ownStatus, worstOf, worstStore } from '../guard/fleet/own-status.js'
 export { packAsk } from '../guard/fleet/pod-commands.js'
 export { type GuardStatus, type PodStatus, readPodStatus } from '../guard/fleet/pod-status.js'
-export { nameLanes, type SharedGuard } from '../guard/guard.js'
+export { nameLanes, type SharedGuard, withoutNestedCalls } from '../guard/guard.js'
 export { insideOf, type SpillwayInside } from '../guard/internals.js'
 export { AnswerLengths } from '../guard/llm/answer-lengths.js'
 export { anthropicFormat } from '../guard/llm/anthropic-format.js'

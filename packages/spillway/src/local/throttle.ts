@@ -31,17 +31,20 @@ import { clockOption, randomOption } from '../core/time/clock-options.js'
 export interface ThrottleOptions {
   /** Name in errors. Default: `throttle`. */
   name?: string
-  /** Requests let through per accepted one, at least 1. Default: 2. */
+  /** Requests let through for each one that the downstream accepts. Range: from 1. Default: 2. */
   k?: number
-  /** Length of the window. Default: 10 seconds. */
+  /** Length of the window. Range: from 100 ms. Default: 10 seconds. */
   windowMs?: Duration
-  /** Calls needed in the window before any is refused. Default: 10. */
+  /** Calls needed in the window before any is refused. Range: integers from 1. Default: 10. */
   minimumCalls?: number
-  /** Overrides the verdict on how a call ended. */
+  /**
+   * Decides the outcome of a call in place of the built-in rules; undefined keeps them. Default: by status and
+   * error.
+   */
   classify?: OutcomeOptions['classify']
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random
 }
 
@@ -89,7 +92,13 @@ const SLICES = 30
 /** The age up to which a call counts as in flight while no success is known. */
 const LONGEST_CALL_MS = 60_000
 
-/** Creates a throttle. */
+/**
+ * Creates a throttle, which refuses a share of the calls while the downstream rejects many.
+ *
+ * @example
+ * const throttle = createThrottle({ k: 2 })
+ * await throttle.run(() => callVendor())
+ */
 export function createThrottle(options: ThrottleOptions = {}): Throttle {
   const checked = validate('throttle', options, readOptions)
   const { name, clock, classify, random } = checked

@@ -34,7 +34,13 @@ interface Observed {
   tell(view: View, observer: Observer): void
 }
 
-/** Returns a function that stops the export. */
+/**
+ * Exports the metrics of a `Spillway` through a meter of OpenTelemetry. Returns a function that stops the
+ * export.
+ *
+ * @example
+ * const stop = exposeToOpenTelemetry({ spillway, meter: metrics.getMeter('my-service') })
+ */
 export function exposeToOpenTelemetry({ meter, ...options }: OpenTelemetryOptions): () => void {
   const view = createSource(options)
   const all = [...plainOnes(meter), ...durations(meter)]

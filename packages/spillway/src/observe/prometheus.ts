@@ -27,7 +27,12 @@ export interface Sample {
   metricName?: string
 }
 
-/** Registers the metrics of a `Spillway` with a registry of prom-client. */
+/**
+ * Registers the metrics of a `Spillway` with a registry of prom-client.
+ *
+ * @example
+ * exposeToPrometheus({ spillway, registry })
+ */
 export function exposeToPrometheus({ registry, ...options }: PrometheusOptions): void {
   const view = createSource(options)
   for (const { name, help, kind, read } of INSTRUMENTS) {

@@ -31,7 +31,7 @@ export interface MeteredServer {
 export interface MetricsOptions {
   /** The guards and job queues to report on. */
   spillway: MeteredSpillway
-  /** Gates of servers, as returned by `spillwayHttp` and its variants. */
+  /** Server adapters to report on: what `spillwayHttp` and its variants return. Default: none. */
   servers?: readonly MeteredServer[]
   /** Name of the label with the guard's name. Default: `guard`. */
   guardLabel?: string

@@ -47,7 +47,14 @@ const INTERNAL = 0
 const CLIENT = 2
 const FAILED = { code: 2 } as const
 
-/** For `createSpillway({ tracer })`. */
+/**
+ * Creates a tracer that records calls and attempts as spans of OpenTelemetry.
+ *
+ * @example
+ * import * as api from '@opentelemetry/api'
+ *
+ * const spillway = createSpillway({ tracer: openTelemetryTracer(api) })
+ */
 export function openTelemetryTracer(api: OpenTelemetryApi): GuardTracer {
   const tracer = api.trace.getTracer('spillway') as Tracer
   return {

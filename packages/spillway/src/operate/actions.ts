@@ -20,12 +20,17 @@ interface OnGuard {
   guard: string
   /** Who acts: a person or a program. */
   by: string
-  /** Where the request came from, such as an address; for information only. */
+  /** Where the request came from, such as an address; for information only. Default: unknown. */
   from?: string
 }
 
+interface ForSomeTime {
+  /** How long the action is in force. Range: 1 ms to 30 days. */
+  forMs: Duration
+}
+
 interface OnLane extends OnGuard {
-  /** Default: all lanes. */
+  /** The lane to act on. Default: all lanes. */
   lane?: string
 }
 
@@ -35,21 +40,31 @@ export type OperatorRequest =
    * Refuses every call until all operators who isolated it have released it, or their times are
    * over.
    */
-  | (OnLane & { action: 'isolate'; forMs: Duration })
+  | (OnLane & ForSomeTime & { action: 'isolate' })
   /** Ends the isolation by the same operator. */
   | (OnLane & { action: 'release' })
-  /** Opens the breaker for `forMs`, or as long as after failures; then probes decide. */
-  | (OnLane & { action: 'open'; forMs?: Duration })
+  /** Opens the breaker; then probes decide. */
+  | (OnLane & {
+      action: 'open'
+      /** How long it stays open. Range: 1 ms to 30 days. Default: as long as after failures. */
+      forMs?: Duration
+    })
   /** Closes the breaker and ends all isolations. */
   | (OnLane & { action: 'close' })
   /** Closes the breaker and resets its counts; isolations stay. */
   | (OnLane & { action: 'reset' })
   /** Grants no permits of the vendor limits for `forMs`. */
-  | (OnLane & { action: 'pause'; forMs: Duration })
+  | (OnLane & ForSomeTime & { action: 'pause' })
   /** Ends a pause, even one that the vendor asked for. */
   | (OnLane & { action: 'resume' })
   /** Changes the limit of one unit for a while, on all lanes. */
-  | (OnGuard & { action: 'override'; unit: string; limit: number; forMs: Duration })
+  | (OnGuard &
+      ForSomeTime & {
+        action: 'override'
+        unit: string
+        /** The new limit, in units per window. Range: integers from 1. */
+        limit: number
+      })
   /** Ends an override early. */
   | (OnGuard & { action: 'restore'; unit: string })
 

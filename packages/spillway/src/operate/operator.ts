@@ -57,7 +57,13 @@ const readOptions = object({ store: readStore, guards: anything })
 const ACTION_NAMES = Object.keys(ACTIONS) as OperatorAction[]
 const readAction = oneOf(...ACTION_NAMES)
 
-/** Creates an operator for the fleet that uses this store. */
+/**
+ * Creates an operator for the fleet that uses this store: it controls breakers, pauses and limits on all pods.
+ *
+ * @example
+ * const operator = createOperator({ store, guards: { openai: options } })
+ * await operator.perform({ action: 'pause', guard: 'openai', by: 'ann', forMs: '5m' })
+ */
 export function createOperator(options: OperatorOptions): Operator {
   const { store } = validate('operator', options, readOptions)
   const guards = new Map(

@@ -18,6 +18,7 @@ export {
   oneOf,
   optional,
   type Range,
+  renamed,
   text,
   together,
   validate,

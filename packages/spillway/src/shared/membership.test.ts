@@ -75,20 +75,20 @@ describe('fleet membership', () => {
     expect(near.pods.list({ group: 'pods:fleet' })).toEqual([])
   })
 
-  it('onAsk is called once with each command, although every heartbeat repeats it', async () => {
+  it('onCommand is called once with each command, although every heartbeat repeats it', async () => {
     const { clock, join } = setup()
     const asked: string[] = []
-    const member = join({ onAsk: (ask) => asked.push(ask) })
+    const member = join({ onCommand: (ask) => asked.push(ask) })
     await clock.advance(1_000)
-    expect(await member.ask(member.pod, 'drain')).toBe(true)
+    expect(await member.sendCommand(member.pod, 'drain')).toBe(true)
     await clock.advance(5_000)
     expect(asked).toEqual(['drain'])
-    await member.ask(member.pod, 'resume')
+    await member.sendCommand(member.pod, 'resume')
     await clock.advance(2_000)
-    await member.ask(member.pod, 'drain')
+    await member.sendCommand(member.pod, 'drain')
     await clock.advance(2_000)
     expect(asked).toEqual(['drain', 'resume', 'drain'])
-    expect(await member.ask('another', 'drain')).toBe(false)
+    expect(await member.sendCommand('another', 'drain')).toBe(false)
   })
 
   it('close() leaves no timer and tolerates an unreachable store', async () => {

@@ -28,19 +28,21 @@ export interface MembershipOptions {
   store: Store
   /** Pods with the same name belong together. Default: `fleet`. */
   name?: string
-  /** Name of this pod. A random part is added, so that a restarted pod has another name. */
+  /** Name of this pod. A random part is added, so that a restarted pod has another name. Default: `pod`. */
   pod?: string
-  /** Interval of heartbeats. Default: 1 second. */
+  /** Interval of heartbeats. Range: from 10 ms. Default: 1 second. */
   heartbeatMs?: Duration
-  /** A pod without a heartbeat for this long is gone. Default: 5 heartbeats. */
+  /**
+   * A pod without a heartbeat for this long is no longer a member. Range: from 10 ms. Default: 5 heartbeats.
+   */
   lifeMs?: Duration
-  /** What other pods should know about this pod: any JSON value. */
+  /** State of this pod for the other pods: any JSON value. Default: none. */
   snapshot?: () => unknown
-  /** Called once with each command for this pod, within a heartbeat. */
-  onAsk?: (ask: string) => unknown
-  /** Default: the system clock. */
+  /** Called once with each command for this pod, within a heartbeat. Default: commands are ignored. */
+  onCommand?: (command: string) => unknown
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random
 }
 
@@ -63,7 +65,7 @@ export interface Membership {
   /** All live pods. */
   members(): Promise<Member[]>
   /** Sends a command to a pod. Returns whether there is such a pod. */
-  ask(pod: string, ask: string): Promise<boolean>
+  sendCommand(pod: string, command: string): Promise<boolean>
   /** Leaves; the other pods see it at once. */
   close(): Promise<void>
 }
@@ -72,21 +74,22 @@ export interface Membership {
 export const BEATS_IN_A_LIFE = 5
 
 /** A pod without a heartbeat for this long does not get the command. */
-const ASK_US = 30_000_000
-const MOST_ASKED = 1_000
+const COMMAND_US = 30_000_000
+const MAX_COMMAND_LENGTH = 1_000
 const FLEET = 'fleet'
 
-const readOptions = object({
+const fields = {
   store: readStore,
   name: optional(text(), FLEET),
   pod: optional(text(), 'pod'),
   heartbeatMs: optional(duration({ min: 10 }), 1_000),
   lifeMs: optional(duration({ min: 10 })),
   snapshot: optional(func<() => unknown>(), () => undefined),
-  onAsk: optional(func<(ask: string) => unknown>(), () => undefined),
+  onCommand: optional(func<(command: string) => unknown>(), () => undefined),
   clock: clockOption,
   random: randomOption,
-})
+}
+const readOptions = object(fields, { onAsk: 'onCommand' })
 
 /** The live pods of this name; the caller need not be one of them. */
 export async function listMembers(store: Store, name = FLEET): Promise<Member[]> {
@@ -103,7 +106,13 @@ function groupOf(name: string): string {
   return `pods:${name}`
 }
 
-/** Creates the list of pods that share a store. */
+/**
+ * Creates the list of pods that share a store.
+ *
+ * @example
+ * const membership = createMembership({ store, snapshot: () => ({ version: '1.2.3' }) })
+ * const pods = await membership.members()
+ */
 export function createMembership(options: MembershipOptions): Membership {
   return new StoreMembership(validate('membership', options, readOptions))
 }
@@ -117,7 +126,7 @@ class StoreMembership implements Membership {
   #beating: Promise<void>
   #closed = false
   /** The last command, which is repeated until it expires. */
-  #asked = ''
+  #lastCommand = ''
 
   constructor(options: ReturnType<typeof readOptions>) {
     this.#options = options
@@ -130,9 +139,9 @@ class StoreMembership implements Membership {
     return listMembers(this.#options.store, this.#options.name)
   }
 
-  async ask(pod: string, ask: string): Promise<boolean> {
-    const words = validate('ask', ask, text()).slice(0, MOST_ASKED)
-    return this.#options.store.pods.ask({ group: this.#group, pod, forUs: ASK_US, ask: words })
+  async sendCommand(pod: string, command: string): Promise<boolean> {
+    const ask = validate('command', command, text()).slice(0, MAX_COMMAND_LENGTH)
+    return this.#options.store.pods.ask({ group: this.#group, pod, forUs: COMMAND_US, ask })
   }
 
   async close(): Promise<void> {
@@ -155,7 +164,7 @@ class StoreMembership implements Membership {
     try {
       const { live, ask } = await store.pods.beat(beat)
       this.live = live
-      this.#hear(ask)
+      this.#onCommand(ask)
     } catch {
       // The next heartbeat shows whether the store is back.
     }
@@ -167,11 +176,11 @@ class StoreMembership implements Membership {
     this.#timer.unref()
   }
 
-  #hear(ask: string): void {
-    if (ask === this.#asked || this.#closed) return
-    this.#asked = ask
-    const { name, onAsk } = this.#options
-    if (ask !== '') callSafely(name, 'onAsk', () => swallow(onAsk(ask)), undefined)
+  #onCommand(ask: string): void {
+    if (ask === this.#lastCommand || this.#closed) return
+    this.#lastCommand = ask
+    const { name, onCommand } = this.#options
+    if (ask !== '') callSafely(name, 'onCommand', () => swallow(onCommand(ask)), undefined)
   }
 
   #describe(): string {

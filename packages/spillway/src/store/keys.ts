@@ -6,7 +6,7 @@
 import { hashOfName, isLongName } from '../core/long-name.js'
 
 /**
- * The format of stored values. Pods of two versions share state only if this number is the same.
+ * The format of stored values. Pods of two versions share state only if this number is equal.
  * docs/upgrading.md has the rule for changing it, and a row for each number.
  */
 const SCHEMA = '1'

@@ -45,10 +45,11 @@ export interface FaultyStoreOptions {
   clock: Clock
   /** Decides what is lost, and draws `latencyMs` if that is a function. */
   random: Random
-  /** Round-trip time in milliseconds. Default: 1. */
+  /** Round-trip time. Range: from 0 ms. Default: 1 ms. */
   latencyMs?: Distribution
   /**
-   * A reply after this time no longer counts, although the command may have run. Default: 100 ms.
+   * A reply after this time no longer counts, although the command may have run. Range: from 0 ms. Default: 100
+   * ms.
    */
   commandTimeoutMs?: Duration
 }
@@ -125,7 +126,14 @@ const readOptions = object({
   commandTimeoutMs: optional(duration({ min: 0 }), 100),
 })
 
-/** With a function in place of a store, `restartEmpty` can create a new one. */
+/**
+ * Creates a store with latency and failures around another one. With a function in place of a store,
+ * `restartEmpty` can create a new one.
+ *
+ * @example
+ * const store = createFaultyStore(() => memoryStore({ clock }), { clock, random, latencyMs: 2 })
+ * store.goDown()
+ */
 export function createFaultyStore(
   inner: Store | (() => Store),
   options: FaultyStoreOptions,

@@ -25,11 +25,11 @@ import { createVirtualClock, type VirtualClock, type VirtualClockOptions } from 
 
 /** Options of one pod of a harness. */
 export interface PodOptions {
-  /** Default: `pod-1`, `pod-2`, … */
+  /** Name of the pod. Default: `pod-1`, `pod-2`, … */
   name?: string
-  /** How far its time of day is ahead; negative: behind. Default: 0. */
+  /** How far its time of day is ahead; negative: behind. Range: any number. Default: 0. */
   skewMs?: number
-  /** How much too fast its clock runs, in millionths; negative: too slow. Default: 0. */
+  /** How much too fast its clock runs, in millionths; negative: too slow. Range: from -500,000. Default: 0. */
   driftPpm?: number
 }
 
@@ -60,13 +60,13 @@ export interface HarnessPod<T> extends PodTools {
 
 /** Options of `createHarness()`. */
 export interface HarnessOptions<T> {
-  /** A number, or a list of options. */
+  /** Number of pods, or a list of options, one for each pod. Range: integers from 0. */
   pods: number | readonly PodOptions[]
-  /** Any integer. */
+  /** Seed of the random numbers. Range: any integer. */
   seed: number
   /** Creates what runs in a pod: a limiter, a guard, a whole service. */
   create: (pod: PodTools) => T
-  /** Latency and timeout of every pod's connection. */
+  /** Latency and timeout of every pod's connection. Default: 1 ms and 100 ms. */
   connection?: Pick<FaultyStoreOptions, 'latencyMs' | 'commandTimeoutMs'>
   /** Creates the store behind the connections. Default: a memory store. */
   createStore?: (clock: Clock) => Store
@@ -118,7 +118,17 @@ const readOptions = object({
   clock: readClock,
 })
 
-/** Creates several pods with one store in virtual time. */
+/**
+ * Creates several pods with one store in virtual time.
+ *
+ * @example
+ * const harness = createHarness({
+ *   pods: 3,
+ *   seed: 1,
+ *   create: ({ store, clock, random }) => createSpillway({ store, clock, random }),
+ * })
+ * await harness.run(60_000)
+ */
 export function createHarness<T>(options: HarnessOptions<T>): Harness<T> {
   return new VirtualFleet<T>(validate('harness', options, readOptions))
 }

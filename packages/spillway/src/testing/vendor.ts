@@ -28,11 +28,11 @@ import { answerOf, errorOf, type VendorAnswer } from './vendor-answer.js'
 
 /** A limit of a simulated vendor. */
 export interface VendorLimit {
-  /** Units in any window. */
+  /** Units in any window. Range: integers from 1. */
   limit: number
-  /** Length of the window. */
+  /** Length of the window. Range: from 0 ms. */
   windowMs: Duration
-  /** What is counted. Default: `requests`. */
+  /** The counted unit. Default: `requests`. */
   unit?: string
 }
 
@@ -42,19 +42,19 @@ export interface VendorOptions {
   clock: Clock
   /** Source of randomness, so that runs can be repeated. */
   random: Random
-  /** How long a call takes once it is being processed. */
+  /** How long a call takes once it is being processed. Range: from 0 ms. */
   serviceMs: Distribution
-  /** Time until a call arrives. Default: 0. */
+  /** Time until a call arrives. Range: from 0 ms. Default: 0. */
   travelMs?: Distribution
-  /** Calls processed at once. Default: any number. */
+  /** Calls processed at once. Range: integers from 1. Default: any number. */
   capacity?: number
   /** Calls beyond the capacity wait, or share it and are all slower. Default: `queue`. */
   beyondCapacity?: 'queue' | 'slow'
-  /** Calls beyond these are answered with 429 and `Retry-After`, and do not count. */
+  /** Calls beyond these are answered with 429 and `Retry-After`, and do not count. Default: none. */
   limits?: readonly VendorLimit[]
-  /** Share of the calls answered with 503, 0 to 1. Default: 0. */
+  /** Share of the calls answered with 503. Range: 0 to 1. Default: 0. */
   failureRate?: number
-  /** Share of the calls never answered. Default: 0. */
+  /** Share of the calls never answered. Range: 0 to 1. Default: 0. */
   hangRate?: number
   /**
    * Responses other than 2xx are returned as by `fetch`, or thrown as by most SDKs. Default:
@@ -65,9 +65,9 @@ export interface VendorOptions {
 
 /** Options of one call to a simulated vendor. */
 export interface VendorCallOptions {
-  /** On abort the call fails with its reason and frees its capacity. */
+  /** On abort the call fails with its reason and frees its capacity. Default: none. */
   signal?: AbortSignal | undefined
-  /** By unit. `requests` is 1 by default, other units 0. */
+  /** Cost by unit. Default: `requests` 1, other units 0. */
   cost?: Readonly<Record<string, number>> | undefined
 }
 
@@ -144,7 +144,13 @@ const readOptions = object({
   answers: optional(oneOf('response', 'throw'), 'response'),
 })
 
-/** Creates a simulated vendor in virtual time. */
+/**
+ * Creates a simulated vendor in virtual time.
+ *
+ * @example
+ * const vendor = createVendor({ clock, random, serviceMs: 200, limits: [{ limit: 60, windowMs: '1m' }] })
+ * const { status } = await clock.until(vendor.call())
+ */
 export function createVendor(options: VendorOptions): Vendor {
   return new VirtualVendor(validate('vendor', options, readOptions))
 }

@@ -9,9 +9,12 @@ import { type HeapItem, TimerHeap } from './timer-heap.js'
 
 /** Options of `createVirtualClock()`. */
 export interface VirtualClockOptions {
-  /** First value of `now()`. Default: 0. */
+  /** First value of `now()`. Range: any number. Default: 0. */
   startMs?: number
-  /** Time of day at the beginning. Default: midnight, 1 January 2030 UTC. */
+  /**
+   * Time of day at the beginning, in milliseconds since 1970. Range: any number. Default: midnight, 1 January
+   * 2030 UTC.
+   */
   wallMs?: number
   /**
    * Uses fewer turns of the event loop, for long simulations. Promises and this library's own
@@ -190,7 +193,14 @@ class VirtualClockImpl implements VirtualClock {
   }
 }
 
-/** Creates a clock that only moves when a test moves it. */
+/**
+ * Creates a clock that only moves when a test moves it.
+ *
+ * @example
+ * const clock = createVirtualClock()
+ * const spillway = createSpillway({ clock })
+ * await clock.advance(30_000)
+ */
 export function createVirtualClock(options: VirtualClockOptions = {}): VirtualClock {
   return new VirtualClockImpl(options)
 }

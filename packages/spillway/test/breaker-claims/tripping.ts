@@ -95,11 +95,13 @@ export function claimTripping(fleet: Fleet): void {
     })
 
     it('failure rate covers only the calls of the window', async () => {
-      const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 5, windowMs: 400 })
+      // Long enough for the reports of a busy machine.
+      const windowMs = 4_000
+      const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 5, windowMs })
       const a = pod()
       await report(fleet, a, 'failure', 4)
       // One of the ten slices is kept in full.
-      await fleet.sleep(440 + MARGIN_MS)
+      await fleet.sleep(1.1 * windowMs + MARGIN_MS)
       expect(await counted(fleet, pod)).toMatchObject({ calls: 0, failures: 0 })
       await report(fleet, a, 'failure', 4)
       expect(a.state()).toBe('closed')

@@ -12,6 +12,7 @@ import { describe, expect, it } from 'vitest'
 import { createSpillway } from '../../src/index.js'
 import { exposeToPrometheus } from '../../src/observe/index.js'
 import { memoryStore } from '../../src/store/memory/memory-store.js'
+import { freePort } from '../redis-server.js'
 
 const isThere = (program: string) => spawnSync(program, ['--version']).error === undefined
 const thereIsOne = isThere('prometheus') && isThere('promtool')
@@ -118,13 +119,4 @@ async function startPrometheus(target: number) {
       rmSync(folder, { recursive: true, force: true })
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

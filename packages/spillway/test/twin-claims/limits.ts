@@ -27,6 +27,7 @@ import {
 import { createRedisLevels } from '../../src/store/redis/operations/redis-levels.js'
 import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
 import { fc } from '../fast-check.js'
+import { saturate } from '../saturated-fleet.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
 /** In 2096: some keys expire at a time of the history, which must still be in the future. */
@@ -237,6 +238,37 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       if (runs < ALL_HISTORIES) return
       for (const [what, times] of Object.entries(reached)) {
         expect(times, what).toBeGreaterThan(runs / 4)
+      }
+    })
+
+    it('limit scripts divide free units between saturated pods as the TypeScript transition does', async () => {
+      const window = { windowUs: 800_000, slices: 10, burst: 0, span: 'lane' } as const
+      const sliding = { ...window, algorithm: 'sliding-window' } as const
+      const bucket = { ...window, algorithm: 'token-bucket', burst: 10 } as const
+      const fleets: LimitSpec[][] = [
+        [{ ...bucket, id: 'unit0', limit: 100 }],
+        [
+          { ...sliding, id: 'unit0', limit: 100 },
+          { ...sliding, id: 'unit1', limit: 900 },
+        ],
+        [{ ...sliding, id: 'unit0', limit: 77, span: 'vendor' }],
+      ]
+      for (const [seed, limits] of fleets.entries()) {
+        let atUs = 0
+        const clock = () => String(atUs)
+        const keys = createKeys(`l${histories++}-`)
+        const redis = createRedisLimits(twin.runner, keys, () => ({ close() {} }), clock)
+        const [lane, guard] = [emptyLane(), emptyGuard()]
+        const costs = [10, 20, 40, 40].map((tokens) => [1, tokens].slice(0, limits.length))
+        const options = { limits, costs, callers: 20, seconds: 6, seed, stopsAfterSeconds: 3 }
+        const lateMs = { mean: 40, most: 400 }
+        const calls = await saturate({ ...options, lateMs }, async (request, nowUs) => {
+          atUs = nowUs
+          const kept = takePermits(lane, guard, request, nowUs)
+          expect(await redis.take(request)).toEqual(kept.reply)
+          return kept
+        })
+        expect(Math.min(...calls)).toBeGreaterThan(0)
       }
     })
 

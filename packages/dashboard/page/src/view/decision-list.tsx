@@ -134,7 +134,7 @@ function reveal(box: HTMLElement | null, index: number): void {
 
 export function lookOfDecision({ code }: Decision): { tone: Tone; icon: IconName } {
   if (code === 'OK') return { tone: 'good', icon: 'passed' }
-  if (code === 'LEFT') return { tone: 'quiet', icon: 'left' }
+  if (code === 'ABORTED') return { tone: 'quiet', icon: 'left' }
   return isRefusal(code) ? { tone: 'refused', icon: 'refused' } : { tone: 'bad', icon: 'warning' }
 }
 

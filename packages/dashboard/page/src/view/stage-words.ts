@@ -27,7 +27,7 @@ export function titleOf(stage: StageName): string {
 const CODE_WORDS: Record<Decision['code'], string> = {
   OK: 'answered',
   FAILED: 'the call failed',
-  LEFT: 'its caller left',
+  ABORTED: 'its caller left',
   SHED: 'this pod is overloaded',
   USER_LIMITED: 'the user’s limit is used up',
   QUEUE_FULL: 'no room left',

@@ -1,9 +1,9 @@
-/** What a person sees when the gateway has started: where it is, and what to try. */
+/** The text that is printed when the gateway has started: its addresses, and requests to try. */
 import type { GatewayConfig, VendorConfig } from '../../config/config.js'
 
 interface Started {
   readonly config: GatewayConfig
-  /** Nothing: the built-in configuration. */
+  /** Undefined: the built-in configuration. */
   readonly file: string | undefined
   readonly port: number
   readonly adminPort: number
@@ -11,7 +11,7 @@ interface Started {
 
 export function greeting({ config, file, port, adminPort }: Started): string {
   const { host, admin, redis, vendors } = config
-  const at = `http://${reachable(host)}:${port}`
+  const at = `${schemeOf(config)}://${reachable(host)}:${port}`
   const { listen } = config
   const adminAt = `http://${reachable(admin.host)}:${adminPort}`
   const shared = redis === undefined ? 'in this process alone' : 'shared through Redis'
@@ -60,10 +60,15 @@ function tryThis(at: string, adminAt: string, vendor: VendorConfig | undefined):
   ]
 }
 
+/** Of the data port. The admin port has no TLS. */
+function schemeOf({ server }: GatewayConfig): string {
+  return server.tls === undefined ? 'http' : 'https'
+}
+
 /** A configuration with a Unix socket is in a file, so its models and keys are not known here. */
-function tryTheSocket(path: string, { server }: GatewayConfig): string[] {
-  const scheme = server.tls === undefined ? 'http' : 'https'
-  return ['Try:', `  curl -s --unix-socket '${path}' ${scheme}://localhost/health/ready`, '']
+function tryTheSocket(path: string, config: GatewayConfig): string[] {
+  const url = `${schemeOf(config)}://localhost/health/ready`
+  return ['Try:', `  curl -s --unix-socket '${path}' ${url}`, '']
 }
 
 function lookAt(adminAt: string): string[] {

@@ -1,8 +1,9 @@
 /** The supervisor of `spillway gateway` with more than one worker: it serves no requests itself. */
-import cluster from 'node:cluster'
+import { type ChildProcess, fork } from 'node:child_process'
 import type { GatewayConfig } from '../../config/config.js'
+import { listenAddress } from '../../server/listen-address.js'
 import { removeStaleSocket } from '../../server/stale-socket.js'
-import { listenAdmin } from '../../workers/listen-admin.js'
+import { listen } from '../../workers/listen.js'
 import { type FileContents, SLOT_VARIABLE } from '../../workers/protocol.js'
 import { SupervisedWorker } from '../../workers/supervised-worker.js'
 import { Supervisor, WorkersFailedError } from '../../workers/supervisor.js'
@@ -25,9 +26,13 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
   const supervisor = new Supervisor(
     {
       workers: config.workers,
-      fork: (slot, api) => new SupervisedWorker(slot, cluster.fork({ [SLOT_VARIABLE]: slot }), api),
+      fork: (slot, api) => new SupervisedWorker(slot, forkWorker(slot), api),
       readFiles,
-      listenAdmin: (onConnection) => listenAdmin(config.admin, onConnection),
+      listen: (port, onConnection) => {
+        const { host, port: adminPort } = config.admin
+        const address = port === 'admin' ? { host, port: adminPort } : listenAddress(config)
+        return listen(address, onConnection)
+      },
       say: (text) => process.stderr.write(text),
     },
     [...source.contents],
@@ -49,6 +54,12 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
   process.stderr.write(greeting({ config, file: source.file, port, adminPort }))
   await stop.catch(explained)
   watching?.close()
+}
+
+/** The same program with the same arguments. */
+function forkWorker(slot: number): ChildProcess {
+  const env = { ...process.env, [SLOT_VARIABLE]: String(slot) }
+  return fork(process.argv[1] as string, process.argv.slice(2), { env })
 }
 
 /** With the code that the command line explains, such as that of a port in use. */

@@ -28,10 +28,10 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     workersChanged: (next) => {
       state = next
     },
-    async serveAdmin(_, socket) {
+    async serve({ port, isLast }, socket) {
       const gateway = await started
       // Undefined if the client has closed it on the way.
-      if (socket !== undefined) gateway.serveAdmin(socket)
+      return socket === undefined || gateway.serve(port, socket, isLast)
     },
     async drain(options) {
       const gateway = await started
@@ -62,20 +62,22 @@ export async function runWorker(source: ConfigSource): Promise<void> {
         reload: (cause) => channel.call('reload', cause, { timeoutMs: ASK_MS }),
       },
     })
-    const { port } = await gateway.start()
-    await channel.call('ready', { port })
+    await gateway.start()
+    await channel.call('ready', undefined)
     return gateway
   }
 
   try {
     const gateway = await started
     process.on('SIGTERM', () => void gateway.close())
+    // The supervisor was killed, so no new connection will arrive.
+    process.once('disconnect', () => void gateway.close({ delayMs: 0 }))
     await gateway.whenClosed
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     await channel.call('failed', { code, message }).catch(() => {})
     process.exitCode = 1
   } finally {
-    process.disconnect?.()
+    if (process.connected) process.disconnect?.()
   }
 }

@@ -38,6 +38,7 @@ const ADMIN = {
 }
 const KEEP_BYTES = 1_024 ** 2
 const MAX_BYTES = 32 * 1_024 ** 2
+const MAX_TOTAL_BYTES = 512 * 1_024 ** 2
 
 const MAX_SOCKET_PATH = 100
 
@@ -59,11 +60,17 @@ const readBody = together(
   object({
     keepBytes: optional(size({ min: 0 })),
     maxBytes: optional(size({ min: 1 }), MAX_BYTES),
+    maxTotalBytes: optional(size({ min: 1 })),
   }),
-  ({ keepBytes = 0, maxBytes }, path, problems) => {
-    if (keepBytes <= maxBytes) return
-    const message = `must not be more than maxBytes, ${maxBytes}: a larger body is refused`
-    problems.push({ path: `${path}.keepBytes`, message })
+  ({ keepBytes = 0, maxBytes, maxTotalBytes = maxBytes }, path, problems) => {
+    if (keepBytes > maxBytes) {
+      const message = `must not be more than maxBytes, ${maxBytes}: a larger body is refused`
+      problems.push({ path: `${path}.keepBytes`, message })
+    }
+    if (maxTotalBytes < maxBytes) {
+      const message = `must not be less than maxBytes, ${maxBytes}: the largest body would always be refused`
+      problems.push({ path: `${path}.maxTotalBytes`, message })
+    }
   },
 )
 
@@ -115,7 +122,11 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
       routes: optional(readRoutes),
       jobQueues: optional(readQueues),
       callers: optional(readCallers(sources)),
-      body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
+      body: optional(readBody, {
+        keepBytes: undefined,
+        maxBytes: MAX_BYTES,
+        maxTotalBytes: undefined,
+      }),
       cors: optional(readCors),
       server: optional(readServerLimits(sources), SERVER_LIMITS),
       drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
@@ -143,7 +154,11 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
       vendors: Array.from(vendors.values(), ({ config }) => config),
       routes: linked,
       jobQueues: linkedQueues,
-      body: { ...body, keepBytes: body.keepBytes ?? Math.min(KEEP_BYTES, body.maxBytes) },
+      body: {
+        keepBytes: body.keepBytes ?? Math.min(KEEP_BYTES, body.maxBytes),
+        maxBytes: body.maxBytes,
+        maxTotalBytes: body.maxTotalBytes ?? Math.max(MAX_TOTAL_BYTES, body.maxBytes),
+      },
     }
   }
   return described(check, () => schemaOf(readFields))

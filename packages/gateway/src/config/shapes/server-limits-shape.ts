@@ -11,28 +11,30 @@ export interface TlsConfig {
   readonly key: string
 }
 
+/** Limits of the data port for sizes, times and connections of clients. */
 export interface ServerLimits {
   /** With it the data port serves HTTP/2 and HTTP/1.1 over TLS; without it plain HTTP/1.1. */
   readonly tls: TlsConfig | undefined
 
-  /** A longer path with its query is a 414. */
+  /** Longest path with its query. A longer one is refused with 414. */
   readonly maxUrlBytes: number
-  /** All headers together, with the request line; more is a 431. */
+  /** Size of all headers together, with the request line. More is refused with 431. */
   readonly maxHeaderBytes: number
-  /** So many headers; more is a 431. */
+  /** Number of headers. More are refused with 431. */
   readonly maxHeaders: number
-  /** From the first byte, or from the connection, until the headers are there. */
+  /** Time from the first byte, or from the connection, until the headers are complete. */
   readonly headersMs: number
-  /** A body may take so long, and a second longer for each `bodyBytesPerSecond` of it. */
+  /** Time for a body, plus one second for each `bodyBytesPerSecond` of it. */
   readonly bodyMs: number
+  /** Slowest rate of a body after `bodyMs`. */
   readonly bodyBytesPerSecond: number
-  /** An answer of which nothing is read for so long is cut. */
+  /** An answer that the client does not read for this time is cut off. */
   readonly unreadMs: number
-  /** A connection without a request is closed. */
+  /** A connection without a request is closed after this time. */
   readonly idleMs: number
-  /** At once. */
+  /** Most connections at once. */
   readonly connections: number
-  /** At once, from one address: IPv4, or the first half of IPv6. */
+  /** Most connections at once from one address: IPv4, or the first half of IPv6. */
   readonly connectionsPerAddress: number
 }
 

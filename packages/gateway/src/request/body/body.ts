@@ -18,6 +18,8 @@ export interface ReceiveLimits {
   readonly maxBytes: number
   /** Called with the size of each chunk that arrives. */
   onReceived?(bytes: number): void
+  /** Called with the size of each chunk, decoded, before it is held in memory. May throw. */
+  onHeld?(bytes: number): void
 }
 
 export type RequestBody = HeldBody | StreamedBody
@@ -73,7 +75,8 @@ function receive(request: IncomingMessage, onChunk: (chunk: Buffer) => boolean):
         stop()
         resolve(false)
       } catch (error) {
-        stop()
+        // The request is refused, and what still arrives is dropped.
+        unlisten()
         reject(error)
       }
     }
@@ -106,6 +109,7 @@ export async function holdOrStream(
   const bytes = new ByteList()
   const isComplete = await receive(request, (chunk) => {
     limits.onReceived?.(chunk.length)
+    limits.onHeld?.(chunk.length)
     bytes.push(chunk)
     if (bytes.length > maxBytes) throw tooLarge(maxBytes)
     return bytes.length <= keepBytes
@@ -170,6 +174,7 @@ export async function holdDecoded(
     length += chunk.length
     if (length > maxBytes) throw tooLarge(maxBytes)
     if (rejection !== undefined) return true
+    limits.onHeld?.(chunk.length)
     try {
       onChunk(chunk)
       bytes.push(chunk)

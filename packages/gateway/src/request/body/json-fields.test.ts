@@ -221,4 +221,24 @@ describe('content of a JSON body', () => {
     expect(beginning('abC', Infinity)).toBe('')
     expect(beginning('ab\\u0043d', Infinity)).toBe('')
   })
+
+  it('the end of a long text and control characters in it are found at every alignment', () => {
+    const memory = Buffer.alloc(1_024)
+    for (let offset = 0; offset < 4; offset++) {
+      for (let length = 250; length < 275; length++) {
+        const text = `${'é~'.repeat(100)}${'\x7f'.repeat(length - 200)}`
+        const place = (json: string) => {
+          const size = memory.write(json, offset)
+          return memory.subarray(offset, offset + size)
+        }
+        expect(read(place(`{"prompt":"${text}"}`)).log).toEqual([[length + 100, '']])
+        expect(read(place(`{"prompt":"${text}\\n${text}"}`)).log).toEqual([[2 * length + 201, '']])
+        for (const control of ['\x00', '\x1f', '\n']) {
+          expect(() => read(place(`{"prompt":"${text}${control}${text}"}`))).toThrow(
+            'not valid JSON',
+          )
+        }
+      }
+    }
+  })
 })

@@ -46,9 +46,9 @@ export function validate<T>(path: string, input: unknown, check: Check<T>): T {
 
 /** Smallest and largest value of a number. */
 export interface Range {
-  /** Smallest value. */
+  /** Smallest value, in the unit of the option. Range: any number. */
   min: number
-  /** Largest value. Default: none. */
+  /** Largest value, in the unit of the option. Range: any number. Default: no limit. */
   max?: number
 }
 

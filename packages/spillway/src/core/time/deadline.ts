@@ -37,8 +37,11 @@ export class Deadline {
 }
 
 /**
- * A deadline `timeoutMs` from now. A negative value is a deadline that has passed: the time left of
- * a remote deadline can run out on its way here.
+ * Creates a deadline `timeoutMs` from now. A negative value is a deadline that has passed: the time left of a
+ * remote deadline can run out on its way here.
+ *
+ * @example
+ * await runWithDeadline(createDeadline('2s'), () => handle(request))
  */
 export function createDeadline(timeoutMs: Duration, clock: Clock = systemClock): Deadline {
   const ms = validate('timeoutMs', timeoutMs, duration({ min: -Number.MAX_VALUE }))
@@ -57,12 +60,22 @@ export function earlierOf(
 
 const storage = new AsyncLocalStorage<Deadline>()
 
-/** The deadline of the request that this code runs for, if any. */
+/**
+ * The deadline of the request that this code runs for, if any.
+ *
+ * @example
+ * const leftMs = currentDeadline()?.remainingMs()
+ */
 export function currentDeadline(): Deadline | undefined {
   return storage.getStore()
 }
 
-/** Calls `fn` under the earlier of `deadline` and the current one, which everything it starts inherits. */
+/**
+ * Calls `fn` under the earlier of `deadline` and the current one. Everything that `fn` starts inherits it.
+ *
+ * @example
+ * await runWithDeadline(createDeadline('2s'), () => guard.run(loadUser))
+ */
 export function runWithDeadline<T, A extends unknown[]>(
   deadline: Deadline | undefined,
   fn: (...args: A) => T,

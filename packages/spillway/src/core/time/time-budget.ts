@@ -19,11 +19,11 @@ import { clockOption } from './clock-options.js'
 import { currentDeadline, Deadline, earlierOf, runWithDeadline } from './deadline.js'
 
 export interface TimeBudgetOptions {
-  /** Time for all steps together. An earlier deadline of the request wins. */
+  /** Time for all steps together. An earlier deadline of the request applies first. Range: from 0 ms. */
   totalMs: Duration
   /** The steps and their weights: `{ auth: 1, search: 3, answer: 6 }`. */
   steps: Readonly<Record<string, number>>
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -54,7 +54,13 @@ const readOptions = object({
   clock: clockOption,
 })
 
-/** Creates a time budget for the steps of one request. */
+/**
+ * Creates a time budget that divides the time of one request between its steps, by weight.
+ *
+ * @example
+ * const budget = createTimeBudget({ totalMs: '10s', steps: { search: 3, answer: 7 } })
+ * const found = await budget.run('search', () => search(query))
+ */
 export function createTimeBudget(options: TimeBudgetOptions): TimeBudget {
   const { totalMs, steps, clock } = validate('timeBudget', options, readOptions)
   const own = new Deadline(clock.now() + totalMs, clock)

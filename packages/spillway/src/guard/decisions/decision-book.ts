@@ -85,7 +85,7 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
     const known = left ? 'its caller has left' : `the call failed: ${kindOf(error)}`
     const sharedAgeMs = trace?.sharedAgeMs
     this.#note(trace, facts, {
-      code: left ? 'LEFT' : 'FAILED',
+      code: left ? 'ABORTED' : 'FAILED',
       stage: left && trace?.attempts === 0 ? 'queue' : 'call',
       scope: 'local',
       retryAfterMs: undefined,

@@ -24,8 +24,8 @@ export interface DecisionRecord {
   tier: string | undefined
   /** 0 for the most important. */
   importance: number
-  /** `FAILED`: what the call threw came out; `LEFT`: its caller did. */
-  code: ErrorCode | 'OK' | 'FAILED' | 'LEFT'
+  /** `FAILED`: the call threw. `ABORTED`: its caller aborted it. Otherwise the code of the refusal. */
+  code: ErrorCode | 'OK' | 'FAILED' | 'ABORTED'
   stage: Stage
   scope: Scope
   attempts: number

@@ -50,7 +50,7 @@ export type JobHandler<Data, Result> = (
 
 /** Options of a worker: `queue.work(handler, options)`. */
 export interface WorkOptions {
-  /** Jobs that run at once in this pod. Default: 10. */
+  /** Jobs that run at once in this pod. Range: integers from 1. Default: 10. */
   concurrency?: number
 }
 
@@ -61,18 +61,27 @@ export interface JobWorker {
   /** State and counts of the worker. */
   snapshot(): WorkerSnapshot
   /**
-   * Takes no more jobs, and lets running ones finish for `graceMs` (default: 30 seconds);
-   * the others are stopped and go back, untried.
+   * Takes no more jobs and lets running ones finish. Jobs that are still running after that are stopped and
+   * return to the job queue without counting as an attempt.
+   * @param options.graceMs - Longest wait for running jobs. Range: from 0 ms. Default: 30 seconds.
    */
   close(options?: { graceMs?: Duration }): Promise<void>
 }
 
 /** A job queue with workers in this pod. Returned by `spillway.jobQueue()`. */
 export interface WorkableJobQueue<Data = unknown, Result = unknown> extends JobQueue<Data, Result> {
-  /** What this pod has done for it. */
+  /** Counts of this pod: jobs added and refused, and those of its workers. */
   snapshot(): JobQueueSnapshot
-  /** Works on jobs until it is closed. Keeps the process alive. */
+  /**
+   * Works on jobs until it is closed. Keeps the process alive.
+   *
+   * @example
+   * queue.work(async (job, { signal }) => send(job.data, signal), { concurrency: 5 })
+   */
   work(handler: JobHandler<Data, Result>, options?: WorkOptions): JobWorker
-  /** Closes all its workers, and makes room for another queue of its name in this pod. */
+  /**
+   * Closes all its workers. Afterwards this pod may create another job queue of the same name.
+   * @param options.graceMs - Longest wait for running jobs. Range: from 0 ms. Default: 30 seconds.
+   */
   close(options?: { graceMs?: Duration }): Promise<void>
 }

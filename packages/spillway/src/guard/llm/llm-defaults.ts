@@ -5,16 +5,19 @@ import type { GuardOptions } from '../options.js'
 
 /** Your contract with the vendor, for all pods together and for each model. */
 export interface LlmLimits {
-  /** Requests per minute. A positive integer. Default: no limit. */
+  /** Requests per minute. Range: integers from 1. Default: no limit. */
   requestsPerMinute?: number
-  /** Input and output tokens per minute together, as OpenAI counts them. A positive integer. Default: no limit. */
+  /**
+   * Input and output tokens per minute together, as OpenAI counts them. Range: integers from 1. Default: no
+   * limit.
+   */
   tokensPerMinute?: number
-  /** Input tokens per minute, as Anthropic counts them. A positive integer. Default: no limit. */
+  /** Input tokens per minute, as Anthropic counts them. Range: integers from 1. Default: no limit. */
   inputTokensPerMinute?: number
-  /** Output tokens per minute, as Anthropic counts them. A positive integer. Default: no limit. */
+  /** Output tokens per minute, as Anthropic counts them. Range: integers from 1. Default: no limit. */
   outputTokensPerMinute?: number
   /**
-   * Calls at once in this pod. A positive integer. Default: enough for the whole `requestsPerMinute` with
+   * Calls at once in this pod. Range: integers from 1. Default: enough for the whole `requestsPerMinute` with
    * answers of 30 seconds, from 50 to 1,000.
    */
   concurrency?: number

@@ -46,6 +46,8 @@ export interface AttemptDependencies {
   readonly observers: CallObservers
   /** Attempts that run. */
   readonly running: LinkedList<TimedCall<unknown>>
+  /** False: functions of the guard make no calls of their own, so they need no deadline in their async context. */
+  nested: boolean
   /** Set while the guard closes: called when the last attempt has released everything. */
   onIdle: (() => void) | undefined
 }
@@ -134,6 +136,10 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
 
   get guard(): string {
     return this.#shared.guard
+  }
+
+  get nested(): boolean {
+    return this.#shared.nested
   }
 
   get progress(): () => void {
@@ -252,6 +258,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
 function callFunction<T>(attempt: GuardAttempt<T>): T | PromiseLike<T> {
   const { scope, trace, deadline } = attempt
   const fn = trace === undefined ? attempt.fn : tracedFunction(trace, attempt.fn)
+  if (!attempt.nested) return fn(attempt)
   // A deadline of the request, without a timeout of this call, is in place already.
   if (attempt.options.timeoutMs === undefined) {
     return scope === undefined ? fn(attempt) : runInScope(scope, fn, attempt)

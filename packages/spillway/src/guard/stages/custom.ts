@@ -56,9 +56,9 @@ export interface CustomStageCall {
 export interface StageRefusal {
   /** Why, as a sentence for the message of the error. */
   readonly refuse: string
-  /** When a new try makes sense, in milliseconds. */
+  /** Time after which a new call may succeed. Range: from 0 ms. Default: unknown. */
   readonly retryAfterMs?: number
-  /** The HTTP status, from 400 to 599. Default: 503. */
+  /** HTTP status of the refusal. Range: 400 to 599. Default: 503. */
   readonly status?: number
   /** Numbers behind the decision, for the error, events and the dashboard. */
   readonly details?: Details
@@ -74,11 +74,17 @@ export interface StageEnd {
 
 /** Options of `customStage()`: its name, its position and what it decides. */
 export interface CustomStageOptions<Grant = unknown> {
-  /** Lower-case letters, digits and hyphens, at most 40, beginning with a letter; no name of a built-in stage. */
+  /**
+   * Name in errors, events and metrics: lower-case letters, digits and hyphens, at most 40, beginning with a
+   * letter; no name of a built-in stage.
+   */
   name: string
-  /** The stage it comes after: a built-in one, or a custom one of the same guard. Either this or `before`. */
+  /**
+   * The stage it comes after: a built-in one, or a custom one of the same guard. Default: none; give this or
+   * `before`.
+   */
   after?: string
-  /** The stage it comes before. */
+  /** The stage it comes before. Default: none; give this or `after`. */
   before?: string
   /** Once for each call, or for each attempt. Default: `call` up to the queue, `attempt` after it. */
   per?: 'call' | 'attempt'
@@ -147,8 +153,16 @@ const readStage = together(
 type CheckedStage = ReturnType<typeof readStage>
 
 /**
- * A stage of the application, for the guard option `stages`. It may be used by several guards.
- * @throws OptionsError if an option is missing or wrong.
+ * Creates a stage of the application, for the guard option `stages`. It may be used by several guards.
+ * @throws OptionsError if an option is missing or invalid.
+ *
+ * @example
+ * const maintenance = customStage({
+ *   name: 'maintenance',
+ *   before: 'queue',
+ *   check: () => (flags.maintenance ? { refuse: 'under maintenance' } : undefined),
+ * })
+ * spillway.guard('billing', { stages: [maintenance], timeout: { callMs: '10s' } })
  */
 export function customStage<Grant = unknown>(options: CustomStageOptions<Grant>): CustomStage {
   const name = (options as Partial<CustomStageOptions> | undefined)?.name

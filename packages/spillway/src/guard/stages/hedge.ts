@@ -84,7 +84,7 @@ export class HedgeStage implements Stage {
 
   begun(delayMs: number): void {
     this.#made++
-    if (listening()) emit({ type: 'hedge.begun', name: this.#options.guard, delayMs })
+    if (listening()) emit({ type: 'hedge.started', name: this.#options.guard, delayMs })
   }
 
   won(delayMs: number): void {

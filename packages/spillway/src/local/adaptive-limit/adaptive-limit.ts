@@ -35,33 +35,34 @@ export interface AdaptiveLimitOptions {
    * idle downstream.
    */
   adaptive: 'aimd' | 'gradient2'
-  /** Lowest limit. Default: 1. */
+  /** Lowest limit, in concurrent calls. Range: integers from 1. Default: 1. */
   min?: number
-  /** Highest limit. Default: 1,000. */
+  /** Highest limit, in concurrent calls. Range: integers from `min`. Default: 1,000. */
   max?: number
-  /** First limit. Default: 20, or the nearest value between `min` and `max`. */
-  initial?: number
-  /** `aimd`: factor for the limit when the downstream refuses, 0.5 to 0.99. Default: 0.9. */
-  backoff?: number
-  /** `aimd`: typical latency above which the limit falls. Default: only refusals count. */
-  latencyMs?: Duration
   /**
-   * `gradient2`: multiple of the idle latency that still counts as no queue, 1 to 10. Default: 1.1.
+   * First limit, in concurrent calls. Range: `min` to `max`. Default: 20, or the nearest value between `min`
+   * and `max`.
    */
+  initial?: number
+  /** `aimd`: factor for the limit when the downstream refuses. Range: 0.5 to 0.99. Default: 0.9. */
+  backoff?: number
+  /** `aimd`: typical latency above which the limit falls. Range: from 1 ms. Default: only refusals count. */
+  latencyMs?: Duration
+  /** `gradient2`: multiple of the idle latency that still counts as no queue. Range: 1 to 10. Default: 1.1. */
   tolerance?: number
-  /** `gradient2`: how often the idle latency is measured. Default: 30 seconds. */
+  /** `gradient2`: interval at which the idle latency is measured. Range: from 1 second. Default: 30 seconds. */
   probeMs?: Duration
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
 /** How a call ended. */
 export interface LimitedCall {
-  /** Time until the response, or until its first byte. */
+  /** Time until the response, or until its first byte. Range: from 0 ms. */
   latencyMs: number
-  /** Concurrent calls, including this one. */
+  /** Concurrent calls, including this one. Range: integers from 1. */
   inFlight: number
-  /** `dropped`: refused because of overload, or timed out. `ignored`: says nothing. */
+  /** `dropped`: refused because of overload, or timed out. `ignored`: not counted. */
   outcome: 'success' | 'dropped' | 'ignored'
 }
 
@@ -128,7 +129,13 @@ export function checkBounds(
   }
 }
 
-/** Creates a concurrency limit that follows the latency of the downstream. */
+/**
+ * Creates a concurrency limit that follows the latency of the downstream.
+ *
+ * @example
+ * const adaptive = createAdaptiveLimit({ adaptive: 'gradient2', max: 200 })
+ * adaptive.record({ latencyMs: 120, inFlight: 8, outcome: 'success' })
+ */
 export function createAdaptiveLimit(options: AdaptiveLimitOptions): AdaptiveLimit {
   return new WatchedLimit(validate('adaptiveLimit', options, readOptions))
 }

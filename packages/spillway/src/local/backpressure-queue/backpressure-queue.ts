@@ -21,13 +21,16 @@ import { Ring } from './ring.js'
 export interface BackpressureQueueOptions {
   /** Name in errors. Default: `queue`. */
   name?: string
-  /** Most items it holds. */
+  /** Most items it holds. Range: integers from 1. */
   size: number
-  /** Number of items from which producers wait. Default: 0.8 of `size`. */
+  /** Number of items from which producers wait. Range: 1 to `size`. Default: 0.8 of `size`. */
   highWatermark?: number
-  /** Number of items at which they continue. Default: a quarter of `highWatermark`. */
+  /**
+   * Number of items at which producers continue. Range: from 0, below `highWatermark`. Default: a quarter of
+   * `highWatermark`.
+   */
   lowWatermark?: number
-  /** Most producers that may wait, each with its item. Default: 1,000. */
+  /** Most producers that may wait, each with its item. Range: integers from 0. Default: 1,000. */
   maxWaiting?: number
 }
 
@@ -99,7 +102,14 @@ const readOptions = together(
   },
 )
 
-/** Creates a bounded queue whose producers wait while it is full. */
+/**
+ * Creates a bounded queue whose producers wait while it is full.
+ *
+ * @example
+ * const queue = createBackpressureQueue<Row>({ size: 1_000 })
+ * await queue.put(row)
+ * for await (const next of queue) await insert(next)
+ */
 export function createBackpressureQueue<T>(
   options: BackpressureQueueOptions,
 ): BackpressureQueue<T> {

@@ -44,22 +44,23 @@ import { createRegistry, type Registry } from '../registry.js'
 export interface BulkheadOptions {
   /** Name in errors, events and snapshots. Default: `bulkhead`. */
   name?: string
-  /** Concurrent calls. A positive integer. */
+  /** Most concurrent calls. Range: integers from 1. */
   limit: number
   /** Where calls wait for a slot. Default: none, they are refused. */
   queue?: {
-    /** Most waiting calls. An integer of at least 0. */
+    /** Most waiting calls. Range: integers from 0. */
     size: number
-    /** Longest wait. Default: 5 seconds. */
+    /** Longest wait. Range: from 0 ms. Default: 5 seconds. */
     timeoutMs?: Duration
   }
   /**
-   * How long work may continue after its call timed out before its slot is reused. Default: 30 s.
+   * How long work may continue after its call timed out before its slot is reused. Range: from 0 ms. Default:
+   * 30 seconds.
    */
   graceMs?: Duration
-  /** Receives the waiting time of each call that got a slot. */
+  /** Receives the waiting time of each call that got a slot. Default: none. */
   metrics?: Pick<PodMetrics, 'recordQueueWait'>
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -117,14 +118,26 @@ const readOptions = object(bulkheadFields)
 /** Bulkheads by name. */
 export type BulkheadRegistry = Registry<Bulkhead, Omit<BulkheadOptions, 'name'>>
 
-/** One bulkhead per downstream: `bulkheads.get('payments').run(…)`. */
+/**
+ * Creates bulkheads by name, one for each downstream.
+ *
+ * @example
+ * const bulkheads = createBulkheadRegistry({ limit: 10 })
+ * await bulkheads.get('payments').run(() => charge(order))
+ */
 export function createBulkheadRegistry(defaults: Omit<BulkheadOptions, 'name'>): BulkheadRegistry {
   // Validates the defaults now and not when the first downstream is called.
   createBulkhead(defaults)
   return createRegistry(defaults, createBulkhead)
 }
 
-/** Creates a bulkhead: at most `limit` calls at once, with a bounded queue. */
+/**
+ * Creates a bulkhead: at most `limit` calls at once, with a bounded queue.
+ *
+ * @example
+ * const bulkhead = createBulkhead({ limit: 10, queue: { size: 50, timeoutMs: '2s' } })
+ * await bulkhead.run(() => query(sql))
+ */
 export function createBulkhead(options: BulkheadOptions): Bulkhead {
   return new SlotBulkhead(validate('bulkhead', options, readOptions))
 }

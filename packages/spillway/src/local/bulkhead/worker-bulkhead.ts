@@ -32,7 +32,9 @@ export interface WorkerBulkheadOptions extends Omit<BulkheadOptions, 'graceMs'> 
    * The module that each thread loads; its default export is the work. A file URL or absolute path.
    */
   file: URL | string
-  /** Longest time for one piece of work, after which its thread is stopped. Default: none. */
+  /**
+   * Longest time for one piece of work, after which its thread is stopped. Range: from 1 ms. Default: no limit.
+   */
   callMs?: Duration
 }
 
@@ -65,7 +67,13 @@ const readOptions = object({
   callMs: optional(duration({ min: 1 })),
 })
 
-/** Creates a bulkhead that runs functions of a module in worker threads. */
+/**
+ * Creates a bulkhead that runs functions of a module in worker threads. Needs the package `piscina`.
+ *
+ * @example
+ * const images = createWorkerBulkhead({ file: new URL('./resize.js', import.meta.url), limit: 2 })
+ * const small = await images.run(picture)
+ */
 export function createWorkerBulkhead(options: WorkerBulkheadOptions): WorkerBulkhead {
   const own = validate('workerBulkhead', options, readOptions)
   const { name, limit, queue, metrics, clock, callMs } = own
@@ -109,7 +117,13 @@ export function createWorkerBulkhead(options: WorkerBulkheadOptions): WorkerBulk
 /** Worker bulkheads by name. */
 export type WorkerBulkheadRegistry = Registry<WorkerBulkhead, Omit<WorkerBulkheadOptions, 'name'>>
 
-/** One pool per name, so that one kind of work cannot take another's threads. */
+/**
+ * Creates worker bulkheads by name, each with its own threads.
+ *
+ * @example
+ * const pools = createWorkerBulkheadRegistry({ file, limit: 2 })
+ * await pools.get('images').run(picture)
+ */
 export function createWorkerBulkheadRegistry(
   defaults: Omit<WorkerBulkheadOptions, 'name'>,
 ): WorkerBulkheadRegistry {

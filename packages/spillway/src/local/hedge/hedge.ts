@@ -28,13 +28,18 @@ import { HedgeLostError, Race, type RaceEnd, type RaceRunner, type RaceSide } fr
 export interface HedgeOptions extends HedgeDelayOptions {
   /** Name in events and snapshots. Default: `hedge`. */
   name?: string
-  /** Second attempts as a fraction of the calls, or a budget shared with retries. Default: 0.1. */
+  /**
+   * Second attempts as a fraction of the calls, or a budget shared with retries. Range: 0 to 1. Default: 0.1.
+   */
   budget?: number | RetryBudget
   /** Whether there is capacity for a second attempt now. Default: always. */
   free?: () => boolean
-  /** Overrides the verdict on how an attempt ended. */
+  /**
+   * Decides the outcome of a call in place of the built-in rules; undefined keeps them. Default: by status and
+   * error.
+   */
   classify?: OutcomeOptions['classify']
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -52,7 +57,7 @@ export interface HedgeRunOptions {
   signal?: AbortSignal
   /** False: repeating the call could do harm, so it is hedged only with a key. Default: true. */
   idempotent?: boolean
-  /** The downstream recognises a repeated call by this key. */
+  /** A key by which the downstream recognises a repeated call. Default: none. */
   idempotencyKey?: string
 }
 
@@ -95,7 +100,13 @@ const readOptions = object({
   clock: clockOption,
 })
 
-/** Creates a hedge, which starts a second attempt beside a slow one. */
+/**
+ * Creates a hedge, which starts a second attempt beside a slow one and uses the first answer.
+ *
+ * @example
+ * const hedge = createHedge({ percentile: 0.95, budget: 0.05 })
+ * const user = await hedge.run(({ signal }) => loadUser(id, signal))
+ */
 export function createHedge(options: HedgeOptions = {}): Hedge {
   const checked = validate('hedge', options, readOptions)
   const { clock, budget } = checked
@@ -195,7 +206,7 @@ class HedgedCall<T> implements RaceRunner<T> {
     const { name } = this.#hedge
     if (this.#race.over || this.#race.first.end !== undefined || !this.#hedge.mayHedge()) return
     this.#hedge.hedges++
-    if (listening()) emit({ type: 'hedge.begun', name, delayMs: this.#delayMs })
+    if (listening()) emit({ type: 'hedge.started', name, delayMs: this.#delayMs })
     this.#run(this.#race.join())
   }
 

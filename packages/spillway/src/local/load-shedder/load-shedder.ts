@@ -22,17 +22,17 @@ import { type ShedCall, Shedder, type ShedderSnapshot, type ShedReason } from '.
 export interface LoadShedderOptions extends ShedOptions {
   /** Name in errors, events and snapshots. Default: `shedder`. */
   name?: string
-  /** Number of waiting calls, compared with `maxQueue`. The application keeps that queue. */
+  /** Number of waiting calls, compared with `maxQueue`. The application keeps that queue. Default: 0. */
   waiting?: () => number
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random
 }
 
 /** What is known of a request before any work is done for it. */
 export interface ShedRequest extends ShedCall {
-  /** Default: `normal`. */
+  /** Priority of the call; `critical` is never refused. Default: `normal`. */
   priority?: Priority | undefined
 }
 
@@ -82,7 +82,13 @@ const readOptions = object({
 
 const NOTHING_KNOWN: ShedRequest = {}
 
-/** Creates a load shedder. */
+/**
+ * Creates a load shedder, which refuses calls while this process is overloaded.
+ *
+ * @example
+ * const shedder = createLoadShedder({ cpu: 0.9, loopDelayMs: 100, maxInFlight: 500 })
+ * await shedder.run(() => handle(request), { priority: 'low' })
+ */
 export function createLoadShedder(options: LoadShedderOptions): LoadShedder {
   return new LocalLoadShedder(validate('loadShedder', options, readOptions))
 }

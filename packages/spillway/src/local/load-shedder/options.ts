@@ -18,47 +18,60 @@ import { described, schemaOf } from '../../core/options/schema.js'
 
 /** Signals and limits of a load shedder. */
 export interface ShedOptions {
-  /** Most waiting calls. Beyond it all but critical calls are refused. */
+  /**
+   * Most waiting calls. Beyond it all but critical calls are refused. Range: integers from 1. Default: not
+   * checked.
+   */
   maxQueue?: number
-  /** Most running calls. Beyond it all but critical calls are refused. */
+  /**
+   * Most running calls. Beyond it all but critical calls are refused. Range: integers from 1. Default: not
+   * checked.
+   */
   maxInFlight?: number
-  /** Incoming calls per second. */
+  /** Incoming calls per second at which the pressure is 1. Range: above 0. Default: not checked. */
   maxRps?: number
-  /** Promised latency. The pressure is 1 when the 95th percentile reaches 0.9 of it. */
+  /**
+   * Promised latency. The pressure is 1 when the 95th percentile reaches 0.9 of it. Range: from 1 ms. Default:
+   * not checked.
+   */
   slaMs?: Duration
-  /** Share of the CPU this process may use, 0 to 1. */
+  /** Share of the CPU this process may use. Range: 0.01 to 1. Default: not checked. */
   cpu?: number
-  /** Share of the memory this process may use, 0 to 1. */
+  /** Share of the memory this process may use. Range: 0.01 to 1. Default: not checked. */
   memory?: number
-  /** Share of its time that the event loop may be busy, 0 to 1. */
+  /** Share of its time that the event loop may be busy. Range: 0.01 to 1. Default: not checked. */
   loopUtilization?: number
-  /** Delay of the event loop, 99th percentile of the last sample. */
+  /**
+   * Delay of the event loop at which the pressure is 1, 99th percentile of the last sample. Range: from 1 ms.
+   * Default: not checked.
+   */
   loopDelayMs?: Duration
-  /** Pressure above which a tier is refused; `*` stands for all other tiers. */
+  /**
+   * Pressure above which a tier is refused; `*` stands for all other tiers. Range: from 0. Default: tiers make
+   * no difference.
+   */
   tiers?: Readonly<Record<string, number>>
   /**
-   * Pressure from which a priority is refused. `true`: low from 0.8, normal from 0.85, high from
-   * 0.9. Default: none is.
+   * Pressure from which a priority is refused. `true`: low from 0.8, normal from 0.85, high from 0.9. Range:
+   * from 0. Default: priorities make no difference below a pressure of 1.
    */
   priorities?: true | Readonly<Partial<Record<Exclude<Priority, 'critical'>, number>>>
   /**
-   * Share of the overload beyond 1 that applies to a priority, 0 to 1. Default: high 0.1, normal
-   * 0.5, low 1.
+   * Share of the overload beyond 1 that applies to a priority. Range: 0 to 1. Default: high 0.1, normal 0.5,
+   * low 1.
    */
   weights?: Readonly<Partial<Record<Exclude<Priority, 'critical'>, number>>>
-  /**
-   * Refuses calls that cannot end before their deadline, judging by recent calls. Default: false.
-   */
+  /** Refuses calls that cannot end before their deadline, judging by recent calls. Default: false. */
   inTime?: boolean
   /** Endpoints that are never refused. Default: the usual names of health checks. */
   critical?: readonly string[]
-  /** How often the signals are read. Default: 100 ms. */
+  /** Interval at which the signals are read. Range: from 10 ms. Default: 100 ms. */
   sampleMs?: Duration
-  /** Window of the latencies. Default: 1 second. */
+  /** Window of the latencies. Range: from 100 ms. Default: 1 second. */
   windowMs?: Duration
-  /** How long the same users are refused before others are. Default: 1 hour. */
+  /** How long the same users are refused before others are. Range: from 1 second. Default: 1 hour. */
   rotateMs?: Duration
-  /** Replaces readings of Node by your own. */
+  /** Readings that replace Node's own. Default: none. */
   sensors?: Partial<Sensors>
 }
 

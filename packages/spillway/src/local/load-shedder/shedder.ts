@@ -28,8 +28,13 @@ export type Signal = SampledSignal | 'queue' | 'inFlight'
 
 /** What the decision needs to know of a call. */
 export interface ShedCall {
+  /** Tier of the user, for `tiers`. Default: none. */
   tier?: string | undefined
+  /**
+   * The user: under overload the same users are refused, instead of a part of the calls of each. Default: none.
+   */
   user?: string | undefined
+  /** The endpoint, for `critical`. Default: none. */
   endpoint?: string | undefined
 }
 

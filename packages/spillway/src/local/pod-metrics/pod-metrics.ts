@@ -20,9 +20,9 @@ import { RollingHistogram } from '../rolling-histogram.js'
 
 /** Options of `createPodMetrics()`. */
 export interface PodMetricsOptions {
-  /** Length of the window. At least 100 ms. Default: 10 seconds. */
+  /** Length of the window. Range: from 100 ms. Default: 10 seconds. */
   windowMs?: Duration
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -46,7 +46,7 @@ export interface PodMetricsSnapshot {
 
 /** Options of one measurement. */
 export interface MeasureOptions extends Pick<OutcomeOptions, 'classify' | 'slowMs'> {
-  /** The caller's signal. An abort by the caller is no failure of the downstream. */
+  /** The caller's signal. An abort by the caller is no failure of the downstream. Default: none. */
   signal?: AbortSignal
 }
 
@@ -75,7 +75,14 @@ const readOptions = object({
   clock: clockOption,
 })
 
-/** Creates the measurements of this pod. */
+/**
+ * Creates rolling measurements of this pod: error rate, queue wait and percentiles.
+ *
+ * @example
+ * const metrics = createPodMetrics({ windowMs: '10s' })
+ * await metrics.measure(() => loadUser(id))
+ * metrics.snapshot().p99Ms
+ */
 export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
   const { windowMs, clock } = validate('podMetrics', options, readOptions)
   const counter = () => new RollingCounter(windowMs, SLICES)

@@ -32,17 +32,23 @@ import { tokenBucket } from './token-bucket.js'
 export interface RateLimiterOptions {
   /** Name in errors and events. Default: `limiter`. */
   name?: string
-  /** Units per window. A positive integer. */
+  /** Units per window. Range: integers from 1. */
   limit: number
-  /** Length of the window. At least 1 ms. */
+  /** Length of the window. Range: from 1 ms. */
   windowMs: Duration
-  /** See the docs for the promise of each. Default: `token-bucket`. */
+  /**
+   * How units are counted. `sliding-window` never grants more than `limit` in any window. Default:
+   * `token-bucket`.
+   */
   algorithm?: 'token-bucket' | 'leaky-bucket' | 'fixed-window' | 'sliding-window'
-  /** `token-bucket` only: units that may be taken at once after a quiet time. Default: `limit`. */
+  /**
+   * `token-bucket` only: units that may be taken at once after a quiet time. Range: integers from 1. Default:
+   * `limit`.
+   */
   burst?: number
-  /** `sliding-window` only: number of slices of the window, 1 to 1,000. Default: 50. */
+  /** `sliding-window` only: number of slices of the window. Range: integers from 1 to 1,000. Default: 50. */
   slices?: number
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -57,8 +63,9 @@ export interface RateLimiter {
   /** Takes `cost` (default 1) now and returns true, or takes nothing and returns false. */
   tryAcquire(cost?: number): boolean
   /**
-   * Takes `cost` as soon as it is free, if that is within `waitMs` and before the request's
-   * deadline. Returns false, having taken nothing, as soon as it is clear that this is impossible.
+   * Takes `cost` as soon as it is free, if that is within `waitMs` and before the deadline of the request.
+   * Returns false, having taken nothing, as soon as it is clear that this is impossible.
+   * @param options.cost - Units to take. Range: integers from 1 to the limit or burst. Default: 1.
    */
   acquireWithin(
     waitMs: Duration,
@@ -89,7 +96,13 @@ const readOptions = object({
 const YES = Promise.resolve(true)
 const NO = Promise.resolve(false)
 
-/** Creates a rate limiter of this pod. */
+/**
+ * Creates a rate limiter of this pod.
+ *
+ * @example
+ * const limiter = createRateLimiter({ limit: 100, windowMs: '1m', algorithm: 'sliding-window' })
+ * if (!limiter.tryAcquire()) throw new Error(`try again in ${limiter.retryAfterMs()} ms`)
+ */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   return new LocalRateLimiter(validate('rateLimiter', options, readOptions))
 }

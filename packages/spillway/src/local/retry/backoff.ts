@@ -21,13 +21,13 @@ export interface BackoffOptions {
    * Default: `exponential`.
    */
   backoff?: 'constant' | 'linear' | 'exponential' | 'decorrelated'
-  /** The first wait. At least 1 ms. Default: 100 ms. */
+  /** The first wait. Range: from 1 ms. Default: 100 ms. */
   baseMs?: Duration
-  /** The longest wait. Default: 10 seconds. */
+  /** The longest wait. Range: from 1 ms. Default: 10 seconds. */
   maxMs?: Duration
   /**
-   * `full`: random up to the computed wait. `equal`: half of it, plus random up to the other half.
-   * A number from 0 to 1: plus or minus that fraction. `none`. Default: `full`.
+   * `full`: random up to the computed wait. `equal`: half of it, plus random up to the other half. A number:
+   * plus or minus that fraction. `none`: the computed wait. Range: 0 to 1. Default: `full`.
    */
   jitter?: 'none' | 'full' | 'equal' | number
 }

@@ -36,26 +36,34 @@ export interface RetryConditions {
 
 /** Options of `createRetryBudget()`. */
 export interface RetryBudgetOptions {
-  /** Most retries, as a fraction of the requests in the window. 0 to 1. Default: 0.2. */
+  /** Most retries, as a fraction of the requests in the window. Range: 0 to 1. Default: 0.2. */
   ratio?: number
   /**
-   * Retries per window that are allowed however few requests there are. Default: 3, or none if the
-   * ratio is 0.
+   * Retries per window that are allowed however few requests there are. Range: integers from 0. Default: 3, or
+   * 0 if the ratio is 0.
    */
   minimum?: number
-  /** Default: 10 seconds. */
+  /** Length of the window. Range: from 100 ms. Default: 10 seconds. */
   windowMs?: Duration
-  /** Called before each retry. */
+  /** Returns the state of the pod, read before each retry. Default: only the ratio counts. */
   conditions?: () => RetryConditions
-  /** No retry while the average queue wait is above this. Default: 2 seconds. */
+  /** No retry while the average queue wait is above this. Range: from 0 ms. Default: 2 seconds. */
   maxQueueWaitMs?: Duration
-  /** No retry while a larger share of the slots than this is in use. Default: 0.9. */
+  /** No retry while a larger share of the slots than this is in use. Range: 0 to 1. Default: 0.9. */
   maxSlotsInUse?: number
-  /** Retries per call while more than `errorRate` of calls fail; the lowest that applies counts. */
-  steps?: readonly { errorRate: number; retries: number }[]
-  /** Retries per call in normal conditions. Default: 3. */
+  /**
+   * Most retries per call from an error rate on; the lowest number that applies counts. Range: rates from 0 to
+   * 1, retries from 0. Default: 2 from an error rate of 0.2, 1 from 0.5.
+   */
+  steps?: readonly {
+    /** Share of calls that fail. Range: 0 to 1. */
+    errorRate: number
+    /** Retries per call from that rate on. Range: integers from 0. */
+    retries: number
+  }[]
+  /** Retries per call in normal conditions. Range: integers from 0. Default: 3. */
   retries?: number
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -105,7 +113,13 @@ type RetryRules = Pick<
 
 const SLICES = 20
 
-/** Creates a retry budget, which can be shared by several retries. */
+/**
+ * Creates a retry budget, which can be shared by several retries.
+ *
+ * @example
+ * const budget = createRetryBudget({ ratio: 0.1 })
+ * const retry = createRetry({ budget })
+ */
 export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget {
   const {
     ratio,

@@ -39,9 +39,9 @@ export interface RetryRunOptions {
   signal?: AbortSignal
   /** False: repeating the call could do harm, so it is retried only with a key. Default: true. */
   idempotent?: boolean
-  /** The downstream recognises a repeated call by this key. */
+  /** A key by which the downstream recognises a repeated call. Default: none. */
   idempotencyKey?: string
-  /** Called before each retry, before the budget; false prevents the retry. */
+  /** Called before each retry, before the budget; false prevents the retry. Default: always true. */
   mayRetry?: () => boolean
 }
 
@@ -68,6 +68,8 @@ export interface RetryPolicy extends BackoffPolicy {
   retriedBelow?: (value: unknown) => boolean
   /** Wakes calls that wait for a retry when nothing new should begin. Default: never. */
   closing?: Closing
+  /** False: the function makes no calls with retries of their own, so its attempts need no scope. Default: true. */
+  nested?: boolean
 }
 
 export interface Closing {
@@ -142,7 +144,7 @@ export class RetryCall<T> {
     // Only a guard passes a lighter signal, and it makes the attempts itself.
     const signal = this.#options.signal as AbortSignal | undefined
     const context = { attempt: this.#attempt, signal }
-    if (this.#policy.attempts === 1) return this.#fn(context)
+    if (this.#policy.attempts === 1 || this.#policy.nested === false) return this.#fn(context)
     this.#scope = new Set()
     return runInScope(this.#scope, this.#fn, context)
   }

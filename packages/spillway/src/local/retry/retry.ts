@@ -35,17 +35,22 @@ import {
 export interface RetryOptions extends BackoffOptions {
   /** Name in events. Default: `retry`. */
   name?: string
-  /** Most attempts, including the first. Default: 3. */
+  /** Most attempts, including the first. Range: integers from 1. Default: 3. */
   attempts?: number
-  /** A budget, shared or created from a ratio (0.2: one retry per five requests). Default: none. */
+  /**
+   * A retry budget, or the ratio of one: 0.2 allows one retry per five requests. Range: 0 to 1. Default: none.
+   */
   budget?: RetryBudget | number
-  /** A longer `Retry-After` than this ends the call. Default: 60 seconds. */
+  /** A longer `Retry-After` than this ends the call. Range: from 0 ms. Default: 60 seconds. */
   maxRetryAfterMs?: Duration
-  /** Overrides the verdict on how an attempt ended; return undefined to keep the default. */
+  /**
+   * Decides the outcome of a call in place of the built-in rules; undefined keeps them. Default: by status and
+   * error.
+   */
   classify?: OutcomeOptions['classify']
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random
 }
 
@@ -82,7 +87,13 @@ const readOptions = object({
 
 const NO_OPTIONS: RetryRunOptions = {}
 
-/** Creates a retry, which repeats failed calls with growing waits. */
+/**
+ * Creates a retry, which repeats failed calls with growing waits.
+ *
+ * @example
+ * const retry = createRetry({ attempts: 3, baseMs: '200ms', budget: 0.2 })
+ * const user = await retry.run(({ signal }) => loadUser(id, signal))
+ */
 export function createRetry(options: RetryOptions = {}): Retry {
   return new LocalRetry(validate('retry', options, readOptions))
 }

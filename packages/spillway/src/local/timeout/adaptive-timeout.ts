@@ -15,17 +15,17 @@ import { RollingHistogram } from '../rolling-histogram.js'
 
 /** Options of an adaptive timeout. */
 export interface AdaptiveOptions {
-  /** Percentile, as a fraction. Default: 0.99. */
+  /** Percentile of the durations, as a fraction. Range: 0.5 to 1. Default: 0.99. */
   percentile?: number
-  /** How much longer than the percentile, as a fraction. Default: 0.5. */
+  /** How much longer than the percentile, as a fraction. Range: from 0. Default: 0.5. */
   margin?: number
-  /** Shortest limit. Default: 100 ms, or `maxMs` if that is less. */
+  /** Shortest limit. Range: from 1 ms. Default: 100 ms, or `maxMs` if that is less. */
   minMs?: Duration
-  /** Longest limit. Default: `callMs`. */
+  /** Longest limit. Range: from 1 ms. Default: `callMs`. */
   maxMs?: Duration
-  /** Calls needed before the limit differs from `callMs`. Default: 20. */
+  /** Calls needed before the limit differs from `callMs`. Range: integers from 1. Default: 20. */
   minimumCalls?: number
-  /** Length of the window. Default: 60 seconds. */
+  /** Length of the window. Range: from 100 ms. Default: 60 seconds. */
   windowMs?: Duration
 }
 

@@ -33,17 +33,20 @@ import { type CallLimits, TimedCall, type TimeoutContext } from './timed-call.js
 export interface TimeoutOptions {
   /** Name in errors and events. Default: `timeout`. */
   name?: string
-  /** Longest time for one call. */
+  /** Longest time for one call. Range: from 1 ms. Default: no limit. */
   callMs?: Duration
-  /** Longest time for everything inside: sets a deadline that all nested mechanisms follow. */
+  /**
+   * Longest time for everything inside: sets a deadline that all nested mechanisms follow. Range: from 1 ms.
+   * Default: no limit.
+   */
   totalMs?: Duration
-  /** Longest time until the call first reports progress. */
+  /** Longest time until the call first reports progress. Range: from 1 ms. Default: no limit. */
   firstByteMs?: Duration
-  /** Longest time between two reports of progress. */
+  /** Longest time between two reports of progress. Range: from 1 ms. Default: no limit. */
   idleMs?: Duration
-  /** Lets the limit follow the real duration of calls, starting with `callMs`. */
+  /** Lets the limit follow the measured duration of calls, starting with `callMs`. Default: off. */
   adaptive?: AdaptiveOptions
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
 }
 
@@ -74,7 +77,13 @@ const readOptions = object({
 
 type Options = ReturnType<typeof readOptions>
 
-/** Creates a timeout. */
+/**
+ * Creates a timeout, which aborts calls that take too long.
+ *
+ * @example
+ * const timeout = createTimeout({ callMs: '5s' })
+ * await timeout.run(({ signal }) => fetch(url, { signal }))
+ */
 export function createTimeout(options: TimeoutOptions): Timeout {
   return createLocalTimeout(options)
 }

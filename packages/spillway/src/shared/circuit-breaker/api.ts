@@ -12,18 +12,18 @@ import type { BreakerPolicy } from './options.js'
 export interface CircuitBreakerOptions extends BreakerPolicy {
   /** The downstream: all pods that use this name share its breaker. */
   name: string
-  /** Default: a memory store, for this process alone. */
+  /** The store that the pods share. Default: a memory store, for this process alone. */
   store?: Store
   /**
-   * Lanes that this pod keeps at the same time; calls of further lanes share the lane `(other)`. At least 1.
-   * Default: 1,000.
+   * Lanes that this pod keeps at the same time; calls of further lanes share the lane `(other)`. Range:
+   * integers from 1. Default: 1,000.
    */
   maxLanes?: number
-  /** This pod's name; a random part is added, so that a restarted pod is another one. */
+  /** Name of this pod. A random part is added, so that a restarted pod has another name. Default: `pod`. */
   pod?: string
-  /** Default: the system's clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random
 }
 

@@ -40,7 +40,13 @@ const readOptions = readingPolicy(
   }),
 )
 
-/** Creates a circuit breaker that all pods share. */
+/**
+ * Creates a circuit breaker that all pods share.
+ *
+ * @example
+ * const breaker = createCircuitBreaker({ name: 'payments', store, failureRate: 0.5, openMs: '30s' })
+ * await breaker.run(() => charge(order))
+ */
 export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBreaker {
   return new SharedCircuitBreaker(validate('circuitBreaker', options, readOptions))
 }

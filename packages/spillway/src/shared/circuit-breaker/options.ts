@@ -20,48 +20,74 @@ import { breakerOutage, type OutageRule } from '../outage/rules.js'
 
 /** When a breaker opens and how it closes. */
 export interface BreakerPolicy {
-  /** Opens after this number of failures in a row, each within `windowMs` of the last. At least 1. */
+  /**
+   * Opens after this number of failures in a row, each within `windowMs` of the last. Range: integers from 1.
+   * Default: not checked.
+   */
   consecutiveFailures?: number
-  /** Opens when this share of the calls in the window fails: above 0, up to 1. Default: 0.5, unless another condition is given. */
+  /**
+   * Opens when this share of the calls in the window fails. Range: above 0, up to 1. Default: 0.5, or not
+   * checked if `consecutiveFailures` or `slowRate` is given.
+   */
   failureRate?: number
-  /** Opens when this share of them is slow: above 0, up to 1. Needs `slowMs`. */
+  /**
+   * Opens when this share of the calls in the window is slow. Needs `slowMs`. Range: above 0, up to 1. Default:
+   * not checked.
+   */
   slowRate?: number
-  /** Duration from which an answer is slow. */
+  /** Duration from which an answer is slow. Range: from 0 ms. Default: no answer is. */
   slowMs?: Duration
-  /** Length of the window, up to 5 minutes. Default: 30 seconds. */
+  /** Length of the window. Range: 10 ms to 5 minutes. Default: 30 seconds. */
   windowMs?: Duration
-  /** A window of this number of calls instead, 1 to 1,000. */
+  /**
+   * A window of this number of calls, instead of `windowMs`. Range: integers from 1 to 1,000. Default: a window
+   * of time.
+   */
   windowCalls?: number
-  /** Finished calls in the window below which the shares are not looked at. Default: 10. */
+  /**
+   * Finished calls in the window that are needed before the rates count. Range: integers from 1. Default: 10,
+   * or `windowCalls` if that is less.
+   */
   minimumCalls?: number
-  /** How long it stays open. Default: 30 seconds. */
+  /** How long it stays open before probes are sent. Range: from 1 ms. Default: 30 seconds. */
   openMs?: Duration
-  /** Factor by which the open time grows each time the probes fail, 1 to 100. Default: 1. */
+  /** Factor by which the open time grows each time the probes fail. Range: 1 to 100. Default: 1. */
   openFactor?: number
-  /** The longest it may stay open. Default: ten times `openMs`. */
+  /** The longest open time. Range: from `openMs`. Default: ten times `openMs`. */
   maxOpenMs?: Duration
-  /** Probes at once, in the whole fleet. Default: 3. */
+  /** Probes at once, in the whole fleet. Range: integers from 1 to 1,000. Default: 3. */
   probes?: number
-  /** Probes that have to succeed before it closes. Default: 2. */
+  /** Probes that have to succeed before it closes. Range: integers from 1 to 1,000. Default: 2. */
   successes?: number
-  /** The probe of a pod that died is free again after this. Default: 5 seconds. */
+  /** The probe of a pod that died is free again after this. Range: from 10 ms. Default: 5 seconds. */
   probeLeaseMs?: Duration
-  /** A probe that takes longer returns its permit and counts as nothing. Default: 60 seconds. */
+  /**
+   * A probe that takes longer returns its permit and is not counted. Range: from 10 ms. Default: 60 seconds.
+   */
   maxProbeMs?: Duration
-  /** How long after closing the number of calls at once in each pod is limited. 0: not at all. Default: `openMs`, at most 10 seconds. */
+  /**
+   * How long after closing the number of calls at once in each pod is limited. Range: from 0 ms, which is not
+   * at all. Default: `openMs`, at most 10 seconds.
+   */
   rampMs?: Duration
-  /** Opens only if its conditions hold without the worst `quorum` - 1 pods, too. Default: 1. */
+  /**
+   * Opens only if its conditions also hold without the `quorum` - 1 pods with the most failures. Range:
+   * integers from 1 to 1,000. Default: 1.
+   */
   quorum?: number
   /** One breaker for each lane, or one for all lanes together. Default: `lane`. */
   per?: 'lane' | 'vendor'
-  /** Decides and reports, never refuses. Default: false. */
+  /** Decides and reports, but never refuses. Default: false. */
   shadow?: boolean
   /**
-   * While the store is unreachable: use a breaker of this pod (`local`), allow all calls (`open`), or refuse all
-   * calls (`closed`). Default: `local`.
+   * While the store is unreachable: use a breaker of this pod (`local`), allow all calls (`allow`), or refuse
+   * all calls (`refuse`). Default: `local`.
    */
   outage?: Exclude<OutageRule, 'share'>
-  /** Decides the outcome of a call in place of the built-in rules. */
+  /**
+   * Decides the outcome of a call in place of the built-in rules; undefined keeps them. Default: by status and
+   * error.
+   */
   classify?: OutcomeOptions['classify']
 }
 

@@ -1,6 +1,7 @@
 /** Bugs known from other circuit breakers. */
 import { describe, expect, it } from 'vitest'
 import { distantBreakers } from '../../../test/distant-breakers.js'
+import { usualOrLong } from '../../../test/long-run.js'
 import { SpillwayError } from '../../core/errors.js'
 import { createRandom } from '../../core/random.js'
 import { sleep } from '../../core/time/sleep.js'
@@ -400,7 +401,7 @@ describe('failures reported at once while successes wait', () => {
     seed: number
   }
   /** Longer than the window of 30 seconds. */
-  const full = { pods: 8, callsPerMs: 1, forMs: 35_000, seed: 5 }
+  const full = { pods: 8, callsPerMs: 1, forMs: usualOrLong(35_000, 60_000), seed: 5 }
   const rate = { consecutiveFailures: 1_000_000, failureRate: 0.5 }
   /** Enough for a hundred windows of 100 ms or of 100 calls. */
   const seconds = { ...full, forMs: 10_000 }

@@ -150,7 +150,7 @@ async function readLanes(
   }
 }
 
-/** All lanes with probes, because leases expire. Then those whose last reply is oldest, so each has its turn. */
+/** All lanes with probes, because leases expire. Then lanes with the oldest reply, so each has its turn. */
 function mostUrgent(lanes: readonly LaneBreaker[], most: number): readonly LaneBreaker[] {
   if (lanes.length <= most) return lanes
   const probing = lanes.filter((each) => each.hasProbes)

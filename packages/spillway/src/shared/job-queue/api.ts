@@ -6,25 +6,28 @@ import type { Subject } from '../user-limits/levels.js'
 
 /** Options of a job. */
 export interface JobOptions {
-  /** Default: `normal`. */
+  /** Jobs of a higher priority are handed out first. Default: `normal`. */
   priority?: Priority
-  /** The job does not start before this time has passed. */
+  /** The job does not start before this time has passed. Range: from 0 ms. Default: 0. */
   delayMs?: Duration
-  /** The job must start within this time; otherwise it becomes a dead letter. */
+  /**
+   * The job must start within this time; otherwise it becomes a dead letter. Range: from 1 ms. Default: no
+   * limit.
+   */
   timeoutMs?: Duration
   /**
-   * Adding another job with this key does nothing while the first is known. A key of more than 200
-   * characters is stored as its SHA-256.
+   * Adding another job with this key does nothing while the first is known. A key of more than 200 characters
+   * is stored as its SHA-256. Default: none.
    */
   key?: string
   /**
-   * Tenants take turns within a priority. A name of more than 200 characters is stored as its
-   * SHA-256.
+   * Tenants take turns within a priority. A name of more than 200 characters is stored as its SHA-256. Default:
+   * none.
    */
   tenant?: string
-  /** By unit of the guard's limits; `requests` is 1 by default. */
+  /** Cost by unit of the guard's limits. Range: integers from 0. Default: `requests` 1, others 0. */
   cost?: Readonly<Record<string, number>>
-  /** Most attempts, including the first. Default: that of the queue. */
+  /** Most attempts, including the first. Range: integers from 1. Default: that of the job queue. */
   attempts?: number
 }
 
@@ -160,13 +163,21 @@ export interface JobQueue<Data = unknown, Result = unknown> {
    * or arrive twice.
    */
   watch(id: string, onChange: () => void): () => void
-  /** With `tenants`, also counts waiting jobs of the tenants with the most, at most 100 tenants. */
+  /**
+   * Numbers of jobs by state, in the whole fleet.
+   * @param options.tenants - Also counts the waiting jobs of this number of tenants, those with the most.
+   * Range: integers from 0 to 100. Default: 0.
+   */
   counts(options?: { tenants?: number }): Promise<JobCounts>
   /** Hands out no jobs in the whole fleet until `resume`; running jobs continue. */
   pause(): Promise<void>
   /** Lets workers of all pods take jobs again. */
   resume(): Promise<void>
-  /** Dead letters, the oldest first. Default: the first hundred. */
+  /**
+   * Dead letters, the oldest first.
+   * @param range - `from`: index of the first one. `count`: most dead letters returned. Range: integers from 0.
+   * Default: from 0, 100 dead letters.
+   */
   dead(range?: { from?: number; count?: number }): Promise<JobInfo<Data, Result>[]>
   /**
    * Moves dead letters back into the queue, with all their attempts: one, or all. Returns how many.

@@ -22,7 +22,14 @@ export interface StandaloneJobQueueOptions extends Omit<JobQueueSettings, 'lane'
 const { lane: _, ...fields } = settingFields
 const readOptions = object({ ...fields, store: readStore, name: text(), guard: text() })
 
-/** Without a guard, costs are not checked and users are not charged. */
+/**
+ * Creates access to a job queue for a process that only adds and manages jobs. Without a guard, costs are not
+ * checked and users are not charged.
+ *
+ * @example
+ * const emails = createJobQueue({ store, name: 'emails', guard: 'mail' })
+ * await emails.add({ to: 'ann@example.com' })
+ */
 export function createJobQueue<Data = unknown, Result = unknown>(
   options: StandaloneJobQueueOptions,
 ): JobQueue<Data, Result> {

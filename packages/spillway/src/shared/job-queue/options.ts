@@ -17,42 +17,47 @@ import { readPriority } from '../../core/options/priority.js'
 export interface JobQueueSettings {
   /** The lane of the guard that jobs use. Default: the lane of calls that name none. */
   lane?: string
-  /** Most jobs that are waiting, delayed or running. Default: 100,000. */
+  /** Most jobs that are waiting, delayed or running. Range: integers from 1. Default: 100,000. */
   maxSize?: number
   /**
-   * Most jobs of one tenant that are waiting, delayed or running, at least 1. Jobs without a tenant
-   * share `maxSize` only. Default: a tenth of `maxSize`, at least 1.
+   * Most jobs of one tenant that are waiting, delayed or running. Jobs without a tenant share `maxSize` only.
+   * Range: integers from 1. Default: a tenth of `maxSize`, at least 1.
    */
   maxPerTenant?: number | undefined
-  /** Attempts of a job, including the first. Default: 3. */
+  /** Attempts of a job, including the first. Range: integers from 1. Default: 3. */
   attempts?: number
   /**
-   * Turns of a job that may end without counting as an attempt, at least 0: with a 429, a refusal
-   * inside the handler, or a failure of a downstream that is known to be broken. Later turns all
-   * count. Default: 10.
+   * Turns of a job that may end without counting as an attempt: with a 429, a refusal inside the handler, or a
+   * failure of a downstream that is known to be broken. Later turns all count. Range: integers from 0. Default:
+   * 10.
    */
   uncountedTurns?: number
-  /** A worker that is silent for this long loses its jobs to others. Default: 30 seconds. */
+  /**
+   * A worker that is silent for this long loses its jobs to others. Range: from 100 ms. Default: 30 seconds.
+   */
   leaseMs?: Duration
-  /** How long results are kept; 0: a job that is done is deleted. Default: 1 hour. */
+  /** How long results are kept; 0: a job that is done is deleted. Range: from 0 ms. Default: 1 hour. */
   resultMs?: Duration
-  /** How long dead letters are kept. Default: 7 days. */
+  /** How long dead letters are kept. Range: from 1 ms. Default: 7 days. */
   deadMs?: Duration
-  /** A queue that is not used for this long is deleted with its jobs. Default: 30 days. */
+  /**
+   * A job queue that is not used for this long is deleted with its jobs. Range: from 1 second. Default: 30
+   * days.
+   */
   forgetMs?: Duration
-  /** After this time a job counts as one priority higher. Default: 5 minutes. */
+  /** After this time a job counts as one priority higher. Range: from 1 ms. Default: 5 minutes. */
   agingMs?: Duration
   /**
-   * Fraction of every limit that is reserved for calls, 0 to 0.9. Unless it is 0, jobs are also
-   * spread evenly over the window. Default: 0.05.
+   * Fraction of every limit that is reserved for calls. Unless it is 0, jobs are also spread evenly over the
+   * window. Range: 0 to 0.9. Default: 0.05.
    */
   keep?: number
   /**
-   * Number of replicas that must have the job before adding resolves; `true` is 1. Rejects if they
-   * do not within `confirmMs`; the job may still have been added. Default: false.
+   * Number of replicas that must have the job before adding resolves; `true` is 1. Rejects if they do not
+   * within `confirmMs`; the job may still have been added. Range: integers from 1. Default: false.
    */
   durable?: boolean | number
-  /** Default: 1 second. */
+  /** How long `durable` waits for the replicas. Range: from 1 ms. Default: 1 second. */
   confirmMs?: Duration
 }
 

@@ -16,27 +16,31 @@ export interface SharedRateLimiterOptions {
   /** Every call needs a permit of each limit: all are charged, or none. */
   limits: readonly SharedLimit[]
   /**
-   * How much later than its permit was granted a call may reach the vendor: half of it for the round trip to the
-   * store, half for the way to the vendor. Windows are longer by this time, and a permit whose round trip took
-   * more than half of it is not used. Default: a twentieth of the shortest window, 10 to 100 ms.
+   * How much later than its permit was granted a call may reach the vendor: half of it for the round trip to
+   * the store, half for the way to the vendor. Windows are longer by this time, and a permit whose round trip
+   * took more than half of it is not used. Range: from 1 ms. Default: a twentieth of the shortest window, 10 to
+   * 100 ms.
    */
   jitterMs?: Duration
-  /** The longest pause that a vendor's response can cause. Default: 60 seconds. */
+  /** The longest pause that a vendor's response can cause. Range: from 0 ms. Default: 60 seconds. */
   maxPauseMs?: Duration
-  /** The first pause after a 429 without a duration; doubles each time. Default: 500 ms. */
+  /** The first pause after a 429 without a duration; doubles each time. Range: from 1 ms. Default: 500 ms. */
   basePauseMs?: Duration
   /**
-   * Lanes that this pod keeps at the same time; calls of further lanes share the lane `(other)`. At least 1.
-   * Default: 1,000.
+   * Lanes that this pod keeps at the same time; calls of further lanes share the lane `(other)`. Range:
+   * integers from 1. Default: 1,000.
    */
   maxLanes?: number
-  /** Name of this pod. A random part is added, so that a restarted pod has another name. */
+  /** Name of this pod. A random part is added, so that a restarted pod has another name. Default: `pod`. */
   pod?: string
-  /** Number of pods, for dividing limits before the store has replied for the first time. Default: 1. */
+  /**
+   * Number of pods, for dividing limits until the store has answered for the first time. Range: integers from
+   * 1. Default: 1.
+   */
   expectedPods?: number
-  /** Default: the system's clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random
 }
 
@@ -45,8 +49,8 @@ export interface AcquireOptions {
   /** What the vendor counts separately, such as a model or an API key. Default: one lane for all calls. */
   lane?: string
   /**
-   * Cost by unit. Default: 1 for `requests`, 0 for other units. A unit without a limit is an error. An estimate is
-   * enough if it is settled later.
+   * Cost by unit. A unit without a limit is an error. An estimate is enough if it is settled later. Default: 1
+   * for `requests`, 0 for other units.
    */
   cost?: Cost
   /** Ends the wait. Default: none. */
@@ -77,8 +81,9 @@ export interface SharedRateLimiter {
   /** Takes the permits that are free now, at most `count`. */
   takeUpTo(count: number, options?: AcquireOptions): Promise<Permit[]>
   /**
-   * Applies the limit headers and the status of a vendor's response. A 429 pauses the lane for all pods; so do 503
-   * and 529 with a `Retry-After`.
+   * Applies the limit headers and the status of a vendor's response. A 429 pauses the lane for all pods; so do
+   * 503 and 529 with a `Retry-After`.
+   * @param answer - HTTP status and headers of the response. Range: statuses from 100 to 599.
    */
   heed(answer: { status: number; headers: unknown }, permit: Permit): Promise<void>
   /** Pauses a lane on all pods for `pauseMs`. */

@@ -22,9 +22,9 @@ export class LimitSettings {
   limits: readonly UnitLimit[]
   specs: readonly LimitSpec[]
   version = 0
-  /** Units that a cost may name, also those whose limit was removed meanwhile. */
+  /** Units that a cost may name, also of limits that were removed meanwhile. */
   readonly #units = new Set(['requests'])
-  /** The last cost and its numbers: consecutive calls often cost the same. */
+  /** The last cost and its numbers: the cost of consecutive calls is often equal. */
   #lastUnits: string[] = []
   #lastNumbers: number[] = []
   #lastLimits: readonly UnitLimit[] | undefined

@@ -22,15 +22,17 @@ import { limitOutage, type OutageRule } from '../outage/rules.js'
 export interface SharedLimit {
   /** The counted unit: `requests` (1 per call unless its cost says otherwise), `tokens` or any other. Default: `requests`. */
   unit?: string
-  /** Units per window. A positive integer. */
+  /** Units per window. Range: integers from 1. */
   limit: number
-  /** Length of the window. At least 1 ms. */
+  /** Length of the window. Range: from 1 ms. */
   windowMs: Duration
-  /** Default: `sliding-window`, which never exceeds the limit in any window. */
+  /**
+   * How units are counted. `sliding-window` never exceeds the limit in any window. Default: `sliding-window`.
+   */
   algorithm?: LimitSpec['algorithm']
-  /** `token-bucket` only: units that may be taken at once. Default: `limit`. */
+  /** `token-bucket` only: units that may be taken at once. Range: integers from 1. Default: `limit`. */
   burst?: number
-  /** `sliding-window` only: number of slices of the window, 1 to 100. Default: 30. */
+  /** `sliding-window` only: number of slices of the window. Range: integers from 1 to 100. Default: 30. */
   slices?: number
   /** One count for each lane, or one for all lanes together. Default: `lane`. */
   per?: 'lane' | 'vendor'

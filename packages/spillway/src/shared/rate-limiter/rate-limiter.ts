@@ -51,7 +51,13 @@ const readOptions = object({
   random: randomOption,
 })
 
-/** Creates rate limits that all pods share. */
+/**
+ * Creates rate limits that all pods share.
+ *
+ * @example
+ * const limiter = createSharedRateLimiter({ name: 'openai', store, limits: [{ limit: 500, windowMs: '1m' }] })
+ * const { allowed } = await limiter.acquireWithin('2s')
+ */
 export function createSharedRateLimiter(options: SharedRateLimiterOptions): SharedRateLimiter {
   return new QueuedRateLimiter(validate('sharedRateLimiter', options, readOptions))
 }

@@ -29,13 +29,14 @@ export interface UserLevel {
    */
   per: 'global' | 'tier' | 'user' | 'ip' | 'endpoint'
   /**
-   * Units per window, from 1, or `unlimited`. By name: of the endpoint for `endpoint`, of the caller's tier for all
-   * others, so `{ per: 'user', limit: { free: 3, pro: 6 } }` limits each user by tier. Missing names are not limited.
+   * Units per window, or `unlimited`. By name: of the endpoint for `endpoint`, of the caller's tier for all others, so
+   * `{ per: 'user', limit: { free: 3, pro: 6 } }` limits each user by tier. Missing names are not limited. Range:
+   * integers from 1.
    */
   limit: Limit | Readonly<Record<string, Limit>>
-  /** Length of the window. At least 1 ms. */
+  /** Length of the window. Range: from 1 ms. */
   windowMs: Duration
-  /** Units that may be taken at once. Default: the limit. */
+  /** Units that may be taken at once. Range: integers from 1. Default: the limit. */
   burst?: number
   /**
    * Outage rule while the store is unreachable. Default: `local` for `user`, `ip` and `endpoint`: each pod counts
@@ -46,13 +47,13 @@ export interface UserLevel {
 
 /** The caller of a request. */
 export interface Subject {
-  /** The user. */
+  /** The user. Default: none. */
   user?: string | undefined
-  /** Tier of the user. */
+  /** Tier of the user. Default: none. */
   tier?: string | undefined
-  /** Address of the client. */
+  /** Address of the client. Default: none. */
   ip?: string | undefined
-  /** Endpoint of the request. */
+  /** Endpoint of the request. Default: none. */
   endpoint?: string | undefined
 }
 

@@ -22,11 +22,11 @@ export interface UserLimitsOptions {
   name?: string
   /** The levels; all are charged together or none. */
   levels: readonly UserLevel[]
-  /** The number of pods that share levels with the outage rule `share`. Default: 1. */
+  /** Number of pods that share levels with the outage rule `share`. Range: integers from 1. Default: 1. */
   expectedPods?: number
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random
 }
 
@@ -46,7 +46,11 @@ export interface UserLimitResult {
 
 /** Limits by user, tier, address or endpoint, shared by all pods. Created by `createUserLimits()`. */
 export interface UserLimits {
-  /** Charges a request on every level that applies to it, or on none. */
+  /**
+   * Charges a request on every level that applies to it, or on none.
+   * @param subject - The user, tier, address and endpoint of the request, and its cost in units. Range:
+   * integers from 1. Default: 1.
+   */
   check(subject: Subject & { cost?: number }): Promise<UserLimitResult>
 }
 
@@ -67,7 +71,13 @@ const readOptions = object({
   random: randomOption,
 })
 
-/** Creates limits by user, tier, address or endpoint. */
+/**
+ * Creates limits by user, tier, address or endpoint that all pods share.
+ *
+ * @example
+ * const limits = createUserLimits({ store, levels: [{ per: 'user', limit: 20, windowMs: '1m' }] })
+ * const { allowed, retryAfterMs } = await limits.check({ user: 'ann' })
+ */
 export function createUserLimits(options: UserLimitsOptions): UserLimits {
   const charges = createUserCharges(validate('userLimits', options, readOptions))
   return {

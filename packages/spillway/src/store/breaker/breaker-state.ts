@@ -39,6 +39,11 @@ export interface BreakerState {
   tally: Tally
 }
 
+/** How many probes may start now, in the whole fleet. */
+export function freeProbes({ probes, lateProbes }: BreakerState, spec: BreakerSpec): number {
+  return Math.max(0, spec.probes - probes.size - lateProbes.size)
+}
+
 export function emptyBreaker(): BreakerState {
   return {
     timeUs: 0,

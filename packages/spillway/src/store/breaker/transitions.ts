@@ -14,6 +14,7 @@ import {
   breakerLifeUs,
   CLOSED,
   close,
+  freeProbes,
   HALF_OPEN,
   move,
   open,
@@ -125,8 +126,7 @@ export function takeProbes(
   const now = present(state, spec, serverUs)
   let granted = 0
   if (state.kind === HALF_OPEN && state.isolations.size === 0) {
-    const free = spec.probes - state.probes.size - state.lateProbes.size
-    granted = Math.max(0, Math.min(free, request.probes.length))
+    granted = Math.min(freeProbes(state, spec), request.probes.length)
     for (const probe of request.probes.slice(0, granted)) {
       state.probes.set(probe, now + spec.probeLeaseUs)
     }

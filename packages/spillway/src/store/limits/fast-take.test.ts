@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
+import { usualOrLong } from '../../../test/long-run.js'
 import type { LimitSpec } from '../limit-spec.js'
 import { FastTake } from './fast-take.js'
 import { emptyGuard, emptyLane } from './lane-state.js'
@@ -67,7 +68,7 @@ describe('fast path of taking a permit', () => {
           }
         },
       ),
-      { numRuns: 150 },
+      { numRuns: usualOrLong(150, 300) },
     )
     expect(short).toBeGreaterThan(500)
   })

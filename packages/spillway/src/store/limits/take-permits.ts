@@ -16,7 +16,7 @@ import {
   waitingListOf,
 } from './lane-state.js'
 import { type Kept, keep } from './transitions.js'
-import { SHARE_RETRY_US, WaitingTurn, waitBehindUs } from './waiting-pods.js'
+import { partOf, SHARE_RETRY_US, WaitingTurn, waitBehindUs } from './waiting-pods.js'
 
 export function takePermits(
   lane: LaneState,
@@ -30,14 +30,12 @@ export function takePermits(
   const turn = new WaitingTurn(list, entries, now, request.lane, request.waiter)
   const pauseUs = pausedUntilUs(lane, guard) - now
   const paused = pauseUs > 0
-  const {
-    granted,
-    wait,
-    goesOn = false,
-  }: Granted = paused ? { granted: 0, wait: pauseUs } : grant(turn, entries, request, now)
+  const { granted, wait }: Granted = paused
+    ? { granted: 0, wait: pauseUs }
+    : grant(turn, entries, request, now)
   // The end of an override may raise the limit.
   const waitUs = paused ? wait : Math.min(wait, overrideEndsInUs(guard, entries, now))
-  turn.end(granted, paused ? 0 : waitUs, request.costs[granted], goesOn)
+  turn.end(granted, paused ? 0 : waitUs, request.costs[granted])
   const message = paused ? undefined : turn.wakeNext()
   const stamps = entries.map(({ spec, count }) => stampOf(spec, count, now))
   const capacities = entries.map(({ spec }) => capacity(spec))
@@ -59,13 +57,11 @@ export function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSp
 interface Granted {
   granted: number
   wait: number
-  /** Units are left for other pods of this round. */
-  goesOn?: boolean
 }
 
 /**
- * A call needs as much as it costs and as much again for the pods that are due before this one. If other pods
- * share what is free, this one gets its share, and at least one call in a round.
+ * A call needs as much as it costs and as much again for the pods that are due before this one. If other pods claim
+ * a part of what is free, this one gets its part. The pod that had least gets at least one call.
  */
 function grant(
   turn: WaitingTurn,
@@ -74,21 +70,21 @@ function grant(
   now: number,
 ): Granted {
   const reserved = turn.isShared ? turn.needsAhead(true) : undefined
-  const share = turn.isShared
-    ? entries.map(({ spec, count }) => turn.shareOf(remaining(spec, count, now)))
+  const parts = turn.isShared
+    ? entries.map(({ spec, count }) => turn.partOf(spec, remaining(spec, count, now)))
     : undefined
+  const { hadLeast } = turn
   const used = entries.map(() => 0)
   for (const [granted, call] of costs.entries()) {
     const own = entries.map(({ spec }, index) => costIn(spec, call[index] as number))
     if (!fit(entries, own, now, reserved)) {
       // Reserved for a pod that is due; if that pod is late, this one may have it.
-      if (fit(entries, own, now, undefined)) return { granted, wait: SHARE_RETRY_US, goesOn: true }
-      turn.endRound()
+      if (fit(entries, own, now, undefined)) return { granted, wait: SHARE_RETRY_US }
       return { granted, wait: Math.max(1, turn.waitUs(own, granted > 0)) }
     }
-    const mayExceed = granted === 0 && !turn.isServed
-    if (share !== undefined && !mayExceed && exceeds(own, used, share)) {
-      return { granted, wait: SHARE_RETRY_US, goesOn: true }
+    const mayExceed = granted === 0 && hadLeast
+    if (parts !== undefined && !mayExceed && exceeds(entries, own, used, parts)) {
+      return { granted, wait: SHARE_RETRY_US }
     }
     for (const [index, { spec, count }] of entries.entries()) {
       const cost = own[index] as number
@@ -96,6 +92,7 @@ function grant(
       charge(spec, count, now, cost)
       used[index] = (used[index] as number) + cost
     }
+    turn.granted(own)
   }
   return { granted: costs.length, wait: 0 }
 }
@@ -115,13 +112,15 @@ function fit(
 }
 
 function exceeds(
+  entries: readonly CountedLimit[],
   costs: readonly number[],
   used: readonly number[],
-  share: readonly number[],
+  parts: readonly number[],
 ): boolean {
-  return costs.some(
-    (cost, index) => cost > 0 && (used[index] as number) + cost > (share[index] as number),
-  )
+  return entries.some(({ spec }, index) => {
+    const cost = costs[index] as number
+    return cost > 0 && partOf(spec, (used[index] as number) + cost) > (parts[index] as number)
+  })
 }
 
 /** An estimate above what can ever be granted is lowered to that; otherwise it would wait for ever. */

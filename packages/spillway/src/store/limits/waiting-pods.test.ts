@@ -36,6 +36,10 @@ function setup(limit: Partial<LimitSpec> = {}) {
       const { reply, message } = takePermits(lane, guard, request, nowUs)
       return { ...reply, message }
     },
+    takeCost(pod: string, cost: number) {
+      const request = { ...ref, costs: [[cost]], waiter: { pod, forUs: 2 * HOUR_US } }
+      return takePermits(lane, guard, request, nowUs).reply
+    },
     /** Returns `units` of the newest slice; 0 only wakes the next pod. */
     settle(units: number, stamp: number) {
       const settlements = units === 0 ? [] : [{ limit: 0, stamp, delta: -units }]
@@ -134,16 +138,54 @@ describe('waiting pods of a lane', () => {
     }
   })
 
-  it('the share of a pod that has stopped goes to the others after a second', () => {
+  it('the share of a pod that has stopped goes to the others after a quarter of a second', () => {
     const fleet = setup({ windowUs: 10_000_000 })
     fleet.take('owner', 100)
     const [waitUs] = ['stopped', 'running'].map((pod) => fleet.take(pod, 200).waitUs)
     fleet.pass(waitUs as number)
     expect(fleet.take('running', 200).granted).toBe(50)
-    fleet.pass(900_000)
-    expect(fleet.take('running', 200).granted).toBe(0)
-    fleet.pass(200_000)
+    fleet.pass(240_000)
+    expect(fleet.take('running', 200)).toMatchObject({ granted: 0, waitUs: 50_000 })
+    fleet.pass(20_000)
     expect(fleet.take('running', 200).granted).toBe(50)
+  })
+
+  it('a pod that comes back late makes up for what the others were granted meanwhile', () => {
+    const fleet = setup({ algorithm: 'token-bucket', limit: 100, burst: 40 })
+    fleet.take('owner', 40)
+    const got: Record<string, number> = { late: 0, a: 0, b: 0 }
+    const ask = (...pods: string[]) => {
+      for (const pod of pods) got[pod] = (got[pod] as number) + fleet.take(pod, 100).granted
+    }
+    ask('late', 'a', 'b')
+    fleet.pass(30_000)
+    ask('a', 'b')
+    fleet.pass(280_000)
+    ask('a', 'b')
+    expect(got.a).toBeGreaterThanOrEqual(15)
+    expect(got.late).toBe(0)
+    fleet.pass(200_000)
+    ask('late', 'a', 'b')
+    expect(got.late).toBeGreaterThanOrEqual(15)
+    expect(Math.max(...Object.values(got)) - Math.min(...Object.values(got))).toBeLessThan(3)
+  })
+
+  it('a pod that got all it asked for does not get more than its share by asking again', () => {
+    const fleet = setup()
+    fleet.take('owner', 100)
+    const waits = ['a', 'b'].map((pod) => fleet.take(pod, 40).waitUs)
+    fleet.pass(Math.max(...waits))
+    expect(fleet.take('a', 40).granted).toBe(40)
+    expect(fleet.take('a', 40).granted).toBe(10)
+    expect(fleet.take('a', 40).granted).toBe(0)
+    expect(fleet.take('b', 100).granted).toBe(50)
+  })
+
+  it('a pod waiting for one large call does not hold back the small calls of others', () => {
+    const fleet = setup({ windowUs: HOUR_US })
+    fleet.take('owner', 50)
+    expect(fleet.takeCost('large', 80).granted).toBe(0)
+    expect(fleet.take('small', 50).granted).toBe(50)
   })
 
   it('pods wake in turns, two for each call that becomes possible', () => {

@@ -2,8 +2,8 @@
  * Pods whose request was refused and whose calls wait, in order. With it
  * - a pod sleeps until half the needs of the pods before it are covered, too: not all of them wake at once, but
  *   if one of them is late, another one can use what it leaves;
- * - pods that are due get equal shares of what is free, round by round: each divides what is left by the number of
- *   pods that have not had their share. A round ends when all have, or when nothing is left;
+ * - pods get equal shares, whichever asks first and however often. The list counts what each pod was granted while
+ *   others were due, and what is free is divided so that these sums become equal;
  * - capacity that becomes free early wakes the pod that has waited longest, by a message.
  * Twin: `redis/lua/include/waiting-pods.lua`; the shares are in `include/take-permits.lua`.
  */
@@ -17,8 +17,10 @@ export interface WaitingPod {
   wakeUs: number
   /** The cost of its first waiting call, by id of the limit. */
   need: Record<string, number>
-  /** It had its share of the current round. */
-  served: boolean
+  /** False: it got everything it asked for, and is remembered because of `got`. */
+  waits: boolean
+  /** What it was granted while others were due, in `WHOLE`ths of a limit, compared with the pod that was granted least. */
+  got: number
 }
 
 export interface WaitingList {
@@ -44,11 +46,15 @@ interface CountedLimit {
   count: Count
 }
 
+/** Parts of a limit are counted in whole numbers; this is all of it. */
+const WHOLE = 1_000_000_000
 /** A pod that has not asked this long after its time has stopped, or its calls have left. */
 const GRACE_US = 1_000_000
+/** How long its part of what is free waits for a pod that is due: a pod on a loaded machine may be late. */
+const CLAIM_US = 250_000
 /** How long units are reserved for a pod that is due. */
 const RESERVED_US = 40_000
-/** A pod that got its share, or found the rest reserved, asks again after this time for what the others left. */
+/** A pod that got its part, or found the rest reserved, asks again after this time for what the others left. */
 export const SHARE_RETRY_US = 50_000
 /** More pods than this only have their own sleep. */
 const MAX_WAITING = 256
@@ -75,12 +81,14 @@ export class WaitingTurn {
   readonly #entries: readonly CountedLimit[]
   readonly #lane: string
   readonly #waiter: Waiter | undefined
-  /** The position of this pod; -1 if it does not wait yet. */
+  /** The position of this pod; -1 if it is not in the list. */
   readonly #own: number
-  /** Other pods that are due and have not had their share. */
-  readonly #others: number
-  /** This pod had its share of this round. */
-  readonly isServed: boolean
+  /** Other pods that are due, or soon will be. */
+  readonly #due: readonly WaitingPod[]
+  /** Those of them that are not too late: they claim a part of what is free. */
+  readonly #claiming: readonly WaitingPod[]
+  /** As `WaitingPod.got`, with what this request was granted. */
+  #got: number
   /** The list has to be saved. */
   changed = false
 
@@ -101,19 +109,44 @@ export class WaitingTurn {
       waiter === undefined
         ? -1
         : list.waiting.findIndex((each) => each.pod === waiter.pod && each.lane === lane)
-    if (list.waiting[this.#own]?.served === true && this.#unserved() === 0) this.endRound()
-    this.isServed = list.waiting[this.#own]?.served === true
-    this.#others = this.#unserved()
+    this.#got = list.waiting[this.#own]?.got ?? 0
+    this.#due = list.waiting.filter(
+      ({ waits, wakeUs }, index) => index !== this.#own && waits && wakeUs <= now + SHARE_RETRY_US,
+    )
+    this.#claiming = this.#due.filter(({ wakeUs }) => now < wakeUs + CLAIM_US)
   }
 
-  /** Whether other pods share what is free. */
+  /** Whether other pods claim a part of what is free. */
   get isShared(): boolean {
-    return this.#others > 0
+    return this.#claiming.length > 0
   }
 
-  /** What this pod may get of this number of free units. */
-  shareOf(free: number): number {
-    return this.isServed ? 0 : Math.floor(free / (this.#others + 1))
+  /** No other pod that claims a part was granted less. */
+  get hadLeast(): boolean {
+    return this.#claiming.every(({ got }) => got >= this.#got)
+  }
+
+  /**
+   * The part of a limit that this pod may get of the free units: what lifts it to the level at which all pods that
+   * claim a part were granted equally much.
+   */
+  partOf(spec: LimitSpec, free: number): number {
+    const sums = [this.#got, ...this.#claiming.map(({ got }) => got)].sort((a, b) => a - b)
+    let level = 0
+    let total = partOf(spec, free)
+    for (const [index, got] of sums.entries()) {
+      if (index > 0 && level <= got) break
+      total += got
+      level = Math.floor(total / (index + 1))
+    }
+    return Math.max(0, level - this.#got)
+  }
+
+  /** A call was granted. Of several limits, the one of which it takes the largest part counts. */
+  granted(costs: readonly number[]): void {
+    if (this.#due.length === 0) return
+    const parts = this.#entries.map(({ spec }, index) => partOf(spec, costs[index] as number))
+    this.#got += Math.max(...parts)
   }
 
   /** What the pods before this one need, per limit: all of them, or those that have just become due. */
@@ -143,40 +176,30 @@ export class WaitingTurn {
     return longest
   }
 
-  /** Nothing is left, or all have had their share. */
-  endRound(): void {
-    for (const each of this.#list.waiting) {
-      this.changed ||= each.served
-      each.served = false
-    }
-  }
-
   /**
-   * The request has ended. A pod that got something goes to the end, one that got everything leaves. `costs`: of its
-   * first call that was not granted. `goesOn`: units are left for the other pods of this round.
+   * The request has ended. A pod that got something goes to the end. One that got everything leaves, or is remembered
+   * if others are due. `costs`: of its first call that was not granted.
    */
-  end(
-    granted: number,
-    waitUs: number,
-    costs: readonly number[] | undefined,
-    goesOn: boolean,
-  ): void {
+  end(granted: number, waitUs: number, costs: readonly number[] | undefined): void {
     const waiter = this.#waiter
     if (waiter === undefined) return
     const { waiting } = this.#list
     const waits = costs !== undefined && waitUs > 0 && waitUs <= waiter.forUs
-    if (this.#own !== -1 && (!waits || granted > 0)) waiting.splice(this.#own, 1)
-    this.changed ||= this.#own !== -1 || waits
-    if (!waits) return
+    const stays = waits || (this.#due.length > 0 && granted > 0)
+    if (this.#own !== -1 && (!stays || granted > 0)) waiting.splice(this.#own, 1)
+    this.changed ||= this.#own !== -1 || stays
+    if (!stays) return
     const entry: WaitingPod = {
       pod: waiter.pod,
       lane: this.#lane,
-      wakeUs: this.#now + waitUs,
-      need: this.#needOf(costs),
-      served: goesOn && (granted > 0 || this.isServed),
+      wakeUs: waits ? this.#now + waitUs : this.#now,
+      need: waits ? this.#needOf(costs) : {},
+      waits,
+      got: this.#got,
     }
     if (this.#own !== -1 && granted === 0) waiting[this.#own] = entry
     else if (waiting.length < MAX_WAITING) waiting.push(entry)
+    if (this.#due.length > 0) this.#subtractLeast()
   }
 
   /** Wakes the next pod if there is enough for it and for those that are due before it. */
@@ -186,9 +209,12 @@ export class WaitingTurn {
     return message
   }
 
-  #unserved(): number {
-    const due = ({ wakeUs, served }: WaitingPod) => wakeUs <= this.#now && !served
-    return this.#list.waiting.filter((each, index) => index !== this.#own && due(each)).length
+  /** Only differences count. They are bounded: no pod has to make up for more than a whole limit. */
+  #subtractLeast(): void {
+    const least = Math.min(this.#got, ...this.#due.map(({ got }) => got))
+    for (const each of this.#list.waiting) {
+      each.got = Math.min(WHOLE, Math.max(0, each.got - least))
+    }
   }
 
   #needsOfOthers(): number[] {
@@ -209,6 +235,10 @@ export class WaitingTurn {
     }
     return need
   }
+}
+
+export function partOf(spec: LimitSpec, units: number): number {
+  return Math.floor((units * WHOLE) / capacity(spec))
 }
 
 /** Wakes the next pod, if there is enough for it. `asker` has just asked and is not woken. */
@@ -283,4 +313,5 @@ function forgetLate(list: WaitingList, now: number): void {
   if (list.waiting.some(({ wakeUs }) => wakeUs + GRACE_US <= now)) {
     list.waiting = list.waiting.filter(({ wakeUs }) => wakeUs + GRACE_US > now)
   }
+  if (!list.waiting.some(({ waits }) => waits)) list.waiting = []
 }

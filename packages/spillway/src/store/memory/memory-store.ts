@@ -22,7 +22,12 @@ export interface MemoryStoreOptions {
 
 const readOptions = object({ clock: clockOption })
 
-/** Creates a store in this process, for one pod or for tests. */
+/**
+ * Creates a store in this process, for one pod or for tests.
+ *
+ * @example
+ * const spillway = createSpillway({ store: memoryStore() })
+ */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { clock } = validate('memoryStore', options, readOptions)
   const nowUs = createMicroseconds(clock)

@@ -4,6 +4,7 @@
  */
 import {
   type BreakerState,
+  freeProbes,
   HALF_OPEN,
   OPEN,
   present as presentBreaker,
@@ -300,9 +301,8 @@ function openGate(
     gate.blocked = 'breaker'
     gate.waitUs = Math.max(1, state.openUntilUs - now)
   } else if (state.kind === HALF_OPEN) {
-    const free = spec.probes - state.probes.size - state.lateProbes.size
     gate.probing = true
-    gate.most = Math.max(0, Math.min(free, probes.length))
+    gate.most = Math.min(freeProbes(state, spec), probes.length)
     if (gate.most === 0 && wanted > 0) {
       gate.blocked = 'breaker'
       gate.waitUs = PROBING_US

@@ -19,27 +19,28 @@ import { readClient } from './user-client/user-client.js'
 /** How to connect to Redis. */
 export interface RedisConnectionOptions {
   /**
-   * One server: `redis://user:password@host:6379/0`, `rediss:` for TLS, or `unix:`. Default, if the
-   * key is left out: `redis://127.0.0.1:6379`. An empty or undefined `url` is an error, because its
-   * variable is not set.
+   * One server: `redis://user:password@host:6379/0`, `rediss:` for TLS, or `unix:`. An empty or undefined `url`
+   * is an error, because its variable is not set. Default: `redis://127.0.0.1:6379`, if the key is left out.
    */
   url?: string | undefined
-  /** Nodes of a cluster, as URLs. Some are enough, because they know the others. */
+  /** Nodes of a cluster, as URLs. Some are enough, because they know the others. Default: none. */
   urls?: readonly string[] | undefined
   /**
-   * Sentinels, as URLs such as `redis://host:26379`. A user and password there are for the
-   * Sentinels.
+   * Sentinels, as URLs such as `redis://host:26379`. A user and password there are for the Sentinels. Default:
+   * none.
    */
   sentinels?: readonly string[] | undefined
   /** The name under which the Sentinels know the master. Default: `mymaster`. */
   master?: string | undefined
-  /** The login, if it is not in the URL. */
+  /** User name. Default: the one in the URL, or none. */
   username?: string | undefined
   /** Password. Default: the one in the URL, or none. */
   password?: string | undefined
-  /** The database, if it is not in the URL. A cluster has only 0. Default: 0. */
+  /**
+   * Number of the database. A cluster has only 0. Range: integers from 0. Default: the one in the URL, or 0.
+   */
   database?: number | undefined
-  /** TLS options for `rediss:` URLs, such as certificates. */
+  /** TLS options for `rediss:` URLs, such as certificates. Default: those of Node. */
   tls?: ConnectionOptions | undefined
   /**
    * The package for connections: `'redis'` (node-redis), `'ioredis'`, or the package itself.
@@ -47,14 +48,13 @@ export interface RedisConnectionOptions {
    */
   driver?: 'redis' | 'ioredis' | object | undefined
   /**
-   * An existing client of node-redis or ioredis, used in place of our own connections. It is never
-   * closed. A client that queues while it is offline, or resends commands that may have run, is
-   * rejected.
+   * An existing client of node-redis or ioredis, used in place of our own connections. It is never closed. A
+   * client that queues while it is offline, or resends commands that may have run, is rejected. Default: none.
    */
   client?: unknown
-  /** Default: the system clock. */
+  /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock | undefined
-  /** Default: `Math.random`. */
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
   random?: Random | undefined
 }
 

@@ -30,7 +30,7 @@ import { createWarnings } from './setup/setup-error.js'
 export interface RedisStoreOptions extends RedisConnectionOptions {
   /** Prefix of all keys. Fleets that share a Redis need different ones. Default: `sw`. */
   prefix?: string
-  /** Longest time of a command. Default: 100 ms. */
+  /** Longest time of a command. Range: from 1 ms. Default: 100 ms. */
   commandTimeoutMs?: Duration
 }
 
@@ -47,9 +47,9 @@ export interface RedisStore extends Store {
   /** Commands sent so far. */
   readonly commands: number
   /**
-   * Resolves when the store has a connection. Rejects with STORE_UNAVAILABLE after `timeoutMs`
-   * (default: 5 seconds), with the URL and the reason. For programs that should not start without
-   * their store.
+   * Resolves when the store has a connection. Rejects with STORE_UNAVAILABLE, the URL and the reason if there
+   * is none in time. For programs that should not start without their store.
+   * @param options.timeoutMs - Longest wait. Range: from 1 ms. Default: 5 seconds.
    */
   connected(options?: { timeoutMs?: Duration }): Promise<void>
 }
@@ -73,7 +73,13 @@ export const readRedisOptions: Check<RedisStoreOptions> = (value, path, problems
   return value as RedisStoreOptions
 }
 
-/** Connects in the background. An unreachable server is no error here: `ready` shows the state. */
+/**
+ * Creates a store in Redis or Valkey. It connects in the background, so an unreachable server is no error here:
+ * `ready` shows the state, and `connected()` waits for it.
+ *
+ * @example
+ * const store = redisStore({ url: 'redis://127.0.0.1:6379' })
+ */
 export function redisStore(options: RedisStoreOptions = {}): RedisStore {
   const { prefix, commandTimeoutMs, ...connection } = options
   const own = validate('redis', { prefix, commandTimeoutMs, clock: options.clock }, readOwn)

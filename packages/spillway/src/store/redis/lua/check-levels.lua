@@ -59,7 +59,7 @@ local function charge_all(first, level_count, cost)
   return tightest, remaining, reset
 end
 
-local reply, said = {}, 0
+local reply, written = {}, 0
 local at, length = 1, #input
 while at <= length do
   local level_count, cost, first = input[at], input[at + 1], at + 2
@@ -72,9 +72,9 @@ while at <= length do
     local _, full, _, capacity = level_at(refusing, cost)
     tightest, remaining, reset = refused_by, left_at(refusing, full, capacity), full - now
   end
-  reply[said + 1], reply[said + 2], reply[said + 3] = refused_by, wait, tightest
-  reply[said + 4], reply[said + 5] = remaining, reset
-  said = said + 5
+  reply[written + 1], reply[written + 2], reply[written + 3] = refused_by, wait, tightest
+  reply[written + 4], reply[written + 5] = remaining, reset
+  written = written + 5
   at = first + level_count * LEVEL_FIELDS
 end
 

@@ -78,7 +78,7 @@ local function open_gate(KEYS, ARGV)
     gate.blocked, gate.wait = BY_BREAKER, max(1, state.open_until_us - now)
   elseif state.kind == HALF_OPEN then
     gate.probing = true
-    gate.most = max(0, min(spec[PROBES] - size(state.probes) - size(state.late_probes), #input.probes))
+    gate.most = min(free_probes(state, spec), #input.probes)
     if gate.most == 0 and wanted > 0 then gate.blocked, gate.wait = BY_BREAKER, PROBING_US end
   end
 

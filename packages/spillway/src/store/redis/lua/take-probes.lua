@@ -11,7 +11,7 @@ local before = state.version
 local now = present(state, spec)
 local granted = 0
 if state.kind == HALF_OPEN and not next(state.isolations) then
-  granted = max(0, min(spec[PROBES] - size(state.probes) - size(state.late_probes), #input.probes))
+  granted = min(free_probes(state, spec), #input.probes)
   for index = 1, granted do state.probes[input.probes[index]] = now + spec[PROBE_LEASE] end
 end
 local view = keep(KEYS[1], input.name, state, spec, now, before)

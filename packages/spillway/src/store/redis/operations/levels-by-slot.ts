@@ -118,13 +118,14 @@ function goesOn({ parts, charged, reply }: Journey): boolean {
 function advance(journey: Journey, reply: LevelReply): void {
   const { numbers } = nextPart(journey)
   const numberOf = (level: number) => numbers[level - 1] ?? 0
-  const told = {
+  const renumbered = {
     ...reply,
     refusedBy: numberOf(reply.refusedBy),
     tightest: numberOf(reply.tightest),
   }
   const before = journey.reply
-  if (told.refusedBy === 0) journey.charged++
-  const tighter = before === undefined || told.refusedBy > 0 || told.remaining < before.remaining
-  if (tighter) journey.reply = told
+  if (renumbered.refusedBy === 0) journey.charged++
+  const tighter =
+    before === undefined || renumbered.refusedBy > 0 || renumbered.remaining < before.remaining
+  if (tighter) journey.reply = renumbered
 }

@@ -110,6 +110,11 @@ local function size(of)
   return entries
 end
 
+-- How many probes may start now, in the whole fleet.
+local function free_probes(state, spec)
+  return max(0, spec[PROBES] - size(state.probes) - size(state.late_probes))
+end
+
 local function latest(ends)
   local until_us = 0
   for _, each in pairs(ends) do until_us = max(until_us, each) end

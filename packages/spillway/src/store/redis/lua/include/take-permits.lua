@@ -24,27 +24,56 @@ for index, entry in ipairs(entries) do
   if waiter and entry[CHANNEL] == waiter[1] and entry[TEXT] == waiter[2] then own = index end
 end
 
--- Other pods that are due and have not had their share.
-local function unserved()
-  local pods = 0
-  for index, entry in ipairs(entries) do
-    if index ~= own and entry[WAKE] <= now and not entry[SERVED] then pods = pods + 1 end
-  end
-  return pods
-end
-
--- Nothing is left, or all have had their share.
-local function end_round()
-  for _, entry in ipairs(entries) do
-    changed_waiting = changed_waiting or entry[SERVED]
-    entry[SERVED] = false
+-- The GOT of other pods that are due, or soon will be, and of those that are not too late: they claim a part.
+local due, claiming = {}, {}
+for index, entry in ipairs(entries) do
+  if index ~= own and entry[WAITS] and entry[WAKE] <= now + SHARE_RETRY_US then
+    due[#due + 1] = entry[GOT]
+    if now < entry[WAKE] + CLAIM_US then claiming[#claiming + 1] = entry[GOT] end
   end
 end
+local got = own and entries[own][GOT] or 0
+local is_shared = #claiming > 0
 
-if own and entries[own][SERVED] and unserved() == 0 then end_round() end
-local is_served = own and entries[own][SERVED] or false
-local others = unserved()
-local is_shared = others > 0
+local function part_of(spec, units)
+  return floor(units * WHOLE / capacity(spec))
+end
+
+-- No other pod that claims a part was granted less.
+local function had_least()
+  for _, other in ipairs(claiming) do
+    if other < got then return false end
+  end
+  return true
+end
+
+-- The part of a limit that this pod may get of the free units: what lifts it to the level at which all pods that
+-- claim a part were granted equally much.
+local function own_part(index)
+  local sums = { got, unpack(claiming) }
+  table.sort(sums)
+  local level, total = 0, part_of(specs[index], remaining(specs[index], counts[index], now))
+  for position, sum in ipairs(sums) do
+    if position > 1 and level <= sum then break end
+    total = total + sum
+    level = floor(total / position)
+  end
+  return max(0, level - got)
+end
+
+-- A call was granted. Of several limits, the one of which it takes the largest part counts.
+local function count_granted(costs)
+  local largest = 0
+  for index = 1, limit_count do largest = max(largest, part_of(specs[index], costs[index])) end
+  got = got + largest
+end
+
+-- Only differences count. They are bounded: no pod has to make up for more than a whole limit.
+local function subtract_least()
+  local least = got
+  for _, other in ipairs(due) do least = min(least, other) end
+  for _, entry in ipairs(entries) do entry[GOT] = min(WHOLE, max(0, entry[GOT] - least)) end
+end
 
 -- What the pods before this one need of a limit: all of them, or those that have just become due.
 local function needs_ahead(id, only_due)
@@ -67,7 +96,7 @@ end
 
 -- Windows add up as in include/fast-take, so often no single call has to be looked at.
 local function all_fit()
-  if is_shared then return false end
+  if #due > 0 then return false end
   for index = 1, limit_count do
     local spec = specs[index]
     if is_bucket(spec) or not fits(spec, counts[index], now, sums[index]) then return false end
@@ -95,23 +124,19 @@ local function fit(costs, reserved)
   return true
 end
 
-local function share_of(index)
-  return is_served and 0 or floor(remaining(specs[index], counts[index], now) / (others + 1))
-end
-
 -- A call needs as much as it costs, and as much again for the pods that are due before this one. If other
--- pods share what is free, this one gets its share, and at least one call in a round. Returns whether units
--- are left for other pods of this round.
+-- pods claim a part of what is free, this one gets its part. The pod that was granted least gets at least one call.
 local function grant(costs)
-  local reserved, share, used
+  local reserved, parts
   if is_shared then
-    reserved, share = {}, {}
+    reserved, parts = {}, {}
     for index = 1, limit_count do
       reserved[index] = needs_ahead(specs[index][ID], true)
-      share[index] = share_of(index)
+      parts[index] = own_part(index)
     end
   end
-  used = {}
+  local may_exceed = had_least()
+  local used = {}
   for index = 1, limit_count do used[index] = 0 end
   for call = 1, call_count do
     local each = costs_at(costs, call)
@@ -119,50 +144,51 @@ local function grant(costs)
       -- Reserved for a pod that is due; if that pod is late, this one may have it.
       if fit(each) then
         wait = SHARE_RETRY_US
-        return true
+        return
       end
-      end_round()
       for index = 1, limit_count do
         local id = specs[index][ID]
         local ahead = floor((granted > 0 and needs_of_others(id) or needs_ahead(id, false)) / 2)
         wait = max(wait, wait_behind_us(specs[index], counts[index], now, each[index], ahead))
       end
       wait = max(1, wait)
-      return false
+      return
     end
-    if share and (granted > 0 or is_served) then
+    if parts and not (granted == 0 and may_exceed) then
       for index = 1, limit_count do
-        if each[index] > 0 and used[index] + each[index] > share[index] then
+        if each[index] > 0 and part_of(specs[index], used[index] + each[index]) > parts[index] then
           wait = SHARE_RETRY_US
-          return true
+          return
         end
       end
     end
     charge_all(each)
     for index = 1, limit_count do used[index] = used[index] + each[index] end
+    if #due > 0 then count_granted(each) end
     granted = call
   end
-  return false
 end
 
--- A pod that got something goes to the end of the list, one that got everything leaves it.
-local function end_turn(costs, goes_on)
+-- A pod that got something goes to the end of the list. One that got everything leaves it, or is remembered if
+-- others are due.
+local function end_turn(costs)
   local waits = costs ~= nil and wait > 0 and wait <= waiter[3]
-  if own and (not waits or granted > 0) then table.remove(entries, own) end
-  if own or waits then changed_waiting = true end
-  if not waits then return end
+  local stays = waits or (#due > 0 and granted > 0)
+  if own and (not stays or granted > 0) then table.remove(entries, own) end
+  if own or stays then changed_waiting = true end
+  if not stays then return end
   local need = {}
-  for index = 1, limit_count do
+  for index = 1, waits and limit_count or 0 do
     if costs[index] > 0 then need[specs[index][ID]] = costs[index] end
   end
-  local entry = { waiter[1], waiter[2], now + wait, need, goes_on and (granted > 0 or is_served) }
+  local entry = { waiter[1], waiter[2], waits and now + wait or now, need, waits, got }
   if own and granted == 0 then entries[own] = entry
   elseif #entries < MAX_WAITING then entries[#entries + 1] = entry end
+  if #due > 0 then subtract_least() end
 end
 
 local paused = paused_until() > now
 local costs
-local goes_on = false
 if paused then
   wait = paused_until() - now
 elseif all_fit() then
@@ -171,7 +197,7 @@ elseif all_fit() then
   granted = call_count
 else
   costs = cjson.decode(ARGV[4])
-  goes_on = grant(costs)
+  grant(costs)
 end
 if not paused then
   -- The end of an override may raise the limit.
@@ -181,7 +207,7 @@ if not paused then
   end
 end
 if waiter then
-  end_turn(not paused and granted < call_count and costs_at(costs, granted + 1) or nil, goes_on)
+  end_turn(not paused and granted < call_count and costs_at(costs, granted + 1) or nil)
 end
 if not paused and wake_next(waiting, specs, counts, now, waiter) then changed_waiting = true end
 

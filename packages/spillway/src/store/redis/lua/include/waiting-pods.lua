@@ -1,24 +1,32 @@
 -- Pods whose request was refused and whose calls wait, in order. Twin of store/limits/waiting-pods.ts.
--- A list is { entries, next message us }, an entry { channel, text, wake us, need, served }: channel and text
+-- A list is { entries, next message us }, an entry { channel, text, wake us, need, waits, got }: channel and text
 -- of the message that wakes the pod also identify it; need is what its first waiting call costs, by
--- id of the limit; served: the pod had its share of the current round.
+-- id of the limit; waits: false if it got everything it asked for; got: what it was granted while others were
+-- due, in WHOLEths of a limit, compared with the pod that was granted least.
+local WHOLE = 1000000000
 local GRACE_US = 1000000
+local CLAIM_US = 250000
 local RESERVED_US = 40000
 local SHARE_RETRY_US = 50000
 local MAX_WAITING = 256
 local MESSAGE_US, MESSAGE_BURST_US = 100000, 900000
 local WAKE_AGAIN_US = 50000
-local CHANNEL, TEXT, WAKE, NEED, SERVED = 1, 2, 3, 4, 5
+local CHANNEL, TEXT, WAKE, NEED, WAITS, GOT = 1, 2, 3, 4, 5, 6
 
 local function none_waiting() return { {}, 0 } end
 
 -- A pod that has not asked for a while after its time has stopped, or its calls have left.
 local function forget_late(list, now)
-  local kept = {}
+  local kept, waits = {}, false
   for _, entry in ipairs(list[1]) do
-    if entry[WAKE] + GRACE_US > now then kept[#kept + 1] = entry end
+    if entry[WAKE] + GRACE_US > now then
+      -- A pod of an earlier release does not write it.
+      entry[GOT] = entry[GOT] or 0
+      kept[#kept + 1] = entry
+      waits = waits or entry[WAITS]
+    end
   end
-  list[1] = kept
+  list[1] = waits and kept or {}
 end
 
 local function waiting_life_us(list, now)

@@ -1,0 +1,61 @@
+import type { BodySigns } from 'spillway/internal'
+import { RELAYED } from 'spillway/internal'
+import { expect, it } from 'vitest'
+import type { VendorHandler } from './vendor-client.js'
+import { type ResponseSink, VendorResponse } from './vendor-response.js'
+
+const UNWRITABLE = new TypeError('Invalid character in header content')
+
+/** An answer whose sink throws in one of its functions. */
+async function answerTo(throwing: 'write' | 'end') {
+  const events: string[] = []
+  const note = (event: string) => () => void events.push(event)
+  const answer = new VendorResponse({ onAbort: () => {} }, { onEnded: () => {} })
+  let vendor: VendorHandler | undefined
+  const asked = answer.askedBy((handler) => {
+    vendor = handler
+    return { abort: note('request aborted'), resume: () => {} }
+  })
+  vendor?.onHead(200, [])
+  await asked
+  answer[RELAYED]({
+    chunk: () => {},
+    reading: () => {},
+    resting: () => {},
+    complete: note('complete'),
+    truncated: note('truncated'),
+    left: note('left'),
+  } as unknown as BodySigns)
+  const call = (name: 'write' | 'end') => () => {
+    if (name === throwing) throw UNWRITABLE
+    return true
+  }
+  const sink: ResponseSink = {
+    judgesEnd: false,
+    write: call('write'),
+    end: call('end'),
+    faultAtEnd: () => undefined,
+    broken: (error) => void events.push(`broken: ${(error as Error).message}`),
+  }
+  answer.pipe(sink)
+  return { vendor: vendor as VendorHandler, answer, events }
+}
+
+const FAILED = ['request aborted', 'left', `broken: ${UNWRITABLE.message}`]
+
+it('a head that cannot be written with the first chunk ends the answer with an error, once', async () => {
+  const { vendor, events, answer } = await answerTo('write')
+  expect(vendor.onData(Buffer.from('a'))).toBe(true)
+  vendor.onData(Buffer.from('b'))
+  vendor.onComplete()
+  expect(events).toEqual(FAILED)
+  expect(answer.failure).toEqual({ error: UNWRITABLE })
+})
+
+it('a head that cannot be written at the end of the answer ends it with an error, once', async () => {
+  const { vendor, events, answer } = await answerTo('end')
+  vendor.onComplete()
+  vendor.onComplete()
+  expect(events).toEqual(FAILED)
+  expect(answer.failure).toEqual({ error: UNWRITABLE })
+})
