@@ -24,13 +24,13 @@ import { clockOption } from '../../core/time/clock-options.js'
 
 /** What the application knows about this pod; figures that are left out count as healthy. */
 export interface RetryConditions {
-  /** Whether the breaker is open. */
+  /** Whether the breaker is open. Default: false. */
   breakerOpen?: boolean
-  /** How long calls wait in the queue: the average, or the oldest call's wait. Milliseconds. */
+  /** Milliseconds that calls wait in the queue: the average, or the oldest call's wait. Range: from 0. Default: 0. */
   queueWaitMs?: number
-  /** Slots in use and calls that wait for one, as a fraction of the slots. From 0; above 1 while calls wait. */
+  /** Slots in use and calls that wait for one, as a fraction of the slots. Range: from 0; may exceed 1. Default: 0. */
   slotsInUse?: number
-  /** Share of recent calls that failed, 0 to 1. */
+  /** Share of recent calls that failed. Range: 0 to 1. Default: 0. */
   errorRate?: number
 }
 
