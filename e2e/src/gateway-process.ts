@@ -14,6 +14,8 @@ const START_MS = 20_000
 export interface GatewayProcess {
   readonly url: string
   readonly adminUrl: string
+  /** The log so far. */
+  log(): string
   /** Puts this in place of its configuration, or a text that is none. */
   rewrite(config: object | string): void
   signal(signal: NodeJS.Signals): void
@@ -36,8 +38,12 @@ export async function startGateway(
   }
   rewrite(config)
   const child = spawn(process.execPath, [BIN, 'gateway', '--config', file], {
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, ...env },
+  })
+  let log = ''
+  child.stdout?.setEncoding('utf8').on('data', (text) => {
+    log += text
   })
   const endWithUs = () => child.kill('SIGKILL')
   process.once('exit', endWithUs)
@@ -46,6 +52,7 @@ export async function startGateway(
   return {
     url: `http://127.0.0.1:${port}`,
     adminUrl,
+    log: () => log,
     rewrite,
     signal: (signal) => void child.kill(signal),
     async stop() {

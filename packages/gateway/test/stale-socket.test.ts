@@ -2,7 +2,7 @@
 
 import { once } from 'node:events'
 import { existsSync, linkSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -25,6 +25,12 @@ async function staleSocket(): Promise<string> {
   return path
 }
 
+async function connectTo(path: string): Promise<void> {
+  const socket = connect(path)
+  onTestFinished(() => void socket.destroy())
+  await once(socket, 'connect')
+}
+
 describe('a Unix socket that a killed process left behind', () => {
   it('several processes may remove a stale socket at once', async () => {
     const path = await staleSocket()
@@ -32,7 +38,7 @@ describe('a Unix socket that a killed process left behind', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  it('a worker does not remove a stale socket, because its supervisor has done so', async () => {
+  it('a worker neither removes a socket nor listens, because its supervisor does both', async () => {
     const listen = await staleSocket()
     const supervisor = { slot: 1, workers: () => ({ ready: 0, total: 2, started: false }) }
     const gateway = await createGateway(
@@ -40,6 +46,8 @@ describe('a Unix socket that a killed process left behind', () => {
       { log: silent, supervisor: supervisor as GatewaySupervisor },
     )
     onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
-    await expect(gateway.start()).rejects.toMatchObject({ code: 'EADDRINUSE' })
+    expect(await gateway.start()).toEqual({ port: 0, adminPort: 0 })
+    expect(existsSync(listen)).toBe(true)
+    await expect(connectTo(listen)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 })

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { sleep } from '../src/core/time/sleep.js'
 import type { GuardOptions } from '../src/guard/options.js'
+import { createSpillway } from '../src/guard/spillway.js'
 import { attemptsOf } from '../src/local/retry/attempts.js'
 import { createRetry } from '../src/local/retry/retry.js'
 import { createTimeout } from '../src/local/timeout/timeout.js'
@@ -147,6 +148,42 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
       expect({ attempts, calls }).toEqual({ attempts: 2, calls: 3 })
     })
   })
+})
+
+describe('a response that a retry gave up on', () => {
+  const retry = { ...RETRY, budget: 1 }
+  const PATHS: Record<string, GuardOptions[]> = {
+    'one guard': [{ retry }],
+    'two guards': [{ retry }, { retry }],
+    'a guard without retries and one with': [{ concurrency: { limit: 5 } }, { retry }],
+  }
+
+  it.each(Object.entries(PATHS))(
+    'a streamed 503 is not retried by %s around the retry',
+    async (_, path) => {
+      const clock = createVirtualClock()
+      const spillway = createSpillway({ clock })
+      let calls = 0
+      const inner = createRetry({ ...RETRY, clock })
+      let call: () => Promise<Response> = () =>
+        inner.run(async () => {
+          calls++
+          return new Response('busy', { status: 503 })
+        })
+      for (const [index, options] of path.entries()) {
+        const guard = spillway.guard(`guard-${index}`, options)
+        const below = call
+        call = () => guard.run(below)
+      }
+      const response = await clock.until(call())
+      expect({ status: response.status, text: await response.text() }).toEqual({
+        status: 503,
+        text: 'busy',
+      })
+      expect(calls).toBe(3)
+      await clock.until(spillway.close({ graceMs: 0 }))
+    },
+  )
 })
 
 describe('attempts of a frozen error', () => {

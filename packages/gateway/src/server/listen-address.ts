@@ -13,5 +13,7 @@ export function listenAddress({
   port,
   host,
 }: Pick<GatewayConfig, 'listen' | 'port' | 'host'>): ListenAddress {
-  return listen === undefined ? { port, host, backlog: BACKLOG } : { path: listen, backlog: BACKLOG }
+  return listen === undefined
+    ? { port, host, backlog: BACKLOG }
+    : { path: listen, backlog: BACKLOG }
 }

@@ -225,12 +225,64 @@ export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       }
     })
 
+    it('breaker scripts wait for as many failures as the TypeScript transition while calls run side by side', async () => {
+      for (const failureRate of [0.25, 0.5, 0.7]) {
+        const spec = { ...DIRECTED, consecutive: 0, failureRate, minimumCalls: 6 }
+        const plan = Array.from({ length: 60 }, (_, index): Step => {
+          const failed = Number((index * 7) % 10 < 10 * failureRate + 1)
+          return after(1_000, {
+            ...{ kind: 'report', outcomes: [[failed, 1, 0]], inFlight: [4, 30_000_000] },
+            ...{ hung: undefined, generation: 'known', resent: false },
+          })
+        })
+        await replay(twin, spec, spec, undefined, plan)
+      }
+    })
+
+    it('breaker scripts count probes of an earlier half-open phase as the TypeScript transition does', async () => {
+      const trip: Operation = { kind: 'command', command: { kind: 'trip' } }
+      const probe = (wanted: number): Operation => ({ kind: 'probe', wanted })
+      const end: Operation = {
+        ...{ kind: 'end probes', ends: [[0, 0]], outcomes: [], inFlight: [0, 0], hung: undefined },
+      }
+      const renew: Operation = { kind: 'sync', renew: [0, 1, 2] }
+      const look: Operation = { kind: 'sync', renew: [] }
+      const twoPhases = [
+        ...[after(0, trip), after('end', probe(2)), after(1_000, trip), after('end', probe(2))],
+        after(1_000, probe(2)),
+      ]
+      const endings = [
+        // The late ones end, and their places are free.
+        [after(1_000, end), after(1_000, probe(2)), after(1_000, end), after(1_000, probe(3))],
+        // Their leases end, or are renewed.
+        [after(17_500_000, look), after(1_000_000, probe(3)), after(2_000_000, probe(3))],
+        [after(15_000_000, renew), after(15_000_000, probe(3)), after(6_000_000, probe(3))],
+        // The clock is set back.
+        [after(-60_000_000, look), after(10_000_000, probe(3)), after(15_000_000, probe(3))],
+      ]
+      for (const ending of endings) {
+        await replay(twin, DIRECTED, DIRECTED, undefined, [...twoPhases, ...ending])
+      }
+    })
+
     it('breaker scripts leave no key without an expiry', async () => {
       const { count, endless } = await twin.keys()
       expect(count).toBeGreaterThan(0)
       expect(endless).toEqual([])
     })
   })
+}
+
+const DIRECTED: BreakerSpec = {
+  ...{ windowUs: 60_000_000, windowCalls: 0, consecutive: 5, failureRate: 0, slowRate: 0 },
+  ...{ minimumCalls: 5, openUs: 1_000_000, openFactor: 1, maxOpenUs: 20_000_000 },
+  ...{ probes: 3, successes: 3, probeLeaseUs: 20_000_000, quorum: 1 },
+}
+
+type Operation = Step['operation']
+
+function after(pause: Step['pause'], operation: Operation): Step {
+  return { pause, lane: LANES[0], pod: PODS[0], other: false, operation }
 }
 
 async function replay(

@@ -27,6 +27,16 @@ describe('routes to several vendors', () => {
 `
   const route = (line: string) => `${VENDORS}routes: [${line}]`
 
+  it('a path that two routes give to vendors of different protocols is a mistake', () => {
+    const two = (line: string) =>
+      route(`{ path: /v1/chat/completions, vendor: openai, models: [gpt*] }, ${line}`)
+    expect(mistakesIn(two('{ path: /v1/chat/completions, vendor: claude }'))).toEqual([
+      "routes[1].path: is also the path of routes[0], whose vendor has protocol openai, and this vendor's is anthropic; give each protocol its own path",
+    ])
+    const { routes } = load(two('{ path: /v1/chat/completions, vendor: azure }'))
+    expect(routes.map(({ targets }) => targets[0].vendor)).toEqual(['openai', 'azure'])
+  })
+
   it('a route has all keys of a vendor named without a key, followed by the fallbacks', () => {
     const [only] = load(
       route(

@@ -22,6 +22,7 @@ export function linkRoutes(
     problems.push({ path, message })
   }
   const names = new Map<string, number>()
+  const protocols = new Map<string, { readonly index: number; readonly protocol: ProtocolName }>()
   return routes.flatMap((written, index) => {
     const at = `${path}[${index}]`
     // What is no route has been complained of.
@@ -30,6 +31,15 @@ export function linkRoutes(
     const before = names.get(route.name)
     if (before === undefined || route.paths.length === 0) names.set(route.name, index)
     else problems.push(complaintOfTwo(written, at, `${path.slice(1)}[${before}]`))
+    const protocol = vendors.get(route.targets[0]?.vendor)?.protocol
+    if (written.path === undefined || protocol === undefined) return [route]
+    const other = protocols.get(written.path)
+    if (other === undefined) protocols.set(written.path, { index, protocol })
+    else if (other.protocol !== protocol) {
+      // A request is read by the protocol of its path, before its model is known.
+      const message = `is also the path of ${path.slice(1)}[${other.index}], whose vendor has protocol ${other.protocol}, and this vendor's is ${protocol}; give each protocol its own path`
+      problems.push({ path: `${at}.path`, message })
+    }
     return [route]
   })
 }

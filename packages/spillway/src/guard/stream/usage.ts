@@ -1,6 +1,6 @@
 /**
- * What an answer really cost, as vendors say it in the answer itself: OpenAI at its end, Anthropic
- * partly at its beginning. Only both ends of a body are looked at, and only once it has passed.
+ * Reads the actual cost of an answer from the answer itself: OpenAI reports it at the end, Anthropic partly at
+ * the beginning. So only the first and the last bytes of a body are kept, and they are searched when it ends.
  */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 
@@ -15,9 +15,9 @@ const TOTAL = ['"total_tokens"'] as const
 const USAGE = '"usage"'
 
 export class UsageReader {
-  readonly #head: Uint8Array[] = []
+  readonly #head: Buffer[] = []
   #headBytes = 0
-  readonly #tail: Uint8Array[] = []
+  #tail: Buffer[] = []
   #tailBytes = 0
   /** Of chunks that are objects already, as an SDK's stream yields them. */
   #told = ''
@@ -28,27 +28,24 @@ export class UsageReader {
     else if (typeof chunk === 'object' && chunk !== null) this.#told += usageIn(chunk)
   }
 
-  /** As they are: to cut every chunk would cost more than to cut what is left at the end. */
+  /** Copies, because the reader of the chunk may transfer its memory. */
   #keep(chunk: Uint8Array): void {
     if (chunk.length === 0) return
+    const end = Buffer.from(chunk.subarray(-TAIL_BYTES))
     if (this.#headBytes < HEAD_BYTES) {
-      this.#head.push(chunk)
-      this.#headBytes += chunk.length
+      const start = end.length === chunk.length ? end : Buffer.from(chunk.subarray(0, HEAD_BYTES))
+      this.#head.push(start)
+      this.#headBytes += start.length
     }
-    // Large ones follow one another: each is all there is to keep.
-    if (chunk.length >= TAIL_BYTES && this.#tail.length <= 1) {
-      this.#tail[0] = chunk
-      this.#tailBytes = chunk.length
+    if (end.length === TAIL_BYTES) {
+      this.#tail = [end]
+      this.#tailBytes = TAIL_BYTES
       return
     }
-    this.#tail.push(chunk)
-    this.#tailBytes += chunk.length
-    // The last one stays, whatever the lengths say: a chunk that is transferred has none any more.
-    while (
-      this.#tail.length > 1 &&
-      this.#tailBytes - (this.#tail[0] as Uint8Array).length >= TAIL_BYTES
-    ) {
-      this.#tailBytes -= this.#tail.shift()?.length ?? 0
+    this.#tail.push(end)
+    this.#tailBytes += end.length
+    while (this.#tailBytes - (this.#tail[0] as Buffer).length >= TAIL_BYTES) {
+      this.#tailBytes -= (this.#tail.shift() as Buffer).length
     }
   }
 
@@ -57,11 +54,10 @@ export class UsageReader {
     // Most bodies have nothing to do with tokens, and this is how to tell without reading them.
     const last = this.#tail.at(-1)
     if (this.#told === '' && !ENDS.has(last?.[last.length - 1])) return undefined
-    if (this.#head.some(isGone) || this.#tail.some(isGone)) return undefined
-    const end = endOf(this.#tail)
+    const end = Buffer.concat(this.#tail).subarray(-TAIL_BYTES)
     // The final usage is at the end, or there is none: the first report alone would be too little.
-    if (this.#told === '' && !mentionsTokens(end)) return undefined
-    const tail = textOf(end.subarray(-TAIL_BYTES)) + this.#told
+    if (this.#told === '' && !end.includes(TOKENS)) return undefined
+    const tail = end.toString('latin1') + this.#told
     const said = lastUsage(tail)
     const total = lastOf(TOTAL, said)
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
@@ -78,7 +74,7 @@ export class UsageReader {
   }
 
   #headText(): string {
-    return textOf(Buffer.concat(this.#head, Math.min(this.#headBytes, HEAD_BYTES)))
+    return Buffer.concat(this.#head).toString('latin1', 0, HEAD_BYTES)
   }
 }
 
@@ -96,11 +92,6 @@ function costOf(
   return cost
 }
 
-/** Its reader has transferred it, to another stream or thread. Empty ones are not kept. */
-function isGone({ length }: Uint8Array): boolean {
-  return length === 0
-}
-
 /** Nothing, if the object cannot be asked. */
 function usageIn(chunk: object): string {
   try {
@@ -112,27 +103,11 @@ function usageIn(chunk: object): string {
   }
 }
 
-const { indexOf } = Buffer.prototype
 /** In bytes: to search for a string it would be encoded each time. */
 const TOKENS = Buffer.from('_tokens"')
 
 /** Of JSON and of events: `}`, `]`, and what may follow them. */
 const ENDS: ReadonlySet<number | undefined> = new Set(Buffer.from('}] \r\n\t'))
-
-function mentionsTokens(bytes: Uint8Array): boolean {
-  return indexOf.call(bytes, TOKENS, Math.max(0, bytes.length - TAIL_BYTES)) >= 0
-}
-
-/** What is looked at of the last chunks, and more only where that takes no copy. */
-function endOf(chunks: readonly Uint8Array[]): Uint8Array {
-  const [first, ...others] = chunks
-  if (first === undefined) return TOKENS.subarray(0, 0)
-  return others.length === 0 ? first : Buffer.concat([first.subarray(-TAIL_BYTES), ...others])
-}
-
-function textOf({ buffer, byteOffset, length }: Uint8Array): string {
-  return Buffer.from(buffer as ArrayBuffer, byteOffset, length).toString('latin1')
-}
 
 /**
  * The vendor's final usage report, usually near the end. To look for every name in all

@@ -1,5 +1,5 @@
 /** A response around the downstream's response, with a watched body. The original is not changed. */
-import { carryConclusion } from '../../local/retry/retry-call.js'
+import { carryGivenUp } from '../../local/retry/retry-call.js'
 import type { BodyWatch } from './body-watch.js'
 import { isByteStream, WatchedStream } from './watched-stream.js'
 
@@ -12,7 +12,7 @@ export function watchResponse(response: Response, watch: BodyWatch): Response {
   const watched = new WatchedStream(isByteStream(body), watch)
   const wrapper = withBody(response, watched.stream as ReadableStream<Uint8Array>)
   watched.readFrom(body)
-  carryConclusion(response, wrapper)
+  carryGivenUp(response, wrapper)
   return wrapper
 }
 

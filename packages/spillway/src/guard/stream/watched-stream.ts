@@ -13,12 +13,27 @@ import type { BodyWatch, WatchedBody } from './body-watch.js'
 
 type Controller = ReadableStreamDefaultController<unknown> | ReadableByteStreamController
 
-/** Finds the wrapper of a stream that Spillway created, for `reportErrorsAs`. */
-const wrappers = new WeakMap<ReadableStream, WatchedStream>()
+/**
+ * A stream that knows its wrapper, for `reportErrorsAs`. In a WeakMap both would stay alive until a full garbage
+ * collection, because each refers to the other.
+ */
+class OwnStream extends ReadableStream<unknown> {
+  readonly #watched: WatchedStream
+
+  constructor(watched: WatchedStream, source: UnderlyingSource | UnderlyingByteSource) {
+    // Its reader decides when the source is read: nothing is read ahead.
+    super(source as UnderlyingSource, { highWaterMark: 0 })
+    this.#watched = watched
+  }
+
+  static watchedOf(stream: ReadableStream): WatchedStream | undefined {
+    return #watched in stream ? stream.#watched : undefined
+  }
+}
 
 /** Changes the error that the reader of `stream` gets when Spillway ends it early. */
 export function reportErrorsAs(stream: ReadableStream, convert: (error: unknown) => unknown): void {
-  wrappers.get(stream)?.reportErrorsAs(convert)
+  OwnStream.watchedOf(stream)?.reportErrorsAs(convert)
 }
 
 /** Returns a stream with the same content as `source`, which it locks. */
@@ -46,10 +61,7 @@ export class WatchedStream implements WatchedBody {
       pull: () => this.#pull(),
       cancel: (reason: unknown) => this.#cancel(reason),
     }
-    this.stream = bytes
-      ? new ReadableStream({ ...source, type: 'bytes' } as UnderlyingByteSource)
-      : new ReadableStream(source as UnderlyingSource, { highWaterMark: 0 })
-    wrappers.set(this.stream, this)
+    this.stream = new OwnStream(this, bytes ? { ...source, type: 'bytes' } : source)
   }
 
   /** Locks `source`; from here on the watch applies its timeouts. */
@@ -73,8 +85,8 @@ export class WatchedStream implements WatchedBody {
 
   #pass(chunk: unknown): void {
     if (this.#isOver) return
-    // A byte stream takes over the chunk's memory, so the watch gets a copy.
-    this.#watch.chunk(this.#bytes ? (chunk as Uint8Array).slice() : chunk)
+    // The watch comes first: a byte stream takes over the chunk's memory.
+    this.#watch.chunk(chunk)
     this.#controller.enqueue(chunk as never)
   }
 

@@ -199,7 +199,7 @@ export class RetryCall<T> {
   #conclude(end: End<T>, attempts: readonly Attempt[]): T {
     if (this.#policy.attempts > 1) {
       noteRetried()
-      scopes.getStore()?.add('value' in end ? end.value : end.error)
+      noteGivenUp('value' in end ? end.value : end.error)
     }
     if ('value' in end) return end.value
     carryAttempts(end.error, attempts)
@@ -249,7 +249,7 @@ export class RetryCall<T> {
   }
 
   #retriedBelow(end: End<T>): boolean {
-    if (isConcluded(this.#scope, 'error' in end ? end.error : end.value)) return true
+    if (wasGivenUp(this.#scope, 'error' in end ? end.error : end.value)) return true
     return 'value' in end && this.#policy.retriedBelow?.(end.value) === true
   }
 
@@ -291,7 +291,10 @@ export function learnUsual(policy: RetryPolicy, durationMs: number): void {
 export type AttemptScope = Set<unknown>
 
 const scopes = new AsyncLocalStorage<AttemptScope>()
-/** Responses that replace others, with the one that each replaces. */
+/**
+ * Objects that were given up on, and copies of them, each with the object that is in a scope. Ordinary responses
+ * have no entry: V8 would keep the original until a full garbage collection.
+ */
 const originals = new WeakMap<object, object>()
 
 /** Calls the function of an attempt in its scope. */
@@ -303,16 +306,26 @@ export function runInScope<A extends unknown[], T>(
   return scopes.run(scope, fn, ...args)
 }
 
-/** A response that replaces another one is as final as that one. */
-export function carryConclusion(original: object, copy: object): void {
-  originals.set(copy, original)
+/** A retry has given up on this error or value. */
+function noteGivenUp(result: unknown): void {
+  const scope = scopes.getStore()
+  if (scope === undefined) return
+  scope.add(result)
+  if (isObject(result)) originals.set(result, result)
 }
 
-function isConcluded(scope: AttemptScope | undefined, result: unknown): boolean {
-  let each = result
-  while (scope !== undefined && each !== undefined) {
-    if (scope.has(each)) return true
-    each = typeof each === 'object' && each !== null ? originals.get(each) : undefined
-  }
-  return false
+/** If the original was given up on, so was the response that replaces it. */
+export function carryGivenUp(original: object, copy: object): void {
+  const inScope = originals.get(original)
+  if (inScope !== undefined) originals.set(copy, inScope)
+}
+
+/** Whether a retry within the attempt of this scope has given up on the attempt's error or value. */
+function wasGivenUp(scope: AttemptScope | undefined, result: unknown): boolean {
+  if (scope === undefined) return false
+  return scope.has(result) || (isObject(result) && scope.has(originals.get(result)))
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
