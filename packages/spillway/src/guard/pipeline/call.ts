@@ -258,7 +258,8 @@ export class GuardCall<T>
   onValue(value: T, verdict: Verdict): void {
     const { retry, shed, clock } = this.#shared
     const { policy } = retry
-    this.#judged(verdict)
+    this.#verdict = verdict
+    if (this.#watchers !== undefined) this.#reportVerdict(this.#watchers, verdict)
     if (this.#retry !== undefined) return this.#retry.resolve(value)
     shed?.callEnded(this.facts.arrivedMs, undefined)
     const final = policy === undefined || !verdict.retryable
@@ -272,7 +273,8 @@ export class GuardCall<T>
 
   onError(error: unknown, verdict: Verdict): void {
     const { retry, shed } = this.#shared
-    this.#judged(verdict)
+    this.#verdict = verdict
+    if (this.#watchers !== undefined) this.#reportVerdict(this.#watchers, verdict)
     if (this.#retry !== undefined) return this.#retry.reject(error)
     shed?.callEnded(this.facts.arrivedMs, error)
     const final = this.#watchers?.report === undefined && retry.policy === undefined
@@ -280,10 +282,7 @@ export class GuardCall<T>
     else this.#conclude({ error })
   }
 
-  #judged(verdict: Verdict): void {
-    this.#verdict = verdict
-    if (this.#watchers === undefined) return
-    const { follower, judged } = this.#watchers
+  #reportVerdict({ follower, judged }: CallWatchers, verdict: Verdict): void {
     follower?.judged(verdict)
     if (judged !== undefined) judged.verdict = verdict
   }
