@@ -54,8 +54,9 @@ process.on('beforeExit', () => {
       example.settled = true
     },
     (error) => {
-      example.settled = true
-      example.problem ??= error.stack
+      // What a failed example leaves open, such as a server, would keep this process alive.
+      report(example.problem ?? error.stack)
+      process.exit(1)
     },
   )
 })

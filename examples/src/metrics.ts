@@ -14,7 +14,7 @@ const vendor = spillway.guard('vendor', {
 })
 for (let i = 0; i < 4; i++) await vendor.run(() => 'ok', { user: 'ann' }).catch(() => {})
 
-// A server would send this to whoever scrapes it.
+// A server would send this as the answer to a scrape.
 const lines = (await registry.metrics()).split('\n')
 for (const name of ['calls_total', 'refused_total', 'limit_headroom_ratio', 'pods']) {
   console.log(lines.filter((line) => line.startsWith(`spillway_${name}`)).join('\n'))

@@ -32,7 +32,7 @@ const services = {
 
 const spillway = createSpillway()
 const PROTECTED = {
-  timeout: { callMs: '2s' },
+  timeout: { callMs: '10s' },
   breaker: { consecutiveFailures: 2, openMs: '1s', successes: 1 },
 } as const
 const guards = {

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /**
  * Fifty pods, twenty guards and five thousand decisions a second, all sent to the page. Frame rate

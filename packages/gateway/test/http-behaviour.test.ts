@@ -1,10 +1,10 @@
 // test-group: io
 
 /** Behaviour that HTTP clients expect: Expect, absolute URLs, CORS, compression, trailers. */
-import { setTimeout } from 'node:timers/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
+import { turns } from './fake-socket.js'
 import { startGateway, type Written } from './gateway-kit.js'
 import { get, type HttpVendor, post, startEchoGateway, startHttpVendor, Talk } from './http1-kit.js'
 
@@ -61,12 +61,18 @@ describe('Expect: 100-continue', () => {
 describe('connections that are kept', () => {
   const SHORT = { server: { headersMs: 300 } }
 
+  /** Resolves when a connection that sends nothing was closed, so more than `headersMs` after the call. */
+  async function pastHeadersMs(url: string): Promise<void> {
+    const silent = new Talk(url)
+    await until('the silent connection is closed', () => silent.closed)
+  }
+
   it('a connection that carries only health checks stays open', async () => {
     const { url } = await startEchoGateway(await startHttpVendor(), SHORT)
     const talk = new Talk(url)
     await talk.say(get('/health/live'))
     await talk.hears(1)
-    await setTimeout(1_000)
+    await pastHeadersMs(url)
     await talk.say(get('/health/live'))
     await talk.hears(2)
     expect([talk.statuses, talk.closed]).toEqual([[200, 200], false])
@@ -81,7 +87,7 @@ describe('connections that are kept', () => {
     await talk.say(`${head}\r\n\r\n`)
     await talk.hears(2)
     await talk.say(body)
-    await setTimeout(1_000)
+    await pastHeadersMs(url)
     await talk.say(get('/echo/3'))
     await talk.hears(3, '/echo/3')
     expect([talk.statuses, talk.closed]).toEqual([[200, 404, 200], false])
@@ -94,17 +100,19 @@ describe('bytes that are not HTTP', () => {
     const warn = ({ name }: Error) => warnings.push(name)
     process.on('warning', warn)
     onTestFinished(() => void process.off('warning', warn))
-    const vendor = await startHttpVendor(async (_, response) => {
-      await setTimeout(500)
-      response.end('fine')
+    let answer = () => {}
+    const vendor = await startHttpVendor((_, response) => {
+      answer = () => void response.end('fine')
     })
     const talk = new Talk((await startEchoGateway(vendor)).url)
     await talk.say(get('/echo'))
     await until('it is asked', () => vendor.asked.length === 1)
     for (let i = 0; i < 20; i++) {
       await talk.say('\0nonsense')
-      await setTimeout(5)
+      // The gateway, in this process, reads it before the next one is sent.
+      await turns(3)
     }
+    answer()
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([200])
     expect(warnings).toEqual([])

@@ -285,6 +285,14 @@ describe('uploads that are refused while they are sent', () => {
     expect(failures).toEqual([])
   })
 
+  it('a refused HEAD request with a body receives its status while the body is sent', async () => {
+    const { url } = await start('HTTP/1.1')
+    const talk = new Talk(url)
+    await talk.say(`HEAD /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${MB}\r\n\r\nthe beginning`)
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([400])
+  })
+
   it('a refused request with a small body leaves its connection usable', async () => {
     const { url } = await start('HTTP/1.1')
     const talk = new Talk(url)

@@ -13,7 +13,8 @@ import { startPod } from './dashboard-kit.js'
 const GUARD = {
   shed: { maxQueue: 100 },
   userLimits: [{ per: 'user', limit: 5, windowMs: '1h' }],
-  queue: { size: 10, timeoutMs: '2s' },
+  // On a busy machine calls wait long without any overload.
+  queue: { size: 10, timeoutMs: '1m' },
   breaker: { consecutiveFailures: 3, openMs: '30s' },
   limits: [{ unit: 'requests', limit: 100, windowMs: '1h' }],
   concurrency: { limit: 2 },

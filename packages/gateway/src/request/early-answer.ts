@@ -8,8 +8,8 @@ import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { type ClientRequest, type ClientResponse, hasBody } from './client-http.js'
 
-/** How long a client may go on sending after its answer. */
-export const LINGER_MS = 10_000
+/** How long a client may go on sending after its answer. An overloaded one needs seconds for what it has begun. */
+export const LINGER_MS = 30_000
 /** How much a client may send after its answer. */
 export const LINGER_BYTES = 64 * 1_024 * 1_024
 /** The rest of a body up to this size is received as usual, and the connection is used again. */
@@ -60,6 +60,8 @@ export function endAnswer(
   request.once('end', () => response.end())
   // Without this, Node would send the answer in the next turn, and the gateway may close the connection before.
   socket.cork()
+  // An answer without a body, as to HEAD, has nothing else that would send its head.
+  response.flushHeaders()
   response.write(last ?? '', () => {
     if (!hasLength) return
     socket.end()

@@ -1,6 +1,15 @@
 /** Record of an ended request, for logs and metrics. It contains no secrets and no bodies. */
+import { SpillwayError } from 'spillway'
 import type { BodyEnd } from 'spillway/internal'
+import type { RouteConfig } from '../config/config.js'
+import { faultOf } from '../response/errors.js'
+import { maskedName } from '../response/privacy.js'
 import type { Usage } from '../vendor/vendor-response.js'
+import type { Caller } from './callers.js'
+import type { ClientRequest, ClientResponse } from './client-http.js'
+import type { RoutedRequest } from './routed-request.js'
+
+const HUNG_UP_STATUS = 499
 
 /** Requests made to one target. */
 export interface Tries {
@@ -35,4 +44,63 @@ export interface RequestRecord {
   /** Stages in shadow that would have refused it. */
   readonly shadow: readonly string[] | undefined
   readonly usage: Usage | undefined
+}
+
+/** What the record of an ended request is made from. */
+export interface EndedRequest {
+  readonly id: string
+  readonly request: ClientRequest
+  readonly response: ClientResponse
+  readonly shownPath: string
+  readonly caller: Caller | undefined
+  readonly route: RouteConfig | undefined
+  readonly routed: RoutedRequest | undefined
+  readonly sender: Pick<
+    RequestRecord,
+    'vendor' | 'tries' | 'attempts' | 'waitedMs' | 'end' | 'shadow' | 'usage'
+  >
+  /** The client disconnected before the answer was complete. */
+  readonly hungUp: boolean
+  /** The error that ended the answer early, or was answered. */
+  readonly error: unknown
+  readonly firstByteMs: number | undefined
+  readonly durationMs: number
+}
+
+export function recordOf(ended: EndedRequest): RequestRecord {
+  const { request, response, caller, routed, sender, hungUp, error, firstByteMs } = ended
+  const { attempts } = sender
+  const fault = error === undefined ? undefined : faultOf(error, undefined, attempts > 0)
+  return {
+    id: ended.id,
+    method: request.method ?? 'GET',
+    path: ended.shownPath,
+    route: ended.route?.name,
+    user: masked(caller?.user),
+    tier: masked(caller?.tier),
+    priority: caller?.priority,
+    model: masked(routed?.facts.model),
+    streamed: routed?.facts.streamed ?? false,
+    status: hungUp && !response.headersSent ? HUNG_UP_STATUS : response.statusCode,
+    code: hungUp ? 'HUNG_UP' : fault?.code,
+    stage: error instanceof SpillwayError ? error.stage : undefined,
+    vendor: sender.vendor,
+    tries: sender.tries,
+    attempts,
+    waitedMs: tenths(sender.waitedMs),
+    firstByteMs: firstByteMs === undefined ? undefined : tenths(firstByteMs),
+    durationMs: tenths(ended.durationMs),
+    end: sender.end,
+    shadow: sender.shadow,
+    usage: sender.usage,
+  }
+}
+
+/** Logs have tenths of a millisecond. */
+function tenths(ms: number): number {
+  return Math.round(ms * 10) / 10
+}
+
+function masked(name: string | undefined): string | undefined {
+  return name === undefined ? undefined : maskedName(name)
 }

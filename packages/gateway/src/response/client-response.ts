@@ -2,9 +2,8 @@
  * Writes the response to the client: headers with the gateway's decision, then the vendor's bytes as they arrive. A
  * stream that is cut off ends with an error event and an aborted connection, never cleanly.
  */
-import { performance } from 'node:perf_hooks'
-import { SpillwayError } from 'spillway'
-import { SseFrames } from 'spillway/internal'
+import { type Clock, SpillwayError } from 'spillway'
+import { SseFrames, systemClock } from 'spillway/internal'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { GatewayAnswer } from '../request/async-requests.js'
@@ -22,7 +21,8 @@ import {
 import { type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
 
-interface Passing {
+/** How a vendor's answer is passed on. */
+export interface Passing {
   readonly decision: Admitted
   /** Events the client did not ask for. */
   readonly drop: ((event: string) => boolean) | undefined
@@ -40,6 +40,7 @@ export class ResponseWriter implements ResponseSink {
   readonly #response: ClientResponse
   readonly #id: string
   readonly #arrivedMs: number
+  readonly #clock: Pick<Clock, 'now'>
   readonly #hooks: { readonly draining: boolean }
   // Until the route is known, errors have the most common format.
   #protocol: Protocol = openai
@@ -64,11 +65,13 @@ export class ResponseWriter implements ResponseSink {
     id: string,
     arrivedMs: number,
     hooks: { readonly draining: boolean },
+    clock: Pick<Clock, 'now'> = systemClock,
   ) {
     this.#response = response
     this.#id = id
     this.#arrivedMs = arrivedMs
     this.#hooks = hooks
+    this.#clock = clock
   }
 
   /** Headers of whatever answer follows; lower-case names and values alternate. */
@@ -112,7 +115,7 @@ export class ResponseWriter implements ResponseSink {
   say({ status, headers, body }: GatewayAnswer): void {
     const response = this.#response
     if (response.destroyed) return
-    this.firstByteMs ??= performance.now() - this.#arrivedMs
+    this.firstByteMs ??= this.#clock.now() - this.#arrivedMs
     const length = { 'content-length': String(Buffer.byteLength(body)) }
     const bodiless = isBodiless(status)
     writeHead(response, status, { ...this.#head(), ...headers, ...(!bodiless && length) })
@@ -208,7 +211,7 @@ export class ResponseWriter implements ResponseSink {
 
   /** `wholeBytes`: length of the whole body, if it is known. */
   #begin(wholeBytes: number | undefined): void {
-    this.firstByteMs ??= performance.now() - this.#arrivedMs
+    this.firstByteMs ??= this.#clock.now() - this.#arrivedMs
     const response = this.#response
     const answer = this.#answer
     if (response.headersSent || answer === undefined || this.#passing === undefined) return

@@ -13,7 +13,7 @@ const KEY_LIKE =
 const ALL_KEY_LIKE = new RegExp(KEY_LIKE, 'g')
 /** Text without spaces. Text with spaces may be a prompt. */
 const ONE_WORD = /^[\x21-\x7e]*$/
-export const MASK = '***'
+const MASK = '***'
 
 /** A shorter text is not a key, and may occur in a path by chance. */
 const SHORTEST_KEY = 8
@@ -58,6 +58,15 @@ export function maskedPath(path: string): string {
   if (knownPaths.size >= MOST_KNOWN) knownPaths.clear()
   knownPaths.set(path, shown)
   return shown
+}
+
+/** The path of a request for logs, traces and messages. A path with the client's key is masked completely. */
+export function shownPath(
+  path: string,
+  { authorization, 'x-api-key': key }: IncomingHttpHeaders,
+): string {
+  const presented = authorization?.slice(authorization.lastIndexOf(' ') + 1)
+  return containsKey(path, key) || containsKey(path, presented) ? MASK : maskedPath(path)
 }
 
 const HEX_ID = /^[0-9a-f]{32}$/

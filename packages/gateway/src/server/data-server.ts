@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import type { ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import type { ListenAddress } from '../config/listen-address.js'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { onceSent } from '../request/early-answer.js'
@@ -17,7 +18,6 @@ import { ConnectionLimits } from './connection-limits.js'
 import { createHttpServers, type HttpHandlers } from './http-servers.js'
 import { Http1Connection } from './http1-connection.js'
 import { Http2Connection } from './http2-connection.js'
-import type { ListenAddress } from './listen-address.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 
 /** After the server was closed. */

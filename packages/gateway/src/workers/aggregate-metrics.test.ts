@@ -33,7 +33,7 @@ const worker = (requests: number, pods: number) => [
 
 describe('metrics of workers', () => {
   it('counters, histograms and local gauges of workers are summed, shared gauges are not', async () => {
-    const lines = (await aggregateMetrics([worker(10, 2), worker(4, 2)])).split('\n')
+    const lines = (await aggregateMetrics([], [worker(10, 2), worker(4, 2)])).split('\n')
     expect(lines).toContain('spillway_requests_total{status="200"} 14')
     expect(lines).toContain('spillway_request_seconds_bucket{le="+Inf"} 14')
     expect(lines).toContain('spillway_request_seconds_sum 7')
@@ -44,7 +44,7 @@ describe('metrics of workers', () => {
 
   it('counters and histograms keep what workers that ended had counted, gauges do not', async () => {
     const ended = keepTotals(keepTotals([], worker(10, 2)), worker(5, 2))
-    const lines = (await aggregateMetrics([ended, worker(1, 1)])).split('\n')
+    const lines = (await aggregateMetrics([], [ended, worker(1, 1)])).split('\n')
     expect(lines).toContain('spillway_requests_total{status="200"} 16')
     expect(lines).toContain('spillway_request_seconds_count 16')
     expect(lines).toContain('spillway_calls_active 3')

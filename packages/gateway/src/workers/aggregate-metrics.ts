@@ -1,6 +1,7 @@
 /** Metrics of all workers as one: counters and histograms are summed, gauges as their meaning asks for. */
 import { AggregatorRegistry } from 'prom-client'
-import type { MetricJson } from './protocol.js'
+import type { ReloadReport } from '../reload/reloads.js'
+import type { MetricJson, WorkersState } from './protocol.js'
 
 /** Gauges that each worker reads from the store, or that describe one shared thing: a sum would be wrong. */
 const SHARED: Readonly<Record<string, 'max' | 'min'>> = {
@@ -16,18 +17,26 @@ const SHARED: Readonly<Record<string, 'max' | 'min'>> = {
   spillway_jobs_oldest_seconds: 'max',
   spillway_jobs_paused: 'max',
   spillway_jobs_lapsed: 'max',
-  // All workers reload together, so one reload is not as many as there are workers.
-  spillway_config_reloads_total: 'max',
-  spillway_config_generation: 'min',
   spillway_config_applied_timestamp_seconds: 'max',
-  spillway_config_refused: 'max',
 }
+
+/** Metrics that the supervisor counts itself: a worker knows only the reloads since its own start. */
+const OF_SUPERVISOR: ReadonlySet<string> = new Set([
+  'spillway_config_reloads_total',
+  'spillway_config_generation',
+  'spillway_config_refused',
+])
 
 type Metrics = readonly MetricJson[]
 
 /** In the text format of Prometheus. */
-export function aggregateMetrics(workers: readonly Metrics[]): Promise<string> {
-  return AggregatorRegistry.aggregate(workers.map(withAggregators) as object[]).metrics()
+export function aggregateMetrics(
+  supervisor: Metrics,
+  workers: readonly Metrics[],
+): Promise<string> {
+  const theirs = workers.map((each) => each.filter(({ name }) => !OF_SUPERVISOR.has(name)))
+  const all = [supervisor, ...theirs]
+  return AggregatorRegistry.aggregate(all.map(withAggregators) as object[]).metrics()
 }
 
 /**
@@ -39,6 +48,57 @@ export function keepTotals(before: Metrics, ended: Metrics): Metrics {
     ({ type, aggregator }) => (type === 'counter' || type === 'histogram') && aggregator === 'sum',
   )
   return sum([before, totals])
+}
+
+/** Metrics of the supervisor itself. */
+export function supervisorMetrics(
+  { ready, total }: WorkersState,
+  restarts: number,
+  { counts, last }: ReloadCounts,
+): Metrics {
+  const metric = (name: string, type: string, help: string, values: MetricJson['values']) => ({
+    name,
+    type,
+    help,
+    values,
+  })
+  const one = (value: number) => [{ labels: {}, value }]
+  return [
+    metric('spillway_workers', 'gauge', 'Worker processes by state.', [
+      { labels: { state: 'ready' }, value: ready },
+      { labels: { state: 'other' }, value: total - ready },
+    ]),
+    metric(
+      'spillway_worker_restarts_total',
+      'counter',
+      'Workers that were started in place of one that ended.',
+      one(restarts),
+    ),
+    metric(
+      'spillway_config_reloads_total',
+      'counter',
+      'Times the configuration was read again: applied, unchanged or refused.',
+      Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
+    ),
+    metric(
+      'spillway_config_generation',
+      'gauge',
+      'Which configuration is in force: 1 is the one it started with.',
+      one(1 + counts.applied),
+    ),
+    metric(
+      'spillway_config_refused',
+      'gauge',
+      '1: the file as it is now was refused, and an older one is in force.',
+      one(last === 'refused' ? 1 : 0),
+    ),
+  ]
+}
+
+/** Reloads of all workers together, by result. */
+export interface ReloadCounts {
+  readonly counts: Record<ReloadReport['result'], number>
+  last: ReloadReport['result'] | undefined
 }
 
 function withAggregators(metrics: Metrics): MetricJson[] {

@@ -1,7 +1,7 @@
 /** A port of a gateway with workers. A worker reads the requests, so nothing is read here. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type ListenOptions, type Socket } from 'node:net'
-import type { Listener } from './supervisor.js'
+import type { Listener } from './ports.js'
 
 /** `port` of the listener is 0 for a Unix socket. */
 export async function listen(

@@ -2,8 +2,8 @@
 import type { Socket } from 'node:net'
 import type { ReloadReport } from '../reload/reloads.js'
 
-/** Environment variable with the number of a worker. */
-export const SLOT_VARIABLE = 'SPILLWAY_WORKER'
+/** Environment variable that is set in workers. */
+export const WORKER_VARIABLE = 'SPILLWAY_WORKER'
 
 /** The contents of the configuration and of the files it refers to, by path. */
 export type FileContents = readonly (readonly [path: string, content: string | undefined])[]
@@ -19,6 +19,12 @@ export interface MetricJson {
     readonly labels: Readonly<Record<string, string | number>>
     readonly metricName?: string
   }[]
+}
+
+export interface WorkerStart {
+  /** 1 to `workers`. */
+  readonly slot: number
+  readonly contents: FileContents
 }
 
 /** The state of all workers, which every worker reports in its health answers. */
@@ -49,9 +55,10 @@ export interface WorkerApi {
 /** What the supervisor does for a worker. */
 export interface SupervisorApi {
   /**
-   * The files to start with. The worker asks for them: a message that is sent before it listens would be lost.
+   * What to start with. The worker asks for it when it has loaded its code; a spare process has its answer when it
+   * is needed.
    */
-  configuration(): FileContents
+  configuration(): Promise<WorkerStart>
   /** The worker serves connections. */
   ready(): void
   /** The worker cannot start. */

@@ -6,7 +6,7 @@ import { SupervisedWorker } from './supervised-worker.js'
 
 function setUp(pid: number | undefined) {
   const process = Object.assign(new EventEmitter(), { pid, connected: true })
-  const worker = new SupervisedWorker(1, process as unknown as ChildProcess, {} as SupervisorApi)
+  const worker = new SupervisedWorker(process as unknown as ChildProcess, {} as SupervisorApi)
   const ends: string[] = []
   worker.onEnd((how) => ends.push(how))
   return { process, worker, ends }

@@ -7,8 +7,8 @@ import type { MetricJson, SupervisorApi, WorkerApi } from './protocol.js'
 type State = 'starting' | 'ready' | 'draining' | 'ended'
 
 export class SupervisedWorker {
-  /** 1 to `workers`. A replacement has the slot of the worker that it replaces. */
-  readonly slot: number
+  /** 1 to `workers`; undefined in a spare process. A replacement has the slot of the worker that it replaces. */
+  slot: number | undefined
   readonly channel: Channel<WorkerApi>
   state: State = 'starting'
   /** When it became ready. */
@@ -17,8 +17,7 @@ export class SupervisedWorker {
   metrics: readonly MetricJson[] = []
   readonly #process: ChildProcess
 
-  constructor(slot: number, process: ChildProcess, api: SupervisorApi) {
-    this.slot = slot
+  constructor(process: ChildProcess, api: SupervisorApi) {
     this.#process = process
     this.channel = new Channel<WorkerApi>(portOf(process), { ...api })
   }

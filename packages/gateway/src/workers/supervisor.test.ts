@@ -8,7 +8,7 @@ import { Supervisor } from './supervisor.js'
 
 /** A worker process that does what the test says. */
 class FakeWorker {
-  readonly slot: number
+  slot: number | undefined
   readonly api: SupervisorApi
   /** Calls of the supervisor, in order. */
   readonly calls: [name: string, argument: unknown][] = []
@@ -25,8 +25,7 @@ class FakeWorker {
     return this.readyAtMs !== undefined
   }
 
-  constructor(slot: number, api: SupervisorApi) {
-    this.slot = slot
+  constructor(api: SupervisorApi) {
     this.api = api
   }
 
@@ -81,7 +80,7 @@ class FakeConnection {
   }
 }
 
-function setUp({ workers = 2 } = {}) {
+function setUp({ workers = 2, keepsSpare = false } = {}) {
   const clock = createVirtualClock()
   const forked: FakeWorker[] = []
   const said: string[] = []
@@ -93,10 +92,11 @@ function setUp({ workers = 2 } = {}) {
   const supervisor = new Supervisor(
     {
       workers,
+      keepsSpare,
       clock,
-      fork: (slot, api) => {
+      fork: (api) => {
         if (forkError !== undefined) throw forkError
-        const worker = new FakeWorker(slot, api)
+        const worker = new FakeWorker(api)
         forked.push(worker)
         return worker as unknown as SupervisedWorker
       },
@@ -278,7 +278,9 @@ describe('supervisor of workers', () => {
     await clock.advance(0)
     const replacement = forked[2]
     reloadable(replacement)
-    expect(replacement?.api.configuration()).toEqual([['spillway.yaml', 'one']])
+    expect(await replacement?.api.configuration()).toMatchObject({
+      contents: [['spillway.yaml', 'one']],
+    })
     finish.shift()?.()
     await clock.settle()
     expect(replacement?.callsOf('reload')).toEqual([])
@@ -289,7 +291,37 @@ describe('supervisor of workers', () => {
     ])
     finish.shift()?.()
     expect(await report).toEqual(applied)
-    expect(replacement?.api.configuration()).toEqual([['spillway.yaml', 'two']])
+    replacement?.end(null, 'SIGKILL')
+    await clock.advance(1_000)
+    expect(await forked.at(-1)?.api.configuration()).toMatchObject({
+      contents: [['spillway.yaml', 'two']],
+    })
+  })
+
+  it('the count of reloads does not fall when all workers were replaced', async () => {
+    const { supervisor, forked, clock, started } = setUp()
+    await started()
+    const reloads = {
+      name: 'spillway_config_reloads_total',
+      help: 'x',
+      type: 'counter',
+      values: [{ labels: { result: 'applied' }, value: 1 }],
+    }
+    for (const worker of forked) {
+      worker.answers = { reload: () => applied, metrics: () => [reloads] }
+    }
+    await supervisor.reload('SIGHUP')
+    const counted = 'spillway_config_reloads_total{result="applied"} 1'
+    expect(await supervisor.metrics()).toContain(counted)
+    for (const worker of forked) worker.end(null, 'SIGKILL')
+    await clock.advance(0)
+    for (const worker of forked.slice(2)) {
+      worker.answers = { metrics: () => [{ ...reloads, values: [] }] }
+      worker.api.ready()
+    }
+    const text = await supervisor.metrics()
+    expect(text).toContain(counted)
+    expect(text).toContain('spillway_config_generation 2')
   })
 
   it('a reload does not wait for a worker that ends while it starts', async () => {
@@ -331,7 +363,9 @@ describe('supervisor of workers', () => {
     expect(await supervisor.reload('file')).toEqual({ result: 'refused', reason: 'bad' })
     forked[0]?.end(1)
     await clock.advance(0)
-    expect(forked[2]?.api.configuration()).toEqual([['spillway.yaml', 'one']])
+    expect(await forked[2]?.api.configuration()).toMatchObject({
+      contents: [['spillway.yaml', 'one']],
+    })
   })
 
   it('a drain reaches all workers, replaces none, and ends when the last one has ended', async () => {
@@ -464,5 +498,48 @@ describe('supervisor of workers', () => {
     expect(forked[0]?.callsOf('serve')).toEqual([{ port: 'data', isLast: true }])
     await clock.advance(1)
     expect(closed).toEqual(['data'])
+  })
+
+  it('a spare process replaces a killed worker with the files in force, and another one is kept', async () => {
+    const { clock, supervisor, forked, started, write } = setUp({ keepsSpare: true })
+    await started()
+    expect(forked.map(({ slot }) => slot)).toEqual([1, 2, undefined])
+    for (const worker of forked) worker.answers = { reload: () => applied }
+    write('two')
+    await supervisor.reload('SIGHUP')
+    const spare = forked[2] as FakeWorker
+    expect(spare.calls).toEqual([])
+    const configured = spare.api.configuration()
+    forked[0]?.end(null, 'SIGKILL')
+    await clock.advance(0)
+    expect(await configured).toEqual({ slot: 1, contents: [['spillway.yaml', 'two']] })
+    expect(forked).toHaveLength(3)
+    spare.api.ready()
+    expect(forked.map(({ slot }) => slot)).toEqual([1, 2, 1, undefined])
+  })
+
+  it('a spare process that ends is replaced after 10 s, and costs no worker and no restart', async () => {
+    const { clock, supervisor, forked, started, said } = setUp({ keepsSpare: true })
+    await started()
+    forked[2]?.end(1)
+    await clock.advance(9_999)
+    expect(forked).toHaveLength(3)
+    await clock.advance(1)
+    expect(forked).toHaveLength(4)
+    expect(said).toEqual([])
+    for (const worker of forked) worker.answers = { metrics: () => [] }
+    expect(await supervisor.metrics()).toContain('spillway_worker_restarts_total 0')
+  })
+
+  it('a drain ends the spare process and starts no other', async () => {
+    const { clock, supervisor, forked, started } = setUp({ keepsSpare: true })
+    await started()
+    supervisor.drain({ graceMs: 1_000, delayMs: 0 })
+    expect(forked[2]?.isAlive).toBe(false)
+    forked[0]?.end(0)
+    forked[1]?.end(0)
+    await supervisor.ended
+    await clock.advance(60_000)
+    expect(forked).toHaveLength(3)
   })
 })

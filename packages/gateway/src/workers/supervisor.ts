@@ -2,30 +2,38 @@
  * Runs a gateway as several worker processes: starts them, replaces those that end, rolls reloads through
  * them, drains them, and hands them the connections that it accepts. Requests never pass through it.
  */
-import type { Socket } from 'node:net'
 import type { Clock } from 'spillway'
 import { systemClock, type Timer } from 'spillway/internal'
 import type { ReloadReport } from '../reload/reloads.js'
-import { aggregateMetrics, keepTotals } from './aggregate-metrics.js'
-import { HandOver } from './hand-over.js'
-import type { FileContents, MetricJson, PortName, SupervisorApi, WorkersState } from './protocol.js'
+import {
+  aggregateMetrics,
+  keepTotals,
+  type ReloadCounts,
+  supervisorMetrics,
+} from './aggregate-metrics.js'
+import { WorkerPorts, type WorkerPortsOptions } from './ports.js'
+import type {
+  FileContents,
+  MetricJson,
+  SupervisorApi,
+  WorkerStart,
+  WorkersState,
+} from './protocol.js'
 import { RestartPolicy } from './restart-policy.js'
 import type { SupervisedWorker } from './supervised-worker.js'
-
-/** A port that was opened. */
-export interface Listener {
-  readonly port: number
-  close(): void
-}
 
 export interface SupervisorOptions {
   readonly workers: number
   /** Starts the process of a worker. */
-  readonly fork: (slot: number, api: SupervisorApi) => SupervisedWorker
+  readonly fork: (api: SupervisorApi) => SupervisedWorker
+  /**
+   * Whether one more process is kept that has loaded its code and waits to replace a worker that ends. Loading takes
+   * most of a start: 0.7 s of computing time, and much longer while all cores are busy. Default: false.
+   */
+  readonly keepsSpare?: boolean
   /** The files as they are on the disk now. */
   readonly readFiles: () => FileContents
-  /** Opens the admin port, or the data port. Their connections are not read here. */
-  readonly listen: (port: PortName, onConnection: (socket: Socket) => void) => Promise<Listener>
+  readonly listen: WorkerPortsOptions['listen']
   /** A line for the terminal or the log of the container. */
   readonly say: (text: string) => void
   readonly clock?: Clock
@@ -42,35 +50,34 @@ export class WorkersFailedError extends Error {
 }
 
 /** What is left of a worker, or of the attempt to start one. */
-type EndedWorker = Pick<SupervisedWorker, 'slot' | 'pid' | 'readyAtMs' | 'metrics'>
+type EndedWorker = Pick<SupervisedWorker, 'pid' | 'readyAtMs' | 'metrics'> & { slot: number }
 
 const RELOAD_MS = 30_000
+/** Before a spare process that ended is replaced. */
+const NEXT_SPARE_MS = 10_000
 /** Time after the grace of a drain to abort requests and close the store. */
 const AFTER_GRACE_MS = 10_000
 /** Time that a worker has to end after it was asked to end at once. */
 const END_MS = 5_000
-const UNAVAILABLE = '{"status":"starting"}'
-/** Connections that wait until a worker is ready. */
-const MAX_HELD = 1_000
-
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #policy: RestartPolicy
   readonly #workers = new Map<number, SupervisedWorker>()
   readonly #clock: Clock
   readonly #restarts = new Set<Timer>()
+  #spare: SupervisedWorker | undefined
+  /** Answers to processes that have asked for their configuration, or will ask. */
+  readonly #assign = new Map<SupervisedWorker, (start: WorkerStart) => void>()
   /** Called when a worker that starts is ready, or has ended. */
   readonly #onceStarted = new Map<SupervisedWorker, (() => void)[]>()
-  readonly #toAdmin: HandOver
-  readonly #toData: HandOver
-  /** Connections to the data port that found no worker. */
-  readonly #held: Socket[] = []
-  #turn = 0
-  #admin: Listener | undefined
-  #data: Listener | undefined
+  readonly #ports: WorkerPorts
   /** Counters and histograms of workers that have ended. */
   #totals: readonly MetricJson[] = []
   #restartCount = 0
+  readonly #reloads: ReloadCounts = {
+    counts: { applied: 0, unchanged: 0, refused: 0 },
+    last: undefined,
+  }
   /** The files that the workers run with. */
   #contents: FileContents
   #reloading: Promise<unknown> = Promise.resolve()
@@ -87,19 +94,10 @@ export class Supervisor {
     this.#contents = contents
     this.#policy = new RestartPolicy(options.workers)
     this.#clock = options.clock ?? systemClock
-    const isLast = () => this.#draining
-    this.#toAdmin = new HandOver({
-      port: 'admin',
-      isLast,
-      // Always the first worker, so that later connections of a dashboard reach the same one.
+    this.#ports = new WorkerPorts({
+      listen: options.listen,
       workers: () => this.#serving(),
-      onRefused: answerUnavailable,
-    })
-    this.#toData = new HandOver({
-      port: 'data',
-      isLast,
-      workers: () => this.#inTurn(this.#serving()),
-      onRefused: (socket) => this.#hold(socket),
+      isDraining: () => this.#draining,
     })
     this.ended = new Promise((resolve, reject) => {
       this.#onEnded = resolve
@@ -110,7 +108,7 @@ export class Supervisor {
 
   /** Resolves when every worker serves requests. */
   async start(): Promise<{ port: number; adminPort: number }> {
-    this.#admin = await this.#options.listen('admin', (socket) => void this.#toAdmin.give(socket))
+    const adminPort = await this.#ports.open('admin')
     const started = new Promise<void>((resolve) => {
       this.#onStarted = resolve
     })
@@ -120,11 +118,10 @@ export class Supervisor {
     })
     try {
       await Promise.race([started, failed])
-      this.#data = await this.#options.listen('data', (socket) => void this.#toData.give(socket))
-      return { port: this.#data.port, adminPort: this.#admin.port }
+      return { port: await this.#ports.open('data'), adminPort }
     } catch (error) {
       this.kill()
-      this.#admin?.close()
+      this.#ports.closeAll()
       throw error
     }
   }
@@ -147,7 +144,7 @@ export class Supervisor {
     this.#stopRestarts()
     for (const worker of this.#workers.values()) worker.drain(options)
     this.#tellState()
-    this.#clock.schedule(options.delayMs, () => this.#data?.close()).unref()
+    this.#clock.schedule(options.delayMs, () => this.#ports.close('data')).unref()
     const patienceMs = options.delayMs + options.graceMs + AFTER_GRACE_MS
     this.#clock.schedule(patienceMs, () => this.kill()).unref()
     this.#finish()
@@ -163,31 +160,72 @@ export class Supervisor {
     this.#draining = true
     for (const timer of this.#restarts) timer.cancel()
     this.#restarts.clear()
+    this.#spare?.kill()
   }
 
+  /** Starts the worker of a slot: the spare process if there is one, or a new one. */
   #fork(slot: number): void {
-    let worker: SupervisedWorker | undefined
-    const api: SupervisorApi = {
-      configuration: () => this.#contents,
-      ready: () => worker && this.#ready(worker),
-      failed: (reason) => this.#failed(slot, reason),
-      metrics: () => this.metrics(),
-      snapshots: () => this.#snapshots(),
-      reload: (cause) => this.reload(cause),
-    }
+    let worker = this.#spare?.isAlive ? this.#spare : undefined
+    this.#spare = undefined
     try {
-      worker = this.#options.fork(slot, api)
+      worker ??= this.#forkProcess()
     } catch (error) {
       // Some errors of the operating system are thrown, such as ENOMEM.
       const unborn = { slot, pid: undefined, readyAtMs: undefined, metrics: [] }
       return this.#replace(unborn, error instanceof Error ? error.message : String(error))
     }
+    worker.slot = slot
     this.#workers.set(slot, worker)
-    const forked = worker
-    worker.onEnd((how) => {
-      this.#startIsOver(forked)
-      this.#replace(forked, how)
+    this.#assign.get(worker)?.({ slot, contents: this.#contents })
+  }
+
+  /** A process without a slot. */
+  #forkProcess(): SupervisedWorker {
+    let assign: (start: WorkerStart) => void = () => {}
+    const assigned = new Promise<WorkerStart>((resolve) => {
+      assign = resolve
     })
+    const api: SupervisorApi = {
+      configuration: () => assigned,
+      ready: () => this.#ready(worker),
+      failed: (reason) => this.#failed(worker.slot, reason),
+      metrics: () => this.metrics(),
+      snapshots: () => this.#snapshots(),
+      reload: (cause) => this.reload(cause),
+    }
+    const worker = this.#options.fork(api)
+    this.#assign.set(worker, assign)
+    worker.onEnd((how) => {
+      this.#startIsOver(worker)
+      this.#assign.delete(worker)
+      if (worker.slot !== undefined)
+        this.#replace({ ...endedFacts(worker), slot: worker.slot }, how)
+      else this.#spareEnded(worker)
+    })
+    return worker
+  }
+
+  /** Not before all workers serve: it would take computing time from them. */
+  #keepSpare(): void {
+    const isNeeded = this.#options.keepsSpare === true && !this.#draining
+    if (!isNeeded || this.#spare !== undefined) return
+    if (this.#state().ready < this.#options.workers) return
+    try {
+      this.#spare = this.#forkProcess()
+    } catch {
+      this.#spareEnded(undefined)
+    }
+  }
+
+  #spareEnded(worker: SupervisedWorker | undefined): void {
+    if (this.#spare !== worker || this.#draining) return
+    this.#spare = undefined
+    const timer = this.#clock.schedule(NEXT_SPARE_MS, () => {
+      this.#restarts.delete(timer)
+      this.#keepSpare()
+    })
+    this.#restarts.add(timer)
+    timer.unref()
   }
 
   #startIsOver(worker: SupervisedWorker): void {
@@ -228,11 +266,15 @@ export class Supervisor {
       this.#onStarted?.()
     }
     this.#tellState()
-    for (const socket of this.#held.splice(0)) void this.#toData.give(socket)
+    this.#ports.serveHeld()
+    this.#keepSpare()
   }
 
   /** At the first start the gateway gives up: a port in use or an invalid file would fail again. */
-  #failed(slot: number, { code, message }: { code: string | undefined; message: string }): void {
+  #failed(
+    slot: number | undefined,
+    { code, message }: { code: string | undefined; message: string },
+  ): void {
     if (!this.#started) this.#giveUp(new WorkersFailedError(message, code))
     else this.#options.say(`worker ${slot} cannot start: ${message}\n`)
   }
@@ -275,9 +317,7 @@ export class Supervisor {
 
   #finish(): void {
     if (this.#workers.size > 0) return
-    this.#admin?.close()
-    this.#data?.close()
-    for (const socket of this.#held.splice(0)) socket.destroy()
+    this.#ports.closeAll()
     this.#onEnded?.()
   }
 
@@ -298,6 +338,8 @@ export class Supervisor {
     }
     outcome ??= { result: 'refused', reason: 'no worker is running' }
     if (outcome.result !== 'refused') this.#contents = contents
+    this.#reloads.counts[outcome.result]++
+    this.#reloads.last = outcome.result
     return outcome
   }
 
@@ -309,33 +351,8 @@ export class Supervisor {
         worker.metrics = await worker.channel.call('metrics', undefined).catch(() => worker.metrics)
       }),
     )
-    return aggregateMetrics([
-      this.#ownMetrics(),
-      this.#totals,
-      ...this.#inOrder().map(({ metrics }) => metrics),
-    ])
-  }
-
-  #ownMetrics(): MetricJson[] {
-    const { ready, total } = this.#state()
-    const metric = (name: string, type: string, help: string, values: MetricJson['values']) => ({
-      name,
-      type,
-      help,
-      values,
-    })
-    return [
-      metric('spillway_workers', 'gauge', 'Worker processes by state.', [
-        { labels: { state: 'ready' }, value: ready },
-        { labels: { state: 'other' }, value: total - ready },
-      ]),
-      metric(
-        'spillway_worker_restarts_total',
-        'counter',
-        'Workers that were started in place of one that ended.',
-        [{ labels: {}, value: this.#restartCount }],
-      ),
-    ]
+    const own = supervisorMetrics(this.#state(), this.#restartCount, this.#reloads)
+    return aggregateMetrics(own, [this.#totals, ...this.#inOrder().map(({ metrics }) => metrics)])
   }
 
   async #snapshots(): Promise<object> {
@@ -357,17 +374,6 @@ export class Supervisor {
     return ready.length > 0 ? ready : answering
   }
 
-  /** Begins with another worker each time. */
-  #inTurn(workers: readonly SupervisedWorker[]): SupervisedWorker[] {
-    const first = this.#turn++ % Math.max(1, workers.length)
-    return [...workers.slice(first), ...workers.slice(0, first)]
-  }
-
-  #hold(socket: Socket): void {
-    if (this.#draining || this.#held.length >= MAX_HELD) socket.destroy()
-    else this.#held.push(socket)
-  }
-
   #state(): WorkersState {
     const ready = [...this.#workers.values()].filter(({ state }) => state === 'ready').length
     return { ready, total: this.#options.workers, started: this.#started }
@@ -381,17 +387,16 @@ export class Supervisor {
   }
 
   #inOrder(): SupervisedWorker[] {
-    return [...this.#workers.values()].toSorted((a, b) => a.slot - b.slot)
+    return [...this.#workers].toSorted(([a], [b]) => a - b).map(([, worker]) => worker)
   }
+}
+
+function endedFacts({ pid, readyAtMs, metrics }: SupervisedWorker): Omit<EndedWorker, 'slot'> {
+  return { pid, readyAtMs, metrics }
 }
 
 /** A worker that ended during its reload is replaced by one with the new files. */
 function refusedUnlessEnded(worker: SupervisedWorker, error: Error): ReloadReport | undefined {
   if (!worker.isAlive) return undefined
   return { result: 'refused', reason: `worker ${worker.slot}: ${error.message}` }
-}
-
-function answerUnavailable(socket: Socket): void {
-  const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
-  socket.end(head + UNAVAILABLE)
 }

@@ -114,7 +114,7 @@ export function nameLanes(guard: Guard, lanes: Iterable<string>): void {
 export function withoutNestedCalls(guard: Guard): void {
   const { calls } = (guard as SharedGuard).parts
   calls.attempts.nested = false
-  calls.retry.nested = false
+  if (calls.retry.policy !== undefined) calls.retry.policy.nested = false
 }
 
 const DEFAULT_GRACE_MS = 30_000

@@ -229,7 +229,7 @@ export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       for (const failureRate of [0.25, 0.5, 0.7]) {
         const spec = { ...DIRECTED, consecutive: 0, failureRate, minimumCalls: 6 }
         const plan = Array.from({ length: 60 }, (_, index): Step => {
-          const failed = Number((index * 7) % 10 < 10 * failureRate + 1)
+          const failed = (index * 7) % 10 < 10 * failureRate + 1 ? 1 : 0
           return after(1_000, {
             ...{ kind: 'report', outcomes: [[failed, 1, 0]], inFlight: [4, 30_000_000] },
             ...{ hung: undefined, generation: 'known', resent: false },

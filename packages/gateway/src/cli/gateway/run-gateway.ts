@@ -1,6 +1,6 @@
 /** `spillway gateway`: reads the configuration, runs until a signal, and drains. */
 import type { Gateway } from '../../gateway.js'
-import { SLOT_VARIABLE } from '../../workers/protocol.js'
+import { WORKER_VARIABLE } from '../../workers/protocol.js'
 import { ConfigSource, type GatewayCommand } from './config-source.js'
 import { greeting } from './greeting.js'
 import { reloadOnChange } from './reload-on-change.js'
@@ -8,7 +8,7 @@ import { untilSignalled } from './until-signalled.js'
 
 export async function runGateway(command: GatewayCommand): Promise<void> {
   const source = new ConfigSource(command)
-  if (process.env[SLOT_VARIABLE] !== undefined && process.connected) {
+  if (process.env[WORKER_VARIABLE] !== undefined && process.connected) {
     const { runWorker } = await import('./run-worker.js')
     return runWorker(source)
   }

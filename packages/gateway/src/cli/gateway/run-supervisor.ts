@@ -1,10 +1,10 @@
 /** The supervisor of `spillway gateway` with more than one worker: it serves no requests itself. */
 import { type ChildProcess, fork } from 'node:child_process'
 import type { GatewayConfig } from '../../config/config.js'
-import { listenAddress } from '../../server/listen-address.js'
+import { listenAddress } from '../../config/listen-address.js'
 import { removeStaleSocket } from '../../server/stale-socket.js'
 import { listen } from '../../workers/listen.js'
-import { type FileContents, SLOT_VARIABLE } from '../../workers/protocol.js'
+import { type FileContents, WORKER_VARIABLE } from '../../workers/protocol.js'
 import { SupervisedWorker } from '../../workers/supervised-worker.js'
 import { Supervisor, WorkersFailedError } from '../../workers/supervisor.js'
 import { CommandError } from '../command-error.js'
@@ -26,7 +26,8 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
   const supervisor = new Supervisor(
     {
       workers: config.workers,
-      fork: (slot, api) => new SupervisedWorker(slot, forkWorker(slot), api),
+      fork: (api) => new SupervisedWorker(forkWorker(), api),
+      keepsSpare: true,
       readFiles,
       listen: (port, onConnection) => {
         const { host, port: adminPort } = config.admin
@@ -57,8 +58,8 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
 }
 
 /** The same program with the same arguments. */
-function forkWorker(slot: number): ChildProcess {
-  const env = { ...process.env, [SLOT_VARIABLE]: String(slot) }
+function forkWorker(): ChildProcess {
+  const env = { ...process.env, [WORKER_VARIABLE]: '1' }
   return fork(process.argv[1] as string, process.argv.slice(2), { env })
 }
 

@@ -1,12 +1,7 @@
 /** A worker of `spillway gateway`: a gateway whose admin port, configuration and end come from the supervisor. */
 import { createGateway, type Gateway } from '../../gateway.js'
 import { Channel } from '../../workers/channel.js'
-import {
-  SLOT_VARIABLE,
-  type SupervisorApi,
-  type WorkerApi,
-  type WorkersState,
-} from '../../workers/protocol.js'
+import type { SupervisorApi, WorkerApi, WorkersState } from '../../workers/protocol.js'
 import type { ConfigSource } from './config-source.js'
 
 /** Metrics and reloads ask every worker in turn. */
@@ -48,14 +43,21 @@ export async function runWorker(source: ConfigSource): Promise<void> {
   )
 
   const started = start()
+  // The supervisor has ended before this process was needed, or before it had started.
+  const endAlone = () => process.exit(1)
+  process.once('disconnect', endAlone)
 
   async function start(): Promise<Gateway> {
-    source.use(new Map(await channel.call('configuration', undefined)))
+    // Loaded before it is needed: a spare process should not have to do it when it becomes a worker.
+    await import('redis')
+    const timeoutMs = Number.POSITIVE_INFINITY
+    const { slot, contents } = await channel.call('configuration', undefined, { timeoutMs })
+    source.use(new Map(contents))
     const gateway = await createGateway(source.read(), {
       read: () => source.read(),
       check: () => source.check(),
       supervisor: {
-        slot: Number(process.env[SLOT_VARIABLE]),
+        slot,
         workers: () => state,
         metrics: () => channel.call('metrics', undefined, { timeoutMs: ASK_MS }),
         snapshots: () => channel.call('snapshots', undefined, { timeoutMs: ASK_MS }),
@@ -69,6 +71,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
 
   try {
     const gateway = await started
+    process.off('disconnect', endAlone)
     process.on('SIGTERM', () => void gateway.close())
     // The supervisor was killed, so no new connection will arrive.
     process.once('disconnect', () => void gateway.close({ delayMs: 0 }))

@@ -218,7 +218,8 @@ export class GuardCall<T>
     const { facts } = this
     const { options, lane, attempt } = facts
     // A first attempt that may be retried runs in a scope; the scope of a later one is in place already.
-    if (retry.nested && this.#retry === undefined) this.#firstScope = new Set()
+    const mayNest = retry.policy !== undefined && retry.policy.nested !== false
+    if (mayNest && this.#retry === undefined) this.#firstScope = new Set()
     const given = {
       fn: this.#fn,
       scope: this.#retry === undefined ? this.#firstScope : undefined,

@@ -106,15 +106,6 @@ export class RetryStage implements Stage {
     }
   }
 
-  /** Whether what the function gives up on after its own retries has to be remembered. */
-  get nested(): boolean {
-    return this.policy !== undefined && this.policy.nested !== false
-  }
-
-  set nested(nested: boolean) {
-    if (this.policy !== undefined) this.policy.nested = nested
-  }
-
   /** A request that came in as a retry is not tried again here: tiers would multiply. */
   get allowed(): boolean {
     const hop = currentHop()

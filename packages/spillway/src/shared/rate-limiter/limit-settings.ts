@@ -25,8 +25,8 @@ export class LimitSettings {
   /** Units that a cost may name, also of limits that were removed meanwhile. */
   readonly #units = new Set(['requests'])
   /** The last cost and its numbers: the cost of consecutive calls is often equal. */
-  #lastUnits: string[] = []
-  #lastNumbers: number[] = []
+  readonly #lastUnits: string[] = []
+  readonly #lastNumbers: number[] = []
   #lastLimits: readonly UnitLimit[] | undefined
   #lastCosts: readonly number[] = []
   /** Limits were changed in the store, by this pod or another one. */
@@ -75,8 +75,8 @@ export class LimitSettings {
     const { cost } = call
     if (!this.#isLast(cost)) {
       this.checkCost(cost)
-      this.#lastUnits = []
-      this.#lastNumbers = []
+      this.#lastUnits.length = 0
+      this.#lastNumbers.length = 0
       for (const unit in cost) {
         this.#lastUnits.push(unit)
         this.#lastNumbers.push(cost[unit] as number)

@@ -66,6 +66,15 @@ describe('batching of permit requests', () => {
     expect(answers.filter(({ allowed }) => allowed)).toHaveLength(count)
   }
 
+  it('a cost that the caller changes after acquire() is charged as it was', async () => {
+    const { clock, limiter } = setup({ limits: [{ unit: 'tokens', limit: 150, windowMs: '1m' }] })
+    const cost = { tokens: 10 }
+    const acquired = limiter.acquire({ cost })
+    cost.tokens = 100
+    expect((await clock.until(acquired)).allowed).toBe(true)
+    expect(await clock.until(used(limiter))).toEqual([10])
+  })
+
   it('permit requests of one turn share one round trip and are granted in order', async () => {
     const { clock, limiter, trips } = setup({ limits })
     const asked = Array.from({ length: 200 }, () => limiter.acquire())

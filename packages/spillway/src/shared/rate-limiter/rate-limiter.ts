@@ -22,7 +22,7 @@ import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'
 import { watchStore } from '../outage/store-watch.js'
 import { CallQueue } from '../permit-queue/call-queue.js'
 import { PermitDispatcher } from '../permit-queue/permit-dispatcher.js'
-import type { AttemptPermits, Capacity, PermitCall } from '../permit-queue/ports.js'
+import type { AttemptPermits, CallCost, Capacity, PermitCall } from '../permit-queue/ports.js'
 import { QueuedCall } from '../permit-queue/queued-call.js'
 import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
@@ -185,8 +185,10 @@ class QueuedRateLimiter implements SharedRateLimiter {
     const { lane = DEFAULT_LANE, signal, cost } = options
     if (signal?.aborted) throw signal.reason
     if (this.#closed) throw this.#closedError()
-    this.#client.checkCost(cost)
-    const request = new PermitRequest(this.#lanes.enter(lane), options, this.#dispatcher, {
+    // Checked and computed now: the caller may change the object later.
+    const price: CallCost = { cost, costs: [], costsUnder: undefined }
+    this.#client.settings.costsOf(price)
+    const request = new PermitRequest(this.#lanes.enter(lane), price, signal, this.#dispatcher, {
       nowMs: this.#clock.now(),
       untilMs: this.#earlier(untilMs),
     })
@@ -254,7 +256,7 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
   readonly deadlineMs: number
   readonly signal: AbortSignal | undefined
   readonly cost: Cost | undefined
-  costs: readonly number[] = []
+  costs: readonly number[]
   costsUnder: unknown
   readonly permit: Promise<LanePermit>
   readonly #mayWait: boolean
@@ -264,7 +266,8 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
 
   constructor(
     lane: string,
-    { signal, cost }: AcquireOptions,
+    { cost, costs, costsUnder }: CallCost,
+    signal: AbortSignal | undefined,
     dispatcher: PermitDispatcher,
     { nowMs, untilMs }: { nowMs: number; untilMs: number | undefined },
   ) {
@@ -272,6 +275,8 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
     this.lane = lane
     this.signal = signal
     this.cost = cost
+    this.costs = costs
+    this.costsUnder = costsUnder
     this.arrivedMs = nowMs
     this.deadlineMs = untilMs ?? Number.POSITIVE_INFINITY
     this.#mayWait = untilMs !== undefined

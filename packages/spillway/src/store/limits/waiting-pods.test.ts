@@ -181,6 +181,16 @@ describe('waiting pods of a lane', () => {
     expect(fleet.take('b', 100).granted).toBe(50)
   })
 
+  it('pods that were granted less share what is free until they have as much as the others', () => {
+    const fleet = setup({ algorithm: 'token-bucket', limit: 100, burst: 40 })
+    fleet.take('owner', 40)
+    for (const pod of ['a', 'b', 'c']) fleet.take(pod, 100)
+    fleet.pass(300_000)
+    expect(['a', 'b', 'c'].map((pod) => fleet.take(pod, 100).granted)).toEqual([30, 0, 0])
+    fleet.pass(100_000)
+    expect(['b', 'a', 'c'].map((pod) => fleet.take(pod, 100).granted)).toEqual([5, 0, 5])
+  })
+
   it('a pod waiting for one large call does not hold back the small calls of others', () => {
     const fleet = setup({ windowUs: HOUR_US })
     fleet.take('owner', 50)

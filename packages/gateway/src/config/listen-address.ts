@@ -1,5 +1,5 @@
 /** Where the data port listens: a TCP port, or a Unix socket. */
-import type { GatewayConfig } from '../config/config.js'
+import type { GatewayConfig } from './config.js'
 
 const BACKLOG = 4_096
 

@@ -1,0 +1,249 @@
+/**
+ * The second half of a request: sends it to the targets of its route, one after the other, until one answers. Each
+ * target's guard decides whether and when the request is sent. Nothing reaches the client before a target has answered.
+ */
+import { type CallContext, type Clock, type RunOptions, SpillwayError } from 'spillway'
+import { clientNetwork, judgeStatus } from 'spillway/http'
+import type { BodyEnd, UserStanding } from 'spillway/internal'
+import type { RouteConfig } from '../config/config.js'
+import type { Passing } from '../response/client-response.js'
+import { RequestError } from '../response/errors.js'
+import type { ConfigVersion } from '../routing/config-version.js'
+import { orderTargets, type Target } from '../routing/target.js'
+import type { Vendor } from '../vendor/vendor.js'
+import type { VendorRequest } from '../vendor/vendor-client.js'
+import { neverConnected } from '../vendor/vendor-error.js'
+import { vendorRequest } from '../vendor/vendor-request.js'
+import type { ResponseListener, Usage, VendorResponse } from '../vendor/vendor-response.js'
+import type { ClientRequest } from './client-http.js'
+import { type ClientSignal, deadlineMs, HOP_NEEDS_MS, hopHeaders } from './deadline.js'
+import type { Tries } from './record.js'
+import { canBeRepeated, canBeSentTo, type RoutedRequest } from './routed-request.js'
+import { type RequestTrace, withTrace } from './trace.js'
+
+/** Refusals after which the next target is tried. All others would be the same there. */
+const WORTH_ANOTHER: ReadonlySet<string> = new Set([
+  'CIRCUIT_OPEN',
+  'THROTTLED',
+  'VENDOR_LIMITED',
+  'QUEUE_FULL',
+  'QUEUE_TIMEOUT',
+  'CALL_TIMEOUT',
+  'STORE_UNAVAILABLE',
+])
+
+/** What is known of a request before it is routed. */
+export interface SenderOptions {
+  readonly version: ConfigVersion
+  readonly request: ClientRequest
+  readonly trace: RequestTrace | undefined
+  readonly clock: Pick<Clock, 'now'>
+  readonly arrivedMs: number
+  /** Aborted when the client disconnects. */
+  readonly signal: ClientSignal
+}
+
+export class TargetSender implements ResponseListener {
+  readonly #options: SenderOptions
+  /** The targets tried so far, in order. The last one is being tried, or has answered. */
+  readonly tries: Tries[] = []
+  #target: Target | undefined
+  #routed: RoutedRequest | undefined
+  #lane: string | undefined
+  /** The gateway requested the usage of the stream; the client did not. */
+  #asksUsage = false
+  #standing: UserStanding | undefined
+  #answer: VendorResponse | undefined
+  /** Time until the request was sent for the first time. */
+  waitedMs = 0
+  /** Stages in shadow that would have refused it. */
+  shadow: string[] | undefined
+  /** How the body of the answer ended. */
+  end: BodyEnd | undefined
+  usage: Usage | undefined
+
+  constructor(options: SenderOptions) {
+    this.#options = options
+  }
+
+  /** The vendor that answered, or the last one tried. */
+  get vendor(): string | undefined {
+    return this.#target?.vendor.name
+  }
+
+  /** The last vendor that received the request, if any. */
+  get asked(): string | undefined {
+    return this.tries.findLast((each) => each.attempts > 0)?.vendor
+  }
+
+  get attempts(): number {
+    let attempts = 0
+    for (const each of this.tries) attempts += each.attempts
+    return attempts
+  }
+
+  /** Drops the answer, if there is one. */
+  cancel(): void {
+    this.#answer?.cancel()
+  }
+
+  /** Resolves with an answer whose first chunk has arrived. */
+  async send(routed: RoutedRequest): Promise<VendorResponse> {
+    this.#routed = routed
+    const { route } = routed
+    const all = this.#options.version.targetsOf(route)
+    const ordered = route.choices === 1 ? all : orderTargets(all, route.choices, routed.facts.model)
+    const targets = ordered.filter((each) => canBeSentTo(routed, each))
+    const last = targets.length - 1
+    for (let step = 0; ; step++) {
+      const target = targets[step] as Target
+      const tries = { vendor: target.vendor.name, attempts: 0 }
+      this.#target = target
+      this.tries.push(tries)
+      try {
+        const answer = await this.#run(routed, target, tries)
+        this.#answer = answer
+        if (step < last && this.#isForAnother(routed, answer.status)) {
+          answer.cancel()
+          this.#answer = undefined
+          continue
+        }
+        // Until the first chunk has arrived, the next target can still be tried.
+        const begun = answer.begin()
+        if (begun !== undefined) await begun
+        if (routed.facts.streamed) answer.demandEvents()
+        if (answer.failure !== undefined) throw answer.failure.error
+        return answer
+      } catch (error) {
+        if (step === last || !this.#isWorthAnother(routed, error, tries)) throw error
+      }
+    }
+  }
+
+  /** How the answer is passed on to the client. */
+  passing(answer: VendorResponse): Passing {
+    const { vendor, addresses } = this.#target as Target
+    return {
+      decision: {
+        vendor: vendor.name,
+        lane: this.#lane,
+        attempts: this.attempts,
+        waitedMs: this.waitedMs,
+        step: this.tries.length - 1,
+        standing: this.#standing,
+        shadow: this.shadow,
+      },
+      drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
+      // Retries of the client would multiply with those of the gateway.
+      final: this.#isFinal(answer, this.#routed as RoutedRequest, vendor),
+      addresses,
+    }
+  }
+
+  onEnded(how: BodyEnd, usage: Usage | undefined, status: number): void {
+    this.end = how
+    this.usage = usage
+    const whole = how === 'complete' || usage?.outputTokens !== undefined
+    if (!whole || status >= 300 || this.#target === undefined) return
+    const { vendor, config } = this.#target
+    const { model, answers = 1 } = this.#routed?.facts ?? {}
+    vendor.answered(config.model ?? model, config, { outputTokens: usage?.outputTokens, answers })
+  }
+
+  #isForAnother(routed: RoutedRequest, status: number): boolean {
+    return judgeStatus(status).retryable && this.#mayAskAnother(routed, status === 429)
+  }
+
+  #isWorthAnother(routed: RoutedRequest, error: unknown, { attempts }: Tries): boolean {
+    if (error instanceof RequestError) return false
+    if (error instanceof SpillwayError && !WORTH_ANOTHER.has(error.code)) return false
+    return this.#mayAskAnother(routed, attempts === 0 || neverConnected(error))
+  }
+
+  /** `untouched`: the last target did not process the request. */
+  #mayAskAnother(routed: RoutedRequest, untouched: boolean): boolean {
+    if (this.#options.signal.aborted) return false
+    const { body } = routed.parsed
+    if (body.kind === 'streamed' && body.progress.begun) return false
+    return untouched || canBeRepeated(routed)
+  }
+
+  #run(routed: RoutedRequest, target: Target, tries: Tries): Promise<VendorResponse> {
+    const { request: incoming, signal, trace, clock, arrivedMs } = this.#options
+    const { vendor, config } = target
+    const { facts, caller, generates } = routed
+    const { body } = routed.parsed
+    const lane = vendor.laneOf(config.model ?? facts.model, config)
+    this.#lane = lane
+    this.#asksUsage = hidesUsage(routed, target)
+    const request = vendorRequest(incoming, routed, target, this.#asksUsage)
+    const cost = generates ? vendor.costOf(facts, lane) : undefined
+    if (body.kind === 'streamed' && !body.progress.complete) signal.cause = 'upload'
+    // User limits were charged at the first target that received the request.
+    const charged = this.attempts > 0
+    // One object literal: adding the functions later would keep the call from being collected early.
+    const options: RunOptions = {
+      priority: caller.priority,
+      idempotent: canBeRepeated(routed),
+      signal,
+      lane,
+      cost,
+      timeoutMs: this.#timeLeftMs(routed.route),
+      needsMs: vendor.hops ? HOP_NEEDS_MS : undefined,
+      user: charged ? undefined : caller.user,
+      tier: charged ? undefined : caller.tier,
+      ip: charged ? undefined : clientNetwork(incoming.socket.remoteAddress ?? ''),
+      endpoint: charged ? undefined : routed.path,
+      onUserLimit: (standing) => {
+        this.#standing = standing
+      },
+      traceParent: trace?.context,
+      onShadow: vendor.shadows ? ({ stage }) => this.#noteShadow(stage) : undefined,
+    }
+    return vendor.guard.run((context: CallContext) => {
+      if (tries.attempts++ === 0) this.waitedMs = clock.now() - arrivedMs
+      const traced = trace === undefined ? request : this.#inTrace(request, context)
+      const sent = vendor.hops ? withHeaders(traced, hopHeaders(context)) : traced
+      return vendor.send(sent, context, this, cost)
+    }, options)
+  }
+
+  /** The shorter of the route's `timeoutMs` and the client's deadline. Undefined if there is neither. */
+  #timeLeftMs({ timeoutMs = Number.POSITIVE_INFINITY }: RouteConfig): number | undefined {
+    const { request, signal, clock, arrivedMs } = this.#options
+    const theirs = deadlineMs(request.headers['spillway-deadline-ms'])
+    const isShorter = theirs >= 0 && theirs < timeoutMs
+    if (!isShorter && timeoutMs === Number.POSITIVE_INFINITY) return undefined
+    if (isShorter) signal.cause = 'deadline'
+    return Math.max(0, (isShorter ? theirs : timeoutMs) - (clock.now() - arrivedMs))
+  }
+
+  /** The gateway or a service behind it has retried, or has decided against it. */
+  #isFinal(answer: VendorResponse, routed: RoutedRequest, vendor: Vendor): boolean {
+    if (!judgeStatus(answer.status).retryable) return false
+    if (vendor.hops && answer.header('spillway-retried') !== undefined) return true
+    return vendor.retries && canBeRepeated(routed)
+  }
+
+  #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
+    const isPassedOn = this.#options.version.hooks.tracer?.toVendors === true
+    return {
+      ...request,
+      headers: withTrace(request.headers, isPassedOn ? traceHeaders : undefined),
+    }
+  }
+
+  #noteShadow(stage: string): void {
+    this.shadow ??= []
+    if (!this.shadow.includes(stage)) this.shadow.push(stage)
+  }
+}
+
+function hidesUsage({ parsed: { json }, facts, path }: RoutedRequest, { vendor }: Target): boolean {
+  if (json === undefined || !facts.streamed || !vendor.countsTokens) return false
+  return vendor.protocol.hidesUsage(path, json.fields)
+}
+
+function withHeaders(request: VendorRequest, more: readonly string[]): VendorRequest {
+  return { ...request, headers: [...request.headers, ...more] }
+}

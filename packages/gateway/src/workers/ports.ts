@@ -1,0 +1,86 @@
+/** The data port and the admin port of a gateway with workers. Workers serve the connections that they accept. */
+import type { Socket } from 'node:net'
+import { HandOver } from './hand-over.js'
+import type { PortName } from './protocol.js'
+import type { SupervisedWorker } from './supervised-worker.js'
+
+/** A port that was opened. */
+export interface Listener {
+  readonly port: number
+  close(): void
+}
+
+export interface WorkerPortsOptions {
+  /** Opens a port. Its connections are not read here. */
+  listen(port: PortName, onConnection: (socket: Socket) => void): Promise<Listener>
+  /** Workers that take connections, in the order of their slots. */
+  workers(): readonly SupervisedWorker[]
+  isDraining(): boolean
+}
+
+const UNAVAILABLE = '{"status":"starting"}'
+/** Connections that wait until a worker is ready. */
+const MAX_HELD = 1_000
+
+export class WorkerPorts {
+  readonly #options: WorkerPortsOptions
+  readonly #toWorkers: Readonly<Record<PortName, HandOver>>
+  readonly #listeners: Partial<Record<PortName, Listener>> = {}
+  /** Connections to the data port that found no worker. */
+  readonly #held: Socket[] = []
+  #turn = 0
+
+  constructor(options: WorkerPortsOptions) {
+    const { workers, isDraining: isLast } = options
+    this.#options = options
+    this.#toWorkers = {
+      // Always the first worker, so that later connections of a dashboard reach the same one.
+      admin: new HandOver({ port: 'admin', isLast, workers, onRefused: answerUnavailable }),
+      data: new HandOver({
+        port: 'data',
+        isLast,
+        workers: () => this.#inTurn(workers()),
+        onRefused: (socket) => this.#hold(socket),
+      }),
+    }
+  }
+
+  /** Answers with the port; 0 for a Unix socket. */
+  async open(name: PortName): Promise<number> {
+    const handOver = this.#toWorkers[name]
+    const listener = await this.#options.listen(name, (socket) => void handOver.give(socket))
+    this.#listeners[name] = listener
+    return listener.port
+  }
+
+  close(name: PortName): void {
+    this.#listeners[name]?.close()
+  }
+
+  /** A worker is ready: it takes the connections that wait. */
+  serveHeld(): void {
+    for (const socket of this.#held.splice(0)) void this.#toWorkers.data.give(socket)
+  }
+
+  closeAll(): void {
+    this.close('admin')
+    this.close('data')
+    for (const socket of this.#held.splice(0)) socket.destroy()
+  }
+
+  /** Begins with another worker each time. */
+  #inTurn(workers: readonly SupervisedWorker[]): SupervisedWorker[] {
+    const first = this.#turn++ % Math.max(1, workers.length)
+    return [...workers.slice(first), ...workers.slice(0, first)]
+  }
+
+  #hold(socket: Socket): void {
+    if (this.#options.isDraining() || this.#held.length >= MAX_HELD) socket.destroy()
+    else this.#held.push(socket)
+  }
+}
+
+function answerUnavailable(socket: Socket): void {
+  const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
+  socket.end(head + UNAVAILABLE)
+}
