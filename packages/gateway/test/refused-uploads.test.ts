@@ -2,17 +2,20 @@
 
 /** Refusals while the client still sends its body: the client reads the answer, not a reset of its connection. */
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, request as httpRequest } from 'node:http'
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { createRandom } from 'spillway/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { CERTIFICATE } from './certificate.js'
 import { startGateway } from './gateway-kit.js'
-import { startHttpVendor, Talk } from './http1-kit.js'
+import { get, startEchoGateway, startHttpVendor, Talk } from './http1-kit.js'
 import { connectTo, statusesIn } from './security/raw.js'
 
 const MB = 1_048_576
@@ -44,7 +47,7 @@ function refusal(path: string, status: number, more: Partial<Refusal> = {}): Ref
   return { path, status, key: 'ada-key', megabytes: 2, isAnnounced: true, ...more }
 }
 
-type Listener = 'HTTP/1.1' | 'TLS'
+type Listener = 'HTTP/1.1' | 'TLS' | 'a Unix socket'
 
 const TLS = { cert: 'env:CERT', key: 'env:KEY' }
 const ENV = { CERT: CERTIFICATE.cert, KEY: CERTIFICATE.key, ADA: 'ada-key' }
@@ -63,6 +66,9 @@ async function startEcho(): Promise<string> {
 }
 
 async function start(listener: Listener) {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'gateway.sock')
   const echo = { protocol: 'http', url: await startEcho() }
   const isolated = { ...echo, breaker: { failureRate: 0.5 } }
   const openai = { ...echo, protocol: 'openai' }
@@ -78,6 +84,11 @@ async function start(listener: Listener) {
       callers: [{ user: 'ada', key: 'env:ADA' }],
       body: { keepBytes: '64kb', maxBytes: `${MAX_MEGABYTES}mb` },
       ...(listener === 'TLS' && { server: { tls: TLS } }),
+      ...(listener === 'a Unix socket' && {
+        listen: `unix:${path}`,
+        port: undefined,
+        host: undefined,
+      }),
     },
     {},
     ENV,
@@ -88,8 +99,12 @@ async function start(listener: Listener) {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(isolate),
   })
-  const url = listener === 'HTTP/1.1' ? running.url : running.url.replace('http:', 'https:')
-  return { ...running, url }
+  const urls: Record<Listener, string> = {
+    'HTTP/1.1': running.url,
+    TLS: running.url.replace('http:', 'https:'),
+    'a Unix socket': `unix:${path}`,
+  }
+  return { ...running, url: urls[listener] }
 }
 
 /** Pauses between some of the chunks, so that the refusal meets the upload at any point. */
@@ -277,6 +292,12 @@ describe('uploads that are refused while they are sent', () => {
     expect(failures).toEqual([])
   })
 
+  it('every one of 28 uploads with a socket that is read after the upload receives its status over a Unix socket', async () => {
+    const { url, failures } = await start('a Unix socket')
+    expect(await surprises(url, rawClient({ late: true }), 4)).toEqual([])
+    expect(failures).toEqual([])
+  })
+
   it('every one of 56 uploads on one connection of HTTP/2 receives its status', async () => {
     const { url, failures } = await start('TLS')
     const session = connect(url, { rejectUnauthorized: false })
@@ -291,6 +312,25 @@ describe('uploads that are refused while they are sent', () => {
     await talk.say(`HEAD /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${MB}\r\n\r\nthe beginning`)
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([400])
+  })
+
+  it('an upload that is refused behind a running answer waits for the end of that answer', async () => {
+    let answer = () => {}
+    const vendor = await startHttpVendor((_, response) => {
+      response.write('the beginning, ')
+      answer = () => void response.end('the end')
+    })
+    const { url } = await startEchoGateway(vendor, { body: { maxBytes: '1mb' } })
+    const talk = new Talk(url)
+    await talk.say(get('/echo/1'))
+    await talk.hears(1, 'the beginning')
+    await talk.say(`POST /echo/2 HTTP/1.1\r\nHost: a\r\nContent-Length: ${2 * MB}\r\n\r\n`)
+    for (let bytes = 0; bytes < MB; bytes += CHUNK.length) await talk.say(CHUNK.toString())
+    expect(talk.statuses).toEqual([200])
+    answer()
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([200, 413])
+    expect(talk.text).toContain('the end')
   })
 
   it('a refused request with a small body leaves its connection usable', async () => {
