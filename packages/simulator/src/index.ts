@@ -21,12 +21,12 @@ export type {
   AutoscalePlan,
   ClientPlan,
   Expectation,
-  Happening,
   NaivePlan,
-  PodsHappening,
+  PodsEvent,
   Scenario,
-  StoreHappening,
-  VendorHappening,
+  ScenarioEvent,
+  StoreEvent,
+  VendorEvent,
   VendorPlan,
 } from './scenario/scenario.js'
 export type { Spread } from './scenario/spread.js'

@@ -66,23 +66,23 @@ describe.each(['memory', 'redis'])('store epochs in %s', (kind) => {
     expect(await pulse('new')).toMatchObject({ lostUs: 0 })
     pass(SECOND)
     const lostUs = now()
-    expect(await pulse('old', 'apart', 'epoch-before', 100)).toMatchObject({ lostUs })
+    expect(await pulse('old', 'untrusted', 'epoch-before', 100)).toMatchObject({ lostUs })
     expect(await pulse('new', 'joined', 'epoch-of-new', 1)).toMatchObject({ lostUs })
     pass(60 * SECOND)
-    expect(await pulse('very-old', 'apart', 'epoch-long-ago', 7)).toMatchObject({ lostUs })
+    expect(await pulse('very-old', 'untrusted', 'epoch-long-ago', 7)).toMatchObject({ lostUs })
   })
 
   it('one pod that was cut off for long does not make the fleet distrust the store', async () => {
     const { pulse, pass } = setup()
     await pulse('a')
     pass(60 * SECOND)
-    expect(await pulse('b', 'apart', 'epoch-long-ago', 7)).toMatchObject({ lostUs: 0 })
+    expect(await pulse('b', 'untrusted', 'epoch-long-ago', 7)).toMatchObject({ lostUs: 0 })
   })
 
   it('shares of silent or separated pods are reserved for a while', async () => {
     const { pulse, pass } = setup()
     await pulse('a')
-    await pulse('b', 'apart')
+    await pulse('b', 'untrusted')
     await pulse('guest', 'guest')
     expect(await pulse('c')).toMatchObject({ joined: 2, pods: 3, rank: 2 })
     pass(2.6 * SECOND)

@@ -1,6 +1,6 @@
 /** The pods of a run: which there are, who serves, what each one's connection to the store is like. */
 import { createHarness, type Harness, type HarnessPod, type PodTools } from 'spillway/testing'
-import type { CheckedPodsHappening, CheckedStoreHappening } from '../scenario/happenings.js'
+import type { CheckedPodsEvent, CheckedStoreEvent } from '../scenario/events.js'
 import type { CheckedScenario } from '../scenario/read-scenario.js'
 import { type CheckedSpread, drawFrom } from '../scenario/spread.js'
 import type { Ask, SimulatedPod } from './pod.js'
@@ -35,7 +35,7 @@ export class Fleet {
   readonly #executed = { before: 0 }
   #next = 0
   /** What the store suffers now, for pods that come later. */
-  #faults: Exclude<CheckedStoreHappening, 'restart'>[] = []
+  #faults: Exclude<CheckedStoreEvent, 'restart'>[] = []
 
   constructor({ scenario, seed, create }: FleetOptions) {
     this.#scenario = scenario
@@ -124,14 +124,14 @@ export class Fleet {
     for (const tell of told) tell(new Error('the pod died'))
   }
 
-  happenToPods(what: CheckedPodsHappening): void {
+  applyToPods(what: CheckedPodsEvent): void {
     if ('kill' in what) for (let each = 0; each < what.kill; each++) this.kill()
     else if ('start' in what) this.#repeat(what.start, what.everyMs, () => this.start())
     else if ('stop' in what) this.#repeat(what.stop, what.everyMs, () => this.stop())
     else this.#roll(what.roll, what.everyMs)
   }
 
-  happenToStore(what: CheckedStoreHappening, pod: number | undefined): void {
+  applyToStore(what: CheckedStoreEvent, pod: number | undefined): void {
     if (what === 'restart') return this.harness.restartStore()
     if (pod === undefined)
       this.#faults = [...this.#faults.filter((old) => !undoes(what, old)), what]
@@ -171,7 +171,7 @@ export class Fleet {
   }
 }
 
-function applyTo({ store }: PodTools, what: Exclude<CheckedStoreHappening, 'restart'>): void {
+function applyTo({ store }: PodTools, what: Exclude<CheckedStoreEvent, 'restart'>): void {
   if (what === 'down') store.goDown()
   else if (what === 'up') store.comeBack()
   else if (what === 'pause') store.loseRequests(1)
@@ -182,11 +182,11 @@ function applyTo({ store }: PodTools, what: Exclude<CheckedStoreHappening, 'rest
 }
 
 /** Of faults of one kind the last one counts. */
-function undoes(now: CheckedStoreHappening, old: CheckedStoreHappening): boolean {
+function undoes(now: CheckedStoreEvent, old: CheckedStoreEvent): boolean {
   return kindOf(now) === kindOf(old)
 }
 
-function kindOf(what: CheckedStoreHappening): string {
+function kindOf(what: CheckedStoreEvent): string {
   if (what === 'down' || what === 'up') return 'connection'
   if (typeof what === 'string' || 'loseRequests' in what) return 'requests'
   return Object.keys(what)[0]!

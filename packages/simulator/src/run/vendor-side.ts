@@ -9,7 +9,7 @@ import {
   type VendorCallOptions,
 } from 'spillway/testing'
 import type { BreakerState, RunRecord } from '../measure/run-record.js'
-import type { CheckedVendorHappening } from '../scenario/happenings.js'
+import type { CheckedVendorEvent } from '../scenario/events.js'
 import type { CheckedVendor } from '../scenario/read-scenario.js'
 import { drawFrom } from '../scenario/spread.js'
 
@@ -90,7 +90,7 @@ export class VendorSide {
     this.#breaker.state = state
   }
 
-  happen(what: CheckedVendorHappening): void {
+  apply(what: CheckedVendorEvent): void {
     const vendor = this.#vendor
     if (what === 'pause') vendor.brownOut(FOREVER)
     else if (what === 'fail') vendor.failAll()

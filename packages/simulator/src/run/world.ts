@@ -85,9 +85,9 @@ function plan(scenario: CheckedScenario, fleet: Fleet, vendor: VendorSide): void
   const { clock } = fleet.harness
   for (const event of scenario.events) {
     clock.schedule(event.atMs, () => {
-      if (event.kind === 'vendor') vendor.happen(event.vendor)
-      else if (event.kind === 'store') fleet.happenToStore(event.store, event.pod)
-      else if (event.kind === 'pods') fleet.happenToPods(event.pods)
+      if (event.kind === 'vendor') vendor.apply(event.vendor)
+      else if (event.kind === 'store') fleet.applyToStore(event.store, event.pod)
+      else if (event.kind === 'pods') fleet.applyToPods(event.pods)
       else {
         const way = fleet.wayOf(event.pod)
         if (way !== undefined) way.state = event.calls

@@ -18,7 +18,7 @@ import {
   together,
   validate,
 } from 'spillway/options'
-import { readHappening } from './happenings.js'
+import { readEvent } from './events.js'
 import { METRIC_NAMES } from './metric-names.js'
 import type { Scenario } from './scenario.js'
 import { readSpread } from './spread.js'
@@ -141,7 +141,7 @@ const fields = object({
     concurrency: undefined,
   }),
   clients: arrayOf(readClient),
-  events: optional(arrayOf(readHappening), []),
+  events: optional(arrayOf(readEvent), []),
   expect: arrayOf(readExpectation),
 })
 

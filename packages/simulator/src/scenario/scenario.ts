@@ -42,7 +42,7 @@ export interface Scenario {
   /** Where the requests come from. */
   clients: readonly ClientPlan[]
   /** Changes during the run. Default: none. */
-  events?: readonly Happening[]
+  events?: readonly ScenarioEvent[]
   /** Conditions that have to hold with Spillway. */
   expect: readonly Expectation[]
 }
@@ -149,17 +149,17 @@ export interface AutoscalePlan {
 }
 
 /** An event of the run. */
-export type Happening = {
+export type ScenarioEvent = {
   /** Time of the event. Range: from 0 ms. */
   atMs: Duration
 } & (
-  | { vendor: VendorHappening }
+  | { vendor: VendorEvent }
   | {
-      store: StoreHappening
+      store: StoreEvent
       /** Index of the only pod that is affected. Range: integers from 0. Default: all pods. */
       pod?: number
     }
-  | { pods: PodsHappening }
+  | { pods: PodsEvent }
   | {
       /** What happens to the calls of one pod on their way to the vendor. */
       calls: 'fail' | 'hang' | 'recover'
@@ -172,7 +172,7 @@ export type Happening = {
  * An event of the vendor. `pause`: nothing is processed until `recover`. `fail`, `hang`: all calls do. `recover`:
  * undoes everything except `capacity` and `slowStart`.
  */
-export type VendorHappening =
+export type VendorEvent =
   | 'pause'
   | 'fail'
   | 'hang'
@@ -211,7 +211,7 @@ export type VendorHappening =
  * An event of the store. `down`: connections are cut until `up`. `pause`: nothing is answered until `resume`, as by a
  * stopped process. `restart`: connections break, and all data is lost.
  */
-export type StoreHappening =
+export type StoreEvent =
   | 'down'
   | 'up'
   | 'pause'
@@ -228,7 +228,7 @@ export type StoreHappening =
   | { latencyMs: Spread }
 
 /** An event of the fleet. */
-export type PodsHappening =
+export type PodsEvent =
   | {
       /** Number of pods that start. Range: integers from 1. */
       start: number

@@ -305,7 +305,7 @@ export interface PodStore {
  * `joined`: spends through the store. `untrusted`: spends on its own, so its share is kept for it.
  * `guest`: has no share. `gone`: has left.
  */
-export type PulsePart = 'joined' | 'apart' | 'guest' | 'gone'
+export type PulsePart = 'joined' | 'untrusted' | 'guest' | 'gone'
 
 export interface PulseRequest {
   guard: string

@@ -44,7 +44,7 @@ export function pulse(
   const { pod, part } = request
   if (part === 'gone') shares.delete(pod)
   if (part === 'joined') shares.set(pod, nowUs)
-  if (part === 'apart') shares.set(pod, nowUs - QUIET_US)
+  if (part === 'untrusted') shares.set(pod, nowUs - QUIET_US)
   let joined = 0
   let rank = 0
   for (const [name, atUs] of shares) {

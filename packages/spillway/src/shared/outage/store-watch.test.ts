@@ -60,7 +60,7 @@ describe('store watch', () => {
     store.down = false
     await clock.advance(100)
     expect(watch.joined).toBe(true)
-    expect(log.slice(0, 5)).toEqual(['apart', 'tell', 'joined', 'returned', 'wake'])
+    expect(log.slice(0, 5)).toEqual(['untrusted', 'tell', 'joined', 'returned', 'wake'])
   })
 
   it('permits that are late ten times in a row for half a second make the store unreachable', async () => {

@@ -284,7 +284,7 @@ export class StoreWatch {
 
   #part(): PulsePart {
     if (this.#spender === undefined) return 'guest'
-    return this.joined || this.status === 'starting' ? 'joined' : 'apart'
+    return this.joined || this.status === 'starting' ? 'joined' : 'untrusted'
   }
 
   async #pulse(part: PulsePart): Promise<PulseReply> {

@@ -39,7 +39,7 @@ redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', us(now - KEPT_US))
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '(' .. us(now + FAR_AHEAD_US), '+inf')
 if part == 'gone' then redis.call('ZREM', KEYS[2], pod)
 elseif part == 'joined' then redis.call('ZADD', KEYS[2], us(now), pod)
-elseif part == 'apart' then redis.call('ZADD', KEYS[2], us(now - QUIET_US), pod) end
+elseif part == 'untrusted' then redis.call('ZADD', KEYS[2], us(now - QUIET_US), pod) end
 redis.call('PEXPIRE', KEYS[2], LIFE_MS)
 local joined = redis.call('ZCOUNT', KEYS[2], '(' .. us(now - QUIET_US), '+inf')
 local pods = redis.call('ZCARD', KEYS[2])

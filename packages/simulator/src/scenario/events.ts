@@ -1,4 +1,4 @@
-/** How what happens is written down. */
+/** Checks the events of a scenario. */
 import { type Check, duration, integer, number, object, oneOf, optional } from 'spillway/options'
 import { type CheckedSpread, readSpread } from './spread.js'
 
@@ -6,7 +6,7 @@ const share = number({ min: 0, max: 1 })
 const ms = duration({ min: 0 })
 const some = integer({ min: 1 })
 
-export type CheckedVendorHappening =
+export type CheckedVendorEvent =
   | 'pause'
   | 'fail'
   | 'hang'
@@ -18,7 +18,7 @@ export type CheckedVendorHappening =
   | { capacity: number }
   | { slowStart: { from: number; overMs: number } }
 
-export type CheckedStoreHappening =
+export type CheckedStoreEvent =
   | 'down'
   | 'up'
   | 'pause'
@@ -28,7 +28,7 @@ export type CheckedStoreHappening =
   | { loseRequests: number }
   | { latencyMs: CheckedSpread }
 
-export type CheckedPodsHappening =
+export type CheckedPodsEvent =
   | { start: number; everyMs: number }
   | { stop: number; everyMs: number }
   | { kill: number }
@@ -54,7 +54,7 @@ function wordOr<T>(
   }
 }
 
-const readVendorHappening = wordOr<CheckedVendorHappening>(['pause', 'fail', 'hang', 'recover'], {
+const readVendorEvent = wordOr<CheckedVendorEvent>(['pause', 'fail', 'hang', 'recover'], {
   fail: object({ fail: share }),
   hang: object({ hang: share }),
   slow: object({ slow: number({ min: 0.001 }) }),
@@ -63,14 +63,11 @@ const readVendorHappening = wordOr<CheckedVendorHappening>(['pause', 'fail', 'ha
   slowStart: object({ slowStart: object({ from: some, overMs: ms }) }),
 })
 
-const readStoreHappening = wordOr<CheckedStoreHappening>(
-  ['down', 'up', 'pause', 'resume', 'restart'],
-  {
-    loseReplies: object({ loseReplies: share }),
-    loseRequests: object({ loseRequests: share }),
-    latencyMs: object({ latencyMs: readSpread }),
-  },
-)
+const readStoreEvent = wordOr<CheckedStoreEvent>(['down', 'up', 'pause', 'resume', 'restart'], {
+  loseReplies: object({ loseReplies: share }),
+  loseRequests: object({ loseRequests: share }),
+  latencyMs: object({ latencyMs: readSpread }),
+})
 
 const everyMs = optional(ms, 0)
 const podsForms = {
@@ -80,35 +77,35 @@ const podsForms = {
   roll: object({ roll: some, everyMs }),
 }
 
-const readPods: Check<CheckedPodsHappening> = (value, path, problems) => {
+const readPods: Check<CheckedPodsEvent> = (value, path, problems) => {
   const keys = typeof value === 'object' && value !== null ? Object.keys(value) : []
   const form = keys.find((key) => key in podsForms) as keyof typeof podsForms | undefined
-  if (form !== undefined) return podsForms[form](value, path, problems) as CheckedPodsHappening
+  if (form !== undefined) return podsForms[form](value, path, problems) as CheckedPodsEvent
   problems.push({ path, message: 'must be { start }, { stop }, { kill } or { roll }' })
   return undefined as never
 }
 
-export type CheckedHappening = { atMs: number } & (
-  | { kind: 'vendor'; vendor: CheckedVendorHappening }
-  | { kind: 'store'; store: CheckedStoreHappening; pod: number | undefined }
-  | { kind: 'pods'; pods: CheckedPodsHappening }
+export type CheckedEvent = { atMs: number } & (
+  | { kind: 'vendor'; vendor: CheckedVendorEvent }
+  | { kind: 'store'; store: CheckedStoreEvent; pod: number | undefined }
+  | { kind: 'pods'; pods: CheckedPodsEvent }
   | { kind: 'calls'; calls: 'fail' | 'hang' | 'recover'; pod: number }
 )
 
 const pod = integer({ min: 0 })
 const FORMS = {
-  vendor: object({ atMs: ms, vendor: readVendorHappening }),
-  store: object({ atMs: ms, store: readStoreHappening, pod: optional(pod) }),
+  vendor: object({ atMs: ms, vendor: readVendorEvent }),
+  store: object({ atMs: ms, store: readStoreEvent, pod: optional(pod) }),
   pods: object({ atMs: ms, pods: readPods }),
   calls: object({ atMs: ms, calls: oneOf('fail', 'hang', 'recover'), pod }),
 }
 
-export const readHappening: Check<CheckedHappening> = (value, path, problems) => {
+export const readEvent: Check<CheckedEvent> = (value, path, problems) => {
   const keys = typeof value === 'object' && value !== null ? Object.keys(value) : []
   const kind = keys.find((key) => Object.hasOwn(FORMS, key)) as keyof typeof FORMS | undefined
   if (kind === undefined) {
     problems.push({ path, message: 'must say what happens: vendor, store, pods or calls' })
     return undefined as never
   }
-  return { kind, ...FORMS[kind](value, path, problems) } as CheckedHappening
+  return { kind, ...FORMS[kind](value, path, problems) } as CheckedEvent
 }
