@@ -52,7 +52,7 @@ export interface AttemptDependencies {
   onIdle: (() => void) | undefined
 }
 
-/** Hears how an attempt ended. */
+/** Receives the events of an attempt. */
 export interface AttemptListener<T> {
   onValue(value: T, verdict: Verdict): void
   onError(error: unknown, verdict: Verdict): void

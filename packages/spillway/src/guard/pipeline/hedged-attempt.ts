@@ -126,7 +126,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
   }
 }
 
-/** Hears how one of the two attempts ended. */
+/** Receives the events of one of the two attempts. */
 class SideListener<T> implements AttemptListener<T> {
   readonly #race: Race<T>
   readonly #side: RaceSide<T>

@@ -110,8 +110,8 @@ export interface Stage {
   /** The attempt has been answered, or has failed. */
   answered?(attempt: StageAttempt, answer: Answer, place: number): void
   /**
-   * The attempt is over, its streamed body included. `unfinished`: work that goes on although the caller was
-   * told that the call is over.
+   * The attempt is over, its streamed body included. `unfinished`: work that still runs although the caller
+   * already has its answer.
    */
   release?(
     attempt: StageAttempt,

@@ -20,7 +20,7 @@ export type BodyEnd =
   /** The caller aborted, or its deadline passed. */
   | 'aborted'
 
-/** Hears what happens to the body. */
+/** Receives the events of a body. */
 export interface BodyListener {
   onFirstChunk(): void
   onChunk(chunk: unknown): void
@@ -36,8 +36,8 @@ export interface WatchedBody {
 
 /**
  * What the body waits for: its downstream, its reader, or neither, as far as is known. Each chunk
- * changes that twice, so only the time is noted. Its alarm stays armed as it is, goes off in time for
- * the shortest limit there is, and is set again if that was too early for the one that counts.
+ * changes this twice, so only the time of the change is stored. The timer is armed for the shortest
+ * limit and is armed again if it fires before the limit of the current state.
  */
 type Waiting = 'downstream' | 'reader' | 'none'
 
@@ -47,7 +47,7 @@ export class BodyWatch implements Timed, ComingBody {
   timed = false
   fromMs = 0
   readonly #limits: BodyLimits
-  /** It is passed on by an owner, which reports when it rests: until then it does not count as unread. */
+  /** An owner passes the body on and reports when its reader pauses; until then it does not count as unread. */
   readonly #attended: boolean
   /**
    * Undefined once it is over: the caller may keep the response, which should not keep the call alive.
@@ -71,7 +71,7 @@ export class BodyWatch implements Timed, ComingBody {
     this.#listener = listener
   }
 
-  /** From now on it is watched. */
+  /** Starts the limits of the body. */
   begin(body: WatchedBody): void {
     if (this.#call === undefined) return
     this.#body = body
@@ -121,7 +121,7 @@ export class BodyWatch implements Timed, ComingBody {
     return this.#begun ? idleMs : (firstByteMs ?? idleMs)
   }
 
-  /** From when an alarm would have to count to go off when its time is up. */
+  /** The start time that makes a timer of the list fire exactly at the current limit. */
   #dueFromMs(): number {
     const toBegin = this.#waiting === 'downstream' && !this.#begun && this.#limits.firstByteMs
     const goneMs = toBegin ? (this.#call?.answerMs ?? 0) : 0
@@ -139,7 +139,7 @@ export class BodyWatch implements Timed, ComingBody {
   onTimeUp(): void {
     const { clock, alarms } = this.#limits
     const nowMs = clock.now()
-    // In the words of the list, so that no rounding has the two disagree.
+    // Computed as the timer list does it, so that both round alike.
     if (this.#dueFromMs() + alarms.delayMs > nowMs) this.#arm(nowMs)
     else if (this.#waiting === 'reader') this.#unread()
     else this.#call?.silent(this.#begun)

@@ -7,11 +7,11 @@ import type { Cost } from '../../shared/rate-limiter/permit.js'
 const HEAD_BYTES = 4_096
 const TAIL_BYTES = 8_192
 
-/** Our units, by the names vendors have for them. */
+/** The names that vendors use for our units. */
 const INPUT = ['"prompt_tokens"', '"input_tokens"'] as const
 const OUTPUT = ['"completion_tokens"', '"output_tokens"'] as const
 const TOTAL = ['"total_tokens"'] as const
-/** Where all of them stand. */
+/** The object that holds all of them. */
 const USAGE = '"usage"'
 
 export class UsageReader {
@@ -19,13 +19,13 @@ export class UsageReader {
   #headBytes = 0
   #tail: Buffer[] = []
   #tailBytes = 0
-  /** Of chunks that are objects already, as an SDK's stream yields them. */
-  #told = ''
+  /** Usage in chunks that are parsed objects, as an SDK's stream yields them; as JSON. */
+  #fromObjects = ''
 
   push(chunk: unknown): void {
     if (chunk instanceof Uint8Array) this.#keep(chunk)
     else if (typeof chunk === 'string') this.#keep(Buffer.from(chunk))
-    else if (typeof chunk === 'object' && chunk !== null) this.#told += usageIn(chunk)
+    else if (typeof chunk === 'object' && chunk !== null) this.#fromObjects += usageIn(chunk)
   }
 
   /** Copies, because the reader of the chunk may transfer its memory. */
@@ -49,26 +49,26 @@ export class UsageReader {
     }
   }
 
-  /** By unit; nothing, if the answer does not say. */
+  /** The cost by unit; undefined if the answer does not report it. */
   read(): Cost | undefined {
-    // Most bodies have nothing to do with tokens, and this is how to tell without reading them.
+    // Most bodies report no tokens. Their last byte shows that without a search.
     const last = this.#tail.at(-1)
-    if (this.#told === '' && !ENDS.has(last?.[last.length - 1])) return undefined
+    if (this.#fromObjects === '' && !ENDS.has(last?.[last.length - 1])) return undefined
     const end = Buffer.concat(this.#tail).subarray(-TAIL_BYTES)
     // The final usage is at the end, or there is none: the first report alone would be too little.
-    if (this.#told === '' && !end.includes(TOKENS)) return undefined
-    const tail = end.toString('latin1') + this.#told
+    if (this.#fromObjects === '' && !end.includes(TOKENS)) return undefined
+    const tail = end.toString('latin1') + this.#fromObjects
     const said = lastUsage(tail)
     const total = lastOf(TOTAL, said)
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
     const inputAtEnd = lastOf(INPUT, said) ?? lastOf(INPUT, tail)
     if (output === undefined) {
       if (inputAtEnd === undefined) return undefined
-      // Nothing was put out, if the usage is all there; otherwise its beginning is cut off.
-      const whole = this.#told !== '' || said.startsWith(USAGE)
+      // A complete usage object without output tokens means that there was no output.
+      const whole = this.#fromObjects !== '' || said.startsWith(USAGE)
       return costOf(total ?? (whole ? inputAtEnd : undefined), inputAtEnd, undefined)
     }
-    // What the beginning says of the input holds only together with what the end says.
+    // Input tokens at the beginning count only together with output tokens at the end.
     const input = inputAtEnd ?? lastOf(INPUT, this.#headText())
     return costOf(total ?? (input === undefined ? undefined : input + output), input, output)
   }
@@ -78,7 +78,7 @@ export class UsageReader {
   }
 }
 
-/** Without what is unknown: of that, what was booked stays. */
+/** Leaves out unknown units: for those the estimate stays booked. */
 function costOf(
   tokens: number | undefined,
   inputTokens: number | undefined,
@@ -92,7 +92,7 @@ function costOf(
   return cost
 }
 
-/** Nothing, if the object cannot be asked. */
+/** Empty if the object has no usage, or if reading it throws. */
 function usageIn(chunk: object): string {
   try {
     const { usage, message } = chunk as { usage?: unknown; message?: { usage?: unknown } }
@@ -103,7 +103,7 @@ function usageIn(chunk: object): string {
   }
 }
 
-/** In bytes: to search for a string it would be encoded each time. */
+/** As bytes, because a string would be encoded for each search. */
 const TOKENS = Buffer.from('_tokens"')
 
 /** Of JSON and of events: `}`, `]`, and what may follow them. */
