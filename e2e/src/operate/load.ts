@@ -72,7 +72,7 @@ export class Clients {
     }
   }
 
-  /** Of a gateway that takes no connections any more nobody has heard yet: the next one is asked, as a balancer would. */
+  /** A refused connection is not counted: a load balancer would try another gateway. */
   async #ask(url: string, stream: boolean): Promise<void> {
     const { seen } = this
     const startMs = performance.now()

@@ -1,7 +1,7 @@
 /**
  * What operators do to gateways, all of it under load: twenty reloads, some of them of files with mistakes; one
- * gateway stopped and another started in its place; Redis killed and started again, empty. Nobody may notice:
- * no request hangs or is lost without an answer, and the vendor is asked no more than it allows.
+ * gateway stopped and another started in its place; Redis killed and started again, empty. No request may hang or
+ * be lost without an answer, and the calls to the vendor stay within its limit.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor } from '@spillway/mock-vendor'
@@ -17,7 +17,7 @@ interface Extent {
   readonly clients: number
   /** Worker processes of each gateway. */
   readonly workers: number
-  /** Redis is away for so many windows, and everything is looked at for so many afterwards. */
+  /** Windows without Redis, and windows that are measured afterwards. */
   readonly away: number
   readonly after: number
 }
@@ -32,16 +32,16 @@ const PARTS: Readonly<Record<string, Extent>> = {
 }
 
 const RELOADS = 20
-/** Every so many-th file has a mistake in it. */
+/** One of this number of files has a mistake in it. */
 const MISTAKEN = 5
 const QUEUE_MS = 500
 /** At a gateway that has not returned to shared state, about 20 s. */
 const MOST_LOOKS = 200
 /** Far above the vendor's 35 ms, because a busy machine may stop all processes for seconds. */
 const CALL_MS = 8_000
-/** So long a gateway that is to stop is still asked by those who have not noticed. */
+/** Time between failing readiness and closing the listener of a gateway that stops. */
 const DELAY_MS = 1_000
-/** What may be said to a client: it has an answer, or it is not its turn. */
+/** Expected answers: a success, or a refusal by a limit or the queue. */
 const EXPECTED = new Set([
   '200',
   'VENDOR_LIMITED',

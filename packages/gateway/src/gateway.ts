@@ -1,6 +1,6 @@
 /**
  * A gateway: the data port in front of its vendors, each with a guard, and the admin port beside it.
- * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
+ * With Redis, all gateways of a fleet share the breakers and limits of each vendor.
  */
 import type { Socket } from 'node:net'
 import { createDashboard } from '@spillway/dashboard'
@@ -88,10 +88,10 @@ export interface Gateway {
 
 const CONNECT_MS = 2_000
 
-/** What the vendor inside does, unless a request says otherwise. */
+/** Defaults of the built-in mock vendor; the header `x-mock` overrides them. */
 const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
-/** For jobs to be given back to the store, when a gateway closes. */
+/** Time to return unfinished jobs to the store when a gateway closes. */
 const GIVE_BACK_MS = 2_000
 /** Time to log the requests that were cut off at the end. */
 const LAST_LINES_MS = 2_000
@@ -112,7 +112,7 @@ export async function createGateway(
     given ??
     createLog(config.log.level, (text) => scrub(text), { isShared: supervisor !== undefined })
   const { redis } = config
-  // Before the store is opened: that it is unreachable may be known while the rest still starts.
+  // Before the store is opened, because its first event may come while the rest starts.
   const stopListening = onEvent((event) => {
     log.event(event)
     if (event.type === 'pod.command' && event.name === spillway.pod) void gateway.close()
@@ -201,7 +201,7 @@ export async function createGateway(
     health.phase = 'draining'
     hooks.draining = true
     operatorNews?.close()
-    // What runs may finish; nothing more is begun.
+    // Running jobs may finish; no further job is started.
     const working = jobs?.drain()
     const graceOver = new Promise<void>((resolve) => {
       endGrace = resolve
@@ -210,7 +210,7 @@ export async function createGateway(
     // Load balancers should notice that this pod is not ready before it stops listening.
     if (delayMs > 0) await Promise.race([sleep(delayMs), graceOver])
     await Promise.race([Promise.all([data.drain(), working]), graceOver])
-    // Jobs that are not done go back, while the store is still there to take them.
+    // Unfinished jobs are returned while the store is still open.
     await Promise.race([jobs?.drain(0), sleep(GIVE_BACK_MS)])
     await spillway.close({ graceMs: 0 })
     await Promise.race([data.close(), sleep(LAST_LINES_MS)])
@@ -249,7 +249,7 @@ export async function createGateway(
       log.failure(error)
       return reloads.refused(error instanceof Error ? error.message : String(error))
     }
-    // What was secret stays so: some of it is in use until a restart.
+    // Old secrets stay hidden, because some are in use until a restart.
     const [older, newer] = [scrub, createScrub(next)]
     scrub = (text) => newer(older(text))
     log.setLevel?.(next.log.level)
@@ -257,7 +257,7 @@ export async function createGateway(
   }
 
   async function reload(cause: string): Promise<ReloadReport> {
-    // One after the other: each is compared with what is in force then.
+    // One after the other: each is compared with the configuration in force at that time.
     const report = reloading.then(takeOver)
     reloading = report.catch(() => {})
     const { result, ...facts } = await report
@@ -332,7 +332,7 @@ function guardsOf({ vendors }: GatewayConfig): Record<string, VendorConfig['guar
   return Object.fromEntries(vendors.map(({ name, guard }) => [name, guard]))
 }
 
-/** Whether what is written down could be used. */
+/** Whether the configuration on the disk is valid. */
 function checkConfig(read: () => GatewayConfig): ConfigAnswer {
   try {
     const { vendors, routes } = read()
@@ -362,7 +362,7 @@ interface RunningMock {
   readonly url: string
 }
 
-/** Or has been tried for long enough: a gateway without its store serves requests, too. */
+/** Resolves when the store is connected or has failed, after `CONNECT_MS` at the latest. */
 async function connected(store: RedisStore): Promise<void> {
   const lastMs = performance.now() + CONNECT_MS
   while (!store.ready && store.problem === undefined && performance.now() < lastMs) await sleep(10)

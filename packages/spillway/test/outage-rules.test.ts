@@ -128,7 +128,8 @@ describe('user limits during an outage', () => {
     }) as const
 
   it.each([
-    [undefined, 20],
+    [undefined, 8],
+    ['allow', 20],
     ['share', 2],
     ['local', 8],
     ['refuse', 0],

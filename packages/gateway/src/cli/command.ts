@@ -1,13 +1,13 @@
-/** What a command of `spillway` is: a row of the table that help, completions and the program itself are made of. */
+/** A command of `spillway`: a row of the table that help, completions and the program read. */
 import type { ParseArgsConfig } from 'node:util'
 
-/** What a shell can go by. */
+/** Exit codes. */
 export const EXIT = {
-  /** Done, and all is well. */
+  /** Success. */
   ok: 0,
-  /** It was tried, and is not so: a mistake in a file, a promise that does not hold, a refusal. */
+  /** The command failed: an invalid file, a limit that does not hold, a refusal. */
   failure: 1,
-  /** What was typed makes no sense. */
+  /** Invalid arguments. */
   usage: 2,
   /** The store, or the gateway, does not answer. */
   unavailable: 3,
@@ -15,11 +15,11 @@ export const EXIT = {
 
 type ParsedOption = NonNullable<ParseArgsConfig['options']>[string]
 
-/** An option, as it is parsed and as it is explained. */
+/** An option, with its description. */
 export type OptionRow = ParsedOption & {
-  /** What stands for its value in help; `FILE` completes files. */
+  /** Placeholder of its value in help; `FILE` completes files. */
   readonly value?: string
-  /** One of these. */
+  /** The allowed values. */
   readonly oneOf?: readonly string[]
   readonly about: string
 }
@@ -32,18 +32,18 @@ export interface CommandRow {
   readonly summary: string
   /** How it is typed, after its name; a line each. */
   readonly usage: readonly string[]
-  /** What may be the first word after its name, if that is known. */
+  /** Allowed first arguments, if they are fixed. */
   readonly words?: readonly string[]
   /** Its arguments are files. */
   readonly takesFiles?: boolean
   readonly options: OptionRows
-  /** What else there is to know. */
+  /** Further text for help. */
   readonly notes?: string
-  /** Answers with the exit code. What it needs is loaded when it runs: help should not wait for it. */
+  /** Resolves with the exit code. Loads its modules when it runs, so that help is fast. */
   run(args: readonly string[]): Promise<number>
 }
 
-/** `--config FILE`, which nearly every command has, each for something else. */
+/** `--config FILE`; each command describes its use. */
 export function configOption(about: string) {
   return {
     config: { type: 'string', short: 'c', value: 'FILE', about },

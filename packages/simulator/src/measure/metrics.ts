@@ -28,6 +28,10 @@ const METRIC: Record<MetricName, Metric> = {
   },
   amplification: ({ record, clients, from, until }) =>
     sum(record.vendorCalls, from, until) / sumOf(clients, 'offered', from, until),
+  attemptsPerCall({ record, from, until }) {
+    const started = sum(record.firstAttempts, from, until)
+    return started === 0 ? 0 : sum(record.vendorCalls, from, until) / started
+  },
   p50Ms: (view) => percentile(view, 'good', 0.5),
   p99Ms: (view) => percentile(view, 'good', 0.99),
   endedP99Ms: (view) => percentile(view, 'told', 0.99),

@@ -36,6 +36,8 @@ export class RunRecord {
   readonly failed: Float64Array
   readonly refused = new Map<string, Float64Array>()
   readonly vendorCalls: Float64Array
+  /** First attempts of calls. */
+  readonly firstAttempts: Float64Array
   readonly vendorAtOnce: Float64Array
   readonly throttled: Float64Array
   readonly pods: Float64Array
@@ -61,6 +63,7 @@ export class RunRecord {
     this.answered = zeros()
     this.failed = zeros()
     this.vendorCalls = zeros()
+    this.firstAttempts = zeros()
     this.vendorAtOnce = zeros()
     this.throttled = zeros()
     this.pods = zeros()

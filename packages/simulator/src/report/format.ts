@@ -13,7 +13,7 @@ const DURATIONS: readonly MetricName[] = ['p50Ms', 'p99Ms', 'endedP99Ms', 'recov
 export function formatMetric(metric: MetricName, value: number): string {
   if (SHARES.includes(metric)) return formatShare(value)
   if (DURATIONS.includes(metric)) return formatMs(value)
-  if (metric === 'amplification') return `${value.toFixed(2)}×`
+  if (metric === 'amplification' || metric === 'attemptsPerCall') return `${value.toFixed(2)}×`
   return formatCount(value)
 }
 

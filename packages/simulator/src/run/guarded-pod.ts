@@ -40,6 +40,7 @@ export class GuardedPod implements SimulatedPod {
   readonly #call = (context: CallContext): Promise<unknown> => this.#make(context, undefined)
 
   #make(context: CallContext, cost: Ask['client']['cost']): Promise<unknown> {
+    if (context.attempt === 1 && !context.hedge) this.#way.vendor.noteFirstAttempt()
     if (this.#way.vendor.cancels) return this.#way.call({ signal: context.signal, cost }, context)
     return this.#way.call(cost && { cost }, context)
   }

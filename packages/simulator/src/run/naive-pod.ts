@@ -47,6 +47,7 @@ export class NaivePod implements SimulatedPod {
     try {
       for (let attempt = 1; ; attempt++) {
         try {
+          if (attempt === 1) this.#way.vendor.noteFirstAttempt()
           return await this.#attempt(cost)
         } catch (error) {
           if (attempt === attempts) throw error

@@ -53,6 +53,11 @@ export class VendorSide {
     return this.#plan.cancels
   }
 
+  /** A call makes its first attempt. */
+  noteFirstAttempt(): void {
+    this.#record.firstAttempts[this.#record.at(this.#clock.now())]!++
+  }
+
   /** `caller` says when it has left, whatever the vendor goes on doing. */
   call(options?: VendorCallOptions, caller?: Caller): Promise<VendorAnswer> {
     const nowMs = this.#clock.now()

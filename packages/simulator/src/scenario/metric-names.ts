@@ -3,6 +3,7 @@ export const METRICS = {
   served: 'share of requests answered well and in time',
   goodput: 'good answers a second, as a share of what the vendor can do',
   amplification: 'calls at the vendor for each request of a user',
+  attemptsPerCall: 'calls at the vendor for each request that reached it at least once',
   p50Ms: 'median time to a good answer',
   p99Ms: '99th percentile of the time to a good answer',
   endedP99Ms: '99th percentile of the time until a request ended, served or not',

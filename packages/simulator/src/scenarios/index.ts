@@ -7,6 +7,7 @@ import { outage } from './outage.js'
 import { overload } from './overload.js'
 import { pause } from './pause.js'
 import { recovery } from './recovery.js'
+import { retryStorm } from './retry-storm.js'
 import { scale } from './scale.js'
 import { sickPod } from './sick-pod.js'
 import { spike } from './spike.js'
@@ -21,6 +22,7 @@ export const SCENARIOS: readonly Scenario[] = [
   pause,
   outage,
   failing,
+  retryStorm,
   recovery,
   throttled,
   oneKey,

@@ -226,11 +226,13 @@ function shadowedStages({ shadow, stages: custom, breaker }: CheckedGuard): Read
 
 function createQueue({ queue }: CheckedGuard, clock: Clock): CallQueue {
   const timeoutMs = queue?.timeoutMs ?? Number.POSITIVE_INFINITY
+  const targetMs = queue?.targetMs ?? Math.max(1, timeoutMs / 10)
   return new CallQueue({
     clock,
     size: queue?.size ?? 0,
     timeoutMs,
-    targetMs: queue?.targetMs ?? Math.max(1, timeoutMs / 10),
+    targetMs,
+    intervalMs: queue?.intervalMs ?? targetMs,
     agingMs: queue?.agingMs ?? Math.max(1, timeoutMs / 2),
   })
 }

@@ -22,6 +22,7 @@ import { type FleetGuardReport, readGuard } from './fleet/fleet-report.js'
 import { headroomOf } from './fleet/headroom.js'
 import { JobGate } from './jobs/job-gate.js'
 import type { CheckedGuard } from './options.js'
+import type { CallWatchers, JudgedCall } from './pipeline/call.js'
 import type { CallFunction } from './pipeline/context.js'
 import { type GuardTimings, Timings } from './pipeline/counters.js'
 import type { StageDefinition } from './pipeline/stages.js'
@@ -37,8 +38,8 @@ export interface Guard {
   /** Name in errors, events and metrics, and in the keys of the store. */
   readonly name: string
   /**
-   * Makes the call, or refuses it with a `SpillwayError`. Rejects with what the function throws; with
-   * fallbacks, only if none of them has an answer.
+   * Makes the call, or refuses it with a `SpillwayError`. Rejects with what the function throws. With fallbacks: if the
+   * call fails, or its value is judged a failure, the answer of the first fallback that has one.
    *
    * @example
    * const user = await guard.run(({ signal }) => loadUser(id, { signal }), { user: id, timeoutMs: '5s' })
@@ -192,20 +193,22 @@ export class SharedGuard implements Guard {
 
   runDegradable<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<Degradable<T>> {
     const { fallback } = this.parts.stages
-    if (fallback === undefined) return this.#call(fn, options).then(asAsked)
-    return fallback.run(() => this.#call(fn, options), fn, options)
+    const judged: JudgedCall = {}
+    const answer = () => this.#call(fn, options, { judged })
+    if (fallback === undefined) return answer().then((value) => asAsked(value, judged.verdict))
+    return fallback.run(answer, judged, fn, options)
   }
 
-  #call<T>(fn: CallFunction<T>, options: RunOptions, report?: Attempt[]): Promise<T> {
+  #call<T>(fn: CallFunction<T>, options: RunOptions, watchers?: CallWatchers): Promise<T> {
     if (this.#isTimeoutMissing) this.#reportMissingTimeout()
     const { tracer, name, lanes, calls } = this.parts
-    if (tracer === undefined) return startCall(calls, fn, options, report && { report })
+    if (tracer === undefined) return startCall(calls, fn, options, watchers)
     const { lane: asked = DEFAULT_LANE, traceParent: parent } = options
     // A tracer that throws does not fail the call.
     const safely = <R>(call: () => R) => callSafely<R | undefined>(name, 'tracer', call, undefined)
     const lane = lanes.expected(asked)
     const trace = safely(() => tracer.begin({ guard: name, lane, parent }))
-    const answer = startCall(calls, fn, options, { report, trace })
+    const answer = startCall(calls, fn, options, { ...watchers, trace })
     answer.then(
       () => safely(() => trace?.answered()),
       (error) => safely(() => trace?.refused(error)),
@@ -216,7 +219,7 @@ export class SharedGuard implements Guard {
   async tryRun<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<RetryResult<T>> {
     const attempts: Attempt[] = []
     try {
-      const value = await this.#call(fn, options, attempts)
+      const value = await this.#call(fn, options, { report: attempts })
       return { ok: true, value, attempts }
     } catch (error) {
       return { ok: false, error, attempts }

@@ -82,10 +82,15 @@ export interface GuardOptions {
     /** Longest wait of a call. Range: from 0 ms. Default: 5 seconds. */
     timeoutMs?: Duration
     /**
-     * If calls wait longer than this for this long, the queue drops calls and serves the newest first. Range:
+     * If calls wait longer than this for `intervalMs`, the queue drops calls and serves the newest first. Range:
      * from 1 ms. Default: a tenth of `timeoutMs`.
      */
     targetMs?: Duration
+    /**
+     * CoDel's interval: how long the delay must stay above `targetMs` before calls are dropped, and the time between
+     * the first two drops. Range: from 1 ms. Default: `targetMs`.
+     */
+    intervalMs?: Duration
     /** Wait that raises a call by one step of priority. Range: from 1 ms. Default: half of `timeoutMs`. */
     agingMs?: Duration
   }
@@ -154,6 +159,11 @@ export interface GuardOptions {
     budget?: number
     /** A longer `Retry-After` than this ends the call. Range: from 0 ms. Default: 60 seconds. */
     maxRetryAfterMs?: Duration
+    /**
+     * No retry while the oldest call in the queue has waited longer than this, whatever it waits for: a slot, the
+     * pace, a vendor limit. Raise it for batch work, which queues on purpose. Range: from 0 ms. Default: 2 seconds.
+     */
+    maxQueueWaitMs?: Duration
     /** `edge`: calls on behalf of a request from another service are not retried here. Default: `anywhere`. */
     where?: 'anywhere' | 'edge'
   }
@@ -300,6 +310,7 @@ const readFields = object({
       size: integer({ min: 0 }),
       timeoutMs: optional(duration({ min: 0 }), DEFAULT_QUEUE_MS),
       targetMs: optional(duration({ min: 1 })),
+      intervalMs: optional(duration({ min: 1 })),
       agingMs: optional(duration({ min: 1 })),
     }),
   ),
@@ -347,6 +358,7 @@ const readFields = object({
       attempts: optional(integer({ min: 1 }), 3),
       budget: optional(number({ min: 0, max: 1 }), 0.2),
       maxRetryAfterMs: optional(duration({ min: 0 }), 60_000),
+      maxQueueWaitMs: optional(duration({ min: 0 }), 2_000),
       where: optional(oneOf('anywhere', 'edge'), 'anywhere'),
     }),
   ),

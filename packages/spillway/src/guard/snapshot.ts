@@ -52,7 +52,7 @@ export interface GuardSnapshot extends CallCounts {
     waiting: number
     /** Calls that may wait. */
     size: number
-    /** Milliseconds that the oldest call has waited. */
+    /** Milliseconds that the oldest call has waited, whatever it waits for. 0 if none waits. */
     oldestMs: number
     /** Waiting calls by priority. */
     byPriority: Record<Priority, number>

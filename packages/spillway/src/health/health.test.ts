@@ -20,8 +20,19 @@ describe('health report', () => {
       status: 'healthy',
       ready: true,
       reason: undefined,
+      timestamp: expect.any(String),
       checks: [{ name: 'database', status: 'healthy', latencyMs: 0, details: { rows: 3 } }],
     })
+  })
+
+  it('health reports of every level say when they were made', async () => {
+    const { clock, health } = healthOn()
+    await clock.advance(90_000)
+    for (const level of ['live', 'ready', 'deep'] as const) {
+      const { timestamp } = await health[level]()
+      expect(timestamp).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/)
+      expect(Date.parse(timestamp)).toBe(clock.wallMs())
+    }
   })
 
   it('each check runs at its own level, and all of them at level deep', async () => {

@@ -78,6 +78,8 @@ export interface HealthReport {
   ready: boolean
   /** Why the status is not healthy. */
   reason: 'warming-up' | 'draining' | 'overloaded' | 'unhealthy' | undefined
+  /** When the report was made, as an ISO 8601 date in UTC. */
+  timestamp: string
   /** The checks it is based on. */
   checks: CheckResult[]
   /** In ready and deep reports, if `spillway` is set. */
@@ -227,14 +229,17 @@ class PodHealth implements Health {
     const checks = await runChecks(asked, this.#clock)
     const status = worstOf(checks.map((each) => each.status))
     // A liveness probe does not ask whether the process accepts requests.
-    if (level === 'live')
-      return { status, ready: status !== 'unhealthy', reason: undefined, checks }
+    const timestamp = new Date(this.#clock.wallMs()).toISOString()
+    if (level === 'live') {
+      return { status, ready: status !== 'unhealthy', reason: undefined, timestamp, checks }
+    }
     const reason = this.#whyNot() ?? (status === 'unhealthy' ? 'unhealthy' : undefined)
     const willing = reason === undefined
     const report: HealthReport = {
       status: willing ? status : 'unhealthy',
       ready: willing,
       reason,
+      timestamp,
       checks,
     }
     if (this.#fleet !== undefined) report.fleet = this.#fleet

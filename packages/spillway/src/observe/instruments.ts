@@ -29,6 +29,17 @@ export const INSTRUMENTS: readonly Instrument[] = [
       ),
   },
   {
+    name: 'spillway_refused_by_tier_total',
+    dotted: 'spillway.calls.refused_by_tier',
+    unit: '{call}',
+    help: 'Refused calls that had a tier, by tier and code. Tiers after the first 20 count as (other).',
+    kind: 'counter',
+    read: (view) =>
+      ofGuards(view, ({ refusedByTier }) =>
+        refusedByTier.map(({ tier, code, count }) => [{ tier, code }, count]),
+      ),
+  },
+  {
     name: 'spillway_would_have_refused_total',
     dotted: 'spillway.calls.would_have_refused',
     unit: '{call}',

@@ -348,7 +348,8 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     const stores = [0, 1].map(() => redisStore({ url: redis.url, commandTimeoutMs }))
     try {
       while (!stores.every((store) => store.ready)) await sleep(5)
-      const one = await start({ ...options, store: stores[0]! })
+      const open = options.limits.map((level) => ({ ...level, outage: 'allow' as const }))
+      const one = await start({ limits: open, store: stores[0]! })
       const closed = options.limits.map((level) => ({ ...level, outage: 'refuse' as const }))
       const two = await start({ limits: closed, store: stores[1]! })
       expect((await one.ask('/')).status).toBe(200)

@@ -102,6 +102,27 @@ const WAYS = Object.entries<(response: Response) => Promise<unknown>>({
 })
 
 describe('watched answer', () => {
+  it('every way to read a response works with a response of fetch itself', async () => {
+    const guard = startGuard({})
+    for (const [, read] of WAYS) {
+      const response = await guard.fetch(`data:application/json,${TEXT}`)
+      expect(await read(response)).toBe(TEXT)
+    }
+    expect(endsOf(guard)).toMatchObject({ complete: WAYS.length })
+  })
+
+  it('a constructed response that claims the type of a fetched one keeps its chunks', async () => {
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue('text')
+        controller.close()
+      },
+    })
+    const answer = Object.defineProperty(new Response(body), 'type', { value: 'basic' })
+    const response = await startGuard({}).run(async () => answer)
+    expect(await readAll(bodyOf(response))).toMatchObject({ chunks: ['text'], error: undefined })
+  })
+
   it('a watched response wraps the original and leaves its prototypes alone', async () => {
     const { guard, answer, ask } = start(source(), {}, { 'x-vendor': 'yes' })
     const { body } = answer

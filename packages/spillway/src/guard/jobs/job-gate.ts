@@ -224,7 +224,7 @@ export class JobGate {
   ): void {
     const { pipeline, counters } = this.#guard
     if (permits !== undefined) pipeline.cancel(this.lane, permits)
-    counters.refused(refusal)
+    counters.refused(refusal, undefined)
     listener.onError(refusal, { outcome: 'ignored', retryable: false })
   }
 

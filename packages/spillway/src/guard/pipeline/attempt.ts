@@ -59,9 +59,9 @@ export interface AttemptListener<T> {
   onStarted?(): void
   /**
    * Everything is released; of a streamed answer after its value. Without an outcome if another attempt has
-   * decided the call.
+   * decided the call. `unfinished`: work that goes on although the attempt is over.
    */
-  onReleased?(outcome: Outcome | undefined): void
+  onReleased?(outcome: Outcome | undefined, unfinished: Promise<unknown> | undefined): void
 }
 
 /** What an attempt is made from. */
@@ -195,7 +195,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     counters.outcomes[outcome]++
     if (this.trace !== undefined) this.#report(this.trace, (trace) => trace.end(outcome))
     pipeline.release(this, outcome, unfinished)
-    this.#listener.onReleased?.(outcome)
+    this.#listener.onReleased?.(outcome, unfinished)
     if (running.length === 0) this.#shared.onIdle?.()
   }
 

@@ -16,7 +16,7 @@ import type { CallFollower } from '../decisions/follower.js'
 import { WaitingAttempt, type WaitingCall } from '../queue/waiting-attempt.js'
 import type { HedgeStage } from '../stages/hedge.js'
 import type { QueueStage } from '../stages/queue.js'
-import type { RetryStage } from '../stages/retry.js'
+import type { RetriedCall, RetryStage } from '../stages/retry.js'
 import type { ShedStage } from '../stages/shed.js'
 import { type AttemptDependencies, type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
@@ -48,6 +48,13 @@ export interface CallWatchers {
   trace?: CallTrace | undefined
   /** For the log of decisions; only some calls have one. */
   follower?: CallFollower | undefined
+  /** Gets the verdict on the last attempt that was made. */
+  judged?: JudgedCall | undefined
+}
+
+/** How the last attempt of a call was judged; no verdict if none was made. */
+export interface JudgedCall {
+  verdict?: Verdict
 }
 
 /** What stages know about a call. Its attempts change it. */
@@ -61,7 +68,7 @@ const RESOURCE_OPTIONS = { requireManualDestroy: true }
 /** An AsyncResource, because a call that waited or timed out goes on in its caller's async context. */
 export class GuardCall<T>
   extends AsyncResource
-  implements PendingCall, AttemptListener<T>, WaitingCall
+  implements PendingCall, AttemptListener<T>, WaitingCall, RetriedCall
 {
   readonly facts: CallFacts
   readonly #shared: CallDependencies
@@ -74,6 +81,8 @@ export class GuardCall<T>
   #attempts = 0
   /** Of the last attempt that was released, except one that lost to another. */
   #outcome: Outcome | undefined
+  /** Work of the last attempt that goes on although the attempt is over. */
+  #unfinished: Promise<unknown> | undefined
   /** The caller has its answer, or the call was refused. */
   #ended = false
   /** Undefined while the attempt has not ended, or if it was refused. */
@@ -105,6 +114,14 @@ export class GuardCall<T>
     // It was let in: only the stages of an attempt are checked from now on.
     facts.kind = 'attempt'
     this.facts = facts
+  }
+
+  get lane(): string {
+    return this.facts.lane
+  }
+
+  get unfinished(): Promise<unknown> | undefined {
+    return this.#unfinished
   }
 
   get deadlineMs(): number {
@@ -243,7 +260,7 @@ export class GuardCall<T>
     const { retry, shed, clock } = this.#shared
     const { policy } = retry
     this.#verdict = verdict
-    this.#watchers?.follower?.judged(verdict)
+    if (this.#watchers !== undefined) this.#reportVerdict(this.#watchers, verdict)
     if (this.#retry !== undefined) return this.#retry.resolve(value)
     shed?.callEnded(this.facts.arrivedMs, undefined)
     const final = policy === undefined || !verdict.retryable
@@ -258,7 +275,7 @@ export class GuardCall<T>
   onError(error: unknown, verdict: Verdict): void {
     const { retry, shed } = this.#shared
     this.#verdict = verdict
-    this.#watchers?.follower?.judged(verdict)
+    if (this.#watchers !== undefined) this.#reportVerdict(this.#watchers, verdict)
     if (this.#retry !== undefined) return this.#retry.reject(error)
     shed?.callEnded(this.facts.arrivedMs, error)
     const final = this.#watchers?.report === undefined && retry.policy === undefined
@@ -266,8 +283,14 @@ export class GuardCall<T>
     else this.#conclude({ error })
   }
 
-  onReleased(outcome: Outcome | undefined): void {
+  #reportVerdict({ follower, judged }: CallWatchers, verdict: Verdict): void {
+    follower?.judged(verdict)
+    if (judged !== undefined) judged.verdict = verdict
+  }
+
+  onReleased(outcome: Outcome | undefined, unfinished: Promise<unknown> | undefined): void {
     this.#attempts--
+    this.#unfinished = unfinished
     this.#outcome = outcome ?? this.#outcome
     this.#leave()
   }
@@ -279,8 +302,7 @@ export class GuardCall<T>
 
   #concludeHere(end: End<T>): void {
     const { retry } = this.#shared
-    const { options, lane } = this.facts
-    const retryOptions = retry.optionsFor(options, lane, () => this.#verdict)
+    const retryOptions = retry.optionsFor(this.facts.options, this, () => this.#verdict)
     const again = ({ attempt }: { attempt: number }) => this.#tryAgain(attempt)
     new RetryCall(retry.policyNow, again, retryOptions, this.#watchers?.report, this.#deadline)
       .resume(end, this.#startMs, this.#firstScope)
@@ -323,7 +345,7 @@ export class GuardCall<T>
   /** The attempt does not start. A first attempt that does not start is not tried again. */
   refuse(error: unknown): void {
     const { counters, observers } = this.#shared
-    counters.refused(error)
+    counters.refused(error, this.facts.options.tier)
     if (this.#retry !== undefined) return this.#retry.reject(error)
     observers.decisions?.refused(this.#watchers?.follower, error, () => this.facts)
     this.#ended = true

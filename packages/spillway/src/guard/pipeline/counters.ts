@@ -18,12 +18,48 @@ export interface CallCounts {
   refused: Refused[]
   /** Calls that stages in shadow mode would have refused. */
   wouldHaveRefused: Refused[]
+  /** Refused calls that had a tier, by tier and code. After 20 tiers, further ones count as `(other)`. */
+  refusedByTier: RefusedOfTier[]
 }
 
 interface Refused {
   stage: Stage
   code: ErrorCode
   count: number
+}
+
+interface RefusedOfTier {
+  tier: string
+  code: ErrorCode
+  count: number
+}
+
+/** Callers may choose the name of their tier, so the number of names has to be bounded. */
+const MOST_TIERS = 20
+const OTHER_TIERS = '(other)'
+const LONGEST_TIER = 100
+
+class TierRefusals {
+  readonly #tiers = new Map<string, Map<ErrorCode, number>>()
+
+  add(tier: string, code: ErrorCode): void {
+    const codes = this.#tiers.get(tier) ?? this.#newTier(tier)
+    codes.set(code, (codes.get(code) ?? 0) + 1)
+  }
+
+  #newTier(tier: string): Map<ErrorCode, number> {
+    const isShared = this.#tiers.size >= MOST_TIERS || tier.length > LONGEST_TIER
+    const name = isShared ? OTHER_TIERS : tier
+    const codes = this.#tiers.get(name) ?? new Map<ErrorCode, number>()
+    this.#tiers.set(name, codes)
+    return codes
+  }
+
+  list(): RefusedOfTier[] {
+    return Array.from(this.#tiers, ([tier, codes]) =>
+      Array.from(codes, ([code, count]) => ({ tier, code, count })),
+    ).flat()
+  }
 }
 
 /** Few combinations occur: overload has one reason at a time. */
@@ -71,10 +107,13 @@ export class CallCounters {
   }
   readonly #refused = new RefusalCounts()
   readonly #wouldHaveRefused = new RefusalCounts()
+  readonly #byTier = new TierRefusals()
 
-  /** A caller that aborted was not refused. */
-  refused(error: unknown): void {
-    if (error instanceof SpillwayError) this.#refused.add(error)
+  /** A caller that aborted was not refused. `tier`: of the call, if it has one. */
+  refused(error: unknown, tier: string | undefined): void {
+    if (!(error instanceof SpillwayError)) return
+    this.#refused.add(error)
+    if (tier !== undefined) this.#byTier.add(tier, error.code)
   }
 
   wouldRefuse(error: SpillwayError): void {
@@ -90,6 +129,7 @@ export class CallCounters {
       bodies: { ...bodies },
       refused: this.#refused.list(),
       wouldHaveRefused: this.#wouldHaveRefused.list(),
+      refusedByTier: this.#byTier.list(),
     }
   }
 }

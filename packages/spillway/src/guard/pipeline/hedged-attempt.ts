@@ -150,7 +150,7 @@ class SideListener<T> implements AttemptListener<T> {
     this.#call.onStarted?.()
   }
 
-  onReleased(outcome: Outcome): void {
-    this.#call.onReleased?.(this.#race.hasLost(this.#side) ? undefined : outcome)
+  onReleased(outcome: Outcome, unfinished: Promise<unknown> | undefined): void {
+    this.#call.onReleased?.(this.#race.hasLost(this.#side) ? undefined : outcome, unfinished)
   }
 }

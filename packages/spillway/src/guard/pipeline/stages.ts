@@ -205,7 +205,17 @@ export const STAGES = [
     codes: [],
     shadow: false,
     // Without retries it still reports the attempt of `tryRun`, and pays for hedges.
-    create: ({ guard, options, clock, random, breaker, judging, queue, slots }: StageContext) =>
+    create: ({
+      guard,
+      options,
+      clock,
+      random,
+      breaker,
+      judging,
+      lanes,
+      queue,
+      slots,
+    }: StageContext) =>
       new RetryStage({
         guard,
         retry: options.retry,
@@ -215,10 +225,21 @@ export const STAGES = [
         random,
         breaker,
         classify: judging.classify,
-        conditions: () => ({
-          queueWaitMs: queue.calls.oldestWaitMs(clock.now()),
-          slotsInUse: Math.max(slots.active / slots.limit, slots.lanes?.used ?? 0),
-        }),
+        lanes,
+        conditions(call) {
+          const nowMs = clock.now()
+          const { calls, dispatcher } = queue
+          if (call === undefined) {
+            const slotsInUse = slots.pressure(calls.length)
+            return { queueWaitMs: calls.oldestWaitMs(nowMs), slotsInUse }
+          }
+          const { lane, unfinished } = call
+          // Calls that wait for the vendor of another lane are no reason to give up this one.
+          return {
+            queueWaitMs: dispatcher.oldestWaitMs(nowMs, lane),
+            slotsInUse: slots.pressure(dispatcher.crowd(nowMs, lane), lane, unfinished),
+          }
+        },
       }),
   },
   {

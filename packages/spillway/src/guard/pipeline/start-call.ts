@@ -66,7 +66,7 @@ export function startCall<T>(
     return refuse(error)
   }
   if (refusal !== undefined) {
-    counters.refused(refusal)
+    counters.refused(refusal, facts.options.tier)
     decisions?.refused(follower, refusal, () => facts)
     return refuse(refusal)
   }

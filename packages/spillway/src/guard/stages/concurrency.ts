@@ -51,8 +51,8 @@ export class ConcurrencyStage implements Stage, Capacity {
   readonly #options: ConcurrencyStageOptions
   readonly #registry: LaneRegistry
   readonly #pace: PaceStage | undefined
-  /** Each frees, before its time, a slot whose work has outlived its call. */
-  readonly #abandoned = new Set<() => void>()
+  /** Work that has outlived its call and keeps a slot; each value frees the slot before its time. */
+  readonly #abandoned = new Map<Promise<unknown>, () => void>()
   #closed = false
   /** Called when a slot that was kept for abandoned work is free. */
   onFreedLater: () => void = () => {}
@@ -87,6 +87,19 @@ export class ConcurrencyStage implements Stage, Capacity {
         : Math.min(podSlots, this.lanes.free(lane))
     if (this.#pace === undefined || slots <= 0) return slots
     return Math.min(slots, this.#pace.startsLeft(nowMs))
+  }
+
+  /**
+   * Slots in use and calls that wait, as a fraction of the slots: of this pod, or of the lane's own limit if that
+   * is more. `ownWork`: work of the call that asks; the slot that it may still keep does not count.
+   */
+  pressure(waiting: number, lane?: string, ownWork?: Promise<unknown>): number {
+    const { calls } = this.#options
+    const own = ownWork !== undefined && this.#abandoned.has(ownWork) ? 1 : 0
+    const ofPod = (this.active + this.reserved + waiting - own) / this.limit
+    if (this.lanes === undefined) return ofPod
+    if (lane === undefined) return Math.max(ofPod, this.lanes.used)
+    return Math.max(ofPod, this.lanes.pressure(lane, calls.lengthOf(lane) - own))
   }
 
   paceWaitMs(nowMs: number): number {
@@ -163,20 +176,20 @@ export class ConcurrencyStage implements Stage, Capacity {
   /** The guard closes: slots of abandoned work are free from now on. */
   freeAbandoned(): void {
     this.#closed = true
-    for (const free of this.#abandoned) free()
+    for (const free of this.#abandoned.values()) free()
   }
 
   #freeLater(lane: string, unfinished: Promise<unknown>): void {
     const { clock, graceMs } = this.#options
     const free = () => {
-      if (!this.#abandoned.delete(free)) return
+      if (!this.#abandoned.delete(unfinished)) return
       timer.cancel()
       this.cancel(lane)
       this.onFreedLater()
     }
     const timer = clock.schedule(graceMs, free)
     timer.unref()
-    this.#abandoned.add(free)
+    this.#abandoned.set(unfinished, free)
     unfinished.then(free, free)
   }
 }

@@ -1,18 +1,20 @@
 /**
- * What a guard gives when its call has failed: the first of its fallbacks that has an answer, with a word on
- * why and how. Each is asked once at most for a call, in order. What they are is in `degrade/`; a guard knows
- * only this port.
+ * Answers in place of a failed call: the first fallback that has an answer, with the reason. A call has failed if
+ * it threw or was refused, and also if it returned a value that is judged a failure, such as a 503 response. Each
+ * fallback is asked at most once for a call, in order. The fallbacks are in `degrade/`; a guard knows only this port.
  */
-
+import { discardResult } from '../../core/discard.js'
 import { type ErrorCode, SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening } from '../../core/events.js'
 import { arrayOf, type Check, OptionsError } from '../../core/options/checks.js'
 import { described } from '../../core/options/schema.js'
-import { judge, type OutcomeOptions } from '../../core/outcome.js'
+import { judge, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
+import type { JudgedCall } from '../pipeline/call.js'
 import type { CallFunction } from '../pipeline/context.js'
 import type { Stage } from '../pipeline/stage.js'
 import { type RunOptions, remainingOptions } from '../run-options.js'
+import { isRelayed } from '../stream/relayed.js'
 
 /** Why an answer is not what was asked for. */
 export type DegradedReason = 'timeout' | 'error' | 'circuit-open' | 'limited' | 'shed'
@@ -33,8 +35,10 @@ export interface FailedCall {
   readonly fn: CallFunction<unknown>
   /** As it was called, with the time that is left. */
   readonly options: RunOptions
-  /** The error of the call. */
+  /** The error of the call; undefined if it returned a value. */
   readonly error: unknown
+  /** The value that was judged a failure; undefined if the call threw. A fallback must not read its body. */
+  readonly value: unknown
   /** Why the call failed. */
   readonly reason: DegradedReason
 }
@@ -51,7 +55,10 @@ export interface FallbackAnswer {
 export interface FallbackStep {
   /** Name in events and counts. */
   readonly name: string
-  /** Is asked for these reasons only. Default: for all. */
+  /**
+   * Is asked for these reasons only. Default: for all, except a returned value that is judged throttled, such as a
+   * 429 response: for that, `on` has to name `limited`.
+   */
   readonly on?: readonly DegradedReason[] | undefined
   /** Makes a call of its own, so it is not used for a user whose limit is used up. */
   readonly costs?: boolean
@@ -111,7 +118,10 @@ export function guardStep(
       const asked = (call.options as Tracked)[ASKED]
       if (asked?.has(guard)) return undefined
       asked?.add(guard)
-      const { value, degraded, message } = await guard.runDegradable(fn ?? call.fn, call.options)
+      const answer = await guard.runDegradable(fn ?? call.fn, call.options)
+      const { value, degraded, message } = answer
+      // Its own failure is no answer.
+      if (failedAnswers.has(answer)) return void discardResult(value)
       return { value, message: degraded ? `${message}` : `from ${guard.name}` }
     },
   }
@@ -163,30 +173,39 @@ export class FallbackStage implements Stage {
     this.#judging = judging
   }
 
-  /** Answers as the call does; if that fails, as the first fallback that can. Then the call's own error. */
+  /** Answers as the call does; if that fails, as the first fallback that can. Otherwise the call's own result. */
   async run<T>(
     start: () => Promise<T>,
+    judged: JudgedCall,
     fn: CallFunction<T>,
     options: RunOptions,
   ): Promise<Degradable<T>> {
     const startMs = this.#clock.now()
-    let error: unknown
-    try {
-      const value = await start()
-      this.#learn(options, value)
-      return asAsked(value)
-    } catch (caught) {
-      error = caught
-    }
-    const reason = this.#reasonOf(error, options)
-    if (reason !== undefined) {
+    const instead = async (end: Pick<FailedCall, 'error' | 'value' | 'reason'>) => {
       const left: Tracked = remainingOptions(options, this.#clock.now() - startMs)
       const tracked: Tracked = { ...left, [ASKED]: left[ASKED] ?? new Set() }
-      const call: FailedCall = { guard: this.#name, fn, options: tracked, error, reason }
-      const answer = await this.#ask(call)
-      if (answer !== undefined) return answer as Degradable<T>
+      return (await this.#ask({ guard: this.#name, fn, options: tracked, ...end })) as
+        | Degradable<T>
+        | undefined
     }
-    throw error
+
+    let value: T
+    try {
+      value = await start()
+    } catch (error) {
+      const reason = this.#reasonOf(error, options)
+      const answer = reason && (await instead({ error, value: undefined, reason }))
+      if (answer !== undefined) return answer
+      throw error
+    }
+    const { verdict } = judged
+    if (verdict?.outcome === 'success') this.#learn(options, value)
+    const reason = reasonOfValue(value, verdict, options)
+    const answer = reason && (await instead({ error: undefined, value, reason }))
+    if (answer === undefined) return asAsked(value, verdict)
+    // Until here a caller could still have got it.
+    if (answer.value !== value) discardResult(value)
+    return answer
   }
 
   /** How often each stood in, by reason. */
@@ -236,7 +255,7 @@ export class FallbackStage implements Stage {
     if (error instanceof SpillwayError) return REASON_OF[error.code]
     const { outcome } = judge({ error, signal }, this.#judging)
     if (outcome === 'throttled') return 'limited'
-    return outcome === 'ignored' ? undefined : 'error'
+    return outcome === 'failure' ? 'error' : undefined
   }
 
   #count(step: string, reason: DegradedReason): void {
@@ -246,12 +265,31 @@ export class FallbackStage implements Stage {
   }
 }
 
-/** What was asked for. */
-export function asAsked<T>(value: T): Degradable<T> {
-  return { value, degraded: false, reason: undefined, step: undefined, message: undefined }
+/** Results whose value was judged a failure, so another guard does not take them for an answer. */
+const failedAnswers = new WeakSet<Degradable<unknown>>()
+
+/** The call's own value. */
+export function asAsked<T>(value: T, verdict: Verdict | undefined): Degradable<T> {
+  const answer = { value, degraded: false, reason: undefined, step: undefined, message: undefined }
+  const outcome = verdict?.outcome
+  if (outcome === 'failure' || outcome === 'throttled') failedAnswers.add(answer)
+  return answer
 }
 
-function isFor({ on, costs }: FallbackStep, { reason, error }: FailedCall): boolean {
+/** Undefined: the value is the answer. The owner of a relayed body may have passed on some of it already. */
+function reasonOfValue(
+  value: unknown,
+  verdict: Verdict | undefined,
+  { signal }: RunOptions,
+): DegradedReason | undefined {
+  if (signal?.aborted) return undefined
+  if (typeof value === 'object' && value !== null && isRelayed(value)) return undefined
+  if (verdict?.outcome === 'failure') return 'error'
+  return verdict?.outcome === 'throttled' ? 'limited' : undefined
+}
+
+function isFor({ on, costs }: FallbackStep, { reason, error, value }: FailedCall): boolean {
+  if (on === undefined && reason === 'limited' && value !== undefined) return false
   if (on !== undefined && !on.includes(reason)) return false
   return !(costs === true && error instanceof SpillwayError && error.code === 'USER_LIMITED')
 }

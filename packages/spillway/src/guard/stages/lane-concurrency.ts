@@ -75,6 +75,12 @@ export class LaneConcurrency {
     return limit === 0 ? 0 : active / limit
   }
 
+  /** Active calls of the lane and those that wait in it, as a fraction of its limit. */
+  pressure(lane: string, waiting: number): number {
+    const known = this.#lanes.get(lane)
+    return known === undefined ? 0 : (known.active + waiting) / known.limit.limit
+  }
+
   snapshots(): LaneLimitSnapshot[] {
     return Array.from(this.#lanes, ([lane, { limit, active }]) => {
       const { name: _, ...snapshot } = limit.snapshot()

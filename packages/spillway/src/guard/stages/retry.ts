@@ -1,21 +1,28 @@
 /** Retries: decided after everything else was released. Also the budget that retries and hedges share. */
 import { type CallerSignal, LeaveSignal, onAbort } from '../../core/abort.js'
 import { currentHop } from '../../core/hops.js'
-import { isResponse, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
+import { isResponse, type Outcome, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
 import { sleep } from '../../core/time/sleep.js'
 import type { BackoffPolicy } from '../../local/retry/backoff.js'
-import { createRetryBudget, type RetryBudget } from '../../local/retry/retry-budget.js'
+import { ErrorRate } from '../../local/retry/error-rate.js'
+import {
+  createRetryBudget,
+  type RetryBudget,
+  type RetryConditions,
+} from '../../local/retry/retry-budget.js'
 import type { Closing, JudgedRunOptions, RetryPolicy } from '../../local/retry/retry-call.js'
 import type { BreakerLanes } from '../../shared/circuit-breaker/breaker-lanes.js'
-import type { Stage } from '../pipeline/stage.js'
+import { LaneMap, type LaneRegistry } from '../../shared/lanes/lane-registry.js'
+import type { Stage, StageAttempt } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
 
 export interface RetryOption extends BackoffPolicy {
   attempts: number
   budget: number
   maxRetryAfterMs: number
+  maxQueueWaitMs: number
   where: 'anywhere' | 'edge'
 }
 
@@ -31,8 +38,16 @@ export interface RetryStageOptions {
   readonly random: Random
   readonly breaker: BreakerLanes | undefined
   readonly classify: OutcomeOptions['classify']
-  /** How busy this pod is: no retry while calls wait for it or all slots are in use. */
-  conditions(): { queueWaitMs: number; slotsInUse: number }
+  readonly lanes: LaneRegistry
+  /** How busy this pod is; for a call that may be retried, apart from that call. */
+  conditions(call?: RetriedCall): RetryConditions
+}
+
+/** A call that may be retried, for the question how busy the pod is without it. */
+export interface RetriedCall {
+  readonly lane: string
+  /** Work of its last attempt that goes on and may keep a slot. */
+  readonly unfinished: Promise<unknown> | undefined
 }
 
 export class RetryStage implements Stage {
@@ -46,20 +61,32 @@ export class RetryStage implements Stage {
   /** Retries and hedges are a fraction of the calls it has recorded. Undefined without `retry` and `hedge`. */
   readonly budget: RetryBudget | undefined
   readonly #breaker: BreakerLanes | undefined
+  readonly #conditions: RetryStageOptions['conditions']
   readonly #edgeOnly: boolean
   readonly #closing: ClosingSign
+  /** Undefined if a call may be retried only once: then the rate changes nothing. */
+  readonly #errorRates: LaneMap<ErrorRate> | undefined
+  readonly #clock: Clock
+  /** Counts how first attempts end. */
+  readonly release?: NonNullable<Stage['release']>
 
   constructor(options: RetryStageOptions) {
     const { guard, retry, hedges, retriedHeader, clock, random, classify } = options
     const closing = new ClosingSign(clock)
     this.#closing = closing
+    this.#clock = clock
+    if (retry !== undefined && retry.attempts > 2) {
+      this.#errorRates = new LaneMap(options.lanes, { create: () => new ErrorRate() })
+      this.release = (attempt, outcome) => this.#recordEnd(attempt, outcome)
+    }
     this.#breaker = options.breaker
+    this.#conditions = options.conditions
     this.#edgeOnly = retry?.where === 'edge'
     this.budget =
       retry === undefined && !hedges
         ? undefined
         : createRetryBudget({
-            ...(retry !== undefined && { ratio: retry.budget }),
+            ...(retry && { ratio: retry.budget, maxQueueWaitMs: retry.maxQueueWaitMs }),
             // A hedge counts as a first retry; the policy knows how often a call is tried.
             retries: Math.max((retry?.attempts ?? 1) - 1, hedges ? 1 : 0),
             clock,
@@ -98,7 +125,7 @@ export class RetryStage implements Stage {
   /** For a call that was judged already. */
   optionsFor(
     { signal, idempotent, idempotencyKey }: RunOptions,
-    lane: string,
+    call: RetriedCall,
     judged: () => Verdict | undefined,
   ): JudgedRunOptions {
     const breaker = this.#breaker
@@ -107,8 +134,22 @@ export class RetryStage implements Stage {
       ...(idempotent !== undefined && { idempotent }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
       judged,
-      mayRetry: () => breaker === undefined || breaker.state(lane) === 'closed',
+      mayRetry: () => breaker === undefined || breaker.state(call.lane) === 'closed',
+      conditions: () => ({ ...this.#conditions(call), errorRate: this.#errorRate(call.lane) }),
     }
+  }
+
+  close(): void {
+    this.#errorRates?.close()
+  }
+
+  #errorRate(lane: string): number {
+    return this.#errorRates?.get(lane)?.rate(this.#clock.now()) ?? 0
+  }
+
+  #recordEnd({ attempt, hedge, laneInUse }: StageAttempt, outcome: Outcome): void {
+    if (attempt > 1 || hedge) return
+    this.#errorRates?.of(laneInUse).record(this.#clock.now(), outcome)
   }
 }
 
@@ -120,6 +161,7 @@ const ONCE: RetryOption = {
   maxMs: 1,
   jitter: 'none',
   maxRetryAfterMs: 0,
+  maxQueueWaitMs: 0,
   where: 'anywhere',
 }
 

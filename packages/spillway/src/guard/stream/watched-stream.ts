@@ -3,11 +3,7 @@
  * nothing is buffered and a pending pull means that the reader waits for the downstream. The source is never
  * changed.
  */
-import type {
-  ReadableStreamReadResult,
-  UnderlyingByteSource,
-  UnderlyingSource,
-} from 'node:stream/web'
+import type { UnderlyingByteSource, UnderlyingSource } from 'node:stream/web'
 import { swallow } from '../../core/thenable.js'
 import type { BodyWatch, WatchedBody } from './body-watch.js'
 
@@ -70,17 +66,16 @@ export class WatchedStream implements WatchedBody {
     this.#watch.begin(this)
   }
 
-  async #pull(): Promise<void> {
+  /** Once for each chunk, so this is no async function. */
+  #pull(): Promise<void> | undefined {
     this.#watch.reading()
-    let result: ReadableStreamReadResult<unknown> | undefined
-    try {
-      result = await this.#reader?.read()
-    } catch (error) {
-      this.#watch.truncated(error)
-      throw error
-    }
-    if (result === undefined || result.done) this.#complete()
-    else this.#pass(result.value)
+    return this.#reader?.read().then(
+      ({ done, value }) => (done ? this.#complete() : this.#pass(value)),
+      (error) => {
+        this.#watch.truncated(error)
+        throw error
+      },
+    )
   }
 
   #pass(chunk: unknown): void {

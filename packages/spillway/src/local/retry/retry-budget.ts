@@ -24,13 +24,13 @@ import { clockOption } from '../../core/time/clock-options.js'
 
 /** What the application knows about this pod; figures that are left out count as healthy. */
 export interface RetryConditions {
-  /** Whether the breaker is open. */
+  /** Whether the breaker is open. Default: false. */
   breakerOpen?: boolean
-  /** Average queue wait. */
+  /** Milliseconds that calls wait in the queue: the average, or the oldest call's wait. Range: from 0. Default: 0. */
   queueWaitMs?: number
-  /** Share of the slots in use, 0 to 1. */
+  /** Slots in use and calls that wait for one, as a fraction of the slots. Range: from 0; may exceed 1. Default: 0. */
   slotsInUse?: number
-  /** Share of recent calls that failed, 0 to 1. */
+  /** Share of recent calls that failed. Range: 0 to 1. Default: 0. */
   errorRate?: number
 }
 
@@ -71,8 +71,11 @@ export interface RetryBudgetOptions {
 export interface RetryBudget {
   /** Counts a request, the first attempt of a call. `nowMs`: the time, if known. */
   recordRequest(nowMs?: number): void
-  /** Spends the budget for the n-th retry of a call (from 1), or returns false. */
-  tryRetry(retry: number): boolean
+  /**
+   * Spends the budget for the n-th retry of a call (from 1), or returns false. `conditions`: those of this call.
+   * Default: what the option `conditions` returns.
+   */
+  tryRetry(retry: number, conditions?: RetryConditions): boolean
   /** Retries that a call may make now, judging by the conditions alone. */
   allowedRetries(): number
   /** State and counts at this moment. */
@@ -129,7 +132,8 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
   const requests = new RollingCounter(windowMs, SLICES)
   const retries = new RollingCounter(windowMs, SLICES)
 
-  function allowedRetries(): number {
+  function allowedRetries(ofCall?: RetryConditions): number {
+    if (ofCall !== undefined) return retriesUnder(ofCall, rules)
     if (conditions === undefined) return rules.retries
     return callSafely(
       'retryBudget',
@@ -145,15 +149,15 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
       // A time in the future would stop the window from moving on.
       requests.add(nowMs !== undefined && nowMs >= 0 && nowMs <= now ? nowMs : now, 1)
     },
-    tryRetry(retry) {
-      if (!(retry <= allowedRetries())) return false
+    tryRetry(retry, ofCall) {
+      if (!(retry <= allowedRetries(ofCall))) return false
       const now = clock.now()
       const affordable = Math.max(minimum, ratio * requests.total(now))
       if (retries.total(now) + 1 > affordable) return false
       retries.add(now, 1)
       return true
     },
-    allowedRetries,
+    allowedRetries: () => allowedRetries(),
     snapshot() {
       const now = clock.now()
       return {

@@ -19,7 +19,7 @@ import { currentDeadline, type Deadline, deadlineError } from '../../core/time/d
 import { sleep } from '../../core/time/sleep.js'
 import { type Attempt, carryAttempts } from './attempts.js'
 import { type BackoffPolicy, backoffMs } from './backoff.js'
-import type { RetryBudget } from './retry-budget.js'
+import type { RetryBudget, RetryConditions } from './retry-budget.js'
 import { decideRetry, type RetryDecision } from './retry-decision.js'
 
 /** What a retried function receives. */
@@ -49,6 +49,8 @@ export interface RetryRunOptions {
 export interface JudgedRunOptions extends Omit<RetryRunOptions, 'signal'> {
   signal?: CallerSignal
   judged?: () => Verdict | undefined
+  /** How busy the pod is apart from this call, and how often calls like it fail. Default: as the budget knows. */
+  conditions?: () => RetryConditions
 }
 
 /** Settings that all calls of one retry share. */
@@ -225,7 +227,7 @@ export class RetryCall<T> {
 
   #decide(verdict: Verdict, end: End<T>): RetryDecision {
     const { name, attempts, maxRetryAfterMs, usualMs, budget } = this.#policy
-    const { idempotent, idempotencyKey, signal, mayRetry } = this.#options
+    const { idempotent, idempotencyKey, signal, mayRetry, conditions } = this.#options
     if (signal?.aborted) return { retry: false, because: 'aborted' }
     if (this.#policy.closing?.closed === true) return { retry: false, because: 'closed' }
     // Three tiers of three attempts each would make twenty-seven calls out of one.
@@ -242,7 +244,7 @@ export class RetryCall<T> {
       payRetry: () =>
         (mayRetry === undefined || callSafely(name, 'mayRetry', mayRetry, false)) &&
         (budget === undefined ||
-          callSafely(name, 'budget', () => budget.tryRetry(this.#attempt), false)),
+          callSafely(name, 'budget', () => budget.tryRetry(this.#attempt, conditions?.()), false)),
     })
   }
 

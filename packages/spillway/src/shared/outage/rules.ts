@@ -18,8 +18,17 @@ const sharedRule = renamed(oneOf('share', 'local', 'allow', 'refuse'), FORMER)
 const breakerRule = renamed(oneOf('local', 'allow', 'refuse'), FORMER)
 
 export const limitOutage = optional(sharedRule, 'share')
-export const levelOutage = optional(sharedRule, 'allow')
+/** Its default depends on the level: see `defaultLevelOutage`. */
+export const levelOutage = optional(sharedRule)
 export const breakerOutage = optional(breakerRule, 'local')
+
+/**
+ * Levels that many callers use together are shared between pods. A level of one user or address is counted by each
+ * pod alone: an equal share of a small limit would refuse users whose requests all reach the same pod.
+ */
+export function defaultLevelOutage(per: string): OutageRule {
+  return per === 'global' || per === 'tier' ? 'share' : 'local'
+}
 
 const VARIABLE = 'SPILLWAY_SHARED'
 

@@ -17,8 +17,10 @@ export interface CallQueueOptions {
   size: number
   /** Longest wait of a call. */
   timeoutMs: number
-  /** The queue is standing when the oldest call's wait exceeds this for as long again. */
+  /** The queue is standing when the oldest call's wait exceeds this for `intervalMs`. */
   targetMs: number
+  /** Default: `targetMs`. */
+  intervalMs?: number
   /** Waiting this long makes up for one step of priority. */
   agingMs: number
 }
@@ -180,11 +182,22 @@ export class CallQueue {
     return best
   }
 
-  /** The longest wait of a call, without the time that was known in advance. */
-  oldestWaitMs(nowMs: number): number {
+  /**
+   * How long the call has waited that joined first, whatever it waits for. 0 if none waits. `counts`: which lanes to
+   * look at; default: all.
+   */
+  oldestWaitMs(nowMs: number, counts?: (lane: string) => boolean): number {
+    if (this.#timeout !== undefined) {
+      const { oldest } = this.#timeout
+      if (oldest === undefined) return 0
+      if (counts === undefined || counts(oldest.lane)) return Math.max(0, nowMs - oldest.joinedMs)
+    }
+    // There is a list in the order of joins only for all lanes together, and only with a queue timeout.
     let longestMs = 0
-    for (const lane of this.#lanes.values()) {
-      longestMs = Math.max(longestMs, lane.oldestWaitMs(nowMs))
+    for (const { name, oldestJoinedMs } of this.#lanes.values()) {
+      if (counts === undefined || counts(name)) {
+        longestMs = Math.max(longestMs, nowMs - oldestJoinedMs)
+      }
     }
     return longestMs
   }
@@ -236,8 +249,7 @@ export class CallQueue {
   #insert(call: QueuedCall): void {
     let lane = this.#known(call.lane)
     if (lane === undefined) {
-      const { targetMs, agingMs } = this.#options
-      lane = new LaneQueue(call.lane, targetMs, agingMs)
+      lane = new LaneQueue(call.lane, this.#options)
       this.#lanes.set(call.lane, lane)
       this.#lanesChanged()
     }
@@ -267,14 +279,14 @@ export class CallQueue {
 
   #control(lane: LaneQueue, nowMs: number): void {
     const { codel } = lane
-    codel.observe(nowMs, lane.oldestWaitMs(nowMs))
+    codel.observe(nowMs, lane.standingDelayMs(nowMs))
     // At most one drop per call served. Slots become free in waves, and the drops that fell due
     // between two waves must not remove the calls that the next wave serves.
     if (!codel.standing || !codel.drop(nowMs)) return
     const call = lane.nextDrop
     if (call === undefined) return
     this.dismiss(call, 'overload')
-    codel.observe(nowMs, lane.oldestWaitMs(nowMs))
+    codel.observe(nowMs, lane.standingDelayMs(nowMs))
   }
 
   /** The newest call of the lowest priority, if that is below `importance`. */

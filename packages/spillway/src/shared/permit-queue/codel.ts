@@ -22,9 +22,9 @@ export class CoDel {
     return this.#nextDropMs !== undefined
   }
 
-  /** `oldestWaitMs` is negative if the queue is empty. */
-  observe(nowMs: number, oldestWaitMs: number): void {
-    if (oldestWaitMs < this.#targetMs) {
+  /** `delayMs`: the oldest call's wait; negative if the queue is empty. */
+  observe(nowMs: number, delayMs: number): void {
+    if (delayMs < this.#targetMs) {
       this.#standingAtMs = undefined
       this.#nextDropMs = undefined
       return

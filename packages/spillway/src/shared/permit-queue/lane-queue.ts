@@ -15,9 +15,12 @@ export class LaneQueue {
   /** Until then the lane waited for a known time, which does not count as standing delay. */
   #excusedMs = Number.NEGATIVE_INFINITY
 
-  constructor(name: string, targetMs: number, agingMs: number) {
+  constructor(
+    name: string,
+    { targetMs, intervalMs, agingMs }: { targetMs: number; intervalMs?: number; agingMs: number },
+  ) {
     this.name = name
-    this.codel = new CoDel(targetMs)
+    this.codel = new CoDel(targetMs, intervalMs)
     this.#agingMs = agingMs
   }
 
@@ -65,15 +68,23 @@ export class LaneQueue {
     return call.priority - Math.floor((nowMs - call.arrivedMs) / this.#agingMs)
   }
 
-  /** Without the time that was known in advance. Negative if the lane is empty. */
-  oldestWaitMs(nowMs: number): number {
+  /**
+   * The oldest call's wait for this pod, which CoDel measures: without the time in which the lane waited for
+   * its limits or the pace. Negative if the lane is empty.
+   */
+  standingDelayMs(nowMs: number): number {
+    return nowMs - Math.max(this.oldestJoinedMs, this.#excusedMs)
+  }
+
+  /** When the oldest call joined, judging by the first of each priority. Infinite if the lane is empty. */
+  get oldestJoinedMs(): number {
     let oldestMs = Number.POSITIVE_INFINITY
     for (const calls of this.byPriority) {
       if (calls.length === 0) continue
       const { joinedMs } = calls.first as QueuedCall
       if (joinedMs < oldestMs) oldestMs = joinedMs
     }
-    return nowMs - Math.max(oldestMs, this.#excusedMs)
+    return oldestMs
   }
 
   /** The call to drop while the queue is standing: the oldest of the lowest priority, never a critical one. */

@@ -23,6 +23,11 @@ export class QueueTimeout implements Timed {
     this.#expire = expire
   }
 
+  /** The call that has waited longest, on a round trip or not. */
+  get oldest(): QueuedCall | undefined {
+    return this.#calls.first
+  }
+
   add(call: QueuedCall): void {
     this.#calls.push(call)
     if (!this.timed) this.#sleep()

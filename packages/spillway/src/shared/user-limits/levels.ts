@@ -14,10 +14,10 @@ import {
   oneOf,
   optional,
 } from '../../core/options/checks.js'
-import { described, schemaOf } from '../../core/options/schema.js'
+import { described, describedAs, schemaOf } from '../../core/options/schema.js'
 import { escaped, keyPart, levelKey } from '../../store/keys.js'
 import type { LevelCharge, LevelRequest } from '../../store/port.js'
-import { levelOutage, type OutageRule } from '../outage/rules.js'
+import { defaultLevelOutage, levelOutage, type OutageRule } from '../outage/rules.js'
 
 type Limit = number | 'unlimited'
 
@@ -29,15 +29,19 @@ export interface UserLevel {
    */
   per: 'global' | 'tier' | 'user' | 'ip' | 'endpoint'
   /**
-   * Units per window, or `unlimited`; for `tier` and `endpoint` by name, where missing names are not limited.
-   * Range: integers from 1.
+   * Units per window, or `unlimited`. By name: of the endpoint for `endpoint`, of the caller's tier for all others, so
+   * `{ per: 'user', limit: { free: 3, pro: 6 } }` limits each user by tier. Missing names are not limited. Range:
+   * integers from 1.
    */
   limit: Limit | Readonly<Record<string, Limit>>
   /** Length of the window. Range: from 1 ms. */
   windowMs: Duration
   /** Units that may be taken at once. Range: integers from 1. Default: the limit. */
   burst?: number
-  /** What this pod does while the store is unreachable. Default: `allow`, no limit. */
+  /**
+   * Outage rule while the store is unreachable. Default: `local` for `user`, `ip` and `endpoint`: each pod counts
+   * alone, so one user may get at most the limit times the number of pods; `share` for `global` and `tier`.
+   */
   outage?: OutageRule
 }
 
@@ -107,15 +111,23 @@ described(readLimit, () => {
   return { anyOf: [one, { type: 'object', additionalProperties: one }] }
 })
 
-export const readLevels = arrayOf(
-  object({
-    per: oneOf('global', 'tier', 'user', 'ip', 'endpoint'),
-    limit: readLimit,
-    windowMs: duration({ min: 1 }),
-    burst: optional(integer({ min: 1 })),
-    outage: levelOutage,
-  }),
+const readLevel = object({
+  per: oneOf('global', 'tier', 'user', 'ip', 'endpoint'),
+  limit: readLimit,
+  windowMs: duration({ min: 1 }),
+  burst: optional(integer({ min: 1 })),
+  outage: levelOutage,
+})
+
+const readWithOutage: Check<ReturnType<typeof readLevel> & { outage: OutageRule }> = describedAs(
+  (value, path, problems) => {
+    const level = readLevel(value, path, problems)
+    return { ...level, outage: level?.outage ?? defaultLevelOutage(level?.per) }
+  },
+  readLevel,
 )
+
+export const readLevels = arrayOf(readWithOutage)
 
 /** Short, because there is a key for every user. */
 const LETTER = { global: 'g', tier: 't', user: 'u', ip: 'i', endpoint: 'e' } as const

@@ -66,6 +66,26 @@ describe('levels of user limits', () => {
     expect(await limits.check({ user: 'ann', cost: 2 })).toMatchObject({ allowed: true })
   })
 
+  it('limits of users by tier apply to each user of the tier separately', async () => {
+    const { limits } = local({ per: 'user', limit: { free: 3, pro: 6 }, windowMs: MINUTE })
+    const allowed = async (subject: Subject) => {
+      let count = 0
+      while (count < 20 && (await limits.check(subject)).allowed) count++
+      return count
+    }
+    expect(await allowed({ user: 'ann', tier: 'free' })).toBe(3)
+    expect(await allowed({ user: 'bob', tier: 'free' })).toBe(3)
+    expect(await allowed({ user: 'cid', tier: 'pro' })).toBe(6)
+    // A tier that the level does not name is not limited by it, nor is a user without a tier.
+    expect(await allowed({ user: 'dan', tier: 'enterprise' })).toBe(20)
+    expect(await allowed({ user: 'eve' })).toBe(20)
+    expect(await limits.check({ user: 'ann', tier: 'free' })).toMatchObject({
+      allowed: false,
+      level: 'user',
+      retryAfterMs: 20_000,
+    })
+  })
+
   it('a request to which no level applies is unlimited', async () => {
     const { limits } = local(perUser(1), { per: 'endpoint', limit: 1, windowMs: MINUTE })
     const unlimited = {
@@ -218,13 +238,36 @@ describe('user limits of a remote store', () => {
     ['share', 2],
     ['local', 8],
     ['allow', 20],
-    [undefined, 20],
+    [undefined, 8],
   ])(
     'with the outage rule %s one of four pods grants %i of 20 requests of a user while the store is unreachable',
     async (rule, most) => {
       const { store, passing } = remote([perUser(8, rule)], { expectedPods: 4 })
       store.goDown()
       expect(await passing(20)).toBe(most)
+    },
+  )
+
+  it.each<[UserLevel['per'], number]>([
+    ['user', 8],
+    ['ip', 8],
+    ['endpoint', 8],
+    ['global', 2],
+    ['tier', 2],
+  ])(
+    'without an outage rule the level %s grants %i of 20 requests in one of four pods while the store is unreachable',
+    async (per, granted) => {
+      const level: UserLevel = { per, limit: 8, windowMs: MINUTE }
+      const { store, check } = remote([level], { expectedPods: 4 })
+      store.goDown()
+      const subject = { user: 'ann', ip: '::1', tier: 'free', endpoint: '/a' }
+      let allowed = 0
+      for (let request = 0; request < 20; request++) {
+        const result = await check(subject)
+        if (result.allowed) allowed++
+        else expect(result).toMatchObject({ level: per, remaining: 0 })
+      }
+      expect(allowed).toBe(granted)
     },
   )
 
