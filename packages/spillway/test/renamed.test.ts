@@ -54,3 +54,10 @@ it('access.stranger() throws and names access.checkOrigin()', () => {
   const former = createOperatorAccess() as unknown as { stranger(): void }
   expect(() => former.stranger()).toThrow('use access.checkOrigin()')
 })
+
+it('membership.ask() throws and names membership.sendCommand()', async () => {
+  const membership = createMembership({ store: memoryStore() })
+  const former = membership as unknown as { ask(): void }
+  expect(() => former.ask()).toThrow('use membership.sendCommand()')
+  await membership.close()
+})
