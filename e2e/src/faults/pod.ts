@@ -92,8 +92,9 @@ async function callOnce(vendor: ReturnType<typeof connect>): Promise<void> {
     if (!(error instanceof SpillwayError)) throw error
     // A 429 that blames the fleet although nobody asked it, or an outage passed on to the caller.
     const { code, scope, details } = error
-    const alone = details.alone === true
-    const blamesFleet = code === 'VENDOR_LIMITED' && alone && scope !== 'local' && !details.paused
+    const byOutageRule = details.byOutageRule === true
+    const blamesFleet =
+      code === 'VENDOR_LIMITED' && byOutageRule && scope !== 'local' && !details.paused
     if (code === 'STORE_UNAVAILABLE' || code === 'USER_LIMITED' || blamesFleet) {
       report.falseRefusals++
     }

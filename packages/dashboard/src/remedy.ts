@@ -38,9 +38,9 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
         : `A closed breaker: it is tried again ${later(retryAfterMs)}.`,
   THROTTLED: ({ details: { requests, accepts } }) =>
     `A downstream that accepts more calls: it accepted ${accepts} of the last ${requests}.`,
-  VENDOR_LIMITED: ({ details: { paused, alone }, retryAfterMs }) => {
+  VENDOR_LIMITED: ({ details: { paused, byOutageRule }, retryAfterMs }) => {
     if (paused) return `The end of the vendor’s pause, ${later(retryAfterMs)}.`
-    if (alone)
+    if (byOutageRule)
       return `A store that answers, or coming ${later(retryAfterMs)}: this pod’s share was used up.`
     return `Coming ${later(retryAfterMs)}, more patience than that, or a larger limit.`
   },

@@ -88,7 +88,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
       say(response, 'fleet', fleet.fleet())
       say(response, 'guards', fleet.guards())
       const queues = fleet.queues()
-      if (queues.queues.length > 0) say(response, 'queues', queues)
+      if (queues.jobQueues.length > 0) say(response, 'jobQueues', queues)
       for (const note of notes) say(response, 'act', note)
       return
     }
@@ -129,7 +129,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
     send('fleet', fleet.fleet())
     send('guards', fleet.guards())
     const queues = fleet.queues()
-    if (queues.queues.length > 0) send('queues', queues)
+    if (queues.jobQueues.length > 0) send('jobQueues', queues)
   }, TICK_MS)
   const deciding = setInterval(() => {
     const decisions = fleet.decisions(DECISIONS_MS)

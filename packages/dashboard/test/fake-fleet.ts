@@ -115,7 +115,7 @@ export class FakeFleet {
       version: '0.1.0',
       stages: ORDER,
       guards: this.#cards,
-      queues: Array.from({ length: this.#options.queues }, (_, index) => `queue-${index}`),
+      jobQueues: Array.from({ length: this.#options.queues }, (_, index) => `queue-${index}`),
       acts,
       may: ['isolate', 'release', 'reset', 'pause', 'limit', 'drain', 'replay', 'demo'],
       demo: this.#demo,
@@ -380,7 +380,7 @@ export class FakeFleet {
     const count = (top: number) => Math.round(top * this.#random())
     return {
       at: Date.now(),
-      queues: Array.from({ length: this.#options.queues }, (_, index) => ({
+      jobQueues: Array.from({ length: this.#options.queues }, (_, index) => ({
         name: this.#options.names[index] ?? `queue-${index}`,
         guard: this.names[0] ?? '',
         lane: laneName(0),

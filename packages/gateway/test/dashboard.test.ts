@@ -136,8 +136,8 @@ describe('gateway without a file', () => {
     await reader.until('decisions', ({ records }) => records.some(({ code }) => code === 'OK'))
     await reader.until('fleet', ({ pods }) => pods.length === 3)
     await reader.until(
-      'queues',
-      ({ queues: [later] }) =>
+      'jobQueues',
+      ({ jobQueues: [later] }) =>
         later?.name === 'later' &&
         later.waiting > 0 &&
         later.done > 0 &&
@@ -155,7 +155,7 @@ describe('gateway without a file', () => {
     await reader.until('demo', ({ load, broken }) => !load && !broken)
     // Jobs that were accepted are done, with or without load.
     const idle = () => {
-      const later = reader.last('queues')?.queues[0]
+      const later = reader.last('jobQueues')?.jobQueues[0]
       return later?.waiting === 0 && later.active === 0 && gateway.mock?.atOnce === 0
     }
     await vi.waitUntil(idle, 25_000)

@@ -71,7 +71,7 @@ describe('limits during an outage', () => {
     expect(error).toMatchObject({
       code: 'VENDOR_LIMITED',
       scope: 'local',
-      details: { alone: true },
+      details: { byOutageRule: true },
     })
     expect(error.message).toMatch(
       /^vendor: the store is unreachable, and this pod's share of the limits/,
@@ -289,7 +289,7 @@ describe('outage bugs known from other libraries', () => {
     }
     expect(await fleet.settle(take())).toBe(5)
     const refused = await fleet.settle(fleet.pods[0]!.value.acquire())
-    expect(refused).toMatchObject({ allowed: false, alone: true })
+    expect(refused).toMatchObject({ allowed: false, byOutageRule: true })
     expect(clock.now()).toBe(0)
   })
 })

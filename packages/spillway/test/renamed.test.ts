@@ -1,5 +1,6 @@
 /** Names from before the first release are errors that name their replacement. */
 import { expect, it } from 'vitest'
+import { createOperatorAccess } from '../src/http/index.js'
 import { createFeatureManager, createSpillway } from '../src/index.js'
 import {
   createJobQueue,
@@ -47,4 +48,16 @@ it('features.look() throws and names features.evaluate()', () => {
   const former = features as unknown as { look(): void }
   expect(() => former.look()).toThrow('use features.evaluate()')
   features.close()
+})
+
+it('access.stranger() throws and names access.checkOrigin()', () => {
+  const former = createOperatorAccess() as unknown as { stranger(): void }
+  expect(() => former.stranger()).toThrow('use access.checkOrigin()')
+})
+
+it('membership.ask() throws and names membership.sendCommand()', async () => {
+  const membership = createMembership({ store: memoryStore() })
+  const former = membership as unknown as { ask(): void }
+  expect(() => former.ask()).toThrow('use membership.sendCommand()')
+  await membership.close()
 })

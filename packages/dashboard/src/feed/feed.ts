@@ -40,7 +40,7 @@ export interface FeedOptions {
 }
 
 /** Messages that describe the current state. New and returning readers get the last one of each. */
-type Standing = 'fleet' | 'guards' | 'queues'
+type Standing = 'fleet' | 'guards' | 'jobQueues'
 
 export class Feed {
   readonly #options: FeedOptions
@@ -259,7 +259,7 @@ export class Feed {
         watch.last === undefined ? [] : guardTick(watch, watch.last, sources),
       )
       this.#broadcast('guards', { at, sinceMs: this.#sinceMs, guards })
-      if (queues.length > 0) this.#broadcast('queues', { at, queues: ticks })
+      if (queues.length > 0) this.#broadcast('jobQueues', { at, jobQueues: ticks })
     } finally {
       this.#telling = false
     }
@@ -321,7 +321,7 @@ export class Feed {
       version: VERSION,
       stages: ORDER,
       guards: this.#watches.map(({ guard }) => guardCard(guard.name, guard.parts.options)),
-      queues: inside.queues().map(({ name }) => shown(name)),
+      jobQueues: inside.queues().map(({ name }) => shown(name)),
       acts,
       may: [...may],
       demo: demo?.(),
@@ -355,7 +355,7 @@ export class Feed {
   #broadcast<N extends keyof Messages>(name: N, data: Messages[N]): void {
     if (this.#readers.size === 0) return
     const message = messageOf(name, data)
-    if (name === 'fleet' || name === 'guards' || name === 'queues') this.#last.set(name, message)
+    if (name === 'fleet' || name === 'guards' || name === 'jobQueues') this.#last.set(name, message)
     const whole = this.#withId(message)
     const nowMs = this.#clock.now()
     for (const reader of this.#readers) reader.send(whole, nowMs)

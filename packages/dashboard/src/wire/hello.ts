@@ -17,7 +17,7 @@ export interface Hello {
   /** The built-in stages, in order. */
   stages: readonly StageRow[]
   guards: GuardCard[]
-  queues: string[]
+  jobQueues: string[]
   /**
    * `token`: actions need `Authorization: Bearer …`. `open`: they do not, for this reader. `off`:
    * no actions from here, because no token is configured and this is not the same machine.

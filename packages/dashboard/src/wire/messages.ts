@@ -34,7 +34,7 @@ export interface Messages {
   /** At once, whichever pod caused it. Also in the next `guards`, as part of the timeline. */
   transition: Transition
   /** Once a second, if there are queues. */
-  queues: QueuesTick
+  jobQueues: QueuesTick
   /** At once: an operator has acted, or tried to, on this pod or, if known, another. */
   act: ActNote
   /** The built-in load or the broken vendor was switched, by any reader. Only with `hello.demo`. */

@@ -4,7 +4,7 @@ import type { ByPriority } from './words.js'
 
 export interface QueuesTick {
   at: number
-  queues: QueueTick[]
+  jobQueues: QueueTick[]
 }
 
 export interface QueueTick {

@@ -91,7 +91,7 @@ describe('operator access without a token', () => {
     }
     expect(exposed.act(NEAR)?.problem).toContain('set one')
     // Pages that need no token are served under any host name.
-    expect(exposed.stranger(from('127.0.0.1', POD))).toBeUndefined()
+    expect(exposed.checkOrigin(from('127.0.0.1', POD))).toBeUndefined()
   })
 })
 
@@ -177,9 +177,11 @@ describe('links from other sites', () => {
 
   it('a link from another site may be followed but neither framed nor posted', () => {
     const request = { ...from('127.0.0.1', followed), method: 'GET' }
-    expect(access.stranger(request)).toBeUndefined()
-    expect(access.stranger({ ...request, method: 'POST' })).toMatchObject({ code: 'OTHER_SITE' })
+    expect(access.checkOrigin(request)).toBeUndefined()
+    expect(access.checkOrigin({ ...request, method: 'POST' })).toMatchObject({ code: 'OTHER_SITE' })
     const framed = { ...followed, 'sec-fetch-dest': 'iframe' }
-    expect(access.stranger({ ...request, headers: framed })).toMatchObject({ code: 'OTHER_SITE' })
+    expect(access.checkOrigin({ ...request, headers: framed })).toMatchObject({
+      code: 'OTHER_SITE',
+    })
   })
 })

@@ -137,8 +137,8 @@ describe('dashboard operator actions', () => {
     await vi.waitUntil(async () => (await queue.counts()).dead === 1, 5_000)
     await worker.close()
     const reader = await asked.read()
-    const tick = await reader.until('queues', ({ queues }) => queues[0]?.dead === 1)
-    expect(tick.queues[0]).toMatchObject({ name: 'mail', guard: 'openai', waiting: 0 })
+    const tick = await reader.until('jobQueues', ({ jobQueues }) => jobQueues[0]?.dead === 1)
+    expect(tick.jobQueues[0]).toMatchObject({ name: 'mail', guard: 'openai', waiting: 0 })
     const response = await fetch(`${asked.url}/dead?queue=mail`, { headers: withToken })
     const letters = await response.text()
     expect(JSON.parse(letters)).toMatchObject({

@@ -111,9 +111,9 @@ describe('dashboard feed', () => {
     await add('', 2, 'high')
     for (let tenant = 0; tenant < 6; tenant++) await add(`t${tenant}`, 1, 'low')
     const reader = await pod.read()
-    const { queues } = await reader.until('queues')
-    expect(queues[0]).toMatchObject({ lane: 'default', waiting: 23, byPriority: [0, 7, 0, 16] })
-    expect(queues[0]?.byTenant).toEqual({
+    const { jobQueues } = await reader.until('jobQueues')
+    expect(jobQueues[0]).toMatchObject({ lane: 'default', waiting: 23, byPriority: [0, 7, 0, 16] })
+    expect(jobQueues[0]?.byTenant).toEqual({
       top: [
         { tenant: '<script>alert(1)</script>', waiting: 8, byPriority: [0, 5, 0, 3] },
         { tenant: 'sk-…', waiting: 4, byPriority: [0, 0, 0, 4] },

@@ -41,7 +41,7 @@ describe('data sent to the page', () => {
     await sleep(250)
     await guard.run(() => SECRETS.answer, { user: 'last' })
     await reader.until('decisions', ({ records }) => records.some(({ user }) => user === 'last'))
-    await reader.until('queues')
+    await reader.until('jobQueues')
     await reader.until('guards', ({ guards }) => (guards[0]?.flow.calls ?? 0) > 0)
     const answer = await pod.act(
       { act: 'isolate', guard: SECRETS.key, forMs: 5_000 },

@@ -59,7 +59,7 @@ export function createAdminServer(options: AdminOptions): AdminServer {
     const handler = groups.map((routes) => routes.find(method, path)).find(Boolean)
     const route = onDashboard ? DASHBOARD_PATH : handler && path
     const request: AdminRequest = { raw, method, route, ip: socket.remoteAddress ?? '' }
-    const denial = access.stranger(raw) ?? checkHost(request)
+    const denial = access.checkOrigin(raw) ?? checkHost(request)
     const answer = (content: AdminResponse) => send(raw, response, content, SECURITY_HEADERS)
     if (denial !== undefined) answer(denied(denial, request, audit))
     else if (onDashboard) dashboard(raw, response)

@@ -262,7 +262,7 @@ function createDispatcher(
         lane,
         retryAfterMs,
         paused,
-        alone: limits?.alone === true,
+        byOutageRule: limits?.alone === true,
         limits: limits?.settings.limits ?? [],
         costs: limits?.settings.costsOf(call) ?? [],
         left,

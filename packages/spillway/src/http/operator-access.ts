@@ -69,8 +69,8 @@ export interface OperatorAccess {
   read(request: AccessRequest): AccessDenial | undefined
   /** Why it may not change anything, if so. */
   act(request: AccessRequest): AccessDenial | undefined
-  /** Why nothing is allowed, not even what needs no token: the page of another site sent it. */
-  stranger(request: AccessRequest): AccessDenial | undefined
+  /** Why nothing is allowed, not even what needs no token: a page of another site sent it, or its host is unknown. */
+  checkOrigin(request: AccessRequest): AccessDenial | undefined
   /** What acting requires from there: the token, nothing, or it is impossible. */
   acts(request: AccessRequest): 'token' | 'open' | 'off'
 }
@@ -167,17 +167,17 @@ class Access implements OperatorAccess {
   }
 
   read(request: AccessRequest): AccessDenial | undefined {
-    const stranger = this.stranger(request)
-    if (stranger !== undefined || this.#readAccess === 'public') return stranger
+    const denial = this.checkOrigin(request)
+    if (denial !== undefined || this.#readAccess === 'public') return denial
     if (this.#readAccess === 'local' && this.#isNear(request)) return undefined
     return this.#operate(request)
   }
 
   act(request: AccessRequest): AccessDenial | undefined {
-    return this.stranger(request) ?? this.#operate(request)
+    return this.checkOrigin(request) ?? this.#operate(request)
   }
 
-  stranger(request: AccessRequest): AccessDenial | undefined {
+  checkOrigin(request: AccessRequest): AccessDenial | undefined {
     if (isOtherSite(request)) return OTHER_SITE
     // A client with the token is an operator, under any host name. The names of an exposed port are
     // known to others.
@@ -187,6 +187,11 @@ class Access implements OperatorAccess {
     const name = JSON.stringify(nameIn(request).slice(0, 100))
     const problem = `this machine is not called ${name}: ask for localhost, or name it in hosts`
     return { status: 403, code: 'WRONG_HOST', problem }
+  }
+
+  /** The name of `checkOrigin` before the first release. Not part of the interface. */
+  stranger(): never {
+    throw new TypeError('access.stranger() was renamed: use access.checkOrigin()')
   }
 
   acts(request: AccessRequest): 'token' | 'open' | 'off' {

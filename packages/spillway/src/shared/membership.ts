@@ -144,6 +144,11 @@ class StoreMembership implements Membership {
     return this.#options.store.pods.ask({ group: this.#group, pod, forUs: COMMAND_US, ask })
   }
 
+  /** The name of `sendCommand` before the first release. Not part of the interface. */
+  ask(): never {
+    throw new TypeError('membership.ask() was renamed: use membership.sendCommand()')
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     this.#timer?.cancel()

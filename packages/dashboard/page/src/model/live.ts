@@ -86,7 +86,7 @@ interface Noted {
   hello?: Hello
   fleet?: Fleet
   guards?: GuardsTick
-  queues?: QueuesTick
+  jobQueues?: QueuesTick
   demo?: DemoState
   decisions: boolean
   history: boolean
@@ -116,8 +116,8 @@ function note(message: Message): void {
       noted.guards = message.data
       rates.see(message.data)
       return noteGuards(message.data)
-    case 'queues':
-      noted.queues = message.data
+    case 'jobQueues':
+      noted.jobQueues = message.data
       return
     case 'demo':
       noted.demo = message.data
@@ -250,7 +250,7 @@ function show(): void {
     if (pausedAt.value !== undefined) return
     if (latest.fleet !== undefined) fleet.value = latest.fleet
     if (latest.guards !== undefined) guardsTick.value = latest.guards
-    if (latest.queues !== undefined) queuesTick.value = latest.queues
+    if (latest.jobQueues !== undefined) queuesTick.value = latest.jobQueues
     if (latest.history) historyVersion.value++
     if (latest.decisions) decisionsVersion.value++
     noted = nothingNoted()

@@ -182,7 +182,7 @@ const openBreakers = computed(
     }).length,
 )
 const deadJobs = computed(() =>
-  (queuesTick.value?.queues ?? []).reduce((sum, { dead }) => sum + dead, 0),
+  (queuesTick.value?.jobQueues ?? []).reduce((sum, { dead }) => sum + dead, 0),
 )
 
 function Tabs() {

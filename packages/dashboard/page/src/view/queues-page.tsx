@@ -21,9 +21,9 @@ const YAML_LINES = `jobQueues:
   later: { vendor: openai, model: gpt-4o-mini }`
 
 export function QueuesPage() {
-  const queues = queuesTick.value?.queues ?? []
+  const queues = queuesTick.value?.jobQueues ?? []
   if (queues.length === 0) {
-    const expected = (hello.value?.queues.length ?? 0) > 0
+    const expected = (hello.value?.jobQueues.length ?? 0) > 0
     return (
       <Panel title="Job queues">
         <Empty title={expected ? 'Nothing is known of them yet' : 'No job queue'}>

@@ -127,9 +127,9 @@ export class CallTrace implements CallFollower {
     this.#note(QUEUE, attempt, waitedMs > 0 ? 'waited' : 'passed', { waitedMs })
   }
 
-  #noteAge({ name }: Stage, { ageMs, alone }: Details): void {
+  #noteAge({ name }: Stage, { ageMs, byOutageRule }: Details): void {
     // The store was asked just now.
-    if (name === 'vendor-limit' && alone === false) this.sharedAgeMs ??= 0
+    if (name === 'vendor-limit' && byOutageRule === false) this.sharedAgeMs ??= 0
     if (name === 'breaker' && this.#guard.store.remote) {
       this.sharedAgeMs = Math.max(this.sharedAgeMs ?? 0, Number(ageMs))
     }

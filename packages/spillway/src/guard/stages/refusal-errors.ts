@@ -82,7 +82,7 @@ export interface LimitedCall {
   /** The vendor asked for a pause. */
   readonly paused: boolean
   /** Decided by this pod's share, because the store is unreachable. */
-  readonly alone: boolean
+  readonly byOutageRule: boolean
   readonly limits: readonly UnitLimit[]
   /** Per limit: what the call costs, and what was left; undefined if that is not known. */
   readonly costs: readonly number[]
@@ -90,9 +90,9 @@ export interface LimitedCall {
 }
 
 export function limitedError(call: LimitedCall): SpillwayError {
-  const { name, lane, retryAfterMs, paused, alone } = call
-  const isShare = alone && !paused
-  const short = paused || alone ? undefined : shortestLimit(call)
+  const { name, lane, retryAfterMs, paused, byOutageRule } = call
+  const isShare = byOutageRule && !paused
+  const short = paused || byOutageRule ? undefined : shortestLimit(call)
   return new SpillwayError({
     code: 'VENDOR_LIMITED',
     stage: 'vendor-limit',
@@ -100,12 +100,12 @@ export function limitedError(call: LimitedCall): SpillwayError {
     retryAfterMs,
     details:
       short === undefined
-        ? { name, lane, paused, alone, waitMs: retryAfterMs }
+        ? { name, lane, paused, byOutageRule, waitMs: retryAfterMs }
         : {
             name,
             lane,
             paused,
-            alone,
+            byOutageRule,
             waitMs: retryAfterMs,
             unit: (call.limits[short] as UnitLimit).unit,
             limit: (call.limits[short] as UnitLimit).spec.limit,

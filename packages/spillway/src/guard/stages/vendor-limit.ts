@@ -80,7 +80,7 @@ export class VendorLimitStage implements Stage {
         lane,
         retryAfterMs: trip.waitUs / 1_000,
         paused: trip.paused,
-        alone: trip.alone === true,
+        byOutageRule: trip.alone === true,
         limits: trip.under,
         costs,
         left: trip.left,
@@ -97,7 +97,7 @@ export class VendorLimitStage implements Stage {
   passed({ options }: StageCall, permits: Permits | undefined): Details | undefined {
     const { limits } = this.#options
     if (limits === undefined) return undefined
-    return { alone: limits.alone, ...(permits?.permit !== undefined && options.cost) }
+    return { byOutageRule: limits.alone, ...(permits?.permit !== undefined && options.cost) }
   }
 
   /** What the vendor says about its limits: in response headers, or by throttling the call. */

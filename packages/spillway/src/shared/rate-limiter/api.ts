@@ -66,8 +66,8 @@ export type Acquisition =
       retryAfterMs: number
       /** The vendor asked for a pause. */
       paused: boolean
-      /** The store is unreachable, and this pod's share is used up. */
-      alone: boolean
+      /** Decided by this pod's outage rule, because it cannot rely on the store. */
+      byOutageRule: boolean
     }
 
 /** Rate limits that all pods share. Created by `createSharedRateLimiter()`. */

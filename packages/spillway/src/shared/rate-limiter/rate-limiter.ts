@@ -316,7 +316,7 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
     }
     const { retryAfterMs = 0, details } = error
     const paused = details.paused === true
-    this.#resolve({ allowed: false, retryAfterMs, paused, alone: this.#shared.client.alone })
+    this.#resolve({ allowed: false, retryAfterMs, paused, byOutageRule: this.#shared.client.alone })
   }
 
   onLeave(): void {
