@@ -1,5 +1,6 @@
 /** The data port and the admin port of a gateway with workers. Workers serve the connections that they accept. */
 import type { Socket } from 'node:net'
+import { linger } from '../request/early-answer.js'
 import { HandOver } from './hand-over.js'
 import type { PortName } from './protocol.js'
 import type { SupervisedWorker } from './supervised-worker.js'
@@ -83,4 +84,7 @@ export class WorkerPorts {
 function answerUnavailable(socket: Socket): void {
   const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
   socket.end(head + UNAVAILABLE)
+  // Without reading, the end of the client's side is never noticed, and the connection stays open.
+  linger(socket, socket)
+  socket.resume()
 }

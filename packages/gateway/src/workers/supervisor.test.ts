@@ -68,8 +68,15 @@ class FakeWorker {
 class FakeConnection {
   readonly written: string[] = []
   isDestroyed = false
+  isRead = false
 
   on(): void {}
+
+  once(): void {}
+
+  resume(): void {
+    this.isRead = true
+  }
 
   end(text: string): void {
     this.written.push(text)
@@ -418,6 +425,8 @@ describe('supervisor of workers', () => {
     connect('admin', connection)
     await clock.settle()
     expect(connection.written[0]).toMatch(/^HTTP\/1\.1 503 .*\r\n\r\n\{"status":"starting"\}$/s)
+    // Otherwise the supervisor would not notice that the client closes it.
+    expect(connection.isRead).toBe(true)
     forked[1]?.api.ready()
     connect('admin', new FakeConnection())
     expect(forked[1]?.callsOf('serve')).toEqual([{ port: 'admin', isLast: false }])
