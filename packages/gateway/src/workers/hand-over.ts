@@ -20,9 +20,15 @@ export interface HandOverOptions {
 
 export class HandOver {
   readonly #options: HandOverOptions
+  readonly #unconfirmed = new WeakMap<SupervisedWorker, number>()
 
   constructor(options: HandOverOptions) {
     this.#options = options
+  }
+
+  /** Connections that the worker was given and has not confirmed: many if it is busy, more and more if it hangs. */
+  unconfirmed(worker: SupervisedWorker): number {
+    return this.#unconfirmed.get(worker) ?? 0
   }
 
   async give(socket: Socket): Promise<void> {
@@ -35,9 +41,11 @@ export class HandOver {
       asked.add(worker)
       // Without a timeout: a worker that is late may still take it, and only one may have it.
       const options = { handle: socket, timeoutMs: Number.POSITIVE_INFINITY }
+      this.#unconfirmed.set(worker, this.unconfirmed(worker) + 1)
       const isTaken = await worker.channel
         .call('serve', { port, isLast: isLast() }, options)
         .catch(() => false)
+      this.#unconfirmed.set(worker, this.unconfirmed(worker) - 1)
       // Closes the supervisor's copy; the worker has its own.
       if (isTaken) return void socket.destroy()
     }

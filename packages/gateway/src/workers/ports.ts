@@ -69,10 +69,12 @@ export class WorkerPorts {
     for (const socket of this.#held.splice(0)) socket.destroy()
   }
 
-  /** Begins with another worker each time. */
+  /** Begins with another worker each time, and ends with those that are slow to take connections. */
   #inTurn(workers: readonly SupervisedWorker[]): SupervisedWorker[] {
+    const { data } = this.#toWorkers
     const first = this.#turn++ % Math.max(1, workers.length)
-    return [...workers.slice(first), ...workers.slice(0, first)]
+    const rotated = [...workers.slice(first), ...workers.slice(0, first)]
+    return rotated.toSorted((a, b) => data.unconfirmed(a) - data.unconfirmed(b))
   }
 
   #hold(socket: Socket): void {

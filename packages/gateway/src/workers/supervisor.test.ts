@@ -432,6 +432,20 @@ describe('supervisor of workers', () => {
     expect(forked[1]?.callsOf('serve')).toEqual([{ port: 'admin', isLast: false }])
   })
 
+  it('a worker that hangs is given no second connection while another one takes them', async () => {
+    const { forked, clock, started, connect } = setUp()
+    await started()
+    const [hanging, working] = forked as [FakeWorker, FakeWorker]
+    hanging.answers = { serve: () => new Promise(() => {}) }
+    working.answers = { serve: () => true }
+    for (let i = 0; i < 10; i++) {
+      connect('data', new FakeConnection())
+      await clock.settle()
+    }
+    expect(hanging.callsOf('serve')).toHaveLength(1)
+    expect(working.callsOf('serve')).toHaveLength(9)
+  })
+
   it('a data port in use ends the start with its error, and no worker is left', async () => {
     const { forked, started, listening } = setUp()
     listening.failure = Object.assign(new Error('in use'), { code: 'EADDRINUSE' })
