@@ -35,16 +35,21 @@ export class HandOver {
     const { port, workers, isLast, onRefused } = this.#options
     socket.on('error', () => {})
     const asked = new Set<SupervisedWorker>()
+    let isTooMany = false
     for (;;) {
       const worker = workers().find((each) => !asked.has(each))
-      if (worker === undefined) return onRefused(socket)
+      if (worker === undefined) return isTooMany ? void socket.destroy() : onRefused(socket)
       asked.add(worker)
       // Without a timeout: a worker that is late may still take it, and only one may have it.
       const options = { handle: socket, timeoutMs: Number.POSITIVE_INFINITY }
       this.#unconfirmed.set(worker, this.unconfirmed(worker) + 1)
       const isTaken = await worker.channel
         .call('serve', { port, isLast: isLast() }, options)
-        .catch(() => false)
+        .catch(() => {
+          // A worker that still runs could not receive it: it has too many open files.
+          isTooMany ||= worker.isAlive
+          return false
+        })
       this.#unconfirmed.set(worker, this.unconfirmed(worker) - 1)
       // Closes the supervisor's copy; the worker has its own.
       if (isTaken) return void socket.destroy()
