@@ -10,8 +10,9 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
+import { gzipSync } from 'node:zlib'
 import { createRandom } from 'spillway/testing'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { CERTIFICATE } from './certificate.js'
 import { startGateway } from './gateway-kit.js'
@@ -402,5 +403,36 @@ describe('uploads that are refused while they are sent', () => {
     // The memory of all of them was given back.
     for (let i = 0; i < 8; i++) expect((await upload())[0]).toBe(200)
     expect(failures).toEqual([])
+  })
+
+  it('the memory of a compressed body is given back if its client disconnects while it is decoded', async () => {
+    const vendor = await startHttpVendor((_, response) => {
+      response.setHeader('content-type', 'application/json').end('{}')
+    })
+    const { url } = await startGateway({
+      vendors: { openai: { protocol: 'openai', url: vendor.url } },
+      routes: [{ vendor: 'openai' }],
+      body: { maxBytes: '1mb', maxTotalBytes: '1mb' },
+    })
+    // It is received as one chunk and decoded in about sixty.
+    const parts = Array.from({ length: 1_200 }, (_, index) => `${index}${'x'.repeat(800)}`)
+    const text = JSON.stringify({ model: 'gpt', messages: [{ content: parts.join('') }] })
+    const body = gzipSync(text)
+    const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: ${body.length}\r\n\r\n`
+    for (let i = 0; i < 60; i++) {
+      const socket = connectTo(url)
+      socket.on('error', () => {})
+      await sent(socket, Buffer.concat([Buffer.from(head), body]))
+      await new Promise((resolve) => setTimeout(resolve, i % 4))
+      socket.resetAndDestroy()
+      await once(socket, 'close')
+    }
+    const upload = () =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: text,
+      })
+    await vi.waitFor(async () => expect((await upload()).status).toBe(200), 5_000)
   })
 })

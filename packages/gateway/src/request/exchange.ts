@@ -143,6 +143,8 @@ export class Exchange implements RoutingListener, JobRequestListener {
   }
 
   onHeld(bytes: number): void {
+    // What a decoder still has of a body would be taken after `close` has given everything back.
+    if (this.#closed) throw new HungUpError('the client disconnected')
     // It was refused meanwhile, because it is too slow or the gateway shuts down.
     if (this.#writer.error !== undefined) throw this.#writer.error
     const { hooks, config } = this.version

@@ -1,5 +1,6 @@
 /** The data port and the admin port of a gateway with workers. Workers serve the connections that they accept. */
 import type { Socket } from 'node:net'
+import { linger } from '../request/early-answer.js'
 import { HandOver } from './hand-over.js'
 import type { PortName } from './protocol.js'
 import type { SupervisedWorker } from './supervised-worker.js'
@@ -68,10 +69,12 @@ export class WorkerPorts {
     for (const socket of this.#held.splice(0)) socket.destroy()
   }
 
-  /** Begins with another worker each time. */
+  /** Begins with another worker each time, and ends with those that are slow to take connections. */
   #inTurn(workers: readonly SupervisedWorker[]): SupervisedWorker[] {
+    const { data } = this.#toWorkers
     const first = this.#turn++ % Math.max(1, workers.length)
-    return [...workers.slice(first), ...workers.slice(0, first)]
+    const rotated = [...workers.slice(first), ...workers.slice(0, first)]
+    return rotated.toSorted((a, b) => data.unconfirmed(a) - data.unconfirmed(b))
   }
 
   #hold(socket: Socket): void {
@@ -83,4 +86,7 @@ export class WorkerPorts {
 function answerUnavailable(socket: Socket): void {
   const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
   socket.end(head + UNAVAILABLE)
+  // Without reading, the end of the client's side is never noticed, and the connection stays open.
+  linger(socket, socket)
+  socket.resume()
 }

@@ -68,8 +68,15 @@ class FakeWorker {
 class FakeConnection {
   readonly written: string[] = []
   isDestroyed = false
+  isRead = false
 
   on(): void {}
+
+  once(): void {}
+
+  resume(): void {
+    this.isRead = true
+  }
 
   end(text: string): void {
     this.written.push(text)
@@ -418,9 +425,25 @@ describe('supervisor of workers', () => {
     connect('admin', connection)
     await clock.settle()
     expect(connection.written[0]).toMatch(/^HTTP\/1\.1 503 .*\r\n\r\n\{"status":"starting"\}$/s)
+    // Otherwise the supervisor would not notice that the client closes it.
+    expect(connection.isRead).toBe(true)
     forked[1]?.api.ready()
     connect('admin', new FakeConnection())
     expect(forked[1]?.callsOf('serve')).toEqual([{ port: 'admin', isLast: false }])
+  })
+
+  it('a worker that hangs is given no second connection while another one takes them', async () => {
+    const { forked, clock, started, connect } = setUp()
+    await started()
+    const [hanging, working] = forked as [FakeWorker, FakeWorker]
+    hanging.answers = { serve: () => new Promise(() => {}) }
+    working.answers = { serve: () => true }
+    for (let i = 0; i < 10; i++) {
+      connect('data', new FakeConnection())
+      await clock.settle()
+    }
+    expect(hanging.callsOf('serve')).toHaveLength(1)
+    expect(working.callsOf('serve')).toHaveLength(9)
   })
 
   it('a data port in use ends the start with its error, and no worker is left', async () => {

@@ -60,10 +60,19 @@ export function readProcess(): ProcessReading {
   last = {
     loopMs: meanDelayMs(),
     loopBusy: busy,
-    memoryMb: process.memoryUsage.rss() / MEGABYTE,
+    memoryMb: memoryMb(),
     upMs: atMs,
   }
   return last
+}
+
+/** Node reads it from a file, which fails while the process has too many open files. Then it is the last one. */
+function memoryMb(): number {
+  try {
+    return process.memoryUsage.rss() / MEGABYTE
+  } catch {
+    return last?.memoryMb ?? 0
+  }
 }
 
 function meanDelayMs(): number {
