@@ -10,15 +10,6 @@ const src = pathOf('./packages/spillway/src')
 const isBuilt = process.env.SPILLWAY_TEST_BUILT !== undefined
 const { quick, io, slow } = testGroups(pathOf('.'))
 
-const browser = io.filter((file) => /^packages\/dashboard\/test\/[^/]+$/.test(file))
-
-/** For tests that wait for processes and servers, so more of them run at once than there are cores. */
-const WAITING = {
-  setupFiles: ['./scripts/patient-waits.mjs'],
-  maxWorkers: availableParallelism() * 2,
-  sequence: { groupOrder: 1 },
-}
-
 class SlowFirst extends BaseSequencer {
   override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
     const isSlow = ({ moduleId }: TestSpecification) => slow.some((file) => moduleId.endsWith(file))
@@ -73,13 +64,13 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'io',
-          // As above. Files with a browser load everything anew: one that shared modules sometimes hung.
-          isolate: false,
-          include: io.filter((file) => !browser.includes(file)),
-          ...WAITING,
+          include: io,
+          setupFiles: ['./scripts/patient-waits.mjs'],
+          // These tests wait for processes and servers, so more of them run at once than there are cores.
+          maxWorkers: availableParallelism() * 2,
+          sequence: { groupOrder: 1 },
         },
       },
-      { extends: true, test: { name: 'browser', include: browser, ...WAITING } },
     ],
   },
 })

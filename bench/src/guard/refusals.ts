@@ -22,7 +22,7 @@ function refusal(
   return {
     name: `refusal-${stage}`,
     what: `a call refused: ${what}; theirs: an open circuit`,
-    target: 5,
+    target: 4,
     peerName: peerName('opossum'),
     unit: 'ns/op',
     async prepare(preparation) {

@@ -12,7 +12,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { CERTIFICATE } from './certificate.js'
 import { startGateway } from './gateway-kit.js'
-import { startHttpVendor, Talk } from './http1-kit.js'
+import { get, startEchoGateway, startHttpVendor, Talk } from './http1-kit.js'
 import { connectTo, statusesIn } from './security/raw.js'
 
 const MB = 1_048_576
@@ -291,6 +291,25 @@ describe('uploads that are refused while they are sent', () => {
     await talk.say(`HEAD /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${MB}\r\n\r\nthe beginning`)
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([400])
+  })
+
+  it('an upload that is refused behind a running answer waits for the end of that answer', async () => {
+    let answer = () => {}
+    const vendor = await startHttpVendor((_, response) => {
+      response.write('the beginning, ')
+      answer = () => void response.end('the end')
+    })
+    const { url } = await startEchoGateway(vendor, { body: { maxBytes: '1mb' } })
+    const talk = new Talk(url)
+    await talk.say(get('/echo/1'))
+    await talk.hears(1, 'the beginning')
+    await talk.say(`POST /echo/2 HTTP/1.1\r\nHost: a\r\nContent-Length: ${2 * MB}\r\n\r\n`)
+    for (let bytes = 0; bytes < MB; bytes += CHUNK.length) await talk.say(CHUNK.toString())
+    expect(talk.statuses).toEqual([200])
+    answer()
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([200, 413])
+    expect(talk.text).toContain('the end')
   })
 
   it('a refused request with a small body leaves its connection usable', async () => {

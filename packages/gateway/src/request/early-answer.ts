@@ -62,13 +62,14 @@ export function endAnswer(
   socket.cork()
   // An answer without a body, as to HEAD, has nothing else that would send its head.
   response.flushHeaders()
+  // Called after its turn, if the answers to earlier requests of the connection are still being sent.
   response.write(last ?? '', () => {
+    linger(socket, request, () => response.end())
     if (!hasLength) return
     socket.end()
     response.emit(SENT)
   })
   socket.uncork()
-  linger(socket, request, () => response.end())
 }
 
 /** Drops everything that arrives, and closes the connection after too much time or too many bytes. */

@@ -72,8 +72,7 @@ export interface Spillway {
   guard(name: string, options?: GuardOptions): Guard
   /**
    * Replaces the guard of this name by one with other options. Limits, breaker and user limits keep their
-   * state, and counts continue. The old guard serves its callers until it is closed: close it when they are
-   * done.
+   * state, and counts continue. Close the old guard, which still serves its callers, when they are done.
    */
   replaceGuard(name: string, options: GuardOptions): Guard
   /**
@@ -118,8 +117,7 @@ const readOptions = object({
 })
 
 /**
- * Creates the object that all guards and job queues of this pod belong to, with their store, clock and pod
- * name.
+ * Creates the object that all guards and job queues of this pod belong to, with their store and clock.
  *
  * @example
  * const spillway = createSpillway({ store: redisStore({ url: process.env.REDIS_URL }) })

@@ -80,6 +80,7 @@ class QueuedRateLimiter implements SharedRateLimiter {
   readonly #lanes: LaneRegistry
   readonly #queue: CallQueue
   readonly #dispatcher: PermitDispatcher
+  readonly #shared: RequestDependencies
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -123,6 +124,7 @@ class QueuedRateLimiter implements SharedRateLimiter {
       busyError: () => this.#limitedError(0, false),
       storeError: (cause) => client.storeError(cause),
     })
+    this.#shared = { dispatcher: this.#dispatcher, client }
   }
 
   acquire(options: AcquireOptions = {}): Promise<Acquisition> {
@@ -181,40 +183,32 @@ class QueuedRateLimiter implements SharedRateLimiter {
   }
 
   /** Without `untilMs` the request is answered with what is free now. */
-  async #acquire(options: AcquireOptions, untilMs: number | undefined): Promise<Acquisition> {
-    const { lane = DEFAULT_LANE, signal, cost } = options
-    if (signal?.aborted) throw signal.reason
-    if (this.#closed) throw this.#closedError()
-    // Checked and computed now: the caller may change the object later.
-    const price: CallCost = { cost, costs: [], costsUnder: undefined }
-    this.#client.settings.costsOf(price)
-    const request = new PermitRequest(this.#lanes.enter(lane), price, signal, this.#dispatcher, {
-      nowMs: this.#clock.now(),
-      untilMs: this.#earlier(untilMs),
-    })
+  #acquire(options: AcquireOptions, untilMs: number | undefined): Promise<Acquisition> {
     try {
-      return { allowed: true, permit: await this.#join(request) }
+      const { lane = DEFAULT_LANE, signal, cost } = options
+      if (signal?.aborted) return refuse(signal.reason)
+      if (this.#closed) return refuse(this.#closedError())
+      // Checked and computed now: the caller may change the object later.
+      const price: CallCost = { cost, costs: [], costsUnder: undefined }
+      this.#client.settings.costsOf(price)
+      const request = new PermitRequest(this.#lanes.enter(lane), price, signal, this.#shared, {
+        nowMs: this.#clock.now(),
+        untilMs: this.#earlier(untilMs),
+      })
+      this.#join(request)
+      return request.answer
     } catch (error) {
-      if (!(error instanceof SpillwayError) || error.code !== 'VENDOR_LIMITED') throw error
-      const { retryAfterMs = 0, details } = error
-      return {
-        allowed: false,
-        retryAfterMs,
-        paused: details.paused === true,
-        alone: this.#client.alone,
-      }
+      return refuse(error)
     }
   }
 
-  #join(request: PermitRequest): Promise<LanePermit> {
+  #join(request: PermitRequest): void {
     const dispatcher = this.#dispatcher
     const nowMs = request.arrivedMs
     const refusal = dispatcher.blocks.refusalOf(request, nowMs)
-    if (refusal === undefined) {
-      this.#queue.join(request, nowMs, 0)
-      dispatcher.arrived(request)
-    } else request.refuse(refusal)
-    return request.permit
+    if (refusal !== undefined) return request.refuse(refusal)
+    this.#queue.join(request, nowMs, 0)
+    dispatcher.arrived(request)
   }
 
   /** No request waits past the deadline of its caller. */
@@ -248,6 +242,12 @@ class QueuedRateLimiter implements SharedRateLimiter {
   }
 }
 
+/** What all requests of one limiter share. */
+interface RequestDependencies {
+  readonly dispatcher: PermitDispatcher
+  readonly client: LimitClient
+}
+
 /** A request for one permit, in the queue. */
 class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
   readonly lane: string
@@ -258,17 +258,17 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
   readonly cost: Cost | undefined
   costs: readonly number[]
   costsUnder: unknown
-  readonly permit: Promise<LanePermit>
+  readonly answer: Promise<Acquisition>
   readonly #mayWait: boolean
-  readonly #dispatcher: PermitDispatcher
-  #resolve!: (permit: LanePermit) => void
+  readonly #shared: RequestDependencies
+  #resolve!: (answer: Acquisition) => void
   #reject!: (error: unknown) => void
 
   constructor(
     lane: string,
     { cost, costs, costsUnder }: CallCost,
     signal: AbortSignal | undefined,
-    dispatcher: PermitDispatcher,
+    shared: RequestDependencies,
     { nowMs, untilMs }: { nowMs: number; untilMs: number | undefined },
   ) {
     super()
@@ -280,8 +280,8 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
     this.arrivedMs = nowMs
     this.deadlineMs = untilMs ?? Number.POSITIVE_INFINITY
     this.#mayWait = untilMs !== undefined
-    this.#dispatcher = dispatcher
-    this.permit = new Promise((resolve, reject) => {
+    this.#shared = shared
+    this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
@@ -293,26 +293,32 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
 
   /** A permit may become free at the very time of the deadline, and a reply in flight may bring one. */
   override mayExpire(): boolean {
-    this.#dispatcher.dispatch()
+    this.#shared.dispatcher.dispatch()
     return this.state !== 'requesting'
   }
 
   admit({ permit }: AttemptPermits): void {
-    this.#resolve(permit as LanePermit)
+    this.#resolve({ allowed: true, permit: permit as LanePermit })
   }
 
+  /** A limit that is used up is an answer; any other refusal is an error. */
   refuse(error: unknown): void {
-    this.#reject(error)
+    if (!(error instanceof SpillwayError) || error.code !== 'VENDOR_LIMITED') {
+      return this.#reject(error)
+    }
+    const { retryAfterMs = 0, details } = error
+    const paused = details.paused === true
+    this.#resolve({ allowed: false, retryAfterMs, paused, alone: this.#shared.client.alone })
   }
 
   onLeave(): void {
-    const { blocks } = this.#dispatcher
-    this.#reject(blocks.limitedError(this, blocks.waitMs(this.lane, this.deadlineMs)))
-    this.#dispatcher.left(this)
+    const { blocks } = this.#shared.dispatcher
+    this.refuse(blocks.limitedError(this, blocks.waitMs(this.lane, this.deadlineMs)))
+    this.#shared.dispatcher.left(this)
   }
 
   onAborted(reason: unknown): void {
     this.#reject(reason)
-    this.#dispatcher.left(this)
+    this.#shared.dispatcher.left(this)
   }
 }
