@@ -2,10 +2,13 @@
 
 /** Refusals while the client still sends its body: the client reads the answer, not a reset of its connection. */
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, request as httpRequest } from 'node:http'
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { createRandom } from 'spillway/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -44,7 +47,7 @@ function refusal(path: string, status: number, more: Partial<Refusal> = {}): Ref
   return { path, status, key: 'ada-key', megabytes: 2, isAnnounced: true, ...more }
 }
 
-type Listener = 'HTTP/1.1' | 'TLS'
+type Listener = 'HTTP/1.1' | 'TLS' | 'a Unix socket'
 
 const TLS = { cert: 'env:CERT', key: 'env:KEY' }
 const ENV = { CERT: CERTIFICATE.cert, KEY: CERTIFICATE.key, ADA: 'ada-key' }
@@ -63,6 +66,9 @@ async function startEcho(): Promise<string> {
 }
 
 async function start(listener: Listener) {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'gateway.sock')
   const echo = { protocol: 'http', url: await startEcho() }
   const isolated = { ...echo, breaker: { failureRate: 0.5 } }
   const openai = { ...echo, protocol: 'openai' }
@@ -78,6 +84,11 @@ async function start(listener: Listener) {
       callers: [{ user: 'ada', key: 'env:ADA' }],
       body: { keepBytes: '64kb', maxBytes: `${MAX_MEGABYTES}mb` },
       ...(listener === 'TLS' && { server: { tls: TLS } }),
+      ...(listener === 'a Unix socket' && {
+        listen: `unix:${path}`,
+        port: undefined,
+        host: undefined,
+      }),
     },
     {},
     ENV,
@@ -88,8 +99,12 @@ async function start(listener: Listener) {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(isolate),
   })
-  const url = listener === 'HTTP/1.1' ? running.url : running.url.replace('http:', 'https:')
-  return { ...running, url }
+  const urls: Record<Listener, string> = {
+    'HTTP/1.1': running.url,
+    TLS: running.url.replace('http:', 'https:'),
+    'a Unix socket': `unix:${path}`,
+  }
+  return { ...running, url: urls[listener] }
 }
 
 /** Pauses between some of the chunks, so that the refusal meets the upload at any point. */
@@ -274,6 +289,12 @@ describe('uploads that are refused while they are sent', () => {
   ])('every one of 28 uploads with %s receives its status over TLS', async (_, client) => {
     const { url, failures } = await start('TLS')
     expect(await surprises(url, client, 4)).toEqual([])
+    expect(failures).toEqual([])
+  })
+
+  it('every one of 28 uploads with a socket that is read after the upload receives its status over a Unix socket', async () => {
+    const { url, failures } = await start('a Unix socket')
+    expect(await surprises(url, rawClient({ late: true }), 4)).toEqual([])
     expect(failures).toEqual([])
   })
 

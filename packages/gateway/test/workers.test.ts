@@ -271,6 +271,25 @@ describe('gateway with two workers', () => {
     await Promise.all([one.close(), two.close()])
   }, 120_000)
 
+  it('connections that a worker had not taken when it was killed are answered by another worker', async () => {
+    const [victim] = await workers()
+    const pid = victim?.pid as number
+    process.kill(pid, 'SIGSTOP')
+    const clients = Array.from({ length: 10 }, connect)
+    let answered = 0
+    const answers = clients.map(async ({ chat }) => {
+      const { status } = await chat('plain')
+      answered++
+      return status
+    })
+    // The other half was handed to the worker that does not run.
+    await vi.waitFor(() => expect(answered).toBe(5), PATIENCE)
+    process.kill(pid, 'SIGKILL')
+    expect(await Promise.all(answers)).toEqual(clients.map(() => 200))
+    await Promise.all(clients.map(({ close }) => close()))
+    await vi.waitFor(async () => expect(await ready()).toContain('"ready":2'), PATIENCE)
+  }, 120_000)
+
   it('a reload reaches all workers, and a refused file does not reach a replaced worker', async () => {
     const file = join(gateway.folder, 'spillway.yaml')
     writeFileSync(file, JSON.stringify({ ...written, body: { maxBytes: '1kb' } }))

@@ -179,6 +179,30 @@ describe('retries while calls wait long', () => {
     expect(await scheduledWith(2_000)).toBeLessThan(10)
   })
 
+  it.each([undefined, 3])(
+    'calls that wait for the pause of one lane prevent retries in that lane only, with concurrency.limit %s',
+    async (limit) => {
+      const pod = createGuardPod({
+        queue: { size: 100, timeoutMs: '1m' },
+        ...(limit !== undefined && { concurrency: { limit } }),
+        retry,
+      })
+      const { clock, run } = pod
+      const late = createJob()
+      run(late.fn, { lane: 'paused' })
+      const pause = vendorError(429, { 'retry-after': '30' })
+      run(() => Promise.reject(pause), { lane: 'paused', idempotent: false })
+      await clock.advance(10)
+      for (let call = 0; call < 4; call++) run(() => 'done', { lane: 'paused' })
+      await clock.advance(5_000)
+      const retries = collectRetries(({ error }) => (error as { status: number }).status)
+      run(() => Promise.reject(vendorError(502)), { lane: 'other' })
+      late.fail(vendorError(503))
+      await clock.advance(1_000)
+      expect(retries).toEqual([502, 502])
+    },
+  )
+
   it('call that waits behind retries of older calls counts with its own wait', async () => {
     const { clock, run, guard } = createGuardPod({
       concurrency: { limit: 1 },

@@ -226,10 +226,20 @@ export const STAGES = [
         breaker,
         classify: judging.classify,
         lanes,
-        conditions: (call) => ({
-          queueWaitMs: queue.calls.oldestWaitMs(clock.now()),
-          slotsInUse: slots.pressure(call?.lane, call?.unfinished),
-        }),
+        conditions(call) {
+          const nowMs = clock.now()
+          const { calls, dispatcher } = queue
+          if (call === undefined) {
+            const slotsInUse = slots.pressure(calls.length)
+            return { queueWaitMs: calls.oldestWaitMs(nowMs), slotsInUse }
+          }
+          const { lane, unfinished } = call
+          // Calls that wait for the vendor of another lane are no reason to give up this one.
+          return {
+            queueWaitMs: dispatcher.oldestWaitMs(nowMs, lane),
+            slotsInUse: slots.pressure(dispatcher.crowd(nowMs, lane), lane, unfinished),
+          }
+        },
       }),
   },
   {

@@ -93,10 +93,10 @@ export class ConcurrencyStage implements Stage, Capacity {
    * Slots in use and calls that wait, as a fraction of the slots: of this pod, or of the lane's own limit if that
    * is more. `ownWork`: work of the call that asks; the slot that it may still keep does not count.
    */
-  pressure(lane?: string, ownWork?: Promise<unknown>): number {
+  pressure(waiting: number, lane?: string, ownWork?: Promise<unknown>): number {
     const { calls } = this.#options
     const own = ownWork !== undefined && this.#abandoned.has(ownWork) ? 1 : 0
-    const ofPod = (this.active + this.reserved + calls.length - own) / this.limit
+    const ofPod = (this.active + this.reserved + waiting - own) / this.limit
     if (this.lanes === undefined) return ofPod
     if (lane === undefined) return Math.max(ofPod, this.lanes.used)
     return Math.max(ofPod, this.lanes.pressure(lane, calls.lengthOf(lane) - own))

@@ -182,16 +182,22 @@ export class CallQueue {
     return best
   }
 
-  /** How long the call has waited that joined first, whatever it waits for. 0 if none waits. */
-  oldestWaitMs(nowMs: number): number {
+  /**
+   * How long the call has waited that joined first, whatever it waits for. 0 if none waits. `counts`: which lanes to
+   * look at; default: all.
+   */
+  oldestWaitMs(nowMs: number, counts?: (lane: string) => boolean): number {
     if (this.#timeout !== undefined) {
       const { oldest } = this.#timeout
-      return oldest === undefined ? 0 : Math.max(0, nowMs - oldest.joinedMs)
+      if (oldest === undefined) return 0
+      if (counts === undefined || counts(oldest.lane)) return Math.max(0, nowMs - oldest.joinedMs)
     }
-    // Without a queue timeout there is no list in the order of joins.
+    // There is a list in the order of joins only for all lanes together, and only with a queue timeout.
     let longestMs = 0
-    for (const { oldestJoinedMs } of this.#lanes.values()) {
-      longestMs = Math.max(longestMs, nowMs - oldestJoinedMs)
+    for (const { name, oldestJoinedMs } of this.#lanes.values()) {
+      if (counts === undefined || counts(name)) {
+        longestMs = Math.max(longestMs, nowMs - oldestJoinedMs)
+      }
     }
     return longestMs
   }

@@ -90,17 +90,29 @@ export class PermitDispatcher {
     if (this.blocks.left(call, this.#options.clock.now())) this.dispatch()
   }
 
-  /** Calls that wait for this pod's slots and pace, not for their lane's limits. */
-  crowd(nowMs: number): number {
+  /**
+   * Calls that wait for this pod's slots and pace, not for their lane's limits. `ownLane`: a lane whose calls count
+   * in any case.
+   */
+  crowd(nowMs: number, ownLane?: string): number {
     const { queue } = this.#options
     const { onlyLane } = queue
-    if (onlyLane !== undefined)
-      return this.blocks.get(onlyLane)?.isBlocked(nowMs) === true ? 0 : queue.length
+    if (onlyLane !== undefined) return this.#counts(onlyLane, nowMs, ownLane) ? queue.length : 0
     let waiting = 0
     for (const lane of queue.lanes) {
-      if (this.blocks.get(lane)?.isBlocked(nowMs) !== true) waiting += queue.lengthOf(lane)
+      if (this.#counts(lane, nowMs, ownLane)) waiting += queue.lengthOf(lane)
     }
     return waiting
+  }
+
+  /** The longest wait of the calls that `crowd` counts. */
+  oldestWaitMs(nowMs: number, ownLane: string): number {
+    const { queue } = this.#options
+    return queue.oldestWaitMs(nowMs, (lane) => this.#counts(lane, nowMs, ownLane))
+  }
+
+  #counts(lane: string, nowMs: number, ownLane: string | undefined): boolean {
+    return lane === ownLane || this.blocks.get(lane)?.isBlocked(nowMs) !== true
   }
 
   /** Calls that could start now; the queue accepts that many beyond its size. */
