@@ -233,7 +233,12 @@ describe('waiting pods of a lane', () => {
 
   it('a pod without limits does not change the sums of pods that are due', () => {
     const [lane, guard] = [emptyLane(), emptyGuard()]
-    const window = { algorithm: 'sliding-window', windowUs: 1_000_000, slices: 10, burst: 0 } as const
+    const window = {
+      algorithm: 'sliding-window',
+      windowUs: 1_000_000,
+      slices: 10,
+      burst: 0,
+    } as const
     const limits: LimitSpec[] = [{ ...window, id: 'requests', limit: 2, span: 'lane' }]
     const take = (pod: string, own: LimitSpec[], nowUs: number) => {
       const costs = [own.map(() => 1), own.map(() => 1), own.map(() => 1)]
