@@ -197,3 +197,19 @@ describe('attempts of a frozen error', () => {
     expect(attemptsOf(error)).toEqual([])
   })
 })
+
+describe('a rejection with undefined', () => {
+  it('an inner retry that gave up on undefined does not end the retries of another error', async () => {
+    const clock = createVirtualClock()
+    const inner = createRetry({ ...RETRY, clock })
+    const outer = createRetry({ ...RETRY, clock })
+    let calls = 0
+    const call = outer.run(async () => {
+      calls++
+      await inner.run(() => Promise.reject(undefined)).catch(() => {})
+      throw new Error('down')
+    })
+    await expect(clock.until(call)).rejects.toThrow('down')
+    expect(calls).toBe(3)
+  })
+})

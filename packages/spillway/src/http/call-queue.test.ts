@@ -80,6 +80,16 @@ describe('call queue of a server', () => {
     expect(ends).toEqual(['aborted: gone', 'late: DEADLINE_EXCEEDED', 'failed', 'served'])
   })
 
+  it('call whose deadline has passed is refused although a slot is free', async () => {
+    const { clock, queue, ends, send } = setup()
+    const deadline = createDeadline(50, clock)
+    await clock.advance(60)
+    runWithDeadline(deadline, () => send('late'))
+    await clock.advance(20)
+    expect(ends).toEqual(['late: DEADLINE_EXCEEDED'])
+    expect(queue.snapshot().active).toBe(0)
+  })
+
   it('function that throws synchronously rejects the call and frees its slot', async () => {
     const { clock, queue } = setup()
     const thrown = queue.run(() => {

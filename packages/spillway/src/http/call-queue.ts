@@ -16,7 +16,7 @@ import {
 import { importanceOf, type Priority } from '../core/options/priority.js'
 import type { Clock } from '../core/time/clock.js'
 import { clockOption } from '../core/time/clock-options.js'
-import { currentDeadline } from '../core/time/deadline.js'
+import { currentDeadline, deadlineError } from '../core/time/deadline.js'
 import { fullError, leaveError } from '../guard/stages/refusal-errors.js'
 import { CallQueue } from '../shared/permit-queue/call-queue.js'
 import { type LeaveReason, QueuedCall } from '../shared/permit-queue/queued-call.js'
@@ -136,6 +136,7 @@ class ServerCallQueue implements StandaloneCallQueue {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(closedError('queue', name))
       if (signal?.aborted === true) return reject(signal.reason)
+      if (currentDeadline()?.expired) return reject(deadlineError('queue', name))
       const priority = importanceOf(options.priority ?? 'normal')
       const start = () => this.#start(fn, resolve, reject)
       if (this.#active < limit && this.#calls.length === 0) return start()

@@ -323,7 +323,10 @@ export function carryGivenUp(original: object, copy: object): void {
 /** Whether a retry within the attempt of this scope has given up on the attempt's error or value. */
 function wasGivenUp(scope: AttemptScope | undefined, result: unknown): boolean {
   if (scope === undefined) return false
-  return scope.has(result) || (isObject(result) && scope.has(originals.get(result)))
+  if (scope.has(result)) return true
+  const original = isObject(result) ? originals.get(result) : undefined
+  // A scope may contain undefined: an inner retry may have given up on that.
+  return original !== undefined && scope.has(original)
 }
 
 function isObject(value: unknown): value is object {

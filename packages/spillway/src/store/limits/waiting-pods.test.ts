@@ -230,4 +230,25 @@ describe('waiting pods of a lane', () => {
     take('waiting', 1)
     expect(override(HOUR_US, 500).wakesAll).toBe(true)
   })
+
+  it('a pod without limits does not change the sums of pods that are due', () => {
+    const [lane, guard] = [emptyLane(), emptyGuard()]
+    const window = {
+      algorithm: 'sliding-window',
+      windowUs: 1_000_000,
+      slices: 10,
+      burst: 0,
+    } as const
+    const limits: LimitSpec[] = [{ ...window, id: 'requests', limit: 2, span: 'lane' }]
+    const take = (pod: string, own: LimitSpec[], nowUs: number) => {
+      const costs = [own.map(() => 1), own.map(() => 1), own.map(() => 1)]
+      const waiter = { pod, forUs: HOUR_US }
+      const request = { guard: 'g', lane: 'a', limits: own, version: 0, costs, waiter }
+      return takePermits(lane, guard, request, nowUs).reply
+    }
+    take('first', limits, START_US)
+    const { waitUs } = take('second', limits, START_US)
+    expect(take('unlimited', [], START_US + waitUs).granted).toBe(3)
+    expect(lane.waiting.map(({ got }) => got)).toEqual([0, 0, 0])
+  })
 })

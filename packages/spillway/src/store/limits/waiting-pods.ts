@@ -146,7 +146,8 @@ export class WaitingTurn {
   granted(costs: readonly number[]): void {
     if (this.#due.length === 0) return
     const parts = this.#entries.map(({ spec }, index) => partOf(spec, costs[index] as number))
-    this.#got += Math.max(...parts)
+    // 0 for a release without limits.
+    this.#got += Math.max(0, ...parts)
   }
 
   /** What the pods before this one need, per limit: all of them, or those that have just become due. */

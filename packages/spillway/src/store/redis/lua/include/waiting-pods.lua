@@ -20,8 +20,8 @@ local function forget_late(list, now)
   local kept, waits = {}, false
   for _, entry in ipairs(list[1]) do
     if entry[WAKE] + GRACE_US > now then
-      -- A pod of an earlier release does not write it.
-      entry[GOT] = entry[GOT] or 0
+      -- An earlier release writes no GOT, something else in place of WAITS, and keeps only pods that wait.
+      if not entry[GOT] then entry[WAITS], entry[GOT] = true, 0 end
       kept[#kept + 1] = entry
       waits = waits or entry[WAITS]
     end
