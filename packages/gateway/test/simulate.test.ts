@@ -36,7 +36,7 @@ describe('spillway simulate', () => {
   it('simulate --list lists the scenarios', async () => {
     const { stdout, code } = await runHere('simulate', '--list')
     expect(code).toBe(0)
-    expect(stdout.match(/^ {2}[a-z-]+ {2}/gm)).toHaveLength(12)
+    expect(stdout.match(/^ {2}[a-z-]+ {2}/gm)).toHaveLength(13)
   })
 
   it('simulate prints the checks, writes a report and exits with 0', async () => {
