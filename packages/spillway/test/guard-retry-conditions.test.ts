@@ -179,6 +179,26 @@ describe('retries while calls wait long', () => {
     expect(await scheduledWith(2_000)).toBeLessThan(10)
   })
 
+  it('maxQueueWaitMs lets batch work retry while its calls wait for a vendor limit and slots are free', async () => {
+    const { clock, run } = createGuardPod({
+      concurrency: { limit: 10 },
+      limits: [{ limit: 20, windowMs: '1s' }],
+      queue: { size: 1_000, timeoutMs: '1h', targetMs: '1h' },
+      retry: { ...retry, maxQueueWaitMs: '1h' },
+    })
+    const retries = collectRetries(({ attempt }) => attempt)
+    for (let call = 0; call < 200; call++) {
+      const fails = call % 10 === 5
+      run(async ({ attempt }) => {
+        await sleep(clock, 10)
+        if (fails && attempt === 1) throw vendorError(503)
+      })
+    }
+    await clock.advance(60_000)
+    // The others fail while the calls of one window fill all slots.
+    expect(retries.length).toBeGreaterThanOrEqual(8)
+  })
+
   it.each([undefined, 3])(
     'calls that wait for the pause of one lane prevent retries in that lane only, with concurrency.limit %s',
     async (limit) => {

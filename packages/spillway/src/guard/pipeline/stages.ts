@@ -234,10 +234,11 @@ export const STAGES = [
             return { queueWaitMs: calls.oldestWaitMs(nowMs), slotsInUse }
           }
           const { lane, unfinished } = call
-          // Calls that wait for the vendor of another lane are no reason to give up this one.
+          // Calls that wait for the vendor of another lane are no reason to give up this one. Calls that wait for any
+          // vendor do not fill the pod: how long they may wait is `maxQueueWaitMs`.
           return {
             queueWaitMs: dispatcher.oldestWaitMs(nowMs, lane),
-            slotsInUse: slots.pressure(dispatcher.crowd(nowMs, lane), lane, unfinished),
+            slotsInUse: slots.pressure(dispatcher.crowd(nowMs), lane, unfinished),
           }
         },
       }),

@@ -90,29 +90,26 @@ export class PermitDispatcher {
     if (this.blocks.left(call, this.#options.clock.now())) this.dispatch()
   }
 
-  /**
-   * Calls that wait for this pod's slots and pace, not for their lane's limits. `ownLane`: a lane whose calls count
-   * in any case.
-   */
-  crowd(nowMs: number, ownLane?: string): number {
+  /** Calls that wait for this pod's slots and pace, not for their lane's limits. */
+  crowd(nowMs: number): number {
     const { queue } = this.#options
     const { onlyLane } = queue
-    if (onlyLane !== undefined) return this.#counts(onlyLane, nowMs, ownLane) ? queue.length : 0
+    if (onlyLane !== undefined) return this.#isBlocked(onlyLane, nowMs) ? 0 : queue.length
     let waiting = 0
     for (const lane of queue.lanes) {
-      if (this.#counts(lane, nowMs, ownLane)) waiting += queue.lengthOf(lane)
+      if (!this.#isBlocked(lane, nowMs)) waiting += queue.lengthOf(lane)
     }
     return waiting
   }
 
-  /** The longest wait of the calls that `crowd` counts. */
+  /** The longest wait of the calls that `crowd` counts and of those in `ownLane`, whatever they wait for. */
   oldestWaitMs(nowMs: number, ownLane: string): number {
     const { queue } = this.#options
-    return queue.oldestWaitMs(nowMs, (lane) => this.#counts(lane, nowMs, ownLane))
+    return queue.oldestWaitMs(nowMs, (lane) => lane === ownLane || !this.#isBlocked(lane, nowMs))
   }
 
-  #counts(lane: string, nowMs: number, ownLane: string | undefined): boolean {
-    return lane === ownLane || this.blocks.get(lane)?.isBlocked(nowMs) !== true
+  #isBlocked(lane: string, nowMs: number): boolean {
+    return this.blocks.get(lane)?.isBlocked(nowMs) === true
   }
 
   /** Calls that could start now; the queue accepts that many beyond its size. */
