@@ -435,4 +435,43 @@ describe('uploads that are refused while they are sent', () => {
       })
     await vi.waitFor(async () => expect((await upload()).status).toBe(200), 5_000)
   })
+
+  it('a request that follows a refused upload on its connection is not sent to the vendor', async () => {
+    const vendor = await startHttpVendor((_, response) => {
+      response.setHeader('content-type', 'application/json').end('{}')
+    })
+    const { url, records } = await startGateway({
+      vendors: { openai: { protocol: 'openai', url: vendor.url } },
+      routes: [{ vendor: 'openai' }],
+      body: { maxBytes: '100kb' },
+    })
+    const post = (length: number) =>
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
+    const socket = connectTo(url)
+    // It goes on sending after the end of the answer.
+    socket.allowHalfOpen = true
+    socket.on('error', () => {})
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    await sent(socket, Buffer.from(post(200_000)))
+    await once(socket, 'end')
+    expect(statusesIn(text)).toEqual([413])
+    const closed = once(socket, 'close')
+    const body = JSON.stringify({ model: 'gpt', messages: [] })
+    await sent(socket, Buffer.alloc(199_000, 'x'))
+    // In one packet with the end of the first body.
+    socket.end(`${'x'.repeat(1_000)}${post(body.length)}${body}`)
+    await closed
+    const answer = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    })
+    expect(answer.status).toBe(200)
+    await until('both are recorded', () => records.length >= 2)
+    expect(records.map(({ status }) => status)).toEqual([413, 200])
+    expect(vendor.asked).toHaveLength(1)
+  })
 })
