@@ -4,14 +4,9 @@
  * gateway ends its side only, then receives and drops the rest of the body for a limited time ("lingering close").
  */
 import { constants } from 'node:http2'
-import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
+import { linger } from '../response/linger.js'
 import { type ClientRequest, type ClientResponse, hasBody } from './client-http.js'
 
-/** How long a client may go on sending after its answer. An overloaded one needs seconds for what it has begun. */
-export const LINGER_MS = 30_000
-/** How much a client may send after its answer. */
-export const LINGER_BYTES = 64 * 1_024 * 1_024
 /** The rest of a body up to this size is received as usual, and the connection is used again. */
 const SMALL_BODY_BYTES = 65_536
 
@@ -70,20 +65,4 @@ export function endAnswer(
     response.emit(SENT)
   })
   socket.uncork()
-}
-
-/** Drops everything that arrives, and closes the connection after too much time or too many bytes. */
-export function linger(socket: Socket, source: Readable, beforeClosing = () => {}): void {
-  let bytes = 0
-  const close = () => {
-    beforeClosing()
-    socket.destroySoon()
-  }
-  source.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > LINGER_BYTES) close()
-  })
-  const timer = setTimeout(close, LINGER_MS)
-  timer.unref()
-  socket.once('close', () => clearTimeout(timer))
 }

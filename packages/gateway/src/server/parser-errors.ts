@@ -1,8 +1,8 @@
 /** Answers to bytes that are not a request: they are written to the socket itself. */
 import type { Socket } from 'node:net'
-import { linger } from '../request/early-answer.js'
 import type { RequestRecord } from '../request/record.js'
 import type { Fault } from '../response/errors.js'
+import { linger } from '../response/linger.js'
 import { uniqueId } from '../response/privacy.js'
 
 const REASONS: Readonly<Record<number, string>> = {

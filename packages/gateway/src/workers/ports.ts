@@ -1,6 +1,6 @@
 /** The data port and the admin port of a gateway with workers. Workers serve the connections that they accept. */
 import type { Socket } from 'node:net'
-import { linger } from '../request/early-answer.js'
+import { linger } from '../response/linger.js'
 import { HandOver } from './hand-over.js'
 import type { PortName } from './protocol.js'
 import type { SupervisedWorker } from './supervised-worker.js'

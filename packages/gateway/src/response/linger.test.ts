@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { FakeSocket, turns } from '../../test/fake-socket.js'
-import { LINGER_BYTES, LINGER_MS, linger } from './early-answer.js'
+import { LINGER_BYTES, LINGER_MS, linger } from './linger.js'
 
 describe('a connection that lingers after its last answer', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
