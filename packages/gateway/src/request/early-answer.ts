@@ -5,7 +5,6 @@
  */
 import { constants } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
 import { type ClientRequest, type ClientResponse, hasBody } from './client-http.js'
 
 /** How long a client may go on sending after its answer. An overloaded one needs seconds for what it has begun. */
@@ -64,7 +63,7 @@ export function endAnswer(
   response.flushHeaders()
   // Called after its turn, if the answers to earlier requests of the connection are still being sent.
   response.write(last ?? '', () => {
-    linger(socket, request, () => response.end())
+    linger(socket, () => response.end())
     if (!hasLength) return
     socket.end()
     response.emit(SENT)
@@ -73,13 +72,14 @@ export function endAnswer(
 }
 
 /** Drops everything that arrives, and closes the connection after too much time or too many bytes. */
-export function linger(socket: Socket, source: Readable, beforeClosing = () => {}): void {
+export function linger(socket: Socket, beforeClosing = () => {}): void {
+  // Of the connection, not of the body: no more of that arrives after a chunk that cannot be parsed.
   let bytes = 0
   const close = () => {
     beforeClosing()
     socket.destroySoon()
   }
-  source.on('data', (chunk: Buffer) => {
+  socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length
     if (bytes > LINGER_BYTES) close()
   })
