@@ -59,7 +59,7 @@ export function endAnswer(
   response.flushHeaders()
   // Called after its turn, if the answers to earlier requests of the connection are still being sent.
   response.write(last ?? '', () => {
-    linger(socket, () => response.end())
+    linger(socket, request, () => response.end())
     if (!hasLength) return
     socket.end()
     response.emit(SENT)

@@ -9,7 +9,7 @@ describe('a connection that lingers after its last answer', () => {
   function lingering(): FakeSocket {
     const socket = new FakeSocket()
     socket.end('the answer')
-    linger(socket.asSocket)
+    linger(socket.asSocket, socket)
     return socket
   }
 

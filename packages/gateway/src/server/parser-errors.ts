@@ -53,7 +53,7 @@ export function answerRaw(socket: Socket, { status, code, message }: Fault): Req
   ].join('\r\n')
   if (socket.writable) {
     socket.end(`${head}\r\n\r\n${body}`)
-    linger(socket)
+    linger(socket, socket)
   } else socket.destroy()
   return {
     id,

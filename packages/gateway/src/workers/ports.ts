@@ -87,6 +87,6 @@ function answerUnavailable(socket: Socket): void {
   const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
   socket.end(head + UNAVAILABLE)
   // Without reading, the end of the client's side is never noticed, and the connection stays open.
-  linger(socket)
+  linger(socket, socket)
   socket.resume()
 }
