@@ -1,6 +1,7 @@
+import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { createVirtualClock } from 'spillway/testing'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ReloadReport } from '../reload/reloads.js'
 import type { FileContents, PortName, SupervisorApi } from './protocol.js'
 import type { SupervisedWorker } from './supervised-worker.js'
@@ -65,14 +66,16 @@ class FakeWorker {
 }
 
 /** A connection that the supervisor has accepted. */
-class FakeConnection {
+class FakeConnection extends EventEmitter {
   readonly written: string[] = []
   isDestroyed = false
   isRead = false
 
-  on(): void {}
-
-  once(): void {}
+  constructor() {
+    super()
+    // A connection that was answered ends the timers that wait for its client.
+    onTestFinished(() => void this.emit('close'))
+  }
 
   resume(): void {
     this.isRead = true
