@@ -2,7 +2,6 @@
 
 /** One gateway with two workers and a Redis, as its vendors, clients and operators see it. */
 import { writeFileSync } from 'node:fs'
-import { connect as connectSocket } from 'node:net'
 import { join } from 'node:path'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { Client } from 'undici'
@@ -315,41 +314,6 @@ describe('gateway with two workers', () => {
       expect(await ready()).toContain('"ready":2')
     }, PATIENCE)
     expect(await tooLarge()).toEqual([413, 413])
-  }, 120_000)
-
-  it('connections that a draining worker does not take are served by the other worker', async () => {
-    const [one, two] = await oneToEach()
-    const running = one.chat('plain', { latencyMs: 3_000 })
-    await vi.waitFor(async () => {
-      const active = (await workers()).map((each) => guardOf(each, 'plain')?.active)
-      expect(active).toEqual([1, 0])
-    }, PATIENCE)
-    const [draining] = await workers()
-    process.kill(draining?.pid as number, 'SIGTERM')
-    await vi.waitFor(async () => expect(await admin('/health/ready')).toContain('draining'))
-    const clients = Array.from({ length: 10 }, connect)
-    const statuses = Promise.all(clients.map(async ({ chat }) => (await chat('plain')).status))
-    expect(await statuses).toEqual(clients.map(() => 200))
-    expect((await running).status).toBe(200)
-    await Promise.all([one, two, ...clients].map(({ close }) => close()))
-    await vi.waitFor(async () => expect(await ready()).toContain('"ready":2'), PATIENCE)
-  }, 120_000)
-
-  it('connections that are reset while no worker runs do not end the next workers', async () => {
-    // Connections of the worker that has just ended are noticed one by one.
-    const restarts = await vi.waitFor(() => sumOf('spillway_worker_restarts_total'), PATIENCE)
-    const before = await vi.waitFor(workers, PATIENCE)
-    for (const { pid } of before) process.kill(pid, 'SIGKILL')
-    const port = Number(new URL(gateway.url).port)
-    for (let i = 0; i < 20; i++) {
-      const socket = connectSocket(port, '127.0.0.1', () => socket.resetAndDestroy())
-      socket.on('error', () => {})
-    }
-    await vi.waitFor(async () => expect(await ready()).toContain('"ready":2'), PATIENCE)
-    const client = connect()
-    expect((await client.chat('plain')).status).toBe(200)
-    await client.close()
-    expect(await sumOf('spillway_worker_restarts_total')).toBe(restarts + 2)
   }, 120_000)
 
   it('SIGTERM lets the requests of all workers finish and ends with exit code 0', async () => {

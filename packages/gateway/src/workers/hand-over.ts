@@ -20,37 +20,24 @@ export interface HandOverOptions {
 
 export class HandOver {
   readonly #options: HandOverOptions
-  readonly #unconfirmed = new WeakMap<SupervisedWorker, number>()
 
   constructor(options: HandOverOptions) {
     this.#options = options
-  }
-
-  /** Connections that the worker was given and has not confirmed: many if it is busy, more and more if it hangs. */
-  unconfirmed(worker: SupervisedWorker): number {
-    return this.#unconfirmed.get(worker) ?? 0
   }
 
   async give(socket: Socket): Promise<void> {
     const { port, workers, isLast, onRefused } = this.#options
     socket.on('error', () => {})
     const asked = new Set<SupervisedWorker>()
-    let isTooMany = false
     for (;;) {
       const worker = workers().find((each) => !asked.has(each))
-      if (worker === undefined) return isTooMany ? void socket.destroy() : onRefused(socket)
+      if (worker === undefined) return onRefused(socket)
       asked.add(worker)
       // Without a timeout: a worker that is late may still take it, and only one may have it.
       const options = { handle: socket, timeoutMs: Number.POSITIVE_INFINITY }
-      this.#unconfirmed.set(worker, this.unconfirmed(worker) + 1)
       const isTaken = await worker.channel
         .call('serve', { port, isLast: isLast() }, options)
-        .catch(() => {
-          // A worker that still runs could not receive it: it has too many open files.
-          isTooMany ||= worker.isAlive
-          return false
-        })
-      this.#unconfirmed.set(worker, this.unconfirmed(worker) - 1)
+        .catch(() => false)
       // Closes the supervisor's copy; the worker has its own.
       if (isTaken) return void socket.destroy()
     }

@@ -1,6 +1,5 @@
 /** The data port and the admin port of a gateway with workers. Workers serve the connections that they accept. */
 import type { Socket } from 'node:net'
-import { linger } from '../response/linger.js'
 import { HandOver } from './hand-over.js'
 import type { PortName } from './protocol.js'
 import type { SupervisedWorker } from './supervised-worker.js'
@@ -69,12 +68,10 @@ export class WorkerPorts {
     for (const socket of this.#held.splice(0)) socket.destroy()
   }
 
-  /** Begins with another worker each time, and ends with those that are slow to take connections. */
+  /** Begins with another worker each time. */
   #inTurn(workers: readonly SupervisedWorker[]): SupervisedWorker[] {
-    const { data } = this.#toWorkers
     const first = this.#turn++ % Math.max(1, workers.length)
-    const rotated = [...workers.slice(first), ...workers.slice(0, first)]
-    return rotated.toSorted((a, b) => data.unconfirmed(a) - data.unconfirmed(b))
+    return [...workers.slice(first), ...workers.slice(0, first)]
   }
 
   #hold(socket: Socket): void {
@@ -86,7 +83,4 @@ export class WorkerPorts {
 function answerUnavailable(socket: Socket): void {
   const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
   socket.end(head + UNAVAILABLE)
-  // Without reading, the end of the client's side is never noticed, and the connection stays open.
-  linger(socket, socket)
-  socket.resume()
 }

@@ -64,17 +64,8 @@ export class SupervisedWorker {
 }
 
 function portOf(process: ChildProcess): MessagePort {
-  /** For each connection that was sent and is not acknowledged, in order: Node sends one after the other. */
-  const unacknowledged: ((error: Error) => void)[] = []
-  // Node's own messages. NACK: the worker has too many open files to receive a connection, and Node has dropped the
-  // message that came with it. `process.send` reports no error.
-  process.on('internalMessage', ({ cmd }: { cmd?: string }) => {
-    if (cmd === 'NODE_HANDLE_ACK') unacknowledged.shift()
-    else if (cmd === 'NODE_HANDLE_NACK') unacknowledged.shift()?.(new Error('too many open files'))
-  })
   return {
     send(message, handle: Socket | undefined, onFailed) {
-      if (handle !== undefined) unacknowledged.push(onFailed)
       // The connection stays open here until the worker has confirmed it: otherwise it could not go to another one.
       process.send(message, handle, { keepOpen: true }, (error) => error && onFailed(error))
     },

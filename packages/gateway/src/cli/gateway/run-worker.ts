@@ -24,15 +24,9 @@ export async function runWorker(source: ConfigSource): Promise<void> {
       state = next
     },
     async serve({ port, isLast }, socket) {
-      // Before anything else: it is being read, and a client may have reset it while it waited for a worker.
-      socket?.on('error', () => {})
       const gateway = await started
       // Undefined if the client has closed it on the way.
-      if (socket === undefined || socket.destroyed) return true
-      const isTaken = gateway.serve(port, socket, isLast)
-      // Otherwise this process would read the request that another worker waits for.
-      if (!isTaken) socket.destroy()
-      return isTaken
+      return socket === undefined || gateway.serve(port, socket, isLast)
     },
     async drain(options) {
       const gateway = await started
