@@ -8,6 +8,8 @@ import { START_MS } from '../topologies.js'
 import { keepCounting, type Pod, startPods, untilAnswered } from './counting.js'
 import { claimEndings } from './process.js'
 
+/** Sentinels close the connections of a server whose role has changed, also those of this test, so it asks again. */
+const FAILED_OVER = { timeout: 15_000, interval: 50 }
 const DEADLINE_MS = 200
 
 let watched: Watched
@@ -115,9 +117,10 @@ describe('failing master', () => {
     const counting = keepCounting(pods, 'c', DEADLINE_MS)
     const first = await watched.master()
     const [second] = watched.servers.filter((each) => each !== first) as [RedisServer]
-    await vi.waitUntil(
-      async () => String(await second.send('INFO', 'replication')).includes('_link_status:up'),
-      { timeout: 15_000, interval: 50 },
+    await vi.waitFor(
+      async () =>
+        expect(String(await second.send('INFO', 'replication'))).toContain('_link_status:up'),
+      FAILED_OVER,
     )
     await vi.waitUntil(() => counting.tally.replies.length > 100)
     await first.kill()
@@ -132,12 +135,12 @@ describe('failing master', () => {
     expect(new Set(failures.map(({ kind }) => kind))).not.toContain('server')
     const master = await watched.master()
     expect(master.port).not.toBe(first.port)
-    const counted = await valuesOf(master, keys)
+    const counted = await vi.waitFor(() => valuesOf(master, keys), FAILED_OVER)
     expect(new Set(counted)).toEqual(new Set(['1', null]))
 
     // The subscriptions have moved as well and report a gap.
     await vi.waitUntil(() => ears.every(({ gaps }) => gaps > 1), { timeout: 10_000 })
-    await master.send('PUBLISH', 'news', 'hello')
+    await vi.waitFor(() => master.send('PUBLISH', 'news', 'hello'), FAILED_OVER)
     await vi.waitUntil(() => ears.every(({ heard }) => heard.includes('hello')))
   })
 })
