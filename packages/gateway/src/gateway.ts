@@ -7,12 +7,14 @@ import { createDashboard } from '@spillway/dashboard'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createOperatorAccess } from 'spillway/http'
+import { systemClock } from 'spillway/internal'
 import type { RedisStore } from 'spillway/redis'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
 import { createHostCheck } from './admin/host-check.js'
 import { OperatorNews } from './admin/operator-news.js'
+import { OverloadWatch } from './admin/overload-watch.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
 import { listenAddress } from './config/listen-address.js'
@@ -49,6 +51,8 @@ export interface GatewayOptions {
 export interface GatewaySupervisor {
   readonly slot: number
   workers(): WorkersState
+  /** Reports that this worker is overloaded, or no longer is (`health.overload`). */
+  overloaded(isOverloaded: boolean): void
   /** Of all workers, in the text format of Prometheus. */
   metrics(): Promise<string>
   snapshots(): Promise<object>
@@ -124,7 +128,11 @@ export async function createGateway(
     ...podOptions(config, supervisor),
     ...(tracing && { tracer: tracing.guards }),
   })
-  const health = new Health(() => spillway.health(), supervisor && (() => supervisor.workers()))
+  const health = new Health({
+    shared: () => spillway.health(),
+    isOverloaded: () => overload?.isOverloaded === true,
+    workers: supervisor && (() => supervisor.workers()),
+  })
   const inside = await startMock(config, undefined)
   let mock = inside
   const reloads = new Reloads()
@@ -148,6 +156,18 @@ export async function createGateway(
   const jobs = config.jobQueues && new Jobs(config.jobQueues, versions, spillway)
   hooks.asyncRequests = jobs
   const data = new DataServer(versions, (path) => health.at(path))
+  const overload =
+    config.health.overload &&
+    new OverloadWatch({
+      ...config.health.overload,
+      inFlight: () => data.running,
+      clock: systemClock,
+      onChange: (isOverloaded) => {
+        const change = isOverloaded ? 'overloaded, not ready' : 'no longer overloaded'
+        log.notice?.(isOverloaded ? 'error' : 'info', change, { option: 'health.overload' })
+        supervisor?.overloaded(isOverloaded)
+      },
+    })
   // Each worker has a mock vendor of its own, so switches of one dashboard would not reach all of them.
   const demo =
     supervisor === undefined && inside
@@ -219,6 +239,7 @@ export async function createGateway(
     await versions.close()
     await mock?.vendor.close()
     dashboard.close()
+    overload?.close()
     await admin.close()
     await store?.close()
     stopListening()

@@ -31,6 +31,8 @@ export interface WorkerStart {
 export interface WorkersState {
   readonly ready: number
   readonly total: number
+  /** Of those that are ready: how many are overloaded (`health.overload`). */
+  readonly overloaded: number
   /** False until all workers have been ready once. */
   readonly started: boolean
 }
@@ -61,6 +63,8 @@ export interface SupervisorApi {
   configuration(): Promise<WorkerStart>
   /** The worker serves connections. */
   ready(): void
+  /** The worker is overloaded, or no longer is. */
+  overloaded(isOverloaded: boolean): void
   /** The worker cannot start. */
   failed(reason: { code: string | undefined; message: string }): void
   /** Metrics of all workers in the text format of Prometheus. */

@@ -15,6 +15,7 @@ class FakeWorker {
   state = 'starting'
   readyAtMs: number | undefined
   metrics = []
+  isOverloaded = false
   isAlive = true
   pid = 1
   /** The answers to calls by name. */
@@ -163,9 +164,26 @@ describe('supervisor of workers', () => {
       expect(worker.callsOf('workersChanged').at(-1)).toEqual({
         ready: 2,
         total: 2,
+        overloaded: 0,
         started: true,
       })
     }
+  })
+
+  it('every worker learns how many workers are overloaded, and one that ends does not count', async () => {
+    const { forked, started, clock } = setUp()
+    await started()
+    const seen = () => forked[1]?.callsOf('workersChanged').at(-1)
+    forked[0]?.api.overloaded(true)
+    expect(seen()).toMatchObject({ ready: 2, overloaded: 1 })
+    forked[1]?.api.overloaded(true)
+    expect(seen()).toMatchObject({ ready: 2, overloaded: 2 })
+    forked[0]?.api.overloaded(false)
+    expect(seen()).toMatchObject({ ready: 2, overloaded: 1 })
+    forked[0]?.api.overloaded(true)
+    forked[0]?.end(1)
+    await clock.settle()
+    expect(seen()).toMatchObject({ ready: 1, overloaded: 1 })
   })
 
   it('a failure of the first start ends the supervisor with its reason, and no worker is left', async () => {

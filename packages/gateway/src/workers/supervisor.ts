@@ -188,6 +188,10 @@ export class Supervisor {
     const api: SupervisorApi = {
       configuration: () => assigned,
       ready: () => this.#ready(worker),
+      overloaded: (isOverloaded) => {
+        worker.isOverloaded = isOverloaded
+        this.#tellState()
+      },
       failed: (reason) => this.#failed(worker.slot, reason),
       metrics: () => this.metrics(),
       snapshots: () => this.#snapshots(),
@@ -375,8 +379,10 @@ export class Supervisor {
   }
 
   #state(): WorkersState {
-    const ready = [...this.#workers.values()].filter(({ state }) => state === 'ready').length
-    return { ready, total: this.#options.workers, started: this.#started }
+    const ready = [...this.#workers.values()].filter(({ state }) => state === 'ready')
+    const overloaded = ready.filter(({ isOverloaded }) => isOverloaded).length
+    const { workers: total } = this.#options
+    return { ready: ready.length, total, overloaded, started: this.#started }
   }
 
   #tellState(): void {

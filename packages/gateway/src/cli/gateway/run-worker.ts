@@ -11,7 +11,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
   // A terminal signals all processes; the supervisor decides what becomes of it.
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
-  let state: WorkersState = { ready: 0, total: 1, started: false }
+  let state: WorkersState = { ready: 0, total: 1, overloaded: 0, started: false }
   const api: WorkerApi = {
     async reload({ cause, contents }) {
       const gateway = await started
@@ -59,6 +59,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
       supervisor: {
         slot,
         workers: () => state,
+        overloaded: (isOverloaded) => void channel.call('overloaded', isOverloaded).catch(() => {}),
         metrics: () => channel.call('metrics', undefined, { timeoutMs: ASK_MS }),
         snapshots: () => channel.call('snapshots', undefined, { timeoutMs: ASK_MS }),
         reload: (cause) => channel.call('reload', cause, { timeoutMs: ASK_MS }),
