@@ -1,13 +1,12 @@
 import type { SpillwayHealth } from 'spillway/health'
 import { createVirtualClock } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
-import type { OverloadSignals } from '../config/shapes/health-shape.js'
 import { Health } from './health.js'
-import { OverloadWatch } from './overload-watch.js'
+import { OverloadWatch, type OverloadWatchOptions } from './overload-watch.js'
 
 const SHARED = (): SpillwayHealth => ({ status: 'healthy', guards: {} }) as never
 
-const IN_FLIGHT: OverloadSignals = {
+const IN_FLIGHT: OverloadWatchOptions['pressure'] = {
   maxInFlight: 10,
   cpu: undefined,
   memory: undefined,

@@ -2,11 +2,13 @@
 import type { Clock } from 'spillway'
 import { Steady, type Timer } from 'spillway/internal'
 import { createLoadShedder, type LoadShedder } from 'spillway/local'
-import type { OverloadConfig } from '../config/shapes/health-shape.js'
+import type { GatewayConfig } from '../config/config.js'
 
 /** The load shedder stops its samples if its pressure is not read for a second. */
 const LONGEST_LOOK_MS = 500
 const SHORTEST_LOOK_MS = 10
+
+type OverloadConfig = NonNullable<GatewayConfig['health']['overload']>
 
 export interface OverloadWatchOptions extends OverloadConfig {
   /** Requests in flight. */
