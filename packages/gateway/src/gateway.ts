@@ -3,7 +3,7 @@
  * With Redis, all gateways of a fleet share the breakers and limits of each vendor.
  */
 import type { Socket } from 'node:net'
-import { createDashboard } from '@spillway/dashboard'
+import { createDashboard, type DashboardPeers, type DecisionPage } from '@spillway/dashboard'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createOperatorAccess } from 'spillway/http'
@@ -56,6 +56,8 @@ export interface GatewaySupervisor {
   /** Of all workers, in the text format of Prometheus. */
   metrics(): Promise<string>
   snapshots(): Promise<object>
+  /** Decisions of the other workers after these cursors, by slot. */
+  readonly decisions: DashboardPeers['decisions']
   reload(cause: string): Promise<ReloadReport>
 }
 
@@ -70,6 +72,8 @@ export interface Gateway {
   serve(port: PortName, socket: Socket, isLast: boolean): boolean
   /** Metrics of this process, for the supervisor. */
   metrics(): Promise<readonly MetricJson[]>
+  /** Decisions of this process after a cursor, for the dashboard of another worker. */
+  decisions(cursor: string | undefined): DecisionPage
   /** Its guards and job queues. */
   readonly spillway: Spillway
   /** Resolves when it has been closed, also if an operator drained it. */
@@ -180,6 +184,7 @@ export async function createGateway(
     path: DASHBOARD_PATH,
     ...access,
     ...(demo && { demo }),
+    ...(supervisor && { peers: supervisor }),
   })
   const operator = () =>
     createOperator({ store: spillway.store, guards: guardsOf(versions.current.config) })
@@ -313,6 +318,7 @@ export async function createGateway(
       admin.serve(socket)
       return true
     },
+    decisions: (cursor) => dashboard.decisions(cursor),
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {
       const { graceMs, delayMs } = { ...versions.current.config.drain, ...options }

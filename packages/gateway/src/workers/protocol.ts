@@ -1,5 +1,6 @@
 /** The calls between the supervisor and its workers. */
 import type { Socket } from 'node:net'
+import type { DecisionPage, PeerDecisions } from '@spillway/dashboard'
 import type { ReloadReport } from '../reload/reloads.js'
 
 /** Environment variable that is set in workers. */
@@ -45,6 +46,8 @@ export interface WorkerApi {
   reload(request: { cause: string; contents: FileContents }): Promise<ReloadReport>
   metrics(): Promise<readonly MetricJson[]>
   snapshot(): object
+  /** Its decisions after a cursor, for the dashboard of another worker. */
+  decisions(request: { cursor: string | undefined }): DecisionPage | Promise<DecisionPage>
   workersChanged(state: WorkersState): void
   /**
    * Serves a connection. False: it does not take it, because it is being drained. With `isLast` all workers are, so
@@ -70,5 +73,7 @@ export interface SupervisorApi {
   /** Metrics of all workers in the text format of Prometheus. */
   metrics(): Promise<string>
   snapshots(): Promise<object>
+  /** Decisions of the other workers after these cursors, by slot. */
+  decisions(cursors: Readonly<Record<string, string>>): Promise<PeerDecisions>
   reload(cause: string): Promise<ReloadReport>
 }

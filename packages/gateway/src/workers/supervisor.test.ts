@@ -186,6 +186,19 @@ describe('supervisor of workers', () => {
     expect(seen()).toMatchObject({ ready: 1, overloaded: 1 })
   })
 
+  it('a worker gets the decisions of the other workers from the supervisor', async () => {
+    const { forked, started } = setUp()
+    await started()
+    const records = [{ pod: 'two', id: 1, at: 1, tookMs: 1 }]
+    for (const worker of forked) {
+      worker.answers.decisions = () => ({ cursor: `boot-${worker.slot}.2.2`, seen: 4, records })
+    }
+    const answer = await forked[0]?.api.decisions({ 2: 'boot-2.1.1' })
+    expect(answer).toEqual({ cursors: { 2: 'boot-2.2.2' }, seen: 4, records })
+    expect(forked[0]?.callsOf('decisions')).toEqual([])
+    expect(forked[1]?.callsOf('decisions')).toEqual([{ cursor: 'boot-2.1.1' }])
+  })
+
   it('a failure of the first start ends the supervisor with its reason, and no worker is left', async () => {
     const { supervisor, forked, clock, isAdminClosed } = setUp()
     const started = supervisor.start()

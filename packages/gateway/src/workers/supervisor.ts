@@ -11,6 +11,7 @@ import {
   type ReloadCounts,
   supervisorMetrics,
 } from './aggregate-metrics.js'
+import { mergeDecisions } from './merge-decisions.js'
 import { WorkerPorts, type WorkerPortsOptions } from './ports.js'
 import type {
   FileContents,
@@ -195,6 +196,11 @@ export class Supervisor {
       failed: (reason) => this.#failed(worker.slot, reason),
       metrics: () => this.metrics(),
       snapshots: () => this.#snapshots(),
+      decisions: (cursors) =>
+        mergeDecisions(
+          this.#answering().filter((each) => each !== worker),
+          cursors,
+        ),
       reload: (cause) => this.reload(cause),
     }
     const worker = this.#options.fork(api)

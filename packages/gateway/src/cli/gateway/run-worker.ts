@@ -20,6 +20,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     },
     metrics: async () => (await started).metrics(),
     snapshot: async () => (await started).spillway.snapshot(),
+    decisions: async ({ cursor }) => (await started).decisions(cursor),
     workersChanged: (next) => {
       state = next
     },
@@ -61,6 +62,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
         workers: () => state,
         overloaded: (isOverloaded) => void channel.call('overloaded', isOverloaded).catch(() => {}),
         metrics: () => channel.call('metrics', undefined, { timeoutMs: ASK_MS }),
+        decisions: (cursors) => channel.call('decisions', cursors),
         snapshots: () => channel.call('snapshots', undefined, { timeoutMs: ASK_MS }),
         reload: (cause) => channel.call('reload', cause, { timeoutMs: ASK_MS }),
       },
