@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CallerSignal } from '../../core/abort.js'
 import { discardResult } from '../../core/discard.js'
 import { refuse } from '../../core/errors.js'
-import { callSafely, emit, listening } from '../../core/events.js'
+import { callSafely, emit, listening, type StopReason } from '../../core/events.js'
 import { noteRetried } from '../../core/hops.js'
 import {
   type CallEnd,
@@ -226,8 +226,8 @@ export class RetryCall<T> {
   }
 
   #decide(verdict: Verdict, end: End<T>): RetryDecision {
-    const { name, attempts, maxRetryAfterMs, usualMs, budget } = this.#policy
-    const { idempotent, idempotencyKey, signal, mayRetry, conditions } = this.#options
+    const { attempts, maxRetryAfterMs, usualMs } = this.#policy
+    const { idempotent, idempotencyKey, signal } = this.#options
     if (signal?.aborted) return { retry: false, because: 'aborted' }
     if (this.#policy.closing?.closed === true) return { retry: false, because: 'closed' }
     // Three tiers of three attempts each would make twenty-seven calls out of one.
@@ -241,11 +241,21 @@ export class RetryCall<T> {
       maxRetryAfterMs,
       usualMs,
       remainingMs: this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY,
-      payRetry: () =>
-        (mayRetry === undefined || callSafely(name, 'mayRetry', mayRetry, false)) &&
-        (budget === undefined ||
-          callSafely(name, 'budget', () => budget.tryRetry(this.#attempt, conditions?.()), false)),
+      payRetry: () => this.#payRetry(),
     })
+  }
+
+  /** Spends the budget, or returns why there is no retry. */
+  #payRetry(): StopReason | undefined {
+    const { name, budget } = this.#policy
+    const { mayRetry, conditions } = this.#options
+    if (mayRetry !== undefined && !callSafely(name, 'mayRetry', mayRetry, false)) return 'prevented'
+    if (budget === undefined) return undefined
+    const pay = (): StopReason | undefined => {
+      if (budget.payRetry !== undefined) return budget.payRetry(this.#attempt, conditions?.())
+      return budget.tryRetry(this.#attempt, conditions?.()) ? undefined : 'budget'
+    }
+    return callSafely<StopReason | undefined>(name, 'budget', pay, 'budget')
   }
 
   #retriedBelow(end: End<T>): boolean {
