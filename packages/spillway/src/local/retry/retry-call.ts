@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CallerSignal } from '../../core/abort.js'
 import { discardResult } from '../../core/discard.js'
-import { refuse } from '../../core/errors.js'
+import { closedError, refuse, type SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening, type StopReason } from '../../core/events.js'
 import { noteRetried } from '../../core/hops.js'
 import {
@@ -174,13 +174,23 @@ export class RetryCall<T> {
       this.#tell(decision, end)
       if (!decision.retry) return this.#conclude(end, attempts)
       // An unread body would keep its connection during the wait.
-      if ('value' in end) discardResult(end.value)
+      const discarded = 'value' in end && discardResult(end.value)
       await this.#pause(decision.delayMs)
-      // The timer may have been late.
-      if (this.#deadline?.expired || this.#policy.closing?.closed === true) {
-        return this.#conclude(end, attempts)
-      }
+      const refusal = this.#refusalAfterPause()
+      if (refusal === undefined) continue
+      // A response whose body was cancelled is of no use to the caller.
+      return this.#conclude(discarded ? { error: refusal } : end, attempts)
     }
+  }
+
+  /** The wait was the last thing there was time for: its timer was late, or the mechanism was closed meanwhile. */
+  #refusalAfterPause(): SpillwayError | undefined {
+    const { name, closing } = this.#policy
+    const closed = closing?.closed === true
+    if (!closed && this.#deadline?.expired !== true) return undefined
+    const refusal = closed ? closedError('retry', name) : deadlineError('retry', name)
+    this.#tell({ retry: false, because: closed ? 'closed' : 'deadline' }, { error: refusal })
+    return refusal
   }
 
   async #pause(delayMs: number): Promise<void> {
