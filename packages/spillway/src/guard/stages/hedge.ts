@@ -128,7 +128,7 @@ export class HedgeStage implements Stage {
 
     const giveUp = (): undefined => {
       slots.giveUp(lane)
-      queue.release()
+      queue.cancel()
       return this.#skip('busy')
     }
 

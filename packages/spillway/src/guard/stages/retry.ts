@@ -133,8 +133,11 @@ export class RetryStage implements Stage {
       ...(idempotent !== undefined && { idempotent }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
       judged,
-      mayRetry: () => breaker === undefined || breaker.state(call.lane) === 'closed',
-      conditions: () => ({ ...this.#conditions(call), errorRate: this.#errorRate(call.lane) }),
+      conditions: () => ({
+        ...this.#conditions(call),
+        breakerOpen: breaker !== undefined && breaker.state(call.lane) !== 'closed',
+        errorRate: this.#errorRate(call.lane),
+      }),
     }
   }
 
