@@ -474,4 +474,30 @@ describe('uploads that are refused while they are sent', () => {
     expect(records.map(({ status }) => status)).toEqual([413, 200])
     expect(vendor.asked).toHaveLength(1)
   })
+
+  it('a client that goes on sending after a malformed chunk is disconnected long before 1 GB', async () => {
+    const { url } = await startEchoGateway(await startHttpVendor())
+    const socket = connectTo(url)
+    socket.allowHalfOpen = true
+    let text = ''
+    let failure: unknown
+    socket.on('error', (error) => {
+      failure = error
+    })
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n'
+    await sent(socket, Buffer.from(head))
+    await once(socket, 'end')
+    expect(statusesIn(text)).toEqual([400])
+    let sentBytes = 0
+    const chunk = Buffer.alloc(MB, 'x')
+    while (failure === undefined && sentBytes < 1_024 * MB) {
+      await new Promise((resolve) => socket.write(chunk, resolve))
+      sentBytes += chunk.length
+    }
+    expect(failure).toMatchObject({ code: expect.stringMatching(/EPIPE|ECONNRESET/) })
+    expect(sentBytes).toBeGreaterThanOrEqual(64 * MB)
+  })
 })
