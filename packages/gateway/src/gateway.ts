@@ -288,9 +288,7 @@ export async function createGateway(
       return ports
     },
     serve(port, socket, isLast) {
-      if (port === 'data') return data.serve(socket, isLast)
-      admin.serve(socket)
-      return true
+      return port === 'data' ? data.serve(socket, isLast) : admin.serve(socket)
     },
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {

@@ -98,6 +98,7 @@ export class Supervisor {
       listen: options.listen,
       workers: () => this.#serving(),
       isDraining: () => this.#draining,
+      clock: this.#clock,
     })
     this.ended = new Promise((resolve, reject) => {
       this.#onEnded = resolve
@@ -266,7 +267,7 @@ export class Supervisor {
       this.#onStarted?.()
     }
     this.#tellState()
-    this.#ports.serveHeld()
+    this.#ports.serveWaiting()
     this.#keepSpare()
   }
 
