@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import type { Clock } from 'spillway'
 import type { Timer } from 'spillway/internal'
+import { linger } from '../response/linger.js'
 import { HandOver } from './hand-over.js'
 import type { PortName } from './protocol.js'
 import type { SupervisedWorker } from './supervised-worker.js'
@@ -39,7 +40,7 @@ export class WorkerPorts {
   #turn = 0
 
   constructor(options: WorkerPortsOptions) {
-    const { workers, isDraining: isLast } = options
+    const { workers, isDraining: isLast, clock } = options
     this.#options = options
     this.#toWorkers = {
       // Always the first worker, so that later connections of a dashboard reach the same one.
@@ -48,7 +49,7 @@ export class WorkerPorts {
         maxOffered: MAX_ADMIN_OFFERED,
         isLast,
         workers,
-        onRefused: answerUnavailable,
+        onRefused: (socket) => answerUnavailable(socket, clock),
       }),
       data: new HandOver({
         port: 'data',
@@ -106,7 +107,10 @@ export class WorkerPorts {
   }
 }
 
-function answerUnavailable(socket: Socket): void {
+function answerUnavailable(socket: Socket, clock: Clock): void {
   const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
   socket.end(head + UNAVAILABLE)
+  // Without reading, the supervisor would not notice that the client closes the connection.
+  linger(socket, socket, () => {}, clock)
+  socket.resume()
 }

@@ -68,7 +68,17 @@ class FakeWorker {
 /** A connection that the supervisor has accepted. */
 class FakeConnection extends EventEmitter {
   readonly written: string[] = []
+  readonly bytesRead = 0
   isDestroyed = false
+  isRead = false
+
+  resume(): void {
+    this.isRead = true
+  }
+
+  destroySoon(): void {
+    this.destroy()
+  }
 
   end(text: string): void {
     this.written.push(text)
@@ -417,6 +427,10 @@ describe('supervisor of workers', () => {
     connect('admin', connection)
     await clock.settle()
     expect(connection.written[0]).toMatch(/^HTTP\/1\.1 503 .*\r\n\r\n\{"status":"starting"\}$/s)
+    // Otherwise the supervisor would not notice that the client closes it.
+    expect(connection.isRead).toBe(true)
+    await clock.advance(30_000)
+    expect(connection.isDestroyed).toBe(true)
     forked[1]?.api.ready()
     connect('admin', new FakeConnection())
     expect(forked[1]?.callsOf('serve')).toEqual([{ port: 'admin', isLast: false }])
