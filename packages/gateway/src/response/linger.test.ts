@@ -9,7 +9,7 @@ describe('a connection that lingers after its last answer', () => {
     const clock = createVirtualClock()
     const socket = new FakeSocket()
     socket.end('the answer')
-    linger(socket.asSocket, body ?? socket, () => {}, clock)
+    linger(socket.asSocket, body ?? socket, clock)
     return { socket, clock }
   }
 

@@ -17,19 +17,13 @@ const CHECK_MS = 250
  * although they do not reach `source`. A 'data' listener on the connection would count them, but it would also
  * detach Node's HTTP parser from it.
  */
-export function linger(
-  socket: Socket,
-  source: Readable,
-  beforeClosing = () => {},
-  clock: Clock = systemClock,
-): void {
+export function linger(socket: Socket, source: Readable, clock: Clock = systemClock): void {
   const mostBytes = socket.bytesRead + LINGER_BYTES
   const endMs = clock.now() + LINGER_MS
   let timer: Timer
   const closeIfOver = (): boolean => {
     if (socket.bytesRead <= mostBytes && clock.now() < endMs) return false
     timer.cancel()
-    beforeClosing()
     socket.destroySoon()
     return true
   }

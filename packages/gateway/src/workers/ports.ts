@@ -111,6 +111,6 @@ function answerUnavailable(socket: Socket, clock: Clock): void {
   const head = `HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: ${UNAVAILABLE.length}\r\nconnection: close\r\n\r\n`
   socket.end(head + UNAVAILABLE)
   // Without reading, the supervisor would not notice that the client closes the connection.
-  linger(socket, socket, () => {}, clock)
+  linger(socket, socket, clock)
   socket.resume()
 }
