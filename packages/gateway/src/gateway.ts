@@ -314,9 +314,7 @@ export async function createGateway(
       return ports
     },
     serve(port, socket, isLast) {
-      if (port === 'data') return data.serve(socket, isLast)
-      admin.serve(socket)
-      return true
+      return port === 'data' ? data.serve(socket, isLast) : admin.serve(socket)
     },
     decisions: (cursor) => dashboard.decisions(cursor),
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,

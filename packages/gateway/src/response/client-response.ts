@@ -134,7 +134,7 @@ export class ResponseWriter implements ResponseSink {
     headers['content-type'] = this.#protocol.errorType
     headers['content-length'] = String(Buffer.byteLength(body))
     writeHead(response, fault.status, headers)
-    endAnswer(response, body, { closes: closes || !response.shouldKeepAlive, hasLength: true })
+    endAnswer(response, body, closes || !response.shouldKeepAlive)
   }
 
   /** The client has disconnected. */
@@ -177,7 +177,7 @@ export class ResponseWriter implements ResponseSink {
     this.#begin(piece?.length ?? 0)
     this.passedBytes += piece?.length ?? 0
     const closes = this.#hooks.draining || !this.#response.shouldKeepAlive
-    endAnswer(this.#response, piece, { closes, hasLength: false })
+    endAnswer(this.#response, piece, closes)
   }
 
   broken(error: unknown): void {

@@ -50,10 +50,10 @@ export interface WorkerApi {
   decisions(request: { cursor: string | undefined }): DecisionPage | Promise<DecisionPage>
   workersChanged(state: WorkersState): void
   /**
-   * Serves a connection. False: it does not take it, because it is being drained. With `isLast` all workers are, so
-   * it takes the connection until it is closed.
+   * Serves a connection, see `hand-over.ts`. False: it does not take it, because it is being drained. With `isLast`
+   * all workers are, so it takes the connection until it is closed.
    */
-  serve(to: { port: PortName; isLast: boolean }, socket?: Socket): Promise<boolean>
+  serve(to: { port: PortName; isLast: boolean }, socket?: Socket): boolean
   drain(options: { graceMs?: number; delayMs?: number }): void
 }
 

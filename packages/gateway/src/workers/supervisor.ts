@@ -99,6 +99,7 @@ export class Supervisor {
       listen: options.listen,
       workers: () => this.#serving(),
       isDraining: () => this.#draining,
+      clock: this.#clock,
     })
     this.ended = new Promise((resolve, reject) => {
       this.#onEnded = resolve
@@ -276,7 +277,7 @@ export class Supervisor {
       this.#onStarted?.()
     }
     this.#tellState()
-    this.#ports.serveHeld()
+    this.#ports.serveWaiting()
     this.#keepSpare()
   }
 

@@ -1,6 +1,7 @@
 /** A worker of `spillway gateway`: a gateway whose admin port, configuration and end come from the supervisor. */
 import { createGateway, type Gateway } from '../../gateway.js'
 import { Channel } from '../../workers/channel.js'
+import { receive } from '../../workers/hand-over.js'
 import type { SupervisorApi, WorkerApi, WorkersState } from '../../workers/protocol.js'
 import type { ConfigSource } from './config-source.js'
 
@@ -12,6 +13,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
   let state: WorkersState = { ready: 0, total: 1, overloaded: 0, started: false }
+  let running: Gateway | undefined
   const api: WorkerApi = {
     async reload({ cause, contents }) {
       const gateway = await started
@@ -24,11 +26,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     workersChanged: (next) => {
       state = next
     },
-    async serve({ port, isLast }, socket) {
-      const gateway = await started
-      // Undefined if the client has closed it on the way.
-      return socket === undefined || gateway.serve(port, socket, isLast)
-    },
+    serve: (to, socket) => receive(to, socket, running?.serve),
     async drain(options) {
       const gateway = await started
       void gateway.close(options)
@@ -68,6 +66,9 @@ export async function runWorker(source: ConfigSource): Promise<void> {
       },
     })
     await gateway.start()
+    process.on('SIGTERM', () => void gateway.close())
+    // Connections may arrive before the answer to `ready`.
+    running = gateway
     await channel.call('ready', undefined)
     return gateway
   }
@@ -75,7 +76,6 @@ export async function runWorker(source: ConfigSource): Promise<void> {
   try {
     const gateway = await started
     process.off('disconnect', endAlone)
-    process.on('SIGTERM', () => void gateway.close())
     // The supervisor was killed, so no new connection will arrive.
     process.once('disconnect', () => void gateway.close({ delayMs: 0 }))
     await gateway.whenClosed
