@@ -71,6 +71,7 @@ export function answerRaw(socket: Socket, { status, code, message }: Fault): Req
     vendor: undefined,
     tries: [],
     attempts: 0,
+    degraded: undefined,
     waitedMs: 0,
     firstByteMs: undefined,
     durationMs: 0,

@@ -2,6 +2,7 @@
 import type { Verdict } from '../../core/outcome.js'
 import type { Permits, StageCall } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
+import type { UsedFallback } from '../stages/fallback.js'
 
 export interface CallFacts {
   options: RunOptions
@@ -37,4 +38,6 @@ export interface DecisionWatcher {
   ): CallFollower | undefined
   /** A call was refused before its first attempt. */
   refused(follower: CallFollower | undefined, error: unknown, facts: () => CallFacts): void
+  /** A fallback of the gateway answered in place of a call. */
+  degraded(used: UsedFallback, lane: string): void
 }

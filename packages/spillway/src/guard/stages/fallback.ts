@@ -49,6 +49,8 @@ export interface FallbackAnswer {
   value: unknown
   /** What it is, in words: `from the cache, 12 s old`. */
   message?: string
+  /** Milliseconds since a cached value was stored. Default: not a cached value. */
+  ageMs?: number
 }
 
 /** A fallback: answers in place of a failed call, or declines. */
@@ -94,10 +96,32 @@ export interface GuardLike {
 export interface FallbackCount {
   /** Name of the fallback. */
   step: string
-  /** Why the call failed. */
-  reason: DegradedReason
+  /** Why the call failed. `pressure`: a cheaper answer was chosen before the call, because the pod was busy. */
+  reason: DegradedReason | 'pressure'
   /** How often it answered. */
   count: number
+}
+
+/** A fallback that answered in place of a call of the guard. */
+export interface UsedFallback extends Pick<FallbackCount, 'step' | 'reason'> {
+  readonly call: Pick<RunOptions, 'lane' | 'user' | 'tier' | 'priority'>
+  readonly arrivedMs: number
+  readonly attempts: number
+}
+
+/** Counts answers of fallbacks by fallback and reason. */
+export class FallbackCounts {
+  readonly #counts: FallbackCount[] = []
+
+  add(step: string, reason: FallbackCount['reason']): void {
+    const known = this.#counts.find((each) => each.step === step && each.reason === reason)
+    if (known !== undefined) known.count++
+    else this.#counts.push({ step, reason, count: 1 })
+  }
+
+  list(): FallbackCount[] {
+    return this.#counts.map((each) => ({ ...each }))
+  }
 }
 
 /** Guards that were asked for this call: two ways may lead to the same one. */
@@ -164,7 +188,7 @@ export class FallbackStage implements Stage {
   readonly #steps: readonly FallbackStep[]
   readonly #clock: Clock
   readonly #judging: OutcomeOptions
-  readonly #counts: FallbackCount[] = []
+  readonly #counts = new FallbackCounts()
 
   constructor(name: string, steps: readonly FallbackStep[], clock: Clock, judging: OutcomeOptions) {
     this.#name = name
@@ -210,7 +234,7 @@ export class FallbackStage implements Stage {
 
   /** How often each stood in, by reason. */
   counts(): FallbackCount[] {
-    return this.#counts.map((each) => ({ ...each }))
+    return this.#counts.list()
   }
 
   #learn(options: RunOptions, value: unknown): void {
@@ -227,7 +251,7 @@ export class FallbackStage implements Stage {
       if (call.options.signal?.aborted) return undefined
       const answer = await this.#tryStep(step, call)
       if (answer === undefined) continue
-      this.#count(step.name, call.reason)
+      this.#counts.add(step.name, call.reason)
       const { guard: name, reason } = call
       if (listening()) emit({ type: 'fallback.used', name, step: step.name, reason })
       const how = answer.message ?? `answered by ${step.name}`
@@ -256,12 +280,6 @@ export class FallbackStage implements Stage {
     const { outcome } = judge({ error, signal }, this.#judging)
     if (outcome === 'throttled') return 'limited'
     return outcome === 'failure' ? 'error' : undefined
-  }
-
-  #count(step: string, reason: DegradedReason): void {
-    const known = this.#counts.find((each) => each.step === step && each.reason === reason)
-    if (known !== undefined) known.count++
-    else this.#counts.push({ step, reason, count: 1 })
   }
 }
 
@@ -292,6 +310,11 @@ function isFor({ on, costs }: FallbackStep, { reason, error, value }: FailedCall
   if (on === undefined && reason === 'limited' && value !== undefined) return false
   if (on !== undefined && !on.includes(reason)) return false
   return !(costs === true && error instanceof SpillwayError && error.code === 'USER_LIMITED')
+}
+
+/** Why a fallback answers for a call that was refused with this code. */
+export function reasonOfRefusal(code: ErrorCode): DegradedReason {
+  return REASON_OF[code]
 }
 
 const REASON_OF: Record<ErrorCode, DegradedReason> = {
