@@ -4,9 +4,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import Anthropic from '@anthropic-ai/sdk'
-import OpenAI from 'openai'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { SDKS } from '../../spillway/test/streams/sdk-clients.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { expectIdle, type RunningGateway, startGateway, type Written } from './gateway-kit.js'
 
@@ -214,21 +213,24 @@ describe('static answers', () => {
   it('a static text is a completion for the SDKs, whole and streamed', async () => {
     const { url, vendor } = await start([CACHED, { static: 'We are busy.' }])
     await vendor.close()
-    const openai = new OpenAI({ apiKey: ENV.ANN, baseURL: `${url}/v1`, maxRetries: 0 })
-    const anthropic = new Anthropic({ apiKey: ENV.ANN, baseURL: url, maxRetries: 0 })
-    const messages = [{ role: 'user' as const, content: 'hi' }]
-    const chat = await openai.chat.completions.create({ model: 'gpt', messages })
-    expect(chat.choices[0]?.message.content).toBe('We are busy.')
-    const stream = openai.chat.completions.stream({ model: 'gpt', messages })
-    expect((await stream.finalChatCompletion()).choices[0]?.message.content).toBe('We are busy.')
-    const response = await openai.responses.create({ model: 'gpt', input: 'hi' })
-    expect(response.output_text).toBe('We are busy.')
-    const responses = openai.responses.stream({ model: 'gpt', input: 'hi' })
-    expect((await responses.finalResponse()).output_text).toBe('We are busy.')
-    const asked = { model: 'claude', max_tokens: 9, messages }
-    const { content } = await anthropic.messages.create(asked)
-    expect(content).toMatchObject([{ type: 'text', text: 'We are busy.' }])
-    expect(await anthropic.messages.stream(asked).finalText()).toBe('We are busy.')
+    for (const { create } of SDKS) {
+      const client = create(url, undefined, ENV.ANN)
+      expect(await client.ask()).toBe('We are busy.')
+      expect(await client.stream()).toBe('We are busy.')
+    }
+    const respond = (stream: boolean) =>
+      fetch(`${url}/v1/responses`, {
+        method: 'POST',
+        headers: { ...ANN.headers, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'gpt', input: 'hi', stream }),
+      })
+    expect(await (await respond(false)).json()).toMatchObject({
+      object: 'response',
+      output: [{ type: 'message', content: [{ type: 'output_text', text: 'We are busy.' }] }],
+    })
+    const events = await (await respond(true)).text()
+    expect(events).toMatch(/^event: response\.created\n.*event: response\.completed\n.*\n\n$/s)
+    expect(events).toContain('"type":"response.output_text.delta"')
   })
 
   it('a static body has its status and type, and is no answer to a streamed request', async () => {

@@ -46,7 +46,7 @@ export {
 } from '../guard/pipeline/stages.js'
 export type { UserStanding } from '../guard/run-options.js'
 export { isOn } from '../guard/snapshot.js'
-export { reasonOfRefusal, type UsedFallback } from '../guard/stages/fallback.js'
+export { reasonOfRefusal } from '../guard/stages/fallback.js'
 export type { BodyEnd } from '../guard/stream/body-watch.js'
 export {
   type BodyOwner,

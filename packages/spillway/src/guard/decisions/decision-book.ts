@@ -5,11 +5,10 @@ import { boundedName } from '../../core/long-name.js'
 import { PRIORITIES } from '../../core/options/priority.js'
 import type { GuardParts } from '../build-guard.js'
 import type { RunOptions } from '../run-options.js'
-import type { UsedFallback } from '../stages/fallback.js'
 import { CallTrace, type TracedGuard, type TraceListener } from './call-trace.js'
 import type { DecisionLog } from './decision-log.js'
 import type { DecisionRecord, PathNote } from './decision-record.js'
-import type { CallFacts, CallFollower, DecisionWatcher } from './follower.js'
+import type { CallFacts, CallFollower, DecisionWatcher, DegradedCall } from './follower.js'
 
 /** Of each code at least one refusal is noted in this time, however many others there are. */
 const AT_LEAST_EVERY_MS = 1_000
@@ -98,7 +97,7 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
   }
 
   /** A fallback of the gateway answered in place of a call. */
-  degraded({ step, reason, call, arrivedMs, attempts }: UsedFallback, lane: string): void {
+  degraded({ step, reason, call, arrivedMs, attempts }: DegradedCall, lane: string): void {
     const nowMs = this.#guard.clock.now()
     if (!this.#log.mayNote(nowMs)) return
     const priority = PRIORITIES.indexOf(call.priority ?? 'normal')

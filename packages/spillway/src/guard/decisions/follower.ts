@@ -2,7 +2,6 @@
 import type { Verdict } from '../../core/outcome.js'
 import type { Permits, StageCall } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
-import type { UsedFallback } from '../stages/fallback.js'
 
 export interface CallFacts {
   options: RunOptions
@@ -28,6 +27,17 @@ export interface CallFollower {
   failed(error: unknown): void
 }
 
+/** A call in whose place a fallback answered. */
+export interface DegradedCall {
+  /** Name of the fallback. */
+  readonly step: string
+  /** Why the call failed, or was not made. */
+  readonly reason: string
+  readonly call: Pick<RunOptions, 'lane' | 'user' | 'tier' | 'priority'>
+  readonly arrivedMs: number
+  readonly attempts: number
+}
+
 export interface DecisionWatcher {
   /** A call has arrived. Returns its follower, if it is one of those that are followed. */
   begin(
@@ -39,5 +49,5 @@ export interface DecisionWatcher {
   /** A call was refused before its first attempt. */
   refused(follower: CallFollower | undefined, error: unknown, facts: () => CallFacts): void
   /** A fallback of the gateway answered in place of a call. */
-  degraded(used: UsedFallback, lane: string): void
+  degraded(call: DegradedCall, lane: string): void
 }

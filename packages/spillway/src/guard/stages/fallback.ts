@@ -10,6 +10,7 @@ import { arrayOf, type Check, OptionsError } from '../../core/options/checks.js'
 import { described } from '../../core/options/schema.js'
 import { judge, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
+import type { DegradedCall } from '../decisions/follower.js'
 import type { JudgedCall } from '../pipeline/call.js'
 import type { CallFunction } from '../pipeline/context.js'
 import type { Stage } from '../pipeline/stage.js'
@@ -102,11 +103,9 @@ export interface FallbackCount {
   count: number
 }
 
-/** A fallback that answered in place of a call of the guard. */
-export interface UsedFallback extends Pick<FallbackCount, 'step' | 'reason'> {
-  readonly call: Pick<RunOptions, 'lane' | 'user' | 'tier' | 'priority'>
-  readonly arrivedMs: number
-  readonly attempts: number
+/** A fallback of the gateway that answered in place of a call. */
+export interface UsedFallback extends DegradedCall {
+  readonly reason: FallbackCount['reason']
 }
 
 /** Counts answers of fallbacks by fallback and reason. */
