@@ -2,11 +2,14 @@
 
 /** Answers in place of a vendor's: a cached one, a static one, or that of a smaller model under load. */
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { SDKS } from '../../spillway/test/streams/sdk-clients.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
+import { loadConfig } from '../src/config/load.js'
+import { createGateway } from '../src/gateway.js'
 import { expectIdle, type RunningGateway, startGateway, type Written } from './gateway-kit.js'
 
 const CALLERS = [
@@ -309,5 +312,33 @@ describe('a smaller model under load', () => {
     const { chat, vendor } = await start([small])
     vendor.set({ status: 503 }, 'gpt')
     expect((await chat({}, ANN)).status).toBe(503)
+  })
+})
+
+describe('the page about fallbacks', () => {
+  it('the documented configuration answers as the page says', async () => {
+    const page = readFileSync(
+      new URL('../../../docs/gateway-fallbacks.md', import.meta.url),
+      'utf8',
+    )
+    const [, text = ''] = /```yaml\n(.*?)```/s.exec(page) ?? []
+    const config = loadConfig({ file: 'page.yaml', text })
+    const admin = { ...config.admin, port: 0 }
+    const log = { request() {}, event() {}, failure() {}, close() {} }
+    const gateway = await createGateway({ ...config, host: '127.0.0.1', port: 0, admin }, { log })
+    onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
+    const { port } = await gateway.start()
+    const ask = async (content: string, mock: object) => {
+      const answer = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-mock': JSON.stringify(mock) },
+        body: JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content }] }),
+      })
+      await answer.text()
+      return degradedBy(answer)
+    }
+    expect(await ask('Hello', { latencyMs: 0, tokenMs: 0 })).toBe('?0')
+    expect(await ask('Hello', { status: 503 })).toMatch(/^cached;age=\d+$/)
+    expect(await ask('Another question', { status: 503 })).toBe('static')
   })
 })
