@@ -83,7 +83,7 @@ describe('DecisionLog', () => {
     await clock.advance(30)
     noteFallback(guard, { ...used, call })
     stop()
-    expect(log.since(1, 10).map((record) => decisionView(record, 0))).toMatchObject([
+    expect(log.since(1, 10).map((record) => decisionView(record, 'pod', 0))).toMatchObject([
       {
         code: 'DEGRADED',
         stage: 'fallback',
@@ -93,7 +93,7 @@ describe('DecisionLog', () => {
         attempts: 2,
       },
     ])
-    expect(decisionView(log.since(1, 1)[0] as DecisionRecord, 0)).not.toHaveProperty('remedy')
+    expect(decisionView(log.since(1, 1)[0] as DecisionRecord, 'pod', 0)).not.toHaveProperty('remedy')
     const counted = { step: 'cached', reason: 'circuit-open', count: 1 }
     expect(guard.snapshot().fallbacks).toEqual([counted])
     expect(events.filter(({ type }) => type === 'fallback.used')).toEqual([

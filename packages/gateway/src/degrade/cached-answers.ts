@@ -45,7 +45,14 @@ export class CachedAnswers {
 
   find(key: string): { readonly answer: CachedAnswer; readonly ageMs: number } | undefined {
     const options = { cacheKey: key }
-    const call = { guard: '', fn: () => undefined, options, error: undefined, value: undefined }
+    const call = {
+      guard: '',
+      fn: () => undefined,
+      options,
+      error: undefined,
+      value: undefined,
+      returned: false,
+    }
     const found = this.#cache.answer({ ...call, reason: 'error' })
     // The cache answers at once; only other fallbacks of the library need a promise.
     if (found === undefined || found instanceof Promise) return undefined

@@ -21,7 +21,6 @@ import {
   addRefusedHeaders,
   degradedItem,
   type FallbackDecision,
-  tellRetryAfter,
 } from './decision-headers.js'
 import { type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
@@ -153,7 +152,7 @@ export class ResponseWriter implements ResponseSink {
       if (closes) head.connection = 'close'
       writeHead(response, status, head)
     }
-    endAnswer(response, whole, { closes, hasLength: !this.#promised })
+    endAnswer(response, whole, closes)
   }
 
   /** Sends an error. `asked`: the last vendor that received the request, if any. */
@@ -164,18 +163,8 @@ export class ResponseWriter implements ResponseSink {
     if (response.destroyed) return
     if (response.headersSent) return this.#breakOff(fault)
     const headers = this.#head()
-    if (error instanceof SpillwayError) addRefusedHeaders(headers, error, attempts)
-    else {
-      headers['spillway-decision'] = `refused;reason=${fault.code}`
-      headers['spillway-attempts'] = String(attempts)
-      if (fault.retryAfterMs !== undefined) tellRetryAfter(headers, fault.retryAfterMs)
-    }
+    addRefusedHeaders(headers, error instanceof SpillwayError ? error : fault, attempts)
     if (asked !== undefined) headers['spillway-vendor'] = asked
-    // The gateway has retried already; retries of the client would multiply with its own.
-    if (attempts > 0) {
-      headers['x-should-retry'] = 'false'
-      headers['spillway-retried'] = '1'
-    }
     const closes = fault.closes === true || hasMuchToSend(response.req)
     if (closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
@@ -183,7 +172,7 @@ export class ResponseWriter implements ResponseSink {
     headers['content-type'] = this.#protocol.errorType
     headers['content-length'] = String(Buffer.byteLength(body))
     writeHead(response, fault.status, headers)
-    endAnswer(response, body, { closes: closes || !response.shouldKeepAlive, hasLength: true })
+    endAnswer(response, body, closes || !response.shouldKeepAlive)
   }
 
   /** The client has disconnected. */
@@ -232,7 +221,7 @@ export class ResponseWriter implements ResponseSink {
       copy.complete()
     }
     const closes = this.#hooks.draining || !this.#response.shouldKeepAlive
-    endAnswer(this.#response, piece, { closes, hasLength: false })
+    endAnswer(this.#response, piece, closes)
   }
 
   broken(error: unknown): void {
@@ -306,8 +295,9 @@ export class ResponseWriter implements ResponseSink {
     )
   }
 
-  #complaint({ status, code, message }: Fault) {
-    return { status, code, message, requestId: this.#id }
+  #complaint({ status, code, message, retryAfterMs }: Fault) {
+    const wholeMs = retryAfterMs === undefined ? undefined : Math.max(0, Math.ceil(retryAfterMs))
+    return { status, code, message, requestId: this.#id, retryAfterMs: wholeMs }
   }
 
   /** Chunks that the vendor's socket has already read may still be written meanwhile. */
