@@ -30,6 +30,7 @@ import { createRedisLevels } from '../../src/store/redis/operations/redis-levels
 import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
 import { fc } from '../fast-check.js'
 import { saturate } from '../saturated-fleet.js'
+import { replayWindow, windowHistories } from '../window-histories.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
 /** In 2096: some keys expire at a time of the history, which must still be in the future. */
@@ -400,6 +401,23 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       expect(requests).toBeGreaterThanOrEqual(120 * runs)
       expect(reached.refunds).toBeGreaterThan(10 * runs)
       expect(reached.windowRefusals).toBeGreaterThan(10 * runs)
+    })
+
+    it('level scripts grant no sliding window more than its limit, and refused requests exactly after their wait', async () => {
+      let nowUs = 0
+      const redis = createRedisLevels(runner, createKeys(`l${histories++}-`), () => String(nowUs))
+      const total = { started: 0, refunded: 0, refused: 0 }
+      let key = 0
+      await fc.assert(
+        fc.asyncProperty(windowHistories, async (history) => {
+          const counts = await replayWindow(redis, `{k${key++}}:uw`, history, (us) => {
+            nowUs = us
+          })
+          for (const name of ['started', 'refunded', 'refused'] as const) total[name] += counts[name]
+        }),
+        { numRuns: runs },
+      )
+      expect(Math.min(total.started, total.refunded, total.refused)).toBeGreaterThan(2 * runs)
     })
 
     it('limit scripts leave no key without an expiry', async () => {
