@@ -79,7 +79,7 @@ const GATEWAY_MAY_IMPORT = {
     'gateway\\.ts',
     'shared-store\\.ts',
   ],
-  workers: ['reload/'],
+  workers: ['reload/', 'response/linger\\.ts'],
   reload: ['config/'],
   demo: ['config/'],
   bin: ['config/', 'cli/'],

@@ -5,10 +5,12 @@
  */
 import { constants } from 'node:http2'
 import { linger } from '../response/linger.js'
-import { type ClientRequest, type ClientResponse, hasBody } from './client-http.js'
+import { type ClientRequest, type ClientResponse, hasBody, noteSent } from './client-http.js'
 
 /** The rest of a body up to this size is received as usual, and the connection is used again. */
 const SMALL_BODY_BYTES = 65_536
+/** The end of a body whose length was not announced. */
+const LAST_CHUNK = '0\r\n\r\n'
 
 /** Whether a body is still arriving that is too large to wait for its end. */
 export function hasMuchToSend(request: ClientRequest): boolean {
@@ -26,18 +28,13 @@ export function onceSent(response: ClientResponse, listener: () => void): void {
   response.once(SENT, listener)
 }
 
-interface Ending {
-  /** The connection ends with this answer. */
-  readonly closes: boolean
-  /** The head has a Content-Length, so that the client knows the end of the answer without the end of the connection. */
-  readonly hasLength: boolean
-}
-
-/** Ends an answer with the last bytes of its body. */
+/**
+ * Ends an answer with the last bytes of its body. `closes`: the connection ends with this answer.
+ */
 export function endAnswer(
   response: ClientResponse,
   last: string | Buffer | undefined,
-  { closes, hasLength }: Ending,
+  closes: boolean,
 ): void {
   const { stream } = response
   const request = response.req as ClientRequest
@@ -51,17 +48,20 @@ export function endAnswer(
   }
   if (!closes) return void response.end(last)
   const { socket } = request
-  // `response.end()` closes the connection. After the last byte of the body that causes no reset.
-  request.once('end', () => response.end())
   // Without this, Node would send the answer in the next turn, and the gateway may close the connection before.
   socket.cork()
   // An answer without a body, as to HEAD, has nothing else that would send its head.
   response.flushHeaders()
   // Called after its turn, if the answers to earlier requests of the connection are still being sent.
   response.write(last ?? '', () => {
-    linger(socket, request, () => response.end())
-    if (!hasLength) return
+    // After the last byte of the body, closing the connection causes no reset.
+    if (request.complete) return void response.end()
+    // `response.end()` would close the connection now. So the end of the answer is sent without it.
+    if (response.chunkedEncoding) socket.write(LAST_CHUNK)
     socket.end()
+    linger(socket, request)
+    request.once('end', () => socket.destroySoon())
+    noteSent(response)
     response.emit(SENT)
   })
   socket.uncork()
