@@ -3,16 +3,18 @@
  * With Redis, all gateways of a fleet share the breakers and limits of each vendor.
  */
 import type { Socket } from 'node:net'
-import { createDashboard } from '@spillway/dashboard'
+import { createDashboard, type DashboardPeers, type DecisionPage } from '@spillway/dashboard'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createOperatorAccess } from 'spillway/http'
+import { systemClock } from 'spillway/internal'
 import type { RedisStore } from 'spillway/redis'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
 import { createHostCheck } from './admin/host-check.js'
 import { OperatorNews } from './admin/operator-news.js'
+import { OverloadWatch } from './admin/overload-watch.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
 import { listenAddress } from './config/listen-address.js'
@@ -49,9 +51,13 @@ export interface GatewayOptions {
 export interface GatewaySupervisor {
   readonly slot: number
   workers(): WorkersState
+  /** Reports that this worker is overloaded, or no longer is (`health.overload`). */
+  overloaded(isOverloaded: boolean): void
   /** Of all workers, in the text format of Prometheus. */
   metrics(): Promise<string>
   snapshots(): Promise<object>
+  /** Decisions of the other workers after these cursors, by slot. */
+  readonly decisions: DashboardPeers['decisions']
   reload(cause: string): Promise<ReloadReport>
 }
 
@@ -66,6 +72,8 @@ export interface Gateway {
   serve(port: PortName, socket: Socket, isLast: boolean): boolean
   /** Metrics of this process, for the supervisor. */
   metrics(): Promise<readonly MetricJson[]>
+  /** Decisions of this process after a cursor, for the dashboard of another worker. */
+  decisions(cursor: string | undefined): DecisionPage
   /** Its guards and job queues. */
   readonly spillway: Spillway
   /** Resolves when it has been closed, also if an operator drained it. */
@@ -124,7 +132,11 @@ export async function createGateway(
     ...podOptions(config, supervisor),
     ...(tracing && { tracer: tracing.guards }),
   })
-  const health = new Health(() => spillway.health(), supervisor && (() => supervisor.workers()))
+  const health = new Health({
+    shared: () => spillway.health(),
+    isOverloaded: () => overload?.isOverloaded === true,
+    workers: supervisor && (() => supervisor.workers()),
+  })
   const inside = await startMock(config, undefined)
   let mock = inside
   const reloads = new Reloads()
@@ -148,6 +160,18 @@ export async function createGateway(
   const jobs = config.jobQueues && new Jobs(config.jobQueues, versions, spillway)
   hooks.asyncRequests = jobs
   const data = new DataServer(versions, (path) => health.at(path))
+  const overload =
+    config.health.overload &&
+    new OverloadWatch({
+      ...config.health.overload,
+      inFlight: () => data.running,
+      clock: systemClock,
+      onChange: (isOverloaded) => {
+        const change = isOverloaded ? 'overloaded, not ready' : 'no longer overloaded'
+        log.notice?.(isOverloaded ? 'error' : 'info', change, { option: 'health.overload' })
+        supervisor?.overloaded(isOverloaded)
+      },
+    })
   // Each worker has a mock vendor of its own, so switches of one dashboard would not reach all of them.
   const demo =
     supervisor === undefined && inside
@@ -160,6 +184,7 @@ export async function createGateway(
     path: DASHBOARD_PATH,
     ...access,
     ...(demo && { demo }),
+    ...(supervisor && { peers: supervisor }),
   })
   const operator = () =>
     createOperator({ store: spillway.store, guards: guardsOf(versions.current.config) })
@@ -219,6 +244,7 @@ export async function createGateway(
     await versions.close()
     await mock?.vendor.close()
     dashboard.close()
+    overload?.close()
     await admin.close()
     await store?.close()
     stopListening()
@@ -290,6 +316,7 @@ export async function createGateway(
     serve(port, socket, isLast) {
       return port === 'data' ? data.serve(socket, isLast) : admin.serve(socket)
     },
+    decisions: (cursor) => dashboard.decisions(cursor),
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {
       const { graceMs, delayMs } = { ...versions.current.config.drain, ...options }

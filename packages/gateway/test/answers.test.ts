@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, startVendor } from './gateway-kit.js'
+import { parseItem } from './structured-field.js'
 
 const USER_LIMITS = [{ per: 'user', limit: 2, windowMs: '1m' }]
 
@@ -168,7 +169,16 @@ describe('gateway refusals', () => {
         param: null,
         code: 'CIRCUIT_OPEN',
         request_id: answer.headers.get('x-request-id'),
+        retry_after_ms: Number(answer.headers.get('retry-after-ms')),
       },
+    })
+    const waitMs = Number(answer.headers.get('retry-after-ms'))
+    expect(waitMs).toBeGreaterThan(0)
+    expect(answer.headers.get('retry-after')).toBe(String(Math.ceil(waitMs / 1_000)))
+    expect(parseItem(answer.headers.get('spillway-decision') ?? '').parameters).toMatchObject({
+      stage: { token: 'breaker' },
+      reason: { token: 'CIRCUIT_OPEN' },
+      lane: 'gpt',
     })
   })
 
@@ -185,6 +195,7 @@ describe('gateway refusals', () => {
         type: 'overloaded_error',
         message: expect.stringContaining('the circuit is open'),
         code: 'CIRCUIT_OPEN',
+        retry_after_ms: Number(answer.headers.get('retry-after-ms')),
       },
       request_id: answer.headers.get('x-request-id'),
     })

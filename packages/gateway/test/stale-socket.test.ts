@@ -40,7 +40,10 @@ describe('a Unix socket that a killed process left behind', () => {
 
   it('a worker neither removes a socket nor listens, because its supervisor does both', async () => {
     const listen = await staleSocket()
-    const supervisor = { slot: 1, workers: () => ({ ready: 0, total: 2, started: false }) }
+    const supervisor = {
+      slot: 1,
+      workers: () => ({ ready: 0, total: 2, overloaded: 0, started: false }),
+    }
     const gateway = await createGateway(
       { ...builtInConfig({ env: {} }), listen },
       { log: silent, supervisor: supervisor as GatewaySupervisor },

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { Client } from 'undici'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { readFeed } from '../../dashboard/test/server/dashboard-kit.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { spawnGateway } from './gateway-process.js'
 
@@ -196,6 +197,20 @@ describe('gateway with two workers', () => {
     for (const worker of await workers()) {
       expect(guardOf(worker, 'plain')?.calls).toBeGreaterThan(0)
     }
+  })
+
+  it('the dashboard shows decisions of all workers, whichever of them serves it', async () => {
+    const reader = await readFeed(`${gateway.adminUrl}/dashboard/events`)
+    const clients = await oneToEach()
+    // The worker records only some of many calls, so each sends until one appears.
+    await vi.waitFor(async () => {
+      for (const { chat } of clients) await chat('plain')
+      const records = reader.all('decisions').flatMap((each) => each.records)
+      const pods = new Set(records.map(({ pod }) => pod.replace(/-[^-]*$/, '')))
+      expect([...pods].toSorted()).toEqual(['gateway-a-worker-1', 'gateway-a-worker-2'])
+    }, PATIENCE)
+    for (const { close } of clients) await close()
+    reader.close()
   })
 
   it('two workers under saturating load start at most 100 calls in any window and use more than 90 % of each', async () => {

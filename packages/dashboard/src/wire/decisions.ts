@@ -8,8 +8,9 @@ export interface Decisions {
 }
 
 export interface Decision {
-  /** Unique on this pod. */
+  /** Unique within `pod`, which is the process that decided. */
   id: number
+  pod: string
   at: number
   guard: string
   lane: string

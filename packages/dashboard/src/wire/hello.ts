@@ -13,6 +13,8 @@ export interface Hello {
   at: number
   /** This pod and its version. */
   pod: string
+  /** Decisions are those of several processes, such as the workers of a gateway. */
+  hasPeers: boolean
   version: string
   /** The built-in stages, in order. */
   stages: readonly StageRow[]

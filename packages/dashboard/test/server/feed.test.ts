@@ -22,6 +22,41 @@ const GUARD = {
 } as const
 
 describe('dashboard feed', () => {
+  it('feed has the decisions of its peers beside its own, each with its pod', async () => {
+    const beta = await startPod({ pod: 'beta' })
+    const peers = {
+      async decisions({ beta: cursor }: Readonly<Record<string, string>>) {
+        const page = beta.dashboard.decisions(cursor)
+        return { ...page, cursors: { beta: page.cursor }, records: page.records.toReversed() }
+      },
+    }
+    const alpha = await startPod({ pod: 'alpha', peers })
+    for (const { spillway } of [alpha, beta]) spillway.guard('openai', GUARD)
+    const run = ({ spillway }: typeof alpha, user: string) =>
+      spillway.guard('openai').run(() => 'fine', { user })
+    await run(beta, 'before')
+    const reader = await alpha.read()
+    const found = (user: string) =>
+      reader.until('decisions', ({ records }) => records.some((each) => each.user === user))
+    await found('before')
+    await run(alpha, 'own')
+    await run(beta, 'theirs')
+    await Promise.all([found('own'), found('theirs')])
+    const records = reader.all('decisions').flatMap((each) => each.records)
+    const pods = records.map(({ user, pod }) => `${user} ${pod.replace(/-.*/, '')}`)
+    expect(pods.toSorted()).toEqual(['before beta', 'own alpha', 'theirs beta'])
+    expect(reader.last('hello')).toMatchObject({ hasPeers: true })
+    // A reader that comes later gets all of them, and one that returns none twice.
+    const later = await alpha.read()
+    const told = await later.until('decisions')
+    expect(told.records.map(({ user }) => user).toSorted()).toEqual(['before', 'own', 'theirs'])
+    const returned = await alpha.read({ 'last-event-id': reader.lastId })
+    await run(beta, 'last')
+    await returned.until('decisions', ({ records }) => records.some(({ user }) => user === 'last'))
+    const again = returned.all('decisions').flatMap((each) => each.records.map(({ user }) => user))
+    expect(again).toEqual(['last'])
+  })
+
   it('feed begins with the built-in stages and the guards with their options', async () => {
     const pod = await startPod({ pod: 'alpha' })
     pod.spillway.guard('openai', GUARD)

@@ -5,6 +5,7 @@
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
 import type { RedisStoreOptions } from 'spillway/redis'
 import type { LlmProtocol, RoutePath } from './default-paths.js'
+import type { HealthConfig } from './shapes/health-shape.js'
 import type { ServerLimits } from './shapes/server-limits-shape.js'
 
 /** Protocol of a vendor: that of OpenAI, of Anthropic, or plain HTTP. */
@@ -191,6 +192,8 @@ export interface GatewayConfig {
   readonly cors: CorsConfig | undefined
   /** Limits of the data port for clients. */
   readonly server: ServerLimits
+  /** Readiness under overload. */
+  readonly health: HealthConfig
   /** Times of a shutdown. */
   readonly drain: {
     /** Longest time for running requests. */

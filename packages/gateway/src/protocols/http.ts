@@ -17,6 +17,12 @@ export const http: Protocol = {
   repeatable: () => false,
 }
 
-function problemOf({ status, code, message, requestId }: Complaint): object {
-  return { title: code, status, detail: message, instance: requestId }
+function problemOf({ status, code, message, requestId, retryAfterMs }: Complaint): object {
+  return {
+    title: code,
+    status,
+    detail: message,
+    instance: requestId,
+    retry_after_ms: retryAfterMs,
+  }
 }

@@ -28,13 +28,15 @@ export function valuesOf(fields: ReadonlyMap<string, JsonField>): ReadonlyMap<st
   return new Map(Array.from(fields, ([name, { value }]) => [name, value]))
 }
 
-/** Something that went wrong, to be told to a client. */
+/** An error, as a client gets it. */
 export interface Complaint {
   readonly status: number
   /** Such as `CIRCUIT_OPEN`. */
   readonly code: string
   readonly message: string
   readonly requestId: string
+  /** Whole milliseconds. Also in the body, because an error event in a stream has no headers. */
+  readonly retryAfterMs: number | undefined
 }
 
 export type { RequestFacts }

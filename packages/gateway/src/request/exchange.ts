@@ -16,7 +16,7 @@ import type { AsyncRequests, JobRequestListener } from './async-requests.js'
 import { HungUpError } from './body/body.js'
 import type { Caller } from './callers.js'
 import { type ClientRequest, type ClientResponse, disconnect, isSent } from './client-http.js'
-import { ClientSignal, runAsHop } from './deadline.js'
+import { ClientSignal } from './deadline.js'
 import { recordOf } from './record.js'
 import { requestTarget } from './request-url.js'
 import { type RoutingListener, routeRequest } from './route-request.js'
@@ -81,7 +81,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   }
 
   serve(): void {
-    runAsHop(this.#request, () => this.#serve()).catch((error) => this.#fail(error))
+    this.#serve().catch((error) => this.#fail(error))
   }
 
   async #serve(): Promise<void> {

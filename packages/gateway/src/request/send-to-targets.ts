@@ -16,7 +16,13 @@ import { neverConnected } from '../vendor/vendor-error.js'
 import { vendorRequest } from '../vendor/vendor-request.js'
 import type { ResponseListener, Usage, VendorResponse } from '../vendor/vendor-response.js'
 import type { ClientRequest } from './client-http.js'
-import { type ClientSignal, deadlineMs, HOP_NEEDS_MS, hopHeaders } from './deadline.js'
+import {
+  type ClientSignal,
+  callerAttempt,
+  deadlineMs,
+  HOP_NEEDS_MS,
+  hopHeaders,
+} from './deadline.js'
 import type { Tries } from './record.js'
 import { canBeRepeated, canBeSentTo, type RoutedRequest } from './routed-request.js'
 import { type RequestTrace, withTrace } from './trace.js'
@@ -181,10 +187,12 @@ export class TargetSender implements ResponseListener {
     if (body.kind === 'streamed' && !body.progress.complete) signal.cause = 'upload'
     // User limits were charged at the first target that received the request.
     const charged = this.attempts > 0
+    const theirAttempt = callerAttempt(incoming)
     // One object literal: adding the functions later would keep the call from being collected early.
     const options: RunOptions = {
       priority: caller.priority,
       idempotent: canBeRepeated(routed),
+      callerAttempt: theirAttempt,
       signal,
       lane,
       cost,
@@ -203,7 +211,7 @@ export class TargetSender implements ResponseListener {
     return vendor.guard.run((context: CallContext) => {
       if (tries.attempts++ === 0) this.waitedMs = clock.now() - arrivedMs
       const traced = trace === undefined ? request : this.#inTrace(request, context)
-      const sent = vendor.hops ? withHeaders(traced, hopHeaders(context)) : traced
+      const sent = vendor.hops ? withHeaders(traced, hopHeaders(context, theirAttempt)) : traced
       return vendor.send(sent, context, this, cost)
     }, options)
   }

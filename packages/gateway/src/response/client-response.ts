@@ -12,12 +12,7 @@ import { endAnswer, hasMuchToSend } from '../request/early-answer.js'
 import { addVendorHeaders } from '../vendor/forwarded-headers.js'
 import type { VendorAddresses } from '../vendor/vendor-addresses.js'
 import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
-import {
-  type Admitted,
-  addAdmittedHeaders,
-  addRefusedHeaders,
-  tellRetryAfter,
-} from './decision-headers.js'
+import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
 import { type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
 
@@ -130,18 +125,8 @@ export class ResponseWriter implements ResponseSink {
     if (response.destroyed) return
     if (response.headersSent) return this.#breakOff(fault)
     const headers = this.#head()
-    if (error instanceof SpillwayError) addRefusedHeaders(headers, error, attempts)
-    else {
-      headers['spillway-decision'] = `refused;reason=${fault.code}`
-      headers['spillway-attempts'] = String(attempts)
-      if (fault.retryAfterMs !== undefined) tellRetryAfter(headers, fault.retryAfterMs)
-    }
+    addRefusedHeaders(headers, error instanceof SpillwayError ? error : fault, attempts)
     if (asked !== undefined) headers['spillway-vendor'] = asked
-    // The gateway has retried already; retries of the client would multiply with its own.
-    if (attempts > 0) {
-      headers['x-should-retry'] = 'false'
-      headers['spillway-retried'] = '1'
-    }
     const closes = fault.closes === true || hasMuchToSend(response.req)
     if (closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
@@ -266,8 +251,9 @@ export class ResponseWriter implements ResponseSink {
     )
   }
 
-  #complaint({ status, code, message }: Fault) {
-    return { status, code, message, requestId: this.#id }
+  #complaint({ status, code, message, retryAfterMs }: Fault) {
+    const wholeMs = retryAfterMs === undefined ? undefined : Math.max(0, Math.ceil(retryAfterMs))
+    return { status, code, message, requestId: this.#id, retryAfterMs: wholeMs }
   }
 
   /** Chunks that the vendor's socket has already read may still be written meanwhile. */

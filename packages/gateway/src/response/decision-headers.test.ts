@@ -1,5 +1,7 @@
 import { SpillwayError } from 'spillway'
+import { createLoadShedder } from 'spillway/local'
 import { describe, expect, it } from 'vitest'
+import { parseItem } from '../../test/structured-field.js'
 import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
 
 const ADMITTED: Admitted = {
@@ -86,6 +88,93 @@ describe('decision headers of a refusal', () => {
         'refused;stage=user-limit;reason=QUEUE_FULL;scope=shared' +
         ';queue-length=2.346;shadow=?1;off=?0;name="a\\"b"',
       'spillway-attempts': '3',
+      'x-should-retry': 'false',
+      'spillway-retried': '1',
+    })
+  })
+
+  it('the decision on a shed call names its code and its signal in two parameters', async () => {
+    const shedder = createLoadShedder({ maxInFlight: 1 })
+    const visit = shedder.enter()
+    const error = await shedder.run(() => {}).catch((refusal: SpillwayError) => refusal)
+    visit?.end()
+    shedder.close()
+    const headers: Record<string, string | string[]> = {}
+    addRefusedHeaders(headers, error as SpillwayError, 0)
+    const { value, parameters } = parseItem(headers['spillway-decision'] as string)
+    expect(value).toEqual({ token: 'refused' })
+    expect(parameters).toMatchObject({
+      stage: { token: 'shed' },
+      reason: { token: 'SHED' },
+      'shed-reason': 'inFlight',
+    })
+  })
+
+  it('the decision is a structured field whatever names and numbers the details have', () => {
+    const details = {
+      stage: 'own',
+      reason: 'own',
+      scope: 'own',
+      Pressure: 1,
+      pressure: 2,
+      'queue length': 3,
+      '9lives': 4,
+      größe: 5,
+      huge: 1e21,
+      large: 1e14 + 0.5,
+      tiny: -1e-9,
+      never: Number.NEGATIVE_INFINITY,
+      text: 'a"b\\c\u00e9\r\n',
+    }
+    const { parameters } = parseItem(refused('SHED', details)['spillway-decision'] as string)
+    expect(parameters).toEqual({
+      stage: { token: 'user-limit' },
+      reason: { token: 'SHED' },
+      scope: { token: 'shared' },
+      'user-limit-stage': 'own',
+      'user-limit-reason': 'own',
+      'user-limit-scope': 'own',
+      pressure: 1,
+      'user-limit-pressure': 2,
+      'queue-length': 3,
+      'detail-9lives': 4,
+      'gr--e': 5,
+      large: 1e14 + 1,
+      tiny: 0,
+      text: 'a"b\\c???',
+    })
+  })
+
+  it('the decision on an admitted request is a structured field', () => {
+    const headers = admitted({ lane: 'a"b\\c\u00e9', step: 2, shadow: ['shed', 'breaker'] })
+    expect(parseItem(headers['spillway-decision'] as string)).toEqual({
+      value: { token: 'fallback' },
+      parameters: {
+        vendor: 'openai',
+        lane: 'a"b\\c?',
+        'waited-ms': 12,
+        step: 2,
+        shadow: 'shed breaker',
+      },
+    })
+  })
+
+  it('a fault that the gateway reports itself has its code and its wait', () => {
+    const headers: Record<string, string | string[]> = {}
+    const fault = { status: 503, code: 'SHUTTING_DOWN', message: '', retryAfterMs: 1_500 }
+    addRefusedHeaders(headers, fault, 0)
+    expect(headers).toEqual({
+      'spillway-decision': 'refused;reason=SHUTTING_DOWN',
+      'spillway-attempts': '0',
+      'retry-after': '2',
+      'retry-after-ms': '1500',
+    })
+  })
+
+  it('a request that a vendor has received should not be retried by the client', () => {
+    expect(refused('CALL_TIMEOUT')).toMatchObject({
+      'x-should-retry': 'false',
+      'spillway-retried': '1',
     })
   })
 

@@ -2,9 +2,10 @@
  * Headers with the gateway's decision and the numbers behind it, as structured fields (RFC 9651).
  */
 
-import type { SpillwayError } from 'spillway'
+import { SpillwayError } from 'spillway'
 import { exhaustedItem, policyItem, standingItem } from 'spillway/http'
-import type { UserStanding } from 'spillway/internal'
+import { refusalHeaders, type UserStanding } from 'spillway/internal'
+import type { Fault } from './errors.js'
 
 type Headers = Record<string, string | string[]>
 
@@ -40,25 +41,39 @@ export function addAdmittedHeaders(headers: string[], decision: Admitted): void 
   if (standing !== undefined) tellStanding(headers, standing)
 }
 
+/** `error`: a refusal of a guard, or a fault of a request that the gateway reports itself. */
 export function addRefusedHeaders(
   headers: Headers,
-  { code, stage, scope, retryAfterMs, details }: SpillwayError,
+  error: SpillwayError | Fault,
   attempts: number,
 ): void {
-  let decision = `refused;stage=${stage};reason=${code};scope=${scope}`
-  for (const [name, value] of Object.entries(details)) {
-    if (name !== 'retryAfterMs') decision += parameter(kebab(name), value)
-  }
-  headers['spillway-decision'] = decision
+  const { code, retryAfterMs } = error
+  headers['spillway-decision'] =
+    error instanceof SpillwayError ? refusedItem(error) : `refused;reason=${code}`
   headers['spillway-attempts'] = String(attempts)
-  if (retryAfterMs !== undefined) tellRetryAfter(headers, retryAfterMs)
-  if (code === 'USER_LIMITED') tellExhausted(headers, details, retryAfterMs)
+  Object.assign(headers, refusalHeaders({ code, retryAfterMs }))
+  if (error instanceof SpillwayError && code === 'USER_LIMITED') {
+    tellExhausted(headers, error.details, retryAfterMs)
+  }
+  // The gateway has retried already; retries of the client would multiply with its own.
+  if (attempts > 0) {
+    headers['x-should-retry'] = 'false'
+    headers['spillway-retried'] = '1'
+  }
 }
 
-/** `retry-after` in whole seconds, and `retry-after-ms` for SDKs that read it. */
-export function tellRetryAfter(headers: Headers, retryAfterMs: number): void {
-  headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
-  headers['retry-after-ms'] = String(Math.ceil(retryAfterMs))
+function refusedItem({ code, stage, scope, details }: SpillwayError): string {
+  let item = `refused;stage=${stage};reason=${code};scope=${scope}`
+  const used = new Set(['stage', 'reason', 'scope'])
+  for (const [name, value] of Object.entries(details)) {
+    if (name === 'retryAfterMs') continue
+    let key = keyOf(name)
+    // Parsers keep only the last parameter of a name, so each gets its own: `shed-reason`.
+    while (used.has(key)) key = `${stage}-${key}`
+    used.add(key)
+    item += parameter(key, value)
+  }
+  return item
 }
 
 /** The headers of the IETF draft on rate limit headers. */
@@ -87,12 +102,23 @@ function tellExhausted(
   )
 }
 
-function parameter(name: string, value: unknown): string {
+function parameter(key: string, value: unknown): string {
   if (typeof value === 'number') {
-    return Number.isFinite(value) ? `;${name}=${Number(value.toFixed(3))}` : ''
+    const number = structuredNumber(value)
+    return number === undefined ? '' : `;${key}=${number}`
   }
-  if (typeof value === 'boolean') return `;${name}=?${value ? 1 : 0}`
-  return typeof value === 'string' ? text(name, value) : ''
+  if (typeof value === 'boolean') return `;${key}=?${value ? 1 : 0}`
+  return typeof value === 'string' ? text(key, value) : ''
+}
+
+/** The largest integer, and the limit of numbers with a fraction (RFC 9651, 3.3). */
+const MAX_INTEGER = 999_999_999_999_999
+const MAX_DECIMAL = 1e12
+
+/** Undefined if the number cannot be written as a structured field. */
+function structuredNumber(value: number): number | undefined {
+  if (!(Math.abs(value) <= MAX_INTEGER)) return undefined
+  return Math.abs(value) < MAX_DECIMAL ? Number(value.toFixed(3)) : Math.round(value)
 }
 
 /** Models and lanes come from clients, so characters that a structured string must not have are replaced. */
@@ -107,6 +133,9 @@ function escaped(character: string): string {
   return character === '"' || character === '\\' ? `\\${character}` : '?'
 }
 
-function kebab(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+/** Names of details may be those of an application's stage. A key has no capitals and begins with a letter. */
+function keyOf(name: string): string {
+  const kebab = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  const key = kebab.replace(/[^a-z0-9_.*-]/g, '-').replace(/^-+/, '')
+  return /^[a-z*]/.test(key) ? key : `detail-${key}`
 }

@@ -16,6 +16,8 @@ export const SHUTTING_DOWN: Fault = {
   code: 'SHUTTING_DOWN',
   message: 'the gateway is shutting down',
   closes: true,
+  // Another gateway may answer at once; the same one does after its restart.
+  retryAfterMs: 1_000,
 }
 
 /** A refusal by the gateway itself. */

@@ -13,6 +13,8 @@ export class SupervisedWorker {
   state: State = 'starting'
   /** When it became ready. */
   readyAtMs: number | undefined
+  /** As it last reported. */
+  isOverloaded = false
   /** As last read. */
   metrics: readonly MetricJson[] = []
   readonly #process: ChildProcess

@@ -16,6 +16,7 @@ class FakeWorker {
   state = 'starting'
   readyAtMs: number | undefined
   metrics = []
+  isOverloaded = false
   isAlive = true
   pid = 1
   /** The answers to calls by name. */
@@ -172,9 +173,39 @@ describe('supervisor of workers', () => {
       expect(worker.callsOf('workersChanged').at(-1)).toEqual({
         ready: 2,
         total: 2,
+        overloaded: 0,
         started: true,
       })
     }
+  })
+
+  it('every worker learns how many workers are overloaded, and one that ends does not count', async () => {
+    const { forked, started, clock } = setUp()
+    await started()
+    const seen = () => forked[1]?.callsOf('workersChanged').at(-1)
+    forked[0]?.api.overloaded(true)
+    expect(seen()).toMatchObject({ ready: 2, overloaded: 1 })
+    forked[1]?.api.overloaded(true)
+    expect(seen()).toMatchObject({ ready: 2, overloaded: 2 })
+    forked[0]?.api.overloaded(false)
+    expect(seen()).toMatchObject({ ready: 2, overloaded: 1 })
+    forked[0]?.api.overloaded(true)
+    forked[0]?.end(1)
+    await clock.settle()
+    expect(seen()).toMatchObject({ ready: 1, overloaded: 1 })
+  })
+
+  it('a worker gets the decisions of the other workers from the supervisor', async () => {
+    const { forked, started } = setUp()
+    await started()
+    const records = [{ pod: 'two', id: 1, at: 1, tookMs: 1 }]
+    for (const worker of forked) {
+      worker.answers.decisions = () => ({ cursor: `boot-${worker.slot}.2.2`, seen: 4, records })
+    }
+    const answer = await forked[0]?.api.decisions({ 2: 'boot-2.1.1' })
+    expect(answer).toEqual({ cursors: { 2: 'boot-2.2.2' }, seen: 4, records })
+    expect(forked[0]?.callsOf('decisions')).toEqual([])
+    expect(forked[1]?.callsOf('decisions')).toEqual([{ cursor: 'boot-2.1.1' }])
   })
 
   it('a failure of the first start ends the supervisor with its reason, and no worker is left', async () => {

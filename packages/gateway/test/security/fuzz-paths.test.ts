@@ -170,5 +170,4 @@ it.each(LISTENERS)(
     expect(taken).toBeGreaterThan(OVER_SOCKETS / 5)
     expect(failures).toEqual([])
   },
-  60_000,
 )

@@ -245,21 +245,30 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       const window = { windowUs: 800_000, slices: 10, burst: 0, span: 'lane' } as const
       const sliding = { ...window, algorithm: 'sliding-window' } as const
       const bucket = { ...window, algorithm: 'token-bucket', burst: 10 } as const
-      const fleets: LimitSpec[][] = [
-        [{ ...bucket, id: 'unit0', limit: 100 }],
-        [
-          { ...sliding, id: 'unit0', limit: 100 },
-          { ...sliding, id: 'unit1', limit: 900 },
-        ],
-        [{ ...sliding, id: 'unit0', limit: 77, span: 'vendor' }],
+      const large = { ...bucket, id: 'unit0', limit: 100, burst: 100 }
+      const fleets: { limits: LimitSpec[]; costs: number[][] }[] = [
+        { limits: [{ ...bucket, id: 'unit0', limit: 100 }], costs: [[1], [1], [1], [1]] },
+        {
+          limits: [
+            { ...sliding, id: 'unit0', limit: 100 },
+            { ...sliding, id: 'unit1', limit: 900 },
+          ],
+          costs: [10, 20, 40, 40].map((tokens) => [1, tokens]),
+        },
+        {
+          limits: [{ ...sliding, id: 'unit0', limit: 77, span: 'vendor' }],
+          costs: [[1], [1], [1], [1]],
+        },
+        // Pods that sleep claim units.
+        { limits: [large], costs: [[1], [60], [20], [1]] },
+        { limits: [{ ...sliding, id: 'unit0', limit: 100 }], costs: [[1], [60], [5], [1]] },
       ]
-      for (const [seed, limits] of fleets.entries()) {
+      for (const [seed, { limits, costs }] of fleets.entries()) {
         let atUs = 0
         const clock = () => String(atUs)
         const keys = createKeys(`l${histories++}-`)
         const redis = createRedisLimits(twin.runner, keys, () => ({ close() {} }), clock)
         const [lane, guard] = [emptyLane(), emptyGuard()]
-        const costs = [10, 20, 40, 40].map((tokens) => [1, tokens].slice(0, limits.length))
         const options = { limits, costs, callers: 20, seconds: 6, seed, stopsAfterSeconds: 3 }
         const lateMs = { mean: 40, most: 400 }
         const calls = await saturate({ ...options, lateMs }, async (request, nowUs) => {

@@ -5,6 +5,7 @@ import { DecisionLog, MOST_DECISIONS, NO_FILTER } from './decision-log'
 function decision(id: number, changes: Partial<Decision> = {}): Decision {
   return {
     id,
+    pod: 'alpha',
     at: id,
     guard: 'openai',
     lane: '',
@@ -30,6 +31,13 @@ describe('DecisionLog of the page', () => {
     log.add([decision(1), decision(2)])
     log.add([decision(3)])
     expect(ids(log.newest(NO_FILTER))).toEqual([3, 2, 1])
+  })
+
+  it('decision log orders decisions of several pods by the time they ended', () => {
+    const log = new DecisionLog()
+    log.add([decision(10), decision(30), decision(5, { tookMs: 100 })])
+    log.add([decision(20, { pod: 'beta' }), decision(40, { pod: 'beta' })])
+    expect(ids(log.newest(NO_FILTER))).toEqual([5, 40, 30, 20, 10])
   })
 
   it('decision log never holds more than its maximum', () => {

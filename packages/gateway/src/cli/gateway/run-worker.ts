@@ -12,7 +12,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
   // A terminal signals all processes; the supervisor decides what becomes of it.
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
-  let state: WorkersState = { ready: 0, total: 1, started: false }
+  let state: WorkersState = { ready: 0, total: 1, overloaded: 0, started: false }
   let running: Gateway | undefined
   const api: WorkerApi = {
     async reload({ cause, contents }) {
@@ -22,6 +22,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     },
     metrics: async () => (await started).metrics(),
     snapshot: async () => (await started).spillway.snapshot(),
+    decisions: async ({ cursor }) => (await started).decisions(cursor),
     workersChanged: (next) => {
       state = next
     },
@@ -57,7 +58,9 @@ export async function runWorker(source: ConfigSource): Promise<void> {
       supervisor: {
         slot,
         workers: () => state,
+        overloaded: (isOverloaded) => void channel.call('overloaded', isOverloaded).catch(() => {}),
         metrics: () => channel.call('metrics', undefined, { timeoutMs: ASK_MS }),
+        decisions: (cursors) => channel.call('decisions', cursors),
         snapshots: () => channel.call('snapshots', undefined, { timeoutMs: ASK_MS }),
         reload: (cause) => channel.call('reload', cause, { timeoutMs: ASK_MS }),
       },

@@ -3,6 +3,7 @@ import { suggest } from 'spillway/options'
 import type { ProtocolName, RouteConfig, TargetConfig } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 import { DEFAULT_PATHS, defaultRouteName, type LlmProtocol } from '../default-paths.js'
+import { checkOverlaps, type LinkedRoute } from './route-overlaps.js'
 import type { WrittenRoute } from './route-shape.js'
 import type { WrittenVendor } from './vendor-shape.js'
 
@@ -22,8 +23,8 @@ export function linkRoutes(
     problems.push({ path, message })
   }
   const names = new Map<string, number>()
-  const protocols = new Map<string, { readonly index: number; readonly protocol: ProtocolName }>()
-  return routes.flatMap((written, index) => {
+  const linked: LinkedRoute[] = []
+  const all = routes.flatMap((written, index) => {
     const at = `${path}[${index}]`
     // What is no route has been complained of.
     if (written === undefined) return []
@@ -32,16 +33,12 @@ export function linkRoutes(
     if (before === undefined || route.paths.length === 0) names.set(route.name, index)
     else problems.push(complaintOfTwo(written, at, `${path.slice(1)}[${before}]`))
     const protocol = vendors.get(route.targets[0]?.vendor)?.protocol
-    if (written.path === undefined || protocol === undefined) return [route]
-    const other = protocols.get(written.path)
-    if (other === undefined) protocols.set(written.path, { index, protocol })
-    else if (other.protocol !== protocol) {
-      // A request is read by the protocol of its path, before its model is known.
-      const message = `is also the path of ${path.slice(1)}[${other.index}], whose vendor has protocol ${other.protocol}, and this vendor's is ${protocol}; give each protocol its own path`
-      problems.push({ path: `${at}.path`, message })
-    }
+    const hasPath = written.path !== undefined
+    if (protocol !== undefined) linked.push({ index, route, protocol, hasPath })
     return [route]
   })
+  checkOverlaps(linked, path, problems)
+  return all
 }
 
 function complaintOfTwo({ name }: WrittenRoute, at: string, before: string): ConfigProblem {

@@ -302,9 +302,11 @@ export class GuardCall<T>
 
   #concludeHere(end: End<T>): void {
     const { retry } = this.#shared
-    const retryOptions = retry.optionsFor(this.facts.options, this, () => this.#verdict)
+    const { options } = this.facts
+    const policy = retry.policyFor(options)
+    const retryOptions = retry.optionsFor(options, this, () => this.#verdict)
     const again = ({ attempt }: { attempt: number }) => this.#tryAgain(attempt)
-    new RetryCall(retry.policyNow, again, retryOptions, this.#watchers?.report, this.#deadline)
+    new RetryCall(policy, again, retryOptions, this.#watchers?.report, this.#deadline)
       .resume(end, this.#startMs, this.#firstScope)
       .then(
         (value) => this.#succeed(value),

@@ -39,6 +39,8 @@ export interface FailedCall {
   readonly error: unknown
   /** The value that was judged a failure; undefined if the call threw. A fallback must not read its body. */
   readonly value: unknown
+  /** The call returned a value that is judged a failure, perhaps undefined. False: it threw or was refused. */
+  readonly returned: boolean
   /** Why the call failed. */
   readonly reason: DegradedReason
 }
@@ -181,7 +183,7 @@ export class FallbackStage implements Stage {
     options: RunOptions,
   ): Promise<Degradable<T>> {
     const startMs = this.#clock.now()
-    const instead = async (end: Pick<FailedCall, 'error' | 'value' | 'reason'>) => {
+    const instead = async (end: Pick<FailedCall, 'error' | 'value' | 'returned' | 'reason'>) => {
       const left: Tracked = remainingOptions(options, this.#clock.now() - startMs)
       const tracked: Tracked = { ...left, [ASKED]: left[ASKED] ?? new Set() }
       return (await this.#ask({ guard: this.#name, fn, options: tracked, ...end })) as
@@ -194,14 +196,15 @@ export class FallbackStage implements Stage {
       value = await start()
     } catch (error) {
       const reason = this.#reasonOf(error, options)
-      const answer = reason && (await instead({ error, value: undefined, reason }))
+      const end = { error, value: undefined, returned: false }
+      const answer = reason && (await instead({ ...end, reason }))
       if (answer !== undefined) return answer
       throw error
     }
     const { verdict } = judged
     if (verdict?.outcome === 'success') this.#learn(options, value)
     const reason = reasonOfValue(value, verdict, options)
-    const answer = reason && (await instead({ error: undefined, value, reason }))
+    const answer = reason && (await instead({ error: undefined, value, returned: true, reason }))
     if (answer === undefined) return asAsked(value, verdict)
     // Until here a caller could still have got it.
     if (answer.value !== value) discardResult(value)
@@ -288,8 +291,8 @@ function reasonOfValue(
   return verdict?.outcome === 'throttled' ? 'limited' : undefined
 }
 
-function isFor({ on, costs }: FallbackStep, { reason, error, value }: FailedCall): boolean {
-  if (on === undefined && reason === 'limited' && value !== undefined) return false
+function isFor({ on, costs }: FallbackStep, { reason, error, returned }: FailedCall): boolean {
+  if (on === undefined && reason === 'limited' && returned) return false
   if (on !== undefined && !on.includes(reason)) return false
   return !(costs === true && error instanceof SpillwayError && error.code === 'USER_LIMITED')
 }

@@ -3,11 +3,14 @@
  * percentiles, because the cost of a decision matters under overload.
  */
 
+import type { SpillwayError } from '../../core/errors.js'
 import type { Random } from '../../core/random.js'
 import { stableHash } from '../../core/stable-hash.js'
 import type { Clock } from '../../core/time/clock.js'
+import { ShedWait } from '../shed-wait.js'
 import type { CheckedShed } from './options.js'
 import { PressureGauge, type SampledSignal } from './pressure-gauge.js'
+import { type ShedFacts, shedError } from './shed-refusal.js'
 
 /** Why a call is refused. */
 export type ShedReason =
@@ -50,8 +53,20 @@ export interface ShedderSnapshot {
   overload: number
 }
 
+/** A call that was refused, and the counts at that moment. */
+export interface RefusedCall {
+  readonly importance: number
+  readonly tier: string | undefined
+  readonly deadlineMs: number
+  readonly waiting: number
+  readonly inFlight: number
+}
+
 export class Shedder {
+  readonly name: string
   readonly options: CheckedShed
+  /** How long refused callers are asked to wait. */
+  readonly wait: ShedWait
   /** Whether `record` has to be called. */
   readonly timesCalls: boolean
   readonly #gauge: PressureGauge | undefined
@@ -65,7 +80,9 @@ export class Shedder {
   #saltUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(name: string, options: CheckedShed, clock: Clock, random: Random) {
+    this.name = name
     this.options = options
+    this.wait = new ShedWait(random)
     this.#clock = clock
     this.#random = random
     this.#gauge = PressureGauge.isNeeded(options)
@@ -121,8 +138,46 @@ export class Shedder {
       return 'overload'
     }
     if (gauge.usualMs === 0 || deadlineMs === Infinity) return undefined
-    const neededMs = gauge.usualMs + waiting * gauge.msPerCall
-    return this.options.inTime && nowMs + neededMs > deadlineMs ? 'deadline' : undefined
+    const late = nowMs + this.#neededMs(waiting) > deadlineMs
+    return this.options.inTime && late ? 'deadline' : undefined
+  }
+
+  /** The refusal for a reason that `decide` gave. `prefix`: of the options' names in its message. */
+  refusal(
+    reason: ShedReason,
+    { importance, tier, deadlineMs, waiting, inFlight }: RefusedCall,
+    nowMs: number,
+    prefix: ShedFacts['prefix'],
+  ): SpillwayError {
+    const { name, options } = this
+    const gauge = this.#gauge
+    let highest: Signal | undefined = gauge?.highest
+    let pressure = gauge?.pressure ?? 0
+    const { maxQueue, maxInFlight } = options
+    if (maxQueue !== undefined && waiting / maxQueue > pressure) {
+      pressure = waiting / maxQueue
+      highest = 'queue'
+    }
+    if (maxInFlight !== undefined && inFlight / maxInFlight > pressure) {
+      pressure = inFlight / maxInFlight
+      highest = 'inFlight'
+    }
+    return shedError({
+      name,
+      prefix,
+      options,
+      reason,
+      retryAfterMs: this.wait.nextMs(nowMs),
+      importance,
+      tier,
+      waiting,
+      inFlight,
+      highest,
+      pressure,
+      overload: gauge?.overload ?? 0,
+      neededMs: this.#neededMs(waiting),
+      leftMs: deadlineMs - nowMs,
+    })
   }
 
   snapshot(waiting: number, inFlight: number): ShedderSnapshot {
@@ -142,6 +197,12 @@ export class Shedder {
 
   close(): void {
     this.#gauge?.close()
+  }
+
+  /** How long a call would take from now on, judging by the last ones. */
+  #neededMs(waiting: number): number {
+    const gauge = this.#gauge
+    return gauge === undefined ? 0 : gauge.usualMs + waiting * gauge.msPerCall
   }
 
   /** Unlisted tiers are served unless `*` is set. */

@@ -27,6 +27,7 @@ export class LimitSettings {
   /** The last cost and its numbers: the cost of consecutive calls is often equal. */
   readonly #lastUnits: string[] = []
   readonly #lastNumbers: number[] = []
+  #lastLength = 0
   #lastLimits: readonly UnitLimit[] | undefined
   #lastCosts: readonly number[] = []
   /** Limits were changed in the store, by this pod or another one. */
@@ -66,26 +67,26 @@ export class LimitSettings {
     }
   }
 
-  /**
-   * Per limit; computed again if the limits have changed. Throws if the cost is invalid. The store lowers costs
-   * that could never be granted. Waiting calls of equal cost share one array.
-   */
+  /** Per limit; computed again if the limits have changed since. Throws if the cost is invalid. */
   costsOf(call: CallCost): readonly number[] {
-    if (call.costsUnder === this.limits) return call.costs
-    const { cost } = call
+    if (call.costsUnder !== this.limits) {
+      call.costs = this.costsFor(call.cost)
+      call.costsUnder = this.limits
+    }
+    return call.costs
+  }
+
+  /**
+   * Per limit. Throws if the cost is invalid. The store lowers costs that could never be granted. Equal costs in a
+   * row share one array.
+   */
+  costsFor(cost: Cost | undefined): readonly number[] {
     if (!this.#isLast(cost)) {
       this.checkCost(cost)
-      this.#lastUnits.length = 0
-      this.#lastNumbers.length = 0
-      for (const unit in cost) {
-        this.#lastUnits.push(unit)
-        this.#lastNumbers.push(cost[unit] as number)
-      }
+      this.#remember(cost)
       this.#lastLimits = this.limits
       this.#lastCosts = this.limits.map(({ unit }) => unitsOf(cost, unit))
     }
-    call.costs = this.#lastCosts
-    call.costsUnder = this.limits
     return this.#lastCosts
   }
 
@@ -145,6 +146,17 @@ export class LimitSettings {
     this.version = Math.max(this.version, version)
   }
 
+  /** Overwrites the last cost: emptied arrays would allocate their memory again for every new cost. */
+  #remember(cost: Cost | undefined): void {
+    let index = 0
+    for (const unit in cost) {
+      this.#lastUnits[index] = unit
+      this.#lastNumbers[index] = cost[unit] as number
+      index++
+    }
+    this.#lastLength = index
+  }
+
   /** Compares property by property, in order, which is five times as fast as looking up each limit's unit. */
   #isLast(cost: Cost | undefined): boolean {
     let index = 0
@@ -153,7 +165,7 @@ export class LimitSettings {
       if (unit !== this.#lastUnits[index] || cost[unit] !== this.#lastNumbers[index]) return false
       index++
     }
-    return index === this.#lastUnits.length && this.#lastLimits === this.limits
+    return index === this.#lastLength && this.#lastLimits === this.limits
   }
 }
 

@@ -138,6 +138,28 @@ describe('waiting for a permit', () => {
     expect(clock.now() - startMs - retryAfterMs).toBeLessThan(5)
   })
 
+  it('requests that do not wait get the same share as larger ones of another pod that wait', async () => {
+    const { clock, limiter, create } = setup({
+      limits: [{ limit: 100, windowMs: '1s', algorithm: 'token-bucket', burst: 10 }],
+    })
+    const hasty = create()
+    let [waited, taken] = [0, 0]
+    const waitAgain = async (): Promise<void> => {
+      const { allowed } = await limiter.acquireWithin('10m', { cost: { requests: 5 } })
+      if (!allowed) return
+      waited += 5
+      await waitAgain()
+    }
+    const waiting = Promise.allSettled(Array.from({ length: 30 }, waitAgain))
+    for (let request = 0; request < 1_000; request++) {
+      if ((await clock.until(hasty.acquire())).allowed) taken++
+      await clock.until(sleep(clock, 3))
+    }
+    expect(waited + taken).toBeGreaterThan(400)
+    expect(Math.abs(taken - waited) / (waited + taken)).toBeLessThan(0.2)
+    await clock.until(Promise.all([limiter.close(), waiting]))
+  })
+
   it('a waiting request is refused if its deadline comes first', async () => {
     const { clock, limiter } = setup()
     await clock.until(limiter.takeUpTo(10))

@@ -3,7 +3,7 @@
  * cluster, users may be on other nodes than the guard, so this tracks failures on its own.
  */
 
-import { SpillwayError } from '../../core/errors.js'
+import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
 import { shareOf } from '../../store/local-spend.js'
@@ -125,6 +125,7 @@ function unavailable(name: string): SpillwayError {
     code: 'STORE_UNAVAILABLE',
     stage: 'user-limit',
     scope: 'shared',
+    retryAfterMs: STORE_WAIT_MS,
     details: { name, outage: 'refuse' },
     explain: (details) =>
       `${details.name}: the store is unreachable, and a user limit refuses calls without it`,

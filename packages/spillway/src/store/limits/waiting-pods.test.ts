@@ -181,6 +181,41 @@ describe('waiting pods of a lane', () => {
     expect(fleet.take('b', 100).granted).toBe(50)
   })
 
+  it('a pod whose calls do not wait gets no more than its share by asking again', () => {
+    const fleet = setup({ algorithm: 'token-bucket', limit: 100, burst: 40 })
+    fleet.take('owner', 40)
+    fleet.take('waiting', 100)
+    fleet.pass(200_000)
+    const got = [10, 10, 10].map((calls) => fleet.take('hasty', calls, 0).granted)
+    expect(got).toEqual([10, 0, 0])
+    expect(fleet.take('waiting', 100).granted).toBe(10)
+  })
+
+  it('a pod that waits for a large call claims its part while it sleeps', () => {
+    const fleet = setup({ algorithm: 'token-bucket', limit: 100, burst: 100 })
+    fleet.take('owner', 100)
+    expect(fleet.takeCost('large', 60).waitUs).toBe(600_000)
+    fleet.pass(200_000)
+    expect(fleet.take('small', 100).granted).toBe(10)
+    // As much as it has must be there for the large call before it gets more.
+    fleet.pass(10_000)
+    expect(fleet.take('small', 100)).toMatchObject({ granted: 0, waitUs: 50_000 })
+    fleet.pass(490_000)
+    expect(fleet.takeCost('large', 60).granted).toBe(1)
+  })
+
+  it('a pod that sleeps for units of a fixed window or a leaky bucket claims none of them', () => {
+    for (const algorithm of ['fixed-window', 'leaky-bucket'] as const) {
+      const fleet = setup({ algorithm, windowUs: 10_000_000, limit: 10 })
+      fleet.take('owner', 6)
+      const { waitUs } = fleet.takeCost('sleeping', 5)
+      expect(waitUs).toBeGreaterThan(900_000)
+      if (algorithm === 'leaky-bucket') fleet.pass(waitUs - 100_000)
+      const most = algorithm === 'fixed-window' ? 4 : 0
+      expect(fleet.take('other', 10).granted).toBe(most)
+    }
+  })
+
   it('pods that were granted less share what is free until they have as much as the others', () => {
     const fleet = setup({ algorithm: 'token-bucket', limit: 100, burst: 40 })
     fleet.take('owner', 40)
