@@ -15,6 +15,7 @@ export const http: Protocol = {
   errorType: 'application/problem+json',
   errorBody: (complaint) => JSON.stringify(problemOf(complaint)),
   errorEvent: (complaint) => `event: error\ndata: ${JSON.stringify(problemOf(complaint))}\n\n`,
+  textAnswer: (_, { text }) => ({ type: 'text/plain; charset=utf-8', body: text }),
   repeatable: () => false,
 }
 

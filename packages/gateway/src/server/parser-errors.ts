@@ -73,6 +73,7 @@ export function answerRaw(socket: Socket, fault: Fault): RequestRecord {
     vendor: undefined,
     tries: [],
     attempts: 0,
+    degraded: undefined,
     waitedMs: 0,
     firstByteMs: undefined,
     durationMs: 0,
