@@ -1,5 +1,6 @@
 /** Anthropic's messages API. */
 import { anthropicFormat } from 'spillway/internal'
+import { anthropicText } from './anthropic-text.js'
 import { bearer, type Protocol, requestFormat } from './protocol.js'
 
 export const anthropic: Protocol = {
@@ -14,10 +15,12 @@ export const anthropic: Protocol = {
   hidesUsage: () => false,
   isUsageEvent: () => false,
   isCutOff: (end) => UNFINISHED.test(end) && !LAST_EVENT.test(end),
+  requestIdHeader: 'request-id',
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(anthropicFormat.errorBody(complaint)),
   errorEvent: (complaint) =>
     `event: error\ndata: ${JSON.stringify(anthropicFormat.errorBody(complaint))}\n\n`,
+  textAnswer: anthropicText,
   repeatable: anthropicFormat.isRepeatable,
 }
 

@@ -1,5 +1,6 @@
 /** OpenAI's API, and every other one with the same format: chat completions, responses, embeddings. */
 import { openaiFormat } from 'spillway/internal'
+import { openaiText } from './openai-text.js'
 import { bearer, type Protocol, requestFormat, valuesOf } from './protocol.js'
 
 export const openai: Protocol = {
@@ -11,9 +12,11 @@ export const openai: Protocol = {
   usageFields: (fields) => openaiFormat.usageFields?.(valuesOf(fields)) ?? {},
   isUsageEvent: openaiFormat.isUsageEvent,
   isCutOff,
+  requestIdHeader: 'x-request-id',
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(openaiFormat.errorBody(complaint)),
   errorEvent: (complaint) => `data: ${JSON.stringify(openaiFormat.errorBody(complaint))}\n\n`,
+  textAnswer: openaiText,
   repeatable: openaiFormat.isRepeatable,
 }
 
