@@ -65,7 +65,9 @@ describe('request bodies', () => {
     const { url } = await startWith(0)
     const paths = ['/echo/x', '/echo', '/echo?y=1', '/echoes/x']
     const answers = await Promise.all(paths.map((path) => fetch(`${url}${path}`)))
-    const urls = await Promise.all(answers.map(async (each) => (await each.json()).url))
+    const urls = await Promise.all(
+      answers.map(async (each) => ((await each.json()) as { url: string }).url),
+    )
     expect(urls).toEqual(['/base/x', '/base/', '/base/?y=1', '/base/echoes/x'])
   })
 

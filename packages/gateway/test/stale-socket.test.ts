@@ -64,7 +64,7 @@ describe('a Unix socket that a killed process left behind', () => {
     }
     const gateway = await createGateway(
       { ...builtInConfig({ env: {} }), listen },
-      { log: silent, supervisor: supervisor as GatewaySupervisor },
+      { log: silent, supervisor: supervisor as unknown as GatewaySupervisor },
     )
     onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
     expect(await gateway.start()).toEqual({ port: 0, adminPort: 0 })
