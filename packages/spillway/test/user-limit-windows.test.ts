@@ -131,6 +131,26 @@ describe('sliding windows of user limits', () => {
     expect(() => local(typo as unknown as UserLevel)).toThrow("did you mean 'sliding-window'?")
   })
 
+  it('refund takes back the charge of its own request, and nothing once that has left the window', async () => {
+    let nowUs = 0
+    const store = createMemoryLevels(() => nowUs)
+    const level = { key: 'u', limit: 2, windowUs: 60, burst: 2, algorithm: sliding.algorithm }
+    const request = { levels: [level], cost: 1 }
+    const check = async (atUs: number) => {
+      nowUs = atUs
+      return (await store.check([request]))[0]
+    }
+    const neverStarted = await check(1_000)
+    await check(1_030)
+    nowUs = 1_031
+    await store.refund([{ ...request, atUs: neverStarted?.atUs }])
+    expect(await check(1_031)).toMatchObject({ refusedBy: 0, remaining: 0 })
+    // The requests of 1,030 and 1,031 still count.
+    expect(await check(1_060)).toMatchObject({ refusedBy: 1, waitUs: 30 })
+    await store.refund([{ ...request, atUs: neverStarted?.atUs }])
+    expect(await check(1_061)).toMatchObject({ refusedBy: 1, waitUs: 29 })
+  })
+
   it('after the clock was set back, a used-up sliding window frees its units after one window', async () => {
     let nowUs = 1_000_000_000_000
     const store = createMemoryLevels(() => nowUs)
