@@ -289,6 +289,19 @@ describe('connection of a client', () => {
     expect(records.map(({ code }) => code)).toEqual([undefined, 'SLOW_HEADERS'])
   })
 
+  it('a client that never ends the body of a refused request is disconnected without a 408', async () => {
+    const { url, records } = await startEchoGateway(await startHttpVendor(), {
+      server: { headersMs: 300 },
+    })
+    const talk = new Talk(url)
+    await talk.say('POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234')
+    await talk.hears(1, 'NOT_FOUND')
+    await talk.say('5')
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([404])
+    expect(records.map(({ code }) => code)).toEqual(['NOT_FOUND'])
+  })
+
   it('a connection that does not begin like HTTP is answered at once', async () => {
     const { url } = await startEchoGateway(await startHttpVendor())
     for (const start of [

@@ -15,6 +15,7 @@ export const anthropic: Protocol = {
   hidesUsage: () => false,
   isUsageEvent: () => false,
   isCutOff: (end) => UNFINISHED.test(end) && !LAST_EVENT.test(end),
+  requestIdHeader: 'request-id',
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(anthropicFormat.errorBody(complaint)),
   errorEvent: (complaint) =>

@@ -10,6 +10,7 @@ export const http: Protocol = {
   vendorKey: (secret) => ['authorization', `Bearer ${secret}`],
   hidesUsage: () => false,
   isUsageEvent: () => false,
+  requestIdHeader: 'x-request-id',
   // RFC 9457.
   errorType: 'application/problem+json',
   errorBody: (complaint) => JSON.stringify(problemOf(complaint)),

@@ -12,6 +12,7 @@ export const openai: Protocol = {
   usageFields: (fields) => openaiFormat.usageFields?.(valuesOf(fields)) ?? {},
   isUsageEvent: openaiFormat.isUsageEvent,
   isCutOff,
+  requestIdHeader: 'x-request-id',
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(openaiFormat.errorBody(complaint)),
   errorEvent: (complaint) => `data: ${JSON.stringify(openaiFormat.errorBody(complaint))}\n\n`,

@@ -72,6 +72,8 @@ export interface Protocol {
   isCutOff?(end: string): boolean
   /** Fields to set so that the response stream reports its usage. */
   usageFields?(fields: ReadonlyMap<string, JsonField>): Readonly<Record<string, unknown>>
+  /** The header in which its SDKs look for the id of a request. */
+  readonly requestIdHeader: string
   readonly errorType: string
   errorBody(complaint: Complaint): string
   /** In the middle of a stream. */

@@ -22,7 +22,7 @@ import {
   degradedItem,
   type FallbackDecision,
 } from './decision-headers.js'
-import { type Fault, faultOf, RequestError } from './errors.js'
+import { clientMessage, type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
 
 /** How a vendor's answer is passed on. */
@@ -169,6 +169,7 @@ export class ResponseWriter implements ResponseSink {
     if (closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
+    headers[this.#protocol.requestIdHeader] = this.#id
     headers['content-type'] = this.#protocol.errorType
     headers['content-length'] = String(Buffer.byteLength(body))
     writeHead(response, fault.status, headers)
@@ -295,8 +296,10 @@ export class ResponseWriter implements ResponseSink {
     )
   }
 
-  #complaint({ status, code, message, retryAfterMs }: Fault) {
+  #complaint(fault: Fault) {
+    const { status, code, retryAfterMs } = fault
     const wholeMs = retryAfterMs === undefined ? undefined : Math.max(0, Math.ceil(retryAfterMs))
+    const message = clientMessage(fault)
     return { status, code, message, requestId: this.#id, retryAfterMs: wholeMs }
   }
 

@@ -126,6 +126,7 @@ export class DataServer implements HttpHandlers {
     if (connection === undefined) return void response.destroy()
     // The answer to an earlier request has ended the connection, so this one could not be answered (RFC 9112, 9.6).
     if (request.stream === undefined && request.socket.writableEnded) return void request.resume()
+    connection.noteStart(request)
     // Also of a health check, and of a body that arrives after its answer: none of it belongs to the next head.
     request.once('close', () => connection.noteEnd(performance.now()))
     const { path } = requestTarget(request.url ?? '/')

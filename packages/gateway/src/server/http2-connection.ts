@@ -31,6 +31,8 @@ export class Http2Connection implements Connection {
     this.#idleSinceMs = nowMs
   }
 
+  noteStart(): void {}
+
   noteEnd(nowMs: number): void {
     this.#isUsed = true
     this.#idleSinceMs = nowMs

@@ -258,7 +258,10 @@ describe('default routes', () => {
     const callers = [{ key: 'env:KEY', user: 'ann' }]
     const { url } = await startGateway({ callers }, {}, { KEY: 'key-of-ann-0123456789' })
     const unknown = await ask(url, '/v1/files', { method: 'GET' })
-    expect(unknown).toMatchObject({ status: 404, message: 'no route for GET /v1/files' })
+    expect(unknown).toMatchObject({
+      status: 404,
+      message: 'Spillway gateway: no route for GET /v1/files',
+    })
     expect((await ask(url, '/v1/models', { method: 'GET' })).status).toBe(401)
     const headers = 'Authorization: Bearer key-of-ann-0123456789\r\n'
     const known = await ask(url, '/v1/files', { method: 'GET', headers })

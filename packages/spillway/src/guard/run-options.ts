@@ -13,6 +13,8 @@ export interface UserStanding {
   readonly remaining: number
   /** Milliseconds until that level is unused again. */
   readonly resetMs: number
+  /** How the level counts. */
+  readonly algorithm: 'token-bucket' | 'sliding-window'
 }
 
 /** Options of one call: `guard.run(fn, options)`. */

@@ -148,10 +148,13 @@ export interface LimitStore {
 
 /** One level of user limits that applies to a request: a token bucket. */
 export interface LevelCharge {
-  /** The whole key of the bucket, without a store's prefix. */
+  /** The whole key of the level's state, without a store's prefix. A key belongs to one algorithm. */
   key: string
   limit: number
   windowUs: number
+  /** Default: `token-bucket`. */
+  algorithm?: 'token-bucket' | 'sliding-window'
+  /** Token bucket: units that may be taken at once. */
   burst: number
   /**
    * Levels of higher rank apply to fewer requests. They are checked first if not all can be at
@@ -163,6 +166,11 @@ export interface LevelCharge {
 export interface LevelRequest {
   levels: readonly LevelCharge[]
   cost: number
+  /**
+   * To refund a request: `atUs` of its reply. Without it, what was charged on sliding windows counts as spent. Default:
+   * unknown.
+   */
+  atUs?: number | undefined
 }
 
 export interface LevelReply {
@@ -174,6 +182,8 @@ export interface LevelReply {
   remaining: number
   /** Time until that level is full again. */
   resetUs: number
+  /** When the store decided, if one of the levels is a sliding window. */
+  atUs?: number
 }
 
 export interface LevelStore {

@@ -98,7 +98,9 @@ export class UserLimitStage implements Stage {
       const report = () => swallow(onUserLimit(standingOf(request, reply)))
       callSafely(this.#guard, 'onUserLimit', report, undefined)
     }
-    return reply.alone === undefined ? request : { ...request, alone: reply.alone }
+    const { alone, atUs } = reply
+    if (alone === undefined && atUs === undefined) return request
+    return { ...request, ...(alone && { alone }), atUs }
   }
 
   #failure(error: unknown): SpillwayError {
@@ -194,6 +196,7 @@ function standingOf({ levels }: UserRequest, reply: LevelReply): UserStanding {
     windowMs: (charge?.windowUs ?? 0) / 1_000,
     remaining: reply.remaining,
     resetMs: reply.resetUs / 1_000,
+    algorithm: charge?.algorithm ?? 'token-bucket',
   }
 }
 

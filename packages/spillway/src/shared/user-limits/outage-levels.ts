@@ -106,11 +106,11 @@ export class OutageLevels {
     return { ...figures, refusedBy: numberOf(refusedBy), tightest: numberOf(tightest) }
   }
 
-  refund({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): void {
+  refund({ levels, cost, atUs }: LevelRequest, rules: readonly OutageRule[]): void {
     const own = levels.flatMap((level, index) =>
       rules[index] === 'allow' ? [] : [this.#own(level, rules[index])],
     )
-    this.#local.refund([{ levels: own, cost }])
+    this.#local.refund([{ levels: own, cost, atUs }])
   }
 
   #own(level: LevelCharge, rule: OutageRule | undefined): LevelCharge {

@@ -1,11 +1,12 @@
 /**
- * Charges several token buckets for one request, all of them or none. A bucket is one number: the
- * time at which it is full again. A cost above the size of a bucket takes all of it; otherwise the
- * request would wait forever. Twin: `redis/lua/check-levels.lua`.
+ * Charges all levels of one request, or none of them. A token bucket is one number: the time at which it is full again.
+ * A sliding window is a log of charges (`sliding-window.ts`). A cost above the size of a level takes all of it;
+ * otherwise the request would wait forever. Twin: `redis/lua/check-levels.lua`.
  */
 
 import { SET_BACK_US } from '../clock-setback.js'
 import type { LevelCharge, LevelReply, LevelRequest } from '../port.js'
+import { type ChargeLogs, LevelWindow } from './sliding-window.js'
 
 /** When each bucket is full again; undefined for one that is full. */
 export interface Buckets {
@@ -18,17 +19,22 @@ export function checkLevels(
   buckets: Buckets,
   requests: readonly LevelRequest[],
   nowUs: number,
+  logs: ChargeLogs,
 ): LevelReply[] {
   const replies: LevelReply[] = []
   for (const { levels, cost } of requests) {
     const [only] = levels
     replies.push(
-      only !== undefined && levels.length === 1
+      only !== undefined && levels.length === 1 && !isWindow(only)
         ? checkLevel(buckets, only, cost, nowUs)
-        : checkAll(buckets, levels, cost, nowUs),
+        : checkAll(buckets, levels, cost, nowUs, logs),
     )
   }
   return replies
+}
+
+export function isWindow({ algorithm }: LevelCharge): boolean {
+  return algorithm === 'sliding-window'
 }
 
 /** Cannot fill a bucket beyond its size. A bucket whose clock was set back is not emptied. */
@@ -36,9 +42,14 @@ export function refundLevels(
   buckets: Buckets,
   requests: readonly LevelRequest[],
   nowUs: number,
+  logs: ChargeLogs,
 ): void {
-  for (const { levels, cost } of requests) {
+  for (const { levels, cost, atUs } of requests) {
     for (const level of levels) {
+      if (isWindow(level)) {
+        refundWindow(logs, level, cost, atUs, nowUs)
+        continue
+      }
       const full = buckets.get(level.key)
       if (full === undefined) continue
       buckets.set(level.key, Math.max(nowUs, full - toUs(level, Math.min(cost, level.burst))))
@@ -46,40 +57,76 @@ export function refundLevels(
   }
 }
 
+function refundWindow(
+  logs: ChargeLogs,
+  level: LevelCharge,
+  cost: number,
+  atUs: number | undefined,
+  nowUs: number,
+): void {
+  const stored = atUs === undefined ? undefined : logs.get(level.key)
+  if (atUs === undefined || stored === undefined) return
+  const window = new LevelWindow(level, stored, nowUs)
+  window.refund(cost, atUs)
+  window.save(logs)
+}
+
 function checkAll(
   buckets: Buckets,
   levels: readonly LevelCharge[],
   cost: number,
   now: number,
+  logs: ChargeLogs,
 ): LevelReply {
   let refusedBy = 0
   let waitUs = 0
+  const windows: (LevelWindow | undefined)[] = []
   // Loops by index, because this runs for every call of a guard.
   for (let index = 0; index < levels.length; index++) {
     const level = levels[index] as LevelCharge
-    const wait = next(buckets, level, cost, now) - now - capacityUs(level)
+    const window = isWindow(level) ? new LevelWindow(level, logs.get(level.key), now) : undefined
+    windows.push(window)
+    const wait = window?.waitUs(cost) ?? next(buckets, level, cost, now) - now - capacityUs(level)
     if (wait <= waitUs) continue
     waitUs = wait
     refusedBy = index + 1
   }
+  const granted = refusedBy === 0
   let remaining = Number.MAX_SAFE_INTEGER
   let resetUs = 0
   let tightest = 0
   for (let index = 0; index < levels.length; index++) {
+    const window = windows[index]
     const level = levels[index] as LevelCharge
-    const charged = next(buckets, level, cost, now)
-    // A refusal takes nothing, so the remaining units are those from before.
-    const full = refusedBy === 0 ? charged : charged - toUs(level, Math.min(cost, level.burst))
-    const free = capacityUs(level) - (full - now)
-    const left = Math.max(0, Math.floor((free * level.limit) / level.windowUs))
-    if (refusedBy === 0) buckets.set(level.key, charged)
-    if (refusedBy === 0 ? left < remaining : index + 1 === refusedBy) {
-      remaining = left
-      resetUs = full - now
+    const state = window === undefined ? chargeBucket(buckets, level, cost, now, granted) : window
+    if (window !== undefined) {
+      if (granted) window.charge(cost)
+      if (granted || window.rebased) window.save(logs)
+    }
+    if (granted ? state.remaining < remaining : index + 1 === refusedBy) {
+      remaining = state.remaining
+      resetUs = state.resetUs
       tightest = index + 1
     }
   }
-  return { refusedBy, waitUs, tightest, remaining, resetUs }
+  const figures = { refusedBy, waitUs, tightest, remaining, resetUs }
+  return levels.some(isWindow) ? { ...figures, atUs: now } : figures
+}
+
+/** Charges a bucket if the request is granted. A refusal takes nothing, so the figures are those from before. */
+function chargeBucket(
+  buckets: Buckets,
+  level: LevelCharge,
+  cost: number,
+  now: number,
+  granted: boolean,
+): { remaining: number; resetUs: number } {
+  const charged = next(buckets, level, cost, now)
+  const full = granted ? charged : charged - toUs(level, Math.min(cost, level.burst))
+  const free = capacityUs(level) - (full - now)
+  if (granted) buckets.set(level.key, charged)
+  const remaining = Math.max(0, Math.floor((free * level.limit) / level.windowUs))
+  return { remaining, resetUs: full - now }
 }
 
 /** The common case of one level, with one look-up and one computation. */

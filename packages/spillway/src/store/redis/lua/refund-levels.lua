@@ -1,21 +1,39 @@
--- Gives back what requests took from their token buckets. Twin of store/levels/check-levels.ts.
--- KEYS: the buckets of all requests, each once
--- ARGV: as for check-levels
--- expiry: a bucket ends a second after it is full again
+-- Gives back what requests took from their levels. Twin of store/levels/check-levels.ts.
+-- KEYS: the levels of all requests, each once
+-- ARGV: as for check-levels, and after the cost of a request the time at which it was charged; 0 if that is
+--       not known, and then nothing is given back to sliding windows
+-- expiry: a level ends a second after nothing of it counts any more
 local MARGIN_MS = 1000
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 
 --- @include server-time
+--- @include level-window
 local now = server_us()
 local input = cjson.decode(ARGV[2])
+
+local function refund_log(key, window, cost, charged_at)
+  refund_window(window, cost, charged_at)
+  local log = window.log
+  if #log == 0 then
+    redis.call('DEL', key)
+  else
+    local until_ms = floor((log[#log - 1] + window.window_us) / 1000) + MARGIN_MS
+    redis.call('SET', key, pack_log(log), 'PXAT', until_ms)
+  end
+end
+
 local at, length = 1, #input
 while at <= length do
-  local level_count, cost = input[at], input[at + 1]
-  at = at + 2
+  local level_count, cost, charged_at = input[at], input[at + 1], input[at + 2]
+  at = at + 3
   for _ = 1, level_count do
     local key, limit, window, units = input[at], input[at + 1], input[at + 2], input[at + 3]
     local stored = redis.call('GET', KEYS[key])
-    if stored then
+    if stored and units == 0 then
+      if charged_at > 0 then
+        refund_log(KEYS[key], open_window(unpack_log(stored), limit, window, now), cost, charged_at)
+      end
+    elseif stored then
       local full = max(now, tonumber(stored) - ceil((min(cost, units) * window) / limit))
       redis.call('SET', KEYS[key], full, 'PXAT', floor(full / 1000) + MARGIN_MS)
     end

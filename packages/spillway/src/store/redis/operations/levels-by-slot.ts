@@ -19,6 +19,11 @@ interface Journey {
   readonly parts: readonly Part[]
   /** How many parts have been charged. */
   charged: number
+  /**
+   * The earliest time at which a part with a sliding window was charged. The clocks of two nodes differ slightly; with an
+   * earlier time a refund may return too little, never too much.
+   */
+  chargedAtUs: number | undefined
   /** The refusal, or the tightest of the levels charged so far. */
   reply: LevelReply | undefined
 }
@@ -45,7 +50,9 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
 
   /** In the background, and a failure counts as spent. */
   function refundCharged(journeys: readonly Journey[]): void {
-    const parts = journeys.flatMap((journey) => journey.parts.slice(0, journey.charged))
+    const parts = journeys.flatMap(({ parts, charged, chargedAtUs: atUs }) =>
+      parts.slice(0, charged).map((part) => ({ ...part, request: { ...part.request, atUs } })),
+    )
     if (parts.length > 0) refund(parts).catch(() => {})
   }
 
@@ -60,7 +67,9 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
         throw failure
       }
       refundCharged(journeys.filter(({ reply }) => reply?.refusedBy !== 0))
-      return journeys.map(({ reply }) => reply as LevelReply)
+      return journeys.map(({ reply, chargedAtUs: atUs }) =>
+        atUs === undefined ? (reply as LevelReply) : { ...(reply as LevelReply), atUs },
+      )
     },
     refund: (requests) => refund(requests.flatMap((request) => partsOf(request, slotOf))),
   }
@@ -84,11 +93,11 @@ function bySlot<T>(things: readonly T[], partOf: (thing: T) => Part): Map<number
 }
 
 function journeyOf(request: LevelRequest, slotOf: (key: string) => number): Journey {
-  return { parts: partsOf(request, slotOf), charged: 0, reply: undefined }
+  return { parts: partsOf(request, slotOf), charged: 0, chargedAtUs: undefined, reply: undefined }
 }
 
 /** The most specific first. */
-function partsOf({ levels, cost }: LevelRequest, slotOf: (key: string) => number): Part[] {
+function partsOf({ levels, cost, atUs }: LevelRequest, slotOf: (key: string) => number): Part[] {
   const found = new Map<number, { levels: LevelCharge[]; numbers: number[]; rank: number }>()
   for (const [index, level] of levels.entries()) {
     const slot = slotOf(level.key)
@@ -102,7 +111,7 @@ function partsOf({ levels, cost }: LevelRequest, slotOf: (key: string) => number
     .sort(([, one], [, other]) => other.rank - one.rank)
     .map(([slot, part]) => ({
       slot,
-      request: { levels: part.levels, cost },
+      request: { levels: part.levels, cost, ...(atUs !== undefined && { atUs }) },
       numbers: part.numbers,
     }))
 }
@@ -125,6 +134,9 @@ function advance(journey: Journey, reply: LevelReply): void {
   }
   const before = journey.reply
   if (renumbered.refusedBy === 0) journey.charged++
+  if (reply.atUs !== undefined) {
+    journey.chargedAtUs = Math.min(reply.atUs, journey.chargedAtUs ?? reply.atUs)
+  }
   const tighter =
     before === undefined || renumbered.refusedBy > 0 || renumbered.remaining < before.remaining
   if (tighter) journey.reply = renumbered
