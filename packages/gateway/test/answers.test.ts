@@ -164,7 +164,9 @@ describe('gateway refusals', () => {
     expect(answer.headers.get('content-type')).toBe('application/json')
     expect(await answer.json()).toEqual({
       error: {
-        message: expect.stringContaining('the circuit is open'),
+        message: expect.stringMatching(
+          /^Spillway gateway: openai: the circuit is open, .*; retry in \d+ s$/,
+        ),
         type: 'server_error',
         param: null,
         code: 'CIRCUIT_OPEN',
@@ -199,6 +201,8 @@ describe('gateway refusals', () => {
       },
       request_id: answer.headers.get('x-request-id'),
     })
+    // Anthropic's SDKs read this one.
+    expect(answer.headers.get('request-id')).toBe(answer.headers.get('x-request-id'))
   })
 
   it('a refusal of an http vendor is a problem document', async () => {
@@ -240,7 +244,8 @@ describe('gateway refusals', () => {
     expect(await answer.json()).toMatchObject({
       error: {
         code: 'INVALID_DEADLINE',
-        message: 'spillway-deadline-ms: must be a number of milliseconds, such as 1500',
+        message:
+          'Spillway gateway: spillway-deadline-ms: must be a number of milliseconds, such as 1500',
       },
     })
     expect((await within('-5')).status).toBe(504)

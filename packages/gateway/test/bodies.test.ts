@@ -61,6 +61,16 @@ describe('request bodies', () => {
     expect(asked()).toBe(3)
   })
 
+  it('stripPrefix takes off whole parts of a path only', async () => {
+    const { url } = await startWith(0)
+    const paths = ['/echo/x', '/echo', '/echo?y=1', '/echoes/x']
+    const answers = await Promise.all(paths.map((path) => fetch(`${url}${path}`)))
+    const urls = await Promise.all(
+      answers.map(async (each) => ((await each.json()) as { url: string }).url),
+    )
+    expect(urls).toEqual(['/base/x', '/base/', '/base/?y=1', '/base/echoes/x'])
+  })
+
   it('a large body is streamed and sent only once', async () => {
     const { send, asked } = await startWith(1)
     const answer = await send(60_000)

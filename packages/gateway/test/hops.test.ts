@@ -92,6 +92,19 @@ describe('retries of nested services', () => {
     expect(vendor.asked).toHaveLength(1)
   })
 
+  it('an answer that was retried behind the gateway is final, although the gateway does not retry', async () => {
+    let retried = true
+    const { url } = await start(
+      (_, response) => {
+        response.writeHead(503, retried ? { 'spillway-retried': '1' } : {}).end('down')
+      },
+      { retry: undefined },
+    )
+    expect((await fetch(url)).headers.get('x-should-retry')).toBe('false')
+    retried = false
+    expect((await fetch(url)).headers.get('x-should-retry')).toBeNull()
+  })
+
   it('a good answer does not say that it was retried', async () => {
     const { url } = await start((_, response) => void response.end('fine'))
     const answer = await fetch(url)

@@ -17,8 +17,11 @@ export interface Decision {
   user?: string
   tier?: string
   priority: Priority
-  /** `OK`, `FAILED` (the call threw), `ABORTED` (the caller aborted), or the code of the refusal. */
-  code: ErrorCode | 'OK' | 'FAILED' | 'ABORTED'
+  /**
+   * `OK`, `DEGRADED` (a fallback answered), `FAILED` (the call threw), `ABORTED` (the caller aborted), or the code of
+   * the refusal.
+   */
+  code: ErrorCode | 'OK' | 'DEGRADED' | 'FAILED' | 'ABORTED'
   /** The stage where it ended. */
   stage: Stage
   /** Whether local or shared state decided. */

@@ -10,10 +10,12 @@ export const http: Protocol = {
   vendorKey: (secret) => ['authorization', `Bearer ${secret}`],
   hidesUsage: () => false,
   isUsageEvent: () => false,
+  requestIdHeader: 'x-request-id',
   // RFC 9457.
   errorType: 'application/problem+json',
   errorBody: (complaint) => JSON.stringify(problemOf(complaint)),
   errorEvent: (complaint) => `event: error\ndata: ${JSON.stringify(problemOf(complaint))}\n\n`,
+  textAnswer: (_, { text }) => ({ type: 'text/plain; charset=utf-8', body: text }),
   repeatable: () => false,
 }
 

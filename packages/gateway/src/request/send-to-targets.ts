@@ -4,12 +4,12 @@
  */
 import { type CallContext, type Clock, type RunOptions, SpillwayError } from 'spillway'
 import { clientNetwork, judgeStatus } from 'spillway/http'
-import type { BodyEnd, UserStanding } from 'spillway/internal'
+import { type BodyEnd, noteFallback, type UserStanding } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import type { Passing } from '../response/client-response.js'
 import { RequestError } from '../response/errors.js'
 import type { ConfigVersion } from '../routing/config-version.js'
-import { orderTargets, type Target } from '../routing/target.js'
+import { orderByPressure, orderTargets, type Target } from '../routing/target.js'
 import type { Vendor } from '../vendor/vendor.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
 import { neverConnected } from '../vendor/vendor-error.js'
@@ -23,7 +23,7 @@ import {
   HOP_NEEDS_MS,
   hopHeaders,
 } from './deadline.js'
-import type { Tries } from './record.js'
+import type { Degraded, Tries } from './record.js'
 import { canBeRepeated, canBeSentTo, type RoutedRequest } from './routed-request.js'
 import { type RequestTrace, withTrace } from './trace.js'
 
@@ -67,6 +67,8 @@ export class TargetSender implements ResponseListener {
   /** How the body of the answer ended. */
   end: BodyEnd | undefined
   usage: Usage | undefined
+  /** Set if something else than the usual target answered. */
+  degraded: Degraded | undefined
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -99,7 +101,8 @@ export class TargetSender implements ResponseListener {
     const { route } = routed
     const all = this.#options.version.targetsOf(route)
     const ordered = route.choices === 1 ? all : orderTargets(all, route.choices, routed.facts.model)
-    const targets = ordered.filter((each) => canBeSentTo(routed, each))
+    const usable = ordered.filter((each) => canBeSentTo(routed, each))
+    const targets = usable.length === 1 ? usable : orderByPressure(usable)
     const last = targets.length - 1
     for (let step = 0; ; step++) {
       const target = targets[step] as Target
@@ -119,6 +122,9 @@ export class TargetSender implements ResponseListener {
         if (begun !== undefined) await begun
         if (routed.facts.streamed) answer.demandEvents()
         if (answer.failure !== undefined) throw answer.failure.error
+        if (answer.ok && target.config.when !== undefined) {
+          this.noteDegraded(target.config.model === undefined ? 'target' : 'model', 'pressure')
+        }
         return answer
       } catch (error) {
         if (step === last || !this.#isWorthAnother(routed, error, tries)) throw error
@@ -126,9 +132,24 @@ export class TargetSender implements ResponseListener {
     }
   }
 
+  /** Whether the target that the route prefers has answered, so that its answer may be kept. */
+  get isFirstChoice(): boolean {
+    return this.tries.length === 1 && this.#target?.config.when === undefined
+  }
+
+  /** Another answer is sent in place of the usual one: for the record, metrics and the dashboard. */
+  noteDegraded(step: Degraded['step'], reason: Degraded['reason']): void {
+    this.degraded = { step, reason }
+    const { user, tier, priority } = (this.#routed as RoutedRequest).caller
+    const { guard } = (this.#target as Target).vendor
+    const call = { user, tier, priority, ...(this.#lane !== undefined && { lane: this.#lane }) }
+    const { arrivedMs } = this.#options
+    noteFallback(guard, { step, reason, call, arrivedMs, attempts: this.attempts })
+  }
+
   /** How the answer is passed on to the client. */
   passing(answer: VendorResponse): Passing {
-    const { vendor, addresses } = this.#target as Target
+    const { vendor, addresses, config } = this.#target as Target
     return {
       decision: {
         vendor: vendor.name,
@@ -136,6 +157,7 @@ export class TargetSender implements ResponseListener {
         attempts: this.attempts,
         waitedMs: this.waitedMs,
         step: this.tries.length - 1,
+        pressed: config.when && { model: config.model },
         standing: this.#standing,
         shadow: this.shadow,
       },

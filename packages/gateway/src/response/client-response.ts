@@ -4,6 +4,8 @@
  */
 import { type Clock, SpillwayError } from 'spillway'
 import { SseFrames, systemClock } from 'spillway/internal'
+import type { AnswerCopy } from '../degrade/cached-answers.js'
+import type { FallbackAnswer } from '../degrade/fallback-answers.js'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { GatewayAnswer } from '../request/async-requests.js'
@@ -12,8 +14,15 @@ import { endAnswer, hasMuchToSend } from '../request/early-answer.js'
 import { addVendorHeaders } from '../vendor/forwarded-headers.js'
 import type { VendorAddresses } from '../vendor/vendor-addresses.js'
 import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
-import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
-import { type Fault, faultOf, RequestError } from './errors.js'
+import {
+  type Admitted,
+  addAdmittedHeaders,
+  addFallbackHeaders,
+  addRefusedHeaders,
+  degradedItem,
+  type FallbackDecision,
+} from './decision-headers.js'
+import { clientMessage, type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
 
 /** How a vendor's answer is passed on. */
@@ -24,6 +33,8 @@ export interface Passing {
   /** The client should not retry. */
   readonly final: boolean
   readonly addresses: VendorAddresses
+  /** Keeps what is sent, for a later request that no target answers. */
+  readonly copy?: AnswerCopy | undefined
 }
 
 const COMMENT = ': waiting\n\n'
@@ -117,6 +128,33 @@ export class ResponseWriter implements ResponseSink {
     response.end(bodiless ? undefined : body)
   }
 
+  /** Sends an answer of a fallback that needs no vendor. */
+  fallBack(
+    { step, ageMs, status, headers, body }: FallbackAnswer,
+    decision: Omit<FallbackDecision, 'step' | 'ageMs'>,
+  ): void {
+    this.#stopWaiting()
+    const response = this.#response
+    if (response.destroyed) return
+    this.firstByteMs ??= this.#clock.now() - this.#arrivedMs
+    const whole = Buffer.from(body)
+    this.passedBytes += whole.length
+    let closes = this.#hooks.draining || !response.shouldKeepAlive
+    if (this.#promised) {
+      // The headers have been sent; a comment says it to people who read the stream.
+      response.write(`: spillway-degraded: ${degradedItem({ step, ageMs })}\n\n`)
+    } else {
+      const head = this.#head()
+      Object.assign(head, headers, { 'content-length': String(whole.length) })
+      addFallbackHeaders(head, { ...decision, step, ageMs })
+      // The client may still be sending its body.
+      closes ||= hasMuchToSend(response.req)
+      if (closes) head.connection = 'close'
+      writeHead(response, status, head)
+    }
+    endAnswer(response, whole, closes)
+  }
+
   /** Sends an error. `asked`: the last vendor that received the request, if any. */
   refuse(error: unknown, fault: Fault, attempts: number, asked: string | undefined): void {
     this.#stopWaiting()
@@ -131,6 +169,7 @@ export class ResponseWriter implements ResponseSink {
     if (closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
+    headers[this.#protocol.requestIdHeader] = this.#id
     headers['content-type'] = this.#protocol.errorType
     headers['content-length'] = String(Buffer.byteLength(body))
     writeHead(response, fault.status, headers)
@@ -159,6 +198,7 @@ export class ResponseWriter implements ResponseSink {
     if (piece.length === 0) return !this.#full
     this.#begin(undefined)
     this.passedBytes += piece.length
+    this.#passing?.copy?.add(piece)
     if (this.#response.write(piece)) return true
     this.#awaitDrain()
     return false
@@ -176,6 +216,11 @@ export class ResponseWriter implements ResponseSink {
     }
     this.#begin(piece?.length ?? 0)
     this.passedBytes += piece?.length ?? 0
+    const copy = this.#passing?.copy
+    if (copy !== undefined) {
+      if (piece !== undefined) copy.add(piece)
+      copy.complete()
+    }
     const closes = this.#hooks.draining || !this.#response.shouldKeepAlive
     endAnswer(this.#response, piece, closes)
   }
@@ -251,8 +296,10 @@ export class ResponseWriter implements ResponseSink {
     )
   }
 
-  #complaint({ status, code, message, retryAfterMs }: Fault) {
+  #complaint(fault: Fault) {
+    const { status, code, retryAfterMs } = fault
     const wholeMs = retryAfterMs === undefined ? undefined : Math.max(0, Math.ceil(retryAfterMs))
+    const message = clientMessage(fault)
     return { status, code, message, requestId: this.#id, retryAfterMs: wholeMs }
   }
 

@@ -2,7 +2,12 @@ import { SpillwayError } from 'spillway'
 import { createLoadShedder } from 'spillway/local'
 import { describe, expect, it } from 'vitest'
 import { parseItem } from '../../test/structured-field.js'
-import { type Admitted, addAdmittedHeaders, addRefusedHeaders } from './decision-headers.js'
+import {
+  type Admitted,
+  addAdmittedHeaders,
+  addFallbackHeaders,
+  addRefusedHeaders,
+} from './decision-headers.js'
 
 const ADMITTED: Admitted = {
   vendor: 'openai',
@@ -51,6 +56,25 @@ describe('decision headers of an answer', () => {
     expect(admitted({ step: 2, lane: undefined, waitedMs: 0.5 })).toMatchObject({
       'spillway-decision': 'fallback;vendor="openai";waited-ms=1;step=2',
       'spillway-degraded': '?1',
+    })
+  })
+
+  it('an answer of a smaller model names it', () => {
+    expect(admitted({ pressed: { model: 'gpt-4o-mini' } })).toMatchObject({
+      'spillway-decision': 'fallback;vendor="openai";lane="gpt-4";waited-ms=12',
+      'spillway-degraded': 'model;name="gpt-4o-mini"',
+    })
+    expect(admitted({ pressed: { model: undefined } })).toMatchObject({ 'spillway-degraded': '?1' })
+  })
+
+  it('an answer without a vendor says what answered and why', () => {
+    const headers = {}
+    const decision = { reason: 'circuit-open', attempts: 0, waitedMs: 0.2, asked: undefined }
+    addFallbackHeaders(headers, { ...decision, step: 'cached', ageMs: 12_400 })
+    expect(headers).toEqual({
+      'spillway-decision': 'fallback;answer=cached;reason=circuit-open;waited-ms=0',
+      'spillway-attempts': '0',
+      'spillway-degraded': 'cached;age=12',
     })
   })
 

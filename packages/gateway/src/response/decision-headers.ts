@@ -16,6 +16,8 @@ export interface Admitted {
   readonly waitedMs: number
   /** Index of the target that answered; 0 is the first choice, the others are fallbacks. */
   readonly step: number
+  /** Set if the target was chosen because of the pressure, with its model if it replaces that of the request. */
+  readonly pressed?: { readonly model: string | undefined } | undefined
   readonly standing: UserStanding | undefined
   /** Stages in shadow that would have refused it. */
   readonly shadow: readonly string[] | undefined
@@ -23,22 +25,51 @@ export interface Admitted {
 
 /** Names and values alternate, which is the fastest form for Node. */
 export function addAdmittedHeaders(headers: string[], decision: Admitted): void {
-  const { vendor, lane, attempts, waitedMs, step, standing, shadow } = decision
-  const degraded = step > 0
+  const { vendor, lane, attempts, waitedMs, step, pressed, standing, shadow } = decision
+  const degraded = step > 0 || pressed !== undefined
+  const model = pressed?.model
   headers.push(
     'spillway-decision',
     `${degraded ? 'fallback' : 'admitted'}${text('vendor', vendor)}` +
       `${lane === undefined ? '' : text('lane', lane)};waited-ms=${Math.round(waitedMs)}` +
-      (degraded ? `;step=${step}` : '') +
+      (step > 0 ? `;step=${step}` : '') +
       (shadow === undefined ? '' : text('shadow', shadow.join(' '))),
     'spillway-vendor',
     vendor,
     'spillway-attempts',
     String(attempts),
     'spillway-degraded',
-    degraded ? '?1' : '?0',
+    model !== undefined ? `model${text('name', model)}` : degraded ? '?1' : '?0',
   )
   if (standing !== undefined) tellStanding(headers, standing)
+}
+
+/** An answer of a fallback that needs no vendor. */
+export interface FallbackDecision {
+  /** What answered. */
+  readonly step: 'cached' | 'static'
+  /** Why no target did. */
+  readonly reason: string
+  readonly attempts: number
+  readonly waitedMs: number
+  /** The last vendor that received the request, if any. */
+  readonly asked: string | undefined
+  /** Of a cached answer. */
+  readonly ageMs?: number | undefined
+}
+
+export function addFallbackHeaders(headers: Headers, decision: FallbackDecision): void {
+  const { step, reason, attempts, waitedMs, asked } = decision
+  headers['spillway-decision'] =
+    `fallback;answer=${step};reason=${reason};waited-ms=${Math.round(waitedMs)}`
+  if (asked !== undefined) headers['spillway-vendor'] = asked
+  headers['spillway-attempts'] = String(attempts)
+  headers['spillway-degraded'] = degradedItem(decision)
+}
+
+/** What answered, and the age in seconds. */
+export function degradedItem({ step, ageMs }: Pick<FallbackDecision, 'step' | 'ageMs'>): string {
+  return ageMs === undefined ? step : `${step};age=${Math.floor(ageMs / 1_000)}`
 }
 
 /** `error`: a refusal of a guard, or a fault of a request that the gateway reports itself. */

@@ -1,7 +1,20 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { refusalHeaders } from './refusal-answer.js'
 
+const PAGE = new URL('../../../../docs/errors.md', import.meta.url)
+
 describe('headers of a refusal', () => {
+  it('the docs have the x-should-retry of every code', () => {
+    const [, section = ''] = readFileSync(PAGE, 'utf8').split('### When to retry')
+    const rows = [...section.matchAll(/^\| `([A-Z_]+)` \|[^|]*\|([^|]*)\|$/gm)]
+    expect(rows).toHaveLength(13)
+    for (const [, code = '', cell = ''] of rows) {
+      const sent = refusalHeaders({ code, retryAfterMs: undefined })['x-should-retry']
+      expect([code, cell.trim()]).toEqual([code, sent === undefined ? '' : `\`${sent}\``])
+    }
+  })
+
   it.each([
     [0, '1', '0'],
     [-20, '1', '0'],

@@ -21,7 +21,13 @@ export type { DecisionRecord, PathNote } from '../guard/decisions/decision-recor
 export { ownStatus, worstOf, worstStore } from '../guard/fleet/own-status.js'
 export { packAsk } from '../guard/fleet/pod-commands.js'
 export { type GuardStatus, type PodStatus, readPodStatus } from '../guard/fleet/pod-status.js'
-export { nameLanes, type SharedGuard, withoutNestedCalls } from '../guard/guard.js'
+export {
+  nameLanes,
+  noteFallback,
+  pressureOf,
+  type SharedGuard,
+  withoutNestedCalls,
+} from '../guard/guard.js'
 export { insideOf, type SpillwayInside } from '../guard/internals.js'
 export { AnswerLengths } from '../guard/llm/answer-lengths.js'
 export { anthropicFormat } from '../guard/llm/anthropic-format.js'
@@ -41,6 +47,7 @@ export {
 } from '../guard/pipeline/stages.js'
 export type { UserStanding } from '../guard/run-options.js'
 export { isOn } from '../guard/snapshot.js'
+export { reasonOfRefusal } from '../guard/stages/fallback.js'
 export type { BodyEnd } from '../guard/stream/body-watch.js'
 export {
   type BodyOwner,

@@ -57,7 +57,9 @@ describe('DecisionLog of the page', () => {
       decision(3, { user: 'bob', code: 'CIRCUIT_OPEN', stage: 'breaker' }),
       decision(4, { user: 'ann', code: 'CIRCUIT_OPEN', stage: 'breaker', guard: 'other' }),
       decision(5, { code: 'FAILED' }),
+      decision(6, { code: 'DEGRADED', stage: 'fallback' }),
     ])
+    expect(ids(log.newest({ ...NO_FILTER, code: 'DEGRADED' }))).toEqual([6])
     expect(ids(log.newest({ ...NO_FILTER, user: 'AN' }))).toEqual([4, 2, 1])
     expect(ids(log.newest({ ...NO_FILTER, code: 'refused' }))).toEqual([4, 3, 2, 1])
     expect(

@@ -61,5 +61,5 @@ function hasCode({ code }: Decision, wanted: string): boolean {
 }
 
 export function isRefusal(code: Decision['code']): boolean {
-  return code !== 'OK' && code !== 'FAILED' && code !== 'ABORTED'
+  return code !== 'OK' && code !== 'DEGRADED' && code !== 'FAILED' && code !== 'ABORTED'
 }

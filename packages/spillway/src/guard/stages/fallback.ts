@@ -10,6 +10,7 @@ import { arrayOf, type Check, OptionsError } from '../../core/options/checks.js'
 import { described } from '../../core/options/schema.js'
 import { judge, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
+import type { DegradedCall } from '../decisions/follower.js'
 import type { JudgedCall } from '../pipeline/call.js'
 import type { CallFunction } from '../pipeline/context.js'
 import type { Stage } from '../pipeline/stage.js'
@@ -51,6 +52,8 @@ export interface FallbackAnswer {
   value: unknown
   /** What it is, in words: `from the cache, 12 s old`. */
   message?: string
+  /** Milliseconds since a cached value was stored. Default: not a cached value. */
+  ageMs?: number
 }
 
 /** A fallback: answers in place of a failed call, or declines. */
@@ -96,10 +99,30 @@ export interface GuardLike {
 export interface FallbackCount {
   /** Name of the fallback. */
   step: string
-  /** Why the call failed. */
-  reason: DegradedReason
+  /** Why the call failed. `pressure`: a cheaper answer was chosen before the call, because the pod was busy. */
+  reason: DegradedReason | 'pressure'
   /** How often it answered. */
   count: number
+}
+
+/** A fallback of the gateway that answered in place of a call. */
+export interface UsedFallback extends DegradedCall {
+  readonly reason: FallbackCount['reason']
+}
+
+/** Counts answers of fallbacks by fallback and reason. */
+export class FallbackCounts {
+  readonly #counts: FallbackCount[] = []
+
+  add(step: string, reason: FallbackCount['reason']): void {
+    const known = this.#counts.find((each) => each.step === step && each.reason === reason)
+    if (known !== undefined) known.count++
+    else this.#counts.push({ step, reason, count: 1 })
+  }
+
+  list(): FallbackCount[] {
+    return this.#counts.map((each) => ({ ...each }))
+  }
 }
 
 /** Guards that were asked for this call: two ways may lead to the same one. */
@@ -166,7 +189,7 @@ export class FallbackStage implements Stage {
   readonly #steps: readonly FallbackStep[]
   readonly #clock: Clock
   readonly #judging: OutcomeOptions
-  readonly #counts: FallbackCount[] = []
+  readonly #counts = new FallbackCounts()
 
   constructor(name: string, steps: readonly FallbackStep[], clock: Clock, judging: OutcomeOptions) {
     this.#name = name
@@ -213,7 +236,7 @@ export class FallbackStage implements Stage {
 
   /** How often each stood in, by reason. */
   counts(): FallbackCount[] {
-    return this.#counts.map((each) => ({ ...each }))
+    return this.#counts.list()
   }
 
   #learn(options: RunOptions, value: unknown): void {
@@ -230,7 +253,7 @@ export class FallbackStage implements Stage {
       if (call.options.signal?.aborted) return undefined
       const answer = await this.#tryStep(step, call)
       if (answer === undefined) continue
-      this.#count(step.name, call.reason)
+      this.#counts.add(step.name, call.reason)
       const { guard: name, reason } = call
       if (listening()) emit({ type: 'fallback.used', name, step: step.name, reason })
       const how = answer.message ?? `answered by ${step.name}`
@@ -259,12 +282,6 @@ export class FallbackStage implements Stage {
     const { outcome } = judge({ error, signal }, this.#judging)
     if (outcome === 'throttled') return 'limited'
     return outcome === 'failure' ? 'error' : undefined
-  }
-
-  #count(step: string, reason: DegradedReason): void {
-    const known = this.#counts.find((each) => each.step === step && each.reason === reason)
-    if (known !== undefined) known.count++
-    else this.#counts.push({ step, reason, count: 1 })
   }
 }
 
@@ -295,6 +312,11 @@ function isFor({ on, costs }: FallbackStep, { reason, error, returned }: FailedC
   if (on === undefined && reason === 'limited' && returned) return false
   if (on !== undefined && !on.includes(reason)) return false
   return !(costs === true && error instanceof SpillwayError && error.code === 'USER_LIMITED')
+}
+
+/** Why a fallback answers for a call that was refused with this code. */
+export function reasonOfRefusal(code: ErrorCode): DegradedReason {
+  return REASON_OF[code]
 }
 
 const REASON_OF: Record<ErrorCode, DegradedReason> = {
