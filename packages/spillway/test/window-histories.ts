@@ -14,7 +14,10 @@ export const windowHistories = fc.record({
         { weight: 6, arbitrary: fc.double({ min: 0, max: 0.02, noNaN: true }) },
         { weight: 1, arbitrary: fc.double({ min: 0, max: 1.2, noNaN: true }) },
       ),
-      cost: fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.nat(20) }),
+      cost: fc.oneof(
+        { weight: 5, arbitrary: fc.constant(1) },
+        { weight: 1, arbitrary: fc.nat(20) },
+      ),
       /** A request that never started, and the pause before it is refunded; undefined: it started. */
       refundAfter: fc.oneof(
         { weight: 4, arbitrary: fc.constant(undefined) },

@@ -353,7 +353,10 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       const window = fc.record({
         key: fc.constantFrom(...keys.map((key) => `${key}w`)),
         limit: fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 58, max: 75 })),
-        windowUs: fc.oneof(fc.integer({ min: 1, max: 2_000 }), fc.integer({ min: 1, max: 60_000_000 })),
+        windowUs: fc.oneof(
+          fc.integer({ min: 1, max: 2_000 }),
+          fc.integer({ min: 1, max: 60_000_000 }),
+        ),
         algorithm: fc.constant('sliding-window' as const),
         burst: fc.constant(1),
       })
@@ -413,7 +416,8 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
           const counts = await replayWindow(redis, `{k${key++}}:uw`, history, (us) => {
             nowUs = us
           })
-          for (const name of ['started', 'refunded', 'refused'] as const) total[name] += counts[name]
+          for (const name of ['started', 'refunded', 'refused'] as const)
+            total[name] += counts[name]
         }),
         { numRuns: runs },
       )

@@ -25,7 +25,7 @@ export function checkLevels(
   for (const { levels, cost } of requests) {
     const [only] = levels
     replies.push(
-      only !== undefined && levels.length === 1 && !isWindow(only)
+      only !== undefined && levels.length === 1 && only.algorithm !== 'sliding-window'
         ? checkLevel(buckets, only, cost, nowUs)
         : checkAll(buckets, levels, cost, nowUs, logs),
     )
