@@ -322,6 +322,10 @@ describe('a smaller model under load', () => {
     expect([answer.status, degradedBy(answer)]).toEqual([200, 'model;name="mini"'])
     expect(answer.headers.get('spillway-decision')).toMatch(/^fallback;vendor="openai";/)
     expect(vendor.calls.at(-1)?.model).toBe('mini')
+    vendor.set({ status: 503 }, 'mini')
+    const after = await chat({}, ANN)
+    expect([after.status, degradedBy(after)]).toEqual([200, '?0'])
+    expect(vendor.calls.slice(-2).map(({ model }) => model)).toEqual(['mini', 'gpt'])
     leave.abort()
     await Promise.all(held)
     await expectIdle(running)
@@ -330,13 +334,26 @@ describe('a smaller model under load', () => {
       step: 'model',
       reason: 'pressure',
     })
-    // The answer of the smaller model was not kept.
-    vendor.set({ status: 503 }, 'gpt')
-    expect((await chat({}, ANN)).status).toBe(503)
-    vendor.reset()
     const usual = await chat({}, ANN)
     expect([usual.status, degradedBy(usual)]).toEqual([200, '?0'])
     expect(vendor.calls.at(-1)?.model).toBe('gpt')
+  })
+
+  it('the answer of a smaller model is not kept for later', async () => {
+    const guard = { concurrency: { limit: 50 } }
+    const small = { model: 'mini', when: { pressure: 0.02 } }
+    const { chat, vendor } = await start([small, CACHED], { guard })
+    vendor.set({ neverAnswer: true }, 'held')
+    const leave = new AbortController()
+    const held = chat({ model: 'held' }, { ...ANN, signal: leave.signal }).catch(() => 'left')
+    await until('one request runs', () => vendor.atOnce === 1)
+    const answer = await chat({}, ANN)
+    expect(degradedBy(answer)).toBe('model;name="mini"')
+    await answer.text()
+    vendor.set({ status: 503 })
+    expect((await chat({}, ANN)).status).toBe(503)
+    leave.abort()
+    await held
   })
 
   it('a target with `when` is no fallback for failures', async () => {
