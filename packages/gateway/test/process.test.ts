@@ -1,10 +1,11 @@
 // test-group: io, slow
 
 /** The command `spillway gateway` as users start it. */
-import { execFile } from 'node:child_process'
+import { execFile, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { freePort } from '../../spillway/test/redis-server.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { runHere } from './command-kit.js'
@@ -49,6 +50,20 @@ describe('spillway gateway', () => {
     expect((await fetch(`${adminUrl}/health/ready`)).status).toBe(200)
     child.kill('SIGINT')
     expect(await exit).toBe(0)
+  })
+
+  it('a worker whose supervisor was killed while it started ends, and becomes no gateway', async () => {
+    const ports = ['--port', String(await freePort()), '--admin-port', String(await freePort())]
+    const env = { ...process.env, SPILLWAY_WORKER: '1' }
+    const worker = fork(BIN, ['gateway', ...ports], { env, silent: true })
+    onTestFinished(() => void worker.kill('SIGKILL'))
+    let text = ''
+    worker.stderr?.on('data', (chunk) => {
+      text += chunk
+    })
+    worker.disconnect()
+    const greeted = until('it has become a gateway', () => text.includes('Ctrl-C')).catch(() => {})
+    expect(await Promise.race([once(worker, 'exit'), greeted])).toEqual([1, null])
   })
 
   it('gateway logs a line per request without secrets and bodies', async () => {

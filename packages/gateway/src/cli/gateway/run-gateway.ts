@@ -8,7 +8,8 @@ import { untilSignalled } from './until-signalled.js'
 
 export async function runGateway(command: GatewayCommand): Promise<void> {
   const source = new ConfigSource(command)
-  if (process.env[WORKER_VARIABLE] !== undefined && process.connected) {
+  // Not `process.connected`: a worker whose supervisor was killed meanwhile ends, and must not become a gateway itself.
+  if (process.env[WORKER_VARIABLE] !== undefined && process.send !== undefined) {
     const { runWorker } = await import('./run-worker.js')
     return runWorker(source)
   }
