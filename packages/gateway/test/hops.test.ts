@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** The gateway between two services: remaining time and attempts travel through it, and retries do not multiply. */
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -90,6 +90,19 @@ describe('retries of nested services', () => {
     expect(answer.status).toBe(503)
     expect(answer.headers.get('x-should-retry')).toBe('false')
     expect(vendor.asked).toHaveLength(1)
+  })
+
+  it('an answer that was retried behind the gateway is final, although the gateway does not retry', async () => {
+    let retried = true
+    const { url } = await start(
+      (_, response) => {
+        response.writeHead(503, retried ? { 'spillway-retried': '1' } : {}).end('down')
+      },
+      { retry: undefined },
+    )
+    expect((await fetch(url)).headers.get('x-should-retry')).toBe('false')
+    retried = false
+    expect((await fetch(url)).headers.get('x-should-retry')).toBeNull()
   })
 
   it('a good answer does not say that it was retried', async () => {
