@@ -13,13 +13,8 @@ local input = cjson.decode(ARGV[2])
 
 local function refund_log(key, window, cost, charged_at)
   refund_window(window, cost, charged_at)
-  local log = window.log
-  if #log == 0 then
-    redis.call('DEL', key)
-  else
-    local until_ms = floor((log[#log - 1] + window.window_us) / 1000) + MARGIN_MS
-    redis.call('SET', key, pack_log(log), 'PXAT', until_ms)
-  end
+  local until_us = now + window_reset_us(window, now)
+  redis.call('SET', key, pack_log(window.log), 'PXAT', floor(until_us / 1000) + MARGIN_MS)
 end
 
 local at, length = 1, #input
