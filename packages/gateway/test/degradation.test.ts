@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Answers in place of a vendor's: a cached one, a static one, or that of a smaller model under load. */
 import { once } from 'node:events'

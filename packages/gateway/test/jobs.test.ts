@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Async requests: accepted with 202, done later and readable only by their caller. */
 import { gzipSync } from 'node:zlib'

@@ -201,7 +201,7 @@ describe.each(EVERYWHERE)('sliding windows in a guard, store: %s', (where) => {
     expect(later.map(({ state }) => state)).toEqual(['resolved', 'resolved', 'rejected'])
   })
 
-  it('refused call is told the exact time at which the sliding window has a unit again', async () => {
+  it('refused call has the exact time until the sliding window has a unit again', async () => {
     const { clock, quick } = createGuardPod({ userLimits }, { where })
     quick({ user: 'ann' })
     await clock.advance(10_000)
