@@ -99,6 +99,8 @@ describe('limits after the clock was set back', () => {
   it('feedback on a permit that was granted after the clock was set back counts', () => {
     const { take, throttled, setBack, pass } = setup()
     throttled(take(1).nowUs)
+    pass(10 * SECOND_US)
+    expect(take(1).granted).toBe(1)
     setBack()
     pass(MINUTE_US)
     expect(throttled(take(1).nowUs)).toBe(5 * SECOND_US)
