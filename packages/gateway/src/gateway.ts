@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net'
 import { createDashboard, type DashboardPeers, type DecisionPage } from '@spillway/dashboard'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
-import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
+import { type Clock, createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createOperatorAccess } from 'spillway/http'
 import { systemClock } from 'spillway/internal'
 import type { RedisStore } from 'spillway/redis'
@@ -45,6 +45,8 @@ export interface GatewayOptions {
   check?: () => GatewayConfig
   /** Set in a worker process: the admin port, reloads and metrics are those of all workers. Default: none. */
   supervisor?: GatewaySupervisor
+  /** Time for the gateway's own waits and log, for tests. Guards use that of the system. Default: that of the system. */
+  clock?: Clock
 }
 
 /** What a worker needs of its supervisor. */
@@ -113,12 +115,15 @@ const LAST_LINES_MS = 2_000
  */
 export async function createGateway(
   config: GatewayConfig,
-  { log: given, read, check = read, supervisor }: GatewayOptions = {},
+  { log: given, read, check = read, supervisor, clock = systemClock }: GatewayOptions = {},
 ): Promise<Gateway> {
   let scrub = createScrub(config)
   const log =
     given ??
-    createLog(config.log.level, (text) => scrub(text), { isShared: supervisor !== undefined })
+    createLog(config.log.level, (text) => scrub(text), {
+      isShared: supervisor !== undefined,
+      clock,
+    })
   const { redis } = config
   // Before the store is opened, because its first event may come while the rest starts.
   const stopListening = onEvent((event) => {
@@ -159,13 +164,13 @@ export async function createGateway(
   })
   const jobs = config.jobQueues && new Jobs(config.jobQueues, versions, spillway)
   hooks.asyncRequests = jobs
-  const data = new DataServer(versions, (path) => health.at(path))
+  const data = new DataServer(versions, (path) => health.at(path), clock)
   const overload =
     config.health.overload &&
     new OverloadWatch({
       ...config.health.overload,
       inFlight: () => data.running,
-      clock: systemClock,
+      clock,
       onChange: (isOverloaded) => {
         const change = isOverloaded ? 'overloaded, not ready' : 'no longer overloaded'
         log.notice?.(isOverloaded ? 'error' : 'info', change, { option: 'health.overload' })
@@ -233,12 +238,12 @@ export async function createGateway(
     })
     await demo?.close().catch((error) => log.failure(error))
     // Load balancers should notice that this pod is not ready before it stops listening.
-    if (delayMs > 0) await Promise.race([sleep(delayMs), graceOver])
+    if (delayMs > 0) await Promise.race([sleep(delayMs, clock), graceOver])
     await Promise.race([Promise.all([data.drain(), working]), graceOver])
     // Unfinished jobs are returned while the store is still open.
-    await Promise.race([jobs?.drain(0), sleep(GIVE_BACK_MS)])
+    await Promise.race([jobs?.drain(0), sleep(GIVE_BACK_MS, clock)])
     await spillway.close({ graceMs: 0 })
-    await Promise.race([data.close(), sleep(LAST_LINES_MS)])
+    await Promise.race([data.close(), sleep(LAST_LINES_MS, clock)])
     jobs?.close()
     await reloading
     await versions.close()
@@ -306,7 +311,7 @@ export async function createGateway(
     async start() {
       const ports = supervisor === undefined ? await listen() : { port: 0, adminPort: 0 }
       // Jobs are in the store: without it they can be neither taken nor done.
-      if (jobs !== undefined && store !== undefined) await connected(store)
+      if (jobs !== undefined && store !== undefined) await connected(store, clock)
       jobs?.begin()
       operatorNews?.begin()
       address = `http://127.0.0.1:${ports.port}`
@@ -321,8 +326,8 @@ export async function createGateway(
     async close(options = {}) {
       const { graceMs, delayMs } = { ...versions.current.config.drain, ...options }
       closed ??= drain(delayMs)
-      const patience = setTimeout(() => endGrace?.(), delayMs + graceMs)
-      await closed.finally(() => clearTimeout(patience))
+      const patience = clock.schedule(delayMs + graceMs, () => endGrace?.())
+      await closed.finally(() => patience.cancel())
     },
   }
   return gateway
@@ -388,11 +393,11 @@ interface RunningMock {
 }
 
 /** Resolves when the store is connected or has failed, after `CONNECT_MS` at the latest. */
-async function connected(store: RedisStore): Promise<void> {
-  const lastMs = performance.now() + CONNECT_MS
-  while (!store.ready && store.problem === undefined && performance.now() < lastMs) await sleep(10)
+async function connected(store: RedisStore, clock: Clock): Promise<void> {
+  const lastMs = clock.now() + CONNECT_MS
+  while (!store.ready && store.problem === undefined && clock.now() < lastMs) await sleep(10, clock)
 }
 
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref())
+function sleep(ms: number, clock: Clock): Promise<void> {
+  return new Promise((resolve) => clock.schedule(ms, resolve).unref())
 }

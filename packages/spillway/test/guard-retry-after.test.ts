@@ -56,7 +56,9 @@ describe('retryAfterMs of SHED', () => {
     })
     const calls = Array.from({ length: 60 }, () => run(() => sleep(clock, 10)))
     await clock.advance(2_000)
-    const shed = calls.map(({ error }) => error as SpillwayError).filter((error) => error?.code === 'SHED')
+    const shed = calls
+      .map(({ error }) => error as SpillwayError)
+      .filter((error) => error?.code === 'SHED')
     expect(shed.length).toBeGreaterThan(0)
     for (const { retryAfterMs, message, details } of shed) {
       expect(retryAfterMs).toBeGreaterThanOrEqual(1_000)
@@ -192,7 +194,8 @@ describe('retryAfterMs of a full or slow queue', () => {
       ...{ limit: 4, queue: { size: 20, timeoutMs: 1_000 }, clock, random: withoutJitter },
     })
     const errors: SpillwayError[] = []
-    const send = () => void bulkhead.run(() => sleep(clock, 600)).catch((error) => errors.push(error))
+    const send = () =>
+      void bulkhead.run(() => sleep(clock, 600)).catch((error) => errors.push(error))
     send()
     await clock.advance(600)
     for (let call = 0; call < 25; call++) send()

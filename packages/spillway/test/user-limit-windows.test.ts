@@ -90,7 +90,10 @@ describe('sliding windows of user limits', () => {
     expect(await limits.check(ann)).toMatchObject({ allowed: false, retryAfterMs: 1 })
     await clock.advance(1)
     expect(await limits.check(ann)).toMatchObject({ allowed: true, retryAfterMs: 0 })
-    expect(await limits.check({ user: 'bob', cost: 50 })).toMatchObject({ allowed: true, remaining: 0 })
+    expect(await limits.check({ user: 'bob', cost: 50 })).toMatchObject({
+      allowed: true,
+      remaining: 0,
+    })
   })
 
   it('every level can be a sliding window, alone and beside token buckets, and a refusal charges no level', async () => {
@@ -107,7 +110,9 @@ describe('sliding windows of user limits', () => {
     // Three of the user's five are left, although it asked six times.
     expect(await passing(5, { ...ann, endpoint: '/other' })).toBe(3)
     expect(await passing(5, { ...ann, user: 'bob', endpoint: '/other' })).toBe(2)
-    expect(await limits.check({ ...ann, user: 'eve', endpoint: '/x' })).toMatchObject({ level: 'ip' })
+    expect(await limits.check({ ...ann, user: 'eve', endpoint: '/x' })).toMatchObject({
+      level: 'ip',
+    })
     expect(await passing(5, { user: 'kim', tier: 'free', ip: '10.0.0.2' })).toBe(1)
     expect(await passing(5, { user: 'joe' })).toBe(1)
     expect(await limits.check({ user: 'joe' })).toMatchObject({ allowed: false, level: 'global' })
@@ -131,10 +136,36 @@ describe('sliding windows of user limits', () => {
     expect(() => local(typo as unknown as UserLevel)).toThrow("did you mean 'sliding-window'?")
   })
 
+  it('refund takes back the charge of its own request, and nothing once that has left the window', async () => {
+    let nowUs = 0
+    const store = createMemoryLevels(() => nowUs)
+    const level = { key: 'u', limit: 2, windowUs: 60, burst: 2, algorithm: sliding.algorithm }
+    const request = { levels: [level], cost: 1 }
+    const check = async (atUs: number) => {
+      nowUs = atUs
+      return (await store.check([request]))[0]
+    }
+    const neverStarted = await check(1_000)
+    await check(1_030)
+    nowUs = 1_031
+    await store.refund([{ ...request, ...neverStarted }])
+    expect(await check(1_031)).toMatchObject({ refusedBy: 0, remaining: 0 })
+    // The requests of 1,030 and 1,031 still count.
+    expect(await check(1_060)).toMatchObject({ refusedBy: 1, waitUs: 30 })
+    await store.refund([{ ...request, ...neverStarted }])
+    expect(await check(1_061)).toMatchObject({ refusedBy: 1, waitUs: 29 })
+  })
+
   it('after the clock was set back, a used-up sliding window frees its units after one window', async () => {
     let nowUs = 1_000_000_000_000
     const store = createMemoryLevels(() => nowUs)
-    const level = { key: 'u', limit: 2, windowUs: 60_000_000, burst: 2, ...{ algorithm: sliding.algorithm } }
+    const level = {
+      key: 'u',
+      limit: 2,
+      windowUs: 60_000_000,
+      burst: 2,
+      ...{ algorithm: sliding.algorithm },
+    }
     const check = async () => (await store.check([{ levels: [level], cost: 1 }]))[0]?.refusedBy
     expect([await check(), await check(), await check()]).toEqual([0, 0, 1])
     nowUs -= 3_600_000_000
@@ -147,7 +178,9 @@ describe('sliding windows of user limits', () => {
 })
 
 describe.each(EVERYWHERE)('sliding windows in a guard, store: %s', (where) => {
-  const userLimits = [{ per: 'user', limit: 2, windowMs: '1m', algorithm: 'sliding-window' }] as const
+  const userLimits = [
+    { per: 'user', limit: 2, windowMs: '1m', algorithm: 'sliding-window' },
+  ] as const
 
   it('call that never starts gets its unit of the sliding window back', async () => {
     const { clock, run, quick } = createGuardPod(
@@ -168,7 +201,7 @@ describe.each(EVERYWHERE)('sliding windows in a guard, store: %s', (where) => {
     expect(later.map(({ state }) => state)).toEqual(['resolved', 'resolved', 'rejected'])
   })
 
-  it('refused call is told the exact time at which the sliding window has a unit again', async () => {
+  it('refused call has the exact time until the sliding window has a unit again', async () => {
     const { clock, quick } = createGuardPod({ userLimits }, { where })
     quick({ user: 'ann' })
     await clock.advance(10_000)

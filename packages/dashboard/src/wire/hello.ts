@@ -41,7 +41,14 @@ export interface GuardCard {
   stages?: readonly StageRow[]
   shed?: { maxQueue?: number; maxInFlight?: number; tiers?: Record<string, number> }
   /** `limit` absent: limits differ, and `by` has those that are set. */
-  userLimits?: { per: string; limit?: number; by?: Record<string, number>; windowMs: number }[]
+  userLimits?: {
+    per: string
+    limit?: number
+    by?: Record<string, number>
+    windowMs: number
+    /** Present for an exact sliding window; absent for a token bucket. */
+    sliding?: true
+  }[]
   queue?: { size: number; timeoutMs: number }
   breaker?: {
     failureRate?: number

@@ -93,7 +93,9 @@ describe('DecisionLog', () => {
         attempts: 2,
       },
     ])
-    expect(decisionView(log.since(1, 1)[0] as DecisionRecord, 'pod', 0)).not.toHaveProperty('remedy')
+    expect(decisionView(log.since(1, 1)[0] as DecisionRecord, 'pod', 0)).not.toHaveProperty(
+      'remedy',
+    )
     const counted = { step: 'cached', reason: 'circuit-open', count: 1 }
     expect(guard.snapshot().fallbacks).toEqual([counted])
     expect(events.filter(({ type }) => type === 'fallback.used')).toEqual([

@@ -59,7 +59,11 @@ describe('dashboard feed', () => {
 
   it('feed begins with the built-in stages and the guards with their options', async () => {
     const pod = await startPod({ pod: 'alpha' })
-    pod.spillway.guard('openai', GUARD)
+    const sliding = { algorithm: 'sliding-window', windowMs: '1h' } as const
+    pod.spillway.guard('openai', {
+      ...GUARD,
+      userLimits: [...GUARD.userLimits, { per: 'ip', limit: 9, ...sliding }],
+    })
     const reader = await pod.read()
     const hello = await reader.until('hello', ({ guards }) => guards.length === 1)
     expect(reader.messages[0]?.name).toBe('hello')
@@ -79,6 +83,10 @@ describe('dashboard feed', () => {
         'retry',
       ],
       breaker: { consecutiveFailures: 3, openMs: 30_000, probes: 3, per: 'lane' },
+      userLimits: [
+        { per: 'user', limit: 5, windowMs: 3_600_000 },
+        { per: 'ip', limit: 9, windowMs: 3_600_000, sliding: true },
+      ],
       limits: [{ id: 'requests', limit: 100, windowMs: 3_600_000 }],
       concurrency: { limit: 2, adaptive: false },
     })

@@ -1,5 +1,6 @@
 /** Anthropic's messages API. */
 import { anthropicFormat } from 'spillway/internal'
+import { remembered } from '../request/short-text.js'
 import { anthropicText } from './anthropic-text.js'
 import { bearer, type Protocol, requestFormat } from './protocol.js'
 
@@ -21,7 +22,7 @@ export const anthropic: Protocol = {
   errorEvent: (complaint) =>
     `event: error\ndata: ${JSON.stringify(anthropicFormat.errorBody(complaint))}\n\n`,
   textAnswer: anthropicText,
-  repeatable: anthropicFormat.isRepeatable,
+  repeatable: remembered(anthropicFormat.isRepeatable),
 }
 
 const UNFINISHED = /"type"\s*:\s*"(message_start|content_block_\w+|message_delta)"/

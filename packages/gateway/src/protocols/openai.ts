@@ -1,5 +1,6 @@
 /** OpenAI's API, and every other one with the same format: chat completions, responses, embeddings. */
 import { openaiFormat } from 'spillway/internal'
+import { remembered } from '../request/short-text.js'
 import { openaiText } from './openai-text.js'
 import { bearer, type Protocol, requestFormat, valuesOf } from './protocol.js'
 
@@ -17,7 +18,7 @@ export const openai: Protocol = {
   errorBody: (complaint) => JSON.stringify(openaiFormat.errorBody(complaint)),
   errorEvent: (complaint) => `data: ${JSON.stringify(openaiFormat.errorBody(complaint))}\n\n`,
   textAnswer: openaiText,
-  repeatable: openaiFormat.isRepeatable,
+  repeatable: remembered(openaiFormat.isRepeatable),
 }
 
 const LAST_EVENT = /^data: ?\[DONE\]|"error"\s*:\s*[{"]|"type"\s*:\s*"error"/m

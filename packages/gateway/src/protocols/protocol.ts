@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { BodyKind, RequestFacts, VendorFormat } from 'spillway/internal'
 import type { ProtocolName } from '../config/config.js'
 import { FieldNames, type JsonField } from '../request/body/json-fields.js'
+import { remembered } from '../request/short-text.js'
 
 /** How a protocol's JSON bodies are read. */
 export interface RequestFormat {
@@ -20,7 +21,12 @@ export interface RequestFormat {
 
 export function requestFormat(format: VendorFormat): RequestFormat {
   const { valueFields, contentFields, bodyOn, isFree, factsOf } = format
-  return { bodyOn, isFree, fields: new FieldNames(valueFields, contentFields), read: factsOf }
+  return {
+    bodyOn: remembered(bodyOn),
+    isFree: remembered(isFree),
+    fields: new FieldNames(valueFields, contentFields),
+    read: factsOf,
+  }
 }
 
 /** The values of fields, without their positions. */

@@ -110,9 +110,9 @@ function refusedItem({ code, stage, scope, details }: SpillwayError): string {
 /** The headers of the IETF draft on rate limit headers. */
 function tellStanding(
   headers: string[],
-  { level, limit, windowMs, remaining, resetMs }: UserStanding,
+  { level, limit, windowMs, remaining, resetMs, algorithm }: UserStanding,
 ): void {
-  const policy = { name: level, limit, windowUs: windowMs * 1_000 }
+  const policy = { name: level, limit, windowUs: windowMs * 1_000, algorithm }
   const standing = standingItem(policy, { remaining, resetUs: resetMs * 1_000 })
   headers.push('ratelimit-policy', policyItem(policy), 'ratelimit', standing)
 }

@@ -140,7 +140,9 @@ describe.each([false, true])('paths (read by Node: %s)', (byNode) => {
       expect((await of(200)).status).toBe(200)
       const { status, message } = await of(201)
       expect(status).toBe(400)
-      expect(message).toBe(`the header ${name} has 201 characters; at most 200 are allowed`)
+      expect(message).toBe(
+        `Spillway gateway: the header ${name} has 201 characters; at most 200 are allowed`,
+      )
       const twice = `${name}: a\r\n${name}: b\r\n`
       expect((await ask(url, '/v1/chat/completions', { headers: twice, byNode })).status).toBe(400)
     },

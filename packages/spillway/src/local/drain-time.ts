@@ -21,7 +21,9 @@ const PERIOD_MS = 10_000
 
 export class DrainTime {
   readonly #random: Random
-  /** Usual duration of a call; 0 until one has ended. */
+  /** No call has ended yet. */
+  isUnknown = true
+  /** Usual duration of a call. */
   #usualMs = 0
   #lastEndMs = Number.NEGATIVE_INFINITY
   /** Since when calls have been waiting without interruption. */
@@ -36,17 +38,13 @@ export class DrainTime {
     this.#random = random
   }
 
-  /** No call has ended yet. */
-  get isUnknown(): boolean {
-    return this.#lastEndMs === Number.NEGATIVE_INFINITY
-  }
-
   /** A call has ended and freed its slot. */
   ended(nowMs: number, durationMs: number): void {
     this.#usualMs = this.isUnknown
       ? durationMs
       : this.#usualMs + (durationMs - this.#usualMs) * WEIGHT
     this.#lastEndMs = nowMs
+    this.isUnknown = false
   }
 
   /** A call begins to wait; `alone`: no other call waits. */

@@ -65,6 +65,13 @@ describe('fallbacks without a vendor', () => {
     ])
   })
 
+  it('a target may be a fallback for failures and one for times of pressure', () => {
+    const under = (pressure: number) => `{ model: mini, when: { pressure: ${pressure} } }`
+    expect(load(`{ model: mini }, ${under(0.8)}`)?.targets).toHaveLength(3)
+    expect(mistakesIn(`${under(0.8)}, ${under(0.9)}`)).toHaveLength(1)
+    expect(mistakesIn('{ vendor: openai, when: { pressure: 0.8 } }')).toHaveLength(1)
+  })
+
   it.each([
     ['{ static: a }, { vendor: azure }', '[1]: a vendor, key or model must come before static'],
     ['{ cached: {} }, { model: m }', '[1]: a vendor, key or model must come before cached'],

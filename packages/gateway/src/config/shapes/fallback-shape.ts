@@ -24,7 +24,7 @@ import { size } from './byte-size.js'
 /** A caller that is over its limit, or a vendor that is, gets no other answer unless `on` says so. */
 const DEFAULT_REASONS = ['timeout', 'error', 'circuit-open', 'shed'] as const
 
-/** Fields that say who asks, or how the vendor should account for it, but not what is asked. */
+/** Fields that name the caller or the way of accounting. They do not change the question. */
 const IGNORED_FIELDS = [
   'user',
   'metadata',

@@ -240,6 +240,8 @@ function linkFallbacks(
   const vendor = choices[0]?.vendor ?? ''
   const targets: TargetConfig[] = []
   const tried = new Set(choices.map((each) => wholeOf(each, vendors)))
+  // A target may be a fallback for failures and, once more, one for times of pressure.
+  const triedUnderPressure = new Set(tried)
   for (const [index, written] of (route.fallbacks ?? []).entries()) {
     // What is no fallback has been complained of. Answers without a vendor are no targets.
     if (written === undefined || kindOf(written) !== undefined) continue
@@ -256,11 +258,12 @@ function linkFallbacks(
     if (written.when !== undefined) checkPressure(choices, path, vendors, problems)
     checkKey(written.key, target.vendor, path, vendors, problems)
     const whole = wholeOf(target, vendors)
-    if (tried.has(whole)) {
+    const before = written.when === undefined ? tried : triedUnderPressure
+    if (before.has(whole)) {
       const message = 'is where the route went before: needs another vendor, key or model'
       problems.push({ path, message })
     }
-    tried.add(whole)
+    before.add(whole)
     targets.push(target)
   }
   return targets

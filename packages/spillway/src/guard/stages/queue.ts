@@ -92,7 +92,7 @@ export class QueueStage implements Stage {
       const nowMs = clock.now()
       drainTime.ended(nowMs, nowMs - startMs)
     }
-    this.cancel()
+    if (this.calls.length > 0) this.dispatcher.freed()
   }
 
   /** A slot is free, which goes to the next in the queue. */

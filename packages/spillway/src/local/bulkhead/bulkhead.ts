@@ -33,8 +33,8 @@ import {
   text,
   validate,
 } from '../../core/options/checks.js'
-import { isThenable, toPromise } from '../../core/thenable.js'
 import type { Random } from '../../core/random.js'
+import { isThenable, toPromise } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import { currentDeadline, deadlineError } from '../../core/time/deadline.js'

@@ -5,7 +5,24 @@
 import { type Details, inMs, SpillwayError } from '../../core/errors.js'
 import { PRIORITIES } from '../../core/options/priority.js'
 import { type CheckedShed, SLA_SHARE } from './options.js'
-import type { ShedReason, Signal } from './shedder.js'
+import type { SampledSignal } from './pressure-gauge.js'
+
+/** Why a call is refused. */
+export type ShedReason =
+  /** `maxQueue` or `maxInFlight` is reached. */
+  | 'queue'
+  | 'inFlight'
+  /** The pressure is above the limit of its tier. */
+  | 'tier'
+  /** The pressure is above the limit of its priority. */
+  | 'priority'
+  /** It belongs to the share of its priority that is refused under this overload. */
+  | 'overload'
+  /** It could not end before its deadline. */
+  | 'deadline'
+
+/** A reading that a load shedder bases its decisions on. */
+export type Signal = SampledSignal | 'queue' | 'inFlight'
 
 /** What the decision on a refused call was based on. */
 export interface ShedFacts {

@@ -9,25 +9,10 @@ import { stableHash } from '../../core/stable-hash.js'
 import type { Clock } from '../../core/time/clock.js'
 import { ShedWait } from '../shed-wait.js'
 import type { CheckedShed } from './options.js'
-import { PressureGauge, type SampledSignal } from './pressure-gauge.js'
-import { type ShedFacts, shedError } from './shed-refusal.js'
+import { PressureGauge } from './pressure-gauge.js'
+import { type ShedFacts, type ShedReason, type Signal, shedError } from './shed-refusal.js'
 
-/** Why a call is refused. */
-export type ShedReason =
-  /** `maxQueue` or `maxInFlight` is reached. */
-  | 'queue'
-  | 'inFlight'
-  /** The pressure is above the limit of its tier. */
-  | 'tier'
-  /** The pressure is above the limit of its priority. */
-  | 'priority'
-  /** It belongs to the share of its priority that is refused under this overload. */
-  | 'overload'
-  /** It could not end before its deadline. */
-  | 'deadline'
-
-/** A reading that a load shedder bases its decisions on. */
-export type Signal = SampledSignal | 'queue' | 'inFlight'
+export type { ShedReason, Signal } from './shed-refusal.js'
 
 /** What the decision needs to know of a call. */
 export interface ShedCall {

@@ -85,9 +85,7 @@ export class LevelWindow {
    * charges: then later ones count for too long, never too short.
    */
   refund(cost: number, atUs: number): void {
-    const { limit, windowUs } = this.#level
-    if (atUs + windowUs <= this.#timeUs) return
-    let left = Math.min(cost, limit)
+    let left = Math.min(cost, this.#level.limit)
     for (let index = this.log.length - 2; index >= 0 && left > 0; index -= 2) {
       if (this.#part(this.log[index] as number) > this.#part(atUs)) continue
       const back = Math.min(left, this.log[index + 1] as number)

@@ -1,5 +1,11 @@
 /** The error by which the breaker of a lane refuses a call, with the state this pod knows and its age. */
-import { type Details, inMs, type Scope, SpillwayError, STORE_WAIT_MS } from '../../../core/errors.js'
+import {
+  type Details,
+  inMs,
+  type Scope,
+  SpillwayError,
+  STORE_WAIT_MS,
+} from '../../../core/errors.js'
 import type { BreakerStateName } from '../api.js'
 import type { Replica } from './replica.js'
 

@@ -71,7 +71,6 @@ end
 -- earlier charges: then later ones count for too long, never too short.
 local function refund_window(window, cost, at_us)
   local log, limit = window.log, window.limit
-  if at_us + window.window_us <= window.time then return end
   local left, part = math.min(cost, limit), part_of(at_us, limit, window.window_us)
   for index = #log - 1, 1, -2 do
     if left == 0 then return end
