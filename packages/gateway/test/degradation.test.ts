@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Answers in place of a vendor's: a cached one, a static one, or that of a smaller model under load. */
 import { once } from 'node:events'
@@ -264,6 +264,29 @@ describe('static answers', () => {
     expect([answer.status, degradedBy(answer)]).toEqual([200, 'static'])
     expect(answer.headers.get('spillway-decision')).toMatch(/;reason=shed;/)
     expect(answer.headers.get('spillway-vendor')).toBeNull()
+    leave.abort()
+    await held
+  })
+
+  it('a static answer that is an error says when to retry, as the refusal would', async () => {
+    const guard = { shed: { maxInFlight: 1 }, concurrency: { limit: 50 } }
+    const maintenance = { static: { status: 503, json: { error: 'later' } } }
+    const { chat, vendor } = await start([maintenance], { guard })
+    vendor.set({ status: 503, retryAfterMs: 7_000 })
+    const failed = await chat({}, ANN)
+    expect(await failed.json()).toEqual({ error: 'later' })
+    expect(failed.headers.get('retry-after')).toBe('7')
+    expect(failed.headers.get('x-should-retry')).toBe('false')
+    vendor.reset()
+    vendor.set({ neverAnswer: true })
+    const leave = new AbortController()
+    const held = chat({}, { ...ANN, signal: leave.signal }).catch(() => 'left')
+    await until('one runs', () => vendor.atOnce === 1)
+    const shed = await chat({}, ANN)
+    expect([shed.status, degradedBy(shed)]).toEqual([503, 'static'])
+    expect(Number(shed.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(Number(shed.headers.get('retry-after'))).toBeLessThanOrEqual(3)
+    expect(shed.headers.get('x-should-retry')).toBeNull()
     leave.abort()
     await held
   })

@@ -47,7 +47,10 @@ describe('fast path of taking a permit', () => {
           const [mine, other] = [emptyLane(), emptyLane()]
           let usual: FastTake | undefined
           let now = START_US
-          for (const [index, { passUs, costs, pauseUs, settled, settleUs, old }] of steps.entries()) {
+          for (const [
+            index,
+            { passUs, costs, pauseUs, settled, settleUs, old },
+          ] of steps.entries()) {
             now += passUs
             const current = pods[index % 2 === 0 ? 0 : 1]
             const ref = { guard: 'g', lane: 'l', version: 0, limits: old ? oldLimits : current }
