@@ -1,4 +1,4 @@
-// test-group: sockets
+// test-group: sockets, slow
 
 import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
