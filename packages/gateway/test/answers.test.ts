@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Every answer explains itself in headers and in the format of its protocol. */
 import { createServer } from 'node:http'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Bodies of requests: which are read, held, streamed or refused. */
 import { once } from 'node:events'

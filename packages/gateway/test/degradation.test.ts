@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Answers in place of a vendor's: a cached one, a static one, or that of a smaller model under load. */
 import { once } from 'node:events'
@@ -268,6 +268,29 @@ describe('static answers', () => {
     await held
   })
 
+  it('a static answer that is an error says when to retry, as the refusal would', async () => {
+    const guard = { shed: { maxInFlight: 1 }, concurrency: { limit: 50 } }
+    const maintenance = { static: { status: 503, json: { error: 'later' } } }
+    const { chat, vendor } = await start([maintenance], { guard })
+    vendor.set({ status: 503, retryAfterMs: 7_000 })
+    const failed = await chat({}, ANN)
+    expect(await failed.json()).toEqual({ error: 'later' })
+    expect(failed.headers.get('retry-after')).toBe('7')
+    expect(failed.headers.get('x-should-retry')).toBe('false')
+    vendor.reset()
+    vendor.set({ neverAnswer: true })
+    const leave = new AbortController()
+    const held = chat({}, { ...ANN, signal: leave.signal }).catch(() => 'left')
+    await until('one runs', () => vendor.atOnce === 1)
+    const shed = await chat({}, ANN)
+    expect([shed.status, degradedBy(shed)]).toEqual([503, 'static'])
+    expect(Number(shed.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(Number(shed.headers.get('retry-after'))).toBeLessThanOrEqual(3)
+    expect(shed.headers.get('x-should-retry')).toBeNull()
+    leave.abort()
+    await held
+  })
+
   it('a client that is still sending its body gets the static answer', async () => {
     const gateway = await start([], {
       vendors: { shop: { protocol: 'http', url: 'http://127.0.0.1:1' } },
@@ -322,6 +345,10 @@ describe('a smaller model under load', () => {
     expect([answer.status, degradedBy(answer)]).toEqual([200, 'model;name="mini"'])
     expect(answer.headers.get('spillway-decision')).toMatch(/^fallback;vendor="openai";/)
     expect(vendor.calls.at(-1)?.model).toBe('mini')
+    vendor.set({ status: 503 }, 'mini')
+    const after = await chat({}, ANN)
+    expect([after.status, degradedBy(after)]).toEqual([200, '?0'])
+    expect(vendor.calls.slice(-2).map(({ model }) => model)).toEqual(['mini', 'gpt'])
     leave.abort()
     await Promise.all(held)
     await expectIdle(running)
@@ -330,13 +357,26 @@ describe('a smaller model under load', () => {
       step: 'model',
       reason: 'pressure',
     })
-    // The answer of the smaller model was not kept.
-    vendor.set({ status: 503 }, 'gpt')
-    expect((await chat({}, ANN)).status).toBe(503)
-    vendor.reset()
     const usual = await chat({}, ANN)
     expect([usual.status, degradedBy(usual)]).toEqual([200, '?0'])
     expect(vendor.calls.at(-1)?.model).toBe('gpt')
+  })
+
+  it('the answer of a smaller model is not kept for later', async () => {
+    const guard = { concurrency: { limit: 50 } }
+    const small = { model: 'mini', when: { pressure: 0.02 } }
+    const { chat, vendor } = await start([small, CACHED], { guard })
+    vendor.set({ neverAnswer: true }, 'held')
+    const leave = new AbortController()
+    const held = chat({ model: 'held' }, { ...ANN, signal: leave.signal }).catch(() => 'left')
+    await until('one request runs', () => vendor.atOnce === 1)
+    const answer = await chat({}, ANN)
+    expect(degradedBy(answer)).toBe('model;name="mini"')
+    await answer.text()
+    vendor.set({ status: 503 })
+    expect((await chat({}, ANN)).status).toBe(503)
+    leave.abort()
+    await held
   })
 
   it('a target with `when` is no fallback for failures', async () => {

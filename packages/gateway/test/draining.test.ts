@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** A gateway that stops finishes running requests within graceMs. */
 import { connect } from 'node:net'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Other vendors, keys and models take over as long as nothing has been sent. */
 import { describe, expect, it } from 'vitest'

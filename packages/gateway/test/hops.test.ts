@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** The gateway between two services: remaining time and attempts travel through it, and retries do not multiply. */
 import { AsyncLocalStorage } from 'node:async_hooks'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Options against slow vendors and overload in the gateway's configuration. */
 import { expect, it } from 'vitest'

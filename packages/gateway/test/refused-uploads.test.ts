@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Refusals while the client still sends its body: the client reads the answer, not a reset of its connection. */
 import { once } from 'node:events'

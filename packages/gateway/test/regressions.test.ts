@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Fixed bugs, each with the claim that it broke. */
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** The vendors' SDKs against the gateway, for every knob, streamed or not. */
 import type { MockKnobs } from '@spillway/mock-vendor'

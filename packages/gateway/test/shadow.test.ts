@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Shadow mode as seen by clients and operators of a gateway. */
 import { expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 import { once } from 'node:events'
 import {

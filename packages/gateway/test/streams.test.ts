@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Streams are passed on as they arrive, and a broken one is reported. */
 import { once } from 'node:events'

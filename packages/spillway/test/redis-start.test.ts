@@ -291,7 +291,7 @@ describe.concurrent('a program whose Redis is not there', () => {
       return ended
     }
 
-    it(`an absent Redis gives one warning without password (${driver})`, async () => {
+    it.each([driver])('an absent Redis gives one warning without password (%s)', async () => {
       const { stdout, url } = await runOnce()
       expect(stdout).not.toContain('secret')
       const lines = stdout.split('\n').map((line) => JSON.parse(line))
@@ -306,7 +306,7 @@ describe.concurrent('a program whose Redis is not there', () => {
       expect(lines).toContainEqual({ name: 'redis', url, why })
     })
 
-    it(`a program can fail at start with store.connected (${driver})`, async () => {
+    it.each([driver])('a program can fail at start with store.connected (%s)', async () => {
       const { code, stdout, url } = await runOnce()
       expect(code).toBe(7)
       const why = `connect ECONNREFUSED ${new URL(url).host}`

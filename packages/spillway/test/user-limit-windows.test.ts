@@ -148,11 +148,11 @@ describe('sliding windows of user limits', () => {
     const neverStarted = await check(1_000)
     await check(1_030)
     nowUs = 1_031
-    await store.refund([{ ...request, atUs: neverStarted?.atUs }])
+    await store.refund([{ ...request, ...neverStarted }])
     expect(await check(1_031)).toMatchObject({ refusedBy: 0, remaining: 0 })
     // The requests of 1,030 and 1,031 still count.
     expect(await check(1_060)).toMatchObject({ refusedBy: 1, waitUs: 30 })
-    await store.refund([{ ...request, atUs: neverStarted?.atUs }])
+    await store.refund([{ ...request, ...neverStarted }])
     expect(await check(1_061)).toMatchObject({ refusedBy: 1, waitUs: 29 })
   })
 

@@ -73,14 +73,14 @@ export async function replayWindow(
       reply = await check(cost)
       expect(reply.refusedBy).toBe(0)
     }
-    const { atUs } = reply
+    const { atUs, fullAtUs } = reply
     expect(atUs).toBe(nowUs)
     if (refundAfter === undefined) {
       starts.push({ atUs: nowUs, units: Math.min(cost, limit) })
       counts.started++
       continue
     }
-    const charged = { levels: [level], cost, atUs }
+    const charged = { levels: [level], cost, atUs, fullAtUs }
     const send = async () => {
       setTime(nowUs)
       await store.refund([charged])

@@ -67,6 +67,8 @@ export class TargetSender implements ResponseListener {
   /** How the body of the answer ended. */
   end: BodyEnd | undefined
   usage: Usage | undefined
+  /** Number of targets with `when` that were tried. */
+  #triedUnderPressure = 0
   /** Set if something else than the usual target answered. */
   degraded: Degraded | undefined
 
@@ -109,6 +111,7 @@ export class TargetSender implements ResponseListener {
       const tries = { vendor: target.vendor.name, attempts: 0 }
       this.#target = target
       this.tries.push(tries)
+      if (target.config.when !== undefined) this.#triedUnderPressure++
       try {
         const answer = await this.#run(routed, target, tries)
         this.#answer = answer
@@ -134,7 +137,12 @@ export class TargetSender implements ResponseListener {
 
   /** Whether the target that the route prefers has answered, so that its answer may be kept. */
   get isFirstChoice(): boolean {
-    return this.tries.length === 1 && this.#target?.config.when === undefined
+    return this.#step === 0 && this.#target?.config.when === undefined
+  }
+
+  /** Index of the last target tried, without those for times of pressure. */
+  get #step(): number {
+    return Math.max(0, this.tries.length - this.#triedUnderPressure - 1)
   }
 
   /** Another answer is sent in place of the usual one: for the record, metrics and the dashboard. */
@@ -156,7 +164,7 @@ export class TargetSender implements ResponseListener {
         lane: this.#lane,
         attempts: this.attempts,
         waitedMs: this.waitedMs,
-        step: this.tries.length - 1,
+        step: this.#step,
         pressed: config.when && { model: config.model },
         standing: this.#standing,
         shadow: this.shadow,

@@ -163,7 +163,7 @@ describe('refusals of requests without a route', () => {
   it.each([
     ['/chat/completions', '/v1/chat/completions', 'OpenAI clients ends in /v1'],
     ['/v1/v1/messages', '/v1/messages', 'Anthropic clients does not end in /v1'],
-  ])('a request to %s is told that its base URL is wrong', (path, meant, base) => {
+  ])('the answer to %s says that the base URL is wrong', (path, meant, base) => {
     const asked = { query: query('POST', path), shownPath: path }
     const hint = `no route for POST ${path}; did you mean ${meant}? The base URL of ${base}`
     for (const isKnownCaller of [true, false]) {

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
+import { createVirtualClock } from 'spillway/testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { ConnectionLimits } from './connection-limits.js'
 
@@ -7,6 +8,7 @@ function limit(connections: number, connectionsPerAddress: number): ConnectionLi
   const limits = new ConnectionLimits(
     { connections, connectionsPerAddress, headersMs: 1_000 },
     () => {},
+    createVirtualClock(),
   )
   onTestFinished(() => limits.close())
   return limits

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /**
  * Random bodies, against an independent reference. The number of cases in this process is SPILLWAY_FUZZ_CASES

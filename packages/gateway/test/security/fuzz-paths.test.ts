@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /**
  * Paths in odd spellings: the vendor receives the path by which the gateway chose the route and the endpoint limit,

@@ -1,4 +1,4 @@
-// test-group: io, slow
+// test-group: sockets, slow
 
 /** Thousands of malformed requests: none crashes the gateway, hangs or reaches a vendor. */
 import { connect } from 'node:http2'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Which paths reach which vendor, and under which limit. */
 import { Socket } from 'node:net'

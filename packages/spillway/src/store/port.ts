@@ -166,11 +166,9 @@ export interface LevelCharge {
 export interface LevelRequest {
   levels: readonly LevelCharge[]
   cost: number
-  /**
-   * To refund a request: `atUs` of its reply. Without it, what was charged on sliding windows counts as spent. Default:
-   * unknown.
-   */
+  /** To refund a request: `atUs` and `fullAtUs` of its reply. Without them, what was charged counts as spent. */
   atUs?: number | undefined
+  fullAtUs?: readonly number[] | undefined
 }
 
 export interface LevelReply {
@@ -182,8 +180,10 @@ export interface LevelReply {
   remaining: number
   /** Time until that level is full again. */
   resetUs: number
-  /** When the store decided, if one of the levels is a sliding window. */
-  atUs?: number
+  /** When the store decided. */
+  atUs: number
+  /** Of an allowed request, per level: when a token bucket is full again; 0 for a sliding window. */
+  fullAtUs: readonly number[]
 }
 
 export interface LevelStore {

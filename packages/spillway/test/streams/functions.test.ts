@@ -1,4 +1,4 @@
-// test-group: io, slow
+// test-group: sockets, slow
 
 /** User functions whose answer continues after they returned it, in every form. */
 import { type IncomingMessage, request } from 'node:http'

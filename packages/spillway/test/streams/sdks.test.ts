@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 import type { MockKnobs, MockVendor } from '@spillway/mock-vendor'
 /** Real SDKs through `guard.fetch` against the mock vendor, for every knob, streamed or not. */

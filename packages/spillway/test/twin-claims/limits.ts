@@ -5,7 +5,8 @@
 
 import { describe, expect, it, vi } from 'vitest'
 import { createKeys } from '../../src/store/keys.js'
-import { checkLevels, refundLevels } from '../../src/store/levels/check-levels.js'
+import { checkLevels, isWindow } from '../../src/store/levels/check-levels.js'
+import { refundLevels } from '../../src/store/levels/refund-levels.js'
 import type { ChargeLog } from '../../src/store/levels/sliding-window.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
 import {
@@ -387,10 +388,10 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
             const expected = checkLevels(buckets, each.requests, nowUs, logs)
             expect(await redis.check(each.requests)).toEqual(expected)
             requests += each.requests.length
-            for (const [index, { refusedBy, atUs }] of expected.entries()) {
+            for (const [index, { refusedBy, atUs, fullAtUs }] of expected.entries()) {
               const charged = each.requests[index] as LevelRequest
-              if (refusedBy === 0) granted.push({ ...charged, atUs })
-              else if (atUs !== undefined) reached.windowRefusals++
+              if (refusedBy === 0) granted.push({ ...charged, atUs, fullAtUs })
+              else if (charged.levels.some(isWindow)) reached.windowRefusals++
             }
             const refunds = each.refunds.flatMap((ago) => granted.splice(-1 - ago, 1))
             if (refunds.length === 0) continue

@@ -219,7 +219,7 @@ export class GuardCall<T>
     const { options, lane, attempt } = facts
     // A first attempt that may be retried runs in a scope; the scope of a later one is in place already.
     const mayNest = retry.policy !== undefined && retry.policy.nested !== false
-    if (mayNest && this.#retry === undefined) this.#firstScope = new Set()
+    if (mayNest && this.#retry === undefined) this.#firstScope = { givenUp: undefined }
     const given = {
       fn: this.#fn,
       scope: this.#retry === undefined ? this.#firstScope : undefined,

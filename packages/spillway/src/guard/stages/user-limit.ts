@@ -98,9 +98,10 @@ export class UserLimitStage implements Stage {
       const report = () => swallow(onUserLimit(standingOf(request, reply)))
       callSafely(this.#guard, 'onUserLimit', report, undefined)
     }
-    const { alone, atUs } = reply
-    if (alone === undefined && atUs === undefined) return request
-    return { ...request, ...(alone && { alone }), atUs }
+    const { levels, cost } = request
+    const { alone, atUs, fullAtUs } = reply
+    const charged = { levels, cost, atUs, fullAtUs }
+    return alone === undefined ? charged : { ...charged, alone }
   }
 
   #failure(error: unknown): SpillwayError {

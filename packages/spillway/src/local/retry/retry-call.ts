@@ -145,7 +145,7 @@ export class RetryCall<T> {
     const signal = this.#options.signal as AbortSignal | undefined
     const context = { attempt: this.#attempt, signal }
     if (this.#policy.attempts === 1 || this.#policy.nested === false) return this.#fn(context)
-    this.#scope = new Set()
+    this.#scope = { givenUp: undefined }
     return runInScope(this.#scope, this.#fn, context)
   }
 
@@ -308,7 +308,10 @@ export function learnUsual(policy: RetryPolicy, durationMs: number): void {
  * each attempt runs in an async context of its own, and an inner retry adds its final results to
  * the scope that it runs in.
  */
-export type AttemptScope = Set<unknown>
+export interface AttemptScope {
+  /** Created by the first retry that gives up; most attempts contain none. */
+  givenUp: Set<unknown> | undefined
+}
 
 const scopes = new AsyncLocalStorage<AttemptScope>()
 /**
@@ -330,7 +333,8 @@ export function runInScope<A extends unknown[], T>(
 function noteGivenUp(result: unknown): void {
   const scope = scopes.getStore()
   if (scope === undefined) return
-  scope.add(result)
+  scope.givenUp ??= new Set()
+  scope.givenUp.add(result)
   if (isObject(result)) originals.set(result, result)
 }
 
@@ -342,11 +346,12 @@ export function carryGivenUp(original: object, copy: object): void {
 
 /** Whether a retry within the attempt of this scope has given up on the attempt's error or value. */
 function wasGivenUp(scope: AttemptScope | undefined, result: unknown): boolean {
-  if (scope === undefined) return false
-  if (scope.has(result)) return true
+  const givenUp = scope?.givenUp
+  if (givenUp === undefined) return false
+  if (givenUp.has(result)) return true
   const original = isObject(result) ? originals.get(result) : undefined
   // A scope may contain undefined: an inner retry may have given up on that.
-  return original !== undefined && scope.has(original)
+  return original !== undefined && givenUp.has(original)
 }
 
 function isObject(value: unknown): value is object {

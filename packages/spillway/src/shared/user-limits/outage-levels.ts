@@ -21,6 +21,8 @@ const OPEN: LevelReply = {
   tightest: 0,
   remaining: Number.MAX_SAFE_INTEGER,
   resetUs: 0,
+  atUs: 0,
+  fullAtUs: [],
 }
 
 /** The part of the watch that is used. */
@@ -106,11 +108,11 @@ export class OutageLevels {
     return { ...figures, refusedBy: numberOf(refusedBy), tightest: numberOf(tightest) }
   }
 
-  refund({ levels, cost, atUs }: LevelRequest, rules: readonly OutageRule[]): void {
+  refund({ levels, cost, atUs, fullAtUs }: LevelRequest, rules: readonly OutageRule[]): void {
     const own = levels.flatMap((level, index) =>
       rules[index] === 'allow' ? [] : [this.#own(level, rules[index])],
     )
-    this.#local.refund([{ levels: own, cost, atUs }])
+    this.#local.refund([{ levels: own, cost, atUs, fullAtUs }])
   }
 
   #own(level: LevelCharge, rule: OutageRule | undefined): LevelCharge {

@@ -15,6 +15,8 @@ export interface Buckets {
   set(key: string, fullAtUs: number): void
 }
 
+const NOTHING_CHARGED: readonly number[] = []
+
 export function checkLevels(
   buckets: Buckets,
   requests: readonly LevelRequest[],
@@ -35,40 +37,6 @@ export function checkLevels(
 
 export function isWindow({ algorithm }: LevelCharge): boolean {
   return algorithm === 'sliding-window'
-}
-
-/** Cannot fill a bucket beyond its size. A bucket whose clock was set back is not emptied. */
-export function refundLevels(
-  buckets: Buckets,
-  requests: readonly LevelRequest[],
-  nowUs: number,
-  logs: ChargeLogs,
-): void {
-  for (const { levels, cost, atUs } of requests) {
-    for (const level of levels) {
-      if (isWindow(level)) {
-        refundWindow(logs, level, cost, atUs, nowUs)
-        continue
-      }
-      const full = buckets.get(level.key)
-      if (full === undefined) continue
-      buckets.set(level.key, Math.max(nowUs, full - toUs(level, Math.min(cost, level.burst))))
-    }
-  }
-}
-
-function refundWindow(
-  logs: ChargeLogs,
-  level: LevelCharge,
-  cost: number,
-  atUs: number | undefined,
-  nowUs: number,
-): void {
-  const stored = atUs === undefined ? undefined : logs.get(level.key)
-  if (atUs === undefined || stored === undefined) return
-  const window = new LevelWindow(level, stored, nowUs)
-  window.refund(cost, atUs)
-  window.save(logs)
 }
 
 function checkAll(
@@ -95,6 +63,7 @@ function checkAll(
   let remaining = Number.MAX_SAFE_INTEGER
   let resetUs = 0
   let tightest = 0
+  const fullAt: number[] = []
   for (let index = 0; index < levels.length; index++) {
     const window = windows[index]
     const level = levels[index] as LevelCharge
@@ -103,14 +72,14 @@ function checkAll(
       if (granted) window.charge(cost)
       if (granted || window.rebased) window.save(logs)
     }
+    if (granted) fullAt.push(window === undefined ? now + state.resetUs : 0)
     if (granted ? state.remaining < remaining : index + 1 === refusedBy) {
       remaining = state.remaining
       resetUs = state.resetUs
       tightest = index + 1
     }
   }
-  const figures = { refusedBy, waitUs, tightest, remaining, resetUs }
-  return levels.some(isWindow) ? { ...figures, atUs: now } : figures
+  return { refusedBy, waitUs, tightest, remaining, resetUs, atUs: now, fullAtUs: fullAt }
 }
 
 /** Charges a bucket if the request is granted. A refusal takes nothing, so the figures are those from before. */
@@ -140,9 +109,15 @@ function checkLevel(buckets: Buckets, level: LevelCharge, cost: number, now: num
   if (!refused) buckets.set(level.key, full)
   const resetUs = full - now
   const left = Math.max(0, Math.floor(((capacity - resetUs) * level.limit) / level.windowUs))
-  return refused
-    ? { refusedBy: 1, waitUs, tightest: 1, remaining: left, resetUs }
-    : { refusedBy: 0, waitUs: 0, tightest: 1, remaining: left, resetUs }
+  return {
+    refusedBy: refused ? 1 : 0,
+    waitUs: refused ? waitUs : 0,
+    tightest: 1,
+    remaining: left,
+    resetUs,
+    atUs: now,
+    fullAtUs: refused ? NOTHING_CHARGED : [full],
+  }
 }
 
 /** When the bucket would be full again if it were charged. */
@@ -159,7 +134,7 @@ function fullAtUs(stored: number | undefined, burstUs: number, now: number): num
   return full - now > burstUs + SET_BACK_US ? now + burstUs : full
 }
 
-function toUs({ limit, windowUs }: LevelCharge, units: number): number {
+export function toUs({ limit, windowUs }: LevelCharge, units: number): number {
   return Math.ceil((units * windowUs) / limit)
 }
 
@@ -167,6 +142,6 @@ function toUs({ limit, windowUs }: LevelCharge, units: number): number {
  * How far ahead of now a bucket may be charged. Each charge is rounded up to a whole microsecond, so `burst` charges of
  * one unit may take longer than a full bucket, and are granted nevertheless: less than one unit more than `burst`.
  */
-function capacityUs(level: LevelCharge): number {
+export function capacityUs(level: LevelCharge): number {
   return Math.min(level.burst * toUs(level, 1), toUs(level, level.burst + 1) - 1)
 }

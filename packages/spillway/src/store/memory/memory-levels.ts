@@ -3,7 +3,8 @@
  * removed once the bucket is full again; a sliding window is a log of charges, removed once all have left it.
  */
 import type { Microseconds } from '../../core/time/clock.js'
-import { type Buckets, checkLevels, refundLevels } from '../levels/check-levels.js'
+import { type Buckets, checkLevels } from '../levels/check-levels.js'
+import { refundLevels } from '../levels/refund-levels.js'
 import type { ChargeLog } from '../levels/sliding-window.js'
 import type { LevelStore } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'

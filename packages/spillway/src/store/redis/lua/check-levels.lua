@@ -5,7 +5,8 @@
 --       number of levels, cost, and for each level: key (from 1), limit, window us, burst (0: a sliding
 --       window, otherwise a token bucket)
 -- reply: for each request: refused by (level from 1, 0 allowed), wait us, tightest level,
---        remaining, reset us; after all of them the time
+--        remaining, reset us, and if allowed for each level when its bucket is full again (0: a window);
+--        after all of them the time
 -- expiry: a level ends a second after nothing of it counts any more
 local MARGIN_MS = 1000
 local LEVEL_FIELDS = 4
@@ -108,6 +109,12 @@ while at <= length do
   reply[written + 1], reply[written + 2], reply[written + 3] = refused_by, wait, tightest
   reply[written + 4], reply[written + 5] = remaining, reset
   written = written + 5
+  if refused_by == 0 then
+    for level = 1, level_count do
+      reply[written + level] = full_at[input[first + (level - 1) * LEVEL_FIELDS]] or 0
+    end
+    written = written + level_count
+  end
   at = first + level_count * LEVEL_FIELDS
 end
 reply[written + 1] = now

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { checkLevels, refundLevels } from '../../levels/check-levels.js'
+import { checkLevels } from '../../levels/check-levels.js'
+import { refundLevels } from '../../levels/refund-levels.js'
 import type { ChargeLog } from '../../levels/sliding-window.js'
 import type { LevelRequest, LevelStore } from '../../port.js'
 import { StoreFailure } from '../../store-failure.js'
@@ -109,8 +110,8 @@ describe('user-limit levels in several slots', () => {
   it('refund() reaches the levels in every slot', async () => {
     const { levels, spent } = setup()
     const request = { levels: [level('{*}:g', 0), level('{u}:u', 2)], cost: 3 }
-    await levels.check([request])
-    await levels.refund([request])
+    const [reply] = await levels.check([request])
+    await levels.refund([{ ...request, ...reply }])
     expect(['{*}:g', '{u}:u'].map(spent)).toEqual([0, 0])
   })
 
@@ -124,7 +125,7 @@ describe('user-limit levels in several slots', () => {
     expect((await levels.check([request]))[0]).toMatchObject({ refusedBy: 1 })
     await settled()
     expect(logs.get('{u}:uw')).toEqual([1, 3])
-    await levels.refund([{ ...request, atUs: first?.atUs }])
+    await levels.refund([{ ...request, ...first }])
     expect(logs.get('{u}:uw')).toEqual([])
   })
 })

@@ -20,10 +20,12 @@ interface Journey {
   /** How many parts have been charged. */
   charged: number
   /**
-   * The earliest time at which a part with a sliding window was charged. The clocks of two nodes differ slightly; with an
-   * earlier time a refund may return too little, never too much.
+   * The earliest time at which a part was charged. The clocks of two nodes differ slightly; with an earlier time a refund
+   * may return too little, never too much.
    */
-  chargedAtUs: number | undefined
+  chargedAtUs: number
+  /** Of all levels that have been charged, as in a reply. */
+  readonly fullAtUs: number[]
   /** The refusal, or the tightest of the levels charged so far. */
   reply: LevelReply | undefined
 }
@@ -50,8 +52,8 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
 
   /** In the background, and a failure counts as spent. */
   function refundCharged(journeys: readonly Journey[]): void {
-    const parts = journeys.flatMap(({ parts, charged, chargedAtUs: atUs }) =>
-      parts.slice(0, charged).map((part) => ({ ...part, request: { ...part.request, atUs } })),
+    const parts = journeys.flatMap(({ parts, charged, chargedAtUs, fullAtUs }) =>
+      parts.slice(0, charged).map((part) => stamped(part, chargedAtUs, fullAtUs)),
     )
     if (parts.length > 0) refund(parts).catch(() => {})
   }
@@ -67,11 +69,17 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
         throw failure
       }
       refundCharged(journeys.filter(({ reply }) => reply?.refusedBy !== 0))
-      return journeys.map(({ reply, chargedAtUs: atUs }) =>
-        atUs === undefined ? (reply as LevelReply) : { ...(reply as LevelReply), atUs },
-      )
+      return journeys.map(({ reply, chargedAtUs: atUs, fullAtUs }) => {
+        const allowed = reply?.refusedBy === 0
+        return { ...(reply as LevelReply), atUs, fullAtUs: allowed ? fullAtUs : [] }
+      })
     },
-    refund: (requests) => refund(requests.flatMap((request) => partsOf(request, slotOf))),
+    refund: (requests) =>
+      refund(
+        requests.flatMap((request) =>
+          partsOf(request, slotOf).map((part) => stamped(part, request.atUs, request.fullAtUs)),
+        ),
+      ),
   }
 }
 
@@ -93,11 +101,17 @@ function bySlot<T>(things: readonly T[], partOf: (thing: T) => Part): Map<number
 }
 
 function journeyOf(request: LevelRequest, slotOf: (key: string) => number): Journey {
-  return { parts: partsOf(request, slotOf), charged: 0, chargedAtUs: undefined, reply: undefined }
+  return {
+    parts: partsOf(request, slotOf),
+    charged: 0,
+    chargedAtUs: Number.POSITIVE_INFINITY,
+    fullAtUs: [],
+    reply: undefined,
+  }
 }
 
 /** The most specific first. */
-function partsOf({ levels, cost, atUs }: LevelRequest, slotOf: (key: string) => number): Part[] {
+function partsOf({ levels, cost }: LevelRequest, slotOf: (key: string) => number): Part[] {
   const found = new Map<number, { levels: LevelCharge[]; numbers: number[]; rank: number }>()
   for (const [index, level] of levels.entries()) {
     const slot = slotOf(level.key)
@@ -111,9 +125,19 @@ function partsOf({ levels, cost, atUs }: LevelRequest, slotOf: (key: string) => 
     .sort(([, one], [, other]) => other.rank - one.rank)
     .map(([slot, part]) => ({
       slot,
-      request: { levels: part.levels, cost, ...(atUs !== undefined && { atUs }) },
+      request: { levels: part.levels, cost },
       numbers: part.numbers,
     }))
+}
+
+/** With the times of the reply, as a refund needs them. */
+function stamped(
+  part: Part,
+  atUs: number | undefined,
+  fullAtUs: readonly number[] | undefined,
+): Part {
+  const own = fullAtUs && part.numbers.map((number) => fullAtUs[number - 1] as number)
+  return { ...part, request: { ...part.request, atUs, fullAtUs: own } }
 }
 
 function nextPart({ parts, charged }: Journey): Part {
@@ -134,8 +158,9 @@ function advance(journey: Journey, reply: LevelReply): void {
   }
   const before = journey.reply
   if (renumbered.refusedBy === 0) journey.charged++
-  if (reply.atUs !== undefined) {
-    journey.chargedAtUs = Math.min(reply.atUs, journey.chargedAtUs ?? reply.atUs)
+  journey.chargedAtUs = Math.min(reply.atUs, journey.chargedAtUs)
+  for (const [index, fullAtUs] of reply.fullAtUs.entries()) {
+    journey.fullAtUs[(numbers[index] as number) - 1] = fullAtUs
   }
   const tighter =
     before === undefined || renumbered.refusedBy > 0 || renumbered.remaining < before.remaining
