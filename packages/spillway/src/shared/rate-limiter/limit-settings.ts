@@ -27,6 +27,7 @@ export class LimitSettings {
   /** The last cost and its numbers: the cost of consecutive calls is often equal. */
   readonly #lastUnits: string[] = []
   readonly #lastNumbers: number[] = []
+  /** How many of their elements belong to it. */
   #lastLength = 0
   #lastLimits: readonly UnitLimit[] | undefined
   #lastCosts: readonly number[] = []
@@ -81,12 +82,18 @@ export class LimitSettings {
    * row share one array.
    */
   costsFor(cost: Cost | undefined): readonly number[] {
-    if (!this.#isLast(cost)) {
-      this.checkCost(cost)
-      this.#remember(cost)
-      this.#lastLimits = this.limits
-      this.#lastCosts = this.limits.map(({ unit }) => unitsOf(cost, unit))
+    if (this.#isLast(cost)) return this.#lastCosts
+    this.checkCost(cost)
+    // Overwritten: emptied arrays would allocate their memory again for every new cost.
+    let length = 0
+    for (const unit in cost) {
+      this.#lastUnits[length] = unit
+      this.#lastNumbers[length] = cost[unit] as number
+      length++
     }
+    this.#lastLength = length
+    this.#lastLimits = this.limits
+    this.#lastCosts = this.limits.map(({ unit }) => unitsOf(cost, unit))
     return this.#lastCosts
   }
 
@@ -144,17 +151,6 @@ export class LimitSettings {
   /** The store replied with this version. */
   reached(version: number): void {
     this.version = Math.max(this.version, version)
-  }
-
-  /** Overwrites the last cost: emptied arrays would allocate their memory again for every new cost. */
-  #remember(cost: Cost | undefined): void {
-    let index = 0
-    for (const unit in cost) {
-      this.#lastUnits[index] = unit
-      this.#lastNumbers[index] = cost[unit] as number
-      index++
-    }
-    this.#lastLength = index
   }
 
   /** Compares property by property, in order, which is five times as fast as looking up each limit's unit. */
