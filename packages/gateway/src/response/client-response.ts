@@ -146,7 +146,7 @@ export class ResponseWriter implements ResponseSink {
     } else {
       const head = this.#head()
       Object.assign(head, headers, { 'content-length': String(whole.length) })
-      addFallbackHeaders(head, { ...decision, step, ageMs })
+      addFallbackHeaders(head, { ...decision, step, ageMs }, status)
       // The client may still be sending its body.
       closes ||= hasMuchToSend(response.req)
       if (closes) head.connection = 'close'
