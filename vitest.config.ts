@@ -8,13 +8,21 @@ import { testGroups } from './scripts/test-groups.mjs'
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const src = pathOf('./packages/spillway/src')
 const isBuilt = process.env.SPILLWAY_TEST_BUILT !== undefined
-const { quick, io, slow } = testGroups(pathOf('.'))
+const { quick, sockets, io, slow } = testGroups(pathOf('.'))
+const isSlow = ({ moduleId }: TestSpecification) => slow.some((file) => moduleId.endsWith(file))
+const isShared = ({ project }: TestSpecification) => project.name === 'sockets'
 
+/** For tests that wait for servers and processes, so more of them run at once than there are cores. */
+const WAITING = { maxWorkers: availableParallelism() * 2, sequence: { groupOrder: 1 } }
+
+/** Slow files first. Files that share modules follow each other, because a thread is not used again after another one. */
 class SlowFirst extends BaseSequencer {
   override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
-    const isSlow = ({ moduleId }: TestSpecification) => slow.some((file) => moduleId.endsWith(file))
     const sorted = await super.sort(specs)
-    return [...sorted.filter(isSlow), ...sorted.filter((spec) => !isSlow(spec))]
+    const slowFirst = [...sorted.filter(isSlow), ...sorted.filter((spec) => !isSlow(spec))]
+    const shared = slowFirst.filter(isShared)
+    const others = slowFirst.filter((spec) => !isShared(spec))
+    return [...others.filter(isSlow), ...shared, ...others.filter((spec) => !isSlow(spec))]
   }
 }
 
@@ -63,12 +71,21 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'sockets',
+          // As above. Loading the gateway and the client libraries takes 0.7 s of CPU time per file.
+          isolate: false,
+          include: sockets,
+          setupFiles: ['./scripts/patient-waits.mjs', './scripts/forbid-processes.mjs'],
+          ...WAITING,
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'io',
           include: io,
           setupFiles: ['./scripts/patient-waits.mjs'],
-          // These tests wait for processes and servers, so more of them run at once than there are cores.
-          maxWorkers: availableParallelism() * 2,
-          sequence: { groupOrder: 1 },
+          ...WAITING,
         },
       },
     ],

@@ -66,7 +66,7 @@ function throughput(name: string, what: string, sizes: readonly Size[]): Compari
   return {
     name,
     what,
-    target: 0.9,
+    target: 0.8,
     peerName: `fetch of Node ${process.versions.node}`,
     unit: 'kB/s',
     rounds: ROUNDS,

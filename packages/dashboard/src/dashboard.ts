@@ -23,6 +23,7 @@ import {
 } from 'spillway/options'
 import { actsOf, type DashboardDemo, readAct, statusOf, tellDenied, type Who } from './acts.js'
 import { Feed } from './feed/feed.js'
+import type { DashboardPeers, DecisionPage } from './feed/peer-decisions.js'
 import { deadLetters } from './feed/queue-tick.js'
 import { FEED_HEADERS, FeedReader } from './feed/reader.js'
 import { loadPage } from './page.js'
@@ -45,6 +46,11 @@ export interface DashboardOptions extends OperatorAccessOptions {
   mayRead?: (request: IncomingMessage) => boolean | string
   /** Two switches on the page, for demos. Default: none. */
   demo?: DashboardDemo
+  /**
+   * The other processes of this pod, if several serve one port. The page shows their decisions as well. Default:
+   * none.
+   */
+  peers?: DashboardPeers
 }
 
 /** A handler for HTTP requests that serves the page. */
@@ -56,6 +62,8 @@ export interface Dashboard {
   (request: IncomingMessage, response: ServerResponse, next?: () => void): void
   /** Current readers of the feed. */
   readonly readers: number
+  /** Decisions of this process after a cursor, for another process whose dashboard has this one as a peer. */
+  decisions(cursor?: string): DecisionPage
   /** Ends every feed. */
   close(): void
 }
@@ -70,6 +78,7 @@ const readOptions = together(
       path: optional(text(), '/'),
       mayRead: optional(func<(request: IncomingMessage) => boolean | string>()),
       demo: optional(having<DashboardDemo>('a demo', 'state', 'set')),
+      peers: optional(having<DashboardPeers>('peers', 'decisions')),
     },
     { ...RENAMED_ACCESS, mayLook: 'mayRead' },
   ),
@@ -88,7 +97,8 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   const handle = (request: IncomingMessage, response: ServerResponse, next?: () => void) =>
     server.handle(request, response, next)
   const close = () => server.close()
-  return Object.defineProperties(Object.assign(handle, { close }), {
+  const decisions = (cursor?: string) => server.decisions(cursor)
+  return Object.defineProperties(Object.assign(handle, { close, decisions }), {
     readers: { get: () => server.readers },
   }) as Dashboard
 }
@@ -101,7 +111,7 @@ class DashboardServer {
   readonly #around: Parameters<typeof readAct>[1]
 
   constructor(options: ReturnType<typeof readOptions>) {
-    const { spillway, token, readAccess, hosts, exposed, path, demo } = options
+    const { spillway, token, readAccess, hosts, exposed, path, demo, peers } = options
     const inside = insideOf(spillway)
     if (inside === undefined) {
       const message = 'must be what createSpillway gave, and not something around it'
@@ -118,6 +128,7 @@ class DashboardServer {
       inside,
       may: actsOf(this.#around),
       demo: demo && (() => demo.state()),
+      peers,
     })
   }
 
@@ -146,6 +157,10 @@ class DashboardServer {
     if (denied !== undefined) return deny(response, denied)
     if (place === 'events') return settle(this.#attach(request, response), response)
     settle(this.#dead(params, response), response)
+  }
+
+  decisions(cursor: string | undefined): DecisionPage {
+    return this.#feed.decisions(cursor)
   }
 
   close(): void {

@@ -11,14 +11,17 @@ interface Refusal {
 const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
   SHED: ({ stage, details }) => {
     if (stage === 'queue') return 'A shorter line: it had stood for longer than its target.'
-    const { maxQueue, waiting, pressure, reason } = details
+    const { maxQueue, waiting, maxInFlight, inFlight, pressure, reason } = details
+    if (maxInFlight !== undefined)
+      return `Fewer than ${maxInFlight} calls in flight; there were ${inFlight}.`
+    if (reason === 'deadline') return 'More time before its deadline, or a shorter queue.'
     if (reason === 'tier')
       return `A pressure below what its tier is served at; it was ${part(pressure)}.`
     if (pressure !== undefined)
       return `Less pressure (it was ${part(pressure)}), or a higher priority.`
     if (maxQueue !== undefined)
       return `Fewer than ${maxQueue} waiting calls; there were ${waiting}.`
-    return 'A word from the guard’s own rule to let it in.'
+    return 'Permission by the application’s function shed.when.'
   },
   USER_LIMITED: ({ details: { level, limit, windowMs }, retryAfterMs }) =>
     `Coming ${later(retryAfterMs)}, or a limit per ${level} of more than ${limit} in ${spoken(windowMs)}.`,

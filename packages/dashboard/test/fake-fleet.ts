@@ -110,6 +110,7 @@ export class FakeFleet {
     return {
       wire: 1,
       boot: 'fake',
+      hasPeers: false,
       at: Date.now(),
       pod: this.#pod(0),
       version: '0.1.0',
@@ -319,6 +320,7 @@ export class FakeFleet {
     const refused = this.#random() < 0.3
     const base = {
       id: ++this.#id,
+      pod: 'pod-1',
       at: Date.now(),
       guard,
       lane: laneName(Math.floor(this.#random() * this.#options.lanes)),

@@ -3,16 +3,18 @@
  * With Redis, all gateways of a fleet share the breakers and limits of each vendor.
  */
 import type { Socket } from 'node:net'
-import { createDashboard } from '@spillway/dashboard'
+import { createDashboard, type DashboardPeers, type DecisionPage } from '@spillway/dashboard'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
-import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
+import { type Clock, createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createOperatorAccess } from 'spillway/http'
+import { systemClock } from 'spillway/internal'
 import type { RedisStore } from 'spillway/redis'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
 import { createHostCheck } from './admin/host-check.js'
 import { OperatorNews } from './admin/operator-news.js'
+import { OverloadWatch } from './admin/overload-watch.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
 import { listenAddress } from './config/listen-address.js'
@@ -43,15 +45,21 @@ export interface GatewayOptions {
   check?: () => GatewayConfig
   /** Set in a worker process: the admin port, reloads and metrics are those of all workers. Default: none. */
   supervisor?: GatewaySupervisor
+  /** Time for the gateway's own waits and log, for tests. Guards use that of the system. Default: that of the system. */
+  clock?: Clock
 }
 
 /** What a worker needs of its supervisor. */
 export interface GatewaySupervisor {
   readonly slot: number
   workers(): WorkersState
+  /** Reports that this worker is overloaded, or no longer is (`health.overload`). */
+  overloaded(isOverloaded: boolean): void
   /** Of all workers, in the text format of Prometheus. */
   metrics(): Promise<string>
   snapshots(): Promise<object>
+  /** Decisions of the other workers after these cursors, by slot. */
+  readonly decisions: DashboardPeers['decisions']
   reload(cause: string): Promise<ReloadReport>
 }
 
@@ -66,6 +74,8 @@ export interface Gateway {
   serve(port: PortName, socket: Socket, isLast: boolean): boolean
   /** Metrics of this process, for the supervisor. */
   metrics(): Promise<readonly MetricJson[]>
+  /** Decisions of this process after a cursor, for the dashboard of another worker. */
+  decisions(cursor: string | undefined): DecisionPage
   /** Its guards and job queues. */
   readonly spillway: Spillway
   /** Resolves when it has been closed, also if an operator drained it. */
@@ -105,12 +115,15 @@ const LAST_LINES_MS = 2_000
  */
 export async function createGateway(
   config: GatewayConfig,
-  { log: given, read, check = read, supervisor }: GatewayOptions = {},
+  { log: given, read, check = read, supervisor, clock = systemClock }: GatewayOptions = {},
 ): Promise<Gateway> {
   let scrub = createScrub(config)
   const log =
     given ??
-    createLog(config.log.level, (text) => scrub(text), { isShared: supervisor !== undefined })
+    createLog(config.log.level, (text) => scrub(text), {
+      isShared: supervisor !== undefined,
+      clock,
+    })
   const { redis } = config
   // Before the store is opened, because its first event may come while the rest starts.
   const stopListening = onEvent((event) => {
@@ -124,7 +137,11 @@ export async function createGateway(
     ...podOptions(config, supervisor),
     ...(tracing && { tracer: tracing.guards }),
   })
-  const health = new Health(() => spillway.health(), supervisor && (() => supervisor.workers()))
+  const health = new Health({
+    shared: () => spillway.health(),
+    isOverloaded: () => overload?.isOverloaded === true,
+    workers: supervisor && (() => supervisor.workers()),
+  })
   const inside = await startMock(config, undefined)
   let mock = inside
   const reloads = new Reloads()
@@ -147,7 +164,19 @@ export async function createGateway(
   })
   const jobs = config.jobQueues && new Jobs(config.jobQueues, versions, spillway)
   hooks.asyncRequests = jobs
-  const data = new DataServer(versions, (path) => health.at(path))
+  const data = new DataServer(versions, (path) => health.at(path), clock)
+  const overload =
+    config.health.overload &&
+    new OverloadWatch({
+      ...config.health.overload,
+      inFlight: () => data.running,
+      clock,
+      onChange: (isOverloaded) => {
+        const change = isOverloaded ? 'overloaded, not ready' : 'no longer overloaded'
+        log.notice?.(isOverloaded ? 'error' : 'info', change, { option: 'health.overload' })
+        supervisor?.overloaded(isOverloaded)
+      },
+    })
   // Each worker has a mock vendor of its own, so switches of one dashboard would not reach all of them.
   const demo =
     supervisor === undefined && inside
@@ -160,6 +189,7 @@ export async function createGateway(
     path: DASHBOARD_PATH,
     ...access,
     ...(demo && { demo }),
+    ...(supervisor && { peers: supervisor }),
   })
   const operator = () =>
     createOperator({ store: spillway.store, guards: guardsOf(versions.current.config) })
@@ -208,17 +238,18 @@ export async function createGateway(
     })
     await demo?.close().catch((error) => log.failure(error))
     // Load balancers should notice that this pod is not ready before it stops listening.
-    if (delayMs > 0) await Promise.race([sleep(delayMs), graceOver])
+    if (delayMs > 0) await Promise.race([sleep(delayMs, clock), graceOver])
     await Promise.race([Promise.all([data.drain(), working]), graceOver])
     // Unfinished jobs are returned while the store is still open.
-    await Promise.race([jobs?.drain(0), sleep(GIVE_BACK_MS)])
+    await Promise.race([jobs?.drain(0), sleep(GIVE_BACK_MS, clock)])
     await spillway.close({ graceMs: 0 })
-    await Promise.race([data.close(), sleep(LAST_LINES_MS)])
+    await Promise.race([data.close(), sleep(LAST_LINES_MS, clock)])
     jobs?.close()
     await reloading
     await versions.close()
     await mock?.vendor.close()
     dashboard.close()
+    overload?.close()
     await admin.close()
     await store?.close()
     stopListening()
@@ -280,7 +311,7 @@ export async function createGateway(
     async start() {
       const ports = supervisor === undefined ? await listen() : { port: 0, adminPort: 0 }
       // Jobs are in the store: without it they can be neither taken nor done.
-      if (jobs !== undefined && store !== undefined) await connected(store)
+      if (jobs !== undefined && store !== undefined) await connected(store, clock)
       jobs?.begin()
       operatorNews?.begin()
       address = `http://127.0.0.1:${ports.port}`
@@ -288,16 +319,15 @@ export async function createGateway(
       return ports
     },
     serve(port, socket, isLast) {
-      if (port === 'data') return data.serve(socket, isLast)
-      admin.serve(socket)
-      return true
+      return port === 'data' ? data.serve(socket, isLast) : admin.serve(socket)
     },
+    decisions: (cursor) => dashboard.decisions(cursor),
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {
       const { graceMs, delayMs } = { ...versions.current.config.drain, ...options }
       closed ??= drain(delayMs)
-      const patience = setTimeout(() => endGrace?.(), delayMs + graceMs)
-      await closed.finally(() => clearTimeout(patience))
+      const patience = clock.schedule(delayMs + graceMs, () => endGrace?.())
+      await closed.finally(() => patience.cancel())
     },
   }
   return gateway
@@ -363,11 +393,11 @@ interface RunningMock {
 }
 
 /** Resolves when the store is connected or has failed, after `CONNECT_MS` at the latest. */
-async function connected(store: RedisStore): Promise<void> {
-  const lastMs = performance.now() + CONNECT_MS
-  while (!store.ready && store.problem === undefined && performance.now() < lastMs) await sleep(10)
+async function connected(store: RedisStore, clock: Clock): Promise<void> {
+  const lastMs = clock.now() + CONNECT_MS
+  while (!store.ready && store.problem === undefined && clock.now() < lastMs) await sleep(10, clock)
 }
 
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref())
+function sleep(ms: number, clock: Clock): Promise<void> {
+  return new Promise((resolve) => clock.schedule(ms, resolve).unref())
 }

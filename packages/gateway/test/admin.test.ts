@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Operating a gateway over its admin port: permitted actions, access and audit. */
 import type { SpillwayEvent } from 'spillway'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Every answer explains itself in headers and in the format of its protocol. */
 import { createServer } from 'node:http'
@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, startVendor } from './gateway-kit.js'
+import { parseItem } from './structured-field.js'
 
 const USER_LIMITS = [{ per: 'user', limit: 2, windowMs: '1m' }]
 
@@ -163,12 +164,23 @@ describe('gateway refusals', () => {
     expect(answer.headers.get('content-type')).toBe('application/json')
     expect(await answer.json()).toEqual({
       error: {
-        message: expect.stringContaining('the circuit is open'),
+        message: expect.stringMatching(
+          /^Spillway gateway: openai: the circuit is open, .*; retry in \d+ s$/,
+        ),
         type: 'server_error',
         param: null,
         code: 'CIRCUIT_OPEN',
         request_id: answer.headers.get('x-request-id'),
+        retry_after_ms: Number(answer.headers.get('retry-after-ms')),
       },
+    })
+    const waitMs = Number(answer.headers.get('retry-after-ms'))
+    expect(waitMs).toBeGreaterThan(0)
+    expect(answer.headers.get('retry-after')).toBe(String(Math.ceil(waitMs / 1_000)))
+    expect(parseItem(answer.headers.get('spillway-decision') ?? '').parameters).toMatchObject({
+      stage: { token: 'breaker' },
+      reason: { token: 'CIRCUIT_OPEN' },
+      lane: 'gpt',
     })
   })
 
@@ -185,9 +197,12 @@ describe('gateway refusals', () => {
         type: 'overloaded_error',
         message: expect.stringContaining('the circuit is open'),
         code: 'CIRCUIT_OPEN',
+        retry_after_ms: Number(answer.headers.get('retry-after-ms')),
       },
       request_id: answer.headers.get('x-request-id'),
     })
+    // Anthropic's SDKs read this one.
+    expect(answer.headers.get('request-id')).toBe(answer.headers.get('x-request-id'))
   })
 
   it('a refusal of an http vendor is a problem document', async () => {
@@ -229,7 +244,8 @@ describe('gateway refusals', () => {
     expect(await answer.json()).toMatchObject({
       error: {
         code: 'INVALID_DEADLINE',
-        message: 'spillway-deadline-ms: must be a number of milliseconds, such as 1500',
+        message:
+          'Spillway gateway: spillway-deadline-ms: must be a number of milliseconds, such as 1500',
       },
     })
     expect((await within('-5')).status).toBe(504)

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Bodies of requests: which are read, held, streamed or refused. */
 import { once } from 'node:events'
@@ -59,6 +59,16 @@ describe('request bodies', () => {
     const answer = await send(5_000)
     expect(await answer.json()).toMatchObject({ method: 'PUT', url: '/base/x?y=1', bytes: 5_000 })
     expect(asked()).toBe(3)
+  })
+
+  it('stripPrefix takes off whole parts of a path only', async () => {
+    const { url } = await startWith(0)
+    const paths = ['/echo/x', '/echo', '/echo?y=1', '/echoes/x']
+    const answers = await Promise.all(paths.map((path) => fetch(`${url}${path}`)))
+    const urls = await Promise.all(
+      answers.map(async (each) => ((await each.json()) as { url: string }).url),
+    )
+    expect(urls).toEqual(['/base/x', '/base/', '/base/?y=1', '/base/echoes/x'])
   })
 
   it('a large body is streamed and sent only once', async () => {

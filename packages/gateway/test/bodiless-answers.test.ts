@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Answers that must not have a body: 204, 304, and answers to HEAD. */
 import { describe, expect, it } from 'vitest'

@@ -81,4 +81,4 @@ it('a gateway refuses no request after a cold start if 2 % of the requests fail 
   )
   expect(statuses.get(500)).toBeGreaterThan(0)
   expect([...statuses.keys()].sort()).toEqual([200, 500])
-}, 30_000)
+})

@@ -9,7 +9,7 @@ import { startCluster } from '../../spillway/test/redis-cluster.js'
 import { MASTER, startSentinels } from '../../spillway/test/redis-sentinels.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
-import { openShell, spawnCommand } from './command-kit.js'
+import { openShell, runHere, spawnCommand } from './command-kit.js'
 import { startVendor } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
 
@@ -153,16 +153,17 @@ describe('CLI without a store', () => {
       }
       const gateway = await startGatewayProcess({ config, env: { ADMIN_TOKEN: token } })
       const known = openShell(undefined, { SPILLWAY_ADMIN_TOKEN: token })
-      const stranger = openShell()
       const admin = ['--admin', gateway.adminUrl]
-      const refused = await stranger.run('breaker', 'isolate', 'openai', ...admin)
+      const refused = await runHere('breaker', 'isolate', 'openai', ...admin)
       expect(refused).toMatchObject({ code: 1 })
       expect(refused.stderr).toContain('admin.token')
       expect((await ask(gateway.url)).status).toBe(200)
       expect((await known.run('breaker', 'isolate', 'openai', ...admin)).code).toBe(0)
       expect((await ask(gateway.url)).status).toBe(503)
-      expect((await known.run('status', ...admin)).stdout).toContain('isolated')
-      expect((await known.run('status', '--admin', 'http://127.0.0.1:1')).code).toBe(3)
+      vi.stubEnv('SPILLWAY_ADMIN_TOKEN', token)
+      onTestFinished(() => void vi.unstubAllEnvs())
+      expect((await runHere('status', ...admin)).stdout).toContain('isolated')
+      expect((await runHere('status', '--admin', 'http://127.0.0.1:1')).code).toBe(3)
       gateway.child.kill('SIGTERM')
       await gateway.exit
       const audit = gateway
@@ -190,8 +191,11 @@ describe('spillway doctor', () => {
         await server.send('ACL', 'SETUSER', 'weak', 'on', '>pass', '~*', '&*', '+@all', '-eval')
         const url = server.url.replace('redis://', 'redis://weak:pass@')
         const good = openShell({ redis: server.url, vendors })
-        const weak = openShell({ redis: 'env:WEAK', vendors }, { WEAK: url })
-        const [seen, denied] = await Promise.all([good.run('doctor'), weak.run('doctor', '--json')])
+        const weak = openShell({ redis: 'env:WEAK', vendors })
+        vi.stubEnv('WEAK', url)
+        onTestFinished(() => void vi.unstubAllEnvs())
+        const seen = await good.run('doctor')
+        const denied = await weak.runHere('doctor', '--json')
         expect(seen.code).toBe(0)
         expect(seen.stdout).toMatch(/warn +eviction +allkeys-lru\n +limits and breakers would be/)
         expect(seen.stdout).toMatch(/warn +persistence/)
@@ -222,7 +226,7 @@ describe('spillway doctor', () => {
         const redis = { sentinels: watched.urls, master: MASTER }
         const shell = openShell({ redis, vendors })
         const wrong = openShell({ redis: { ...redis, master: 'unknown' }, vendors })
-        const seen = await shell.run('doctor')
+        const seen = await shell.runHere('doctor')
         const done = await shell.runHere('breaker', 'open', 'openai', '--for', '1m')
         const lost = await wrong.runHere('doctor')
         expect(seen.stdout).toMatch(/ok +sentinels +3 of 3 answer/)
@@ -244,7 +248,7 @@ describe('spillway doctor', () => {
       const cluster = await startCluster()
       try {
         const shell = openShell({ redis: { urls: cluster.urls.slice(0, 2) }, vendors })
-        const seen = await shell.run('doctor')
+        const seen = await shell.runHere('doctor')
         const done = await shell.runHere('breaker', 'open', 'openai', '--for', '1m')
         const status = await shell.runHere('status', '--json')
         expect(seen.stdout).toMatch(/ok +cluster +all slots are served; 2 of 2/)

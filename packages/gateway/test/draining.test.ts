@@ -1,8 +1,9 @@
-// test-group: io
+// test-group: sockets
 
 /** A gateway that stops finishes running requests within graceMs. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { createVirtualClock } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
 import { errorOf, pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway } from './gateway-kit.js'
@@ -52,16 +53,23 @@ describe('draining gateway', () => {
   })
 
   it('a draining gateway breaks off open streams with an error after graceMs', async () => {
+    const clock = createVirtualClock()
     const { gateway, chat, vendor } = await startGateway(
       {},
       { knobs: { tokens: 100_000, tokenMs: 10 } },
+      {},
+      { clock },
     )
     const answer = await chat({ stream: true })
     const text = answer.text().then(
       () => 'a clean end',
       () => 'broken',
     )
-    await gateway.close({ graceMs: 200 })
+    const closed = gateway.close({ graceMs: 60_000 })
+    await clock.advance(59_999)
+    expect(vendor.atOnce).toBe(1)
+    await clock.advance(1)
+    await closed
     expect(await text).toBe('broken')
     await until('the vendor is idle', () => vendor.atOnce === 0)
     expect(vendor.calls[0]?.end).toBe('cancelled')
@@ -115,14 +123,19 @@ describe('draining gateway', () => {
   })
 
   it('a draining gateway still serves requests during delayMs', async () => {
-    const { gateway, chat } = await startGateway({ drain: { delayMs: 300 } })
+    const clock = createVirtualClock()
+    const written = { drain: { delayMs: '1h' } }
+    const { gateway, chat } = await startGateway(written, {}, {}, { clock })
     await chat()
     const closed = gateway.close()
-    await pauseMs(50)
+    await clock.advance(3_599_999)
     const late = await chat()
     expect(late.status).toBe(200)
     expect(late.headers.get('connection')).toBe('close')
+    await late.text()
+    await clock.advance(1)
     await closed
+    await errorOf(chat())
   })
 })
 

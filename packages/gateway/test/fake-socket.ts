@@ -6,6 +6,8 @@ export class FakeSocket extends Duplex {
   /** All that was written, a letter for each byte. */
   said = ''
   writes = 0
+  /** All that was pushed. */
+  bytesRead = 0
   /** Writes fail with it. */
   failure: Error | undefined
   /** Writes that have not left; nothing: they leave at once. */
@@ -20,6 +22,11 @@ export class FakeSocket extends Duplex {
   }
 
   override _read(): void {}
+
+  override push(chunk: Buffer | string | null): boolean {
+    this.bytesRead += chunk?.length ?? 0
+    return super.push(chunk)
+  }
 
   override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error) => void): void {
     this.writes++

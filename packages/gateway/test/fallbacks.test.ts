@@ -1,9 +1,10 @@
-// test-group: io
+// test-group: sockets
 
 /** Other vendors, keys and models take over as long as nothing has been sent. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, startVendor } from './gateway-kit.js'
+import { startHttpVendor } from './http1-kit.js'
 
 const ENV = { MAIN: 'main-key', SPARE: 'spare-key' }
 
@@ -108,6 +109,47 @@ describe('fallbacks that are not used', () => {
     const statuses = [await chat(), await chat(), await chat()].map(({ status }) => status)
     expect(statuses).toEqual([200, 200, 429])
     expect(spare.counts.arrived).toBe(2)
+  })
+
+  it('a user is charged once for two models of the same vendor', async () => {
+    const running = await startGateway(
+      {
+        guard: { userLimits: [{ per: 'user', limit: 2, windowMs: '1m' }] },
+        routes: [{ vendor: 'openai', fallbacks: [{ model: 'small' }] }],
+      },
+      { models: { large: { status: 500 }, small: { tokens: 1 } } },
+    )
+    const statuses: number[] = []
+    for (let i = 0; i < 3; i++) statuses.push((await running.chat({ model: 'large' })).status)
+    expect(statuses).toEqual([200, 200, 429])
+    expect(running.vendor.counts.arrived).toBe(4)
+  })
+
+  it('a body that the first target has begun to read is not sent to the fallback', async () => {
+    const files = await startHttpVendor((_, response) => void response.writeHead(429).end())
+    const spare = await startHttpVendor()
+    const { url } = await startGateway({
+      body: { keepBytes: 10 },
+      vendors: {
+        files: { protocol: 'http', url: files.url },
+        spare: { protocol: 'http', url: spare.url },
+      },
+      routes: [{ path: '/files', vendor: 'files', fallbacks: [{ vendor: 'spare' }] }],
+    })
+    const post = (body: string) => fetch(`${url}/files`, { method: 'POST', body })
+    expect((await post('x'.repeat(50_000))).status).toBe(429)
+    expect([files.asked.length, spare.asked.length]).toEqual([1, 0])
+    // A body that is held could be.
+    expect((await post('x')).status).toBe(200)
+    expect(spare.asked).toHaveLength(1)
+  })
+
+  it("the client's own key is sent to the vendor of the first target only", async () => {
+    const { chat, spare, vendor } = await startTwo({ status: 500 })
+    const answer = await chat({}, { headers: { authorization: 'Bearer of-the-client' } })
+    expect(answer.status).toBe(200)
+    expect(vendor.calls.map(({ key }) => key)).toEqual(['of-the-client'])
+    expect(spare.calls.map(({ key }) => key)).toEqual([''])
   })
 
   it('the fallback is not used once the answer has begun', async () => {

@@ -3,7 +3,7 @@ import { createMockVendor, type MockVendor, type MockVendorOptions } from '@spil
 import { onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { loadConfig } from '../src/config/load.js'
-import { createGateway, type Gateway } from '../src/gateway.js'
+import { createGateway, type Gateway, type GatewayOptions } from '../src/gateway.js'
 import type { ReloadReport } from '../src/reload/reloads.js'
 import type { RequestRecord } from '../src/request/record.js'
 
@@ -50,6 +50,7 @@ export async function startGateway(
   written: Written = {},
   mock: MockVendorOptions = {},
   env: Record<string, string> = {},
+  options: Pick<GatewayOptions, 'clock'> = {},
 ): Promise<RunningGateway> {
   const { vendor, url: vendorUrl } = await startVendor(mock)
   let text = fileOf(written, vendorUrl)
@@ -66,7 +67,7 @@ export async function startGateway(
     failure: (error: unknown) => failures.push(error),
     close: () => {},
   }
-  const gateway = await createGateway(config, { log, read })
+  const gateway = await createGateway(config, { log, read, ...options })
   onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
   const { port, adminPort } = await gateway.start()
   const url = `http://127.0.0.1:${port}`

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** The greeting of `spillway gateway` is accurate. */
 import { describe, expect, it, onTestFinished } from 'vitest'

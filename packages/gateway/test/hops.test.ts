@@ -1,9 +1,16 @@
-// test-group: io
+// test-group: sockets
 
 /** The gateway between two services: remaining time and attempts travel through it, and retries do not multiply. */
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { once } from 'node:events'
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type ServerResponse,
+} from 'node:http'
 import { createSpillway } from 'spillway'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startGateway } from './gateway-kit.js'
 import { startHttpVendor } from './http1-kit.js'
 
@@ -44,6 +51,34 @@ describe('retries of nested services', () => {
     expect(vendor.asked.map(({ headers }) => headers['spillway-attempt'])).toEqual(['2'])
   })
 
+  it.each(['0', '-1', '1.5', 'two', '', '2, 3'])(
+    'a request with the invalid spillway-attempt "%s" is retried as any other',
+    async (attempt) => {
+      const { vendor, url } = await start(DOWN)
+      await fetch(url, { headers: { 'spillway-attempt': attempt } })
+      const sent = vendor.asked.map(({ headers }) => headers['spillway-attempt'])
+      expect(sent).toEqual(['1', '2', '3'])
+    },
+  )
+
+  it('no header of a client turns on async contexts, which would slow down all later requests', async () => {
+    const { vendor, url } = await start(DOWN)
+    const run = vi.spyOn(AsyncLocalStorage.prototype, 'run')
+    const enterWith = vi.spyOn(AsyncLocalStorage.prototype, 'enterWith')
+    onTestFinished(() => void vi.restoreAllMocks())
+    const headers = {
+      'spillway-attempt': '2',
+      'spillway-deadline-ms': '10000',
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    }
+    const asking = request(url, { headers }).end()
+    const [answer] = (await once(asking, 'response')) as [IncomingMessage]
+    answer.resume()
+    expect(answer.statusCode).toBe(503)
+    expect(vendor.asked.map(({ headers }) => headers['spillway-attempt'])).toEqual(['2'])
+    expect([run.mock.calls.length, enterWith.mock.calls.length]).toEqual([0, 0])
+  })
+
   it.each([
     ['spillway-retried', '1'],
     ['x-should-retry', 'false'],
@@ -55,6 +90,19 @@ describe('retries of nested services', () => {
     expect(answer.status).toBe(503)
     expect(answer.headers.get('x-should-retry')).toBe('false')
     expect(vendor.asked).toHaveLength(1)
+  })
+
+  it('an answer that was retried behind the gateway is final, although the gateway does not retry', async () => {
+    let retried = true
+    const { url } = await start(
+      (_, response) => {
+        response.writeHead(503, retried ? { 'spillway-retried': '1' } : {}).end('down')
+      },
+      { retry: undefined },
+    )
+    expect((await fetch(url)).headers.get('x-should-retry')).toBe('false')
+    retried = false
+    expect((await fetch(url)).headers.get('x-should-retry')).toBeNull()
   })
 
   it('a good answer does not say that it was retried', async () => {

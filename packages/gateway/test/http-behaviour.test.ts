@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Behaviour that HTTP clients expect: Expect, absolute URLs, CORS, compression, trailers. */
 import { gunzipSync, gzipSync } from 'node:zlib'

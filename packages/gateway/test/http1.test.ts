@@ -7,6 +7,7 @@ import { expectIdle, startGateway } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
 import { get, type HttpVendor, post, startEchoGateway, startHttpVendor, Talk } from './http1-kit.js'
 import { dice } from './security/mutate.js'
+import { say } from './security/raw.js'
 
 const CALLERS = [{ key: 'env:ADA', user: 'ada' }]
 
@@ -33,6 +34,24 @@ describe('a request over HTTP/1.1', () => {
     expect(talk.text.match(/(?<=you asked for )\/echo\/\d/g)).toEqual(
       [1, 2, 3, 4, 5].map((number) => `/echo/${number}`),
     )
+  })
+
+  it('a CONNECT behind a request that is not answered yet ends the connection without an answer', async () => {
+    let letGo = () => {}
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    const vendor = await startHttpVendor(async (_, response) => {
+      await held
+      response.end('late')
+    })
+    const { url } = await startEchoGateway(vendor)
+    const { text, closed } = await say(
+      url,
+      `${get('/echo/1')}CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n`,
+    )
+    letGo()
+    expect({ text, closed }).toEqual({ text: '', closed: true })
   })
 
   it('pipelined requests are answered in their order', async () => {
@@ -287,6 +306,19 @@ describe('connection of a client', () => {
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([200, 408])
     expect(records.map(({ code }) => code)).toEqual([undefined, 'SLOW_HEADERS'])
+  })
+
+  it('a client that never ends the body of a refused request is disconnected without a 408', async () => {
+    const { url, records } = await startEchoGateway(await startHttpVendor(), {
+      server: { headersMs: 300 },
+    })
+    const talk = new Talk(url)
+    await talk.say('POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234')
+    await talk.hears(1, 'NOT_FOUND')
+    await talk.say('5')
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([404])
+    expect(records.map(({ code }) => code)).toEqual(['NOT_FOUND'])
   })
 
   it('a connection that does not begin like HTTP is answered at once', async () => {

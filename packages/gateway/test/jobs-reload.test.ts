@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Async requests in a gateway whose configuration is reloaded meanwhile. */
 import { expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** The data port over TLS, with HTTP/2 and HTTP/1.1, and on a Unix socket. */
 import { once } from 'node:events'

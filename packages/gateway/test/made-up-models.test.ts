@@ -13,7 +13,7 @@ import { usualOrLong } from '../../spillway/test/long-run.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { startGatewayProcess } from './gateway-process.js'
 
-const MODELS = Number(process.env.SPILLWAY_MODELS ?? 1_000)
+const MODELS = Number(process.env.SPILLWAY_MODELS ?? usualOrLong(500, 1_000))
 const TIMEOUT_MS = 60_000 + MODELS * 5
 const AT_ONCE = 40
 /** Names come in blocks, and each block comes twice: a model that was answered has a lane from then on. */

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Options against slow vendors and overload in the gateway's configuration. */
 import { expect, it } from 'vitest'
@@ -45,4 +45,32 @@ it('gateway sheds by tier and finds an adaptive concurrency limit', async () => 
   for (const answer of await Promise.all(paid)) expect(answer.status).toBe(200)
   const [openai] = running.gateway.spillway.snapshot().guards
   expect(openai?.laneLimits).toMatchObject([{ lane: 'gpt', limit: 20 }])
+})
+
+it('readiness fails on both ports while the gateway is overloaded, if health.overload is set', async () => {
+  const health = { overload: { pressure: { maxInFlight: 1 }, forMs: 0 } }
+  const running = await startGateway({ health }, { knobs: { neverAnswer: true } })
+  const silent = await startGateway({}, { knobs: { neverAnswer: true } })
+  const leaving = new AbortController()
+  const { signal } = leaving
+  const asking = [running.chat({}, { signal }), silent.chat({}, { signal })]
+  const statuses = ({ url, adminUrl }: typeof running) =>
+    Promise.all(
+      [url, adminUrl].map(async (each) => {
+        const answer = await fetch(`${each}/health/ready`)
+        return [answer.status, ((await answer.json()) as { status: string }).status]
+      }),
+    )
+  const overloaded = [503, 'overloaded']
+  const ready = [200, 'ready']
+  await expect.poll(() => statuses(running)).toEqual([overloaded, overloaded])
+  await until('the other request has arrived', () => silent.vendor.counts.arrived === 1)
+  expect(await statuses(silent)).toEqual([ready, ready])
+  leaving.abort()
+  await Promise.allSettled(asking)
+  await expect.poll(() => statuses(running)).toEqual([ready, ready])
+  expect(running.notices.map(({ message }) => message)).toEqual([
+    'overloaded, not ready',
+    'no longer overloaded',
+  ])
 })

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Refusals while the client still sends its body: the client reads the answer, not a reset of its connection. */
 import { once } from 'node:events'
@@ -473,5 +473,53 @@ describe('uploads that are refused while they are sent', () => {
     await until('both are recorded', () => records.length >= 2)
     expect(records.map(({ status }) => status)).toEqual([413, 200])
     expect(vendor.asked).toHaveLength(1)
+  })
+
+  it('a client that stops sending receives the end of an answer whose length was not announced', async () => {
+    const server = createServer((_, response) => {
+      response.write('the beginning, ')
+      setImmediate(() => response.end('the end'))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close().closeAllConnections())
+    const vendor = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const written = { body: { keepBytes: 1_000 } }
+    const { url, records } = await startEchoGateway({ url: vendor, asked: [] }, written)
+    const talk = new Talk(url)
+    await talk.say(
+      `POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${MB}\r\n\r\n${'x'.repeat(50_000)}`,
+    )
+    await until('the answer has ended', () => talk.ended)
+    expect(talk.text).toMatch(/transfer-encoding: chunked/i)
+    expect(talk.text).toMatch(/\r\n0\r\n\r\n$/)
+    await until('it is recorded', () => records.length === 1)
+    expect(records).toMatchObject([{ status: 200, code: undefined }])
+  })
+
+  it('a client that goes on sending after a malformed chunk is disconnected long before 1 GB', async () => {
+    const { url } = await startEchoGateway(await startHttpVendor())
+    const socket = connectTo(url)
+    socket.allowHalfOpen = true
+    let text = ''
+    let failure: unknown
+    socket.on('error', (error) => {
+      failure = error
+    })
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n'
+    await sent(socket, Buffer.from(head))
+    await once(socket, 'end')
+    expect(statusesIn(text)).toEqual([400])
+    let sentBytes = 0
+    const chunk = Buffer.alloc(MB, 'x')
+    while (failure === undefined && sentBytes < 1_024 * MB) {
+      await new Promise((resolve) => socket.write(chunk, resolve))
+      sentBytes += chunk.length
+    }
+    expect(failure).toMatchObject({ code: expect.stringMatching(/EPIPE|ECONNRESET/) })
+    expect(sentBytes).toBeGreaterThanOrEqual(64 * MB)
   })
 })

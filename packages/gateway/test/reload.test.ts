@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** A gateway that takes over another configuration affects only what has changed. */
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** The vendors' SDKs against the gateway, for every knob, streamed or not. */
 import type { MockKnobs } from '@spillway/mock-vendor'
@@ -160,8 +160,11 @@ describe.each(SDKS)('$name SDK through the gateway', (sdk) => {
         const running = await start(knobs, guard)
         const client = sdk.create(running.url)
         await expectResult(client, way === 'streamed' ? client.stream() : client.ask(), expected)
-        expect(running.vendor.counts.arrived).toBe(attempts)
         await expectIdle(running)
+        await until('it is recorded', () => running.records.length > 0)
+        expect(running.records.map((record) => record.attempts)).toEqual([attempts])
+        // On a busy machine a timeout may pass before the request arrives.
+        expect(running.vendor.counts.arrived).toBeLessThanOrEqual(attempts)
       })
     }
   }

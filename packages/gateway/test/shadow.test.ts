@@ -1,9 +1,25 @@
-// test-group: io
+// test-group: sockets
 
 /** Shadow mode as seen by clients and operators of a gateway. */
 import { expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway } from './gateway-kit.js'
+
+it('a stage in shadow that would have refused several attempts is named once', async () => {
+  const { chat, vendor } = await startGateway(
+    {
+      guard: {
+        limits: [{ limit: 1, windowMs: '1m' }],
+        retry: { attempts: 3, budget: 1, baseMs: 1 },
+        shadow: ['vendor-limit'],
+      },
+    },
+    { knobs: { status: 503 } },
+  )
+  const answer = await chat()
+  expect(vendor.counts.arrived).toBe(3)
+  expect(answer.headers.get('spillway-decision')).toContain(';shadow="vendor-limit"')
+})
 
 it('a gateway in shadow mode serves every request and reports refusals in headers, logs and metrics', async () => {
   const { chat, adminUrl, records, rewrite } = await startGateway({

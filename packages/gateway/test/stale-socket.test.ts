@@ -1,7 +1,15 @@
-// test-group: io
+// test-group: sockets
 
 import { once } from 'node:events'
-import { existsSync, linkSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  linkSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,12 +46,25 @@ describe('a Unix socket that a killed process left behind', () => {
     expect(existsSync(path)).toBe(false)
   })
 
+  it('a file that is no socket is not removed', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'stale-socket-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const path = join(folder, 'gateway.sock')
+    writeFileSync(path, 'important')
+    await removeStaleSocket(path)
+    expect(readFileSync(path, 'utf8')).toBe('important')
+  })
+
   it('a worker neither removes a socket nor listens, because its supervisor does both', async () => {
     const listen = await staleSocket()
-    const supervisor = { slot: 1, workers: () => ({ ready: 0, total: 2, started: false }) }
+    const supervisor = {
+      slot: 1,
+      workers: () => ({ ready: 0, total: 2, overloaded: 0, started: false }),
+      decisions: async () => [],
+    }
     const gateway = await createGateway(
       { ...builtInConfig({ env: {} }), listen },
-      { log: silent, supervisor: supervisor as GatewaySupervisor },
+      { log: silent, supervisor: supervisor as unknown as GatewaySupervisor },
     )
     onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
     expect(await gateway.start()).toEqual({ port: 0, adminPort: 0 })

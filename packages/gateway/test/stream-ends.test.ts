@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** A stream may end cleanly in HTTP and still be an incomplete answer. */
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Streams are passed on as they arrive, and a broken one is reported. */
 import { once } from 'node:events'
@@ -39,7 +39,7 @@ describe('streams', () => {
     const running = await startGateway({}, { knobs: { tokens: 60, cutAfter: 40 } })
     const raw = await rawChat(running.url, { stream: true })
     expect(raw).toMatch(
-      /data: \{"error":\{"message":"openai could not be reached or ended its answer early/,
+      /data: \{"error":\{"message":"Spillway gateway: openai could not be reached or ended its answer early/,
     )
     expect(raw).toContain('"code":"VENDOR_ERROR"')
     // The last chunk of a complete body.

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 import { AnswerLengths, PromptEstimate, Reservations } from 'spillway/internal'
 /** Tokens are reserved before a call and settled after it, per model and key. */

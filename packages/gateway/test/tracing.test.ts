@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Spans of a gateway: continued from callers and passed on to vendors. */
 import * as api from '@opentelemetry/api'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets, slow
 
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -242,6 +242,30 @@ describe('answer of a vendor', () => {
     const { heard, over } = ask(openPool(vendor.url))
     await over
     expect(heard).toMatchObject({ body: 'hello', error: { code: 'ECONNRESET' } })
+  })
+
+  it('a header that is named __proto__ is renamed, because it would be the prototype of an object', async () => {
+    const vendor = await startVendor((socket) =>
+      socket.write('HTTP/1.1 200 OK\r\n__proto__: x\r\ncontent-length: 2\r\n\r\nhi'),
+    )
+    const { heard, over } = ask(openPool(vendor.url))
+    await over
+    expect(heard).toMatchObject({ body: 'hi', complete: true })
+    expect(heard.headers).toEqual(['-proto-', 'x', 'content-length', '2'])
+  })
+
+  it.each([
+    ['two transfer-encodings', 'transfer-encoding: chunked\r\ntransfer-encoding: chunked'],
+    ['an unknown transfer-encoding', 'transfer-encoding: gzip'],
+    ['a transfer-encoding and a length', 'transfer-encoding: chunked\r\ncontent-length: 2'],
+  ])('an answer with %s is malformed and never complete', async (_, headers) => {
+    const vendor = await startVendor((socket) =>
+      socket.end(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n2\r\nhi\r\n0\r\n\r\n`),
+    )
+    const { heard, over } = ask(openPool(vendor.url))
+    await over
+    expect(heard.complete).toBeUndefined()
+    expect(heard.error).toMatchObject({ code: 'MALFORMED_ANSWER' })
   })
 
   it('an answer that is not HTTP closes its connection', async () => {

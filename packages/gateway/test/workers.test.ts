@@ -1,12 +1,15 @@
-// test-group: io
+// test-group: io, slow
 
 /** One gateway with two workers and a Redis, as its vendors, clients and operators see it. */
 import { writeFileSync } from 'node:fs'
+import { connect as connectSocket } from 'node:net'
 import { join } from 'node:path'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { Client } from 'undici'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { readFeed } from '../../dashboard/test/server/dashboard-kit.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
+import { until } from '../../spillway/test/streams/stream-kit.js'
 import { spawnGateway } from './gateway-process.js'
 
 const LIMIT = 100
@@ -22,6 +25,7 @@ const PATIENCE = { timeout: 60_000, interval: 20 }
 interface WorkerSnapshot {
   readonly worker: number
   readonly pid: number
+  readonly state: string
   readonly guards: readonly { name: string; calls: number; active: number }[]
 }
 
@@ -84,6 +88,25 @@ async function fleetPods(): Promise<{ pod: string }[]> {
 
 async function workers(): Promise<WorkerSnapshot[]> {
   return (JSON.parse(await admin('/snapshot')) as { workers: WorkerSnapshot[] }).workers
+}
+
+/** Waits until two workers are ready, none of them with one of these process ids. */
+async function replaced(...pids: readonly (number | undefined)[]): Promise<void> {
+  await vi.waitFor(async () => {
+    const running = await workers()
+    const states = running.map(({ worker, state }) => `${worker} ${state}`)
+    expect(states).toEqual(['1 ready', '2 ready'])
+    expect(running.filter(({ pid }) => pids.includes(pid))).toEqual([])
+    expect(await ready()).toContain('"ready":2')
+  }, PATIENCE)
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
 }
 
 async function sumOf(metric: string): Promise<number> {
@@ -185,6 +208,20 @@ describe('gateway with two workers', () => {
     }
   })
 
+  it('the dashboard shows decisions of all workers, whichever of them serves it', async () => {
+    const reader = await readFeed(`${gateway.adminUrl}/dashboard/events`)
+    const clients = await oneToEach()
+    // The worker records only some of many calls, so each sends until one appears.
+    await vi.waitFor(async () => {
+      for (const { chat } of clients) await chat('plain')
+      const records = reader.all('decisions').flatMap((each) => each.records)
+      const pods = new Set(records.map(({ pod }) => pod.replace(/-[^-]*$/, '')))
+      expect([...pods].toSorted()).toEqual(['gateway-a-worker-1', 'gateway-a-worker-2'])
+    }, PATIENCE)
+    for (const { close } of clients) await close()
+    reader.close()
+  })
+
   it('two workers under saturating load start at most 100 calls in any window and use more than 90 % of each', async () => {
     vendor.clear()
     const clients = Array.from({ length: 10 }, connect)
@@ -206,14 +243,17 @@ describe('gateway with two workers', () => {
     await Promise.all(clients.map(({ close }) => close()))
     await vi.waitFor(() => expect(startTimes('limited').size).toBe(vendor.counts.arrived), PATIENCE)
     const started = startTimes('limited')
-    expect(mostIn(WINDOW_MS, [...started.values()])).toBeLessThanOrEqual(LIMIT)
+    const calls = vendor.calls.map(({ headers, atMs }) => ({
+      atMs: performance.timeOrigin + atMs,
+      loggedMs: started.get(String(headers['x-request-id'])) ?? Number.NaN,
+    }))
+    // A busy machine may write the line of a call late. Then its arrival is closer to its start.
+    const starts = calls.map(({ atMs, loggedMs }) => Math.min(atMs, loggedMs))
+    expect(mostIn(WINDOW_MS, starts)).toBeLessThanOrEqual(LIMIT)
     // A call that a busy machine delays by more than the jitter allows may arrive in a later window.
-    const inTime = vendor.calls
-      .map(({ headers, atMs }) => ({
-        atMs: performance.timeOrigin + atMs,
-        startedMs: started.get(String(headers['x-request-id'])) ?? Number.NaN,
-      }))
-      .filter(({ atMs, startedMs }) => atMs - startedMs <= JITTER_MS / 2)
+    const inTime = calls.filter(
+      ({ atMs, loggedMs }) => loggedMs <= atMs && atMs - loggedMs <= JITTER_MS / 2,
+    )
     expect(inTime.length).toBeGreaterThan(LIMIT)
     expect(
       mostIn(
@@ -262,10 +302,7 @@ describe('gateway with two workers', () => {
     const [lost, kept] = await outcome
     expect([lost.status, kept.status]).toEqual(['rejected', 'fulfilled'])
     expect(kept).toMatchObject({ value: { status: 200 } })
-    await vi.waitFor(async () => expect(await ready()).toContain('"ready":2'), PATIENCE)
-    const [replacement] = await workers()
-    expect(replacement).toMatchObject({ worker: 1, state: 'ready' })
-    expect(replacement?.pid).not.toBe(victim?.pid)
+    await replaced(victim?.pid)
     expect(await sumOf('spillway_requests_total')).toBeGreaterThanOrEqual(counted)
     expect(await sumOf('spillway_worker_restarts_total')).toBe(1)
     await Promise.all([one.close(), two.close()])
@@ -282,12 +319,12 @@ describe('gateway with two workers', () => {
       answered++
       return status
     })
-    // The other half was handed to the worker that does not run.
-    await vi.waitFor(() => expect(answered).toBe(5), PATIENCE)
+    // The worker that does not run was handed one, and no other because it has not taken that one.
+    await vi.waitFor(() => expect(answered).toBe(9), PATIENCE)
     process.kill(pid, 'SIGKILL')
     expect(await Promise.all(answers)).toEqual(clients.map(() => 200))
     await Promise.all(clients.map(({ close }) => close()))
-    await vi.waitFor(async () => expect(await ready()).toContain('"ready":2'), PATIENCE)
+    await replaced(pid)
   }, 120_000)
 
   it('a reload reaches all workers, and a refused file does not reach a replaced worker', async () => {
@@ -309,11 +346,52 @@ describe('gateway with two workers', () => {
     expect((await act('/config/reload', { by: 'test' })).status).toBe(422)
     const [, victim] = await workers()
     process.kill(victim?.pid as number, 'SIGKILL')
-    await vi.waitFor(async () => {
-      expect((await workers()).map(({ pid }) => pid)).not.toContain(victim?.pid)
-      expect(await ready()).toContain('"ready":2')
-    }, PATIENCE)
+    await replaced(victim?.pid)
     expect(await tooLarge()).toEqual([413, 413])
+  }, 120_000)
+
+  it('connections that a worker refuses because it is drained alone are served by the other worker', async () => {
+    const [one, two] = await oneToEach()
+    const [draining, other] = (await workers()).map(({ pid }) => pid)
+    // Runs until its client disconnects.
+    const running = one.chat('plain', { latencyMs: 600_000 }).catch(() => 'disconnected')
+    await vi.waitFor(async () => {
+      const active = (await workers()).map((each) => guardOf(each, 'plain')?.active)
+      expect(active).toEqual([1, 0])
+    }, PATIENCE)
+    process.kill(draining as number, 'SIGTERM')
+    await vi.waitFor(async () => expect(await ready()).toContain('draining'), PATIENCE)
+    const clients = Array.from({ length: 10 }, connect)
+    const statuses = await Promise.all(
+      clients.map(async ({ chat }) => (await chat('plain')).status),
+    )
+    expect(statuses).toEqual(clients.map(() => 200))
+    // The drained worker asks all workers for this, and ends without the answer.
+    process.kill(other as number, 'SIGSTOP')
+    const asked = workers().catch(() => 'disconnected')
+    await Promise.all([one, two, ...clients].map(({ close }) => close()))
+    expect(await running).toBe('disconnected')
+    await until('the drained worker has ended', () => !isRunning(draining as number), 40_000)
+    process.kill(other as number, 'SIGCONT')
+    await asked
+    await replaced(draining)
+  }, 120_000)
+
+  it('connections that are reset while no worker runs do not end the next workers', async () => {
+    const restarts = await sumOf('spillway_worker_restarts_total')
+    const before = (await workers()).map(({ pid }) => pid)
+    for (const pid of before) process.kill(pid, 'SIGKILL')
+    const port = Number(new URL(gateway.url).port)
+    for (let i = 0; i < 20; i++) {
+      const socket = connectSocket(port, '127.0.0.1', () => socket.resetAndDestroy())
+      socket.on('error', () => {})
+    }
+    await replaced(...before)
+    for (const { chat, close } of await oneToEach()) {
+      expect((await chat('plain')).status).toBe(200)
+      await close()
+    }
+    expect(await sumOf('spillway_worker_restarts_total')).toBe(restarts + 2)
   }, 120_000)
 
   it('SIGTERM lets the requests of all workers finish and ends with exit code 0', async () => {

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 import { createMockVendor } from '@spillway/mock-vendor'
 import { describe, expect, it } from 'vitest'

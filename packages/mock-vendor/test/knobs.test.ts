@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 import { describe, expect, it } from 'vitest'
 import { dataOf, readAll, startVendor, textOf, until } from '../../spillway/test/mock-client.js'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 import { describe, expect, it } from 'vitest'
 import { readVendorHeaders } from '../../spillway/src/shared/rate-limiter/vendor-headers.js'

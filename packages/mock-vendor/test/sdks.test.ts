@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** The real SDKs against the mock vendor. */
 import Anthropic from '@anthropic-ai/sdk'

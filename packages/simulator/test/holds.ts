@@ -1,9 +1,9 @@
 /** A scenario is useful if it holds with Spillway and fails without, whatever the seed. */
 import { SCENARIOS, simulate } from '@spillway/simulator'
 import { describe, expect, it } from 'vitest'
+import { usualOrLong } from '../../spillway/test/long-run.js'
 
-// `npm run test:long` sets the variable.
-const SEEDS = process.env.SPILLWAY_TEST_LONG === undefined ? [1] : [1, 2, 3, 4, 5, 6]
+const SEEDS = usualOrLong([1], [1, 2, 3, 4, 5, 6])
 
 export function holds(...names: readonly string[]): void {
   describe.each(names)('scenario %s', (name) => {

@@ -1,6 +1,7 @@
 import { checkNeeds, findConflicts, type PlanNeeds, planFor, rehearse } from '@spillway/simulator'
 import type { GuardOptions } from 'spillway'
 import { describe, expect, it } from 'vitest'
+import { usualOrLong } from '../../spillway/test/long-run.js'
 
 const llm: PlanNeeds = {
   limits: [
@@ -13,6 +14,20 @@ const llm: PlanNeeds = {
   p99Ms: '60s',
   deadlineMs: '120s',
 }
+
+const SMALL = [
+  ['a fast API', { limits: [{ limit: 800, windowMs: '10s' }], pods: 5, latencyMs: 60 }],
+  ['an LLM', { limits: [{ limit: 200, windowMs: '1m' }], pods: 4, latencyMs: '2s', p99Ms: '9s' }],
+  ['one pod', { limits: [{ limit: 100, windowMs: '10s' }], pods: 1, latencyMs: 300 }],
+] satisfies [string, PlanNeeds][]
+const LARGE = [
+  ['a faster API', { limits: [{ limit: 2_000, windowMs: '10s' }], pods: 5, latencyMs: 60 }],
+  [
+    'an LLM with 8 pods',
+    { limits: [{ limit: 500, windowMs: '1m' }], pods: 8, latencyMs: '2s', p99Ms: '9s' },
+  ],
+] satisfies [string, PlanNeeds][]
+const REHEARSED: [string, PlanNeeds][] = usualOrLong(SMALL, [...SMALL, ...LARGE])
 
 describe('planFor', () => {
   it('pace is what the concurrent calls can do, with a fifth in reserve', () => {
@@ -59,19 +74,11 @@ describe('planFor', () => {
     expect(large.warnings.join()).toContain("a pod's share is less than one")
   })
 
-  it.each([
-    ['a fast API', { limits: [{ limit: 800, windowMs: '10s' }], pods: 5, latencyMs: 60 }],
-    ['an LLM', { limits: [{ limit: 200, windowMs: '1m' }], pods: 4, latencyMs: '2s', p99Ms: '9s' }],
-    ['one pod', { limits: [{ limit: 100, windowMs: '10s' }], pods: 1, latencyMs: 300 }],
-  ] as const)(
-    'the plan holds in the simulator for %s',
-    async (_, needs) => {
-      const { checks, passed } = await rehearse(needs, planFor(needs).guard)
-      expect(checks.filter(({ spillway }) => !spillway.holds)).toEqual([])
-      expect(passed).toBe(true)
-    },
-    60_000,
-  )
+  it.each(REHEARSED)('the plan holds in the simulator for %s', async (_, needs) => {
+    const { checks, passed } = await rehearse(needs, planFor(needs).guard)
+    expect(checks.filter(({ spillway }) => !spillway.holds)).toEqual([])
+    expect(passed).toBe(true)
+  })
 })
 
 describe('findConflicts', () => {

@@ -1,6 +1,7 @@
 /** The same seed gives exactly the same history, and another seed a different one. */
 import { SCENARIOS, type Scenario, simulate } from '@spillway/simulator'
 import { describe, expect, it } from 'vitest'
+import { usualOrLong } from '../../spillway/test/long-run.js'
 
 const named = (name: string) => SCENARIOS.find((each) => each.name === name)!
 
@@ -56,35 +57,26 @@ const eventful: Scenario = {
   ],
 }
 
-// `npm run test:long` sets the variable.
-const REPEATED =
-  process.env.SPILLWAY_TEST_LONG === undefined
-    ? [named('burst'), eventful]
-    : [...SCENARIOS, eventful]
-
-const DIFFERING =
-  process.env.SPILLWAY_TEST_LONG === undefined ? [named('burst')] : [named('burst'), eventful]
+const REPEATED = usualOrLong([named('burst'), eventful], [...SCENARIOS, eventful])
+const DIFFERING = usualOrLong([named('burst')], [named('burst'), eventful])
+const ARRIVING = usualOrLong({ ...named('pause'), durationMs: '9s' }, named('pause'))
 
 async function historyOf(scenario: Scenario, seed: number): Promise<string> {
   return JSON.stringify({ ...(await simulate(scenario, { seed })), seed: 0 })
 }
 
 describe('simulator seed', () => {
-  it.each(REPEATED)(
-    'scenario $name gives the same result for the same seed',
-    async (scenario) => {
-      const one = await historyOf(scenario, 5)
-      expect((await historyOf(scenario, 5)) === one).toBe(true)
-    },
-    60_000,
-  )
+  it.each(REPEATED)('scenario $name gives the same result for the same seed', async (scenario) => {
+    const one = await historyOf(scenario, 5)
+    expect((await historyOf(scenario, 5)) === one).toBe(true)
+  })
 
   it.each(DIFFERING)('scenario $name gives another result for another seed', async (scenario) => {
     expect((await historyOf(scenario, 6)) === (await historyOf(scenario, 5))).toBe(false)
   })
 
   it('both runs of a simulation see the same arrivals', async () => {
-    const { spillway, naive } = await simulate({ ...named('pause'), durationMs: '9s' })
+    const { spillway, naive } = await simulate(ARRIVING)
     expect(naive.series.offered).toEqual(spillway.series.offered)
   })
 })

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { SpillwayError } from '../src/core/errors.js'
+import { onEvent } from '../src/core/events.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/guard/spillway.js'
 import { attemptsOf } from '../src/local/retry/attempts.js'
@@ -102,6 +103,35 @@ describe.each(EVERYWHERE)('closed guard, store: %s', (where) => {
     await clock.advance(20_000)
     expect(failure.started).toBe(1)
     expect(closing.state).toBe('resolved')
+  })
+
+  it('close() ends a retry of a response with SHUTTING_DOWN, because its body was cancelled for the wait', async () => {
+    const { clock, run, guard } = setup()
+    const reasons: string[] = []
+    const stop = onEvent((event) => {
+      if (event.type === 'retry.stopped') reasons.push(event.because)
+    })
+    const call = run(() => new Response('try again', { status: 503 }))
+    await clock.advance(100)
+    expect(call.state).toBe('pending')
+    await clock.until(guard.close())
+    stop()
+    expect(call.error).toMatchObject({ code: 'SHUTTING_DOWN', stage: 'retry', status: 503 })
+    expect(attemptsOf(call.error)).toHaveLength(1)
+    expect(reasons).toEqual(['closed'])
+  })
+
+  it('close() ends a retry of a response without a body, or of another value, with that value', async () => {
+    for (const value of [new Response(null, { status: 503 }), { failed: true }]) {
+      const { clock, run, guard } = setup({ ...OPTIONS, classify: () => 'failure' })
+      const call = run(() => value)
+      await clock.advance(100)
+      expect(call.state).toBe('pending')
+      await clock.until(guard.close())
+      expect(call.error).toBeUndefined()
+      if (call.value instanceof Response) expect(await call.value.text()).toBe('')
+      else expect(call.value).toBe(value)
+    }
   })
 
   it('a call that fails while the guard closes is not retried', async () => {

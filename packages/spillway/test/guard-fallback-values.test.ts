@@ -197,4 +197,21 @@ describe('fallbacks for values that are judged failures', () => {
     expect(await clock.until(guard.run<unknown>(() => relayed))).toBe(relayed)
     await clock.until(guard.close({ graceMs: 0 }))
   })
+
+  it('fallback that does not name limited is not asked for a returned undefined that is judged throttled', async () => {
+    const throttled: GuardOptions = { classify: () => 'throttled' }
+    const { clock, guard } = podWith({ ...throttled, fallback: [staticValue('less')] })
+    const nothing = () => undefined
+    expect(await clock.until(guard.run<unknown>(nothing))).toBeUndefined()
+    const named = podWith({ ...throttled, fallback: [staticValue('less', { on: ['limited'] })] })
+    expect(await named.clock.until(named.guard.run<unknown>(nothing))).toBe('less')
+  })
+
+  it('fallback that does not name limited is asked for a thrown undefined or refusal that is judged throttled', async () => {
+    const { clock, guard } = podWith({
+      classify: () => 'throttled',
+      fallback: [staticValue('less')],
+    })
+    expect(await clock.until(guard.run<unknown>(() => Promise.reject(undefined)))).toBe('less')
+  })
 })

@@ -383,6 +383,26 @@ describe('retry after a timeout', () => {
     },
   )
 
+  it.each([
+    [1, 3],
+    [2, 1],
+  ])('a call for attempt %i of its caller is tried %i times', async (callerAttempt, made) => {
+    const { clock, run, quick } = createGuardPod(options)
+    for (let each = 0; each < 30; each++) quick()
+    await clock.advance(10)
+    let attempts = 0
+    const fail = async () => {
+      attempts++
+      throw new Error('down')
+    }
+    run(fail, { callerAttempt })
+    await clock.advance(20_000)
+    expect(attempts).toBe(made)
+    const call = run(fail, { callerAttempt: 0 })
+    await clock.settle()
+    expect(call.error).toMatchObject({ code: 'INVALID_OPTIONS' })
+  })
+
   it('a retry after a timeout runs in the async context of its caller', async () => {
     const { clock, run, quick } = createGuardPod(options)
     for (let each = 0; each < 30; each++) quick()

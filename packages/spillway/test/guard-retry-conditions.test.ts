@@ -343,3 +343,73 @@ describe('retries at a high error rate', () => {
     expect(await retriesOfNext(pod)).toBe(2)
   })
 })
+
+describe('reason of retry.stopped', () => {
+  const failing = () => Promise.reject(vendorError(503))
+
+  /** The reasons for which calls of a guard were not retried. */
+  function collectReasons(): string[] {
+    const reasons: string[] = []
+    stopListening = onEvent((event) => {
+      if (event.type === 'retry.stopped') reasons.push(event.because)
+    })
+    return reasons
+  }
+
+  it('retry.stopped says pod-full while slots and queue are full', async () => {
+    const { clock, run } = createGuardPod({
+      ...{ concurrency: { limit: 2 }, queue: { size: 20, timeoutMs: '1m' }, retry },
+    })
+    const reasons = collectReasons()
+    for (let call = 0; call < 10; call++) run(() => sleep(clock, 10).then(failing))
+    await clock.advance(10)
+    expect(reasons).toEqual(['pod-full', 'pod-full'])
+  })
+
+  it('retry.stopped says queue-wait while the oldest call waits for the pace', async () => {
+    const { clock, run } = createGuardPod({
+      pace: { limit: 1, windowMs: 1_000, burst: 1 },
+      queue: { size: 20, timeoutMs: '1m', targetMs: '1m' },
+      retry,
+    })
+    for (let call = 0; call < 8; call++) run(() => sleep(clock, 1))
+    await clock.advance(2_500)
+    const reasons = collectReasons()
+    run(failing, { priority: 'critical' })
+    await clock.advance(600)
+    expect(reasons).toEqual(['queue-wait'])
+  })
+
+  it('retry.stopped says error-rate where calls fail too often for another retry, else attempts or budget', async () => {
+    const { clock, run } = createGuardPod({ retry })
+    const reasons = collectReasons()
+    run(failing)
+    await clock.advance(1_000)
+    expect(reasons.splice(0)).toEqual(['attempts'])
+    for (let call = 0; call < 30; call++) run(() => Promise.reject(vendorError(501)))
+    await clock.advance(0)
+    expect(new Set(reasons.splice(0))).toEqual(new Set(['permanent']))
+    run(failing)
+    await clock.advance(1_000)
+    expect(reasons).toEqual(['error-rate'])
+    const frugal = createGuardPod({ retry: { ...retry, budget: 0 } })
+    frugal.run(failing)
+    await frugal.clock.advance(1_000)
+    expect(reasons).toEqual(['error-rate', 'budget'])
+  })
+
+  it('retry.stopped says breaker while the circuit is open, and deadline if there is too little time', async () => {
+    const { clock, run } = createGuardPod({
+      breaker: { consecutiveFailures: 1, openMs: 60_000 },
+      retry,
+    })
+    const reasons = collectReasons()
+    run(failing)
+    await clock.advance(1_000)
+    expect(reasons.splice(0)).toEqual(['breaker'])
+    const hurried = createGuardPod({ retry: { ...retry, baseMs: 500 } })
+    hurried.run(failing, { timeoutMs: 100 })
+    await hurried.clock.advance(1_000)
+    expect(reasons).toEqual(['deadline'])
+  })
+})

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Answers that arrive after their call was given up: their connection must be released. */
 import { createServer } from 'node:http'

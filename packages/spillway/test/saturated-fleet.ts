@@ -21,6 +21,8 @@ export interface FleetOptions {
   lateMs: { mean: number; most: number }
   /** Pod 0 stops for good after this time. */
   stopsAfterSeconds?: number
+  /** The store granted a pod this number of calls. */
+  onGranted?(pod: number, calls: number, seconds: number): void
 }
 
 type Take = (
@@ -57,6 +59,9 @@ export async function saturate(options: FleetOptions, take: Take): Promise<numbe
         waiter: { pod: pod.name, forUs: 7_200_000_000 },
       }
       const { reply, message } = await take(request, nowUs)
+      if (reply.granted > 0) {
+        options.onGranted?.(pods.indexOf(pod), reply.granted, (nowUs - START_US) / 1_000_000)
+      }
       const woken = pods.find(({ name }) => name === message?.pod)
       if (woken !== undefined) {
         after(wayUs(), () => {

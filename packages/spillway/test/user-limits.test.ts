@@ -109,6 +109,21 @@ describe.each(['memory', 'redis', 'a cluster'])('user limits (%s)', (kind) => {
     expect(await limits.check({ user: 'ann', cost: 50 })).toMatchObject({ allowed: false })
   })
 
+  it('sliding windows count exactly under concurrency, beside a token bucket of the same user', async () => {
+    const window = { algorithm: 'sliding-window', windowMs: HOUR } as const
+    const limits = create([
+      { per: 'global', limit: 1_000, ...window },
+      { per: 'user', limit: 60, ...window },
+      { per: 'user', limit: 90, windowMs: HOUR },
+    ])
+    expect(await passes(limits, 500, { user: 'ann' })).toBe(60)
+    const refused = await limits.check({ user: 'ann' })
+    expect(refused).toMatchObject({ allowed: false, level: 'user', remaining: 0 })
+    expect(refused.retryAfterMs).toBeLessThanOrEqual(HOUR)
+    expect(refused.retryAfterMs).toBeGreaterThan(HOUR - 60_000)
+    expect(await passes(limits, 10, { user: 'bob' })).toBe(10)
+  })
+
   it('user limits name the invalid option', async () => {
     expect(() => create([{ per: 'usr' as 'user', limit: 1, windowMs: 1 }])).toThrow(
       "userLimits.levels[0].per: must be one of 'global', 'tier', 'user', 'ip', 'endpoint', got \"usr\"; did you mean 'user'?",
@@ -146,6 +161,20 @@ describe('user limits over time', () => {
       expect(life).toBeGreaterThan(0)
       expect(life).toBeLessThanOrEqual(HOUR + 1_000)
     }
+  })
+
+  it('a sliding window of 60 units stores less than 600 bytes per user, which expire with it', async () => {
+    const limits = createUserLimits({
+      store: stores.redis as Store,
+      name: 'sized',
+      levels: [{ per: 'user', limit: 60, windowMs: '1m', algorithm: 'sliding-window' }],
+    })
+    for (let call = 0; call < 60; call++) await limits.check({ user: 'ann' })
+    const key = 'sw1:{ann}:uw:sized'
+    expect(await server.send('STRLEN', key)).toBeLessThan(600)
+    const lifeMs = (await server.send('PTTL', key)) as number
+    expect(lifeMs).toBeGreaterThan(30_000)
+    expect(lifeMs).toBeLessThanOrEqual(61_000)
   })
 
   it('a user limit stores one short number per user', async () => {

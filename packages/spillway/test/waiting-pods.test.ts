@@ -171,7 +171,10 @@ describe('waiting pods', () => {
     expect(wakes.length).toBeGreaterThan(0)
     expect(wakes.length).toBeLessThanOrEqual(20 * Math.ceil(seconds))
   })
+})
 
+// At the same time, because these mostly wait.
+describe.concurrent('saturated pods', () => {
   it.for([
     ['a sliding window', { algorithm: 'sliding-window', limit: 100, windowMs: 500 }],
     ['a token bucket', { algorithm: 'token-bucket', limit: 100, burst: 10, windowMs: 1_000 }],

@@ -8,13 +8,14 @@ import type { Decision, StageNote } from '../wire/decisions.js'
 
 const MOST_NOTES = 40
 
-/** `aheadMs`: offset from the pod's clock to the time of day. */
-export function decisionView(record: DecisionRecord, aheadMs: number): Decision {
+/** `pod`: as it is shown. `aheadMs`: offset from the pod's clock to the time of day. */
+export function decisionView(record: DecisionRecord, pod: string, aheadMs: number): Decision {
   const { id, user, tier, code, stage, scope, attempts, retryAfterMs, details } = record
-  const refused = code !== 'OK' && code !== 'FAILED' && code !== 'ABORTED'
+  const refused = code !== 'OK' && code !== 'DEGRADED' && code !== 'FAILED' && code !== 'ABORTED'
   const { sharedAgeMs } = record
   return {
     id,
+    pod,
     at: Math.round(record.arrivedMs + aheadMs),
     guard: shown(record.guard),
     lane: shown(record.lane),

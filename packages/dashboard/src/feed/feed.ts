@@ -20,6 +20,7 @@ import { guardTick } from './guard-tick.js'
 import { GuardWatch } from './guard-watch.js'
 import { HistoryOf, KEEPS, POD_COLUMNS } from './history.js'
 import { LaneFigureBook } from './lane-figures.js'
+import { type DashboardPeers, type DecisionPage, PeerDecisionWatch } from './peer-decisions.js'
 import { queueTicks } from './queue-tick.js'
 import type { FeedReader } from './reader.js'
 import { StoreStanding } from './store-standing.js'
@@ -32,11 +33,14 @@ const MOST_GUARDS = 200
 const EARLIER_DECISIONS = 100
 const MOST_IN_A_MESSAGE = 50
 const EARLIER_ACTS = 20
+/** More is recorded for this time after another process has asked for decisions. */
+const ASKED_MS = 5_000
 
 export interface FeedOptions {
   inside: SpillwayInside
   may: readonly Act['act'][]
   demo: (() => DemoState) | undefined
+  peers: DashboardPeers | undefined
 }
 
 /** Messages that describe the current state. New and returning readers get the last one of each. */
@@ -57,6 +61,7 @@ export class Feed {
   readonly #acts: ActNote[] = []
   readonly #last = new Map<Standing, string>()
   readonly #stopMeeting: () => void
+  readonly #peers: PeerDecisionWatch | undefined
   #watches: GuardWatch[] = []
   #sampledMs: number
   #sinceMs = TICK_MS
@@ -68,6 +73,8 @@ export class Feed {
   #closed = false
   #timer: Timer
   #decisionTimer: Timer | undefined
+  /** Runs for `ASKED_MS` after the last question of another process. */
+  #asked: Timer | undefined
 
   constructor(options: FeedOptions) {
     this.#options = options
@@ -78,6 +85,9 @@ export class Feed {
     this.#fleet = new FleetWatch(membership, clock, (text) => this.#onNote(text))
     this.#standing = new StoreStanding()
     this.#sampledMs = clock.now()
+    const { peers } = options
+    this.#peers =
+      peers && new PeerDecisionWatch(peers, clock, (each) => this.#broadcast('decisions', each))
     this.#meetGuards()
     // At once and not with the next tick, so that nothing of a new guard is missed.
     this.#stopMeeting = options.inside.onGuard(() => {
@@ -119,7 +129,7 @@ export class Feed {
       for (const history of this.#histories(beganAt)) this.#send(reader, 'history', history)
     }
     this.#sendStanding(reader)
-    this.#sendDecisions(reader, seen?.decision)
+    this.#sendDecisions(reader, seen)
     for (const note of this.#acts) this.#send(reader, 'act', note)
     // The store was not read before.
     if (!this.#last.has('fleet')) await this.#tell()
@@ -127,10 +137,31 @@ export class Feed {
 
   detach(reader: FeedReader): void {
     if (!this.#readers.delete(reader) || this.#readers.size > 0) return
-    this.#log.watched = false
+    this.#log.watched = this.#asked !== undefined
+    this.#peers?.stop()
     this.#decisionTimer?.cancel()
     this.#decisionTimer = undefined
     this.#last.clear()
+  }
+
+  /** Decisions of this process after a cursor, for the process that serves the dashboard. */
+  decisions(cursor: string | undefined): DecisionPage {
+    this.#log.watched = true
+    this.#asked?.cancel()
+    this.#asked = this.#clock.schedule(ASKED_MS, () => {
+      this.#asked = undefined
+      this.#log.watched = this.#readers.size > 0
+    })
+    this.#asked.unref()
+    const { nextId, seen } = this.#log
+    const [boot, from, seenBefore] = (cursor ?? '').split('.')
+    const isOwn = boot === this.#boot
+    const records = this.#log.since(isOwn ? Number(from) : 1, EARLIER_DECISIONS)
+    return {
+      cursor: `${this.#boot}.${nextId}.${seen}`,
+      seen: isOwn ? seen - Number(seenBefore) : records.length,
+      records: this.#views(records),
+    }
   }
 
   /** An operator has acted. */
@@ -161,6 +192,8 @@ export class Feed {
     this.#stopMeeting()
     this.#timer.cancel()
     this.#decisionTimer?.cancel()
+    this.#asked?.cancel()
+    this.#peers?.stop()
     for (const reader of [...this.#coming, ...this.#readers]) reader.end()
     for (const watch of this.#watches) watch.close()
   }
@@ -271,6 +304,7 @@ export class Feed {
     this.#seen = this.#log.seen
     if (this.#watches.some(({ last }) => last === undefined)) this.#sample()
     this.#flushLater()
+    this.#peers?.start()
   }
 
   #flushLater(): void {
@@ -292,15 +326,17 @@ export class Feed {
 
   #views(records: ReturnType<DecisionLog['since']>) {
     const aheadMs = this.#clock.wallMs() - this.#clock.now()
-    return records.map((record) => decisionView(record, aheadMs))
+    const pod = shown(this.#options.inside.membership.pod)
+    return records.map((record) => decisionView(record, pod, aheadMs))
   }
 
-  #sendDecisions(reader: FeedReader, from: number | undefined): void {
-    const records = this.#log
-      .since(from ?? 1, EARLIER_DECISIONS)
+  #sendDecisions(reader: FeedReader, has: { decision: number; at: number } | undefined): void {
+    const own = this.#log
+      .since(has?.decision ?? 1, EARLIER_DECISIONS)
       .filter(({ id }) => id < this.#nextDecision)
+    const records = [...this.#views(own), ...(this.#peers?.since(has?.at ?? 0) ?? [])]
     if (records.length === 0) return
-    this.#send(reader, 'decisions', { seen: records.length, records: this.#views(records) })
+    this.#send(reader, 'decisions', { seen: records.length, records })
   }
 
   #sendHello(reader: FeedReader): void {
@@ -318,6 +354,7 @@ export class Feed {
       boot: this.#boot,
       at: this.#clock.wallMs(),
       pod: shown(inside.membership.pod),
+      hasPeers: this.#peers !== undefined,
       version: VERSION,
       stages: ORDER,
       guards: this.#watches.map(({ guard }) => guardCard(guard.name, guard.parts.options)),

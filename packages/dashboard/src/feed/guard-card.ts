@@ -50,12 +50,14 @@ function tiersOf(
   return Object.fromEntries([...tiers].map(([tier, limit]) => [shown(tier), limit]))
 }
 
-function levelCard({ per, limit, windowMs }: NonNullable<CheckedGuard['userLimits']>[number]) {
-  if (typeof limit === 'number') return { per, limit, windowMs }
-  if (typeof limit !== 'object') return { per, windowMs }
+function levelCard(level: NonNullable<CheckedGuard['userLimits']>[number]) {
+  const { per, limit, windowMs, algorithm } = level
+  const sliding = algorithm === 'sliding-window' && { sliding: true as const }
+  if (typeof limit === 'number') return { per, limit, windowMs, ...sliding }
+  if (typeof limit !== 'object') return { per, windowMs, ...sliding }
   const limited = Object.entries(limit).filter(([, each]) => typeof each === 'number')
   const by = Object.fromEntries(limited.map(([name, each]) => [shown(name), each as number]))
-  return { per, by, windowMs }
+  return { per, by, windowMs, ...sliding }
 }
 
 function breakerCard(breaker: NonNullable<CheckedGuard['breaker']>): GuardCard['breaker'] {

@@ -13,6 +13,8 @@ export interface Hello {
   at: number
   /** This pod and its version. */
   pod: string
+  /** Decisions are those of several processes, such as the workers of a gateway. */
+  hasPeers: boolean
   version: string
   /** The built-in stages, in order. */
   stages: readonly StageRow[]
@@ -39,7 +41,14 @@ export interface GuardCard {
   stages?: readonly StageRow[]
   shed?: { maxQueue?: number; maxInFlight?: number; tiers?: Record<string, number> }
   /** `limit` absent: limits differ, and `by` has those that are set. */
-  userLimits?: { per: string; limit?: number; by?: Record<string, number>; windowMs: number }[]
+  userLimits?: {
+    per: string
+    limit?: number
+    by?: Record<string, number>
+    windowMs: number
+    /** Present for an exact sliding window; absent for a token bucket. */
+    sliding?: true
+  }[]
   queue?: { size: number; timeoutMs: number }
   breaker?: {
     failureRate?: number

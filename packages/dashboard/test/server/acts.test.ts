@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../../../spillway/src/index.js'

@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { DecisionLog } from '../../../spillway/src/guard/decisions/decision-log.js'
 import type { DecisionRecord } from '../../../spillway/src/guard/decisions/decision-record.js'
 import { insideOf } from '../../../spillway/src/guard/internals.js'
-import { createSpillway } from '../../../spillway/src/index.js'
+import { createSpillway, onEvent, type SpillwayEvent } from '../../../spillway/src/index.js'
+import { noteFallback } from '../../../spillway/src/internal/index.js'
 import { createVirtualClock } from '../../../spillway/src/testing/index.js'
+import { decisionView } from '../../src/feed/decision-view.js'
 
 const RECORD = { guard: 'openai', code: 'OK' } as unknown as Omit<DecisionRecord, 'id'>
 
@@ -65,6 +67,43 @@ describe('DecisionLog', () => {
     expect(
       record?.path.filter(({ stage }) => stage === 'call').map(({ attempt }) => attempt),
     ).toEqual([1, 2, 3])
+    await clock.until(spillway.close())
+  })
+
+  it('a call that a fallback of the gateway answered is DEGRADED, not OK', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const guard = spillway.guard('openai', { concurrency: { limit: 5 } })
+    const log = new DecisionLog(clock)
+    for (const each of insideOf(spillway)?.guards() ?? []) each.keepDecisions(log)
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    const call = { lane: 'gpt', user: 'ada', priority: 'high' } as const
+    const used = { step: 'cached', reason: 'circuit-open', arrivedMs: 0, attempts: 2 } as const
+    await clock.advance(30)
+    noteFallback(guard, { ...used, call })
+    stop()
+    expect(log.since(1, 10).map((record) => decisionView(record, 'pod', 0))).toMatchObject([
+      {
+        code: 'DEGRADED',
+        stage: 'fallback',
+        lane: 'gpt',
+        user: 'ada',
+        priority: 'high',
+        attempts: 2,
+      },
+    ])
+    expect(decisionView(log.since(1, 1)[0] as DecisionRecord, 'pod', 0)).not.toHaveProperty(
+      'remedy',
+    )
+    const counted = { step: 'cached', reason: 'circuit-open', count: 1 }
+    expect(guard.snapshot().fallbacks).toEqual([counted])
+    expect(events.filter(({ type }) => type === 'fallback.used')).toEqual([
+      { type: 'fallback.used', name: 'openai', step: 'cached', reason: 'circuit-open' },
+    ])
+    // Counts outlive a change of the guard's options.
+    const next = spillway.replaceGuard('openai', { concurrency: { limit: 6 } })
+    expect(next.snapshot().fallbacks).toEqual([counted])
     await clock.until(spillway.close())
   })
 

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets, slow
 
 import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
@@ -9,6 +9,8 @@ import { ORDER } from '../../../spillway/src/guard/pipeline/stages.js'
 import { memoryStore } from '../../../spillway/src/store/memory/memory-store.js'
 import { GuardWatch } from '../../src/feed/guard-watch.js'
 import { startPod } from './dashboard-kit.js'
+
+const WAITING = { timeout: 15_000, interval: 50 }
 
 const GUARD = {
   shed: { maxQueue: 100 },
@@ -22,9 +24,51 @@ const GUARD = {
 } as const
 
 describe('dashboard feed', () => {
+  it('feed has the decisions of its peers beside its own, each with its pod', async () => {
+    const beta = await startPod({ pod: 'beta' })
+    const peers = {
+      async decisions({ beta: cursor }: Readonly<Record<string, string>>) {
+        const page = beta.dashboard.decisions(cursor)
+        return { ...page, cursors: { beta: page.cursor }, records: page.records.toReversed() }
+      },
+    }
+    const alpha = await startPod({ pod: 'alpha', peers })
+    for (const { spillway } of [alpha, beta])
+      spillway.guard('openai', { concurrency: { limit: 2 } })
+    const idsOf = (from: Awaited<ReturnType<typeof alpha.read>>) =>
+      from.all('decisions').flatMap((each) => each.records.map(({ pod, id }) => `${pod} ${id}`))
+    /** Only some calls are recorded, so the user calls until one of its calls is shown. */
+    const shows = (from: typeof reader, pod: typeof alpha, user: string) =>
+      vi.waitFor(async () => {
+        await pod.spillway.guard('openai').run(() => 'fine', { user })
+        const records = from.all('decisions').flatMap((each) => each.records)
+        const found = records.find((each) => each.user === user)
+        expect(found?.pod).toMatch(pod === alpha ? /^alpha-/ : /^beta-/)
+      }, WAITING)
+    const reader = await alpha.read()
+    await shows(reader, beta, 'theirs')
+    await shows(reader, alpha, 'own')
+    expect(reader.last('hello')).toMatchObject({ hasPeers: true })
+    // A reader that comes later gets them as well, and one that returns none twice.
+    const later = await alpha.read()
+    const { records } = await later.until('decisions')
+    const users = records.map(({ user }) => user)
+    expect(users).toEqual(expect.arrayContaining(['own', 'theirs']))
+    const before = idsOf(reader)
+    const returned = await alpha.read({ 'last-event-id': reader.lastId })
+    reader.close()
+    await shows(returned, beta, 'last')
+    const all = [...before, ...idsOf(returned)]
+    expect(all).toHaveLength(new Set(all).size)
+  })
+
   it('feed begins with the built-in stages and the guards with their options', async () => {
     const pod = await startPod({ pod: 'alpha' })
-    pod.spillway.guard('openai', GUARD)
+    const sliding = { algorithm: 'sliding-window', windowMs: '1h' } as const
+    pod.spillway.guard('openai', {
+      ...GUARD,
+      userLimits: [...GUARD.userLimits, { per: 'ip', limit: 9, ...sliding }],
+    })
     const reader = await pod.read()
     const hello = await reader.until('hello', ({ guards }) => guards.length === 1)
     expect(reader.messages[0]?.name).toBe('hello')
@@ -44,6 +88,10 @@ describe('dashboard feed', () => {
         'retry',
       ],
       breaker: { consecutiveFailures: 3, openMs: 30_000, probes: 3, per: 'lane' },
+      userLimits: [
+        { per: 'user', limit: 5, windowMs: 3_600_000 },
+        { per: 'ip', limit: 9, windowMs: 3_600_000, sliding: true },
+      ],
       limits: [{ id: 'requests', limit: 100, windowMs: 3_600_000 }],
       concurrency: { limit: 2, adaptive: false },
     })

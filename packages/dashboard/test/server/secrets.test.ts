@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'

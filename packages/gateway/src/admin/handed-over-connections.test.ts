@@ -77,4 +77,10 @@ describe('connections to the admin port that a supervisor hands over', () => {
     connections.close()
     expect(socket.destroyed).toBe(true)
   })
+
+  it('a connection that arrives after the server was closed is not taken', () => {
+    const { connections } = setUp()
+    connections.close()
+    expect(connections.serve(new FakeSocket().asSocket)).toBe(false)
+  })
 })

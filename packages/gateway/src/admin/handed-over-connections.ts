@@ -17,6 +17,7 @@ export class HandedOverConnections {
   readonly #server: Server
   readonly #clock: Clock
   readonly #open = new Map<Socket, Connection>()
+  #isClosed = false
 
   /** The limits are those of the server. */
   constructor(server: Server, clock: Clock = systemClock) {
@@ -25,9 +26,13 @@ export class HandedOverConnections {
     server.on('request', (request, response) => this.#onRequest(request, response))
   }
 
-  /** Serves a connection, or closes it if there are too many. */
-  serve(socket: Socket): void {
-    if (this.#open.size >= this.#server.maxConnections) return void socket.destroy()
+  /** Serves a connection, or closes it if there are too many. False: the server is closed, so it is not taken. */
+  serve(socket: Socket): boolean {
+    if (this.#isClosed) return false
+    if (this.#open.size >= this.#server.maxConnections) {
+      socket.destroy()
+      return true
+    }
     const connection: Connection = { running: 0, timer: undefined }
     this.#open.set(socket, connection)
     socket.once('close', () => {
@@ -38,9 +43,11 @@ export class HandedOverConnections {
     this.#server.emit('connection', socket)
     // It was paused, so that the process that accepted it would not read the request itself.
     socket.resume()
+    return true
   }
 
   close(): void {
+    this.#isClosed = true
     for (const socket of [...this.#open.keys()]) socket.destroy()
   }
 

@@ -1,40 +1,61 @@
-/** Whether this process works at all, and whether it wants to be sent requests. */
+/** Whether this process works at all, and whether it should be sent requests. */
 import type { SpillwayHealth } from 'spillway/health'
 
 type Phase = 'starting' | 'ready' | 'draining'
+
+type Status = Phase | 'overloaded'
 
 /** All workers of this gateway. */
 interface Workers {
   readonly ready: number
   readonly total: number
+  /** Of those that are ready. */
+  readonly overloaded: number
   /** Whether all of them have been ready once. */
   readonly started: boolean
 }
 
+export interface HealthOptions {
+  /** Whether everything that should be shared with other gateways is. */
+  readonly shared: () => SpillwayHealth
+  /** Whether this process has been overloaded for `health.overload.forMs`. */
+  readonly isOverloaded: () => boolean
+  /** Set in a worker. */
+  readonly workers?: (() => Workers) | undefined
+}
+
 export class Health {
   phase: Phase = 'starting'
-  readonly #shared: () => SpillwayHealth
-  readonly #workers: (() => Workers) | undefined
+  readonly #options: HealthOptions
 
-  /** `shared`: whether everything that should be shared with other gateways is. `workers`: set in a worker. */
-  constructor(shared: () => SpillwayHealth, workers?: () => Workers) {
-    this.#shared = shared
-    this.#workers = workers
+  constructor(options: HealthOptions) {
+    this.#options = options
   }
 
   /** What is answered at a path; nothing at others. */
   at(path: string): { status: number; body: string } | undefined {
     if (path === '/health/live') return { status: 200, body: '{"status":"live"}' }
     if (path !== '/health/ready') return undefined
-    const { status: sharing, guards } = this.#shared()
+    const { status: sharing, guards } = this.#options.shared()
+    const workers = this.#options.workers?.()
     // Whether there is a store is known within a second or so: before that, limits would be guesses.
-    const workers = this.#workers?.()
     const unsure = Object.values(guards).includes('starting') || workers?.started === false
-    const phase = unsure && this.phase === 'ready' ? 'starting' : this.phase
+    const status = this.#status(unsure, workers)
     // Requests are served without the store as well, so this is for people and not for load balancers.
     const degraded = sharing === 'degraded' ? { degraded: true, guards } : undefined
     const counts = workers && { workers: { ready: workers.ready, total: workers.total } }
-    const body = JSON.stringify({ status: phase, ...counts, ...degraded })
-    return { status: phase === 'ready' ? 200 : 503, body }
+    const body = JSON.stringify({ status, ...counts, ...degraded })
+    return { status: status === 'ready' ? 200 : 503, body }
+  }
+
+  #status(unsure: boolean, workers: Workers | undefined): Status {
+    if (this.phase !== 'ready') return this.phase
+    if (unsure) return 'starting'
+    // One port for all workers: it is ready as long as one of them can take requests.
+    const isOverloaded =
+      workers === undefined
+        ? this.#options.isOverloaded()
+        : workers.overloaded > 0 && workers.overloaded >= workers.ready
+    return isOverloaded ? 'overloaded' : 'ready'
   }
 }

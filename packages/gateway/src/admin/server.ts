@@ -42,8 +42,8 @@ export interface AdminOptions {
 export interface AdminServer {
   /** Resolves with the port, which differs from `port` if that is 0. */
   listen(at: { host: string; port: number }): Promise<number>
-  /** Serves a connection that the supervisor has accepted, in place of `listen`. */
-  serve(socket: Socket): void
+  /** Serves a connection that the supervisor has accepted, in place of `listen`. False: the server is closed. */
+  serve(socket: Socket): boolean
   /** Ends all connections: the feed of a dashboard never ends by itself. */
   close(): Promise<void>
 }

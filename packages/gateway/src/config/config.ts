@@ -3,8 +3,10 @@
  * in. How it is written down is `shape.ts`.
  */
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
+import type { DegradedReason } from 'spillway/degrade'
 import type { RedisStoreOptions } from 'spillway/redis'
 import type { LlmProtocol, RoutePath } from './default-paths.js'
+import type { HealthConfig } from './shapes/health-shape.js'
 import type { ServerLimits } from './shapes/server-limits-shape.js'
 
 /** Protocol of a vendor: that of OpenAI, of Anthropic, or plain HTTP. */
@@ -46,6 +48,47 @@ export interface TargetConfig {
   readonly key: string | undefined
   /** Replaces the model of the request. */
   readonly model: string | undefined
+  /** Used before the others while the pressure is at least this, and not otherwise. Undefined: always used. */
+  readonly when?: { readonly pressure: number } | undefined
+}
+
+/** An answer that needs no vendor, for a request that no target has answered. */
+export type FallbackAnswerConfig = CachedAnswerConfig | StaticAnswerConfig
+
+/** The last good answer to the same request. */
+export interface CachedAnswerConfig {
+  readonly kind: 'cached'
+  /** The reasons for which it answers. */
+  readonly on: readonly DegradedReason[]
+  /** Older answers are not used. */
+  readonly maxAgeMs: number
+  /** Whether callers get answers to requests of other callers. */
+  readonly shared: boolean
+  /** Most answers kept. */
+  readonly maxEntries: number
+  /** Most bytes of all answers together. */
+  readonly maxBytes: number
+  /** A larger answer is not kept. */
+  readonly maxAnswerBytes: number
+  /** Fields at the top of a body that do not make it another request. A name may end in `*`. */
+  readonly ignoreFields: readonly string[]
+  /** Headers that do not make it another request, in lower case. A name may end in `*`. */
+  readonly ignoreHeaders: readonly string[]
+}
+
+/** Always the same answer. */
+export interface StaticAnswerConfig {
+  readonly kind: 'static'
+  /** The reasons for which it answers. */
+  readonly on: readonly DegradedReason[]
+  /** Status of the answer. */
+  readonly status: number
+  /** What a model would say; put into the format of the protocol and the path. */
+  readonly text: string | undefined
+  /** The body in place of `text`. */
+  readonly body: string | undefined
+  /** Type of `body`. */
+  readonly contentType: string | undefined
 }
 
 /** Which requests go to which targets. */
@@ -65,6 +108,8 @@ export interface RouteConfig {
   readonly choices: number
   /** Tried in order, after the pick; all of one protocol. */
   readonly targets: readonly [TargetConfig, ...TargetConfig[]]
+  /** Used in order if no target has answered. Undefined: the error of the last target is the answer. */
+  readonly fallbackAnswers?: readonly FallbackAnswerConfig[] | undefined
   /** Time for the whole answer. Undefined: no limit, because a stream may take minutes. */
   readonly timeoutMs: number | undefined
   /** Interval of comments on a stream that has not begun. Undefined: none are sent. */
@@ -191,6 +236,8 @@ export interface GatewayConfig {
   readonly cors: CorsConfig | undefined
   /** Limits of the data port for clients. */
   readonly server: ServerLimits
+  /** Readiness under overload. */
+  readonly health: HealthConfig
   /** Times of a shutdown. */
   readonly drain: {
     /** Longest time for running requests. */

@@ -2,7 +2,12 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from './load.js'
 
-const PAGES = ['docs/gateway-config.md', 'docs/gateway.md', 'README.md']
+const PAGES = [
+  'docs/gateway-config.md',
+  'docs/gateway.md',
+  'docs/gateway-fallbacks.md',
+  'README.md',
+]
 const text = PAGES.map((page) =>
   readFileSync(new URL(`../../../../${page}`, import.meta.url), 'utf8'),
 ).join('\n')
@@ -22,7 +27,7 @@ const load = (text: string) =>
 
 describe('configuration examples in the documentation', () => {
   it('every configuration example in the documentation is valid', () => {
-    expect(blocks).toHaveLength(5)
+    expect(blocks).toHaveLength(6)
     for (const text of blocks) expect(load(text).vendors.length).toBeGreaterThan(0)
   })
 

@@ -57,6 +57,21 @@ function placesIn(text: string): string[] {
 const ONE = 'vendors:\n  openai: { protocol: openai }\n'
 
 describe('loadConfig', () => {
+  it('readiness ignores overload by default, and its signals have defaults', () => {
+    expect(load(ONE).health).toEqual({ overload: undefined })
+    expect(load(`${ONE}health: { overload: {} }\n`).health.overload).toEqual({
+      pressure: { loopUtilization: 0.95, loopDelayMs: 200 },
+      at: 1,
+      forMs: 10_000,
+    })
+    const written = 'health: { overload: { pressure: { maxInFlight: 500 }, at: 0.8, forMs: 30s } }'
+    expect(load(`${ONE}${written}\n`).health.overload).toEqual({
+      pressure: { maxInFlight: 500 },
+      at: 0.8,
+      forMs: 30_000,
+    })
+  })
+
   it('a configuration needs only one vendor', () => {
     expect(load(ONE)).toEqual({
       server: SERVER_LIMITS,
@@ -92,6 +107,7 @@ describe('loadConfig', () => {
       ],
       callers: undefined,
       body: { keepBytes: 1_048_576, maxBytes: 33_554_432, maxTotalBytes: 536_870_912 },
+      health: { overload: undefined },
       drain: { graceMs: 30_000, delayMs: 0 },
       expectedPods: 1,
       workers: 1,
@@ -355,6 +371,19 @@ log:
     ],
     ['admin: { port: 70000 }', 'admin.port: must be an integer from 0 to 65535, got 70000'],
     ['admin: { prot: 1 }', "admin.prot: unknown option; did you mean 'port'?"],
+    ['health: { overlod: {} }', "health.overlod: unknown option; did you mean 'overload'?"],
+    [
+      'health: { overload: { pressure: { loopDelay: 50 } } }',
+      "health.overload.pressure.loopDelay: unknown option; did you mean 'loopDelayMs'?",
+    ],
+    [
+      'health: { overload: { pressure: {} } }',
+      'health.overload.pressure: must set at least one of maxInFlight, cpu, memory, loopUtilization, loopDelayMs',
+    ],
+    [
+      'health: { overload: { forMs: soon } }',
+      'health.overload.forMs: must be a duration of at least 0 ms, such as 250 or \'5s\', got "soon"',
+    ],
     ['admin: { port: 8080 }', "admin.port: must not be the gateway's own port, 8080"],
     ['port: 8081', 'port: must not be admin.port, which is 8081'],
     ['host: ""', 'host: must be a non-empty string, got ""'],

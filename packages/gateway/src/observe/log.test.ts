@@ -59,3 +59,15 @@ it('gateway logs job queues that are full or paused, and every other event of al
   log.close()
   expect(logged).toEqual(types.filter((type) => IS_LOGGED[type]))
 })
+
+it('lines of a log have the time of its clock', () => {
+  const times: number[] = []
+  const seen = (line: string) => {
+    times.push(JSON.parse(line).time)
+    return ''
+  }
+  const log = createLog('info', seen, { clock: { wallMs: () => 1_234 } })
+  log.notice?.('info', 'configuration applied', {})
+  log.close()
+  expect(times).toEqual([1_234])
+})

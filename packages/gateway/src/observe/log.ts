@@ -1,6 +1,7 @@
 /** Logs: a line of JSON for each request and for what changes. No secrets, no bodies. */
 import { type Logger, pino } from 'pino'
-import type { SpillwayEvent } from 'spillway'
+import type { Clock, SpillwayEvent } from 'spillway'
+import { systemClock } from 'spillway/internal'
 import type { RequestRecord } from '../request/record.js'
 import { Lines } from './lines.js'
 import type { Scrub } from './scrub.js'
@@ -23,7 +24,8 @@ export interface GatewayLog {
 
 /**
  * Creates a log on standard output: a line of JSON for each request and event. `scrub` removes secrets from
- * texts that come from outside. `isShared`: other processes write to the same output. Default: false.
+ * texts that come from outside. `isShared`: other processes write to the same output. Default: false. `clock`: the time
+ * in the lines. Default: that of the system.
  *
  * @example
  * const gateway = await createGateway(config, { log: createLog('warn') })
@@ -31,11 +33,15 @@ export interface GatewayLog {
 export function createLog(
   level: string,
   scrub: Scrub = (text) => text,
-  options: { isShared?: boolean } = {},
+  {
+    isShared = false,
+    clock = systemClock,
+  }: { isShared?: boolean; clock?: Pick<Clock, 'wallMs'> } = {},
 ): GatewayLog {
-  const lines = new Lines(options)
+  const lines = new Lines({ isShared })
   const scrubbed = { write: (line: string) => lines.write(scrub(line)) }
-  const logger = pino({ level, base: null, serializers: { err: errorFacts } }, scrubbed)
+  const timestamp = () => `,"time":${clock.wallMs()}`
+  const logger = pino({ level, base: null, timestamp, serializers: { err: errorFacts } }, scrubbed)
   const logs = { info: false, warn: false }
   const setLevel = (next: string) => {
     logger.level = next
@@ -45,7 +51,7 @@ export function createLog(
   setLevel(level)
   return {
     request(record) {
-      if (record.status >= 500 ? logs.warn : logs.info) lines.write(lineOf(record, Date.now()))
+      if (record.status >= 500 ? logs.warn : logs.info) lines.write(lineOf(record, clock.wallMs()))
     },
     event: (event) => logEvent(logger, event),
     failure(error) {

@@ -75,7 +75,7 @@ function addCounters(registry: Registry, series: AllSeries): void {
   )
   counter(
     'spillway_fallbacks_total',
-    'Requests answered by another target than the one that was meant.',
+    'Requests answered by another target than the one that was meant, or by a fallback without a target.',
     ['route', 'vendor'],
     ({ fallbacks }) => [[{}, fallbacks]],
   )

@@ -19,20 +19,26 @@ export class Series {
   readonly durations = new Durations()
   readonly firstBytes = new Durations()
 
-  constructor({ route = '', vendor = '', status, code = '' }: RequestRecord) {
-    this.labels = { route, vendor, status, reason: code }
+  constructor(record: RequestRecord) {
+    const { route = '', vendor = '', status } = record
+    this.labels = { route, vendor, status, reason: reasonOf(record) }
   }
 
-  add({ tries, code, end, usage, durationMs, firstByteMs }: RequestRecord): void {
+  add({ tries, code, degraded, end, usage, durationMs, firstByteMs }: RequestRecord): void {
     this.requests++
     for (const { vendor, attempts } of tries) increase(this.attempts, vendor, attempts)
-    if (tries.length > 1 && code === undefined) this.fallbacks++
+    if (code === undefined && (tries.length > 1 || degraded !== undefined)) this.fallbacks++
     if (end !== undefined) increase(this.ends, end, 1)
     this.inputTokens += usage?.inputTokens ?? 0
     this.outputTokens += usage?.outputTokens ?? 0
     this.durations.add(durationMs / 1_000)
     if (firstByteMs !== undefined) this.firstBytes.add(firstByteMs / 1_000)
   }
+}
+
+/** Why it was refused or failed; `DEGRADED` if something else than the usual target answered. */
+function reasonOf({ code, degraded }: RequestRecord): string {
+  return code ?? (degraded === undefined ? '' : 'DEGRADED')
 }
 
 function increase(counts: Map<string, number>, name: string, by: number): void {
@@ -43,8 +49,8 @@ export class AllSeries {
   readonly #byLabels = new Map<string, Series>()
 
   add(record: RequestRecord): void {
-    const { route = '', vendor = '', status, code = '' } = record
-    const key = `${status} ${code} ${vendor} ${route}`
+    const { route = '', vendor = '', status } = record
+    const key = `${status} ${reasonOf(record)} ${vendor} ${route}`
     let series = this.#byLabels.get(key)
     if (series === undefined) {
       series = new Series(record)

@@ -68,7 +68,8 @@ class RequestSpan implements RequestTrace {
   }
 
   /** What is logged, but for who asked. */
-  end({ method, route, vendor, model, status, code, stage, attempts, id }: RequestRecord): void {
+  end(record: RequestRecord): void {
+    const { method, route, vendor, model, status, code, stage, attempts, degraded, id } = record
     const span = this.#span
     if (route !== undefined) span.updateName(`${method} ${route}`)
     const facts = {
@@ -78,6 +79,7 @@ class RequestSpan implements RequestTrace {
       'spillway.vendor': vendor,
       'spillway.model': model,
       'spillway.attempts': attempts,
+      'spillway.degraded': degraded?.step,
     }
     for (const [name, value] of Object.entries(facts)) {
       if (value !== undefined) span.setAttribute(name, value)

@@ -1,5 +1,7 @@
 /** Anthropic's messages API. */
 import { anthropicFormat } from 'spillway/internal'
+import { remembered } from '../request/short-text.js'
+import { anthropicText } from './anthropic-text.js'
 import { bearer, type Protocol, requestFormat } from './protocol.js'
 
 export const anthropic: Protocol = {
@@ -14,11 +16,13 @@ export const anthropic: Protocol = {
   hidesUsage: () => false,
   isUsageEvent: () => false,
   isCutOff: (end) => UNFINISHED.test(end) && !LAST_EVENT.test(end),
+  requestIdHeader: 'request-id',
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(anthropicFormat.errorBody(complaint)),
   errorEvent: (complaint) =>
     `event: error\ndata: ${JSON.stringify(anthropicFormat.errorBody(complaint))}\n\n`,
-  repeatable: anthropicFormat.isRepeatable,
+  textAnswer: anthropicText,
+  repeatable: remembered(anthropicFormat.isRepeatable),
 }
 
 const UNFINISHED = /"type"\s*:\s*"(message_start|content_block_\w+|message_delta)"/

@@ -1,5 +1,7 @@
 /** OpenAI's API, and every other one with the same format: chat completions, responses, embeddings. */
 import { openaiFormat } from 'spillway/internal'
+import { remembered } from '../request/short-text.js'
+import { openaiText } from './openai-text.js'
 import { bearer, type Protocol, requestFormat, valuesOf } from './protocol.js'
 
 export const openai: Protocol = {
@@ -11,10 +13,12 @@ export const openai: Protocol = {
   usageFields: (fields) => openaiFormat.usageFields?.(valuesOf(fields)) ?? {},
   isUsageEvent: openaiFormat.isUsageEvent,
   isCutOff,
+  requestIdHeader: 'x-request-id',
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(openaiFormat.errorBody(complaint)),
   errorEvent: (complaint) => `data: ${JSON.stringify(openaiFormat.errorBody(complaint))}\n\n`,
-  repeatable: openaiFormat.isRepeatable,
+  textAnswer: openaiText,
+  repeatable: remembered(openaiFormat.isRepeatable),
 }
 
 const LAST_EVENT = /^data: ?\[DONE\]|"error"\s*:\s*[{"]|"type"\s*:\s*"error"/m

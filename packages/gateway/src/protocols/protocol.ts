@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { BodyKind, RequestFacts, VendorFormat } from 'spillway/internal'
 import type { ProtocolName } from '../config/config.js'
 import { FieldNames, type JsonField } from '../request/body/json-fields.js'
+import { remembered } from '../request/short-text.js'
 
 /** How a protocol's JSON bodies are read. */
 export interface RequestFormat {
@@ -20,7 +21,12 @@ export interface RequestFormat {
 
 export function requestFormat(format: VendorFormat): RequestFormat {
   const { valueFields, contentFields, bodyOn, isFree, factsOf } = format
-  return { bodyOn, isFree, fields: new FieldNames(valueFields, contentFields), read: factsOf }
+  return {
+    bodyOn: remembered(bodyOn),
+    isFree: remembered(isFree),
+    fields: new FieldNames(valueFields, contentFields),
+    read: factsOf,
+  }
 }
 
 /** The values of fields, without their positions. */
@@ -28,16 +34,33 @@ export function valuesOf(fields: ReadonlyMap<string, JsonField>): ReadonlyMap<st
   return new Map(Array.from(fields, ([name, { value }]) => [name, value]))
 }
 
-/** Something that went wrong, to be told to a client. */
+/** An error, as a client gets it. */
 export interface Complaint {
   readonly status: number
   /** Such as `CIRCUIT_OPEN`. */
   readonly code: string
   readonly message: string
   readonly requestId: string
+  /** Whole milliseconds. Also in the body, because an error event in a stream has no headers. */
+  readonly retryAfterMs: number | undefined
 }
 
 export type { RequestFacts }
+
+/** A request that is answered with a text of the configuration. */
+export interface TextRequest {
+  readonly text: string
+  readonly model: string
+  readonly streamed: boolean
+  /** Makes the ids in the answer unique. */
+  readonly id: string
+  readonly fields: ReadonlyMap<string, JsonField>
+}
+
+export interface TextAnswer {
+  readonly type: string
+  readonly body: string
+}
 
 export interface Protocol {
   readonly name: ProtocolName
@@ -55,10 +78,14 @@ export interface Protocol {
   isCutOff?(end: string): boolean
   /** Fields to set so that the response stream reports its usage. */
   usageFields?(fields: ReadonlyMap<string, JsonField>): Readonly<Record<string, unknown>>
+  /** The header in which its SDKs look for the id of a request. */
+  readonly requestIdHeader: string
   readonly errorType: string
   errorBody(complaint: Complaint): string
   /** In the middle of a stream. */
   errorEvent(complaint: Complaint): string
+  /** A text in the form of an answer on this path. Undefined if answers on this path are no text. */
+  textAnswer(path: string, request: TextRequest): TextAnswer | undefined
   /** Whether asking twice, by POST and without a key, does no more harm than to cost twice. */
   repeatable(path: string): boolean
 }

@@ -146,7 +146,13 @@ describe('usage in streams', () => {
 })
 
 describe('errors in the format of each protocol', () => {
-  const complaint = (status: number) => ({ status, code: 'C', message: 'm', requestId: 'r' })
+  const complaint = (status: number, retryAfterMs?: number) => ({
+    status,
+    code: 'C',
+    message: 'm',
+    requestId: 'r',
+    retryAfterMs,
+  })
 
   it.each([
     [400, 'invalid_request_error', 'invalid_request_error'],
@@ -168,6 +174,16 @@ describe('errors in the format of each protocol', () => {
       request_id: 'r',
     })
   })
+
+  it.each(['openai', 'anthropic', 'http'] as const)(
+    'an error body and an error event of %s say after how long to retry',
+    (name) => {
+      const { errorBody, errorEvent } = PROTOCOLS[name]
+      expect(errorBody(complaint(503, 1_500))).toContain('"retry_after_ms":1500')
+      expect(errorEvent(complaint(503, 1_500))).toContain('"retry_after_ms":1500')
+      expect(errorBody(complaint(503))).not.toContain('retry_after_ms')
+    },
+  )
 
   it('an error of another HTTP service is a problem document', () => {
     expect(JSON.parse(http.errorBody(complaint(503)))).toEqual({

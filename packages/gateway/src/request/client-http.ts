@@ -66,9 +66,18 @@ function* pairs(headers: readonly string[]): Generator<[string, string]> {
   for (let i = 0; i < headers.length; i += 2) yield [headers[i] as string, headers[i + 1] as string]
 }
 
+/** Answers that were sent whole although Node does not count them as finished, because their connections linger. */
+const sentEarly = new WeakSet<ClientResponse>()
+
+export function noteSent(response: ClientResponse): void {
+  sentEarly.add(response)
+}
+
 /** The whole answer was handed to the operating system. A stream that its client has reset counts as finished in Node. */
-export function isSent({ stream, writableFinished, writableEnded }: ClientResponse): boolean {
-  return stream === undefined ? writableFinished : writableEnded && stream.rstCode === 0
+export function isSent(response: ClientResponse): boolean {
+  const { stream, writableFinished, writableEnded } = response
+  if (stream !== undefined) return writableEnded && stream.rstCode === 0
+  return writableFinished || sentEarly.has(response)
 }
 
 /** A client that reads nothing must not keep its connection for longer than this. */

@@ -1,12 +1,25 @@
 import { SpillwayError } from 'spillway'
 import { describe, expect, it } from 'vitest'
-import { ClientSignal, classifyClientFailure } from './deadline.js'
+import { ClientSignal, classifyClientFailure, deadlineMs } from './deadline.js'
 
 const late = new SpillwayError({
   code: 'DEADLINE_EXCEEDED',
   stage: 'call',
   scope: 'local',
   explain: () => 'late',
+})
+
+describe("the client's deadline", () => {
+  it('a deadline below zero has passed, and a missing one is none', () => {
+    expect(deadlineMs('1500')).toBe(1_500)
+    expect(deadlineMs('-5')).toBe(0)
+    expect(deadlineMs(undefined)).toBeNaN()
+    expect(deadlineMs('')).toBeNaN()
+  })
+
+  it('a deadline that is not a number is refused', () => {
+    expect(() => deadlineMs('soon')).toThrow('must be a number of milliseconds')
+  })
 })
 
 describe('outcomes caused by the client', () => {

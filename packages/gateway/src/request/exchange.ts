@@ -4,19 +4,29 @@
  * the format of the client's protocol, and ends the request if the client or the gateway leaves.
  */
 import type { Clock } from 'spillway'
+import type { DegradedReason } from 'spillway/degrade'
 import { systemClock } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
+import {
+  type FallbackAnswers,
+  type RequestFallbacks,
+  reasonOfError,
+  reasonOfStatus,
+  retryAfterMsOf,
+} from '../degrade/fallback-answers.js'
 import type { Protocol } from '../protocols/protocol.js'
 import { ResponseWriter } from '../response/client-response.js'
 import { answerPreflight, corsHeaders, isPreflight } from '../response/cors.js'
 import { type Fault, faultOf, RequestError, SHUTTING_DOWN } from '../response/errors.js'
 import { requestIdFor, shownPath } from '../response/privacy.js'
 import type { ConfigVersion } from '../routing/config-version.js'
+import type { Target } from '../routing/target.js'
+import type { VendorResponse } from '../vendor/vendor-response.js'
 import type { AsyncRequests, JobRequestListener } from './async-requests.js'
 import { HungUpError } from './body/body.js'
 import type { Caller } from './callers.js'
 import { type ClientRequest, type ClientResponse, disconnect, isSent } from './client-http.js'
-import { ClientSignal, runAsHop } from './deadline.js'
+import { ClientSignal } from './deadline.js'
 import { recordOf } from './record.js'
 import { requestTarget } from './request-url.js'
 import { type RoutingListener, routeRequest } from './route-request.js'
@@ -81,7 +91,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   }
 
   serve(): void {
-    runAsHop(this.#request, () => this.#serve()).catch((error) => this.#fail(error))
+    this.#serve().catch((error) => this.#fail(error))
   }
 
   async #serve(): Promise<void> {
@@ -109,9 +119,47 @@ export class Exchange implements RoutingListener, JobRequestListener {
     if (routed.facts.streamed && route.keepAliveMs !== undefined) {
       this.#writer.keepAlive(route.keepAliveMs)
     }
+    const fallbacks = this.version.fallbackAnswersOf(route)
+    if (fallbacks !== undefined) return this.#sendOrFallBack(routed, fallbacks)
     const answer = await this.#sender.send(routed)
     this.#leaving.cause = undefined
     this.#writer.pass(answer, this.#sender.passing(answer))
+  }
+
+  /** For routes with answers that need no vendor. */
+  async #sendOrFallBack(routed: RoutedRequest, answers: FallbackAnswers): Promise<void> {
+    const [target] = this.version.targetsOf(routed.route)
+    const fallbacks = answers.forRequest(this.#request, routed, target as Target)
+    const sender = this.#sender
+    let answer: VendorResponse
+    try {
+      answer = await sender.send(routed)
+    } catch (error) {
+      if (this.#fallBack(fallbacks, reasonOfError(error, sender.attempts), error)) return
+      throw error
+    }
+    this.#leaving.cause = undefined
+    if (this.#fallBack(fallbacks, reasonOfStatus(answer.status), answer)) return
+    const copy = sender.isFirstChoice ? fallbacks.copyOf(answer) : undefined
+    this.#writer.pass(answer, { ...sender.passing(answer), copy })
+  }
+
+  /** `failure`: the error or the answer of the vendor. False: no fallback has an answer. */
+  #fallBack(
+    fallbacks: RequestFallbacks,
+    reason: DegradedReason | undefined,
+    failure: unknown,
+  ): boolean {
+    if (reason === undefined || this.#closed || this.#leaving.aborted) return false
+    const answer = fallbacks.answerFor(reason)
+    if (answer === undefined) return false
+    const { attempts, asked, waitedMs } = this.#sender
+    this.#sender.cancel()
+    this.#sender.end = undefined
+    this.#sender.noteDegraded(answer.step, reason)
+    const retryAfterMs = retryAfterMsOf(failure)
+    this.#writer.fallBack(answer, { reason, attempts, asked, waitedMs, retryAfterMs })
+    return true
   }
 
   async #answerAboutJob(asyncRequests: AsyncRequests): Promise<void> {

@@ -13,6 +13,7 @@ import {
   type RequestBody,
   tooLarge,
 } from './body/body.js'
+import type { ByteList } from './body/byte-list.js'
 import { decoderFor, isJsonType, parseContentType } from './body/content-type.js'
 import {
   type JsonField,
@@ -43,9 +44,9 @@ export interface ParseOptions {
   /** Called before the body is read, which a client may be waiting for. */
   onReading?(): void
   /** Called with the size of each chunk that arrives. */
-  onReceived?(bytes: number): void
+  onReceived?: ((bytes: number) => void) | undefined
   /** Called with the size of each chunk before it is held in memory. May throw. */
-  onHeld?(bytes: number): void
+  onHeld?: ((bytes: number) => void) | undefined
   /** Called when the client's side of a streamed body fails. */
   onFault(error: unknown): void
 }
@@ -62,22 +63,25 @@ const LONE_SURROGATE = /\p{Surrogate}/u
 const UTF_8: ReadonlySet<string | undefined> = new Set([undefined, 'utf-8', 'utf8'])
 const METHODS_WITH_BODY: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH'])
 
-export async function parseRequest(
+/** Throws or rejects if the request is refused. */
+export function parseRequest(
   request: ClientRequest,
   options: ParseOptions,
 ): Promise<ParsedRequest> {
-  const { protocol, path, limits, onFault, onReading, onReceived, onHeld } = options
-  const format = protocol.format
-  if (format !== undefined && hasBody(request) && mustRead(request, format, options)) {
-    return readJson(request, format, options)
-  }
+  const { format } = options.protocol
+  const isRead = format !== undefined && hasBody(request) && mustRead(request, format, options)
+  return isRead ? readJson(request, format, options) : holdUnread(request, format, options)
+}
+
+async function holdUnread(
+  request: ClientRequest,
+  format: RequestFormat | undefined,
+  { path, limits, onFault, onReading, onReceived, onHeld }: ParseOptions,
+): Promise<ParsedRequest> {
   checkLength(request, limits)
   onReading?.()
-  const body = await holdOrStream(
-    request,
-    { ...limits, ...(onReceived && { onReceived }), ...(onHeld && { onHeld }) },
-    onFault,
-  )
+  const { keepBytes, maxBytes } = limits
+  const body = await holdOrStream(request, { keepBytes, maxBytes, onReceived, onHeld }, onFault)
   const isEmpty = body.kind === 'held' && body.bytes.length === 0
   const needsBody = METHODS_WITH_BODY.has(request.method) && format?.bodyOn(path) === 'json'
   if (isEmpty && needsBody) throw invalid('the body is empty')
@@ -112,7 +116,7 @@ function mustRead(
   return true
 }
 
-async function readJson(
+function readJson(
   request: ClientRequest,
   format: RequestFormat,
   { path, limits, onReading, onReceived, onHeld }: ParseOptions,
@@ -126,21 +130,19 @@ async function readJson(
     if (!utf8.push(chunk)) throw notUtf8()
     asInvalidBody(() => reader.push(chunk))
   }
-  onReading?.()
-  const bytes = await holdDecoded(
-    request,
-    decoder,
-    { maxBytes: limits.maxBytes, ...(onReceived && { onReceived }), ...(onHeld && { onHeld }) },
-    onChunk,
-  )
-  const body = { kind: 'held', bytes } as const
-  if (bytes.length === 0 && format.bodyOn(path) !== 'json') {
-    return { body, facts: NO_FACTS, json: undefined, isUnread: false }
+  const finish = (bytes: ByteList): ParsedRequest => {
+    const body = { kind: 'held', bytes } as const
+    if (bytes.length === 0 && format.bodyOn(path) !== 'json') {
+      return { body, facts: NO_FACTS, json: undefined, isUnread: false }
+    }
+    if (!utf8.end()) throw notUtf8()
+    const json = asInvalidBody(() => reader.end())
+    const facts = format.read(checked(json.fields), prompt.tokens)
+    return { body, facts, json, isUnread: false }
   }
-  if (!utf8.end()) throw notUtf8()
-  const json = asInvalidBody(() => reader.end())
-  const facts = format.read(checked(json.fields), prompt.tokens)
-  return { body, facts, json, isUnread: false }
+  onReading?.()
+  const { maxBytes } = limits
+  return holdDecoded(request, decoder, { maxBytes, onReceived, onHeld }, onChunk, finish)
 }
 
 /** The values of the fields that decide route and cost, after checking their types. */

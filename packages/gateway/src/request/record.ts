@@ -1,5 +1,6 @@
 /** Record of an ended request, for logs and metrics. It contains no secrets and no bodies. */
 import { SpillwayError } from 'spillway'
+import type { DegradedReason } from 'spillway/degrade'
 import type { BodyEnd } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import { faultOf } from '../response/errors.js'
@@ -15,6 +16,12 @@ const HUNG_UP_STATUS = 499
 export interface Tries {
   readonly vendor: string
   attempts: number
+}
+
+/** What answered in place of the usual target, and why. `model`, `target`: one with `when`. */
+export interface Degraded {
+  readonly step: 'cached' | 'static' | 'model' | 'target'
+  readonly reason: DegradedReason | 'pressure'
 }
 
 export interface RequestRecord {
@@ -37,6 +44,8 @@ export interface RequestRecord {
   /** All targets tried, in order; those after the first are fallbacks. */
   readonly tries: readonly Readonly<Tries>[]
   readonly attempts: number
+  /** Something else than the vendor's answer to the request was sent. */
+  readonly degraded: Degraded | undefined
   readonly waitedMs: number
   readonly firstByteMs: number | undefined
   readonly durationMs: number
@@ -57,7 +66,7 @@ export interface EndedRequest {
   readonly routed: RoutedRequest | undefined
   readonly sender: Pick<
     RequestRecord,
-    'vendor' | 'tries' | 'attempts' | 'waitedMs' | 'end' | 'shadow' | 'usage'
+    'vendor' | 'tries' | 'attempts' | 'degraded' | 'waitedMs' | 'end' | 'shadow' | 'usage'
   >
   /** The client disconnected before the answer was complete. */
   readonly hungUp: boolean
@@ -87,6 +96,7 @@ export function recordOf(ended: EndedRequest): RequestRecord {
     vendor: sender.vendor,
     tries: sender.tries,
     attempts,
+    degraded: sender.degraded,
     waitedMs: tenths(sender.waitedMs),
     firstByteMs: firstByteMs === undefined ? undefined : tenths(firstByteMs),
     durationMs: tenths(ended.durationMs),

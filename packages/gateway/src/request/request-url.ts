@@ -4,6 +4,7 @@
  * could read in another way are refused: with a host, dot segments, control characters, or several encodings.
  */
 import type { Fault } from '../response/errors.js'
+import { remembered } from './short-text.js'
 
 const ESCAPE = /%[0-9a-f]{2}/gi
 const UNRESERVED = /[A-Za-z0-9\-._~]/
@@ -76,7 +77,7 @@ export function faultInUrl(url: string): Fault | undefined {
  * they would lead past the limit of an endpoint.
  * `path`: its canonical form, in which `faultInUrl` has found nothing.
  */
-export function faultInLlmPath(path: string): Fault | undefined {
+export const faultInLlmPath: (path: string) => Fault | undefined = remembered((path) => {
   let decoded = path
   for (decoded of decodings(path)) {
     if (decoded.includes('//')) return invalidUrl('a path must not contain //')
@@ -86,7 +87,7 @@ export function faultInLlmPath(path: string): Fault | undefined {
   const [endpoint] = ENDPOINT.exec(decoded.toLowerCase()) ?? []
   if (endpoint === undefined || path.endsWith(endpoint)) return undefined
   return invalidUrl(`${endpoint} must be written in lower case and without escapes`)
-}
+})
 
 /** Its connection is closed, because a server in front of the gateway may have read the request otherwise. */
 function invalidUrl(message: string): Fault {

@@ -118,10 +118,12 @@ function cannotReplaceModel(): RequestError {
 
 function noModel(model: string | undefined): RequestError {
   const what = model === undefined ? 'a request without a model' : `the model ${maskedName(model)}`
-  return new RequestError({ status: 404, code: 'NO_ROUTE', message: `no route takes ${what}` })
+  const message = `no route takes ${what}; check the model, or add it to models of a route`
+  return new RequestError({ status: 404, code: 'NO_ROUTE', message })
 }
 
 function unauthorized(): RequestError {
-  const message = 'the API key is missing or unknown'
+  const message =
+    'the API key is missing or unknown; send a key of the gateway, not of the vendor, as Authorization: Bearer or x-api-key'
   return new RequestError({ status: 401, code: 'UNKNOWN_KEY', message })
 }

@@ -4,20 +4,26 @@
  */
 import { type CallContext, type Clock, type RunOptions, SpillwayError } from 'spillway'
 import { clientNetwork, judgeStatus } from 'spillway/http'
-import type { BodyEnd, UserStanding } from 'spillway/internal'
+import { type BodyEnd, noteFallback, type UserStanding } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import type { Passing } from '../response/client-response.js'
 import { RequestError } from '../response/errors.js'
 import type { ConfigVersion } from '../routing/config-version.js'
-import { orderTargets, type Target } from '../routing/target.js'
+import { orderByPressure, orderTargets, type Target } from '../routing/target.js'
 import type { Vendor } from '../vendor/vendor.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
 import { neverConnected } from '../vendor/vendor-error.js'
 import { vendorRequest } from '../vendor/vendor-request.js'
 import type { ResponseListener, Usage, VendorResponse } from '../vendor/vendor-response.js'
 import type { ClientRequest } from './client-http.js'
-import { type ClientSignal, deadlineMs, HOP_NEEDS_MS, hopHeaders } from './deadline.js'
-import type { Tries } from './record.js'
+import {
+  type ClientSignal,
+  callerAttempt,
+  deadlineMs,
+  HOP_NEEDS_MS,
+  hopHeaders,
+} from './deadline.js'
+import type { Degraded, Tries } from './record.js'
 import { canBeRepeated, canBeSentTo, type RoutedRequest } from './routed-request.js'
 import { type RequestTrace, withTrace } from './trace.js'
 
@@ -61,6 +67,10 @@ export class TargetSender implements ResponseListener {
   /** How the body of the answer ended. */
   end: BodyEnd | undefined
   usage: Usage | undefined
+  /** Number of targets with `when` that were tried. */
+  #triedUnderPressure = 0
+  /** Set if something else than the usual target answered. */
+  degraded: Degraded | undefined
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -93,13 +103,15 @@ export class TargetSender implements ResponseListener {
     const { route } = routed
     const all = this.#options.version.targetsOf(route)
     const ordered = route.choices === 1 ? all : orderTargets(all, route.choices, routed.facts.model)
-    const targets = ordered.filter((each) => canBeSentTo(routed, each))
+    const usable = ordered.filter((each) => canBeSentTo(routed, each))
+    const targets = usable.length === 1 ? usable : orderByPressure(usable)
     const last = targets.length - 1
     for (let step = 0; ; step++) {
       const target = targets[step] as Target
       const tries = { vendor: target.vendor.name, attempts: 0 }
       this.#target = target
       this.tries.push(tries)
+      if (target.config.when !== undefined) this.#triedUnderPressure++
       try {
         const answer = await this.#run(routed, target, tries)
         this.#answer = answer
@@ -113,6 +125,9 @@ export class TargetSender implements ResponseListener {
         if (begun !== undefined) await begun
         if (routed.facts.streamed) answer.demandEvents()
         if (answer.failure !== undefined) throw answer.failure.error
+        if (answer.ok && target.config.when !== undefined) {
+          this.noteDegraded(target.config.model === undefined ? 'target' : 'model', 'pressure')
+        }
         return answer
       } catch (error) {
         if (step === last || !this.#isWorthAnother(routed, error, tries)) throw error
@@ -120,16 +135,37 @@ export class TargetSender implements ResponseListener {
     }
   }
 
+  /** Whether the target that the route prefers has answered, so that its answer may be kept. */
+  get isFirstChoice(): boolean {
+    return this.#step === 0 && this.#target?.config.when === undefined
+  }
+
+  /** Index of the last target tried, without those for times of pressure. */
+  get #step(): number {
+    return Math.max(0, this.tries.length - this.#triedUnderPressure - 1)
+  }
+
+  /** Another answer is sent in place of the usual one: for the record, metrics and the dashboard. */
+  noteDegraded(step: Degraded['step'], reason: Degraded['reason']): void {
+    this.degraded = { step, reason }
+    const { user, tier, priority } = (this.#routed as RoutedRequest).caller
+    const { guard } = (this.#target as Target).vendor
+    const call = { user, tier, priority, ...(this.#lane !== undefined && { lane: this.#lane }) }
+    const { arrivedMs } = this.#options
+    noteFallback(guard, { step, reason, call, arrivedMs, attempts: this.attempts })
+  }
+
   /** How the answer is passed on to the client. */
   passing(answer: VendorResponse): Passing {
-    const { vendor, addresses } = this.#target as Target
+    const { vendor, addresses, config } = this.#target as Target
     return {
       decision: {
         vendor: vendor.name,
         lane: this.#lane,
         attempts: this.attempts,
         waitedMs: this.waitedMs,
-        step: this.tries.length - 1,
+        step: this.#step,
+        pressed: config.when && { model: config.model },
         standing: this.#standing,
         shadow: this.shadow,
       },
@@ -181,10 +217,12 @@ export class TargetSender implements ResponseListener {
     if (body.kind === 'streamed' && !body.progress.complete) signal.cause = 'upload'
     // User limits were charged at the first target that received the request.
     const charged = this.attempts > 0
+    const theirAttempt = callerAttempt(incoming)
     // One object literal: adding the functions later would keep the call from being collected early.
     const options: RunOptions = {
       priority: caller.priority,
       idempotent: canBeRepeated(routed),
+      callerAttempt: theirAttempt,
       signal,
       lane,
       cost,
@@ -203,7 +241,7 @@ export class TargetSender implements ResponseListener {
     return vendor.guard.run((context: CallContext) => {
       if (tries.attempts++ === 0) this.waitedMs = clock.now() - arrivedMs
       const traced = trace === undefined ? request : this.#inTrace(request, context)
-      const sent = vendor.hops ? withHeaders(traced, hopHeaders(context)) : traced
+      const sent = vendor.hops ? withHeaders(traced, hopHeaders(context, theirAttempt)) : traced
       return vendor.send(sent, context, this, cost)
     }, options)
   }

@@ -82,11 +82,12 @@ function faultInHost(request: ClientRequest, url: string): Fault | undefined {
   if (host === undefined ? !isOld : !HOST.test(host))
     return malformed('the Host header is missing or invalid')
   // If URL and header name different hosts, two servers could use different ones.
-  const others = [splitAuthority(url).authority, request.headers.host]
-  const isSame = others.every(
-    (each) => each?.toLowerCase() === host?.toLowerCase() || each === undefined,
-  )
+  const isSame = isAlike(splitAuthority(url).authority, host) && isAlike(request.headers.host, host)
   return isSame ? undefined : malformed('the URL and the headers name different hosts')
+}
+
+function isAlike(other: string | undefined, host: string | undefined): boolean {
+  return other === undefined || other === host || other.toLowerCase() === host?.toLowerCase()
 }
 
 function faultInHeaders(raw: readonly string[]): Fault | undefined {

@@ -378,6 +378,7 @@ describe('refusals', () => {
     writer.refuse(error, error, 1, undefined)
     await turns(3)
     expect(body()).toContain('"code":"SHED"')
+    expect(body()).toContain('"retry_after_ms":2000')
     expect(socket.destroyed).toBe(true)
   })
 

@@ -4,6 +4,8 @@
  */
 import { type Clock, SpillwayError } from 'spillway'
 import { SseFrames, systemClock } from 'spillway/internal'
+import type { AnswerCopy } from '../degrade/cached-answers.js'
+import type { FallbackAnswer } from '../degrade/fallback-answers.js'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { GatewayAnswer } from '../request/async-requests.js'
@@ -15,10 +17,12 @@ import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
 import {
   type Admitted,
   addAdmittedHeaders,
+  addFallbackHeaders,
   addRefusedHeaders,
-  tellRetryAfter,
+  degradedItem,
+  type FallbackDecision,
 } from './decision-headers.js'
-import { type Fault, faultOf, RequestError } from './errors.js'
+import { clientMessage, type Fault, faultOf, RequestError } from './errors.js'
 import { cutOff, SseEnd } from './sse-end.js'
 
 /** How a vendor's answer is passed on. */
@@ -29,6 +33,8 @@ export interface Passing {
   /** The client should not retry. */
   readonly final: boolean
   readonly addresses: VendorAddresses
+  /** Keeps what is sent, for a later request that no target answers. */
+  readonly copy?: AnswerCopy | undefined
 }
 
 const COMMENT = ': waiting\n\n'
@@ -122,6 +128,33 @@ export class ResponseWriter implements ResponseSink {
     response.end(bodiless ? undefined : body)
   }
 
+  /** Sends an answer of a fallback that needs no vendor. */
+  fallBack(
+    { step, ageMs, status, headers, body }: FallbackAnswer,
+    decision: Omit<FallbackDecision, 'step' | 'ageMs'>,
+  ): void {
+    this.#stopWaiting()
+    const response = this.#response
+    if (response.destroyed) return
+    this.firstByteMs ??= this.#clock.now() - this.#arrivedMs
+    const whole = Buffer.from(body)
+    this.passedBytes += whole.length
+    let closes = this.#hooks.draining || !response.shouldKeepAlive
+    if (this.#promised) {
+      // The headers have been sent; a comment says it to people who read the stream.
+      response.write(`: spillway-degraded: ${degradedItem({ step, ageMs })}\n\n`)
+    } else {
+      const head = this.#head()
+      Object.assign(head, headers, { 'content-length': String(whole.length) })
+      addFallbackHeaders(head, { ...decision, step, ageMs }, status)
+      // The client may still be sending its body.
+      closes ||= hasMuchToSend(response.req)
+      if (closes) head.connection = 'close'
+      writeHead(response, status, head)
+    }
+    endAnswer(response, whole, closes)
+  }
+
   /** Sends an error. `asked`: the last vendor that received the request, if any. */
   refuse(error: unknown, fault: Fault, attempts: number, asked: string | undefined): void {
     this.#stopWaiting()
@@ -130,26 +163,17 @@ export class ResponseWriter implements ResponseSink {
     if (response.destroyed) return
     if (response.headersSent) return this.#breakOff(fault)
     const headers = this.#head()
-    if (error instanceof SpillwayError) addRefusedHeaders(headers, error, attempts)
-    else {
-      headers['spillway-decision'] = `refused;reason=${fault.code}`
-      headers['spillway-attempts'] = String(attempts)
-      if (fault.retryAfterMs !== undefined) tellRetryAfter(headers, fault.retryAfterMs)
-    }
+    addRefusedHeaders(headers, error instanceof SpillwayError ? error : fault, attempts)
     if (asked !== undefined) headers['spillway-vendor'] = asked
-    // The gateway has retried already; retries of the client would multiply with its own.
-    if (attempts > 0) {
-      headers['x-should-retry'] = 'false'
-      headers['spillway-retried'] = '1'
-    }
     const closes = fault.closes === true || hasMuchToSend(response.req)
     if (closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
+    headers[this.#protocol.requestIdHeader] = this.#id
     headers['content-type'] = this.#protocol.errorType
     headers['content-length'] = String(Buffer.byteLength(body))
     writeHead(response, fault.status, headers)
-    endAnswer(response, body, { closes: closes || !response.shouldKeepAlive, hasLength: true })
+    endAnswer(response, body, closes || !response.shouldKeepAlive)
   }
 
   /** The client has disconnected. */
@@ -160,6 +184,7 @@ export class ResponseWriter implements ResponseSink {
 
   close(): void {
     this.#stopWaiting()
+    this.#passing?.copy?.release()
   }
 
   // `ResponseSink`: called by the vendor's answer.
@@ -174,6 +199,7 @@ export class ResponseWriter implements ResponseSink {
     if (piece.length === 0) return !this.#full
     this.#begin(undefined)
     this.passedBytes += piece.length
+    this.#passing?.copy?.add(piece)
     if (this.#response.write(piece)) return true
     this.#awaitDrain()
     return false
@@ -191,12 +217,18 @@ export class ResponseWriter implements ResponseSink {
     }
     this.#begin(piece?.length ?? 0)
     this.passedBytes += piece?.length ?? 0
+    const copy = this.#passing?.copy
+    if (copy !== undefined) {
+      if (piece !== undefined) copy.add(piece)
+      copy.complete()
+    }
     const closes = this.#hooks.draining || !this.#response.shouldKeepAlive
-    endAnswer(this.#response, piece, { closes, hasLength: false })
+    endAnswer(this.#response, piece, closes)
   }
 
   broken(error: unknown): void {
     this.error = error
+    this.#passing?.copy?.release()
     if (this.#response.destroyed) return
     const { vendor, attempts = 0 } = this.#passing?.decision ?? {}
     const fault = faultOf(error, vendor, true)
@@ -266,8 +298,11 @@ export class ResponseWriter implements ResponseSink {
     )
   }
 
-  #complaint({ status, code, message }: Fault) {
-    return { status, code, message, requestId: this.#id }
+  #complaint(fault: Fault) {
+    const { status, code, retryAfterMs } = fault
+    const wholeMs = retryAfterMs === undefined ? undefined : Math.max(0, Math.ceil(retryAfterMs))
+    const message = clientMessage(fault)
+    return { status, code, message, requestId: this.#id, retryAfterMs: wholeMs }
   }
 
   /** Chunks that the vendor's socket has already read may still be written meanwhile. */

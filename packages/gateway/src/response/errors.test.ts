@@ -1,7 +1,7 @@
 import { SpillwayError } from 'spillway'
 import { describe, expect, it } from 'vitest'
 import { deadlineMs } from '../request/deadline.js'
-import { faultOf, RequestError } from './errors.js'
+import { clientMessage, faultOf, RequestError } from './errors.js'
 
 const coded = (code: string, options?: ErrorOptions) =>
   Object.assign(new Error('connect 10.0.0.1:443', options), { code })
@@ -36,6 +36,27 @@ describe('faults of requests', () => {
     expect(fault).toMatchObject({ status: 502, code: 'VENDOR_ERROR' })
     expect(fault.message).toBe(`openai could not be reached or ended its answer early: ${reason}`)
     expect(faultOf(error, undefined, true).message).toMatch(/^the vendor could not/)
+  })
+})
+
+describe('messages of errors', () => {
+  const said = (message: string, retryAfterMs?: number) =>
+    clientMessage({ status: 503, code: 'C', message, retryAfterMs })
+
+  it('a message names the gateway and says when to retry', () => {
+    expect(said('openai: the circuit is open', 29_200)).toBe(
+      'Spillway gateway: openai: the circuit is open; retry in 30 s',
+    )
+    expect(said('openai: used up; retry in 61988.9 ms', 61_988.9)).toBe(
+      'Spillway gateway: openai: used up; retry in 62 s',
+    )
+    expect(said('the body is empty')).toBe('Spillway gateway: the body is empty')
+  })
+
+  it('times in a message are rounded', () => {
+    expect(said('within 12.34 ms, 999 ms, 1500 ms, 119000 ms, 3600000.5 ms')).toBe(
+      'Spillway gateway: within 12 ms, 999 ms, 1.5 s, 119 s, 60 min',
+    )
   })
 })
 

@@ -16,6 +16,8 @@ export const SHUTTING_DOWN: Fault = {
   code: 'SHUTTING_DOWN',
   message: 'the gateway is shutting down',
   closes: true,
+  // Another gateway may answer at once; the same one does after its restart.
+  retryAfterMs: 1_000,
 }
 
 /** A refusal by the gateway itself. */
@@ -32,6 +34,24 @@ export class RequestError extends Error {
     this.closes = closes
     this.retryAfterMs = retryAfterMs
   }
+}
+
+const MILLISECONDS = /\b(\d+(?:\.\d+)?) ms\b/g
+
+/**
+ * The message of an error as clients get it. It names the gateway, because SDKs show it like an error of the vendor,
+ * and says when to retry.
+ */
+export function clientMessage({ message, retryAfterMs }: Fault): string {
+  const readable = message.replace(MILLISECONDS, (_, ms) => readableTime(Number(ms)))
+  const isAdvised = retryAfterMs === undefined || /\bretry\b/.test(message)
+  const advice = isAdvised ? '' : `; retry in ${Math.max(1, Math.ceil(retryAfterMs / 1_000))} s`
+  return `Spillway gateway: ${readable}${advice}`
+}
+
+function readableTime(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  return ms < 120_000 ? `${Math.round(ms / 100) / 10} s` : `${Math.round(ms / 60_000)} min`
 }
 
 /** `called`: a request was sent to a vendor, so the failure is the vendor's or the network's. */

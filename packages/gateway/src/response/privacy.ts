@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { isShort, LONGEST_NAME } from '../request/short-text.js'
+import { isShort, LONGEST_NAME, remembered } from '../request/short-text.js'
 
 /** Prefixes of the keys of well-known services, or at least 32 letters and digits in a row. */
 const KEY_LIKE =
@@ -27,38 +27,20 @@ function looksLikeKey(text: string): boolean {
   return KEY_LIKE.test(text)
 }
 
-/** A cache: nearly all requests use the same few names. */
-const known = new Map<string, string>()
-const MOST_KNOWN = 1_000
-
 /** The name, or a mask if it may be a key or a prompt. */
-export function maskedName(name: string): string {
-  const before = known.get(name)
-  if (before !== undefined) return before
+export const maskedName: (name: string) => string = remembered((name) => {
   const isName = isShort(name) && ONE_WORD.test(name) && !looksLikeKey(name)
-  const shown = isName ? name : MASK
-  if (!isShort(name)) return shown
-  if (known.size >= MOST_KNOWN) known.clear()
-  known.set(name, shown)
-  return shown
-}
-
-const knownPaths = new Map<string, string>()
+  return isName ? name : MASK
+})
 
 /** A path in which possible keys are masked. It ends at the first escape, because encoded text may be a prompt. */
-export function maskedPath(path: string): string {
-  const before = knownPaths.get(path)
-  if (before !== undefined) return before
+export const maskedPath: (path: string) => string = remembered((path) => {
   // Not a path: it may contain a user, a password and a host.
   if (!path.startsWith('/')) return MASK
   const [plain = ''] = path.slice(0, LONGEST_NAME).split('%', 1)
   const readable = plain.replace(ALL_KEY_LIKE, MASK).replace(/[^\x21-\x7e]/g, '?')
-  const shown = plain.length === path.length ? readable : `${readable}…`
-  if (!isShort(path)) return shown
-  if (knownPaths.size >= MOST_KNOWN) knownPaths.clear()
-  knownPaths.set(path, shown)
-  return shown
-}
+  return plain.length === path.length ? readable : `${readable}…`
+})
 
 /** The path of a request for logs, traces and messages. A path with the client's key is masked completely. */
 export function shownPath(

@@ -1,5 +1,6 @@
 /** Routes, callers and targets built from one configuration, for the requests that began under it. */
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
+import { FallbackAnswers } from '../degrade/fallback-answers.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { AsyncRequests } from '../request/async-requests.js'
 import type { BodyMemory } from '../request/body/body-memory.js'
@@ -35,11 +36,19 @@ export class ConfigVersion {
   readonly vendors: ReadonlyMap<string, Vendor>
   readonly hooks: RequestHooks
   readonly #targets: ReadonlyMap<RouteConfig, readonly Target[]>
+  /** Of those routes that have any, by name. */
+  readonly #fallbackAnswers = new Map<string, FallbackAnswers>()
   /** Requests that began under this configuration and are not over. */
   #running = 0
   #onIdle: (() => void) | undefined
 
-  constructor(config: GatewayConfig, vendors: ReadonlyMap<string, Vendor>, hooks: RequestHooks) {
+  /** `before`: the configuration that this one replaces. */
+  constructor(
+    config: GatewayConfig,
+    vendors: ReadonlyMap<string, Vendor>,
+    hooks: RequestHooks,
+    before?: ConfigVersion,
+  ) {
     this.config = config
     this.vendors = vendors
     this.hooks = hooks
@@ -51,6 +60,11 @@ export class ConfigVersion {
         route.targets.map((target) => this.#createTarget(target, route, vendors)),
       ]),
     )
+    for (const { name, fallbackAnswers } of config.routes) {
+      if (fallbackAnswers === undefined) continue
+      const known = before === undefined ? undefined : before.#fallbackAnswers.get(name)
+      this.#fallbackAnswers.set(name, new FallbackAnswers(fallbackAnswers, known))
+    }
   }
 
   enter(): void {
@@ -71,6 +85,11 @@ export class ConfigVersion {
 
   targetsOf(route: RouteConfig): readonly Target[] {
     return this.#targets.get(route) ?? []
+  }
+
+  /** Undefined if the route has none. */
+  fallbackAnswersOf({ name, fallbackAnswers }: RouteConfig): FallbackAnswers | undefined {
+    return fallbackAnswers && this.#fallbackAnswers.get(name)
   }
 
   /** Whether these routes are chosen by model, replace it, or have limits that count tokens. */

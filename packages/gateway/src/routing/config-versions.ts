@@ -30,7 +30,7 @@ export class ConfigVersions {
 
   replace(config: GatewayConfig): void {
     const before = this.current
-    this.current = this.#create(config)
+    this.current = this.#create(config, before)
     const closed = before.retire().then(() => this.#close(before))
     const over = closed.catch((error) => this.#options.hooks.onFailure(error))
     this.#closing.add(over)
@@ -44,19 +44,16 @@ export class ConfigVersions {
     await Promise.all(this.#closing)
   }
 
-  #create(config: GatewayConfig): ConfigVersion {
+  #create(config: GatewayConfig, before?: ConfigVersion): ConfigVersion {
     const { spillway, urlOf, hooks } = this.#options
     const vendors = new Map(
       config.vendors.map((each) => {
-        const before = this.#vendors.get(each.name)
-        return [
-          each.name,
-          new Vendor(each, urlOf(each), spillway, namedLanes(config, each), before),
-        ]
+        const known = this.#vendors.get(each.name)
+        return [each.name, new Vendor(each, urlOf(each), spillway, namedLanes(config, each), known)]
       }),
     )
     for (const [name, vendor] of vendors) this.#vendors.set(name, vendor)
-    return new ConfigVersion(config, vendors, hooks)
+    return new ConfigVersion(config, vendors, hooks, before)
   }
 
   async #close({ vendors }: ConfigVersion): Promise<void> {

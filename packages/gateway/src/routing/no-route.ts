@@ -1,5 +1,6 @@
 /** Refusals of requests that no route takes. They name the route that would allow the request. */
 import type { RouteConfig } from '../config/config.js'
+import { DEFAULT_PATHS, type RoutePath } from '../config/default-paths.js'
 import { RequestError } from '../response/errors.js'
 import type { RouteQuery } from './routes.js'
 
@@ -17,12 +18,33 @@ export function notFound({ query, shownPath, routes, isKnownCaller }: Refused): 
   const wanted = query.fromAnthropicClient ? 'anthropic' : 'openai'
   const fitting = defaults.find(({ defaultsOf }) => defaultsOf === wanted) ?? defaults[0]
   const isApi = query.path.startsWith('/v1/')
-  const hint =
+  const advised =
     isApi && isKnownCaller && fitting !== undefined
       ? `; default routes only generate and list models. ${advice(pattern(shownPath), fitting)}`
       : ''
-  const message = `no route for ${query.method} ${shownPath}${hint}`
+  const message = `no route for ${query.method} ${shownPath}${baseUrlHint(query.path, routes) ?? advised}`
   return new RequestError({ status: 404, code: 'NOT_FOUND', message })
+}
+
+const KNOWN_PATHS: ReadonlySet<string> = new Set(
+  Object.values(DEFAULT_PATHS).flatMap((paths) => paths.map(({ path }) => path)),
+)
+
+/** For clients whose base URL lacks `/v1`, or has it twice because their SDK adds it. */
+function baseUrlHint(path: string, routes: readonly RouteConfig[]): string | undefined {
+  const isServed = (meant: string) =>
+    KNOWN_PATHS.has(meant) && routes.some(({ paths }) => paths.some((each) => takes(each, meant)))
+  if (isServed(`/v1${path}`)) {
+    return `; did you mean /v1${path}? The base URL of OpenAI clients ends in /v1`
+  }
+  if (path.startsWith('/v1/v1/') && isServed(path.slice(3))) {
+    return `; did you mean ${path.slice(3)}? The base URL of Anthropic clients does not end in /v1`
+  }
+  return undefined
+}
+
+function takes({ path: pattern }: RoutePath, path: string): boolean {
+  return pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern
 }
 
 /** Only for callers that are known. */

@@ -160,6 +160,19 @@ describe('refusals of requests without a route', () => {
     expect(error.message).toContain('vendor: anthropic }"')
   })
 
+  it.each([
+    ['/chat/completions', '/v1/chat/completions', 'OpenAI clients ends in /v1'],
+    ['/v1/v1/messages', '/v1/messages', 'Anthropic clients does not end in /v1'],
+  ])('the answer to %s says that the base URL is wrong', (path, meant, base) => {
+    const asked = { query: query('POST', path), shownPath: path }
+    const hint = `no route for POST ${path}; did you mean ${meant}? The base URL of ${base}`
+    for (const isKnownCaller of [true, false]) {
+      expect(refuse({ ...asked, isKnownCaller }).message).toBe(hint)
+    }
+    const without = refuse({ ...asked, routes: [onPath('x', '/x')] })
+    expect(without.message).toBe(`no route for POST ${path}`)
+  })
+
   it('a path without an id is advised as it is', () => {
     const files = { query: query('POST', '/v1/files'), shownPath: '/v1/files' }
     expect(refuse(files).message).toContain('path: /v1/files, vendor')

@@ -1,6 +1,6 @@
 import { createRandom } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
-import { orderTargets, type Target } from './target.js'
+import { orderByPressure, orderTargets, type Target } from './target.js'
 
 /** Targets with the given headroom each. */
 function targetsWith(...rooms: number[]): Target[] {
@@ -39,5 +39,35 @@ describe('routing by headroom', () => {
 
   it('targets without headroom keep their configured order', () => {
     expect(new Set(orders(targetsWith(0, 0, 0), 2))).toEqual(new Set(['012']))
+  })
+})
+
+describe('targets for times of pressure', () => {
+  const order = (pressure: number, ...when: (number | undefined)[]) =>
+    orderByPressure(
+      when.map(
+        (each, index) =>
+          ({
+            index,
+            vendor: { pressure },
+            config: { when: each === undefined ? undefined : { pressure: each } },
+          }) as never,
+      ),
+    )
+      .map((target) => (target as unknown as { index: number }).index)
+      .join('')
+
+  it('targets with `when` come first from their pressure on, and are left out below it', () => {
+    expect(order(0.79, undefined, undefined, 0.8)).toBe('01')
+    expect(order(0.8, undefined, undefined, 0.8)).toBe('201')
+  })
+
+  it('the target for the highest pressure comes first', () => {
+    expect(order(0.9, undefined, 0.8, 0.95)).toBe('10')
+    expect(order(1.2, undefined, 0.8, 0.95)).toBe('210')
+  })
+
+  it('targets without `when` keep their order', () => {
+    expect(order(2, undefined, undefined)).toBe('01')
   })
 })

@@ -36,6 +36,21 @@ export function orderTargets(
   return targets.length === choices ? order : [...order, ...targets.slice(choices)]
 }
 
+/**
+ * Targets with `when` come first while the pressure on the vendor of the first target is at least theirs, the highest
+ * one before the others, and are left out otherwise.
+ */
+export function orderByPressure(targets: readonly Target[]): readonly Target[] {
+  const usual = targets.filter(({ config }) => config.when === undefined)
+  const [first] = usual
+  if (first === undefined || usual.length === targets.length) return targets
+  const { pressure } = first.vendor
+  const preferred = targets
+    .filter(({ config: { when } }) => when !== undefined && pressure >= when.pressure)
+    .sort((one, other) => (other.config.when?.pressure ?? 0) - (one.config.when?.pressure ?? 0))
+  return [...preferred, ...usual]
+}
+
 function drawn(rooms: readonly number[], at: number): number {
   let sum = 0
   for (const [index, room] of rooms.entries()) {

@@ -1,6 +1,8 @@
 /** Limits the number of connections in all and per address, and runs the periodic check of the open ones. */
 import type { Socket } from 'node:net'
+import type { Clock } from 'spillway'
 import { clientNetwork } from 'spillway/http'
+import type { Timer } from 'spillway/internal'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 
 /** One timer for all connections, so that a request needs none. */
@@ -11,15 +13,16 @@ type Limits = Pick<ServerLimits, 'connections' | 'connectionsPerAddress' | 'head
 export class ConnectionLimits {
   readonly #limits: Limits
   readonly #byAddress = new Map<string, number>()
-  readonly #checking: NodeJS.Timeout
+  readonly #clock: Clock
+  #checking: Timer
   #open = 0
   /** Connections closed on arrival since the start. */
   refused = 0
 
-  constructor(limits: Limits, check: (nowMs: number) => void) {
+  constructor(limits: Limits, check: (nowMs: number) => void, clock: Clock) {
     this.#limits = limits
-    const everyMs = Math.min(CHECK_EVERY_MS, limits.headersMs)
-    this.#checking = setInterval(() => check(performance.now()), everyMs).unref()
+    this.#clock = clock
+    this.#checking = this.#checkLater(check)
   }
 
   /** False if a limit is reached; the connection is then closed. */
@@ -41,7 +44,16 @@ export class ConnectionLimits {
   }
 
   close(): void {
-    clearInterval(this.#checking)
+    this.#checking.cancel()
+  }
+
+  #checkLater(check: (nowMs: number) => void): Timer {
+    const timer = this.#clock.schedule(Math.min(CHECK_EVERY_MS, this.#limits.headersMs), () => {
+      this.#checking = this.#checkLater(check)
+      check(this.#clock.now())
+    })
+    timer.unref()
+    return timer
   }
 
   #closed(address: string): void {

@@ -1,9 +1,12 @@
 /** What the data server needs to know of a client's connection, whether it carries HTTP/1.1 or HTTP/2. */
+import type { ClientRequest } from '../request/client-http.js'
 import type { Exchange } from '../request/exchange.js'
 
 export interface Connection {
   /** Requests that are open. */
   readonly exchanges: Set<Exchange>
+  /** The head of a request has arrived. */
+  noteStart(request: Pick<ClientRequest, 'complete'>): void
   /** A request has ended. */
   noteEnd(nowMs: number): void
   /** No request is open or arriving, and every answer was sent. */

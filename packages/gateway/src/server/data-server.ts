@@ -5,6 +5,8 @@
 import { once } from 'node:events'
 import type { ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import type { Clock } from 'spillway'
+import { systemClock } from 'spillway/internal'
 import type { ListenAddress } from '../config/listen-address.js'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
@@ -29,6 +31,7 @@ export class DataServer implements HttpHandlers {
   readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #health: Health
   readonly #limits: ServerLimits
+  readonly #clock: Clock
   readonly #acceptor: Server
   readonly #serveHttp: (socket: Socket) => void
   readonly #connectionLimits: ConnectionLimits
@@ -41,13 +44,19 @@ export class DataServer implements HttpHandlers {
   #draining = false
   #closed = false
 
-  constructor(versions: Pick<ConfigVersions, 'current'>, health: Health) {
+  constructor(
+    versions: Pick<ConfigVersions, 'current'>,
+    health: Health,
+    clock: Clock = systemClock,
+  ) {
     this.#versions = versions
     this.#health = health
     this.#limits = versions.current.config.server
+    this.#clock = clock
     // A client of HTTP/1.1 that ends its side still receives its answer. One of HTTP/2 has left.
     this.#acceptor = createServer({ allowHalfOpen: this.#limits.tls === undefined, noDelay: true })
-    this.#connectionLimits = new ConnectionLimits(this.#limits, (nowMs) => this.#checkAll(nowMs))
+    const check = (nowMs: number) => this.#checkAll(nowMs)
+    this.#connectionLimits = new ConnectionLimits(this.#limits, check, clock)
     this.#serveHttp = createHttpServers(this.#limits, this)
     this.#acceptor.on('connection', (socket) => this.#accept(socket))
   }
@@ -99,21 +108,21 @@ export class DataServer implements HttpHandlers {
     }
     await this.#idle()
     // The last bytes of an answer may still be on their way. A client that does not read them must not keep the process.
-    const timer = setTimeout(() => {
+    const timer = this.#clock.schedule(LAST_BYTES_MS, () => {
       for (const socket of this.#sockets) socket.destroy()
-    }, LAST_BYTES_MS)
+    })
     timer.unref()
   }
 
   onHttp1(socket: Socket): void {
     socket.on('error', () => {})
-    const connection = new Http1Connection(socket, this.#limits, performance.now())
+    const connection = new Http1Connection(socket, this.#limits, this.#clock.now())
     this.#track(socket, connection)
     socket.once('close', () => this.#lost(socket, connection))
   }
 
   onHttp2(session: ServerHttp2Session, socket: Socket): void {
-    const connection = new Http2Connection(session, socket, this.#limits, performance.now())
+    const connection = new Http2Connection(session, socket, this.#limits, this.#clock)
     this.#track(session, connection)
     session.once('close', () => this.#lost(session, connection))
   }
@@ -126,8 +135,9 @@ export class DataServer implements HttpHandlers {
     if (connection === undefined) return void response.destroy()
     // The answer to an earlier request has ended the connection, so this one could not be answered (RFC 9112, 9.6).
     if (request.stream === undefined && request.socket.writableEnded) return void request.resume()
+    connection.noteStart(request)
     // Also of a health check, and of a body that arrives after its answer: none of it belongs to the next head.
-    request.once('close', () => connection.noteEnd(performance.now()))
+    request.once('close', () => connection.noteEnd(this.#clock.now()))
     const { path } = requestTarget(request.url ?? '/')
     const health = path.startsWith('/health/') ? this.#health(path) : undefined
     if (health !== undefined) {
@@ -135,7 +145,8 @@ export class DataServer implements HttpHandlers {
       response.end(health.body)
       return
     }
-    const exchange = new Exchange(this.#versions.current, request, response, expectsContinue)
+    const { current } = this.#versions
+    const exchange = new Exchange(current, request, response, expectsContinue, this.#clock)
     connection.exchanges.add(exchange)
     this.#running++
     exchange.version.enter()
@@ -197,7 +208,7 @@ export class DataServer implements HttpHandlers {
 
   #ended(exchange: Exchange, connection: Connection): void {
     if (!connection.exchanges.delete(exchange)) return
-    connection.noteEnd(performance.now())
+    connection.noteEnd(this.#clock.now())
     exchange.close()
     exchange.version.leave()
     this.#running--

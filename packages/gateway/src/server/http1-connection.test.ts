@@ -69,6 +69,17 @@ describe('a client that sends headers slowly', () => {
     ])
   })
 
+  it('the rest of a body whose request was answered is no headers, so the connection ends without a 408', () => {
+    const { socket, connection } = answered()
+    const request = { complete: false }
+    connection.noteStart(request)
+    connection.noteEnd()
+    socket.bytesRead += 1
+    expect([60_000, 61_001].map((nowMs) => connection.check(nowMs))).toEqual([undefined, 'idle'])
+    request.complete = true
+    expect(connection.check(61_001)).toBe('slow headers')
+  })
+
   it('a connection with an open request is not slow', () => {
     const { connection } = setup()
     connection.exchanges.add({} as Exchange)

@@ -1,6 +1,7 @@
 /** A connection of HTTP/1.1: whether its client sends headers and reads answers in time. */
 import type { Socket } from 'node:net'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
+import type { ClientRequest } from '../request/client-http.js'
 import type { Exchange } from '../request/exchange.js'
 import type { Connection, ConnectionProblem } from './connection.js'
 
@@ -16,12 +17,17 @@ export class Http1Connection implements Connection {
   /** Since when a head is incomplete; from the start of the connection for the first one. */
   #headSinceMs: number | undefined
   #unreadSinceMs: number | undefined
+  #lastRequest: Pick<ClientRequest, 'complete'> | undefined
   #sentBytes = -1
 
   constructor(socket: Socket, limits: Limits, nowMs: number) {
     this.socket = socket
     this.#limits = limits
     this.#headSinceMs = nowMs
+  }
+
+  noteStart(request: Pick<ClientRequest, 'complete'>): void {
+    this.#lastRequest = request
   }
 
   /** What was received so far belongs to this request or to those before it. */
@@ -43,7 +49,9 @@ export class Http1Connection implements Connection {
     const isFirst = this.#readBytes === 0
     if (!isFirst && this.socket.bytesRead === this.#readBytes) return undefined
     this.#headSinceMs ??= nowMs
-    return nowMs - this.#headSinceMs > this.#limits.headersMs ? 'slow headers' : undefined
+    if (nowMs - this.#headSinceMs <= this.#limits.headersMs) return undefined
+    // The rest of a body whose request was answered. A 408 would look like the answer to the next request.
+    return this.#lastRequest?.complete === false ? 'idle' : 'slow headers'
   }
 
   /** An answer that is still written announces the end of the connection itself. */

@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events'
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createVirtualClock } from 'spillway/testing'
+import { describe, expect, it } from 'vitest'
 import type { Exchange } from '../request/exchange.js'
 import { Http2Connection } from './http2-connection.js'
 
@@ -14,32 +15,31 @@ function setup() {
     },
   })
   const limits = { headersMs: 1_000, idleMs: 1_000, unreadMs: 1_000 }
+  const clock = createVirtualClock()
   const connection = new Http2Connection(
     session as unknown as ServerHttp2Session,
     socket as unknown as Socket,
     limits,
-    0,
+    clock,
   )
-  return { connection, socket, ended }
+  return { connection, socket, ended, clock }
 }
 
 describe('the end of a connection', () => {
-  beforeEach(() => void vi.useFakeTimers())
-  afterEach(() => void vi.useRealTimers())
-
-  it('a client that does not read the end of its session loses the connection', () => {
-    const { connection, ended } = setup()
+  it('a client that does not read the end of its session loses the connection', async () => {
+    const { connection, ended, clock } = setup()
     connection.destroy()
     expect(ended).toEqual(['session'])
-    vi.advanceTimersByTime(5_000)
+    await clock.advance(5_000)
     expect(ended).toEqual(['session', 'socket'])
   })
 
-  it('no timer is left of a connection that was closed', () => {
-    const { connection, socket } = setup()
+  it('no timer is left of a connection that was closed', async () => {
+    const { connection, socket, ended, clock } = setup()
     connection.destroy()
     socket.emit('close')
-    expect(vi.getTimerCount()).toBe(0)
+    await clock.advance(60_000)
+    expect(ended).toEqual(['session'])
   })
 })
 

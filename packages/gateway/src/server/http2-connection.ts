@@ -1,6 +1,7 @@
 /** A connection of HTTP/2: whether its client sends requests and reads answers in time. */
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
+import type { Clock } from 'spillway'
 import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
 import type { Exchange } from '../request/exchange.js'
 import type { Connection, ConnectionProblem } from './connection.js'
@@ -20,16 +21,20 @@ export class Http2Connection implements Connection {
   readonly #session: ServerHttp2Session
   readonly #socket: Socket
   readonly #limits: Limits
+  readonly #clock: Clock
   readonly #unread = new WeakMap<Exchange, Unread>()
   #idleSinceMs: number
   #isUsed = false
 
-  constructor(session: ServerHttp2Session, socket: Socket, limits: Limits, nowMs: number) {
+  constructor(session: ServerHttp2Session, socket: Socket, limits: Limits, clock: Clock) {
     this.#session = session
     this.#socket = socket
     this.#limits = limits
-    this.#idleSinceMs = nowMs
+    this.#clock = clock
+    this.#idleSinceMs = clock.now()
   }
+
+  noteStart(): void {}
 
   noteEnd(nowMs: number): void {
     this.#isUsed = true
@@ -58,9 +63,9 @@ export class Http2Connection implements Connection {
   /** Node lets the session end only after everything before was sent. */
   destroy(): void {
     this.#session.destroy()
-    const timer = setTimeout(() => this.#socket.destroy(), FLUSH_MS)
+    const timer = this.#clock.schedule(FLUSH_MS, () => this.#socket.destroy())
     timer.unref()
-    this.#socket.once('close', () => clearTimeout(timer))
+    this.#socket.once('close', () => timer.cancel())
   }
 
   /** Bytes wait to be sent, and none has left for `unreadMs`. */

@@ -1,7 +1,7 @@
 /** Answers to bytes that are not a request: they are written to the socket itself. */
 import type { Socket } from 'node:net'
 import type { RequestRecord } from '../request/record.js'
-import type { Fault } from '../response/errors.js'
+import { clientMessage, type Fault } from '../response/errors.js'
 import { linger } from '../response/linger.js'
 import { uniqueId } from '../response/privacy.js'
 
@@ -38,7 +38,9 @@ function fault(status: number, code: string, message: string): Fault {
   return { status, code, message, closes: true }
 }
 
-export function answerRaw(socket: Socket, { status, code, message }: Fault): RequestRecord {
+export function answerRaw(socket: Socket, fault: Fault): RequestRecord {
+  const { status, code } = fault
+  const message = clientMessage(fault)
   const id = uniqueId()
   const body = JSON.stringify({
     error: { message, type: 'invalid_request_error', param: null, code, request_id: id },
@@ -71,6 +73,7 @@ export function answerRaw(socket: Socket, { status, code, message }: Fault): Req
     vendor: undefined,
     tries: [],
     attempts: 0,
+    degraded: undefined,
     waitedMs: 0,
     firstByteMs: undefined,
     durationMs: 0,

@@ -1,5 +1,5 @@
 /** Decides which headers the gateway forwards to vendors and to clients. */
-import { isShort } from '../request/short-text.js'
+import { remembered } from '../request/short-text.js'
 import type { VendorAddresses } from './vendor-addresses.js'
 
 /** Headers of one connection, which are not forwarded (RFC 9110, 7.6.1). */
@@ -85,14 +85,14 @@ export interface ForwardOptions {
   readonly compression: boolean
 }
 
-/** Names come from requests, so the number of remembered ones is limited. */
-const MOST_NAMES = 500
-
 /** Filters the headers of requests to one target. The decision for each name is cached. */
 export class ForwardedHeaders {
   readonly #options: ForwardOptions
   /** By the name as the client writes it: the name to forward, or empty if it is dropped. */
-  readonly #names = new Map<string, string>()
+  readonly #forwarded = remembered((written) => {
+    const name = written.toLowerCase()
+    return this.#stays(name) ? '' : name
+  })
 
   constructor(options: ForwardOptions) {
     this.#options = options
@@ -104,21 +104,11 @@ export class ForwardedHeaders {
     // A Connection header may name further headers that are for this connection only.
     const named = connection === undefined ? undefined : namesIn(connection)
     for (let i = 0; i < raw.length; i += 2) {
-      const written = raw[i] as string
-      const name = this.#names.get(written) ?? this.#learn(written)
+      const name = this.#forwarded(raw[i] as string)
       if (name !== '' && (named === undefined || !named.has(name))) {
         passed.push(name, raw[i + 1] as string)
       }
     }
-    return passed
-  }
-
-  #learn(written: string): string {
-    const name = written.toLowerCase()
-    const passed = this.#stays(name) ? '' : name
-    if (!isShort(written)) return passed
-    if (this.#names.size >= MOST_NAMES) this.#names.clear()
-    this.#names.set(written, passed)
     return passed
   }
 
@@ -143,18 +133,11 @@ function namesIn(connection: string): Set<string> | undefined {
 
 /** Whether a vendor's header is dropped, forwarded, or forwarded with its address rewritten. */
 type Fate = 'stays' | 'passes' | 'address'
-const fates = new Map<string, Fate>()
 
-function fateOf(name: string): Fate {
-  const known = fates.get(name)
-  if (known !== undefined) return known
+const fateOf: (name: string) => Fate = remembered((name) => {
   const stays = KEPT_FROM_CLIENTS.has(name) || KEPT_GROUPS.test(name)
-  const fate = stays ? 'stays' : ADDRESSES.has(name) ? 'address' : 'passes'
-  if (!isShort(name)) return fate
-  if (fates.size >= MOST_NAMES) fates.clear()
-  fates.set(name, fate)
-  return fate
-}
+  return stays ? 'stays' : ADDRESSES.has(name) ? 'address' : 'passes'
+})
 
 /** The value of a header; several are joined by commas. In `headers`, names and values alternate. */
 export function headerValue(headers: readonly string[], name: string): string | undefined {

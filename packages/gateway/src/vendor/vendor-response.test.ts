@@ -59,3 +59,31 @@ it('a head that cannot be written at the end of the answer ends it with an error
   expect(events).toEqual(FAILED)
   expect(answer.failure).toEqual({ error: UNWRITABLE })
 })
+
+function ask(onNothing?: () => void) {
+  const answer = new VendorResponse({ onAbort: () => {} }, { onEnded: () => {} }, onNothing)
+  let vendor: VendorHandler | undefined
+  const asked = answer.askedBy((handler) => {
+    vendor = handler
+    return { abort: () => {}, resume: () => {} }
+  })
+  return { vendor: vendor as VendorHandler, asked }
+}
+
+it('an answer that no client reads yet is paused after 64 KiB', async () => {
+  const { vendor, asked } = ask()
+  vendor.onHead(200, [])
+  await asked
+  expect(vendor.onData(Buffer.alloc(65_535))).toBe(true)
+  expect(vendor.onData(Buffer.alloc(1))).toBe(false)
+})
+
+it('an answer with an error status costs no tokens, and one with another status does', async () => {
+  const statuses: number[] = []
+  for (const status of [200, 302, 400, 503]) {
+    const { vendor, asked } = ask(() => void statuses.push(status))
+    vendor.onHead(status, [])
+    await asked
+  }
+  expect(statuses).toEqual([400, 503])
+})

@@ -1,7 +1,13 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
 import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
-import { type Cost, nameLanes, Reservations, withoutNestedCalls } from 'spillway/internal'
+import {
+  type Cost,
+  nameLanes,
+  pressureOf,
+  Reservations,
+  withoutNestedCalls,
+} from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
@@ -109,6 +115,11 @@ export class Vendor {
   /** Headroom of the target's lane, from 0 (none) to 1. */
   headroom(model: string | undefined, target: TargetConfig): number {
     return this.guard.headroom(this.laneOf(target.model ?? model, target))
+  }
+
+  /** How busy this gateway is with requests to the vendor; 1 is the limit. */
+  get pressure(): number {
+    return pressureOf(this.guard)
   }
 
   /** What to reserve for a request until its response reports the actual cost. */

@@ -1,5 +1,6 @@
 /** The calls between the supervisor and its workers. */
 import type { Socket } from 'node:net'
+import type { DecisionPage, PeerDecisions } from '@spillway/dashboard'
 import type { ReloadReport } from '../reload/reloads.js'
 
 /** Environment variable that is set in workers. */
@@ -31,6 +32,8 @@ export interface WorkerStart {
 export interface WorkersState {
   readonly ready: number
   readonly total: number
+  /** Of those that are ready: how many are overloaded (`health.overload`). */
+  readonly overloaded: number
   /** False until all workers have been ready once. */
   readonly started: boolean
 }
@@ -43,12 +46,14 @@ export interface WorkerApi {
   reload(request: { cause: string; contents: FileContents }): Promise<ReloadReport>
   metrics(): Promise<readonly MetricJson[]>
   snapshot(): object
+  /** Its decisions after a cursor, for the dashboard of another worker. */
+  decisions(request: { cursor: string | undefined }): DecisionPage | Promise<DecisionPage>
   workersChanged(state: WorkersState): void
   /**
-   * Serves a connection. False: it does not take it, because it is being drained. With `isLast` all workers are, so
-   * it takes the connection until it is closed.
+   * Serves a connection, see `hand-over.ts`. False: it does not take it, because it is being drained. With `isLast`
+   * all workers are, so it takes the connection until it is closed.
    */
-  serve(to: { port: PortName; isLast: boolean }, socket?: Socket): Promise<boolean>
+  serve(to: { port: PortName; isLast: boolean }, socket?: Socket): boolean
   drain(options: { graceMs?: number; delayMs?: number }): void
 }
 
@@ -61,10 +66,14 @@ export interface SupervisorApi {
   configuration(): Promise<WorkerStart>
   /** The worker serves connections. */
   ready(): void
+  /** The worker is overloaded, or no longer is. */
+  overloaded(isOverloaded: boolean): void
   /** The worker cannot start. */
   failed(reason: { code: string | undefined; message: string }): void
   /** Metrics of all workers in the text format of Prometheus. */
   metrics(): Promise<string>
   snapshots(): Promise<object>
+  /** Decisions of the other workers after these cursors, by slot. */
+  decisions(cursors: Readonly<Record<string, string>>): Promise<PeerDecisions>
   reload(cause: string): Promise<ReloadReport>
 }

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import type { SupervisorApi } from './protocol.js'
 import { SupervisedWorker } from './supervised-worker.js'
@@ -32,6 +33,35 @@ describe('worker process', () => {
     expect(await answered).toEqual([])
     process.emit('disconnect')
     await expect(lost).rejects.toThrow('the process has ended')
+  })
+
+  it('a call fails when its process has ended, also if a connection to it was on its way', async () => {
+    const { process, worker } = setUp(42)
+    Object.assign(process, { send: () => {} })
+    const lost = worker.channel.call('metrics', undefined)
+    process.emit('exit', null, 'SIGKILL')
+    // Node emits no 'disconnect' then.
+    Object.assign(process, { connected: false })
+    process.emit('close', null, 'SIGKILL')
+    await expect(lost).rejects.toThrow('the process has ended')
+  })
+
+  it('a connection that a process has no file descriptor for fails its call, and no other one', async () => {
+    const { process, worker } = setUp(42)
+    const sent: { id: number }[] = []
+    Object.assign(process, { send: (message: { id: number }) => sent.push(message) })
+    const offer = () => {
+      const handle = {} as Socket
+      const options = { handle, timeoutMs: Number.POSITIVE_INFINITY }
+      return worker.channel.call('serve', { port: 'data', isLast: false }, options)
+    }
+    const [received, dropped, alsoReceived] = [offer(), offer(), offer()]
+    process.emit('internalMessage', { cmd: 'NODE_HANDLE_ACK' })
+    process.emit('internalMessage', { cmd: 'NODE_HANDLE_NACK' })
+    process.emit('internalMessage', { cmd: 'NODE_HANDLE_ACK' })
+    await expect(dropped).rejects.toThrow('no free file descriptor')
+    for (const { id } of sent) process.emit('message', { spillway: 'result', id, value: true })
+    expect(await Promise.all([received, alsoReceived])).toEqual([true, true])
   })
 
   it('a running process has not ended because a message could not be sent', () => {

@@ -13,6 +13,8 @@ export class SupervisedWorker {
   state: State = 'starting'
   /** When it became ready. */
   readyAtMs: number | undefined
+  /** As it last reported. */
+  isOverloaded = false
   /** As last read. */
   metrics: readonly MetricJson[] = []
   readonly #process: ChildProcess
@@ -41,15 +43,19 @@ export class SupervisedWorker {
     const end = (how: string) => {
       if (this.state === 'ended') return
       this.state = 'ended'
-      // Answers that it sent before its end may still be on their way. 'disconnect' follows the last one.
-      if (this.#process.connected) this.#process.once('disconnect', () => this.channel.close())
-      else this.channel.close()
       listener(how)
     }
+    const close = () => this.channel.close()
     this.#process.once('exit', (code, signal) => end(signal ?? `exit code ${code}`))
+    // Not at its exit: answers that it sent before may still be on their way. 'disconnect' follows the last one, but
+    // Node does not emit it while a connection is on its way to the process. 'close' follows the exit in any case.
+    this.#process.once('disconnect', close)
+    this.#process.once('close', close)
     // Also emitted if a message or a signal could not be sent; then the process still runs, or 'exit' follows.
     this.#process.on('error', (error) => {
-      if (this.pid === undefined) end(error.message)
+      if (this.pid !== undefined) return
+      end(error.message)
+      close()
     })
   }
 
@@ -64,10 +70,27 @@ export class SupervisedWorker {
 }
 
 function portOf(process: ChildProcess): MessagePort {
+  /** Connections that the process has not received yet, in the order in which Node sends them. */
+  const onTheirWay = new Set<{ onFailed(error: Error): void }>()
+  // Node's own messages for each connection: received, or not received because the process has too many open files.
+  // Then Node drops the message that came with the connection, and `process.send` reports no error.
+  process.on('internalMessage', ({ cmd }: { cmd?: string }) => {
+    if (cmd !== 'NODE_HANDLE_ACK' && cmd !== 'NODE_HANDLE_NACK') return
+    const [first] = onTheirWay
+    if (first === undefined) return
+    onTheirWay.delete(first)
+    if (cmd === 'NODE_HANDLE_NACK') first.onFailed(new Error('it has no free file descriptor'))
+  })
   return {
     send(message, handle: Socket | undefined, onFailed) {
+      const sent = { onFailed }
+      if (handle !== undefined) onTheirWay.add(sent)
       // The connection stays open here until the worker has confirmed it: otherwise it could not go to another one.
-      process.send(message, handle, { keepOpen: true }, (error) => error && onFailed(error))
+      process.send(message, handle, { keepOpen: true }, (error) => {
+        if (error === null) return
+        onTheirWay.delete(sent)
+        onFailed(error)
+      })
     },
     onMessage: (listener) => void process.on('message', listener),
   }

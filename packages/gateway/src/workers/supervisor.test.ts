@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { createVirtualClock } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
@@ -15,6 +16,7 @@ class FakeWorker {
   state = 'starting'
   readyAtMs: number | undefined
   metrics = []
+  isOverloaded = false
   isAlive = true
   pid = 1
   /** The answers to calls by name. */
@@ -65,11 +67,19 @@ class FakeWorker {
 }
 
 /** A connection that the supervisor has accepted. */
-class FakeConnection {
+class FakeConnection extends EventEmitter {
   readonly written: string[] = []
+  readonly bytesRead = 0
   isDestroyed = false
+  isRead = false
 
-  on(): void {}
+  resume(): void {
+    this.isRead = true
+  }
+
+  destroySoon(): void {
+    this.destroy()
+  }
 
   end(text: string): void {
     this.written.push(text)
@@ -163,9 +173,39 @@ describe('supervisor of workers', () => {
       expect(worker.callsOf('workersChanged').at(-1)).toEqual({
         ready: 2,
         total: 2,
+        overloaded: 0,
         started: true,
       })
     }
+  })
+
+  it('every worker learns how many workers are overloaded, and one that ends does not count', async () => {
+    const { forked, started, clock } = setUp()
+    await started()
+    const seen = () => forked[1]?.callsOf('workersChanged').at(-1)
+    forked[0]?.api.overloaded(true)
+    expect(seen()).toMatchObject({ ready: 2, overloaded: 1 })
+    forked[1]?.api.overloaded(true)
+    expect(seen()).toMatchObject({ ready: 2, overloaded: 2 })
+    forked[0]?.api.overloaded(false)
+    expect(seen()).toMatchObject({ ready: 2, overloaded: 1 })
+    forked[0]?.api.overloaded(true)
+    forked[0]?.end(1)
+    await clock.settle()
+    expect(seen()).toMatchObject({ ready: 1, overloaded: 1 })
+  })
+
+  it('a worker gets the decisions of the other workers from the supervisor', async () => {
+    const { forked, started } = setUp()
+    await started()
+    const records = [{ pod: 'two', id: 1, at: 1, tookMs: 1 }]
+    for (const worker of forked) {
+      worker.answers.decisions = () => ({ cursor: `boot-${worker.slot}.2.2`, seen: 4, records })
+    }
+    const answer = await forked[0]?.api.decisions({ 2: 'boot-2.1.1' })
+    expect(answer).toEqual({ cursors: { 2: 'boot-2.2.2' }, seen: 4, records })
+    expect(forked[0]?.callsOf('decisions')).toEqual([])
+    expect(forked[1]?.callsOf('decisions')).toEqual([{ cursor: 'boot-2.1.1' }])
   })
 
   it('a failure of the first start ends the supervisor with its reason, and no worker is left', async () => {
@@ -418,6 +458,10 @@ describe('supervisor of workers', () => {
     connect('admin', connection)
     await clock.settle()
     expect(connection.written[0]).toMatch(/^HTTP\/1\.1 503 .*\r\n\r\n\{"status":"starting"\}$/s)
+    // Otherwise the supervisor would not notice that the client closes it.
+    expect(connection.isRead).toBe(true)
+    await clock.advance(30_000)
+    expect(connection.isDestroyed).toBe(true)
     forked[1]?.api.ready()
     connect('admin', new FakeConnection())
     expect(forked[1]?.callsOf('serve')).toEqual([{ port: 'admin', isLast: false }])
@@ -468,6 +512,75 @@ describe('supervisor of workers', () => {
     connect('data', new FakeConnection())
     await clock.settle()
     expect([first, second].map((each) => each.callsOf('serve').length)).toEqual([1, 1])
+  })
+
+  it('a worker that hangs gets no second connection, and another worker takes the rest', async () => {
+    const { clock, forked, started, connect } = setUp()
+    await started()
+    const [hanging, working] = forked as [FakeWorker, FakeWorker]
+    hanging.answers = { serve: () => new Promise(() => {}) }
+    working.answers = { serve: () => true }
+    const connections = Array.from({ length: 10 }, () => new FakeConnection())
+    for (const connection of connections) connect('data', connection)
+    await clock.settle()
+    expect(hanging.callsOf('serve')).toHaveLength(1)
+    expect(working.callsOf('serve')).toHaveLength(9)
+    expect(connections.filter(({ isDestroyed }) => isDestroyed)).toHaveLength(9)
+  })
+
+  it('a worker that hangs gets at most two connections to the admin port, and another worker takes the rest', async () => {
+    const { clock, forked, started, connect } = setUp()
+    await started()
+    const [hanging, working] = forked as [FakeWorker, FakeWorker]
+    hanging.answers = { serve: () => new Promise(() => {}) }
+    working.answers = { serve: () => true }
+    for (let i = 0; i < 5; i++) connect('admin', new FakeConnection())
+    await clock.settle()
+    expect(hanging.callsOf('serve')).toHaveLength(2)
+    expect(working.callsOf('serve')).toHaveLength(3)
+  })
+
+  it('connections that wait for a worker that hangs are served by its replacement', async () => {
+    const { clock, forked, started, connect } = setUp({ workers: 1 })
+    await started()
+    let lose: (error: Error) => void = () => {}
+    const [hanging] = forked as [FakeWorker]
+    hanging.answers = { serve: () => new Promise((_, reject) => (lose = reject)) }
+    const connections = Array.from({ length: 3 }, () => new FakeConnection())
+    for (const connection of connections) connect('data', connection)
+    await clock.settle()
+    expect(hanging.callsOf('serve')).toHaveLength(1)
+    hanging.end(null, 'SIGKILL')
+    lose(new Error('the process has ended'))
+    await clock.advance(0)
+    const replacement = forked[1] as FakeWorker
+    replacement.answers = { serve: () => true }
+    replacement.api.ready()
+    await clock.settle()
+    expect(replacement.callsOf('serve')).toHaveLength(3)
+    expect(connections.map(({ isDestroyed }) => isDestroyed)).toEqual([true, true, true])
+  })
+
+  it('a connection that no worker has a file descriptor for is offered again after a second', async () => {
+    const { clock, forked, started, connect } = setUp()
+    await started()
+    const connection = new FakeConnection()
+    const notReceived = () => {
+      throw new Error('it has no free file descriptor')
+    }
+    for (const worker of forked) worker.answers = { serve: notReceived }
+    connect('data', connection)
+    await clock.settle()
+    const offers = () => forked.map((each) => each.callsOf('serve').length)
+    expect(offers()).toEqual([1, 1])
+    await clock.advance(999)
+    expect(offers()).toEqual([1, 1])
+    for (const worker of forked) worker.answers = { serve: () => true }
+    await clock.advance(1)
+    expect(offers().toSorted()).toEqual([1, 2])
+    expect(connection.isDestroyed).toBe(true)
+    await clock.advance(10_000)
+    expect(offers().toSorted()).toEqual([1, 2])
   })
 
   it('a connection waits while all workers are being replaced', async () => {

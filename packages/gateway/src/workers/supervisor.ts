@@ -11,6 +11,7 @@ import {
   type ReloadCounts,
   supervisorMetrics,
 } from './aggregate-metrics.js'
+import { mergeDecisions } from './merge-decisions.js'
 import { WorkerPorts, type WorkerPortsOptions } from './ports.js'
 import type {
   FileContents,
@@ -98,6 +99,7 @@ export class Supervisor {
       listen: options.listen,
       workers: () => this.#serving(),
       isDraining: () => this.#draining,
+      clock: this.#clock,
     })
     this.ended = new Promise((resolve, reject) => {
       this.#onEnded = resolve
@@ -188,9 +190,18 @@ export class Supervisor {
     const api: SupervisorApi = {
       configuration: () => assigned,
       ready: () => this.#ready(worker),
+      overloaded: (isOverloaded) => {
+        worker.isOverloaded = isOverloaded
+        this.#tellState()
+      },
       failed: (reason) => this.#failed(worker.slot, reason),
       metrics: () => this.metrics(),
       snapshots: () => this.#snapshots(),
+      decisions: (cursors) =>
+        mergeDecisions(
+          this.#answering().filter((each) => each !== worker),
+          cursors,
+        ),
       reload: (cause) => this.reload(cause),
     }
     const worker = this.#options.fork(api)
@@ -266,7 +277,7 @@ export class Supervisor {
       this.#onStarted?.()
     }
     this.#tellState()
-    this.#ports.serveHeld()
+    this.#ports.serveWaiting()
     this.#keepSpare()
   }
 
@@ -375,8 +386,10 @@ export class Supervisor {
   }
 
   #state(): WorkersState {
-    const ready = [...this.#workers.values()].filter(({ state }) => state === 'ready').length
-    return { ready, total: this.#options.workers, started: this.#started }
+    const ready = [...this.#workers.values()].filter(({ state }) => state === 'ready')
+    const overloaded = ready.filter(({ isOverloaded }) => isOverloaded).length
+    const { workers: total } = this.#options
+    return { ready: ready.length, total, overloaded, started: this.#started }
   }
 
   #tellState(): void {

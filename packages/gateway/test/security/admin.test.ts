@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** The admin port as a page of another site in an operator's browser would use it. */
 import { once } from 'node:events'

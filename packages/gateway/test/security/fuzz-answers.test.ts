@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /**
  * Malformed answers, read by the gateway and by Node's client. An answer that the gateway accepts

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Which paths reach which vendor, and under which limit. */
 import { Socket } from 'node:net'
@@ -140,7 +140,9 @@ describe.each([false, true])('paths (read by Node: %s)', (byNode) => {
       expect((await of(200)).status).toBe(200)
       const { status, message } = await of(201)
       expect(status).toBe(400)
-      expect(message).toBe(`the header ${name} has 201 characters; at most 200 are allowed`)
+      expect(message).toBe(
+        `Spillway gateway: the header ${name} has 201 characters; at most 200 are allowed`,
+      )
       const twice = `${name}: a\r\n${name}: b\r\n`
       expect((await ask(url, '/v1/chat/completions', { headers: twice, byNode })).status).toBe(400)
     },
@@ -258,7 +260,10 @@ describe('default routes', () => {
     const callers = [{ key: 'env:KEY', user: 'ann' }]
     const { url } = await startGateway({ callers }, {}, { KEY: 'key-of-ann-0123456789' })
     const unknown = await ask(url, '/v1/files', { method: 'GET' })
-    expect(unknown).toMatchObject({ status: 404, message: 'no route for GET /v1/files' })
+    expect(unknown).toMatchObject({
+      status: 404,
+      message: 'Spillway gateway: no route for GET /v1/files',
+    })
     expect((await ask(url, '/v1/models', { method: 'GET' })).status).toBe(401)
     const headers = 'Authorization: Bearer key-of-ann-0123456789\r\n'
     const known = await ask(url, '/v1/files', { method: 'GET', headers })

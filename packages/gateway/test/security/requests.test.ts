@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Requests refused before any vendor call, and headers that never reach a vendor. */
 

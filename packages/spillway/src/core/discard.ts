@@ -10,25 +10,28 @@ import { swallow } from './thenable.js'
  */
 const BODY_FIELDS = ['body', 'data', 'response'] as const
 
-/** Cancels the body of a result that no caller will read. Other values are left alone. */
-export function discardResult(value: unknown): void {
-  if (typeof value !== 'object' || value === null) return
-  release(value, isWebStream)
+/** Cancels the body of a result that no caller will read, and returns whether it has one. */
+export function discardResult(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  let released = release(value, isWebStream)
   for (const field of BODY_FIELDS) {
     const part = fieldOf(value, field)
-    release(part, field === 'body' ? isCancellable : isWebStream)
-    if (field === 'response') release(fieldOf(part, 'body'), isCancellable)
+    if (release(part, field === 'body' ? isCancellable : isWebStream)) released = true
+    if (field === 'response' && release(fieldOf(part, 'body'), isCancellable)) released = true
   }
+  return released
 }
 
-function release(value: unknown, mayCancel: (value: object) => value is Cancellable): void {
-  if (typeof value !== 'object' || value === null) return
+function release(value: unknown, mayCancel: (value: object) => value is Cancellable): boolean {
+  if (typeof value !== 'object' || value === null) return false
   // A getter or method of a foreign object may throw. The caller has its answer already.
   try {
     if (mayCancel(value)) swallow(value.cancel())
     else if (isNodeStream(value)) destroy(value)
     else if (isAsyncIterable(value)) stopIterating(value)
+    else return false
   } catch {}
+  return true
 }
 
 function fieldOf(value: unknown, field: string): unknown {

@@ -136,12 +136,18 @@ export function inMs(value: unknown): string {
   return `${Math.round(Number(value) * 10) / 10} ms`
 }
 
-/** The refusal of a mechanism that was closed. */
+/** How long to wait for a store that does not answer. Pods look for it about as often. */
+export const STORE_WAIT_MS = 1_000
+/** How long to wait before another pod is tried. */
+const OTHER_POD_WAIT_MS = 1_000
+
+/** The refusal of a mechanism that was closed. Another pod, or the one that replaces this, can answer. */
 export function closedError(stage: Stage, name: string): SpillwayError {
   return new SpillwayError({
     code: 'SHUTTING_DOWN',
     stage,
     scope: 'local',
+    retryAfterMs: OTHER_POD_WAIT_MS,
     details: { name },
     explain: (details) => `${details.name} is closed`,
   })
@@ -154,6 +160,7 @@ export function storeUnavailable(stage: Stage, name: string, cause: unknown): Sp
     code: 'STORE_UNAVAILABLE',
     stage,
     scope: 'shared',
+    retryAfterMs: STORE_WAIT_MS,
     details: { name },
     explain: (details) => `${details.name}: the store did not answer`,
     cause,

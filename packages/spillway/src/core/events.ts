@@ -143,8 +143,18 @@ export type StopReason =
   | 'retry-after'
   /** Another attempt of usual duration would not end before the deadline. */
   | 'deadline'
-  /** The retry budget is used up, or this pod is overloaded. */
+  /** The circuit of its lane is not closed. */
+  | 'breaker'
+  /** The slots of this pod are in use, or calls wait for them. */
+  | 'pod-full'
+  /** Calls of this pod wait too long in the queue. */
+  | 'queue-wait'
+  /** So large a share of the calls fails that a call may be retried less often. */
+  | 'error-rate'
+  /** The retry budget is used up. */
   | 'budget'
+  /** `mayRetry` of the call returned false. */
+  | 'prevented'
   /** A retry in a nested call has already retried, or decided not to. */
   | 'retried-below'
   /** The mechanism is being closed. */

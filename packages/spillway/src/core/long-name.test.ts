@@ -10,6 +10,7 @@ const LEVELS = (['user', 'ip', 'tier', 'endpoint'] as const).map((per) => ({
   per,
   limit: 10,
   windowMs: 60_000,
+  algorithm: 'token-bucket' as const,
   burst: undefined,
   outage: 'allow' as const,
 }))

@@ -1,16 +1,39 @@
-/** A refusal as an HTTP response: its body and its Retry-After headers. */
+/** A refusal as an HTTP response: its body, and the headers that say whether and when to retry. */
 import type { SpillwayError } from './errors.js'
 
 export function refusalBody({ code, message, stage }: SpillwayError): string {
   return JSON.stringify({ error: { type: 'spillway', code, message, stage } })
 }
 
+/** The fields of an error that decide its headers. */
+export type RetryAdvice = Pick<SpillwayError, 'retryAfterMs'> & { readonly code: string }
+
+/** SDKs ignore a longer `Retry-After` and retry after their own, much shorter delay. */
+const LONGEST_HEEDED_MS = 60_000
+
+/**
+ * `retry-after` and `retry-after-ms` if the time is known, and `x-should-retry: false` if no retry that an SDK makes
+ * by itself can succeed: the caller's time is used up, or the wait is longer than SDKs wait.
+ */
+export function refusalHeaders({ code, retryAfterMs }: RetryAdvice): Record<string, string> {
+  const headers: Record<string, string> = {}
+  const isKnown = retryAfterMs !== undefined && Number.isFinite(retryAfterMs)
+  if (isKnown) {
+    headers['retry-after'] = retryAfterSeconds(retryAfterMs)
+    headers['retry-after-ms'] = retryAfterMilliseconds(retryAfterMs)
+  }
+  if (code === 'DEADLINE_EXCEEDED' || (isKnown && retryAfterMs > LONGEST_HEEDED_MS)) {
+    headers['x-should-retry'] = 'false'
+  }
+  return headers
+}
+
 /** Whole seconds, as HTTP requires. At least 1, because 0 invites the client to retry at once. */
-export function retryAfterSeconds(retryAfterMs: number): string {
+function retryAfterSeconds(retryAfterMs: number): string {
   return String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
 }
 
-/** For `retry-after-ms`, which some clients read. */
-export function retryAfterMilliseconds(retryAfterMs: number): string {
-  return String(Math.ceil(retryAfterMs))
+/** For `retry-after-ms`, which some clients read. At least 1, for the same reason. */
+function retryAfterMilliseconds(retryAfterMs: number): string {
+  return String(Math.max(1, Math.ceil(retryAfterMs)))
 }

@@ -338,6 +338,20 @@ describe('staleCache()', () => {
     await expect(guard.run(broken, { cacheKey: 'b' })).rejects.toThrow()
   })
 
+  it('stale cache holds at most maxBytes and no answer that is larger', async () => {
+    const bytesOf = (value: unknown) => String(value).length
+    const cache = cached({ maxBytes: 10, bytesOf })
+    const guard = guardWith({ fallback: [cache] })
+    for (const value of ['four', 'six by', 'five 5', 'more than ten'])
+      await guard.run(() => value, { cacheKey: value })
+    expect(cache.size).toBe(1)
+    expect(await guard.run(broken, { cacheKey: 'five 5' })).toBe('five 5')
+    await guard.run(() => 'x', { cacheKey: 'five 5' })
+    await guard.run(() => 'nine char', { cacheKey: 'nine' })
+    expect(cache.size).toBe(2)
+    expect(() => staleCache({ maxAgeMs: 1, maxBytes: 5 })).toThrow('maxBytes: needs bytesOf')
+  })
+
   it('a fallback value is not cached, so a stale answer never becomes fresh again', async () => {
     const guard = guardWith({ fallback: [cached(), staticValue('fixed')] })
     await guard.run(broken, { cacheKey: 'a' })

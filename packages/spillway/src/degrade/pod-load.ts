@@ -20,6 +20,7 @@ export function createPodLoad(nowMs: () => number): () => PodLoad {
   let lastMs = nowMs()
   let lastCpu = process.cpuUsage()
   let lastLoop = performance.eventLoopUtilization()
+  let memory = 0
   return () => {
     const atMs = nowMs()
     const cpu = process.cpuUsage(lastCpu)
@@ -29,9 +30,11 @@ export function createPodLoad(nowMs: () => number): () => PodLoad {
     lastCpu = process.cpuUsage()
     lastLoop = performance.eventLoopUtilization()
     const ofCores = (cpu.user + cpu.system) / elapsedUs / cores
-    return {
-      cpu: Math.min(1, Math.max(ofCores, utilization)),
-      memory: process.memoryUsage.rss() / mostBytes,
+    try {
+      memory = process.memoryUsage.rss() / mostBytes
+    } catch {
+      // Node reads a file, which fails while the process has too many open files. Then the last figure counts.
     }
+    return { cpu: Math.min(1, Math.max(ofCores, utilization)), memory }
   }
 }

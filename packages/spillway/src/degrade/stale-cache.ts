@@ -12,6 +12,7 @@ import {
   integer,
   object,
   optional,
+  together,
   validate,
 } from '../core/options/checks.js'
 import type { Clock } from '../core/time/clock.js'
@@ -27,6 +28,10 @@ export interface StaleCacheOptions extends StepOptions {
   maxAgeMs: Duration
   /** Most responses kept. Range: integers from 1. Default: 1,000. */
   size?: number
+  /** Most bytes of all responses together; needs `bytesOf`. Range: integers from 1. Default: no limit. */
+  maxBytes?: number
+  /** Bytes that a response takes, for `maxBytes`. Default: not counted. */
+  bytesOf?: (value: unknown) => number
   /** Key of a call; undefined: it is not cached. Default: its `cacheKey`. */
   key?: (options: RunOptions) => string | undefined
   /**
@@ -48,18 +53,26 @@ export interface StaleCache extends FallbackStep {
 interface Kept {
   value: unknown
   atMs: number
+  bytes: number
 }
 
-const readOptions = object({
+const readFields = object({
   ...stepFields,
   maxAgeMs: duration({ min: 1 }),
   size: optional(integer({ min: 1 }), 1_000),
+  maxBytes: optional(integer({ min: 1 }), Number.POSITIVE_INFINITY),
+  bytesOf: optional(func<(value: unknown) => number>()),
   key: optional(
     func<(options: RunOptions) => string | undefined>(),
     ({ cacheKey }: RunOptions) => cacheKey,
   ),
   copy: optional(func<(value: unknown) => unknown>(), (value: unknown) => value),
   clock: clockOption,
+})
+
+const readOptions = together(readFields, ({ maxBytes, bytesOf }, path, problems) => {
+  if (maxBytes === Number.POSITIVE_INFINITY || bytesOf !== undefined) return
+  problems.push({ path: `${path}.maxBytes`, message: 'needs bytesOf, which measures a response' })
 })
 
 /**
@@ -70,27 +83,40 @@ const readOptions = object({
  * await guard.run(() => loadPrice(id), { cacheKey: id })
  */
 export function staleCache(options: StaleCacheOptions): StaleCache {
-  const { name, on, maxAgeMs, size, key, copy, clock } = validate(
+  const { name, on, maxAgeMs, size, maxBytes, bytesOf, key, copy, clock } = validate(
     'staleCache',
     options,
     readOptions,
   )
   /** In the order of their last update, which a map keeps. */
   const kept = new Map<string, Kept>()
+  let keptBytes = 0
+
+  function drop(about: string): void {
+    keptBytes -= kept.get(about)?.bytes ?? 0
+    kept.delete(about)
+  }
+
   return {
     name: name ?? 'stale-cache',
     on,
     get size() {
       return kept.size
     },
-    clear: () => kept.clear(),
+    clear() {
+      kept.clear()
+      keptBytes = 0
+    },
     learn(call, value) {
       const about = key(call)
       // A stream cannot be returned twice.
       if (about === undefined || value === undefined || isStreamed(value)) return
-      kept.delete(about)
-      kept.set(about, { value: copy(value), atMs: clock.now() })
-      if (kept.size > size) kept.delete(kept.keys().next().value as string)
+      drop(about)
+      const bytes = bytesOf?.(value) ?? 0
+      if (!(bytes <= maxBytes)) return
+      kept.set(about, { value: copy(value), atMs: clock.now(), bytes })
+      keptBytes += bytes
+      while (kept.size > size || keptBytes > maxBytes) drop(kept.keys().next().value as string)
     },
     answer(call) {
       const about = key(call.options)
@@ -98,9 +124,10 @@ export function staleCache(options: StaleCacheOptions): StaleCache {
       if (about === undefined || found === undefined) return undefined
       const ageMs = clock.now() - found.atMs
       if (ageMs <= maxAgeMs) {
-        return { value: copy(found.value), message: `from the cache, ${inSeconds(ageMs)} old` }
+        const message = `from the cache, ${inSeconds(ageMs)} old`
+        return { value: copy(found.value), message, ageMs }
       }
-      kept.delete(about)
+      drop(about)
       return undefined
     },
   }

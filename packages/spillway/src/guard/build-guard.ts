@@ -3,7 +3,9 @@ import { LinkedList } from '../core/collections/linked-list.js'
 import type { BuiltInStage, Stage as StageName } from '../core/errors.js'
 import type { OutcomeOptions } from '../core/outcome.js'
 import type { Clock } from '../core/time/clock.js'
+import { DrainTime } from '../local/drain-time.js'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
+import { ShedWait } from '../local/shed-wait.js'
 import type { TimedCall } from '../local/timeout/timed-call.js'
 import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
@@ -100,6 +102,7 @@ export function buildGuard(
   const shadowed = shadowedStages(options)
   const lanes = createLanes(name, options, clock, before)
   const waiting = createQueue(options, clock)
+  const drainTime = new DrainTime(random)
   const pace = createPace(name, options, waiting, shadowed, () => slots.active)
   const slots = new ConcurrencyStage({
     guard: name,
@@ -112,8 +115,18 @@ export function buildGuard(
     pace: shadowed.has('pace') ? undefined : pace,
     calls: waiting,
     mayWait: options.queue !== undefined,
+    drainTime,
   })
-  const queue = new QueueStage({ guard: name, size: options.queue?.size, calls: waiting, slots })
+  const queue = new QueueStage({
+    guard: name,
+    size: options.queue?.size,
+    calls: waiting,
+    slots,
+    clock,
+    targetMs: targetOf(options),
+    drainTime,
+    shedWait: new ShedWait(random),
+  })
   const watch = createWatch(name, options, around, before)
   const countedLimits = createLimits(name, options, around, watch, lanes, before, {
     dispatcher: () => dispatcher,
@@ -170,7 +183,7 @@ export function buildGuard(
     hedge: context.built('hedge'),
     fallback: context.built('fallback'),
   }
-  slots.onFreedLater = () => queue.release()
+  slots.onFreedLater = () => queue.cancel()
   const observers = new CallObservers()
   observers.timings = before?.observers.timings
   const running = new LinkedList<TimedCall<unknown>>()
@@ -224,9 +237,15 @@ function shadowedStages({ shadow, stages: custom, breaker }: CheckedGuard): Read
   return stages
 }
 
-function createQueue({ queue }: CheckedGuard, clock: Clock): CallQueue {
+/** The delay above which the queue drops calls if it lasts. */
+function targetOf({ queue }: CheckedGuard): number {
+  return queue?.targetMs ?? Math.max(1, (queue?.timeoutMs ?? Number.POSITIVE_INFINITY) / 10)
+}
+
+function createQueue(options: CheckedGuard, clock: Clock): CallQueue {
+  const { queue } = options
   const timeoutMs = queue?.timeoutMs ?? Number.POSITIVE_INFINITY
-  const targetMs = queue?.targetMs ?? Math.max(1, timeoutMs / 10)
+  const targetMs = targetOf(options)
   return new CallQueue({
     clock,
     size: queue?.size ?? 0,
@@ -270,7 +289,7 @@ function createDispatcher(
     busyError: (stage) =>
       stage === 'pace'
         ? paceError(name, slots.active, slots.paceWaitMs(clock.now()))
-        : concurrencyError(name, slots.active, slots.limit),
+        : concurrencyError(name, slots.active, slots.limit, slots.nextFreeMs(clock.now())),
     storeError: (cause) => storeError(name, cause),
   })
 }

@@ -30,7 +30,7 @@ import { checkRunOptions, startCall } from './pipeline/start-call.js'
 import type { RunOptions } from './run-options.js'
 import type { GuardSurroundings } from './shared-parts.js'
 import { type GuardSnapshot, snapshotOf } from './snapshot.js'
-import { asAsked, type Degradable } from './stages/fallback.js'
+import { asAsked, type Degradable, FallbackCounts, type UsedFallback } from './stages/fallback.js'
 import { halfOpenError } from './stages/refusal-errors.js'
 
 /** The guard of one downstream: runs calls through its stages. Created by `spillway.guard(name, options)`. */
@@ -117,6 +117,19 @@ export function withoutNestedCalls(guard: Guard): void {
   if (calls.retry.policy !== undefined) calls.retry.policy.nested = false
 }
 
+/**
+ * For the gateway: how busy this pod is with calls of this guard. The larger of two numbers: running and waiting calls
+ * as a fraction of `concurrency.limit`, and the highest signal of `shed`. 0 without either option.
+ */
+export function pressureOf(guard: Guard): number {
+  return (guard as SharedGuard).pressure()
+}
+
+/** For the gateway, which has fallbacks of its own: counts one that answered, and logs the decision. */
+export function noteFallback(guard: Guard, used: UsedFallback): void {
+  ;(guard as SharedGuard).noteFallback(used)
+}
+
 const DEFAULT_GRACE_MS = 30_000
 const NO_OPTIONS: RunOptions = {}
 
@@ -131,6 +144,8 @@ export class SharedGuard implements Guard {
   readonly breaker: BreakerControls | undefined
   readonly fetch: Fetch
   readonly #fetching: FetchOptions
+  /** Fallbacks of the gateway; those of the option `fallback` count themselves. */
+  readonly #fallbackCounts: FallbackCounts
   /** A breaker may outlive its guard: the guard that replaces this one may use it. */
   #stopListening: (() => void)[] = []
   #closed: Promise<void> | undefined
@@ -149,6 +164,7 @@ export class SharedGuard implements Guard {
     this.parts = buildGuard(name, options, surroundings, before?.parts, table)
     const { breaker, watch, countedLimits } = this.parts
     this.breaker = breaker && createControls(breaker, surroundings.pod)
+    this.#fallbackCounts = before === undefined ? new FallbackCounts() : before.#fallbackCounts
     const { hops, ...fetching } = options.fetch ?? {}
     this.#fetching = omitUndefined({ ...fetching, hops }) as FetchOptions
     this.fetch = this.fetchFor(NO_OPTIONS)
@@ -250,7 +266,26 @@ export class SharedGuard implements Guard {
   }
 
   snapshot(): GuardSnapshot {
-    return snapshotOf(this.parts)
+    const snapshot = snapshotOf(this.parts)
+    const fallbacks = [...snapshot.fallbacks, ...this.#fallbackCounts.list()]
+    return { ...snapshot, fallbacks }
+  }
+
+  pressure(): number {
+    const { slots, queue, clock, stages } = this.parts
+    const nowMs = clock.now()
+    const ofSignals = stages.shed?.pressureAt(nowMs).pressure ?? 0
+    return Math.max(slots.pressure(queue.waiting(nowMs)), ofSignals)
+  }
+
+  noteFallback(used: UsedFallback): void {
+    const { step, reason } = used
+    this.#fallbackCounts.add(step, reason)
+    if (listening()) emit({ type: 'fallback.used', name: this.name, step, reason })
+    this.parts.observers.decisions?.degraded(
+      used,
+      this.parts.lanes.expected(used.call.lane ?? DEFAULT_LANE),
+    )
   }
 
   headroom(lane: string = DEFAULT_LANE): number {

@@ -13,6 +13,8 @@ export interface UserStanding {
   readonly remaining: number
   /** Milliseconds until that level is unused again. */
   readonly resetMs: number
+  /** How the level counts. */
+  readonly algorithm: 'token-bucket' | 'sliding-window'
 }
 
 /** Options of one call: `guard.run(fn, options)`. */
@@ -51,6 +53,12 @@ export interface RunOptions {
   onShadow?: ((would: SpillwayError) => void) | undefined
   /** False: the call is retried only with an `idempotencyKey`. Default: true. */
   idempotent?: boolean | undefined
+  /**
+   * Which attempt of its caller this call serves; from 2 it is neither retried nor hedged here, because retries of
+   * several services multiply. For servers that read it from the request themselves. Range: integers from 1.
+   * Default: what the headers of the current request say, if `createHops()` or a server adapter has read them.
+   */
+  callerAttempt?: number | undefined
   /** A key by which the downstream recognises a repeated call. Default: none. */
   idempotencyKey?: string | undefined
   /** With a tracer: the span that this call belongs to. Default: the active one. */

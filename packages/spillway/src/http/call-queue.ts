@@ -14,10 +14,13 @@ import {
   validate,
 } from '../core/options/checks.js'
 import { importanceOf, type Priority } from '../core/options/priority.js'
+import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
-import { clockOption } from '../core/time/clock-options.js'
+import { clockOption, randomOption } from '../core/time/clock-options.js'
 import { currentDeadline, deadlineError } from '../core/time/deadline.js'
 import { fullError, leaveError } from '../guard/stages/refusal-errors.js'
+import { DrainTime } from '../local/drain-time.js'
+import { ShedWait } from '../local/shed-wait.js'
 import { CallQueue } from '../shared/permit-queue/call-queue.js'
 import { type LeaveReason, QueuedCall } from '../shared/permit-queue/queued-call.js'
 
@@ -45,6 +48,8 @@ export interface StandaloneCallQueueOptions {
   name?: string
   /** Source of time. Default: the system clock. */
   clock?: Clock
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
+  random?: Random
 }
 
 /** Options of one call of a `StandaloneCallQueue`. */
@@ -98,6 +103,7 @@ const readOptions = object({
   agingMs: optional(duration({ min: 1 })),
   name: optional(text(), 'queue'),
   clock: clockOption,
+  random: randomOption,
 })
 
 /**
@@ -116,17 +122,23 @@ const LANE = ''
 class ServerCallQueue implements StandaloneCallQueue {
   readonly #options: ReturnType<typeof readOptions>
   readonly #calls: CallQueue
+  readonly #targetMs: number
+  readonly #drainTime: DrainTime
+  readonly #shedWait: ShedWait
   #active = 0
   #closed = false
   #serving = false
 
   constructor(options: ReturnType<typeof readOptions>) {
     this.#options = options
-    const { clock, size, timeoutMs, intervalMs } = options
+    const { clock, random, size, timeoutMs, intervalMs } = options
     const targetMs = options.targetMs ?? Math.max(1, timeoutMs / 10)
     const agingMs = options.agingMs ?? Math.max(1, timeoutMs / 2)
     const codel = { targetMs, intervalMs: intervalMs ?? targetMs }
     this.#calls = new CallQueue({ clock, size, timeoutMs, agingMs, ...codel })
+    this.#targetMs = targetMs
+    this.#drainTime = new DrainTime(random)
+    this.#shedWait = new ShedWait(random)
   }
 
   run<T>(fn: () => T | PromiseLike<T>, options: QueuedRunOptions = {}): Promise<T> {
@@ -144,7 +156,9 @@ class ServerCallQueue implements StandaloneCallQueue {
         onLeave: (why) => reject(this.#leaveError(why, clock.now() - nowMs)),
         onAborted: reject,
       })
-      if (!this.#calls.join(call, nowMs, 0)) reject(fullError(name, this.#calls.length, size))
+      const joined = this.#calls.join(call, nowMs, 0)
+      if (joined) this.#drainTime.queued(nowMs, this.#calls.length === 1)
+      else reject(fullError(name, this.#calls.length, size, this.#drainMs(nowMs)))
     })
   }
 
@@ -177,9 +191,13 @@ class ServerCallQueue implements StandaloneCallQueue {
     reject: (error: unknown) => void,
   ): void {
     this.#active++
+    const { clock } = this.#options
+    const startMs = clock.now()
     // A promise, so that a function that throws and one that rejects end alike.
     new Promise<T>((settle) => settle(fn())).then(resolve, reject).finally(() => {
       this.#active--
+      const nowMs = clock.now()
+      this.#drainTime.ended(nowMs, nowMs - startMs)
       this.#serve()
     })
   }
@@ -200,7 +218,27 @@ class ServerCallQueue implements StandaloneCallQueue {
 
   #leaveError(why: LeaveReason, waitedMs: number) {
     const { name, limit } = this.#options
-    return leaveError(name, why, waitedMs, this.#calls.length, { active: this.#active, limit })
+    return leaveError(name, why, {
+      waitedMs,
+      waiting: this.#calls.length,
+      active: this.#active,
+      limit,
+      targetMs: this.#targetMs,
+      retryAfterMs: this.#retryAfterMs(why),
+    })
+  }
+
+  #retryAfterMs(why: LeaveReason): number | undefined {
+    // The caller's time is over.
+    if (why === 'deadline') return undefined
+    const nowMs = this.#options.clock.now()
+    return why === 'overload' ? this.#shedWait.nextMs(nowMs) : this.#drainMs(nowMs)
+  }
+
+  /** When the calls that wait now will have started. */
+  #drainMs(nowMs: number): number {
+    const { limit } = this.#options
+    return this.#drainTime.retryAfterMs(nowMs, Math.max(1, this.#calls.length), limit)
   }
 }
 

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SpillwayError } from '../core/errors.js'
-import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { refusalBody, refusalHeaders } from '../core/refusal-answer.js'
 import { refusalToAnswer } from '../core/refusal-of.js'
 import { isThenable } from '../core/thenable.js'
 import { endpointOf } from './endpoint.js'
@@ -72,8 +72,7 @@ function plugin(app: FastifyInstance, options: FastifyServerOptions, ready: Done
   app.addHook('onError', (_, reply, error, done) => {
     const refusal = refusalToAnswer(error)
     if (refusal !== undefined) {
-      reply.code(refusal.status)
-      if (refusal.retryAfterMs !== undefined) setRetryAfter(reply, refusal.retryAfterMs)
+      reply.code(refusal.status).headers(refusalHeaders(refusal))
     }
     done()
   })
@@ -128,13 +127,8 @@ function applyVerdict(reply: FastifyReply, { refusal, policy, standing, visit }:
 }
 
 function sendRefusal(reply: FastifyReply, refusal: SpillwayError): void {
-  if (refusal.retryAfterMs !== undefined) setRetryAfter(reply, refusal.retryAfterMs)
+  reply.headers(refusalHeaders(refusal))
   sendJson(reply, refusal.status, refusalBody(refusal))
-}
-
-function setRetryAfter(reply: FastifyReply, retryAfterMs: number): void {
-  reply.header('retry-after', retryAfterSeconds(retryAfterMs))
-  reply.header('retry-after-ms', retryAfterMilliseconds(retryAfterMs))
 }
 
 function sendJson(reply: FastifyReply, status: number, body: string): void {

@@ -6,7 +6,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
 import { SpillwayError } from '../core/errors.js'
-import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { refusalBody, refusalHeaders } from '../core/refusal-answer.js'
 import { refusalOf } from '../core/refusal-of.js'
 import { onResponseEnd } from './response-end.js'
 import { type Incoming, type ServerCall, ServerGate, type ServerSnapshot } from './server-gate.js'
@@ -95,12 +95,7 @@ function incomingOf(context: Context): Incoming {
 }
 
 function refusalResponse(error: SpillwayError, told: Readonly<Record<string, string>>): Response {
-  const { status, retryAfterMs } = error
-  const again = retryAfterMs !== undefined && {
-    'retry-after': retryAfterSeconds(retryAfterMs),
-    'retry-after-ms': retryAfterMilliseconds(retryAfterMs),
-  }
-  return json(status, refusalBody(error), { ...told, ...again })
+  return json(error.status, refusalBody(error), { ...told, ...refusalHeaders(error) })
 }
 
 function json(status: number, body: string, headers: Record<string, string>): Response {

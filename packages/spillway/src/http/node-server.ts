@@ -3,7 +3,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SpillwayError } from '../core/errors.js'
-import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { refusalBody, refusalHeaders } from '../core/refusal-answer.js'
 import { refusalOf } from '../core/refusal-of.js'
 import { isThenable } from '../core/thenable.js'
 import type { HealthLevel } from '../health/health.js'
@@ -105,11 +105,7 @@ function tell(response: ServerResponse, { refusal, policy, standing, visit }: Ve
 
 /** A refusal of the gate, or of a guard in a handler. */
 export function answerRefusal(response: ServerResponse, error: SpillwayError): void {
-  const { retryAfterMs } = error
-  if (retryAfterMs !== undefined) {
-    response.setHeader('retry-after', retryAfterSeconds(retryAfterMs))
-    response.setHeader('retry-after-ms', retryAfterMilliseconds(retryAfterMs))
-  }
+  for (const [name, value] of Object.entries(refusalHeaders(error))) response.setHeader(name, value)
   answerJson(response, error.status, refusalBody(error))
 }
 

@@ -12,6 +12,8 @@ export interface Policy {
   readonly limit: number
   /** Length of the window in microseconds. */
   readonly windowUs: number
+  /** How the level counts. Default: `token-bucket`. */
+  readonly algorithm?: 'token-bucket' | 'sliding-window'
 }
 
 /** The units left on the level that has least. */
@@ -46,9 +48,10 @@ function item(name: string, remaining: number, moreUs: number): string {
   return `"${name}";r=${Math.max(0, Math.floor(remaining))};t=${Math.ceil(moreUs / SECOND_US)}`
 }
 
-/** A bucket gets its units back one by one until it is full. */
-function moreInUs({ limit, windowUs }: Policy, { resetUs }: Left): number {
+/** A bucket gets its units back one by one until it is full. Of a window it is known when all are back. */
+function moreInUs({ limit, windowUs, algorithm }: Policy, { resetUs }: Left): number {
   if (resetUs <= 0) return 0
+  if (algorithm === 'sliding-window') return resetUs
   const everyUs = windowUs / limit
   // Intervals below one second are reported as one second.
   if (everyUs <= SECOND_US) return Math.min(resetUs, SECOND_US)

@@ -9,9 +9,10 @@ import { validate } from '../core/options/checks.js'
 import type { Priority } from '../core/options/priority.js'
 import { isThenable } from '../core/thenable.js'
 import { createDeadline, deadlineError, runWithDeadline } from '../core/time/deadline.js'
-import { shedByHookError, storeError } from '../guard/stages/refusal-errors.js'
+import { storeError } from '../guard/stages/refusal-errors.js'
 import { userLimitedError } from '../guard/stages/user-limit.js'
 import type { HealthLevel } from '../health/health.js'
+import { ShedWait } from '../local/shed-wait.js'
 import type { UserCharges, UserReply } from '../shared/user-limits/charges.js'
 import { createUserCharges } from '../shared/user-limits/charges.js'
 import type { UserLevelCharge, UserRequest } from '../shared/user-limits/levels.js'
@@ -104,6 +105,7 @@ export class ServerGate<Request> {
   readonly #names: HopNames
   readonly #address: ClientAddress
   readonly #charges: UserCharges | undefined
+  readonly #shedWait: ShedWait
   #lastLevels: readonly UserLevelCharge[] = []
   #lastPolicy = ''
   readonly #refused = new Map<ErrorCode, number>()
@@ -117,6 +119,7 @@ export class ServerGate<Request> {
     this.identify = identify
     this.#names = hopNames(deadline?.headers)
     this.#address = createClientAddress(trustedProxies, ipv6Bits)
+    this.#shedWait = new ShedWait(this.#options.random)
     if (limits !== undefined) {
       const { clock, random, expectedPods, store = memoryStore({ clock }) } = this.#options
       const charges = { store, name, levels: limits, expectedPods, clock, random }
@@ -138,8 +141,9 @@ export class ServerGate<Request> {
     const { shed } = this.#options
     let visit: Verdict['visit']
     if (shed !== undefined) {
-      visit = shed.enter(call)
-      if (visit === undefined) return this.#refuse(shedByHookError(this.name, 0))
+      const admitted = shed.admit?.(call) ?? shed.enter(call) ?? this.#shedError()
+      if (admitted instanceof SpillwayError) return this.#refuse(admitted)
+      visit = admitted
     }
     const request = this.#charges?.requestFor(call, 1)
     if (request === undefined) return this.#admit(visit)
@@ -245,6 +249,18 @@ export class ServerGate<Request> {
   #admit(visit: Verdict['visit']): Verdict {
     this.#admitted++
     return visit === undefined ? FREE : { ...FREE, visit }
+  }
+
+  /** The application's own load shedder gives no reason. */
+  #shedError(): SpillwayError {
+    return new SpillwayError({
+      code: 'SHED',
+      stage: 'shed',
+      scope: 'local',
+      retryAfterMs: this.#shedWait.nextMs(this.#options.clock.now()),
+      details: { name: this.name },
+      explain: ({ name }) => `${name}: refused by the load shedder (option shed)`,
+    })
   }
 
   #refuse(refusal: SpillwayError): Verdict {

@@ -1,5 +1,6 @@
 /** Options of what a server does with a request before its handler. */
 
+import type { SpillwayError } from '../core/errors.js'
 import type { HopHeaders } from '../core/hops.js'
 import {
   arrayOf,
@@ -40,6 +41,11 @@ export interface Identity {
 export interface ServerShedder {
   /** Undefined: refused. Otherwise `end` is called when the request is over. */
   enter(request: Identity): { end(): void } | undefined
+  /**
+   * Used in place of `enter` if it is there: returns the refusal, which has the reason and the time to wait, in place of
+   * undefined.
+   */
+  admit?(request: Identity): { end(): void } | SpillwayError
 }
 
 /** What is needed to serve health reports. */

@@ -12,6 +12,7 @@ export { hopHeadersFor, hopNames, leastReserveMs } from '../core/hops.js'
 export { omitUndefined } from '../core/options/omit-undefined.js'
 export { PRIORITIES } from '../core/options/priority.js'
 export { createRandom, type Random } from '../core/random.js'
+export { type RetryAdvice, refusalHeaders } from '../core/refusal-answer.js'
 export { systemClock, type Timer } from '../core/time/clock.js'
 export { VERSION } from '../core/version.js'
 export type { DecisionBook, LaneFlow } from '../guard/decisions/decision-book.js'
@@ -20,7 +21,13 @@ export type { DecisionRecord, PathNote } from '../guard/decisions/decision-recor
 export { ownStatus, worstOf, worstStore } from '../guard/fleet/own-status.js'
 export { packAsk } from '../guard/fleet/pod-commands.js'
 export { type GuardStatus, type PodStatus, readPodStatus } from '../guard/fleet/pod-status.js'
-export { nameLanes, type SharedGuard, withoutNestedCalls } from '../guard/guard.js'
+export {
+  nameLanes,
+  noteFallback,
+  pressureOf,
+  type SharedGuard,
+  withoutNestedCalls,
+} from '../guard/guard.js'
 export { insideOf, type SpillwayInside } from '../guard/internals.js'
 export { AnswerLengths } from '../guard/llm/answer-lengths.js'
 export { anthropicFormat } from '../guard/llm/anthropic-format.js'
@@ -40,6 +47,7 @@ export {
 } from '../guard/pipeline/stages.js'
 export type { UserStanding } from '../guard/run-options.js'
 export { isOn } from '../guard/snapshot.js'
+export { reasonOfRefusal } from '../guard/stages/fallback.js'
 export type { BodyEnd } from '../guard/stream/body-watch.js'
 export {
   type BodyOwner,
@@ -50,6 +58,7 @@ export {
 export { UsageReader } from '../guard/stream/usage.js'
 export { accessFields, checkToken, RENAMED_ACCESS } from '../http/operator-access.js'
 export { readProcess } from '../local/pod-metrics/process-gauge.js'
+export { Steady } from '../local/pod-metrics/steady.js'
 export { operatorOf } from '../operate/operator.js'
 export { toSpec } from '../shared/circuit-breaker/options.js'
 export { ALL_LANES, DEFAULT_LANE } from '../shared/lanes/lane-names.js'

@@ -26,6 +26,7 @@ import { judge, type OutcomeOptions } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
 import type { Clock } from '../core/time/clock.js'
 import { clockOption, randomOption } from '../core/time/clock-options.js'
+import { shortWaitMs } from './shed-wait.js'
 
 /** Options of `createThrottle()`. */
 export interface ThrottleOptions {
@@ -110,7 +111,7 @@ export function createThrottle(options: ThrottleOptions = {}): Throttle {
       const refusal = acceptance.refusal(nowMs)
       if (refusal > 0 && random() < refusal) {
         acceptance.refused(nowMs)
-        return refuse(throttleError(name, acceptance, nowMs))
+        return refuse(throttleError(name, acceptance, nowMs, random))
       }
       const call = acceptance.began(clock.now())
       const judging = { name, wallMs: clock.wallMs(), ...(classify && { classify }) }
@@ -181,11 +182,17 @@ export class Acceptance {
   }
 }
 
-export function throttleError(name: string, acceptance: Acceptance, nowMs: number): SpillwayError {
+export function throttleError(
+  name: string,
+  acceptance: Acceptance,
+  nowMs: number,
+  random: Random,
+): SpillwayError {
   return new SpillwayError({
     code: 'THROTTLED',
     stage: 'throttle',
     scope: 'local',
+    retryAfterMs: shortWaitMs(random),
     details: { name, ...acceptance.snapshot(nowMs) },
     explain,
   })

@@ -24,8 +24,9 @@ export interface TakeRequest extends LaneRef {
    */
   report?: BreakerReport | undefined
   /**
-   * The pod whose calls wait if they are refused, and how long they can. The store then puts the pod into the
-   * lane's waiting list, and wakes it (`watch`) when capacity becomes free before its time. Absent: no call waits.
+   * The pod that asks, and how long its calls can wait if they are refused. The store then puts the pod into the
+   * lane's waiting list, and wakes it (`watch`) when capacity becomes free before its time. 0: no call waits, and the
+   * pod is only known by its share. Absent: each request counts as that of a new pod.
    */
   waiter?: { pod: string; forUs: number } | undefined
 }
@@ -147,10 +148,13 @@ export interface LimitStore {
 
 /** One level of user limits that applies to a request: a token bucket. */
 export interface LevelCharge {
-  /** The whole key of the bucket, without a store's prefix. */
+  /** The whole key of the level's state, without a store's prefix. A key belongs to one algorithm. */
   key: string
   limit: number
   windowUs: number
+  /** Default: `token-bucket`. */
+  algorithm?: 'token-bucket' | 'sliding-window'
+  /** Token bucket: units that may be taken at once. */
   burst: number
   /**
    * Levels of higher rank apply to fewer requests. They are checked first if not all can be at
@@ -162,6 +166,9 @@ export interface LevelCharge {
 export interface LevelRequest {
   levels: readonly LevelCharge[]
   cost: number
+  /** To refund a request: `atUs` and `fullAtUs` of its reply. Without them, what was charged counts as spent. */
+  atUs?: number | undefined
+  fullAtUs?: readonly number[] | undefined
 }
 
 export interface LevelReply {
@@ -173,6 +180,10 @@ export interface LevelReply {
   remaining: number
   /** Time until that level is full again. */
   resetUs: number
+  /** When the store decided. */
+  atUs: number
+  /** Of an allowed request, per level: when a token bucket is full again; 0 for a sliding window. */
+  fullAtUs: readonly number[]
 }
 
 export interface LevelStore {

@@ -82,20 +82,22 @@ describe.each([2, 5, 10])("load of %i times the vendor's capacity", (times) => {
 })
 
 describe('spike of low priority with twelve times the capacity', () => {
+  const UNTIL_MS = usualOrLong(6_000, 12_000)
+  const SPIKE = usualOrLong({ fromMs: 1_000, untilMs: 4_000 }, { fromMs: 2_000, untilMs: 8_000 })
+
   async function spike(guarded: GuardOptions | undefined) {
     const { clock, random, spillway, ask } = createScene(guarded, 7)
     const visits = await play(clock, random, [
       {
         kind: 'premium',
         rps: CAPACITY_RPS / 2,
-        untilMs: 6_000,
+        untilMs: UNTIL_MS,
         ask: () => ask({ priority: 'high', tier: 'premium' }),
       },
       {
         kind: 'free',
         rps: CAPACITY_RPS * 12,
-        fromMs: 1_000,
-        untilMs: 4_000,
+        ...SPIKE,
         ask: () => ask({ priority: 'low', tier: 'free' }),
       },
     ])

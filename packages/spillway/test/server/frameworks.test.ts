@@ -11,7 +11,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { noteRetried } from '../../src/core/hops.js'
 import { currentDeadline } from '../../src/core/time/deadline.js'
 import { spillwayFastify } from '../../src/http/fastify.js'
-import { createSpillway } from '../../src/index.js'
+import { createSpillway, SpillwayError } from '../../src/index.js'
 import { redisStore } from '../../src/store/redis/redis-store.js'
 import { createVirtualClock } from '../../src/testing/index.js'
 import { startRedis } from '../redis-server.js'
@@ -282,6 +282,38 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     await spillway.close()
+  })
+
+  it('a refusal says in headers whether and when a retry makes sense, for every code', async () => {
+    const waits = {
+      SHED: 1_200,
+      QUEUE_FULL: 1,
+      QUEUE_TIMEOUT: 2_000,
+      CIRCUIT_OPEN: 90_000,
+      DEADLINE_EXCEEDED: undefined,
+      CALL_TIMEOUT: undefined,
+    }
+    const { ask } = await start({}, ({ path }) => {
+      const code = path.slice(1) as keyof typeof waits
+      const retryAfterMs = waits[code]
+      throw new SpillwayError({
+        ...{ code, stage: 'call', scope: 'local', explain: () => code },
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
+      })
+    })
+    const seen: Record<string, unknown> = {}
+    for (const code of Object.keys(waits)) {
+      const { headers } = await ask(`/${code}`)
+      seen[code] = [headers.get('retry-after'), headers.get('x-should-retry')]
+    }
+    expect(seen).toEqual({
+      SHED: ['2', null],
+      QUEUE_FULL: ['1', null],
+      QUEUE_TIMEOUT: ['2', null],
+      CIRCUIT_OPEN: ['90', 'false'],
+      DEADLINE_EXCEEDED: [null, 'false'],
+      CALL_TIMEOUT: [null, null],
+    })
   })
 
   it('a refusal that an SDK wrapped gets the same answer as a plain refusal', async () => {

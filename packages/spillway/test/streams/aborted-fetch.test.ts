@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Aborting a guarded fetch reaches the vendor, wherever its request is at that moment. */
 import { createServer, type IncomingMessage, type Server } from 'node:http'

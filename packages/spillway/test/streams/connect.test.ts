@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** `connectMs` limits the time to get a connection and nothing else. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'

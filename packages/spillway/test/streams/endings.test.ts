@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** How a streamed answer can end, seen by the reader and by the vendor. */
 import { createServer, type ServerResponse } from 'node:http'

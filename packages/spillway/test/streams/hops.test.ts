@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Client → A → B → C over real HTTP: retries do not multiply, and time left travels along. */
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'

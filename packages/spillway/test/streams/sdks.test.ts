@@ -1,12 +1,14 @@
-// test-group: io
+// test-group: sockets
 
 import type { MockKnobs, MockVendor } from '@spillway/mock-vendor'
 /** Real SDKs through `guard.fetch` against the mock vendor, for every knob, streamed or not. */
 import { createSpillway, type GuardOptions } from 'spillway'
+import { createVirtualClock } from 'spillway/testing'
 import { describe, expect } from 'vitest'
+import type { Fetch } from '../../src/guard/fetch/fetch.js'
 import { it } from '../concurrent-tests.js'
 import { startVendor } from '../mock-client.js'
-import { type ErrorName, SDKS, type Sdk } from './sdk-clients.js'
+import { type ErrorName, SDKS, type Sdk, type SdkClient } from './sdk-clients.js'
 import { codeOf, endsOf, errorOf, outcomesOf, pauseMs, startGuard, until } from './stream-kit.js'
 
 const TOKENS = 6
@@ -17,6 +19,8 @@ interface Case {
   knob: string
   knobs: MockKnobs
   guard?: GuardOptions
+  /** The silence begins after the head of the answer. */
+  inBody?: boolean
   result: Result
 }
 
@@ -51,12 +55,14 @@ const CASES: Case[] = [
     knob: 'silence before the first token',
     knobs: { stallBefore: true },
     guard: { timeout: { firstByteMs: 1_500 } },
+    inBody: true,
     result: { code: 'CALL_TIMEOUT' },
   },
   {
     knob: 'silence in the middle',
     knobs: { stallAfter: 3, tokenMs: 2 },
     guard: { timeout: { idleMs: 150 } },
+    inBody: true,
     result: { code: 'CALL_TIMEOUT' },
   },
   {
@@ -82,17 +88,56 @@ async function start(sdk: Sdk, knobs: MockKnobs, options: GuardOptions = {}) {
   return { vendor, guard, client: sdk.create(url, guard.fetch) }
 }
 
+/**
+ * The error of a call that times out in the body of its answer. The guard's time stands still until the head has
+ * arrived, however long that takes.
+ */
+async function errorInBody(
+  sdk: Sdk,
+  knobs: MockKnobs,
+  options: GuardOptions,
+  call: (client: SdkClient) => Promise<string>,
+) {
+  const { vendor, url } = await startVendor({ knobs: { tokens: TOKENS, ...knobs } })
+  const clock = createVirtualClock()
+  const guard = startGuard({ concurrency: { limit: 10 }, ...options }, clock)
+  let hasHead = false
+  const client = sdk.create(url, async (...args: Parameters<Fetch>) => {
+    const response = await guard.fetch(...args)
+    hasHead = true
+    return response
+  })
+  let isOver = false
+  const error = errorOf(call(client)).finally(() => {
+    isOver = true
+  })
+  await until('the head has arrived', () => hasHead)
+  while (!isOver) {
+    await clock.advance(50)
+    await pauseMs(1)
+  }
+  return { vendor, guard, client, error: await error }
+}
+
 async function expectNothingLeft(vendor: MockVendor, guard: ReturnType<typeof startGuard>) {
   await until('the vendor is idle', () => vendor.atOnce === 0)
   await until('every slot is free', () => guard.snapshot().active === 0)
 }
 
 describe.concurrent.each(SDKS)('$name SDK through a guard', (sdk) => {
-  for (const { knob, knobs, guard: options, result } of CASES) {
+  for (const { knob, knobs, guard: options = {}, inBody, result } of CASES) {
     for (const way of ['in one piece', 'streamed']) {
       it(`${knob}, ${way}: SDK gets ${nameOf(result)} after one attempt`, async () => {
+        const ask = (client: SdkClient) => (way === 'streamed' ? client.stream() : client.ask())
+        if (inBody) {
+          const { vendor, guard, error } = await errorInBody(sdk, knobs, options, ask)
+          expect(codeOf(error)).toBe((result as { code: string }).code)
+          await expectNothingLeft(vendor, guard)
+          expect(vendor.counts.arrived).toBe(1)
+          return
+        }
         const { vendor, guard, client } = await start(sdk, knobs, options)
-        const call = way === 'streamed' ? client.stream() : client.ask()
+        const call = ask(client)
         if ('text' in result) expect(await call).toBe(result.text)
         else {
           const error = await errorOf(call)
@@ -230,15 +275,17 @@ describe.concurrent.each(SDKS)('$name SDK through a guard', (sdk) => {
       for (const ask of ['ask', 'stream'] as const) {
         it(`${limit} in an answer ${way[ask]} becomes the SDK's own timeout error`, async () => {
           const fetch = { ...options.fetch, sdk: sdk.itself }
-          const { vendor, guard, client } = await start(sdk, knobs, { ...options, fetch })
-          const error = await errorOf(client[ask]())
+          const own = await errorInBody(sdk, knobs, { ...options, fetch }, (client) =>
+            client[ask](),
+          )
+          const { vendor, guard, client, error } = own
           expect(error).toBeInstanceOf(client.errors.APIConnectionTimeoutError)
           expect(error).toMatchObject({ cause: { code } })
           expect(String(error)).toMatch(/timed out/)
           await expectNothingLeft(vendor, guard)
           // Without the `sdk` option the SDK passes on the original error.
-          const plain = await start(sdk, knobs, options)
-          expect(codeOf(await errorOf(plain.client[ask]()))).toBe(code)
+          const plain = await errorInBody(sdk, knobs, options, (each) => each[ask]())
+          expect(codeOf(plain.error)).toBe(code)
         })
       }
     }

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: sockets
 
 /** Calls are settled from the `usage` in the answer, wherever the vendor puts it. */
 import Anthropic from '@anthropic-ai/sdk'

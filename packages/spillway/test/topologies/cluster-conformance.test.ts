@@ -5,6 +5,7 @@ import { describe } from 'vitest'
 import { claimBreakers } from '../breaker-claims/all.js'
 import { claimLimits } from '../limit-claims/all.js'
 import { createRedisFleet } from '../limit-claims/fleet.js'
+import { usualOrLong } from '../long-run.js'
 import { claimQueues } from '../queue-claims/all.js'
 import { sharedServers } from '../topologies.js'
 import { claimBreakerTwins } from '../twin-claims/breakers.js'
@@ -15,7 +16,7 @@ import { twinRedis } from '../twin-claims/twin-redis.js'
 
 const begin = sharedServers('a cluster')
 /** The scripts are the same everywhere, and the test on one server runs several times as many. */
-const HISTORIES = 3
+const HISTORIES = usualOrLong(3, 11)
 
 // Each `describe` starts after the one before it, because some claims inspect all keys.
 describe('limits', () => claimLimits(createRedisFleet('a cluster', begin)))

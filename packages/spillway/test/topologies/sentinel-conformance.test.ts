@@ -17,7 +17,7 @@ import { twinRedis } from '../twin-claims/twin-redis.js'
 
 const begin = sharedServers('Sentinels')
 /** The scripts are the same everywhere, and the test on one server runs several times as many. */
-const HISTORIES = usualOrLong(1, 3)
+const HISTORIES = usualOrLong(1, 11)
 
 // A quarter of the claims: once the master is found, it is one server. All run in `npm run test:long`.
 sampleTests(usualOrLong(4, 1))

@@ -5,7 +5,9 @@
 
 import { describe, expect, it, vi } from 'vitest'
 import { createKeys } from '../../src/store/keys.js'
-import { checkLevels } from '../../src/store/levels/check-levels.js'
+import { checkLevels, isWindow } from '../../src/store/levels/check-levels.js'
+import { refundLevels } from '../../src/store/levels/refund-levels.js'
+import type { ChargeLog } from '../../src/store/levels/sliding-window.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
 import {
   emptyGuard,
@@ -24,10 +26,12 @@ import {
   readLimits,
   settlePermits,
 } from '../../src/store/limits/transitions.js'
+import type { LevelRequest } from '../../src/store/port.js'
 import { createRedisLevels } from '../../src/store/redis/operations/redis-levels.js'
 import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
 import { fc } from '../fast-check.js'
 import { saturate } from '../saturated-fleet.js'
+import { replayWindow, windowHistories } from '../window-histories.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
 /** In 2096: some keys expire at a time of the history, which must still be in the future. */
@@ -245,21 +249,30 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       const window = { windowUs: 800_000, slices: 10, burst: 0, span: 'lane' } as const
       const sliding = { ...window, algorithm: 'sliding-window' } as const
       const bucket = { ...window, algorithm: 'token-bucket', burst: 10 } as const
-      const fleets: LimitSpec[][] = [
-        [{ ...bucket, id: 'unit0', limit: 100 }],
-        [
-          { ...sliding, id: 'unit0', limit: 100 },
-          { ...sliding, id: 'unit1', limit: 900 },
-        ],
-        [{ ...sliding, id: 'unit0', limit: 77, span: 'vendor' }],
+      const large = { ...bucket, id: 'unit0', limit: 100, burst: 100 }
+      const fleets: { limits: LimitSpec[]; costs: number[][] }[] = [
+        { limits: [{ ...bucket, id: 'unit0', limit: 100 }], costs: [[1], [1], [1], [1]] },
+        {
+          limits: [
+            { ...sliding, id: 'unit0', limit: 100 },
+            { ...sliding, id: 'unit1', limit: 900 },
+          ],
+          costs: [10, 20, 40, 40].map((tokens) => [1, tokens]),
+        },
+        {
+          limits: [{ ...sliding, id: 'unit0', limit: 77, span: 'vendor' }],
+          costs: [[1], [1], [1], [1]],
+        },
+        // Pods that sleep claim units.
+        { limits: [large], costs: [[1], [60], [20], [1]] },
+        { limits: [{ ...sliding, id: 'unit0', limit: 100 }], costs: [[1], [60], [5], [1]] },
       ]
-      for (const [seed, limits] of fleets.entries()) {
+      for (const [seed, { limits, costs }] of fleets.entries()) {
         let atUs = 0
         const clock = () => String(atUs)
         const keys = createKeys(`l${histories++}-`)
         const redis = createRedisLimits(twin.runner, keys, () => ({ close() {} }), clock)
         const [lane, guard] = [emptyLane(), emptyGuard()]
-        const costs = [10, 20, 40, 40].map((tokens) => [1, tokens].slice(0, limits.length))
         const options = { limits, costs, callers: 20, seconds: 6, seed, stopsAfterSeconds: 3 }
         const lateMs = { mean: 40, most: 400 }
         const calls = await saturate({ ...options, lateMs }, async (request, nowUs) => {
@@ -327,21 +340,39 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       })
     })
 
-    it(`level scripts charge like the TypeScript transition over ${120 * runs} requests`, async () => {
+    it(`level scripts charge and refund like the TypeScript transition over ${120 * runs} requests`, async () => {
       let requests = 0
-      const level = fc.record({
-        key: fc.constantFrom(...(runner.slotOf === undefined ? LEVELS : LEVELS_OF_ONE_SLOT)),
+      const reached = { refunds: 0, windowRefusals: 0 }
+      const keys = runner.slotOf === undefined ? LEVELS : LEVELS_OF_ONE_SLOT
+      const bucket = fc.record({
+        key: fc.constantFrom(...keys),
         limit: fc.integer({ min: 1, max: 20 }),
         windowUs: fc.integer({ min: 1, max: 60_000_000 }),
         burst: fc.integer({ min: 1, max: 25 }),
       })
+      // Windows of up to 60 units keep every charge, larger ones share entries.
+      const window = fc.record({
+        key: fc.constantFrom(...keys.map((key) => `${key}w`)),
+        limit: fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 58, max: 75 })),
+        windowUs: fc.oneof(
+          fc.integer({ min: 1, max: 2_000 }),
+          fc.integer({ min: 1, max: 60_000_000 }),
+        ),
+        algorithm: fc.constant('sliding-window' as const),
+        burst: fc.constant(1),
+      })
       const request = fc.record({
-        levels: fc.uniqueArray(level, { selector: ({ key }) => key, minLength: 1 }),
-        cost: fc.integer({ min: 1, max: 6 }),
+        levels: fc.uniqueArray(fc.oneof(bucket, window), {
+          selector: ({ key }) => key,
+          minLength: 1,
+        }),
+        cost: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 10, max: 40 })),
       })
       const trip = fc.record({
         pauseUs: pauses(10, 3_000_000),
         requests: fc.array(request, { minLength: 3, maxLength: 8 }),
+        /** Which of the last requests are refunded: 0 is the last one. */
+        refunds: fc.array(fc.nat(12), { maxLength: 3 }),
       })
       await fc.assert(
         fc.asyncProperty(fc.array(trip, { minLength: 40, maxLength: 60 }), async (trips) => {
@@ -350,17 +381,50 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
             String(nowUs),
           )
           const buckets = new Map<string, number>()
+          const logs = new Map<string, ChargeLog>()
+          const granted: LevelRequest[] = []
           for (const each of trips) {
             nowUs += each.pauseUs
-            expect(await redis.check(each.requests)).toEqual(
-              checkLevels(buckets, each.requests, nowUs),
-            )
+            const expected = checkLevels(buckets, each.requests, nowUs, logs)
+            expect(await redis.check(each.requests)).toEqual(expected)
             requests += each.requests.length
+            for (const [index, { refusedBy, atUs, fullAtUs }] of expected.entries()) {
+              const charged = each.requests[index] as LevelRequest
+              if (refusedBy === 0) granted.push({ ...charged, atUs, fullAtUs })
+              else if (charged.levels.some(isWindow)) reached.windowRefusals++
+            }
+            const refunds = each.refunds.flatMap((ago) => granted.splice(-1 - ago, 1))
+            if (refunds.length === 0) continue
+            reached.refunds += refunds.length
+            refundLevels(buckets, refunds, nowUs, logs)
+            await redis.refund(refunds)
           }
         }),
         { numRuns: runs },
       )
       expect(requests).toBeGreaterThanOrEqual(120 * runs)
+      if (runs < ALL_HISTORIES) return
+      expect(reached.refunds).toBeGreaterThan(10 * runs)
+      expect(reached.windowRefusals).toBeGreaterThan(10 * runs)
+    })
+
+    it('level scripts grant no sliding window more than its limit, and refused requests exactly after their wait', async () => {
+      let nowUs = 0
+      const redis = createRedisLevels(runner, createKeys(`l${histories++}-`), () => String(nowUs))
+      const total = { started: 0, refunded: 0, refused: 0 }
+      let key = 0
+      await fc.assert(
+        fc.asyncProperty(windowHistories, async (history) => {
+          const counts = await replayWindow(redis, `{k${key++}}:uw`, history, (us) => {
+            nowUs = us
+          })
+          for (const name of ['started', 'refunded', 'refused'] as const)
+            total[name] += counts[name]
+        }),
+        { numRuns: runs },
+      )
+      if (runs < ALL_HISTORIES) return
+      expect(Math.min(total.started, total.refunded, total.refused)).toBeGreaterThan(2 * runs)
     })
 
     it('limit scripts leave no key without an expiry', async () => {

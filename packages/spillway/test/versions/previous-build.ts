@@ -1,24 +1,16 @@
 /**
  * Builds the library as it was one commit earlier, so that pods of two versions can run side by side.
- * The sources come from `git archive` and are only transpiled, which takes a few seconds; their types
- * were checked when they were committed.
+ * The sources come from `git archive` and are only transpiled; their types were checked when they were
+ * committed.
  */
 import { execFileSync } from 'node:child_process'
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
 
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url))
 const PACKAGE = 'packages/spillway'
+const TSC = join(ROOT, 'node_modules/typescript-native/bin/tsc')
 /** Below node_modules, so that builds find the Redis clients and are kept for the next run. */
 const CACHE = join(ROOT, 'node_modules/.cache/spillway-builds')
 
@@ -69,15 +61,19 @@ function build(commit: string, folder: string): void {
 }
 
 function transpile(folder: string): void {
-  const from = join(folder, 'src')
-  const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 }
-  for (const file of readdirSync(from, { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith('.ts') || file.endsWith('.test.ts')) continue
-    const source = readFileSync(join(from, file), 'utf8')
-    const to = join(folder, 'dist', file.replace(/\.ts$/, '.js'))
-    mkdirSync(dirname(to), { recursive: true })
-    writeFileSync(to, ts.transpileModule(source, { compilerOptions }).outputText)
+  const compilerOptions = {
+    noCheck: true,
+    noResolve: true,
+    types: [],
+    module: 'esnext',
+    moduleResolution: 'bundler',
+    target: 'es2022',
+    rootDir: 'src',
+    outDir: 'dist',
   }
+  const config = { compilerOptions, include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  execFileSync(process.execPath, [TSC, '-p', folder], { stdio: ['ignore', 'inherit', 'inherit'] })
 }
 
 function git(...args: string[]): Buffer {

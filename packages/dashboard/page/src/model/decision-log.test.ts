@@ -5,6 +5,7 @@ import { DecisionLog, MOST_DECISIONS, NO_FILTER } from './decision-log'
 function decision(id: number, changes: Partial<Decision> = {}): Decision {
   return {
     id,
+    pod: 'alpha',
     at: id,
     guard: 'openai',
     lane: '',
@@ -32,6 +33,13 @@ describe('DecisionLog of the page', () => {
     expect(ids(log.newest(NO_FILTER))).toEqual([3, 2, 1])
   })
 
+  it('decision log orders decisions of several pods by the time they ended', () => {
+    const log = new DecisionLog()
+    log.add([decision(10), decision(30), decision(5, { tookMs: 100 })])
+    log.add([decision(20, { pod: 'beta' }), decision(40, { pod: 'beta' })])
+    expect(ids(log.newest(NO_FILTER))).toEqual([5, 40, 30, 20, 10])
+  })
+
   it('decision log never holds more than its maximum', () => {
     const log = new DecisionLog()
     for (let id = 0; id < MOST_DECISIONS + 500; id++) log.add([decision(id)])
@@ -49,7 +57,9 @@ describe('DecisionLog of the page', () => {
       decision(3, { user: 'bob', code: 'CIRCUIT_OPEN', stage: 'breaker' }),
       decision(4, { user: 'ann', code: 'CIRCUIT_OPEN', stage: 'breaker', guard: 'other' }),
       decision(5, { code: 'FAILED' }),
+      decision(6, { code: 'DEGRADED', stage: 'fallback' }),
     ])
+    expect(ids(log.newest({ ...NO_FILTER, code: 'DEGRADED' }))).toEqual([6])
     expect(ids(log.newest({ ...NO_FILTER, user: 'AN' }))).toEqual([4, 2, 1])
     expect(ids(log.newest({ ...NO_FILTER, code: 'refused' }))).toEqual([4, 3, 2, 1])
     expect(

@@ -1,4 +1,4 @@
-/** The last decisions, at most so many: a ring, because thousands may come in a second. */
+/** The last decisions, at most `MOST_DECISIONS`: a ring, because thousands may arrive in a second. */
 import type { Decision } from '../wire'
 
 export const MOST_DECISIONS = 3_000
@@ -44,8 +44,13 @@ export class DecisionLog {
       if (user !== '' && !(each.user ?? '').toLowerCase().includes(user)) continue
       found.push(each)
     }
-    return found
+    // Those of other processes arrive a little later than those of this one.
+    return found.sort((one, other) => endOf(other) - endOf(one))
   }
+}
+
+function endOf({ at, tookMs }: Decision): number {
+  return at + tookMs
 }
 
 /** `refused` stands for whatever Spillway itself decided. */
@@ -56,5 +61,5 @@ function hasCode({ code }: Decision, wanted: string): boolean {
 }
 
 export function isRefusal(code: Decision['code']): boolean {
-  return code !== 'OK' && code !== 'FAILED' && code !== 'ABORTED'
+  return code !== 'OK' && code !== 'DEGRADED' && code !== 'FAILED' && code !== 'ABORTED'
 }

@@ -56,7 +56,7 @@ export function DecisionDetail({ chosen }: { chosen: Signal<Decision | undefined
 }
 
 function Who({ decision }: { decision: Decision }) {
-  const { guard, lane, user, tier, priority, attempts, tookMs, scope, sharedAgeMs } = decision
+  const { guard, lane, user, tier, priority, attempts, tookMs, scope, sharedAgeMs, pod } = decision
   return (
     <dl class="who">
       <Fact label="vendor">
@@ -82,6 +82,9 @@ function Who({ decision }: { decision: Decision }) {
       <Fact label="decided by">
         {scope === 'shared' ? 'what all pods share' : 'this pod alone'}
         {sharedAgeMs !== undefined && `; shared state ${formatMs(sharedAgeMs)} old`}
+      </Fact>
+      <Fact label="pod">
+        <Name text={pod} />
       </Fact>
     </dl>
   )

@@ -38,6 +38,7 @@ export function DecisionList({ list, chosen, hold, held, newer }: DecisionListPr
 
   const first = Math.max(0, Math.floor(top.value / ROW_PX) - SPARE_ROWS)
   const last = Math.min(list.length, Math.ceil((top.value + height.value) / ROW_PX) + SPARE_ROWS)
+  const chosenAt = chosen.value === undefined ? -1 : list.indexOf(chosen.value)
   const choose = (index: number) => {
     const decision = list[Math.min(list.length - 1, Math.max(0, index))]
     if (decision === undefined) return
@@ -49,13 +50,12 @@ export function DecisionList({ list, chosen, hold, held, newer }: DecisionListPr
     box.current?.scrollTo({ top: 0 })
   }
   const onKeyDown = (event: KeyboardEvent) => {
-    const at = chosen.value === undefined ? -1 : list.indexOf(chosen.value)
     const page = Math.max(1, Math.floor(height.value / ROW_PX) - 1)
     const steps: Record<string, number> = {
-      ArrowDown: at + 1,
-      ArrowUp: at - 1,
-      PageDown: at + page,
-      PageUp: at - page,
+      ArrowDown: chosenAt + 1,
+      ArrowUp: chosenAt - 1,
+      PageDown: chosenAt + page,
+      PageUp: chosenAt - page,
       Home: 0,
       End: list.length - 1,
     }
@@ -92,7 +92,8 @@ export function DecisionList({ list, chosen, hold, held, newer }: DecisionListPr
         aria-label="Decisions"
         tabIndex={0}
         aria-activedescendant={
-          chosen.value === undefined ? undefined : `decision-${chosen.value.id}`
+          // By its place, because ids are unique within one pod only.
+          chosenAt === -1 ? undefined : `decision-${chosenAt}`
         }
         // What somebody points at must not move away before they have chosen it.
         onPointerDown={() => hold(true)}
@@ -151,7 +152,7 @@ function Row(props: {
     // biome-ignore lint/a11y/useKeyWithClickEvents: the list hears the keys
     // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and says which row is meant
     <div
-      id={`decision-${decision.id}`}
+      id={`decision-${place}`}
       role="option"
       aria-selected={chosen}
       aria-posinset={place + 1}

@@ -140,7 +140,7 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
         <div>
           <RefusalsPanel guard={card.name} lane={lane} />
           <LatencyPanel tick={tick} />
-          {card.fallbacks.length > 0 && <FallbackPanel card={card} />}
+          <FallbackPanel card={card} />
           {tick.shed !== undefined && <ShedPanel tick={tick} />}
         </div>
       </div>

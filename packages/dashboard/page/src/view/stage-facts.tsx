@@ -39,9 +39,10 @@ export function StageFacts({ stage, card, tick, lane, retries }: StageFactsProps
     case 'user-limit':
       return (
         <>
-          {(card.userLimits ?? []).slice(0, 3).map(({ per, limit, windowMs }) => (
+          {(card.userLimits ?? []).slice(0, 3).map(({ per, limit, windowMs, sliding }) => (
             <div key={per}>
               {limit === undefined ? 'limits' : formatCount(limit)} per {per} in{' '}
+              {sliding === true ? 'any ' : ''}
               {formatMs(windowMs)}
             </div>
           ))}

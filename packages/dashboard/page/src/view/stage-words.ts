@@ -26,6 +26,7 @@ export function titleOf(stage: StageName): string {
 
 const CODE_WORDS: Record<Decision['code'], string> = {
   OK: 'answered',
+  DEGRADED: 'answered by a fallback',
   FAILED: 'the call failed',
   ABORTED: 'its caller left',
   SHED: 'this pod is overloaded',

@@ -34,13 +34,14 @@ export function WhyPage() {
     else held.value = undefined
   }
   const newer = held.value === undefined ? 0 : decisions.added - held.value.at
+  const scope = hello.value?.hasPeers === true ? 'on all workers' : 'on this pod'
   const filtered = Object.values(filter).some((each) => each !== '')
   return (
     <div class="why">
       <h1 class="visually-hidden">Why was this refused?</h1>
       <Panel
         title="Recent decisions"
-        note={`${formatCount(decisionRate.value)} a second on this pod, the newest first; the last ${formatCount(MOST_DECISIONS)} are kept`}
+        note={`${formatCount(decisionRate.value)} a second ${scope}, the newest first; the last ${formatCount(MOST_DECISIONS)} are kept`}
       >
         <Filters filter={filter} change={change} />
         {list.length === 0 ? (

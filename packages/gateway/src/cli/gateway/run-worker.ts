@@ -1,6 +1,7 @@
 /** A worker of `spillway gateway`: a gateway whose admin port, configuration and end come from the supervisor. */
 import { createGateway, type Gateway } from '../../gateway.js'
 import { Channel } from '../../workers/channel.js'
+import { receive } from '../../workers/hand-over.js'
 import type { SupervisorApi, WorkerApi, WorkersState } from '../../workers/protocol.js'
 import type { ConfigSource } from './config-source.js'
 
@@ -8,10 +9,15 @@ import type { ConfigSource } from './config-source.js'
 const ASK_MS = 60_000
 
 export async function runWorker(source: ConfigSource): Promise<void> {
+  // The supervisor has ended before this process was needed, or before it had started.
+  const endAlone = () => process.exit(1)
+  if (!process.connected) return endAlone()
+  process.once('disconnect', endAlone)
   // A terminal signals all processes; the supervisor decides what becomes of it.
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
-  let state: WorkersState = { ready: 0, total: 1, started: false }
+  let state: WorkersState = { ready: 0, total: 1, overloaded: 0, started: false }
+  let running: Gateway | undefined
   const api: WorkerApi = {
     async reload({ cause, contents }) {
       const gateway = await started
@@ -20,14 +26,11 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     },
     metrics: async () => (await started).metrics(),
     snapshot: async () => (await started).spillway.snapshot(),
+    decisions: async ({ cursor }) => (await started).decisions(cursor),
     workersChanged: (next) => {
       state = next
     },
-    async serve({ port, isLast }, socket) {
-      const gateway = await started
-      // Undefined if the client has closed it on the way.
-      return socket === undefined || gateway.serve(port, socket, isLast)
-    },
+    serve: (to, socket) => receive(to, socket, running?.serve),
     async drain(options) {
       const gateway = await started
       void gateway.close(options)
@@ -43,9 +46,6 @@ export async function runWorker(source: ConfigSource): Promise<void> {
   )
 
   const started = start()
-  // The supervisor has ended before this process was needed, or before it had started.
-  const endAlone = () => process.exit(1)
-  process.once('disconnect', endAlone)
 
   async function start(): Promise<Gateway> {
     // Loaded before it is needed: a spare process should not have to do it when it becomes a worker.
@@ -59,12 +59,17 @@ export async function runWorker(source: ConfigSource): Promise<void> {
       supervisor: {
         slot,
         workers: () => state,
+        overloaded: (isOverloaded) => void channel.call('overloaded', isOverloaded).catch(() => {}),
         metrics: () => channel.call('metrics', undefined, { timeoutMs: ASK_MS }),
+        decisions: (cursors) => channel.call('decisions', cursors),
         snapshots: () => channel.call('snapshots', undefined, { timeoutMs: ASK_MS }),
         reload: (cause) => channel.call('reload', cause, { timeoutMs: ASK_MS }),
       },
     })
     await gateway.start()
+    process.on('SIGTERM', () => void gateway.close())
+    // Connections may arrive before the answer to `ready`.
+    running = gateway
     await channel.call('ready', undefined)
     return gateway
   }
@@ -72,7 +77,6 @@ export async function runWorker(source: ConfigSource): Promise<void> {
   try {
     const gateway = await started
     process.off('disconnect', endAlone)
-    process.on('SIGTERM', () => void gateway.close())
     // The supervisor was killed, so no new connection will arrive.
     process.once('disconnect', () => void gateway.close({ delayMs: 0 }))
     await gateway.whenClosed
@@ -81,6 +85,8 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     await channel.call('failed', { code, message }).catch(() => {})
     process.exitCode = 1
   } finally {
+    // The timer of a call without an answer would keep this process, and its replacement would start late.
+    channel.close()
     if (process.connected) process.disconnect?.()
   }
 }

@@ -18,6 +18,7 @@ import type { GatewayConfig } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 import { size } from './byte-size.js'
 import { readCallers } from './caller-shape.js'
+import { readHealth } from './health-shape.js'
 import { linkQueues, readQueues } from './job-queue-shape.js'
 import { readRedis } from './redis-shape.js'
 import { linkRoutes, usualRoutes } from './route-links.js'
@@ -129,6 +130,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
       }),
       cors: optional(readCors),
       server: optional(readServerLimits(sources), SERVER_LIMITS),
+      health: optional(readHealth, { overload: undefined }),
       drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
       tracing: optional(readTracing),
       reload: optional(readReload, { watch: true }),

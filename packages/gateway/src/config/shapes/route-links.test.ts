@@ -37,6 +37,48 @@ describe('routes to several vendors', () => {
     expect(routes.map(({ targets }) => targets[0].vendor)).toEqual(['openai', 'azure'])
   })
 
+  const PLAIN = '{ path: /v1/*, vendor: plain }'
+  const withPlain = (...lines: string[]) =>
+    `${VENDORS}  plain: { protocol: http, url: https://plain.example }\nroutes: [${lines.join()}]`
+
+  it.each([
+    ['{ path: /v1/chat/completions, vendor: openai, models: [gpt*] }', '/v1/chat/completions'],
+    ['{ path: /v1/chat*, vendor: openai, models: [gpt*] }', '/v1/chat*'],
+    ['{ vendor: openai, models: [gpt*] }', '/v1/chat/completions'],
+    ['{ path: /v1/a/*, vendor: claude, models: [c*] }', '/v1/a/*'],
+  ])(
+    'a route for other models of the paths of %s cannot have another protocol',
+    (first, shared) => {
+      const [mistake, ...others] = mistakesIn(withPlain(first, PLAIN))
+      const start = `routes[1].path: overlaps with routes[0] on ${shared}, whose vendor has protocol `
+      expect(mistake?.slice(0, start.length)).toBe(start)
+      expect(others).toEqual([])
+    },
+  )
+
+  it.each([
+    ['{ path: /v1/chat/completions, vendor: openai }', 'routes[1].path'],
+    ['{ path: /v1/chat*, vendor: openai, models: [gpt*] }', 'routes[1].path'],
+    ['{ vendor: openai }', 'routes[1]'],
+    ['{ vendor: claude, models: [c*] }', 'routes[1]'],
+  ])('the route %s after one of another protocol for /v1/* is never used', (second, at) => {
+    expect(mistakesIn(withPlain(PLAIN, second))).toEqual([
+      expect.stringContaining(`${at}: is never used, because routes[0] takes `),
+    ])
+  })
+
+  it.each([
+    ['{ path: /v1/chat/completions, vendor: openai }'],
+    [
+      '{ path: /v1/chat/completions, vendor: openai, models: [gpt*] }, { path: /v1/chat/completions, vendor: azure }',
+    ],
+    ['{ vendor: openai }'],
+    ['{ path: /v2/*, vendor: openai, models: [gpt*] }'],
+    ['{ path: /v1/models*, vendor: openai }, { vendor: claude }'],
+  ])('the specific routes %s may come before one of another protocol for /v1/*', (first) => {
+    expect(() => load(withPlain(first, PLAIN))).not.toThrow()
+  })
+
   it('a route has all keys of a vendor named without a key, followed by the fallbacks', () => {
     const [only] = load(
       route(

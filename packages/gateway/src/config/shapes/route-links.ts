@@ -3,6 +3,8 @@ import { suggest } from 'spillway/options'
 import type { ProtocolName, RouteConfig, TargetConfig } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 import { DEFAULT_PATHS, defaultRouteName, type LlmProtocol } from '../default-paths.js'
+import { fallbackAnswers, kindOf } from './fallback-shape.js'
+import { checkOverlaps, type LinkedRoute } from './route-overlaps.js'
 import type { WrittenRoute } from './route-shape.js'
 import type { WrittenVendor } from './vendor-shape.js'
 
@@ -22,8 +24,8 @@ export function linkRoutes(
     problems.push({ path, message })
   }
   const names = new Map<string, number>()
-  const protocols = new Map<string, { readonly index: number; readonly protocol: ProtocolName }>()
-  return routes.flatMap((written, index) => {
+  const linked: LinkedRoute[] = []
+  const all = routes.flatMap((written, index) => {
     const at = `${path}[${index}]`
     // What is no route has been complained of.
     if (written === undefined) return []
@@ -32,16 +34,12 @@ export function linkRoutes(
     if (before === undefined || route.paths.length === 0) names.set(route.name, index)
     else problems.push(complaintOfTwo(written, at, `${path.slice(1)}[${before}]`))
     const protocol = vendors.get(route.targets[0]?.vendor)?.protocol
-    if (written.path === undefined || protocol === undefined) return [route]
-    const other = protocols.get(written.path)
-    if (other === undefined) protocols.set(written.path, { index, protocol })
-    else if (other.protocol !== protocol) {
-      // A request is read by the protocol of its path, before its model is known.
-      const message = `is also the path of ${path.slice(1)}[${other.index}], whose vendor has protocol ${other.protocol}, and this vendor's is ${protocol}; give each protocol its own path`
-      problems.push({ path: `${at}.path`, message })
-    }
+    const hasPath = written.path !== undefined
+    if (protocol !== undefined) linked.push({ index, route, protocol, hasPath })
     return [route]
   })
+  checkOverlaps(linked, path, problems)
+  return all
 }
 
 function complaintOfTwo({ name }: WrittenRoute, at: string, before: string): ConfigProblem {
@@ -69,6 +67,7 @@ function linkRoute(
     const message = `must be what the route's path begins with, without a * and a / at its end`
     problems.push({ path: `${at}.stripPrefix`, message })
   }
+  const answers = fallbackAnswers(written.fallbacks ?? [])
   return {
     name: written.name ?? nameOf(path, defaultsOf, models),
     paths: pathsOf(path, defaultsOf),
@@ -79,6 +78,7 @@ function linkRoute(
       ...choices,
       ...linkFallbacks(written, choices, at, vendors, problems),
     ] as unknown as RouteConfig['targets'],
+    ...(answers.length > 0 && { fallbackAnswers: answers }),
     timeoutMs: written.timeoutMs,
     keepAliveMs: written.keepAliveMs,
     stripPrefix,
@@ -240,9 +240,11 @@ function linkFallbacks(
   const vendor = choices[0]?.vendor ?? ''
   const targets: TargetConfig[] = []
   const tried = new Set(choices.map((each) => wholeOf(each, vendors)))
+  // A target may be a fallback for failures and, once more, one for times of pressure.
+  const triedUnderPressure = new Set(tried)
   for (const [index, written] of (route.fallbacks ?? []).entries()) {
-    // What is no fallback has been complained of.
-    if (written === undefined) continue
+    // What is no fallback has been complained of. Answers without a vendor are no targets.
+    if (written === undefined || kindOf(written) !== undefined) continue
     const path = `${at}.fallbacks[${index}]`
     const isOther = written.vendor !== undefined && written.vendor !== vendor
     if (isOther) checkSameProtocol(written.vendor, vendor, path, vendors, problems)
@@ -251,17 +253,36 @@ function linkFallbacks(
       // A key is one of its vendor's: another vendor begins with its first.
       key: written.key ?? (isOther ? undefined : key),
       model: written.model ?? model,
+      ...(written.when && { when: written.when }),
     }
+    if (written.when !== undefined) checkPressure(choices, path, vendors, problems)
     checkKey(written.key, target.vendor, path, vendors, problems)
     const whole = wholeOf(target, vendors)
-    if (tried.has(whole)) {
+    const before = written.when === undefined ? tried : triedUnderPressure
+    if (before.has(whole)) {
       const message = 'is where the route went before: needs another vendor, key or model'
       problems.push({ path, message })
     }
-    tried.add(whole)
+    before.add(whole)
     targets.push(target)
   }
   return targets
+}
+
+/** Without these options the guard has no pressure, and the target would never be used. */
+function checkPressure(
+  choices: readonly TargetConfig[],
+  at: string,
+  vendors: Vendors,
+  problems: ConfigProblem[],
+): void {
+  const blind = choices.find(({ vendor }) => {
+    const config = vendors.get(vendor)?.config
+    return config !== undefined && !config.guard?.concurrency && !config.guard?.shed
+  })
+  if (blind === undefined) return
+  const message = `needs concurrency.limit or shed of vendor '${blind.vendor}', of which pressure is a fraction`
+  problems.push({ path: `${at}.when`, message, at: 'key' })
 }
 
 /** Where a target leads, in one word. */

@@ -10,6 +10,7 @@ import {
   text,
 } from 'spillway/options'
 import { canonicalPath, faultInUrl } from '../../request/request-url.js'
+import { readFallbacks } from './fallback-shape.js'
 
 const PATH = /^\/[^\s?#*]*\*?$/
 
@@ -56,7 +57,7 @@ const readRoute = object({
   ...target,
   vendors: optional(arrayOf(readChoice)),
   pick: optional(oneOf('order', 'headroom')),
-  fallbacks: optional(arrayOf(object({ vendor: optional(text()), ...target })), []),
+  fallbacks: optional(readFallbacks, []),
   timeoutMs: optional(duration({ min: 1 })),
   keepAliveMs: optional(duration({ min: 1 })),
   stripPrefix: optional(readPath),

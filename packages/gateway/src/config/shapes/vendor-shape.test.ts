@@ -26,6 +26,21 @@ describe('vendors in the configuration', () => {
     ])
   })
 
+  it('a vendor accepts sliding windows of users, and rejects a burst or an unknown algorithm of one', () => {
+    const level = (more: string) =>
+      `protocol: openai, userLimits: [{ per: user, limit: 60, windowMs: 1m, ${more} }]`
+    const sliding = `vendors: { a: { ${level('algorithm: sliding-window')} } }`
+    expect(load(sliding).vendors[0]?.guard.userLimits).toMatchObject([
+      { per: 'user', limit: 60, algorithm: 'sliding-window' },
+    ])
+    expect(vendor(level('algorithm: sliding-window, burst: 5'))).toEqual([
+      "vendors.a.userLimits[0].burst: applies to 'token-bucket' only: a sliding window grants at most limit at once",
+    ])
+    expect(vendor(level('algorithm: sliding'))[0]).toMatch(
+      /^vendors\.a\.userLimits\[0\]\.algorithm: must be one of 'token-bucket', 'sliding-window'/,
+    )
+  })
+
   it('a vendor has a first-byte timeout of 60 s unless another one is configured', () => {
     const timeoutOf = (timeout: string) =>
       load(

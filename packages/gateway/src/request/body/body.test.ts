@@ -22,6 +22,13 @@ const listeners = (request: IncomingMessage) =>
 const hold = (request: IncomingMessage, limits: { keepBytes: number; maxBytes: number }) =>
   holdOrStream(request, limits, () => {})
 
+const holdBytes = (
+  request: IncomingMessage,
+  decoder: ReturnType<typeof decoderFor>,
+  limits: { maxBytes: number },
+  onChunk: (chunk: Buffer) => void,
+) => holdDecoded(request, decoder, limits, onChunk, (bytes) => bytes)
+
 async function collect(chunks: AsyncIterable<Buffer>): Promise<string> {
   const parts: Buffer[] = []
   for await (const chunk of chunks) parts.push(chunk)
@@ -115,7 +122,7 @@ describe('body that is read', () => {
   async function decoded(encoding: string | undefined, chunks: Buffer[], maxBytes = 10_000) {
     const seen: Buffer[] = []
     const request = sending(...chunks)
-    const bytes = await holdDecoded(
+    const bytes = await holdBytes(
       request,
       decoderFor(encoding),
       { maxBytes: maxBytes },
@@ -153,7 +160,7 @@ describe('body that is read', () => {
 
   it('a body that cannot be decoded is refused as 400 after the rest of it was received', async () => {
     const request = open()
-    const held = holdDecoded(request, decoderFor('gzip'), { maxBytes: 999 }, () => {})
+    const held = holdBytes(request, decoderFor('gzip'), { maxBytes: 999 }, () => {})
     held instanceof Promise && held.catch(() => {})
     request.write('not gzip')
     await turn()
@@ -198,7 +205,7 @@ describe('body that is read', () => {
   it('after a rejected chunk the rest of the body is received and dropped', async () => {
     let chunks = 0
     const request = sending('bad', 'rest', 'end')
-    const held = holdDecoded(request, undefined, { maxBytes: 99 }, () => {
+    const held = holdBytes(request, undefined, { maxBytes: 99 }, () => {
       chunks++
       throw new Error('not JSON')
     })
@@ -207,7 +214,7 @@ describe('body that is read', () => {
   })
 
   it('after a rejected chunk maxBytes still applies to the rest', async () => {
-    const held = holdDecoded(sending('bad', 'x'.repeat(99)), undefined, { maxBytes: 99 }, () => {
+    const held = holdBytes(sending('bad', 'x'.repeat(99)), undefined, { maxBytes: 99 }, () => {
       throw new Error('not JSON')
     })
     await expect(held).rejects.toMatchObject({ status: 413 })
@@ -216,7 +223,7 @@ describe('body that is read', () => {
   it('a client that disconnects while its compressed body arrives is a HungUpError', async () => {
     const request = open()
     const decoder = decoderFor('gzip')
-    const held = holdDecoded(request, decoder, { maxBytes: 999 }, () => {})
+    const held = holdBytes(request, decoder, { maxBytes: 999 }, () => {})
     request.write(gzipSync(text).subarray(0, 20))
     await turn()
     request.destroy()

@@ -17,9 +17,9 @@ export interface BodyLimits {
 export interface ReceiveLimits {
   readonly maxBytes: number
   /** Called with the size of each chunk that arrives. */
-  onReceived?(bytes: number): void
+  onReceived?: ((bytes: number) => void) | undefined
   /** Called with the size of each chunk, decoded, before it is held in memory. May throw. */
-  onHeld?(bytes: number): void
+  onHeld?: ((bytes: number) => void) | undefined
 }
 
 export type RequestBody = HeldBody | StreamedBody
@@ -64,16 +64,21 @@ export function tooLarge(maxBytes: number): RequestError {
 }
 
 /**
- * Passes each chunk of the body to `onChunk` until that returns false or throws. Resolves with true if that was the
- * whole body.
+ * Passes each chunk of the body to `onChunk` until that returns false or throws. Resolves with the result of `finish`,
+ * which is called with true if that was the whole body. `finish` may throw.
  */
-function receive(request: IncomingMessage, onChunk: (chunk: Buffer) => boolean): Promise<boolean> {
+function receive<T>(
+  request: IncomingMessage,
+  onChunk: (chunk: Buffer) => boolean,
+  finish: (isWhole: boolean) => T,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     const onData = (chunk: Buffer) => {
       try {
         if (onChunk(chunk)) return
-        stop()
-        resolve(false)
+        request.pause()
+        unlisten()
+        resolve(finish(false))
       } catch (error) {
         // The request is refused, and what still arrives is dropped.
         unlisten()
@@ -82,7 +87,11 @@ function receive(request: IncomingMessage, onChunk: (chunk: Buffer) => boolean):
     }
     const onEnd = () => {
       unlisten()
-      resolve(true)
+      try {
+        resolve(finish(true))
+      } catch (error) {
+        reject(error)
+      }
     }
     const onClose = () => {
       unlisten()
@@ -91,36 +100,31 @@ function receive(request: IncomingMessage, onChunk: (chunk: Buffer) => boolean):
     const unlisten = () => {
       request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
     }
-    const stop = () => {
-      request.pause()
-      unlisten()
-    }
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
   })
 }
 
 /** Holds a body up to `keepBytes`; a larger one is streamed. Nothing in it is looked at. */
-export async function holdOrStream(
+export function holdOrStream(
   request: IncomingMessage,
   limits: BodyLimits & ReceiveLimits,
   onFault: (error: unknown) => void,
 ): Promise<RequestBody> {
   const { keepBytes, maxBytes } = limits
   const bytes = new ByteList()
-  const isComplete = await receive(request, (chunk) => {
+  const take = (chunk: Buffer): boolean => {
     limits.onReceived?.(chunk.length)
     limits.onHeld?.(chunk.length)
     bytes.push(chunk)
     if (bytes.length > maxBytes) throw tooLarge(maxBytes)
     return bytes.length <= keepBytes
-  })
-  if (isComplete) return { kind: 'held', bytes }
-  const progress = { begun: false, waiting: false, complete: false }
-  return {
-    kind: 'streamed',
-    chunks: streamed(bytes, request, limits, progress, onFault),
-    progress,
   }
+  return receive<RequestBody>(request, take, (isWhole) => {
+    if (isWhole) return { kind: 'held', bytes }
+    const progress = { begun: false, waiting: false, complete: false }
+    const chunks = streamed(bytes, request, limits, progress, onFault)
+    return { kind: 'streamed', chunks, progress }
+  })
 }
 
 /** `onFault` is called before the reader sees the error: the fault is the client's, not the vendor's. */
@@ -159,13 +163,15 @@ async function* streamed(
 /**
  * Holds the whole decoded body, up to `maxBytes`, and passes its chunks to `onChunk` as they arrive. If `onChunk` throws,
  * the rest of the body is received and dropped, so that the connection can be used again. Then that error is thrown.
+ * Resolves with the result of `finish`.
  */
-export async function holdDecoded(
+export function holdDecoded<T>(
   request: IncomingMessage,
   decoder: Transform | undefined,
   limits: ReceiveLimits,
   onChunk: (chunk: Buffer) => void,
-): Promise<ByteList> {
+  finish: (bytes: ByteList) => T,
+): Promise<T> {
   const { maxBytes } = limits
   let bytes = new ByteList()
   let length = 0
@@ -188,10 +194,12 @@ export async function holdDecoded(
     limits.onReceived?.(chunk.length)
     return take(chunk)
   }
-  if (decoder === undefined) await receive(request, received)
-  else await receiveThrough(decoder, request, limits, take)
-  if (rejection !== undefined) throw (rejection as { readonly error: unknown }).error
-  return bytes
+  const finishHeld = (): T => {
+    if (rejection !== undefined) throw rejection.error
+    return finish(bytes)
+  }
+  if (decoder === undefined) return receive(request, received, finishHeld)
+  return receiveThrough(decoder, request, limits, take).then(finishHeld)
 }
 
 function receiveThrough(
@@ -199,7 +207,7 @@ function receiveThrough(
   request: IncomingMessage,
   { maxBytes, onReceived }: ReceiveLimits,
   onChunk: (chunk: Buffer) => boolean,
-): Promise<boolean> {
+): Promise<void> {
   return new Promise((resolve, reject) => {
     let encodedBytes = 0
     let decodedBytes = 0
@@ -220,7 +228,7 @@ function receiveThrough(
         reject(error)
       }
     })
-    decoder.on('end', () => resolve(true))
+    decoder.on('end', () => resolve())
     decoder.on('error', () => {
       failure = undecodable()
       if (isReceived) reject(failure)
@@ -246,7 +254,7 @@ function receiveThrough(
       decoder.destroy()
       reject(error)
     }
-    receive(request, write).then(onEnd, fail)
+    receive(request, write, onEnd).catch(fail)
   })
 }
 

@@ -2,6 +2,7 @@
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { RequestError } from '../../response/errors.js'
+import { remembered } from '../short-text.js'
 
 /** Parses `Content-Type` headers. */
 
@@ -20,22 +21,24 @@ const PARAMETER = new RegExp(`;[ \\t]*(?:(${TOKEN})=("(?:[^"\\\\]|\\\\.)*"|[^;"]
  * The parsed header. Undefined if it is malformed, or has a charset in more than one place or in another form, such as
  * `charset*=` or `charset =`: some vendors read those, and would decode the body in another way than the gateway.
  */
-export function parseContentType(header: string): ContentType | undefined {
-  const found = MEDIA_TYPE.exec(header)
-  if (found === null) return undefined
-  const start = header.indexOf(';')
-  let charset: string | undefined
-  PARAMETER.lastIndex = start
-  while (start !== -1 && PARAMETER.lastIndex < header.length) {
-    const parameter = PARAMETER.exec(header)
-    if (parameter === null) return undefined
-    const [, name, value = ''] = parameter
-    if (name?.toLowerCase() === 'charset') charset = unquoted(value.trim()).toLowerCase()
-  }
-  const mentions = header.match(/charset/gi)?.length ?? 0
-  if (mentions > (charset === undefined ? 0 : 1)) return undefined
-  return { mediaType: (found[1] as string).toLowerCase(), charset }
-}
+export const parseContentType: (header: string) => ContentType | undefined = remembered(
+  (header) => {
+    const found = MEDIA_TYPE.exec(header)
+    if (found === null) return undefined
+    const start = header.indexOf(';')
+    let charset: string | undefined
+    PARAMETER.lastIndex = start
+    while (start !== -1 && PARAMETER.lastIndex < header.length) {
+      const parameter = PARAMETER.exec(header)
+      if (parameter === null) return undefined
+      const [, name, value = ''] = parameter
+      if (name?.toLowerCase() === 'charset') charset = unquoted(value.trim()).toLowerCase()
+    }
+    const mentions = header.match(/charset/gi)?.length ?? 0
+    if (mentions > (charset === undefined ? 0 : 1)) return undefined
+    return { mediaType: (found[1] as string).toLowerCase(), charset }
+  },
+)
 
 function unquoted(value: string): string {
   return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value

@@ -2,12 +2,13 @@
 
 import { type ErrorCode, SpillwayError, type Stage } from '../../core/errors.js'
 import { boundedName } from '../../core/long-name.js'
+import { PRIORITIES } from '../../core/options/priority.js'
 import type { GuardParts } from '../build-guard.js'
 import type { RunOptions } from '../run-options.js'
 import { CallTrace, type TracedGuard, type TraceListener } from './call-trace.js'
 import type { DecisionLog } from './decision-log.js'
 import type { DecisionRecord, PathNote } from './decision-record.js'
-import type { CallFacts, CallFollower, DecisionWatcher } from './follower.js'
+import type { CallFacts, CallFollower, DecisionWatcher, DegradedCall } from './follower.js'
 
 /** Of each code at least one refusal is noted in this time, however many others there are. */
 const AT_LEAST_EVERY_MS = 1_000
@@ -95,6 +96,23 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
     })
   }
 
+  /** A fallback of the gateway answered in place of a call. */
+  degraded({ step, reason, call, arrivedMs, attempts }: DegradedCall, lane: string): void {
+    const nowMs = this.#guard.clock.now()
+    if (!this.#log.mayNote(nowMs)) return
+    const priority = PRIORITIES.indexOf(call.priority ?? 'normal')
+    const end = {
+      code: 'DEGRADED',
+      stage: 'fallback',
+      scope: 'local',
+      retryAfterMs: undefined,
+      why: `answered by the fallback ${step}, because of: ${reason}`,
+      details: { step, reason },
+      sharedAgeMs: undefined,
+    } as const
+    this.#note(undefined, { options: call, lane, priority, arrivedMs }, end, attempts)
+  }
+
   /** The counts by lane since the last call of this. */
   takeFlows(): ReadonlyMap<string, LaneFlow> {
     const flows = this.#flows
@@ -109,6 +127,7 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
       DecisionRecord,
       'code' | 'stage' | 'scope' | 'retryAfterMs' | 'why' | 'details' | 'sharedAgeMs'
     >,
+    attempts = trace?.attempts ?? 0,
   ): void {
     const tookMs = this.#guard.clock.now() - arrivedMs
     this.#log.note({
@@ -119,7 +138,7 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
       user: options.user && boundedName(options.user),
       tier: options.tier && boundedName(options.tier),
       importance: priority,
-      attempts: trace?.attempts ?? 0,
+      attempts,
       path: trace?.path ?? [endOf(end, tookMs)],
       traced: trace !== undefined,
       ...end,
@@ -153,10 +172,11 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
 }
 
 function endOf(
-  { stage, scope, details }: Pick<DecisionRecord, 'stage' | 'scope' | 'details'>,
+  { code, stage, scope, details }: Pick<DecisionRecord, 'code' | 'stage' | 'scope' | 'details'>,
   atMs: number,
 ): PathNote {
-  return { stage, attempt: 0, atMs, verdict: 'refused', scope, numbers: details }
+  const verdict = code === 'DEGRADED' ? 'ended' : 'refused'
+  return { stage, attempt: 0, atMs, verdict, scope, numbers: details }
 }
 
 const PLAIN = /^[\w.-]{1,40}$/

@@ -24,8 +24,11 @@ export interface DecisionRecord {
   tier: string | undefined
   /** 0 for the most important. */
   importance: number
-  /** `FAILED`: the call threw. `ABORTED`: its caller aborted it. Otherwise the code of the refusal. */
-  code: ErrorCode | 'OK' | 'FAILED' | 'ABORTED'
+  /**
+   * `DEGRADED`: a fallback answered. `FAILED`: the call threw. `ABORTED`: its caller aborted it. Otherwise the code of
+   * the refusal.
+   */
+  code: ErrorCode | 'OK' | 'DEGRADED' | 'FAILED' | 'ABORTED'
   stage: Stage
   scope: Scope
   attempts: number

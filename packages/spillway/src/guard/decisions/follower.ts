@@ -27,6 +27,17 @@ export interface CallFollower {
   failed(error: unknown): void
 }
 
+/** A call in whose place a fallback answered. */
+export interface DegradedCall {
+  /** Name of the fallback. */
+  readonly step: string
+  /** Why the call failed, or was not made. */
+  readonly reason: string
+  readonly call: Pick<RunOptions, 'lane' | 'user' | 'tier' | 'priority'>
+  readonly arrivedMs: number
+  readonly attempts: number
+}
+
 export interface DecisionWatcher {
   /** A call has arrived. Returns its follower, if it is one of those that are followed. */
   begin(
@@ -37,4 +48,6 @@ export interface DecisionWatcher {
   ): CallFollower | undefined
   /** A call was refused before its first attempt. */
   refused(follower: CallFollower | undefined, error: unknown, facts: () => CallFacts): void
+  /** A fallback of the gateway answered in place of a call. */
+  degraded(call: DegradedCall, lane: string): void
 }

@@ -5,11 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { SpillwayError } from '../../core/errors.js'
 import { type HopNames, hopHeadersFor, leastReserveMs } from '../../core/hops.js'
-import {
-  refusalBody,
-  retryAfterMilliseconds,
-  retryAfterSeconds,
-} from '../../core/refusal-answer.js'
+import { refusalBody, refusalHeaders } from '../../core/refusal-answer.js'
 import { noteRefusal } from '../../core/refusal-of.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
@@ -202,12 +198,10 @@ function respondTo(error: unknown): Response {
 
 /** A refusal as a response with this JSON body. SDKs must not retry it: the guard has decided already. */
 export function refusalResponse(refusal: SpillwayError, body: string): Response {
-  const { status, retryAfterMs } = refusal
-  const headers = new Headers({ 'content-type': 'application/json', 'x-should-retry': 'false' })
-  if (retryAfterMs !== undefined) {
-    headers.set('retry-after', retryAfterSeconds(retryAfterMs))
-    headers.set('retry-after-ms', retryAfterMilliseconds(retryAfterMs))
-  }
+  const { status } = refusal
+  const headers = new Headers(refusalHeaders(refusal))
+  headers.set('content-type', 'application/json')
+  headers.set('x-should-retry', 'false')
   const response = new Response(body, { status, headers })
   // Hono's server replaces the global Response by one that has other headers once its body was used.
   void response.body

@@ -29,10 +29,10 @@ export const anthropicFormat: VendorFormat = {
   // Anthropic's streams always report their usage.
   hidesUsage: () => false,
   isUsageEvent: () => false,
-  errorBody({ status, code, message, requestId }: ReportedError) {
+  errorBody({ status, code, message, requestId, retryAfterMs }: ReportedError) {
     return {
       type: 'error',
-      error: { type: errorType(status), message, code },
+      error: { type: errorType(status), message, code, retry_after_ms: retryAfterMs },
       request_id: requestId,
     }
   },

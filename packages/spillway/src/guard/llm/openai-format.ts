@@ -45,8 +45,10 @@ export const openaiFormat: VendorFormat = {
   },
   usageFields: (fields) => ({ stream_options: { ...streamOptions(fields), include_usage: true } }),
   isUsageEvent: (event) => /"choices"\s*:\s*\[\s*\]/.test(event) && /"usage"\s*:\s*\{/.test(event),
-  errorBody({ status, code, message, requestId }: ReportedError) {
-    return { error: { message, type: errorType(status), param: null, code, request_id: requestId } }
+  errorBody({ status, code, message, requestId, retryAfterMs }: ReportedError) {
+    const type = errorType(status)
+    const own = { code, request_id: requestId, retry_after_ms: retryAfterMs }
+    return { error: { message, type, param: null, ...own } }
   },
 }
 

@@ -38,5 +38,6 @@ export class PromptEstimate {
 }
 
 function isAttachment(beginning: string): boolean {
+  if (beginning === '') return false
   return DATA_URL.test(beginning) || (beginning.length >= BASE64_LENGTH && BASE64.test(beginning))
 }

@@ -29,6 +29,8 @@ export interface ReportedError {
   readonly code: string
   readonly message: string
   readonly requestId?: string | undefined
+  /** Whole milliseconds after which a retry makes sense. Absent if unknown. */
+  readonly retryAfterMs?: number | undefined
 }
 
 /** The fields of a JSON body that are set, by name. */

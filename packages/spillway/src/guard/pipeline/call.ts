@@ -219,7 +219,7 @@ export class GuardCall<T>
     const { options, lane, attempt } = facts
     // A first attempt that may be retried runs in a scope; the scope of a later one is in place already.
     const mayNest = retry.policy !== undefined && retry.policy.nested !== false
-    if (mayNest && this.#retry === undefined) this.#firstScope = new Set()
+    if (mayNest && this.#retry === undefined) this.#firstScope = { givenUp: undefined }
     const given = {
       fn: this.#fn,
       scope: this.#retry === undefined ? this.#firstScope : undefined,
@@ -302,9 +302,11 @@ export class GuardCall<T>
 
   #concludeHere(end: End<T>): void {
     const { retry } = this.#shared
-    const retryOptions = retry.optionsFor(this.facts.options, this, () => this.#verdict)
+    const { options } = this.facts
+    const policy = retry.policyFor(options)
+    const retryOptions = retry.optionsFor(options, this, () => this.#verdict)
     const again = ({ attempt }: { attempt: number }) => this.#tryAgain(attempt)
-    new RetryCall(retry.policyNow, again, retryOptions, this.#watchers?.report, this.#deadline)
+    new RetryCall(policy, again, retryOptions, this.#watchers?.report, this.#deadline)
       .resume(end, this.#startMs, this.#firstScope)
       .then(
         (value) => this.#succeed(value),

@@ -4,7 +4,14 @@
  */
 import { checkSignal } from '../../core/abort.js'
 import { refuse } from '../../core/errors.js'
-import { duration, number, text, unknownOption, validate } from '../../core/options/checks.js'
+import {
+  duration,
+  integer,
+  number,
+  text,
+  unknownOption,
+  validate,
+} from '../../core/options/checks.js'
 import { importanceOf, NORMAL_IMPORTANCE } from '../../core/options/priority.js'
 import { currentDeadline, Deadline, earlierOf } from '../../core/time/deadline.js'
 import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
@@ -22,7 +29,7 @@ export function startCall<T>(
   watchers: CallWatchers | undefined,
 ): Promise<T> {
   const { clock, counters, observers, pipeline } = shared
-  const { signal, priority: word, timeoutMs, needsMs } = given
+  const { signal, priority: word, timeoutMs, needsMs, callerAttempt } = given
   counters.calls++
   if (signal?.aborted === true) return refuse(signal.reason)
   const arrivedMs = clock.now()
@@ -40,6 +47,7 @@ export function startCall<T>(
       deadline = earlierOf(deadline, new Deadline(arrivedMs + ms, clock))
     }
     if (needsMs !== undefined && !(needsMs >= 0)) validate('needsMs', needsMs, number({ min: 0 }))
+    if (callerAttempt !== undefined) validate('callerAttempt', callerAttempt, integer({ min: 1 }))
   } catch (error) {
     return refuse(error)
   }
@@ -91,6 +99,7 @@ const KNOWN_OPTIONS = new Set(
     onUsage: true,
     onShadow: true,
     idempotent: true,
+    callerAttempt: true,
     idempotencyKey: true,
     traceParent: true,
     cacheKey: true,

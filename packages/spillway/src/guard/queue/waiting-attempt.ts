@@ -22,6 +22,8 @@ export interface WaitingCall {
 export interface AttemptQueue {
   readonly resumer: CallResumer<Permits>
   leaveError(why: LeaveReason, waitedMs: number): SpillwayError
+  /** An attempt has its permits. */
+  admitted(): void
   /** An attempt has left without its permits. */
   left(attempt: QueuedCall): void
 }
@@ -60,6 +62,7 @@ export class WaitingAttempt
   }
 
   admit(permits: Permits): void {
+    this.#queue.admitted()
     this.#queue.resumer.resumeSoon(this, permits)
   }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { DrainTime } from '../../local/drain-time.js'
 import { tokenBucket } from '../../local/rate-limiter/token-bucket.js'
 import { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import { CallQueue } from '../../shared/permit-queue/call-queue.js'
@@ -32,6 +33,7 @@ function createPod(limit: number, burst?: number) {
     laneLimits: undefined,
     registry,
     pace,
+    drainTime: new DrainTime(() => 0.5),
   })
   const start = () => {
     slots.start(LANE)

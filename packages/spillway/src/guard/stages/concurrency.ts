@@ -6,6 +6,7 @@
 import { type Details, SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
+import type { DrainTime } from '../../local/drain-time.js'
 import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import type { CallQueue } from '../../shared/permit-queue/call-queue.js'
 import type { Capacity } from '../../shared/permit-queue/ports.js'
@@ -33,6 +34,8 @@ export interface ConcurrencyStageOptions {
   readonly calls: CallQueue
   /** Calls may wait for a slot. */
   readonly mayWait: boolean
+  /** Knows how long calls take. */
+  readonly drainTime: DrainTime
 }
 
 export class ConcurrencyStage implements Stage, Capacity {
@@ -64,15 +67,20 @@ export class ConcurrencyStage implements Stage, Capacity {
     this.lanes = options.laneLimits
     this.#registry = options.registry
     this.#pace = options.pace
-    if (!mayWait) this.check = (call) => this.#checkSlots(call)
+    if (!mayWait) this.check = (call, nowMs) => this.#checkSlots(call, nowMs)
   }
 
-  #checkSlots({ lane, priority }: StageCall): SpillwayError | undefined {
+  #checkSlots({ lane, priority }: StageCall, nowMs: number): SpillwayError | undefined {
     const { calls, guard } = this.#options
     const podSlots = this.limit - this.active - this.reserved
     const left = this.lanes === undefined ? podSlots : Math.min(podSlots, this.lanes.free(lane))
     if (calls.hasPlace(priority, Math.max(0, left))) return undefined
-    return concurrencyError(guard, this.active, this.limit)
+    return concurrencyError(guard, this.active, this.limit, this.nextFreeMs(nowMs))
+  }
+
+  /** When a call that finds all slots in use should come back. */
+  nextFreeMs(nowMs: number): number {
+    return this.#options.drainTime.retryAfterMs(nowMs, 1, Math.max(1, this.active))
   }
 
   get full(): boolean {
@@ -160,8 +168,9 @@ export class ConcurrencyStage implements Stage, Capacity {
 
   /** In shadow mode: the attempt, which holds a slot already, starts in any case. */
   wouldRefuse(): SpillwayError | undefined {
-    const { limit = Number.POSITIVE_INFINITY, guard } = this.#options
-    return this.active > limit ? concurrencyError(guard, this.active - 1, limit) : undefined
+    const { limit = Number.POSITIVE_INFINITY, guard, clock } = this.#options
+    if (this.active <= limit) return undefined
+    return concurrencyError(guard, this.active - 1, limit, this.nextFreeMs(clock.now()))
   }
 
   passed(): Details | undefined {

@@ -10,6 +10,7 @@ import { arrayOf, type Check, OptionsError } from '../../core/options/checks.js'
 import { described } from '../../core/options/schema.js'
 import { judge, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
+import type { DegradedCall } from '../decisions/follower.js'
 import type { JudgedCall } from '../pipeline/call.js'
 import type { CallFunction } from '../pipeline/context.js'
 import type { Stage } from '../pipeline/stage.js'
@@ -39,6 +40,8 @@ export interface FailedCall {
   readonly error: unknown
   /** The value that was judged a failure; undefined if the call threw. A fallback must not read its body. */
   readonly value: unknown
+  /** The call returned a value that is judged a failure, perhaps undefined. False: it threw or was refused. */
+  readonly returned: boolean
   /** Why the call failed. */
   readonly reason: DegradedReason
 }
@@ -49,6 +52,8 @@ export interface FallbackAnswer {
   value: unknown
   /** What it is, in words: `from the cache, 12 s old`. */
   message?: string
+  /** Milliseconds since a cached value was stored. Default: not a cached value. */
+  ageMs?: number
 }
 
 /** A fallback: answers in place of a failed call, or declines. */
@@ -94,10 +99,30 @@ export interface GuardLike {
 export interface FallbackCount {
   /** Name of the fallback. */
   step: string
-  /** Why the call failed. */
-  reason: DegradedReason
+  /** Why the call failed. `pressure`: a cheaper answer was chosen before the call, because the pod was busy. */
+  reason: DegradedReason | 'pressure'
   /** How often it answered. */
   count: number
+}
+
+/** A fallback of the gateway that answered in place of a call. */
+export interface UsedFallback extends DegradedCall {
+  readonly reason: FallbackCount['reason']
+}
+
+/** Counts answers of fallbacks by fallback and reason. */
+export class FallbackCounts {
+  readonly #counts: FallbackCount[] = []
+
+  add(step: string, reason: FallbackCount['reason']): void {
+    const known = this.#counts.find((each) => each.step === step && each.reason === reason)
+    if (known !== undefined) known.count++
+    else this.#counts.push({ step, reason, count: 1 })
+  }
+
+  list(): FallbackCount[] {
+    return this.#counts.map((each) => ({ ...each }))
+  }
 }
 
 /** Guards that were asked for this call: two ways may lead to the same one. */
@@ -164,7 +189,7 @@ export class FallbackStage implements Stage {
   readonly #steps: readonly FallbackStep[]
   readonly #clock: Clock
   readonly #judging: OutcomeOptions
-  readonly #counts: FallbackCount[] = []
+  readonly #counts = new FallbackCounts()
 
   constructor(name: string, steps: readonly FallbackStep[], clock: Clock, judging: OutcomeOptions) {
     this.#name = name
@@ -181,7 +206,7 @@ export class FallbackStage implements Stage {
     options: RunOptions,
   ): Promise<Degradable<T>> {
     const startMs = this.#clock.now()
-    const instead = async (end: Pick<FailedCall, 'error' | 'value' | 'reason'>) => {
+    const instead = async (end: Pick<FailedCall, 'error' | 'value' | 'returned' | 'reason'>) => {
       const left: Tracked = remainingOptions(options, this.#clock.now() - startMs)
       const tracked: Tracked = { ...left, [ASKED]: left[ASKED] ?? new Set() }
       return (await this.#ask({ guard: this.#name, fn, options: tracked, ...end })) as
@@ -194,14 +219,15 @@ export class FallbackStage implements Stage {
       value = await start()
     } catch (error) {
       const reason = this.#reasonOf(error, options)
-      const answer = reason && (await instead({ error, value: undefined, reason }))
+      const end = { error, value: undefined, returned: false }
+      const answer = reason && (await instead({ ...end, reason }))
       if (answer !== undefined) return answer
       throw error
     }
     const { verdict } = judged
     if (verdict?.outcome === 'success') this.#learn(options, value)
     const reason = reasonOfValue(value, verdict, options)
-    const answer = reason && (await instead({ error: undefined, value, reason }))
+    const answer = reason && (await instead({ error: undefined, value, returned: true, reason }))
     if (answer === undefined) return asAsked(value, verdict)
     // Until here a caller could still have got it.
     if (answer.value !== value) discardResult(value)
@@ -210,7 +236,7 @@ export class FallbackStage implements Stage {
 
   /** How often each stood in, by reason. */
   counts(): FallbackCount[] {
-    return this.#counts.map((each) => ({ ...each }))
+    return this.#counts.list()
   }
 
   #learn(options: RunOptions, value: unknown): void {
@@ -227,7 +253,7 @@ export class FallbackStage implements Stage {
       if (call.options.signal?.aborted) return undefined
       const answer = await this.#tryStep(step, call)
       if (answer === undefined) continue
-      this.#count(step.name, call.reason)
+      this.#counts.add(step.name, call.reason)
       const { guard: name, reason } = call
       if (listening()) emit({ type: 'fallback.used', name, step: step.name, reason })
       const how = answer.message ?? `answered by ${step.name}`
@@ -257,12 +283,6 @@ export class FallbackStage implements Stage {
     if (outcome === 'throttled') return 'limited'
     return outcome === 'failure' ? 'error' : undefined
   }
-
-  #count(step: string, reason: DegradedReason): void {
-    const known = this.#counts.find((each) => each.step === step && each.reason === reason)
-    if (known !== undefined) known.count++
-    else this.#counts.push({ step, reason, count: 1 })
-  }
 }
 
 /** Results whose value was judged a failure, so another guard does not take them for an answer. */
@@ -288,10 +308,15 @@ function reasonOfValue(
   return verdict?.outcome === 'throttled' ? 'limited' : undefined
 }
 
-function isFor({ on, costs }: FallbackStep, { reason, error, value }: FailedCall): boolean {
-  if (on === undefined && reason === 'limited' && value !== undefined) return false
+function isFor({ on, costs }: FallbackStep, { reason, error, returned }: FailedCall): boolean {
+  if (on === undefined && reason === 'limited' && returned) return false
   if (on !== undefined && !on.includes(reason)) return false
   return !(costs === true && error instanceof SpillwayError && error.code === 'USER_LIMITED')
+}
+
+/** Why a fallback answers for a call that was refused with this code. */
+export function reasonOfRefusal(code: ErrorCode): DegradedReason {
+  return REASON_OF[code]
 }
 
 const REASON_OF: Record<ErrorCode, DegradedReason> = {

@@ -53,9 +53,11 @@ export class HedgeStage implements Stage {
   }
 
   /** By the rules of a retry. A probe has to show how the downstream is by itself. */
-  mayHedge({ idempotent, idempotencyKey }: RunOptions, { breaker }: Permits): boolean {
+  mayHedge(options: RunOptions, { breaker }: Permits): boolean {
     if (breaker?.probe === true) return false
-    return (idempotent !== false || Boolean(idempotencyKey)) && this.#options.retry.allowed
+    const { idempotent, idempotencyKey } = options
+    if (idempotent === false && !idempotencyKey) return false
+    return this.#options.retry.isAllowed(options)
   }
 
   /** The lane of a second attempt. */
@@ -126,7 +128,7 @@ export class HedgeStage implements Stage {
 
     const giveUp = (): undefined => {
       slots.giveUp(lane)
-      queue.release()
+      queue.cancel()
       return this.#skip('busy')
     }
 

@@ -3,10 +3,13 @@
  * `queue` a call waits for the store's reply only.
  */
 import type { Details, SpillwayError } from '../../core/errors.js'
+import type { Clock } from '../../core/time/clock.js'
+import type { DrainTime } from '../../local/drain-time.js'
+import type { ShedWait } from '../../local/shed-wait.js'
 import type { CallQueue } from '../../shared/permit-queue/call-queue.js'
 import type { PermitDispatcher } from '../../shared/permit-queue/permit-dispatcher.js'
 import type { LeaveReason, QueuedCall } from '../../shared/permit-queue/queued-call.js'
-import type { Permits, QueuedAttempt, Stage, StageCall } from '../pipeline/stage.js'
+import type { Permits, QueuedAttempt, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
 import { CallResumer } from '../queue/resume.js'
 import type { ConcurrencyStage } from './concurrency.js'
 import { concurrencyError, fullError, leaveError, paceError } from './refusal-errors.js'
@@ -17,6 +20,12 @@ export interface QueueStageOptions {
   readonly size: number | undefined
   readonly calls: CallQueue
   readonly slots: ConcurrencyStage
+  readonly clock: Clock
+  /** The delay above which calls are dropped if it lasts. */
+  readonly targetMs: number
+  /** How long callers are asked to wait: if the queue is full, and if it drops calls. */
+  readonly drainTime: DrainTime
+  readonly shedWait: ShedWait
 }
 
 export class QueueStage implements Stage {
@@ -52,6 +61,7 @@ export class QueueStage implements Stage {
     if (blocked !== undefined) return blocked
     const free = calls.full ? dispatcher.spare(attempt.lane, attempt, nowMs) : 0
     if (!calls.join(attempt, nowMs, free)) return this.#noPlaceError(nowMs)
+    this.#options.drainTime.queued(nowMs, calls.length === 1)
     dispatcher.arrived(attempt)
     return undefined
   }
@@ -61,18 +71,33 @@ export class QueueStage implements Stage {
     this.dispatcher.left(attempt)
   }
 
+  /** An attempt that has waited gets its permits. */
+  admitted(): void {
+    this.#options.drainTime.started()
+  }
+
   leaveError(why: LeaveReason, waitedMs: number): SpillwayError {
-    const { guard, slots } = this.#options
-    return leaveError(guard, why, waitedMs, this.calls.length, slots)
+    const { guard, slots, targetMs } = this.#options
+    const { active, limit } = slots
+    const retryAfterMs = this.#retryAfterMs(why)
+    const waiting = this.calls.length
+    return leaveError(guard, why, { waitedMs, waiting, active, limit, targetMs, retryAfterMs })
   }
 
   /** The attempt has released its slot, which goes to the next in the queue. */
-  release(): void {
+  release({ startMs }: StageAttempt): void {
+    const { slots, drainTime, clock } = this.#options
+    // How long calls take matters when slots run short. Reading the clock for every call would be wasteful.
+    if (slots.limit - slots.active <= 1 || drainTime.isUnknown) {
+      const nowMs = clock.now()
+      drainTime.ended(nowMs, nowMs - startMs)
+    }
     if (this.calls.length > 0) this.dispatcher.freed()
   }
 
+  /** A slot is free, which goes to the next in the queue. */
   cancel(): void {
-    this.release()
+    if (this.calls.length > 0) this.dispatcher.freed()
   }
 
   /** Calls that wait for this pod; those of a lane that waits for its vendor do not count. */
@@ -91,9 +116,23 @@ export class QueueStage implements Stage {
   /** Without a queue it is a slot or a start that is missing. */
   #noPlaceError(nowMs: number): SpillwayError {
     const { guard, size, slots } = this.#options
-    if (size !== undefined) return fullError(guard, this.calls.length, size)
+    if (size !== undefined) return fullError(guard, this.calls.length, size, this.#drainMs(nowMs))
     const waitMs = slots.paceWaitMs(nowMs)
     if (waitMs > 0) return paceError(guard, slots.active, waitMs)
-    return concurrencyError(guard, slots.active, slots.limit)
+    return concurrencyError(guard, slots.active, slots.limit, slots.nextFreeMs(nowMs))
+  }
+
+  #retryAfterMs(why: LeaveReason): number | undefined {
+    const { clock, shedWait } = this.#options
+    // The caller's time is over.
+    if (why === 'deadline') return undefined
+    return why === 'overload' ? shedWait.nextMs(clock.now()) : this.#drainMs(clock.now())
+  }
+
+  /** When the calls that wait now will have started. */
+  #drainMs(nowMs: number): number {
+    const { slots, drainTime } = this.#options
+    const slotsInUse = slots.pressure(0) >= 1 ? slots.active : 0
+    return drainTime.retryAfterMs(nowMs, Math.max(1, this.calls.length), slotsInUse)
   }
 }

@@ -1,44 +1,53 @@
 /** The refusals of the built-in stages, each with the numbers behind it. */
 import { type Details, inMs, SpillwayError, storeUnavailable } from '../../core/errors.js'
+import { PROBE_WAIT_MS } from '../../shared/circuit-breaker/lane/refusal.js'
 import type { LeaveReason } from '../../shared/permit-queue/queued-call.js'
 import type { UnitLimit } from '../../shared/rate-limiter/options.js'
 
-export function shedByQueueError(name: string, waiting: number, maxQueue: number): SpillwayError {
+/** `shed.when` returned true. */
+export function shedByHookError(
+  name: string,
+  waiting: number,
+  retryAfterMs: number,
+): SpillwayError {
   return new SpillwayError({
     code: 'SHED',
     stage: 'shed',
     scope: 'local',
-    details: { name, waiting, maxQueue },
-    explain: explainShed,
-  })
-}
-
-export function shedByHookError(name: string, waiting: number): SpillwayError {
-  return new SpillwayError({
-    code: 'SHED',
-    stage: 'shed',
-    scope: 'local',
-    details: { name, waiting },
+    retryAfterMs,
+    details: { name, reason: 'when', option: 'shed.when', waiting },
     explain: explainHook,
   })
 }
 
-export function fullError(name: string, waiting: number, size: number): SpillwayError {
+export function fullError(
+  name: string,
+  waiting: number,
+  size: number,
+  retryAfterMs: number,
+): SpillwayError {
   return new SpillwayError({
     code: 'QUEUE_FULL',
     stage: 'queue',
     scope: 'local',
+    retryAfterMs,
     details: { name, waiting, size },
     explain: explainFull,
   })
 }
 
 /** No slot is free, and the guard has no queue. */
-export function concurrencyError(name: string, active: number, limit: number): SpillwayError {
+export function concurrencyError(
+  name: string,
+  active: number,
+  limit: number,
+  retryAfterMs: number,
+): SpillwayError {
   return new SpillwayError({
     code: 'QUEUE_FULL',
     stage: 'concurrency',
     scope: 'local',
+    retryAfterMs,
     details: { name, active, limit },
     explain: explainBusy,
   })
@@ -56,20 +65,36 @@ export function paceError(name: string, active: number, waitMs: number): Spillwa
   })
 }
 
+/** The state of the queue when a call left it. */
+export interface LeftQueue {
+  readonly waitedMs: number
+  readonly waiting: number
+  readonly active: number
+  readonly limit: number
+  /** From `queue.targetMs`. */
+  readonly targetMs: number
+  /** Undefined if waiting does not help. */
+  readonly retryAfterMs: number | undefined
+}
+
 /** A call had to leave the queue. */
-export function leaveError(
-  name: string,
-  why: LeaveReason,
-  waitedMs: number,
-  waiting: number,
-  { active, limit }: { readonly active: number; readonly limit: number },
-): SpillwayError {
+export function leaveError(name: string, why: LeaveReason, queue: LeftQueue): SpillwayError {
   const { code, explain } = LEAVING[why]
+  const { waitedMs, waiting, active, limit, targetMs, retryAfterMs } = queue
   return new SpillwayError({
     code,
     stage: 'queue',
     scope: 'local',
-    details: { name, why, waitedMs, waiting, active, limit },
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    details: {
+      name,
+      why,
+      waitedMs,
+      waiting,
+      active,
+      limit,
+      ...(why === 'overload' && { targetMs }),
+    },
     explain,
   })
 }
@@ -143,6 +168,7 @@ export function halfOpenError(name: string, lane: string): SpillwayError {
     code: 'CIRCUIT_OPEN',
     stage: 'breaker',
     scope: 'shared',
+    retryAfterMs: PROBE_WAIT_MS,
     details: { name, lane, state: 'half-open' },
     explain: explainHalfOpen,
   })
@@ -174,15 +200,13 @@ const LEAVING = {
   },
   overload: {
     code: 'SHED',
-    explain: ({ name, waitedMs }: Details) =>
-      `${name}: dropped after ${inMs(waitedMs)} in the queue, because the delay stays above queue.targetMs`,
+    explain: ({ name, waitedMs, targetMs }: Details) =>
+      `${name}: dropped after ${inMs(waitedMs)} in the queue, because the delay stays above queue.targetMs (${inMs(targetMs)})`,
   },
 } as const satisfies Record<LeaveReason, { code: string; explain: (details: Details) => string }>
 
 const explainHalfOpen = ({ name, lane }: Details) =>
   `${name}: the circuit of lane ${lane} is half-open, and only probes are sent`
-const explainShed = ({ name, waiting, maxQueue }: Details) =>
-  `${name}: shed at queue length ${waiting} (shed.maxQueue: ${maxQueue}); raise it or add pods`
 const explainHook = ({ name }: Details) => `${name}: shed.when returned true`
 const explainFull = ({ name, waiting, size }: Details) =>
   `${name}: queue length ${waiting} reached queue.size (${size})`

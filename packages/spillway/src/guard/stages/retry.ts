@@ -107,9 +107,8 @@ export class RetryStage implements Stage {
   }
 
   /** A request that came in as a retry is not tried again here: tiers would multiply. */
-  get allowed(): boolean {
-    const hop = currentHop()
-    return hop === undefined || (hop.attempt === 1 && !this.#edgeOnly)
+  isAllowed({ callerAttempt = currentHop()?.attempt }: RunOptions): boolean {
+    return callerAttempt === undefined || (callerAttempt === 1 && !this.#edgeOnly)
   }
 
   /** The guard closes: calls that wait for their next attempt end with the last one's result. */
@@ -118,8 +117,8 @@ export class RetryStage implements Stage {
   }
 
   /** How the call goes on after an attempt. */
-  get policyNow(): RetryPolicy {
-    return this.allowed ? (this.policy ?? this.#once) : this.#once
+  policyFor(options: RunOptions): RetryPolicy {
+    return this.isAllowed(options) ? (this.policy ?? this.#once) : this.#once
   }
 
   /** For a call that was judged already. */
@@ -134,8 +133,11 @@ export class RetryStage implements Stage {
       ...(idempotent !== undefined && { idempotent }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
       judged,
-      mayRetry: () => breaker === undefined || breaker.state(call.lane) === 'closed',
-      conditions: () => ({ ...this.#conditions(call), errorRate: this.#errorRate(call.lane) }),
+      conditions: () => ({
+        ...this.#conditions(call),
+        breakerOpen: breaker !== undefined && breaker.state(call.lane) !== 'closed',
+        errorRate: this.#errorRate(call.lane),
+      }),
     }
   }
 

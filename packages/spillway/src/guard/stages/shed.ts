@@ -3,12 +3,11 @@ import { type Details, SpillwayError } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import { PRIORITIES, type Priority } from '../../core/options/priority.js'
 import type { Clock } from '../../core/time/clock.js'
-import { shedError } from '../../local/load-shedder/load-shedder.js'
 import type { Shedder, ShedderSnapshot } from '../../local/load-shedder/shedder.js'
 import type { Stage, StageCall } from '../pipeline/stage.js'
 import type { ConcurrencyStage } from './concurrency.js'
 import type { QueueStage } from './queue.js'
-import { shedByHookError, shedByQueueError } from './refusal-errors.js'
+import { shedByHookError } from './refusal-errors.js'
 
 /** What `shed.when` is asked about a call. */
 export interface ShedQuestion {
@@ -55,27 +54,21 @@ export class ShedStage implements Stage {
     const waiting = this.#queue.waiting(nowMs)
     const { active } = this.#slots
     const reason = shedder.decide(priority, options, deadlineMs, nowMs, waiting, active)
-    if (reason === 'queue') {
-      return shedByQueueError(this.#guard, waiting, shedder.options.maxQueue as number)
-    }
     if (reason !== undefined) {
-      return shedError(this.#guard, reason, shedder.snapshot(waiting, active))
+      const { tier } = options
+      const call = { importance: priority, tier, deadlineMs, waiting, inFlight: active }
+      return shedder.refusal(reason, call, nowMs, 'shed.')
     }
     if (this.#when === undefined || priority === 0) return undefined
-    return this.#asks(this.#when, options, priority, waiting)
+    const { user, tier } = options
+    const question = { priority: PRIORITIES[priority] as Priority, user, tier, waiting }
+    if (!this.#asks(this.#when, question)) return undefined
+    return shedByHookError(this.#guard, waiting, shedder.wait.nextMs(nowMs))
   }
 
-  /** The guard's own rule, `shed.when`. */
-  #asks(
-    when: (question: ShedQuestion) => boolean,
-    { user, tier }: StageCall['options'],
-    priority: number,
-    waiting: number,
-  ): SpillwayError | undefined {
-    const question = { priority: PRIORITIES[priority] as Priority, user, tier, waiting }
+  /** Asks the application's function. If it fails, the call is not shed. */
+  #asks(when: (question: ShedQuestion) => boolean, question: ShedQuestion): boolean {
     return callSafely(this.#guard, 'shed.when', () => when(question) === true, false)
-      ? shedByHookError(this.#guard, waiting)
-      : undefined
   }
 
   /** How long the caller waited for its answer, or for a timeout. Other failures may be quick, and mislead. */

@@ -50,7 +50,7 @@ export class ThrottleStage implements Stage {
     if (this.#random() >= refusal) return undefined
     // In shadow mode the call runs, and counts when it ends.
     if (!this.#shadow) acceptance.refused(nowMs)
-    return throttleError(this.#guard, acceptance, nowMs)
+    return throttleError(this.#guard, acceptance, nowMs, this.#random)
   }
 
   started({ laneInUse, startMs, kept }: StageAttempt, place: number): void {

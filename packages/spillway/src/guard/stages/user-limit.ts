@@ -98,7 +98,10 @@ export class UserLimitStage implements Stage {
       const report = () => swallow(onUserLimit(standingOf(request, reply)))
       callSafely(this.#guard, 'onUserLimit', report, undefined)
     }
-    return reply.alone === undefined ? request : { ...request, alone: reply.alone }
+    const { levels, cost } = request
+    const { alone, atUs, fullAtUs } = reply
+    const charged = { levels, cost, atUs, fullAtUs }
+    return alone === undefined ? charged : { ...charged, alone }
   }
 
   #failure(error: unknown): SpillwayError {
@@ -194,6 +197,7 @@ function standingOf({ levels }: UserRequest, reply: LevelReply): UserStanding {
     windowMs: (charge?.windowUs ?? 0) / 1_000,
     remaining: reply.remaining,
     resetMs: reply.resetUs / 1_000,
+    algorithm: charge?.algorithm ?? 'token-bucket',
   }
 }
 

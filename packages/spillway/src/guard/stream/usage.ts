@@ -15,10 +15,10 @@ const TOTAL = ['"total_tokens"'] as const
 const USAGE = '"usage"'
 
 export class UsageReader {
-  readonly #head: Buffer[] = []
-  #headBytes = 0
-  #tail: Buffer[] = []
-  #tailBytes = 0
+  readonly #head: string[] = []
+  #headLength = 0
+  #tail: string[] = []
+  #tailLength = 0
   /** Usage in chunks that are parsed objects, as an SDK's stream yields them; as JSON. */
   #fromObjects = ''
 
@@ -28,36 +28,39 @@ export class UsageReader {
     else if (typeof chunk === 'object' && chunk !== null) this.#fromObjects += usageIn(chunk)
   }
 
-  /** Copies, because the reader of the chunk may transfer its memory. */
-  #keep(chunk: Uint8Array): void {
-    if (chunk.length === 0) return
-    const end = Buffer.from(chunk.subarray(-TAIL_BYTES))
-    if (this.#headBytes < HEAD_BYTES) {
-      const start = end.length === chunk.length ? end : Buffer.from(chunk.subarray(0, HEAD_BYTES))
+  /**
+   * Copies, because the reader of the chunk may transfer its memory. As Latin-1, one character per byte: names and
+   * numbers are ASCII, and copying bytes into buffers of their own takes twice as long.
+   */
+  #keep({ buffer, byteOffset, length }: Uint8Array): void {
+    if (length === 0) return
+    const bytes = Buffer.from(buffer, byteOffset, length)
+    const end = bytes.toString('latin1', Math.max(0, length - TAIL_BYTES))
+    if (this.#headLength < HEAD_BYTES) {
+      const start = end.length === length ? end : bytes.toString('latin1', 0, HEAD_BYTES)
       this.#head.push(start)
-      this.#headBytes += start.length
+      this.#headLength += start.length
     }
     if (end.length === TAIL_BYTES) {
       this.#tail = [end]
-      this.#tailBytes = TAIL_BYTES
+      this.#tailLength = TAIL_BYTES
       return
     }
     this.#tail.push(end)
-    this.#tailBytes += end.length
-    while (this.#tailBytes - (this.#tail[0] as Buffer).length >= TAIL_BYTES) {
-      this.#tailBytes -= (this.#tail.shift() as Buffer).length
+    this.#tailLength += end.length
+    while (this.#tailLength - (this.#tail[0] as string).length >= TAIL_BYTES) {
+      this.#tailLength -= (this.#tail.shift() as string).length
     }
   }
 
   /** The cost by unit; undefined if the answer does not report it. */
   read(): Cost | undefined {
-    // Most bodies report no tokens. Their last byte shows that without a search.
-    const last = this.#tail.at(-1)
-    if (this.#fromObjects === '' && !ENDS.has(last?.[last.length - 1])) return undefined
-    const end = Buffer.concat(this.#tail).subarray(-TAIL_BYTES)
+    // Most bodies report no tokens. Their last character shows that without a search.
+    if (this.#fromObjects === '' && !ENDS.has(this.#tail.at(-1)?.at(-1))) return undefined
+    const end = this.#tail.join('').slice(-TAIL_BYTES)
     // The final usage is at the end, or there is none: the first report alone would be too little.
     if (this.#fromObjects === '' && !end.includes(TOKENS)) return undefined
-    const tail = end.toString('latin1') + this.#fromObjects
+    const tail = end + this.#fromObjects
     const said = lastUsage(tail)
     const total = lastOf(TOTAL, said)
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
@@ -69,12 +72,8 @@ export class UsageReader {
       return costOf(total ?? (whole ? inputAtEnd : undefined), inputAtEnd, undefined)
     }
     // Input tokens at the beginning count only together with output tokens at the end.
-    const input = inputAtEnd ?? lastOf(INPUT, this.#headText())
+    const input = inputAtEnd ?? lastOf(INPUT, this.#head.join('').slice(0, HEAD_BYTES))
     return costOf(total ?? (input === undefined ? undefined : input + output), input, output)
-  }
-
-  #headText(): string {
-    return Buffer.concat(this.#head).toString('latin1', 0, HEAD_BYTES)
   }
 }
 
@@ -103,11 +102,10 @@ function usageIn(chunk: object): string {
   }
 }
 
-/** As bytes, because a string would be encoded for each search. */
-const TOKENS = Buffer.from('_tokens"')
+const TOKENS = '_tokens"'
 
 /** Of JSON and of events: `}`, `]`, and what may follow them. */
-const ENDS: ReadonlySet<number | undefined> = new Set(Buffer.from('}] \r\n\t'))
+const ENDS: ReadonlySet<string | undefined> = new Set('}] \r\n\t')
 
 /**
  * The vendor's final usage report, usually near the end. To look for every name in all

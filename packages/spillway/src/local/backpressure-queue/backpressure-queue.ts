@@ -130,6 +130,9 @@ interface Consumer<T> {
   forget: (() => void) | undefined
 }
 
+/** How fast consumers are is not measured. */
+const FULL_WAIT_MS = 1_000
+
 const DONE: IteratorResult<never, undefined> = Object.freeze({ done: true, value: undefined })
 
 class WatermarkQueue<T> implements BackpressureQueue<T> {
@@ -292,6 +295,7 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
       code: 'QUEUE_FULL',
       stage: 'queue',
       scope: 'local',
+      retryAfterMs: FULL_WAIT_MS,
       details,
       explain,
     })

@@ -33,10 +33,12 @@ import {
   text,
   validate,
 } from '../../core/options/checks.js'
+import type { Random } from '../../core/random.js'
 import { isThenable, toPromise } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
-import { clockOption } from '../../core/time/clock-options.js'
+import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import { currentDeadline, deadlineError } from '../../core/time/deadline.js'
+import { DrainTime } from '../drain-time.js'
 import type { PodMetrics } from '../pod-metrics/pod-metrics.js'
 import { createRegistry, type Registry } from '../registry.js'
 
@@ -62,6 +64,8 @@ export interface BulkheadOptions {
   metrics?: Pick<PodMetrics, 'recordQueueWait'>
   /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock
+  /** Source of random numbers from 0 to 1. Default: `Math.random`. */
+  random?: Random
 }
 
 /** State of a bulkhead. */
@@ -111,6 +115,7 @@ export const bulkheadFields = {
   graceMs: optional(duration({ min: 0 }), 30_000),
   metrics: optional(having<Pick<PodMetrics, 'recordQueueWait'>>('pod metrics', 'recordQueueWait')),
   clock: clockOption,
+  random: randomOption,
 }
 
 const readOptions = object(bulkheadFields)
@@ -152,6 +157,7 @@ class SlotBulkhead implements Bulkhead {
   readonly #clock: Clock
   readonly #metrics: Pick<PodMetrics, 'recordQueueWait'> | undefined
   readonly #waitList: WaitList
+  readonly #drainTime: DrainTime
   /** For each slot whose work is still running after its call: frees the slot early. */
   readonly #overdue = new Set<() => void>()
   #closed = false
@@ -166,6 +172,7 @@ class SlotBulkhead implements Bulkhead {
     this.#clock = options.clock
     this.#metrics = options.metrics
     this.#waitList = new WaitList(options.clock, this.#timeoutMs)
+    this.#drainTime = new DrainTime(options.random)
   }
 
   get waiting(): number {
@@ -185,17 +192,19 @@ class SlotBulkhead implements Bulkhead {
     if (this.active < this.limit) {
       this.active++
       if (this.#metrics !== undefined) this.#noteWait(0)
-      return this.#start(fn)
+      return this.#drainTime.isUnknown ? this.#startTimed(fn, this.#clock.now()) : this.#start(fn)
     }
     if (this.#waitList.length >= this.#size) return refuse(this.#refusal('QUEUE_FULL'))
     const sinceMs = this.#clock.now()
+    this.#drainTime.queued(sinceMs, this.#waitList.length === 0)
     const patienceMs = Math.min(this.#timeoutMs, deadline?.remainingMs() ?? this.#timeoutMs)
     // Continues in the caller's promise chain, so that `fn` sees the caller's async context and not
     // that of the call that freed the slot.
     return this.#waitList.join({ patienceMs, signal }).then((admitted) => {
       if (admitted && !signal?.aborted && !deadline?.expired) {
-        this.#noteWait(this.#clock.now() - sinceMs)
-        return this.#start(fn)
+        const nowMs = this.#clock.now()
+        this.#noteWait(nowMs - sinceMs)
+        return this.#startTimed(fn, nowMs)
       }
       if (admitted) this.#release()
       signal?.throwIfAborted()
@@ -216,6 +225,17 @@ class SlotBulkhead implements Bulkhead {
       if (this.active === 0) resolve()
       else this.#idle.push(resolve)
     })
+  }
+
+  /** As `#start`, for calls that have waited: how long these take says how long the others will wait. */
+  #startTimed<T>(fn: () => T | PromiseLike<T>, startMs: number): Promise<T> {
+    const promise = this.#start(fn)
+    const ended = () => {
+      const nowMs = this.#clock.now()
+      this.#drainTime.ended(nowMs, nowMs - startMs)
+    }
+    promise.then(ended, ended)
+    return promise
   }
 
   /** Runs `fn` in a slot that was already taken. */
@@ -318,7 +338,16 @@ class SlotBulkhead implements Bulkhead {
     const explain = code === 'QUEUE_FULL' ? explainFull : explainTimeout
     // Written out, because spreading the snapshot would double the cost of a refusal.
     const details = { name, active, limit, waiting, size: this.#size, timeoutMs: this.#timeoutMs }
-    return new SpillwayError({ code, stage: 'concurrency', scope: 'local', details, explain })
+    const calls = Math.max(1, waiting)
+    const retryAfterMs = this.#drainTime.retryAfterMs(this.#clock.now(), calls, limit)
+    return new SpillwayError({
+      code,
+      stage: 'concurrency',
+      scope: 'local',
+      retryAfterMs,
+      details,
+      explain,
+    })
   }
 }
 

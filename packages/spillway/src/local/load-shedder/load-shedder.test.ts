@@ -312,7 +312,7 @@ describe('load shedder run() and enter()', () => {
       stage: 'shed',
       status: 503,
       details: { name: 'web', reason: 'inFlight', pressure: 1, signal: 'inFlight' },
-      message: 'web: shed by inFlight; inFlight is at 100 % of its limit',
+      message: 'web: shed with 2 calls in flight (maxInFlight: 2); raise it or add pods',
     })
     release()
     await Promise.all(inside)

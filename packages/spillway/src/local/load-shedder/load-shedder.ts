@@ -5,7 +5,7 @@
  * queue.
  */
 
-import { closedError, type Details, refuse, SpillwayError } from '../../core/errors.js'
+import { closedError, refuse, type SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening } from '../../core/events.js'
 import { func, object, optional, text, validate } from '../../core/options/checks.js'
 import { importanceOf, NORMAL_IMPORTANCE, type Priority } from '../../core/options/priority.js'
@@ -16,7 +16,13 @@ import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import { currentDeadline } from '../../core/time/deadline.js'
 import { type ShedOptions, shedFields } from './options.js'
 import { figureOf } from './pressure-gauge.js'
-import { type ShedCall, Shedder, type ShedderSnapshot, type ShedReason } from './shedder.js'
+import {
+  type RefusedCall,
+  type ShedCall,
+  Shedder,
+  type ShedderSnapshot,
+  type ShedReason,
+} from './shedder.js'
 
 /** Options of `createLoadShedder()`. */
 export interface LoadShedderOptions extends ShedOptions {
@@ -64,6 +70,15 @@ export interface LoadShedder {
   run<T>(fn: () => T | PromiseLike<T>, request?: ShedRequest): Promise<T>
   /** For servers: undefined means refused. Otherwise call `end` when the request is over. */
   enter(request?: ShedRequest): ShedVisit | undefined
+  /**
+   * For servers: the admitted call, whose `end` has to be called when the request is over, or the refusal with its
+   * reason and `retryAfterMs`.
+   *
+   * @example
+   * const visit = shedder.admit({ endpoint: '/search' })
+   * if (visit instanceof SpillwayError) return answer(visit.status, visit.retryAfterMs)
+   */
+  admit(request?: ShedRequest): ShedVisit | SpillwayError
   /** Why a call would be refused now, or undefined. Does not count as a call. */
   check(request?: ShedRequest): ShedReason | undefined
   /** State and counts at this moment. */
@@ -116,17 +131,13 @@ class LocalLoadShedder implements LoadShedder {
   }
 
   run<T>(fn: () => T | PromiseLike<T>, request: ShedRequest = NOTHING_KNOWN): Promise<T> {
-    if (this.#closed) return refuse(closedError('shed', this.name))
-    const nowMs = this.#clock.now()
-    let reason: ShedReason | undefined
-    this.#shedder.arrive()
+    let visit: ShedVisit | SpillwayError
     try {
-      reason = this.#decide(request, nowMs)
+      visit = this.admit(request)
     } catch (error) {
       return refuse(error)
     }
-    if (reason !== undefined) return refuse(this.#refusal(reason, request))
-    const visit = this.#begin(nowMs)
+    if (!('end' in visit)) return refuse(visit)
     let result: T | PromiseLike<T>
     try {
       result = fn()
@@ -144,17 +155,23 @@ class LocalLoadShedder implements LoadShedder {
   }
 
   enter(request: ShedRequest = NOTHING_KNOWN): ShedVisit | undefined {
+    const visit = this.admit(request)
+    return 'end' in visit ? visit : undefined
+  }
+
+  admit(request: ShedRequest = NOTHING_KNOWN): ShedVisit | SpillwayError {
+    if (this.#closed) return closedError('shed', this.name)
     const nowMs = this.#clock.now()
-    if (this.#closed) return undefined
     this.#shedder.arrive()
-    const reason = this.#decide(request, nowMs)
+    const call = this.#callOf(request)
+    const reason = this.#decide(request, call, nowMs)
     if (reason === undefined) return this.#begin(nowMs)
     this.#note(reason, request)
-    return undefined
+    return this.#shedder.refusal(reason, call, nowMs, '')
   }
 
   check(request: ShedRequest = NOTHING_KNOWN): ShedReason | undefined {
-    return this.#decide(request, this.#clock.now())
+    return this.#decide(request, this.#callOf(request), this.#clock.now())
   }
 
   snapshot(): LoadShedderSnapshot {
@@ -169,14 +186,20 @@ class LocalLoadShedder implements LoadShedder {
     this.#shedder.close()
   }
 
-  #decide(request: ShedRequest, nowMs: number): ShedReason | undefined {
-    const { priority } = request
-    const importance = priority === undefined ? NORMAL_IMPORTANCE : importanceOf(priority)
-    const deadlineMs = this.#shedder.options.inTime
-      ? (currentDeadline()?.atMs ?? Infinity)
-      : Infinity
-    const waiting = this.#waiting === undefined ? 0 : this.#countWaiting()
-    return this.#shedder.decide(importance, request, deadlineMs, nowMs, waiting, this.#inFlight)
+  #decide(request: ShedRequest, call: RefusedCall, nowMs: number): ShedReason | undefined {
+    const { importance, deadlineMs, waiting, inFlight } = call
+    return this.#shedder.decide(importance, request, deadlineMs, nowMs, waiting, inFlight)
+  }
+
+  /** What is known about a call, and the counts at this moment. */
+  #callOf({ priority, tier }: ShedRequest): RefusedCall {
+    return {
+      importance: priority === undefined ? NORMAL_IMPORTANCE : importanceOf(priority),
+      tier,
+      deadlineMs: this.#shedder.options.inTime ? (currentDeadline()?.atMs ?? Infinity) : Infinity,
+      waiting: this.#countWaiting(),
+      inFlight: this.#inFlight,
+    }
   }
 
   #countWaiting(): number {
@@ -206,30 +229,4 @@ class LocalLoadShedder implements LoadShedder {
     const { name, pressure } = this
     emit({ type: 'shedder.refused', name, reason, pressure, tier, priority: priority ?? 'normal' })
   }
-
-  #refusal(reason: ShedReason, request: ShedRequest): SpillwayError {
-    this.#note(reason, request)
-    return shedError(
-      this.name,
-      reason,
-      this.#shedder.snapshot(this.#countWaiting(), this.#inFlight),
-    )
-  }
-}
-
-/** A refusal with the numbers behind it. */
-export function shedError(
-  name: string,
-  reason: ShedReason,
-  { pressure, highest, overload }: ShedderSnapshot,
-): SpillwayError {
-  const details = { name, reason, pressure, signal: highest ?? 'none', overload }
-  return new SpillwayError({ code: 'SHED', stage: 'shed', scope: 'local', details, explain })
-}
-
-function explain({ name, reason, pressure, signal }: Details): string {
-  const percent = Math.round(Number(pressure) * 100)
-  const why =
-    { deadline: ', and there is too little time left for this call' }[String(reason)] ?? ''
-  return `${name}: shed by ${reason}; ${signal} is at ${percent} % of its limit${why}`
 }

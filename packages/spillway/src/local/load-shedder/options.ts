@@ -16,6 +16,9 @@ import {
 import type { Priority } from '../../core/options/priority.js'
 import { described, schemaOf } from '../../core/options/schema.js'
 
+/** The share of `slaMs` at which the pressure is 1. */
+export const SLA_SHARE = 0.9
+
 /** Signals and limits of a load shedder. */
 export interface ShedOptions {
   /**

@@ -8,13 +8,11 @@
 import { callSafely } from '../../core/events.js'
 import type { Clock, Timer } from '../../core/time/clock.js'
 import { RollingHistogram } from '../rolling-histogram.js'
-import type { CheckedShed, Sensors } from './options.js'
+import { type CheckedShed, type Sensors, SLA_SHARE } from './options.js'
 import { SystemSensors } from './system-sensors.js'
 
 export type SampledSignal = 'rps' | 'latency' | 'cpu' | 'memory' | 'loopUtilization' | 'loopDelay'
 
-/** The share of `slaMs` at which the pressure is 1. */
-const SLA_SHARE = 0.9
 /** Fewest calls for a percentile. */
 const FEWEST_LATENCIES = 10
 /** The timer stops after this many samples without a call. */

@@ -3,28 +3,23 @@
  * percentiles, because the cost of a decision matters under overload.
  */
 
+import type { SpillwayError } from '../../core/errors.js'
 import type { Random } from '../../core/random.js'
 import { stableHash } from '../../core/stable-hash.js'
 import type { Clock } from '../../core/time/clock.js'
+import { ShedWait } from '../shed-wait.js'
 import type { CheckedShed } from './options.js'
-import { PressureGauge, type SampledSignal } from './pressure-gauge.js'
+import { PressureGauge } from './pressure-gauge.js'
+import {
+  type ShedFacts,
+  type ShedReason,
+  type Signal,
+  shedByQueueError,
+  shedError,
+  shedInFlightError,
+} from './shed-refusal.js'
 
-/** Why a call is refused. */
-export type ShedReason =
-  /** `maxQueue` or `maxInFlight` is reached. */
-  | 'queue'
-  | 'inFlight'
-  /** The pressure is above the limit of its tier. */
-  | 'tier'
-  /** The pressure is above the limit of its priority. */
-  | 'priority'
-  /** It belongs to the share of its priority that is refused under this overload. */
-  | 'overload'
-  /** It could not end before its deadline. */
-  | 'deadline'
-
-/** A reading that a load shedder bases its decisions on. */
-export type Signal = SampledSignal | 'queue' | 'inFlight'
+export type { ShedReason, Signal } from './shed-refusal.js'
 
 /** What the decision needs to know of a call. */
 export interface ShedCall {
@@ -50,8 +45,20 @@ export interface ShedderSnapshot {
   overload: number
 }
 
+/** A call that was refused, and the counts at that moment. */
+export interface RefusedCall {
+  readonly importance: number
+  readonly tier: string | undefined
+  readonly deadlineMs: number
+  readonly waiting: number
+  readonly inFlight: number
+}
+
 export class Shedder {
+  readonly name: string
   readonly options: CheckedShed
+  /** How long refused callers are asked to wait. */
+  readonly wait: ShedWait
   /** Whether `record` has to be called. */
   readonly timesCalls: boolean
   readonly #gauge: PressureGauge | undefined
@@ -65,7 +72,9 @@ export class Shedder {
   #saltUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(name: string, options: CheckedShed, clock: Clock, random: Random) {
+    this.name = name
     this.options = options
+    this.wait = new ShedWait(random)
     this.#clock = clock
     this.#random = random
     this.#gauge = PressureGauge.isNeeded(options)
@@ -121,8 +130,52 @@ export class Shedder {
       return 'overload'
     }
     if (gauge.usualMs === 0 || deadlineMs === Infinity) return undefined
-    const neededMs = gauge.usualMs + waiting * gauge.msPerCall
-    return this.options.inTime && nowMs + neededMs > deadlineMs ? 'deadline' : undefined
+    const late = nowMs + this.#neededMs(waiting) > deadlineMs
+    return this.options.inTime && late ? 'deadline' : undefined
+  }
+
+  /** The refusal for a reason that `decide` gave. `prefix`: of the options' names in its message. */
+  refusal(
+    reason: ShedReason,
+    { importance, tier, deadlineMs, waiting, inFlight }: RefusedCall,
+    nowMs: number,
+    prefix: ShedFacts['prefix'],
+  ): SpillwayError {
+    const { name, options } = this
+    const retryAfterMs = this.wait.nextMs(nowMs)
+    if (reason === 'queue') {
+      return shedByQueueError(name, prefix, waiting, options.maxQueue as number, retryAfterMs)
+    }
+    if (reason === 'inFlight') {
+      return shedInFlightError(name, prefix, inFlight, options.maxInFlight as number, retryAfterMs)
+    }
+    const gauge = this.#gauge
+    let highest: Signal | undefined = gauge?.highest
+    let pressure = gauge?.pressure ?? 0
+    const { maxQueue, maxInFlight } = options
+    if (maxQueue !== undefined && waiting / maxQueue > pressure) {
+      pressure = waiting / maxQueue
+      highest = 'queue'
+    }
+    if (maxInFlight !== undefined && inFlight / maxInFlight > pressure) {
+      pressure = inFlight / maxInFlight
+      highest = 'inFlight'
+    }
+    return shedError({
+      name,
+      prefix,
+      options,
+      reason,
+      retryAfterMs,
+      importance,
+      tier,
+      waiting,
+      highest,
+      pressure,
+      overload: gauge?.overload ?? 0,
+      neededMs: this.#neededMs(waiting),
+      leftMs: deadlineMs - nowMs,
+    })
   }
 
   snapshot(waiting: number, inFlight: number): ShedderSnapshot {
@@ -142,6 +195,12 @@ export class Shedder {
 
   close(): void {
     this.#gauge?.close()
+  }
+
+  /** How long a call would take from now on, judging by the last ones. */
+  #neededMs(waiting: number): number {
+    const gauge = this.#gauge
+    return gauge === undefined ? 0 : gauge.usualMs + waiting * gauge.msPerCall
   }
 
   /** Unlisted tiers are served unless `*` is set. */

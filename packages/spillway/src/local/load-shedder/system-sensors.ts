@@ -24,6 +24,7 @@ export class SystemSensors implements Sensors {
   #cpu: NodeJS.CpuUsage | undefined
   #cpuAtSeconds = 0
   #delay: IntervalHistogram | undefined
+  #memory = 0
 
   /** `delay`: whether to measure the event loop's delay, which wakes the process every 10 ms. */
   start(delay: boolean): void {
@@ -53,8 +54,13 @@ export class SystemSensors implements Sensors {
 
   /** Share of the container's memory or of V8's heap limit, whichever is higher. */
   memory(): number {
-    const { rss, heapUsed } = process.memoryUsage()
-    return Math.max(rss / this.#memoryBytes, heapUsed / this.#heapBytes)
+    try {
+      const { rss, heapUsed } = process.memoryUsage()
+      this.#memory = Math.max(rss / this.#memoryBytes, heapUsed / this.#heapBytes)
+    } catch {
+      // Node reads a file, which fails while the process has too many open files. Then the last figure counts.
+    }
+    return this.#memory
   }
 
   loopUtilization(): number {

@@ -6,7 +6,7 @@
  */
 
 import { RollingCounter } from '../../core/collections/rolling-counter.js'
-import { callSafely } from '../../core/events.js'
+import { callSafely, type StopReason } from '../../core/events.js'
 import {
   arrayOf,
   type Duration,
@@ -67,6 +67,12 @@ export interface RetryBudgetOptions {
   clock?: Clock
 }
 
+/** Why a budget does not pay for a retry. */
+export type RetryRefusal = Extract<
+  StopReason,
+  'attempts' | 'breaker' | 'pod-full' | 'queue-wait' | 'error-rate' | 'budget'
+>
+
 /** Limits retries to a fraction of the calls. Created by `createRetryBudget()`. */
 export interface RetryBudget {
   /** Counts a request, the first attempt of a call. `nowMs`: the time, if known. */
@@ -76,6 +82,11 @@ export interface RetryBudget {
    * Default: what the option `conditions` returns.
    */
   tryRetry(retry: number, conditions?: RetryConditions): boolean
+  /**
+   * Like `tryRetry`, but returns why there is no retry, or undefined if the budget has paid for it. Default: every
+   * refusal of `tryRetry` counts as `budget`.
+   */
+  payRetry?(retry: number, conditions?: RetryConditions): RetryRefusal | undefined
   /** Retries that a call may make now, judging by the conditions alone. */
   allowedRetries(): number
   /** State and counts at this moment. */
@@ -132,15 +143,25 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
   const requests = new RollingCounter(windowMs, SLICES)
   const retries = new RollingCounter(windowMs, SLICES)
 
-  function allowedRetries(ofCall?: RetryConditions): number {
-    if (ofCall !== undefined) return retriesUnder(ofCall, rules)
-    if (conditions === undefined) return rules.retries
-    return callSafely(
-      'retryBudget',
-      'conditions',
-      () => retriesUnder(conditions(), rules),
-      rules.retries,
-    )
+  /** How many retries a call may make, and why not more. */
+  function allowance(ofCall?: RetryConditions): Allowance {
+    const unlimited: Allowance = { retries: rules.retries, because: 'attempts' }
+    if (ofCall !== undefined) return allowanceUnder(ofCall, rules)
+    if (conditions === undefined) return unlimited
+    const read = () => allowanceUnder(conditions(), rules)
+    return callSafely('retryBudget', 'conditions', read, unlimited)
+  }
+
+  const allowedRetries = () => allowance().retries
+
+  function payRetry(retry: number, ofCall?: RetryConditions): RetryRefusal | undefined {
+    const allowed = allowance(ofCall)
+    if (!(retry <= allowed.retries)) return allowed.because
+    const now = clock.now()
+    const affordable = Math.max(minimum, ratio * requests.total(now))
+    if (retries.total(now) + 1 > affordable) return 'budget'
+    retries.add(now, 1)
+    return undefined
   }
 
   return {
@@ -149,15 +170,9 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
       // A time in the future would stop the window from moving on.
       requests.add(nowMs !== undefined && nowMs >= 0 && nowMs <= now ? nowMs : now, 1)
     },
-    tryRetry(retry, ofCall) {
-      if (!(retry <= allowedRetries(ofCall))) return false
-      const now = clock.now()
-      const affordable = Math.max(minimum, ratio * requests.total(now))
-      if (retries.total(now) + 1 > affordable) return false
-      retries.add(now, 1)
-      return true
-    },
-    allowedRetries: () => allowedRetries(),
+    tryRetry: (retry, ofCall) => payRetry(retry, ofCall) === undefined,
+    payRetry,
+    allowedRetries,
     snapshot() {
       const now = clock.now()
       return {
@@ -169,19 +184,25 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
   }
 }
 
+interface Allowance {
+  readonly retries: number
+  /** Why there are no more. */
+  readonly because: RetryRefusal
+}
+
 /** How many retries a call may make under these conditions. */
-function retriesUnder(known: RetryConditions, rules: RetryRules): number {
+function allowanceUnder(known: RetryConditions, rules: RetryRules): Allowance {
   if (isThenable(known)) {
     swallow(known)
     throw new TypeError('conditions must not return a promise')
   }
-  if (known.breakerOpen) return 0
-  if ((known.queueWaitMs ?? 0) > rules.maxQueueWaitMs) return 0
-  if ((known.slotsInUse ?? 0) > rules.maxSlotsInUse) return 0
+  if (known.breakerOpen) return { retries: 0, because: 'breaker' }
+  if ((known.queueWaitMs ?? 0) > rules.maxQueueWaitMs) return { retries: 0, because: 'queue-wait' }
+  if ((known.slotsInUse ?? 0) > rules.maxSlotsInUse) return { retries: 0, because: 'pod-full' }
   const errorRate = known.errorRate ?? 0
-  let allowed = rules.retries
+  let { retries } = rules
   for (const step of rules.steps) {
-    if (errorRate > step.errorRate) allowed = Math.min(allowed, step.retries)
+    if (errorRate > step.errorRate) retries = Math.min(retries, step.retries)
   }
-  return allowed
+  return { retries, because: retries < rules.retries ? 'error-rate' : 'attempts' }
 }

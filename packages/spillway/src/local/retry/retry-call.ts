@@ -2,8 +2,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CallerSignal } from '../../core/abort.js'
 import { discardResult } from '../../core/discard.js'
-import { refuse } from '../../core/errors.js'
-import { callSafely, emit, listening } from '../../core/events.js'
+import { closedError, refuse, type SpillwayError } from '../../core/errors.js'
+import { callSafely, emit, listening, type StopReason } from '../../core/events.js'
 import { noteRetried } from '../../core/hops.js'
 import {
   type CallEnd,
@@ -145,7 +145,7 @@ export class RetryCall<T> {
     const signal = this.#options.signal as AbortSignal | undefined
     const context = { attempt: this.#attempt, signal }
     if (this.#policy.attempts === 1 || this.#policy.nested === false) return this.#fn(context)
-    this.#scope = new Set()
+    this.#scope = { givenUp: undefined }
     return runInScope(this.#scope, this.#fn, context)
   }
 
@@ -174,13 +174,23 @@ export class RetryCall<T> {
       this.#tell(decision, end)
       if (!decision.retry) return this.#conclude(end, attempts)
       // An unread body would keep its connection during the wait.
-      if ('value' in end) discardResult(end.value)
+      const discarded = 'value' in end && discardResult(end.value)
       await this.#pause(decision.delayMs)
-      // The timer may have been late.
-      if (this.#deadline?.expired || this.#policy.closing?.closed === true) {
-        return this.#conclude(end, attempts)
-      }
+      const refusal = this.#refusalAfterPause()
+      if (refusal === undefined) continue
+      // A response whose body was cancelled is of no use to the caller.
+      return this.#conclude(discarded ? { error: refusal } : end, attempts)
     }
+  }
+
+  /** The wait was the last thing there was time for: its timer was late, or the mechanism was closed meanwhile. */
+  #refusalAfterPause(): SpillwayError | undefined {
+    const { name, closing } = this.#policy
+    const closed = closing?.closed === true
+    if (!closed && this.#deadline?.expired !== true) return undefined
+    const refusal = closed ? closedError('retry', name) : deadlineError('retry', name)
+    this.#tell({ retry: false, because: closed ? 'closed' : 'deadline' }, { error: refusal })
+    return refusal
   }
 
   async #pause(delayMs: number): Promise<void> {
@@ -226,8 +236,8 @@ export class RetryCall<T> {
   }
 
   #decide(verdict: Verdict, end: End<T>): RetryDecision {
-    const { name, attempts, maxRetryAfterMs, usualMs, budget } = this.#policy
-    const { idempotent, idempotencyKey, signal, mayRetry, conditions } = this.#options
+    const { attempts, maxRetryAfterMs, usualMs } = this.#policy
+    const { idempotent, idempotencyKey, signal } = this.#options
     if (signal?.aborted) return { retry: false, because: 'aborted' }
     if (this.#policy.closing?.closed === true) return { retry: false, because: 'closed' }
     // Three tiers of three attempts each would make twenty-seven calls out of one.
@@ -241,11 +251,21 @@ export class RetryCall<T> {
       maxRetryAfterMs,
       usualMs,
       remainingMs: this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY,
-      payRetry: () =>
-        (mayRetry === undefined || callSafely(name, 'mayRetry', mayRetry, false)) &&
-        (budget === undefined ||
-          callSafely(name, 'budget', () => budget.tryRetry(this.#attempt, conditions?.()), false)),
+      payRetry: () => this.#payRetry(),
     })
+  }
+
+  /** Spends the budget, or returns why there is no retry. */
+  #payRetry(): StopReason | undefined {
+    const { name, budget } = this.#policy
+    const { mayRetry, conditions } = this.#options
+    if (mayRetry !== undefined && !callSafely(name, 'mayRetry', mayRetry, false)) return 'prevented'
+    if (budget === undefined) return undefined
+    const pay = (): StopReason | undefined => {
+      if (budget.payRetry !== undefined) return budget.payRetry(this.#attempt, conditions?.())
+      return budget.tryRetry(this.#attempt, conditions?.()) ? undefined : 'budget'
+    }
+    return callSafely<StopReason | undefined>(name, 'budget', pay, 'budget')
   }
 
   #retriedBelow(end: End<T>): boolean {
@@ -288,7 +308,10 @@ export function learnUsual(policy: RetryPolicy, durationMs: number): void {
  * each attempt runs in an async context of its own, and an inner retry adds its final results to
  * the scope that it runs in.
  */
-export type AttemptScope = Set<unknown>
+export interface AttemptScope {
+  /** Created by the first retry that gives up; most attempts contain none. */
+  givenUp: Set<unknown> | undefined
+}
 
 const scopes = new AsyncLocalStorage<AttemptScope>()
 /**
@@ -310,7 +333,8 @@ export function runInScope<A extends unknown[], T>(
 function noteGivenUp(result: unknown): void {
   const scope = scopes.getStore()
   if (scope === undefined) return
-  scope.add(result)
+  scope.givenUp ??= new Set()
+  scope.givenUp.add(result)
   if (isObject(result)) originals.set(result, result)
 }
 
@@ -322,11 +346,12 @@ export function carryGivenUp(original: object, copy: object): void {
 
 /** Whether a retry within the attempt of this scope has given up on the attempt's error or value. */
 function wasGivenUp(scope: AttemptScope | undefined, result: unknown): boolean {
-  if (scope === undefined) return false
-  if (scope.has(result)) return true
+  const givenUp = scope?.givenUp
+  if (givenUp === undefined) return false
+  if (givenUp.has(result)) return true
   const original = isObject(result) ? originals.get(result) : undefined
   // A scope may contain undefined: an inner retry may have given up on that.
-  return original !== undefined && scope.has(original)
+  return original !== undefined && givenUp.has(original)
 }
 
 function isObject(value: unknown): value is object {

@@ -20,7 +20,8 @@ export interface RetryQuestion {
   usualMs: number
   /** Time left until the deadline; infinite without one. */
   remainingMs: number
-  payRetry: () => boolean
+  /** Spends the budget, or returns why there is no retry. */
+  payRetry: () => StopReason | undefined
 }
 
 export function decideRetry(question: RetryQuestion): RetryDecision {
@@ -30,8 +31,8 @@ export function decideRetry(question: RetryQuestion): RetryDecision {
   if (!question.idempotent) return stop('not-idempotent')
   if ((verdict.retryAfterMs ?? 0) > question.maxRetryAfterMs) return stop('retry-after')
   if (delayMs + question.usualMs >= question.remainingMs) return stop('deadline')
-  if (!question.payRetry()) return stop('budget')
-  return { retry: true, delayMs }
+  const because = question.payRetry()
+  return because === undefined ? { retry: true, delayMs } : stop(because)
 }
 
 function stop(because: StopReason): RetryDecision {

@@ -199,7 +199,7 @@ export class TimedCall<T>
     work.then(
       (value) => {
         // The call was given up, so the response is not read.
-        if (this.#over) return discardResult(value)
+        if (this.#over) return void discardResult(value)
         if (this.#limits.adaptive !== undefined) this.#record(this.#limits.adaptive)
         this.#answered(value, goesOn)
       },

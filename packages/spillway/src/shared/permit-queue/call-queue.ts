@@ -17,7 +17,7 @@ export interface CallQueueOptions {
   size: number
   /** Longest wait of a call. */
   timeoutMs: number
-  /** The queue is standing when the oldest call's wait exceeds this for `intervalMs`. */
+  /** The queue is standing when the oldest call's wait exceeds this for `intervalMs`. Infinite: it never is. */
   targetMs: number
   /** Default: `targetMs`. */
   intervalMs?: number
@@ -278,6 +278,7 @@ export class CallQueue {
   }
 
   #control(lane: LaneQueue, nowMs: number): void {
+    if (this.#options.targetMs === Number.POSITIVE_INFINITY) return
     const { codel } = lane
     codel.observe(nowMs, lane.standingDelayMs(nowMs))
     // At most one drop per call served. Slots become free in waves, and the drops that fell due

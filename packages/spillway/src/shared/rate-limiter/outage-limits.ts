@@ -2,7 +2,7 @@
  * A guard's limits while the store is unreachable: this pod decides by the outage rule of each limit. While the
  * store is reachable, it records what it will need then.
  */
-import { SpillwayError } from '../../core/errors.js'
+import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import { type Fleet, type LimitRule, LocalSpend, shareOf } from '../../store/local-spend.js'
 import type { LaneFigures, Spent, TakeReply } from '../../store/port.js'
@@ -233,6 +233,7 @@ export class OutageLimits implements LaneHolder {
       code: 'STORE_UNAVAILABLE',
       stage: 'vendor-limit',
       scope: 'shared',
+      retryAfterMs: STORE_WAIT_MS,
       details: { name: this.#name, outage: 'refuse' },
       explain: ({ name }) =>
         `${name}: the store is unreachable, and a limit refuses calls without it`,

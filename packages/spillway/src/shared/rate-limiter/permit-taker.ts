@@ -64,6 +64,8 @@ export class PermitTaker implements LimitPort {
   readonly remote: boolean
   readonly settings: LimitSettings
   readonly #options: PermitTakerOptions
+  /** The pod is named also if no call waits: its share counts while calls of other pods wait. */
+  readonly #withoutWaiting: Waiter
   readonly #lastMinute = new RollingCounter(60_000, 60)
   /** Granted since the last report. */
   #granted = 0
@@ -74,6 +76,7 @@ export class PermitTaker implements LimitPort {
     this.#options = options
     this.remote = options.remote
     this.settings = options.settings
+    this.#withoutWaiting = { pod: options.pod, forUs: 0 }
   }
 
   /** A permit may not be used if its round trip took longer. */
@@ -95,7 +98,7 @@ export class PermitTaker implements LimitPort {
   ): MaybePromise<LimitReply> {
     const { name: guard, pod, store, watch, settings } = this.#options
     const forUs = Math.min(Math.ceil(waitMs * 1_000), LONGEST_WAIT_US)
-    const waiter = waitMs > 0 ? { pod, forUs } : undefined
+    const waiter = waitMs > 0 ? { pod, forUs } : this.#withoutWaiting
     if (watch !== undefined) {
       const outcomes = this.alone ? undefined : this.#options.piggybackReport(lane)
       if (outcomes === undefined) return this.#takeRemote(watch, lane, costs, undefined, waiter)
@@ -168,7 +171,7 @@ export class PermitTaker implements LimitPort {
     lane: string,
     costs: Costs,
     outcomes: PiggybackedReport,
-    waiter: Waiter | undefined,
+    waiter: Waiter,
   ): Promise<LimitReply> {
     let reply: LimitReply
     try {
@@ -187,7 +190,7 @@ export class PermitTaker implements LimitPort {
     lane: string,
     costs: Costs,
     report: BreakerReport | undefined,
-    waiter: Waiter | undefined,
+    waiter: Waiter,
   ): MaybePromise<LimitReply> {
     if (!watch.joined) {
       if (watch.status !== 'starting') return this.#takeAlone(lane, costs)

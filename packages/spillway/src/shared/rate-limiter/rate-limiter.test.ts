@@ -138,6 +138,28 @@ describe('waiting for a permit', () => {
     expect(clock.now() - startMs - retryAfterMs).toBeLessThan(5)
   })
 
+  it('requests that do not wait get the same share as larger ones of another pod that wait', async () => {
+    const { clock, limiter, create } = setup({
+      limits: [{ limit: 100, windowMs: '1s', algorithm: 'token-bucket', burst: 10 }],
+    })
+    const hasty = create()
+    let [waited, taken] = [0, 0]
+    const waitAgain = async (): Promise<void> => {
+      const { allowed } = await limiter.acquireWithin('10m', { cost: { requests: 5 } })
+      if (!allowed) return
+      waited += 5
+      await waitAgain()
+    }
+    const waiting = Promise.allSettled(Array.from({ length: 30 }, waitAgain))
+    for (let request = 0; request < 1_000; request++) {
+      if ((await clock.until(hasty.acquire())).allowed) taken++
+      await clock.until(sleep(clock, 3))
+    }
+    expect(waited + taken).toBeGreaterThan(400)
+    expect(Math.abs(taken - waited) / (waited + taken)).toBeLessThan(0.2)
+    await clock.until(Promise.all([limiter.close(), waiting]))
+  })
+
   it('a waiting request is refused if its deadline comes first', async () => {
     const { clock, limiter } = setup()
     await clock.until(limiter.takeUpTo(10))
@@ -354,6 +376,22 @@ describe('rate limiter close()', () => {
 
 describe('rate limiter costs', () => {
   const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1m' }] as const
+
+  it('each request books its own cost when costs name different units in turn', async () => {
+    const requests = { unit: 'requests', limit: 1_000, windowMs: '1m' } as const
+    const { clock, limiter } = setup({ limits: [...limits, requests] })
+    const costs = [{ tokens: 5, requests: 2 }, { tokens: 5 }, { tokens: 5, requests: 2 }, undefined]
+    const all = costs.map((cost) => limiter.acquire({ ...(cost && { cost }) }))
+    const booked = (await clock.until(Promise.all(all))).map((each) =>
+      each.allowed ? each.permit.cost : undefined,
+    )
+    expect(booked).toEqual([
+      { tokens: 5, requests: 2 },
+      { tokens: 5, requests: 1 },
+      { tokens: 5, requests: 2 },
+      { tokens: 0, requests: 1 },
+    ])
+  })
 
   it('a cost in an unknown unit is rejected with a suggestion', async () => {
     const { limiter, trips } = setup({ limits })

@@ -22,7 +22,7 @@ import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'
 import { watchStore } from '../outage/store-watch.js'
 import { CallQueue } from '../permit-queue/call-queue.js'
 import { PermitDispatcher } from '../permit-queue/permit-dispatcher.js'
-import type { AttemptPermits, CallCost, Capacity, PermitCall } from '../permit-queue/ports.js'
+import type { AttemptPermits, Capacity, PermitCall } from '../permit-queue/ports.js'
 import { QueuedCall } from '../permit-queue/queued-call.js'
 import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
@@ -197,9 +197,12 @@ class QueuedRateLimiter implements SharedRateLimiter {
       if (signal?.aborted) return refuse(signal.reason)
       if (this.#closed) return refuse(this.#closedError())
       // Checked and computed now: the caller may change the object later.
-      const price: CallCost = { cost, costs: [], costsUnder: undefined }
-      this.#client.settings.costsOf(price)
-      const request = new PermitRequest(this.#lanes.enter(lane), price, signal, this.#shared, {
+      const costs = this.#client.settings.costsFor(cost)
+      const request = new PermitRequest(this.#shared, {
+        lane: this.#lanes.enter(lane),
+        signal,
+        cost,
+        costs,
         nowMs: this.#clock.now(),
         untilMs: this.#earlier(untilMs),
       })
@@ -256,6 +259,16 @@ interface RequestDependencies {
   readonly client: LimitClient
 }
 
+interface PermitRequestParts {
+  readonly lane: string
+  readonly signal: AbortSignal | undefined
+  readonly cost: Cost | undefined
+  /** Under the limits that are in force. */
+  readonly costs: readonly number[]
+  readonly nowMs: number
+  readonly untilMs: number | undefined
+}
+
 /** A request for one permit, in the queue. */
 class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
   readonly lane: string
@@ -273,18 +286,15 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
   #reject!: (error: unknown) => void
 
   constructor(
-    lane: string,
-    { cost, costs, costsUnder }: CallCost,
-    signal: AbortSignal | undefined,
     shared: RequestDependencies,
-    { nowMs, untilMs }: { nowMs: number; untilMs: number | undefined },
+    { lane, signal, cost, costs, nowMs, untilMs }: PermitRequestParts,
   ) {
     super()
     this.lane = lane
     this.signal = signal
     this.cost = cost
     this.costs = costs
-    this.costsUnder = costsUnder
+    this.costsUnder = shared.client.settings.limits
     this.arrivedMs = nowMs
     this.deadlineMs = untilMs ?? Number.POSITIVE_INFINITY
     this.#mayWait = untilMs !== undefined

@@ -1,4 +1,4 @@
-/** The levels of user limits: which requests each applies to, and its buckets. */
+/** The levels of user limits: which requests each applies to, and what these are charged. */
 
 import { BoundedCache } from '../../core/collections/bounded-cache.js'
 import { isLongName } from '../../core/long-name.js'
@@ -36,7 +36,13 @@ export interface UserLevel {
   limit: Limit | Readonly<Record<string, Limit>>
   /** Length of the window. Range: from 1 ms. */
   windowMs: Duration
-  /** Units that may be taken at once. Range: integers from 1. Default: the limit. */
+  /**
+   * How units are counted. `token-bucket`: a burst of `burst` units, then `limit` units per window at a steady rate, so
+   * the first window may grant nearly twice the limit. `sliding-window`: never more than `limit` units in any window.
+   * Default: `token-bucket`.
+   */
+  algorithm?: 'token-bucket' | 'sliding-window'
+  /** Of a token bucket: units that may be taken at once. Range: integers from 1. Default: the limit. */
   burst?: number
   /**
    * Outage rule while the store is unreachable. Default: `local` for `user`, `ip` and `endpoint`: each pod counts
@@ -115,6 +121,7 @@ const readLevel = object({
   per: oneOf('global', 'tier', 'user', 'ip', 'endpoint'),
   limit: readLimit,
   windowMs: duration({ min: 1 }),
+  algorithm: optional(oneOf('token-bucket', 'sliding-window'), 'token-bucket'),
   burst: optional(integer({ min: 1 })),
   outage: levelOutage,
 })
@@ -122,6 +129,10 @@ const readLevel = object({
 const readWithOutage: Check<ReturnType<typeof readLevel> & { outage: OutageRule }> = describedAs(
   (value, path, problems) => {
     const level = readLevel(value, path, problems)
+    if (level?.algorithm === 'sliding-window' && level.burst !== undefined) {
+      const message = `applies to 'token-bucket' only: a sliding window grants at most limit at once`
+      problems.push({ path: `${path}.burst`, message })
+    }
     return { ...level, outage: level?.outage ?? defaultLevelOutage(level?.per) }
   },
   readLevel,
@@ -131,6 +142,8 @@ export const readLevels = arrayOf(readWithOutage)
 
 /** Short, because there is a key for every user. */
 const LETTER = { global: 'g', tier: 't', user: 'u', ip: 'i', endpoint: 'e' } as const
+/** A sliding window is stored in another form than a bucket, so it has a key of its own. */
+const WINDOW = 'w'
 
 export function createLevels(
   levels: ReturnType<typeof readLevels>,
@@ -140,7 +153,8 @@ export function createLevels(
   return levels.map((level) => {
     const number = (seen.get(level.per) ?? 0) + 1
     seen.set(level.per, number)
-    const letter = number === 1 ? LETTER[level.per] : `${LETTER[level.per]}${number}`
+    const counted = level.algorithm === 'sliding-window' ? WINDOW : ''
+    const letter = `${LETTER[level.per]}${number === 1 ? '' : number}${counted}`
     const suffix = name === undefined ? letter : `${letter}:${escaped(name)}`
     return createLevel(level, suffix, number === 1 ? level.per : `${level.per}-${number}`)
   })
@@ -157,7 +171,7 @@ function createLevel(
   suffix: string,
   name: string,
 ): Level {
-  const { per, limit, burst, outage } = level
+  const { per, limit, algorithm, burst, outage } = level
   const windowUs = Math.ceil(level.windowMs * 1_000)
   const limitFor = (which = ''): Limit =>
     typeof limit !== 'object' ? limit : (own(limit, which) ?? 'unlimited')
@@ -179,6 +193,7 @@ function createLevel(
       key: levelKey(who, rest),
       limit: units,
       windowUs,
+      algorithm,
       burst: burst ?? units,
       rank: RANK[per],
       per,

@@ -3,7 +3,7 @@
  * cluster, users may be on other nodes than the guard, so this tracks failures on its own.
  */
 
-import { SpillwayError } from '../../core/errors.js'
+import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
 import { shareOf } from '../../store/local-spend.js'
@@ -21,6 +21,8 @@ const OPEN: LevelReply = {
   tightest: 0,
   remaining: Number.MAX_SAFE_INTEGER,
   resetUs: 0,
+  atUs: 0,
+  fullAtUs: [],
 }
 
 /** The part of the watch that is used. */
@@ -106,11 +108,11 @@ export class OutageLevels {
     return { ...figures, refusedBy: numberOf(refusedBy), tightest: numberOf(tightest) }
   }
 
-  refund({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): void {
+  refund({ levels, cost, atUs, fullAtUs }: LevelRequest, rules: readonly OutageRule[]): void {
     const own = levels.flatMap((level, index) =>
       rules[index] === 'allow' ? [] : [this.#own(level, rules[index])],
     )
-    this.#local.refund([{ levels: own, cost }])
+    this.#local.refund([{ levels: own, cost, atUs, fullAtUs }])
   }
 
   #own(level: LevelCharge, rule: OutageRule | undefined): LevelCharge {
@@ -125,6 +127,7 @@ function unavailable(name: string): SpillwayError {
     code: 'STORE_UNAVAILABLE',
     stage: 'user-limit',
     scope: 'shared',
+    retryAfterMs: STORE_WAIT_MS,
     details: { name, outage: 'refuse' },
     explain: (details) =>
       `${details.name}: the store is unreachable, and a user limit refuses calls without it`,

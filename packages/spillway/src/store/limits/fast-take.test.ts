@@ -24,7 +24,8 @@ const step = fc.record({
   passUs: fc.oneof({ weight: 5, arbitrary: fc.nat(100_000) }, fc.nat(9_000_000)),
   costs: fc.array(fc.tuple(fc.nat(30), fc.nat(30)), { maxLength: 4 }),
   pauseUs: rarely(0, fc.nat(500_000)),
-  settled: rarely(0, fc.integer({ min: -20, max: 20 })),
+  settled: rarely(0, fc.integer({ min: -20, max: 20 }), 2),
+  settleUs: rarely(0, fc.nat(2_000_000), 3),
   /** A pod of an earlier release that counts in a wider window. */
   old: rarely(false, fc.constant(true), 99),
 })
@@ -32,6 +33,7 @@ const step = fc.record({
 describe('fast path of taking a permit', () => {
   it('the fast path gives the same reply and state as the general path wherever it applies', () => {
     let short = 0
+    let settledFast = 0
     fc.assert(
       fc.property(
         fc.tuple(spec, spec),
@@ -45,7 +47,10 @@ describe('fast path of taking a permit', () => {
           const [mine, other] = [emptyLane(), emptyLane()]
           let usual: FastTake | undefined
           let now = START_US
-          for (const [index, { passUs, costs, pauseUs, settled, old }] of steps.entries()) {
+          for (const [
+            index,
+            { passUs, costs, pauseUs, settled, settleUs, old },
+          ] of steps.entries()) {
             now += passUs
             const current = pods[index % 2 === 0 ? 0 : 1]
             const ref = { guard: 'g', lane: 'l', version: 0, limits: old ? oldLimits : current }
@@ -60,8 +65,14 @@ describe('fast path of taking a permit', () => {
               expect(reply).toEqual(long)
             }
             const settlements = [{ limit: 0, stamp: long.stamps[0] as number, delta: settled }]
+            const settlement = { ...ref, settlements, pod: 'p', sequence: index }
+            now += settleUs
+            if (settled !== 0) {
+              expect(settlePermits(other, emptyGuard(), settlement, now).reply).toBe(0)
+              if (usual?.settle(settlement, now) === true) settledFast++
+              else settlePermits(mine, emptyGuard(), settlement, now)
+            }
             for (const lane of [mine, other]) {
-              if (settled !== 0) settlePermits(lane, emptyGuard(), { ...ref, settlements }, now)
               if (pauseUs > 0) lane.pausedUntilUs = now + pauseUs
             }
             expect(mine).toEqual(other)
@@ -71,5 +82,6 @@ describe('fast path of taking a permit', () => {
       { numRuns: usualOrLong(150, 300) },
     )
     expect(short).toBeGreaterThan(500)
+    expect(settledFast).toBeGreaterThan(100)
   })
 })

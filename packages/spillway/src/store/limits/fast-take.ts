@@ -1,12 +1,12 @@
 /**
- * The fast path of `takePermits`, for most requests: the same limits as last time, no pause, no waiting pod, the
- * same slice, and everything fits. It returns the same reply at a fraction of the cost, or undefined if the
- * request needs the full transition. Replies share what does not change within a slice. Twin:
+ * The fast path of `takePermits` and `settlePermits`, for most requests: the same limits as last time, no pause, no
+ * waiting pod, the same slice, and everything fits. It does the same at a fraction of the cost, or nothing if the
+ * request needs the full transition. Replies share what does not change within a slice. Twin of `take`:
  * `redis/lua/include/fast-take.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'
-import type { TakeReply, TakeRequest } from '../port.js'
-import type { Count } from './counting.js'
+import type { SettleRequest, TakeReply, TakeRequest } from '../port.js'
+import { type Count, overrun, refund } from './counting.js'
 import type { LaneState } from './lane-state.js'
 
 export class FastTake {
@@ -47,18 +47,13 @@ export class FastTake {
 
   take({ limits, costs }: TakeRequest, now: number): TakeReply | undefined {
     const lane = this.#lane
-    if (costs.length === 0) return undefined
-    if (limits !== this.#limits && !areSame(limits, this.#limits)) return undefined
-    if (now >= this.#untilUs || lane.pausedUntilUs > now || lane.changedUs > now) return undefined
-    // Waiting pods share what is free.
-    if (lane.waiting.length > 0) return undefined
+    if (costs.length === 0 || lane.pausedUntilUs > now || !this.#isCurrent(limits, now)) {
+      return undefined
+    }
     for (let index = 0; index < limits.length; index++) {
-      const { limit, windowUs } = limits[index] as LimitSpec
+      const { limit } = limits[index] as LimitSpec
       const count = this.#counts[index] as Count
-      // Another release of the fleet may have counted in another window meanwhile.
-      if (count.newestSlice !== this.#stamps[index] || count.sliceUs !== this.#sliceUs[index])
-        return undefined
-      if (count.windowUs !== windowUs || count.units + sumOf(costs, index) > limit) return undefined
+      if (count.units + sumOf(costs, index) > limit) return undefined
     }
     for (let index = 0; index < limits.length; index++) {
       const count = this.#counts[index] as Count
@@ -77,6 +72,36 @@ export class FastTake {
       // Set by the client later; adding a property then would change the object's hidden class.
       under: undefined,
     }
+  }
+
+  /** False if nothing was settled. */
+  settle({ limits, settlements }: SettleRequest, now: number): boolean {
+    if (!this.#isCurrent(limits, now)) return false
+    for (const { limit, stamp, delta } of settlements) {
+      const spec = limits[limit] as LimitSpec
+      const count = this.#counts[limit] as Count
+      if (delta < 0) refund(spec, count, now, stamp, -delta)
+      else if (delta > 0) overrun(spec, count, now, delta)
+    }
+    this.#lane.changedUs = now
+    return true
+  }
+
+  /** The limits are those of the last request, their slices have not ended, and no pod waits. */
+  #isCurrent(limits: readonly LimitSpec[], now: number): boolean {
+    const lane = this.#lane
+    if (limits !== this.#limits && !areSame(limits, this.#limits)) return false
+    // Waiting pods share what is free.
+    if (now >= this.#untilUs || lane.changedUs > now || lane.waiting.length > 0) return false
+    for (let index = 0; index < limits.length; index++) {
+      const { windowUs } = limits[index] as LimitSpec
+      const count = this.#counts[index] as Count
+      // Another release of the fleet may have counted in another window meanwhile.
+      if (count.newestSlice !== this.#stamps[index] || count.sliceUs !== this.#sliceUs[index])
+        return false
+      if (count.windowUs !== windowUs) return false
+    }
+    return true
   }
 }
 

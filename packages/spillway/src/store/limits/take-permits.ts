@@ -71,7 +71,7 @@ function grant(
 ): Granted {
   const reserved = turn.isShared ? turn.needsAhead(true) : undefined
   const parts = turn.isShared
-    ? entries.map(({ spec, count }) => turn.partOf(spec, remaining(spec, count, now)))
+    ? entries.map(({ spec, count }, index) => turn.partOf(index, remaining(spec, count, now)))
     : undefined
   const { hadLeast } = turn
   const used = entries.map(() => 0)
@@ -84,7 +84,7 @@ function grant(
     }
     const mayExceed = granted === 0 && hadLeast
     if (parts !== undefined && !mayExceed && exceeds(entries, own, used, parts)) {
-      return { granted, wait: SHARE_RETRY_US }
+      return { granted, wait: turn.partWaitUs(own) }
     }
     for (const [index, { spec, count }] of entries.entries()) {
       const cost = own[index] as number

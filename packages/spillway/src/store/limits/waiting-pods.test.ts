@@ -23,6 +23,7 @@ function setup(limit: Partial<LimitSpec> = {}) {
   const ref = { guard: 'g', lane: 'a', limits: [spec], version: 0 }
   let nowUs = START_US
   return {
+    lane,
     get nowUs() {
       return nowUs
     },
@@ -181,6 +182,41 @@ describe('waiting pods of a lane', () => {
     expect(fleet.take('b', 100).granted).toBe(50)
   })
 
+  it('a pod whose calls do not wait gets no more than its share by asking again', () => {
+    const fleet = setup({ algorithm: 'token-bucket', limit: 100, burst: 40 })
+    fleet.take('owner', 40)
+    fleet.take('waiting', 100)
+    fleet.pass(200_000)
+    const got = [10, 10, 10].map((calls) => fleet.take('hasty', calls, 0).granted)
+    expect(got).toEqual([10, 0, 0])
+    expect(fleet.take('waiting', 100).granted).toBe(10)
+  })
+
+  it('a pod that waits for a large call claims its part while it sleeps', () => {
+    const fleet = setup({ algorithm: 'token-bucket', limit: 100, burst: 100 })
+    fleet.take('owner', 100)
+    expect(fleet.takeCost('large', 60).waitUs).toBe(600_000)
+    fleet.pass(200_000)
+    expect(fleet.take('small', 100).granted).toBe(10)
+    // As much as it has must be there for the large call before it gets more.
+    fleet.pass(10_000)
+    expect(fleet.take('small', 100)).toMatchObject({ granted: 0, waitUs: 50_000 })
+    fleet.pass(490_000)
+    expect(fleet.takeCost('large', 60).granted).toBe(1)
+  })
+
+  it('a pod that sleeps for units of a fixed window or a leaky bucket claims none of them', () => {
+    for (const algorithm of ['fixed-window', 'leaky-bucket'] as const) {
+      const fleet = setup({ algorithm, windowUs: 10_000_000, limit: 10 })
+      fleet.take('owner', 6)
+      const { waitUs } = fleet.takeCost('sleeping', 5)
+      expect(waitUs).toBeGreaterThan(900_000)
+      if (algorithm === 'leaky-bucket') fleet.pass(waitUs - 100_000)
+      const most = algorithm === 'fixed-window' ? 4 : 0
+      expect(fleet.take('other', 10).granted).toBe(most)
+    }
+  })
+
   it('pods that were granted less share what is free until they have as much as the others', () => {
     const fleet = setup({ algorithm: 'token-bucket', limit: 100, burst: 40 })
     fleet.take('owner', 40)
@@ -215,6 +251,52 @@ describe('waiting pods of a lane', () => {
     expect(take('second', 1)).toMatchObject({ granted: 0, waitUs: 50_000 })
     pass(50_000)
     expect(take('second', 1).granted).toBe(1)
+  })
+
+  it('a unit stays reserved for 40 ms after the time of the pod that has waited longest', () => {
+    for (const [lateUs, granted] of [
+      [39_999, 0],
+      [40_000, 1],
+    ] as const) {
+      const { take, pass } = setup({ algorithm: 'token-bucket', limit: 10, burst: 10 })
+      take('owner', 10)
+      take('first', 1)
+      take('second', 1)
+      pass(100_000 + lateUs)
+      expect(take('second', 1).granted).toBe(granted)
+    }
+  })
+
+  it('nothing is remembered of a pod that got everything once no pod waits any more', () => {
+    const fleet = setup({ windowUs: 10_000_000 })
+    fleet.take('owner', 100)
+    const { waitUs } = fleet.take('waiting', 1)
+    fleet.pass(waitUs)
+    expect(fleet.take('served', 1).granted).toBe(1)
+    expect(fleet.lane.waiting.map(({ pod }) => pod)).toEqual(['waiting', 'served'])
+    expect(fleet.take('waiting', 1).granted).toBe(1)
+    expect(fleet.lane.waiting).toEqual([])
+  })
+
+  it('no pod has to make up for more than a whole limit', () => {
+    const fleet = setup({ algorithm: 'token-bucket', limit: 100, burst: 10 })
+    fleet.take('owner', 10)
+    fleet.take('late', 1)
+    let taken = 0
+    for (let ms = 0; ms < 1_000; ms += 50) {
+      taken += fleet.take('greedy', 10).granted
+      fleet.pass(50_000)
+    }
+    expect(taken).toBeGreaterThan(30)
+    const greedy = fleet.lane.waiting.find(({ pod }) => pod === 'greedy')
+    expect(greedy?.got).toBe(1_000_000_000)
+  })
+
+  it('at most 256 pods of a lane are kept in its list', () => {
+    const fleet = setup({ windowUs: HOUR_US, limit: 1 })
+    fleet.take('owner', 1)
+    for (let pod = 0; pod < 300; pod++) fleet.take(`pod ${pod}`, 1)
+    expect(fleet.lane.waiting).toHaveLength(256)
   })
 
   it('a pod asks again when an override ends, because the limit may be higher then', () => {

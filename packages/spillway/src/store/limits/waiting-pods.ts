@@ -3,12 +3,15 @@
  * - a pod sleeps until half the needs of the pods before it are covered, too: not all of them wake at once, but
  *   if one of them is late, another one can use what it leaves;
  * - pods get equal shares, whichever asks first and however often. The list counts what each pod was granted while
- *   others were due, and what is free is divided so that these sums become equal;
+ *   others claimed a part, and what is free is divided so that these sums become equal;
+ * - a call that needs more than is usually free is not overtaken for ever. Its pod claims a part while it sleeps, up
+ *   to what the call needs, from as long before its time as the limit takes to refill that;
  * - capacity that becomes free early wakes the pod that has waited longest, by a message.
- * Twin: `redis/lua/include/waiting-pods.lua`; the shares are in `include/take-permits.lua`.
+ * Twin: `redis/lua/include/waiting-pods.lua`; the turns are in `include/take-permits.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'
 import { type Count, capacity, fits, unitsToUs, waitUs } from './counting.js'
+import { type Claim, claimedBefore, shareOf } from './equal-shares.js'
 
 export interface WaitingPod {
   pod: string
@@ -17,9 +20,9 @@ export interface WaitingPod {
   wakeUs: number
   /** The cost of its first waiting call, by id of the limit. */
   need: Record<string, number>
-  /** False: it got everything it asked for, and is remembered because of `got`. */
+  /** False: it got everything it asked for, or does not wait, and is remembered because of `got`. */
   waits: boolean
-  /** What it was granted while others were due, in `WHOLE`ths of a limit, compared with the pod that was granted least. */
+  /** What it was granted while others claimed, in `WHOLE`ths of a limit, compared with the pod that was granted least. */
   got: number
 }
 
@@ -29,7 +32,7 @@ export interface WaitingList {
   nextMessageUs: number
 }
 
-/** The pod that asks, and how long its calls could wait. */
+/** The pod that asks, and how long its calls could wait; 0: they do not wait. */
 export interface Waiter {
   pod: string
   forUs: number
@@ -83,10 +86,10 @@ export class WaitingTurn {
   readonly #waiter: Waiter | undefined
   /** The position of this pod; -1 if it is not in the list. */
   readonly #own: number
-  /** Other pods that are due, or soon will be. */
-  readonly #due: readonly WaitingPod[]
-  /** Those of them that are not too late: they claim a part of what is free. */
-  readonly #claiming: readonly WaitingPod[]
+  /** Other pods, except those whose claim has not begun. */
+  readonly #rivals: readonly WaitingPod[]
+  /** The claims of those that wait and are not too late. */
+  readonly #claims: readonly Claim[]
   /** As `WaitingPod.got`, with what this request was granted. */
   #got: number
   /** The list has to be saved. */
@@ -110,41 +113,50 @@ export class WaitingTurn {
         ? -1
         : list.waiting.findIndex((each) => each.pod === waiter.pod && each.lane === lane)
     this.#got = list.waiting[this.#own]?.got ?? 0
-    this.#due = list.waiting.filter(
-      ({ waits, wakeUs }, index) => index !== this.#own && waits && wakeUs <= now + SHARE_RETRY_US,
+    this.#rivals = list.waiting.filter(
+      (each, index) => index !== this.#own && each.wakeUs - now <= claimsBeforeUs(entries, each),
     )
-    this.#claiming = this.#due.filter(({ wakeUs }) => now < wakeUs + CLAIM_US)
+    this.#claims = this.#rivals
+      .filter(({ waits, wakeUs }) => waits && now < wakeUs + CLAIM_US)
+      .map(({ wakeUs, need, got }) => {
+        const isDue = wakeUs <= now + SHARE_RETRY_US
+        return { got, most: isDue ? undefined : mostWhileAsleep(entries, need) }
+      })
   }
 
   /** Whether other pods claim a part of what is free. */
   get isShared(): boolean {
-    return this.#claiming.length > 0
+    return this.#claims.length > 0
   }
 
   /** No other pod that claims a part was granted less. */
   get hadLeast(): boolean {
-    return this.#claiming.every(({ got }) => got >= this.#got)
+    return this.#claims.every(({ got }) => got >= this.#got)
   }
 
-  /**
-   * The part of a limit that this pod may get of the free units: what lifts it to the level at which all pods that
-   * claim a part were granted equally much.
-   */
-  partOf(spec: LimitSpec, free: number): number {
-    const sums = [this.#got, ...this.#claiming.map(({ got }) => got)].sort((a, b) => a - b)
-    let level = 0
-    let total = partOf(spec, free)
-    for (const [index, got] of sums.entries()) {
-      if (index > 0 && level <= got) break
-      total += got
-      level = Math.floor(total / (index + 1))
+  /** The part of a limit that this pod may get of the free units. */
+  partOf(limit: number, free: number): number {
+    const { spec } = this.#entries[limit] as CountedLimit
+    return shareOf(this.#claims, limit, this.#got, partOf(spec, free))
+  }
+
+  /** How long a call of these costs that exceeds this pod's part has to wait. */
+  partWaitUs(costs: readonly number[]): number {
+    let longest = SHARE_RETRY_US
+    // Pods that are due ask soon. What they leave is free.
+    if (this.#claims.some(({ most }) => most === undefined)) return longest
+    for (const [limit, { spec, count }] of this.#entries.entries()) {
+      const cost = costs[limit] as number
+      const claimed = claimedBefore(this.#claims, limit, this.#got + partOf(spec, cost))
+      const ahead = Math.ceil((claimed * capacity(spec)) / WHOLE)
+      longest = Math.max(longest, waitBehindUs(spec, count, this.#now, cost, ahead))
     }
-    return Math.max(0, level - this.#got)
+    return longest
   }
 
   /** A call was granted. Of several limits, the one of which it takes the largest part counts. */
   granted(costs: readonly number[]): void {
-    if (this.#due.length === 0) return
+    if (this.#rivals.length === 0) return
     const parts = this.#entries.map(({ spec }, index) => partOf(spec, costs[index] as number))
     // 0 for a release without limits.
     this.#got += Math.max(0, ...parts)
@@ -178,15 +190,16 @@ export class WaitingTurn {
   }
 
   /**
-   * The request has ended. A pod that got something goes to the end. One that got everything leaves, or is remembered
-   * if others are due. `costs`: of its first call that was not granted.
+   * The request has ended. A pod that got something goes to the end. One that does not wait leaves, or is remembered if
+   * others claim a part. `costs`: of its first call that was not granted.
    */
   end(granted: number, waitUs: number, costs: readonly number[] | undefined): void {
     const waiter = this.#waiter
     if (waiter === undefined) return
     const { waiting } = this.#list
     const waits = costs !== undefined && waitUs > 0 && waitUs <= waiter.forUs
-    const stays = waits || (this.#due.length > 0 && granted > 0)
+    const isRemembered = this.#rivals.length > 0 && (granted > 0 || this.#got > 0)
+    const stays = waits || isRemembered
     if (this.#own !== -1 && (!stays || granted > 0)) waiting.splice(this.#own, 1)
     this.changed ||= this.#own !== -1 || stays
     if (!stays) return
@@ -200,7 +213,7 @@ export class WaitingTurn {
     }
     if (this.#own !== -1 && granted === 0) waiting[this.#own] = entry
     else if (waiting.length < MAX_WAITING) waiting.push(entry)
-    if (this.#due.length > 0) this.#subtractLeast()
+    if (this.#rivals.length > 0) this.#subtractLeast()
   }
 
   /** Wakes the next pod if there is enough for it and for those that are due before it. */
@@ -212,7 +225,7 @@ export class WaitingTurn {
 
   /** Only differences count. They are bounded: no pod has to make up for more than a whole limit. */
   #subtractLeast(): void {
-    const least = Math.min(this.#got, ...this.#due.map(({ got }) => got))
+    const least = Math.min(this.#got, ...this.#rivals.map(({ got }) => got))
     for (const each of this.#list.waiting) {
       each.got = Math.min(WHOLE, Math.max(0, each.got - least))
     }
@@ -236,6 +249,27 @@ export class WaitingTurn {
     }
     return need
   }
+}
+
+/** How long before its time a pod begins to claim a part. */
+function claimsBeforeUs(entries: readonly CountedLimit[], { need }: WaitingPod): number {
+  let longest = SHARE_RETRY_US
+  for (const { spec } of entries) {
+    if (isSaved(spec)) longest = Math.max(longest, unitsToUs(spec, need[spec.id] ?? 0))
+  }
+  return longest
+}
+
+function mostWhileAsleep(
+  entries: readonly CountedLimit[],
+  need: Readonly<Record<string, number>>,
+): number[] {
+  return entries.map(({ spec }) => (isSaved(spec) ? partOf(spec, need[spec.id] ?? 0) : 0))
+}
+
+/** Units that are not used are still free later. A fixed window loses them at its end, a leaky bucket at once. */
+function isSaved({ algorithm }: LimitSpec): boolean {
+  return algorithm === 'sliding-window' || algorithm === 'token-bucket'
 }
 
 export function partOf(spec: LimitSpec, units: number): number {

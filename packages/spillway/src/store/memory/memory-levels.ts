@@ -1,23 +1,32 @@
 /**
- * User limits in one process: the transitions on the token buckets of up to a million users. A bucket is one
- * number, removed once the bucket is full again.
+ * User limits in one process: the transitions on the levels of up to a million users. A token bucket is one number,
+ * removed once the bucket is full again; a sliding window is a log of charges, removed once all have left it.
  */
 import type { Microseconds } from '../../core/time/clock.js'
-import { type Buckets, checkLevels, refundLevels } from '../levels/check-levels.js'
+import { type Buckets, checkLevels } from '../levels/check-levels.js'
+import { refundLevels } from '../levels/refund-levels.js'
+import type { ChargeLog } from '../levels/sliding-window.js'
 import type { LevelStore } from '../port.js'
+import { ExpiringMap } from './expiring-map.js'
 
 const FEWEST = 1_024
 
 export function createMemoryLevels(nowUs: Microseconds): LevelStore {
   const buckets = new MemoryBuckets()
+  const stored = new ExpiringMap<ChargeLog>()
+  const logs = {
+    get: (key: string) => stored.get(key, buckets.nowUs),
+    set: (key: string, log: ChargeLog, untilUs: number) =>
+      stored.set(key, log, buckets.nowUs, untilUs),
+  }
   return {
     check(requests, atMs) {
       buckets.nowUs = nowUs(atMs)
-      return checkLevels(buckets, requests, buckets.nowUs)
+      return checkLevels(buckets, requests, buckets.nowUs, logs)
     },
     refund(requests) {
       buckets.nowUs = nowUs()
-      refundLevels(buckets, requests, buckets.nowUs)
+      refundLevels(buckets, requests, buckets.nowUs, logs)
     },
   }
 }

@@ -130,7 +130,15 @@ export function createMemoryLimits(
       if (request.report !== undefined) reply.view = report(request.report)
       return reply
     },
-    settle: (request) => (isNew(request) ? change(request, settlePermits) : 0),
+    settle(request) {
+      if (!isNew(request)) return 0
+      const now = nowUs()
+      const guard = guards.get(request.guard)
+      const lane =
+        guard?.stateAt(now) === undefined ? guard?.lanes.get(request.lane, now) : undefined
+      // As in `take`, this needs no new expiry. No pod waits, so none has to be woken.
+      return lane?.fast?.settle(request, now) === true ? 0 : change(request, settlePermits, now)
+    },
     book(request) {
       if (isNew(request)) change(request, bookPermits)
     },

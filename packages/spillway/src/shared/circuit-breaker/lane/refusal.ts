@@ -1,5 +1,11 @@
 /** The error by which the breaker of a lane refuses a call, with the state this pod knows and its age. */
-import { type Details, inMs, type Scope, SpillwayError } from '../../../core/errors.js'
+import {
+  type Details,
+  inMs,
+  type Scope,
+  SpillwayError,
+  STORE_WAIT_MS,
+} from '../../../core/errors.js'
 import type { BreakerStateName } from '../api.js'
 import type { Replica } from './replica.js'
 
@@ -9,6 +15,9 @@ export interface RefusingLane {
   /** Whose state decides: that of the fleet, or of this pod alone. */
   readonly scope: Scope
 }
+
+/** How long to wait while probes run or calls are admitted gradually: how long that takes is not known. */
+export const PROBE_WAIT_MS = 1_000
 
 const known = ({ ageMs }: Details) => `as of ${inMs(ageMs)} ago`
 
@@ -49,10 +58,7 @@ export function refusalOf(
     ageMs: nowMs - receivedMs,
   }
   const code = 'CIRCUIT_OPEN'
-  if (endsMs === undefined) {
-    return new SpillwayError({ code, stage: 'breaker', scope, details, explain })
-  }
-  const retryAfterMs = endsMs - nowMs
+  const retryAfterMs = endsMs === undefined ? PROBE_WAIT_MS : endsMs - nowMs
   return new SpillwayError({ code, stage: 'breaker', scope, retryAfterMs, details, explain })
 }
 
@@ -62,6 +68,7 @@ export function outageError(guard: string): SpillwayError {
     code: 'STORE_UNAVAILABLE',
     stage: 'breaker',
     scope: 'shared',
+    retryAfterMs: STORE_WAIT_MS,
     details: { name: guard, outage: 'refuse' },
     explain: ({ name }) =>
       `${name}: the store is unreachable, and breaker.outage refuses calls without it`,

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { checkLevels, refundLevels } from '../../levels/check-levels.js'
+import { checkLevels } from '../../levels/check-levels.js'
+import { refundLevels } from '../../levels/refund-levels.js'
+import type { ChargeLog } from '../../levels/sliding-window.js'
 import type { LevelRequest, LevelStore } from '../../port.js'
 import { StoreFailure } from '../../store-failure.js'
 import { levelsBySlot } from './levels-by-slot.js'
@@ -9,6 +11,7 @@ const HOUR_US = 3_600_000_000
 /** A cluster in which each hash tag has its own slot; scripts can be made to fail per slot. */
 function setup() {
   const buckets = new Map<string, number>()
+  const logs = new Map<string, ChargeLog>()
   const trips: string[] = []
   const failing = new Set<string>()
   const slotOf = (key: string) => key.charCodeAt(1)
@@ -21,15 +24,15 @@ function setup() {
   const together: LevelStore = {
     async check(requests) {
       note('check', requests)
-      return checkLevels(buckets, requests, 1)
+      return checkLevels(buckets, requests, 1, logs)
     },
     async refund(requests) {
       note('refund', requests)
-      refundLevels(buckets, requests, 1)
+      refundLevels(buckets, requests, 1, logs)
     },
   }
   const spent = (key: string) => Math.round(((buckets.get(key) ?? 1) - 1) / (HOUR_US / 10))
-  return { levels: levelsBySlot(together, slotOf), trips, failing, spent }
+  return { levels: levelsBySlot(together, slotOf), trips, failing, spent, logs }
 }
 
 const level = (key: string, rank: number, burst = 10) => ({
@@ -107,8 +110,22 @@ describe('user-limit levels in several slots', () => {
   it('refund() reaches the levels in every slot', async () => {
     const { levels, spent } = setup()
     const request = { levels: [level('{*}:g', 0), level('{u}:u', 2)], cost: 3 }
-    await levels.check([request])
-    await levels.refund([request])
+    const [reply] = await levels.check([request])
+    await levels.refund([{ ...request, ...reply }])
     expect(['{*}:g', '{u}:u'].map(spent)).toEqual([0, 0])
+  })
+
+  it('sliding window in one slot is refunded when a level in another slot refuses the request', async () => {
+    const { levels, logs } = setup()
+    const window = { ...level('{u}:uw', 2), algorithm: 'sliding-window' as const }
+    const request = { levels: [level('{*}:g', 0, 3), window], cost: 3 }
+    const [first] = await levels.check([request])
+    expect(first).toMatchObject({ refusedBy: 0, atUs: 1 })
+    expect(logs.get('{u}:uw')).toEqual([1, 3])
+    expect((await levels.check([request]))[0]).toMatchObject({ refusedBy: 1 })
+    await settled()
+    expect(logs.get('{u}:uw')).toEqual([1, 3])
+    await levels.refund([{ ...request, ...first }])
+    expect(logs.get('{u}:uw')).toEqual([])
   })
 })

@@ -19,6 +19,13 @@ interface Journey {
   readonly parts: readonly Part[]
   /** How many parts have been charged. */
   charged: number
+  /**
+   * The earliest time at which a part was charged. The clocks of two nodes differ slightly; with an earlier time a refund
+   * may return too little, never too much.
+   */
+  chargedAtUs: number
+  /** Of all levels that have been charged, as in a reply. */
+  readonly fullAtUs: number[]
   /** The refusal, or the tightest of the levels charged so far. */
   reply: LevelReply | undefined
 }
@@ -45,7 +52,9 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
 
   /** In the background, and a failure counts as spent. */
   function refundCharged(journeys: readonly Journey[]): void {
-    const parts = journeys.flatMap((journey) => journey.parts.slice(0, journey.charged))
+    const parts = journeys.flatMap(({ parts, charged, chargedAtUs, fullAtUs }) =>
+      parts.slice(0, charged).map((part) => stamped(part, chargedAtUs, fullAtUs)),
+    )
     if (parts.length > 0) refund(parts).catch(() => {})
   }
 
@@ -60,9 +69,17 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
         throw failure
       }
       refundCharged(journeys.filter(({ reply }) => reply?.refusedBy !== 0))
-      return journeys.map(({ reply }) => reply as LevelReply)
+      return journeys.map(({ reply, chargedAtUs: atUs, fullAtUs }) => {
+        const allowed = reply?.refusedBy === 0
+        return { ...(reply as LevelReply), atUs, fullAtUs: allowed ? fullAtUs : [] }
+      })
     },
-    refund: (requests) => refund(requests.flatMap((request) => partsOf(request, slotOf))),
+    refund: (requests) =>
+      refund(
+        requests.flatMap((request) =>
+          partsOf(request, slotOf).map((part) => stamped(part, request.atUs, request.fullAtUs)),
+        ),
+      ),
   }
 }
 
@@ -84,7 +101,13 @@ function bySlot<T>(things: readonly T[], partOf: (thing: T) => Part): Map<number
 }
 
 function journeyOf(request: LevelRequest, slotOf: (key: string) => number): Journey {
-  return { parts: partsOf(request, slotOf), charged: 0, reply: undefined }
+  return {
+    parts: partsOf(request, slotOf),
+    charged: 0,
+    chargedAtUs: Number.POSITIVE_INFINITY,
+    fullAtUs: [],
+    reply: undefined,
+  }
 }
 
 /** The most specific first. */
@@ -107,6 +130,16 @@ function partsOf({ levels, cost }: LevelRequest, slotOf: (key: string) => number
     }))
 }
 
+/** With the times of the reply, as a refund needs them. */
+function stamped(
+  part: Part,
+  atUs: number | undefined,
+  fullAtUs: readonly number[] | undefined,
+): Part {
+  const own = fullAtUs && part.numbers.map((number) => fullAtUs[number - 1] as number)
+  return { ...part, request: { ...part.request, atUs, fullAtUs: own } }
+}
+
 function nextPart({ parts, charged }: Journey): Part {
   return parts[charged] as Part
 }
@@ -125,6 +158,10 @@ function advance(journey: Journey, reply: LevelReply): void {
   }
   const before = journey.reply
   if (renumbered.refusedBy === 0) journey.charged++
+  journey.chargedAtUs = Math.min(reply.atUs, journey.chargedAtUs)
+  for (const [index, fullAtUs] of reply.fullAtUs.entries()) {
+    journey.fullAtUs[(numbers[index] as number) - 1] = fullAtUs
+  }
   const tighter =
     before === undefined || renumbered.refusedBy > 0 || renumbered.remaining < before.remaining
   if (tighter) journey.reply = renumbered

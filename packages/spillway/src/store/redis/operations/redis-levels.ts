@@ -3,12 +3,23 @@
  * script has the keys of one slot, so there it takes several: see `levels-by-slot.ts`.
  */
 import type { Keys } from '../../keys.js'
+import { isWindow } from '../../levels/check-levels.js'
+import { refundLogKey } from '../../levels/refund-levels.js'
 import type { LevelReply, LevelRequest, LevelStore } from '../../port.js'
-import type { Script, ScriptRunner } from '../connection/runner.js'
+import type { ScriptRunner } from '../connection/runner.js'
 import { SCRIPTS } from '../scripts.gen.js'
 import { levelsBySlot } from './levels-by-slot.js'
 
-const NUMBERS_IN_A_REPLY = 5
+const FIGURES = 5
+type Figures = [
+  refusedBy: number,
+  waitUs: number,
+  tightest: number,
+  remaining: number,
+  resetUs: number,
+]
+/** In place of the burst: the level is a sliding window. */
+const SLIDING = 0
 
 /** `time` replaces the server's time in twin tests. */
 export function createRedisLevels(
@@ -16,48 +27,61 @@ export function createRedisLevels(
   keys: Keys,
   time: () => string = () => '',
 ): LevelStore {
-  const send = (script: Script, requests: readonly LevelRequest[]) => {
-    const { allKeys, numbers } = writeRequests(requests, keys)
-    return runner.run(script, allKeys, [time(), numbers], 'brief')
-  }
   const together: LevelStore = {
     async check(requests) {
-      const reply = (await send(SCRIPTS.checkLevels, requests)) as number[]
-      return requests.map((_, index) => readReply(reply, index * NUMBERS_IN_A_REPLY))
+      const { levelKeys, numbers } = writeRequests(requests, false)
+      const args = [time(), numbers]
+      const reply = await runner.run(SCRIPTS.checkLevels, levelKeys.map(keys.level), args, 'brief')
+      return readReplies(reply as number[], requests)
     },
     async refund(requests) {
-      await send(SCRIPTS.refundLevels, requests)
+      const known = requests.filter(({ fullAtUs }) => fullAtUs !== undefined)
+      if (known.length === 0) return
+      const { levelKeys, numbers } = writeRequests(known, true)
+      const allKeys = [...levelKeys, ...levelKeys.map(refundLogKey)].map(keys.level)
+      await runner.run(SCRIPTS.refundLevels, allKeys, [time(), numbers], 'brief')
     },
   }
   const { slotOf } = runner
   return slotOf === undefined ? together : levelsBySlot(together, (key) => slotOf(keys.level(key)))
 }
 
-/** Each key once, and the rest as numbers, in JSON built by hand. */
-function writeRequests(requests: readonly LevelRequest[], keys: Keys) {
+/** Each key once, and the rest as numbers, in JSON built by hand. `times`: also those of the reply to each request. */
+function writeRequests(requests: readonly LevelRequest[], times: boolean) {
   const known = new Map<string, number>()
-  const allKeys: string[] = []
+  const levelKeys: string[] = []
   let numbers = ''
-  for (const { levels, cost } of requests) {
+  for (const { levels, cost, atUs, fullAtUs } of requests) {
     numbers += `${numbers === '' ? '' : ','}${levels.length},${cost}`
-    for (const { key, limit, windowUs, burst } of levels) {
+    if (times) numbers += `,${atUs}`
+    for (const [index, level] of levels.entries()) {
+      const { key, limit, windowUs } = level
+      const burst = isWindow(level) ? SLIDING : level.burst
       let number = known.get(key)
       if (number === undefined) {
-        number = allKeys.push(keys.level(key))
+        number = levelKeys.push(key)
         known.set(key, number)
       }
       numbers += `,${number},${limit},${windowUs},${burst}`
+      if (times) numbers += `,${fullAtUs?.[index]}`
     }
   }
-  return { allKeys, numbers: `[${numbers}]` }
+  return { levelKeys, numbers: `[${numbers}]` }
 }
 
-function readReply(reply: readonly number[], at: number): LevelReply {
-  return {
-    refusedBy: reply[at] as number,
-    waitUs: reply[at + 1] as number,
-    tightest: reply[at + 2] as number,
-    remaining: reply[at + 3] as number,
-    resetUs: reply[at + 4] as number,
-  }
+/** For each request its figures and, if it was allowed, one number per level; then the time. */
+function readReplies(reply: readonly number[], requests: readonly LevelRequest[]): LevelReply[] {
+  const atUs = reply.at(-1) as number
+  let at = 0
+  return requests.map(({ levels }) => {
+    const [refusedBy, waitUs, tightest, remaining, resetUs] = reply.slice(
+      at,
+      at + FIGURES,
+    ) as Figures
+    at += FIGURES
+    const end = refusedBy === 0 ? at + levels.length : at
+    const fullAtUs = reply.slice(at, end)
+    at = end
+    return { refusedBy, waitUs, tightest, remaining, resetUs, atUs, fullAtUs }
+  })
 }

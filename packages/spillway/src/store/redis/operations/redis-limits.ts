@@ -214,19 +214,13 @@ function writeSpec({ id, algorithm, limit, windowUs, slices, burst, span }: Limi
   return [id, ALGORITHM[algorithm], limit, windowUs, slices, burst, span === 'vendor' ? 1 : 0]
 }
 
-/** Calls of equal cost share one array, so consecutive ones are written from the same text. */
+/** One number per call and limit, without a bracket for each call. */
 function writeCosts(costs: TakeRequest['costs']): string {
-  let written: readonly number[] | undefined
-  let numbers = ''
-  let text = '['
+  const numbers: number[] = []
   for (const each of costs) {
-    if (each !== written) {
-      written = each
-      numbers = each.join()
-    }
-    text += text === '[' ? numbers : `,${numbers}`
+    for (const cost of each) numbers.push(cost)
   }
-  return `${text}]`
+  return JSON.stringify(numbers)
 }
 
 /** The cost of all calls together, by limit. */

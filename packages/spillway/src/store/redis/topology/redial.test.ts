@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Random } from '../../../core/random.js'
-import { createVirtualClock } from '../../../testing/virtual-clock.js'
+import type { Clock, Timer } from '../../../core/time/clock.js'
+import { createVirtualClock, type VirtualClock } from '../../../testing/virtual-clock.js'
 import { Redial } from './redial.js'
 
 /** A connection that the test opens, breaks and watches. */
@@ -28,8 +29,37 @@ class FakeDialed {
   }
 }
 
-function setup({ random = () => 0.5 }: { random?: Random } = {}) {
+/** A clock that can jump as the time of a starved process does: each timer that is due fires once. */
+function createStarvedClock() {
   const clock = createVirtualClock()
+  let lateMs = 0
+  const due = new Map<() => void, number>()
+  return {
+    ...clock,
+    now: () => clock.now() + lateMs,
+    wallMs: () => clock.wallMs() + lateMs,
+    schedule(delayMs: number, run: () => void): Timer {
+      due.set(run, clock.now() + lateMs + delayMs)
+      return { cancel: () => due.delete(run), unref() {}, ref() {} }
+    },
+    pollTurn: (run: () => void) => clock.pollTurn(run),
+    settle: () => clock.settle(),
+    starve(ms: number): void {
+      lateMs += ms
+      for (const [run, dueMs] of [...due]) {
+        if (dueMs <= clock.now() + lateMs && due.delete(run)) run()
+      }
+    },
+  }
+}
+
+function setup<C extends Clock = VirtualClock>({
+  random = () => 0.5,
+  clock = createVirtualClock() as Clock as C,
+}: {
+  random?: Random
+  clock?: C
+} = {}) {
   const lines: FakeDialed[] = []
   const dial = (lost: (problem: unknown) => void) => {
     const dialed = new FakeDialed(`client ${lines.length + 1}`, clock.now(), lost)
@@ -102,6 +132,17 @@ describe('Redial', () => {
     await clock.settle()
     expect(redial.client).toBeUndefined()
     expect(lines[0]?.dropped).toBe(2)
+  })
+
+  it('redial keeps a handshake that finishes right after its process was starved for 10 s', async () => {
+    const { clock, lines, redial } = setup({ clock: createStarvedClock() })
+    await clock.settle()
+    // The timers that became due meanwhile fire first, then the answer of the server is read.
+    clock.starve(10_000)
+    lines[0]?.connect()
+    await clock.settle()
+    expect(redial.client).toBe('client 1')
+    expect(redial.problem).toBeUndefined()
   })
 
   it('redial ignores events of earlier connections', async () => {

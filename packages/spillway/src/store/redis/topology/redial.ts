@@ -27,9 +27,20 @@ const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 1_000
 /** For the whole handshake: a server that accepts a connection may still never reply. */
 const OPEN_MS = 5_000
+/**
+ * Several timers and not one, so that a process that is starved of CPU time, as many are while they start, does not
+ * give up a connection that is about to open.
+ */
+const OPEN_LOOK_MS = 250
+
+interface Dialling<T> {
+  readonly kind: 'dialling'
+  dialed: Dialed<T> | undefined
+  timer: Timer | undefined
+}
 
 type State<T> =
-  | { kind: 'dialling'; dialed: Dialed<T> | undefined; timer: Timer }
+  | Dialling<T>
   | { kind: 'open'; dialed: Dialed<T> }
   | { kind: 'waiting'; timer: Timer }
   | { kind: 'closed' }
@@ -71,23 +82,28 @@ export class Redial<T> {
   }
 
   #dial(): void {
-    const timer = this.#options.clock.schedule(OPEN_MS, () => {
-      this.#lost(state, new Error(`not connected within ${OPEN_MS} ms`))
-    })
-    timer.unref()
-    const state: State<T> = { kind: 'dialling', dialed: undefined, timer }
+    const state: Dialling<T> = { kind: 'dialling', dialed: undefined, timer: undefined }
     this.#state = state
+    this.#watch(state, OPEN_MS)
     this.#open(state).catch((problem: unknown) => this.#lost(state, problem))
   }
 
-  async #open(state: State<T> & { kind: 'dialling' }): Promise<void> {
+  #watch(state: Dialling<T>, leftMs: number): void {
+    if (leftMs <= 0) return this.#lost(state, new Error(`not connected within ${OPEN_MS} ms`))
+    state.timer = this.#options.clock.schedule(OPEN_LOOK_MS, () =>
+      this.#watch(state, leftMs - OPEN_LOOK_MS),
+    )
+    state.timer.unref()
+  }
+
+  async #open(state: Dialling<T>): Promise<void> {
     let current: State<T> = state
     const dialed = await this.#options.dial((problem) => this.#lost(current, problem))
     if (this.#state !== state) return dialed.drop()
     state.dialed = dialed
     await dialed.open()
     if (this.#state !== state) return dialed.drop()
-    state.timer.cancel()
+    state.timer?.cancel()
     current = { kind: 'open', dialed }
     this.#state = current
     this.#failures = 0
@@ -106,7 +122,7 @@ export class Redial<T> {
 
   #leave(): void {
     const state = this.#state
-    if (state.kind === 'dialling' || state.kind === 'waiting') state.timer.cancel()
+    if (state.kind === 'dialling' || state.kind === 'waiting') state.timer?.cancel()
     if (state.kind === 'dialling' || state.kind === 'open') state.dialed?.drop()
   }
 

@@ -11,6 +11,7 @@ if usual_reply then return usual_reply end
 
 --- @include counting
 --- @include lane-state
+--- @include equal-shares
 --- @include permits-reply
 local granted = 0
 local wait = 0
@@ -24,41 +25,70 @@ for index, entry in ipairs(entries) do
   if waiter and entry[CHANNEL] == waiter[1] and entry[TEXT] == waiter[2] then own = index end
 end
 
--- The GOT of other pods that are due, or soon will be, and of those that are not too late: they claim a part.
-local due, claiming = {}, {}
-for index, entry in ipairs(entries) do
-  if index ~= own and entry[WAITS] and entry[WAKE] <= now + SHARE_RETRY_US then
-    due[#due + 1] = entry[GOT]
-    if now < entry[WAKE] + CLAIM_US then claiming[#claiming + 1] = entry[GOT] end
-  end
-end
-local got = own and entries[own][GOT] or 0
-local is_shared = #claiming > 0
-
 local function part_of(spec, units)
   return floor(units * WHOLE / capacity(spec))
 end
 
+-- Units that are not used are still free later. A fixed window loses them at its end, a leaky bucket at once.
+local function is_saved(spec)
+  return spec[ALGORITHM] == SLIDING or spec[ALGORITHM] == TOKEN
+end
+
+-- How long before its time a pod begins to claim a part.
+local function claims_before_us(need)
+  local longest = SHARE_RETRY_US
+  for index = 1, limit_count do
+    local spec = specs[index]
+    if is_saved(spec) then longest = max(longest, units_to_us(spec, need[spec[ID]] or 0)) end
+  end
+  return longest
+end
+
+local function most_while_asleep(need)
+  local most = {}
+  for index = 1, limit_count do
+    local spec = specs[index]
+    most[index] = is_saved(spec) and part_of(spec, need[spec[ID]] or 0) or 0
+  end
+  return most
+end
+
+-- The GOT of other pods, except those whose claim has not begun; and the claims of those that wait and are
+-- not too late.
+local rivals, claims, is_one_due = {}, {}, false
+for index, entry in ipairs(entries) do
+  if index ~= own and entry[WAKE] - now <= claims_before_us(entry[NEED]) then
+    rivals[#rivals + 1] = entry[GOT]
+    if entry[WAITS] and now < entry[WAKE] + CLAIM_US then
+      local is_due = entry[WAKE] <= now + SHARE_RETRY_US
+      is_one_due = is_one_due or is_due
+      claims[#claims + 1] = { entry[GOT], not is_due and most_while_asleep(entry[NEED]) }
+    end
+  end
+end
+local got = own and entries[own][GOT] or 0
+local is_shared = #claims > 0
+
 -- No other pod that claims a part was granted less.
 local function had_least()
-  for _, other in ipairs(claiming) do
-    if other < got then return false end
+  for _, claim in ipairs(claims) do
+    if claim[CLAIM_GOT] < got then return false end
   end
   return true
 end
 
--- The part of a limit that this pod may get of the free units: what lifts it to the level at which all pods that
--- claim a part were granted equally much.
-local function own_part(index)
-  local sums = { got, unpack(claiming) }
-  table.sort(sums)
-  local level, total = 0, part_of(specs[index], remaining(specs[index], counts[index], now))
-  for position, sum in ipairs(sums) do
-    if position > 1 and level <= sum then break end
-    total = total + sum
-    level = floor(total / position)
+-- How long a call of these costs that exceeds this pod's part has to wait. Pods that are due ask soon, and
+-- what they leave is free.
+local function part_wait_us(costs)
+  local longest = SHARE_RETRY_US
+  if is_one_due then return longest end
+  for index = 1, limit_count do
+    local spec, cost = specs[index], costs[index]
+    local claimed = claimed_before(claims, index, got + part_of(spec, cost))
+    local ahead = ceil(claimed * capacity(spec) / WHOLE)
+    longest = max(longest, wait_behind_us(spec, counts[index], now, cost, ahead))
   end
-  return max(0, level - got)
+  return longest
 end
 
 -- A call was granted. Of several limits, the one of which it takes the largest part counts.
@@ -71,7 +101,7 @@ end
 -- Only differences count. They are bounded: no pod has to make up for more than a whole limit.
 local function subtract_least()
   local least = got
-  for _, other in ipairs(due) do least = min(least, other) end
+  for _, other in ipairs(rivals) do least = min(least, other) end
   for _, entry in ipairs(entries) do entry[GOT] = min(WHOLE, max(0, entry[GOT] - least)) end
 end
 
@@ -96,7 +126,7 @@ end
 
 -- Windows add up as in include/fast-take, so often no single call has to be looked at.
 local function all_fit()
-  if #due > 0 then return false end
+  if #rivals > 0 then return false end
   for index = 1, limit_count do
     local spec = specs[index]
     if is_bucket(spec) or not fits(spec, counts[index], now, sums[index]) then return false end
@@ -132,7 +162,8 @@ local function grant(costs)
     reserved, parts = {}, {}
     for index = 1, limit_count do
       reserved[index] = needs_ahead(specs[index][ID], true)
-      parts[index] = own_part(index)
+      local free = part_of(specs[index], remaining(specs[index], counts[index], now))
+      parts[index] = share_of(claims, index, got, free)
     end
   end
   local may_exceed = had_least()
@@ -157,23 +188,23 @@ local function grant(costs)
     if parts and not (granted == 0 and may_exceed) then
       for index = 1, limit_count do
         if each[index] > 0 and part_of(specs[index], used[index] + each[index]) > parts[index] then
-          wait = SHARE_RETRY_US
+          wait = part_wait_us(each)
           return
         end
       end
     end
     charge_all(each)
     for index = 1, limit_count do used[index] = used[index] + each[index] end
-    if #due > 0 then count_granted(each) end
+    if #rivals > 0 then count_granted(each) end
     granted = call
   end
 end
 
--- A pod that got something goes to the end of the list. One that got everything leaves it, or is remembered if
--- others are due.
+-- A pod that got something goes to the end of the list. One that does not wait leaves it, or is
+-- remembered if others claim a part.
 local function end_turn(costs)
   local waits = costs ~= nil and wait > 0 and wait <= waiter[3]
-  local stays = waits or (#due > 0 and granted > 0)
+  local stays = waits or (#rivals > 0 and (granted > 0 or got > 0))
   if own and (not stays or granted > 0) then table.remove(entries, own) end
   if own or stays then changed_waiting = true end
   if not stays then return end
@@ -184,7 +215,7 @@ local function end_turn(costs)
   local entry = { waiter[1], waiter[2], waits and now + wait or now, need, waits, got }
   if own and granted == 0 then entries[own] = entry
   elseif #entries < MAX_WAITING then entries[#entries + 1] = entry end
-  if #due > 0 then subtract_least() end
+  if #rivals > 0 then subtract_least() end
 end
 
 local paused = paused_until() > now

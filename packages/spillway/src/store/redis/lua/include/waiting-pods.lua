@@ -1,8 +1,8 @@
 -- Pods whose request was refused and whose calls wait, in order. Twin of store/limits/waiting-pods.ts.
 -- A list is { entries, next message us }, an entry { channel, text, wake us, need, waits, got }: channel and text
 -- of the message that wakes the pod also identify it; need is what its first waiting call costs, by
--- id of the limit; waits: false if it got everything it asked for; got: what it was granted while others were
--- due, in WHOLEths of a limit, compared with the pod that was granted least.
+-- id of the limit; waits: false if it got everything it asked for, or does not wait; got: what it was granted
+-- while others claimed a part, in WHOLEths of a limit, compared with the pod that was granted least.
 local WHOLE = 1000000000
 local GRACE_US = 1000000
 local CLAIM_US = 250000

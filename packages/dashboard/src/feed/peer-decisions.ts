@@ -1,0 +1,90 @@
+/**
+ * Decisions of the other processes of this pod, such as the workers of a gateway: each has its own log, and only one
+ * serves the dashboard. They are asked while the dashboard has readers.
+ */
+import type { Clock } from 'spillway'
+import type { Timer } from 'spillway/internal'
+import type { Decision, Decisions } from '../wire/decisions.js'
+
+/** The decisions of one process after a cursor. */
+export interface DecisionPage {
+  /** Where the next page begins. Other processes only keep it. */
+  cursor: string
+  /** Number of all decisions since the last page, including those without a record. */
+  seen: number
+  /** The recorded ones. */
+  records: readonly Decision[]
+}
+
+/** The decisions of all other processes, after a cursor for each. */
+export interface PeerDecisions {
+  /** By process; the names are those that the peers choose. */
+  cursors: Readonly<Record<string, string>>
+  /** Number of all decisions since the cursors, including those without a record. */
+  seen: number
+  /** The newest first. */
+  records: readonly Decision[]
+}
+
+/** The other processes of this pod. */
+export interface DashboardPeers {
+  /** Their decisions after these cursors. A process without a cursor returns its latest ones. */
+  decisions(cursors: Readonly<Record<string, string>>): Promise<PeerDecisions>
+}
+
+const ASK_MS = 300
+const EARLIER_DECISIONS = 100
+
+export class PeerDecisionWatch {
+  readonly #peers: DashboardPeers
+  readonly #clock: Clock
+  readonly #onDecisions: (decisions: Decisions) => void
+  #cursors: Readonly<Record<string, string>> = {}
+  /** For readers that come later, with the time of their arrival here. */
+  #recent: { readonly at: number; readonly record: Decision }[] = []
+  #timer: Timer | undefined
+
+  constructor(peers: DashboardPeers, clock: Clock, onDecisions: (decisions: Decisions) => void) {
+    this.#peers = peers
+    this.#clock = clock
+    this.#onDecisions = onDecisions
+  }
+
+  start(): void {
+    if (this.#timer === undefined) this.#schedule(0)
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+  }
+
+  /** Those that arrived after this time of day, the oldest first. */
+  since(at: number): Decision[] {
+    return this.#recent.filter((each) => each.at > at).map(({ record }) => record)
+  }
+
+  /** The next question follows the answer to the last one, so a slow peer is not asked twice. */
+  #schedule(delayMs: number): void {
+    const timer = this.#clock.schedule(delayMs, async () => {
+      await this.#ask(timer)
+      if (this.#timer === timer) this.#schedule(ASK_MS)
+    })
+    timer.unref()
+    this.#timer = timer
+  }
+
+  async #ask(timer: Timer): Promise<void> {
+    const answer = await this.#peers.decisions(this.#cursors).catch(() => undefined)
+    // Without a reader the cursors stay, so that the next one misses nothing.
+    if (answer === undefined || this.#timer !== timer) return
+    const { cursors, seen } = answer
+    this.#cursors = cursors
+    const records = answer.records.toReversed()
+    if (records.length === 0) return
+    const at = Math.round(this.#clock.wallMs())
+    const added = records.map((record) => ({ at, record }))
+    this.#recent = [...this.#recent, ...added].slice(-EARLIER_DECISIONS)
+    this.#onDecisions({ seen, records })
+  }
+}

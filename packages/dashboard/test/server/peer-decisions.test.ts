@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+import { createVirtualClock } from '../../../spillway/src/testing/index.js'
+import { type PeerDecisions, PeerDecisionWatch } from '../../src/feed/peer-decisions.js'
+import type { Decision, Decisions } from '../../src/wire/decisions.js'
+
+const decision = (id: number) => ({ id, pod: 'peer', at: id, tookMs: 0 }) as Decision
+
+function setUp() {
+  const clock = createVirtualClock()
+  const asked: unknown[] = []
+  const told: Decisions[] = []
+  const answers: (PeerDecisions | Error)[] = []
+  const peers = {
+    async decisions(cursors: object) {
+      asked.push(cursors)
+      const answer = answers.shift()
+      if (answer instanceof Error) throw answer
+      return answer ?? { cursors: cursors as PeerDecisions['cursors'], seen: 0, records: [] }
+    },
+  }
+  const watch = new PeerDecisionWatch(peers, clock, (each) => told.push(each))
+  const answer = (cursor: string, ...ids: number[]) => {
+    const records = ids.map(decision).toReversed()
+    answers.push({ cursors: { 2: cursor }, seen: ids.length, records })
+  }
+  return { clock, asked, told, answers, answer, watch }
+}
+
+const idsOf = (records: readonly Decision[]) => records.map(({ id }) => id)
+
+describe('decisions of peers', () => {
+  it('peers are asked from where the last answer ended, and only while there are readers', async () => {
+    const { clock, asked, told, answers, answer, watch } = setUp()
+    answer('x.3', 1, 2)
+    await clock.advance(5_000)
+    expect(asked).toEqual([])
+    watch.start()
+    await clock.advance(0)
+    expect(told.map(({ records }) => idsOf(records))).toEqual([[1, 2]])
+    answers.push(new Error('the supervisor is busy'))
+    answer('x.4', 3)
+    await clock.advance(700)
+    expect(asked).toEqual([{}, { 2: 'x.3' }, { 2: 'x.3' }])
+    expect(told.map(({ records }) => idsOf(records))).toEqual([[1, 2], [3]])
+    watch.stop()
+    await clock.advance(5_000)
+    expect(asked).toHaveLength(3)
+    watch.start()
+    await clock.advance(0)
+    expect(asked.at(-1)).toEqual({ 2: 'x.4' })
+    watch.stop()
+  })
+
+  it('a reader that comes later gets the last 100 decisions of peers, and one that returns only the new ones', async () => {
+    const { clock, answer, watch } = setUp()
+    answer('x.151', ...Array.from({ length: 150 }, (_, index) => index + 1))
+    watch.start()
+    await clock.advance(0)
+    const seenAt = clock.wallMs()
+    answer('x.152', 151)
+    await clock.advance(300)
+    expect(idsOf(watch.since(0))).toEqual(Array.from({ length: 100 }, (_, index) => index + 52))
+    expect(idsOf(watch.since(seenAt))).toEqual([151])
+    watch.stop()
+  })
+})

@@ -1,0 +1,212 @@
+/**
+ * How the fallbacks of a route are written down: other targets first, then answers that need no vendor. Names of the
+ * reasons in `on` are those of the library's fallbacks.
+ */
+import {
+  arrayOf,
+  bool,
+  type Check,
+  described,
+  duration,
+  integer,
+  number,
+  object,
+  oneOf,
+  optional,
+  schemaOf,
+  text,
+  together,
+} from 'spillway/options'
+import type { FallbackAnswerConfig, StaticAnswerConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import { size } from './byte-size.js'
+
+/** A caller that is over its limit, or a vendor that is, gets no other answer unless `on` says so. */
+const DEFAULT_REASONS = ['timeout', 'error', 'circuit-open', 'shed'] as const
+
+/** Fields that name the caller or the way of accounting. They do not change the question. */
+const IGNORED_FIELDS = [
+  'user',
+  'metadata',
+  'safety_identifier',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'service_tier',
+  'request_id',
+]
+
+/** Headers that differ from request to request and do not change the answer. */
+const IGNORED_HEADERS = [
+  'user-agent',
+  'date',
+  'x-request-id',
+  'x-client-request-id',
+  'x-correlation-id',
+  'idempotency-key',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  'b3',
+  'x-b3-*',
+  'x-datadog-*',
+  'x-amzn-trace-id',
+  'x-cloud-trace-context',
+  'sentry-trace',
+  'x-stainless-*',
+  // Switches faults of the mock vendor on, so that fallbacks can be tried out.
+  'x-mock',
+]
+
+const readWhen = object({ pressure: number({ min: 0.01 }) })
+
+const readCached = object({
+  maxAgeMs: optional(duration({ min: 1 }), 3_600_000),
+  shared: optional(bool(), false),
+  maxEntries: optional(integer({ min: 1 }), 1_000),
+  maxBytes: optional(size({ min: 1 }), 64 * 1_024 ** 2),
+  maxAnswerBytes: optional(size({ min: 1 }), 1_024 ** 2),
+  ignoreFields: optional(arrayOf(text()), IGNORED_FIELDS),
+  ignoreHeaders: optional(arrayOf(lowerCase()), IGNORED_HEADERS),
+})
+
+function lowerCase(): Check<string> {
+  const read = text()
+  return described(
+    (value, path, problems) => String(read(value, path, problems)).toLowerCase(),
+    () => schemaOf(read),
+  )
+}
+
+const anything: Check<unknown> = described((value: unknown) => value, {})
+
+const readStaticObject = together(
+  object({
+    status: optional(integer({ min: 200, max: 599 }), 200),
+    text: optional(text()),
+    json: optional(anything),
+    body: optional(text()),
+    contentType: optional(text()),
+  }),
+  (answer, path, problems: ConfigProblem[]) => {
+    if (answer === undefined) return
+    const given = (['text', 'json', 'body'] as const).filter((name) => answer[name] !== undefined)
+    if (given.length === 0) {
+      problems.push({ path, message: 'must have text, json or body' })
+    }
+    if (given.length > 1) {
+      const message = `must not come together with ${given[0]}`
+      problems.push({ path: `${path}.${given[1]}`, message, at: 'key' })
+    }
+    if (answer.contentType !== undefined && answer.text !== undefined) {
+      const message =
+        'has no meaning with text, which is put into the format of the protocol; use body'
+      problems.push({ path: `${path}.contentType`, message, at: 'key' })
+    }
+    if (answer.text !== undefined && answer.status !== 200) {
+      const message = `must be 200 with text, which looks like an answer; use json or body`
+      problems.push({ path: `${path}.status`, message })
+    }
+    if (answer.status === 204 || answer.status === 304) {
+      problems.push({
+        path: `${path}.status`,
+        message: `must not be ${answer.status}, which has no body`,
+      })
+    }
+  },
+)
+
+/** Text alone is the short form of `{ text }`. */
+const readStatic: Check<ReturnType<typeof readStaticObject>> = described(
+  (value, path, problems) =>
+    readStaticObject(typeof value === 'string' ? { text: value } : value, path, problems),
+  () => ({ anyOf: [{ type: 'string', minLength: 1 }, schemaOf(readStaticObject)] }),
+)
+
+const readOne = object({
+  vendor: optional(text()),
+  key: optional(text()),
+  model: optional(text()),
+  when: optional(readWhen),
+  cached: optional(readCached),
+  static: optional(readStatic),
+  on: optional(arrayOf(oneOf('timeout', 'error', 'circuit-open', 'limited', 'shed'))),
+})
+
+export type WrittenFallback = ReturnType<typeof readOne>
+
+const OF_TARGETS = ['vendor', 'key', 'model', 'when'] as const
+
+const readStep: Check<WrittenFallback> = together(
+  readOne,
+  (step, path, problems: ConfigProblem[]) => {
+    if (step === undefined) return
+    const complain = (name: string, message: string) =>
+      problems.push({ path: `${path}.${name}`, message, at: 'key' })
+    const answer = kindOf(step)
+    if (answer === undefined) {
+      if (step.on !== undefined) complain('on', 'only has a meaning with cached or static')
+      return
+    }
+    if (step.cached !== undefined && step.static !== undefined) {
+      complain('static', 'must not come together with cached: make it the next fallback')
+    }
+    for (const name of OF_TARGETS) {
+      if (step[name] !== undefined) complain(name, `must not come together with ${answer}`)
+    }
+    if (step.on?.length === 0) complain('on', 'must have at least one reason')
+  },
+)
+
+/** Which answer without a vendor it is; undefined for a target. */
+export function kindOf(step: WrittenFallback): 'cached' | 'static' | undefined {
+  if (step.cached !== undefined) return 'cached'
+  return step.static === undefined ? undefined : 'static'
+}
+
+const RANK = { target: 0, cached: 1, static: 2 } as const
+
+export const readFallbacks: Check<WrittenFallback[]> = together(
+  arrayOf(readStep),
+  (steps, path, problems: ConfigProblem[]) => {
+    let last: keyof typeof RANK = 'target'
+    for (const [index, step] of (Array.isArray(steps) ? steps : []).entries()) {
+      if (step === undefined) continue
+      const kind = kindOf(step) ?? 'target'
+      const at = `${path}[${index}]`
+      if (kind === 'cached' && last === 'cached') {
+        problems.push({ path: at, message: 'must be the only fallback with cached' })
+      } else if (RANK[kind] < RANK[last]) {
+        const what = kind === 'target' ? 'a vendor, key or model' : 'cached'
+        problems.push({ path: at, message: `${what} must come before ${last}` })
+      } else last = kind
+    }
+  },
+)
+
+/** The answers without a vendor, with their defaults. */
+export function fallbackAnswers(steps: readonly WrittenFallback[]): FallbackAnswerConfig[] {
+  return steps.flatMap((step): FallbackAnswerConfig[] => {
+    const on = step?.on ?? DEFAULT_REASONS
+    if (step?.cached !== undefined) return [{ kind: 'cached', on, ...step.cached }]
+    return step?.static === undefined ? [] : [{ kind: 'static', on, ...staticAnswer(step.static) }]
+  })
+}
+
+type Static = NonNullable<WrittenFallback['static']>
+
+function staticAnswer({
+  status,
+  text,
+  json,
+  body,
+  contentType,
+}: Static): Omit<StaticAnswerConfig, 'kind' | 'on'> {
+  if (text !== undefined) return { status, text, body: undefined, contentType: undefined }
+  const isJson = json !== undefined
+  return {
+    status,
+    text: undefined,
+    body: isJson ? JSON.stringify(json) : (body ?? ''),
+    contentType: contentType ?? (isJson ? 'application/json' : 'text/plain; charset=utf-8'),
+  }
+}

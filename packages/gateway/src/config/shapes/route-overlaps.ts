@@ -1,0 +1,95 @@
+/**
+ * Routes of different protocols that could take the same request. A request is read by the protocol of the first route on
+ * its path, before its model is known, so a route of another protocol must not take it afterwards.
+ */
+import type { ProtocolName, RouteConfig } from '../config.js'
+import type { ConfigProblem } from '../config-error.js'
+import type { RoutePath } from '../default-paths.js'
+
+export interface LinkedRoute {
+  readonly index: number
+  readonly route: RouteConfig
+  readonly protocol: ProtocolName
+  /** Whether it is written with a path. */
+  readonly hasPath: boolean
+}
+
+/** `path`: where the list of routes is. At most one problem for each route. */
+export function checkOverlaps(
+  routes: readonly LinkedRoute[],
+  path: string,
+  problems: ConfigProblem[],
+): void {
+  for (const [position, later] of routes.entries()) {
+    const before = routes.slice(0, position)
+    for (const earlier of before) {
+      if (earlier.protocol === later.protocol) continue
+      // Those of `/v1/models` are told apart by a header, or refused with AMBIGUOUS_ROUTE.
+      if (!earlier.hasPath && !later.hasPath) continue
+      const name = `${path.slice(1)}[${earlier.index}]`
+      const message = problemOf(earlier, later, before, name)
+      if (message === undefined) continue
+      const at = `${path}[${later.index}]`
+      problems.push({ path: later.hasPath ? `${at}.path` : at, message })
+      break
+    }
+  }
+}
+
+/** `before`: all routes before `later`. `name`: that of `earlier`. */
+function problemOf(
+  earlier: LinkedRoute,
+  later: LinkedRoute,
+  before: readonly LinkedRoute[],
+  name: string,
+): string | undefined {
+  const shared = sharedPaths(earlier.route, later.route)
+  const [first] = shared
+  if (first === undefined) return undefined
+  const protocols = `whose vendor has protocol ${earlier.protocol}, and this vendor's is ${later.protocol}`
+  if (
+    later.hasPath &&
+    earlier.route.paths.some(({ path }) => path === later.route.paths[0]?.path)
+  ) {
+    return `is also the path of ${name}, ${protocols}; give each protocol its own path`
+  }
+  // Routes without models leave nothing on their paths to later ones.
+  const whole = before.filter(({ route }) => route.models === undefined)
+  const isTaken = (each: RoutePath) =>
+    whole.some(({ route }) => route.paths.some((one) => covers(one, each)))
+  const open = shared.find((each) => !isTaken(each))
+  if (open !== undefined && earlier.route.models !== undefined) {
+    return `overlaps with ${name} on ${open.path}, ${protocols}; a request is read by the protocol of the first route before its model is known, so give each protocol its own path or remove models from ${name}`
+  }
+  if (!whole.includes(earlier) || !later.route.paths.every(isTaken)) return undefined
+  return `is never used, because ${name} takes ${first.path} first, ${protocols}; put this route before it`
+}
+
+/** The paths on which both match. */
+function sharedPaths(one: RouteConfig, other: RouteConfig): RoutePath[] {
+  return one.paths.flatMap((a) =>
+    other.paths.flatMap((b) => {
+      const methods = sharedMethods(a.methods, b.methods)
+      if (methods?.length === 0) return []
+      if (matchesAll(a.path, b.path)) return { path: b.path, methods }
+      return matchesAll(b.path, a.path) ? { path: a.path, methods } : []
+    }),
+  )
+}
+
+function sharedMethods(one: RoutePath['methods'], other: RoutePath['methods']) {
+  return one === undefined ? other : one.filter((each) => other?.includes(each) !== false)
+}
+
+/** Whether every request of `other` is one of `one`. */
+function covers(one: RoutePath, other: RoutePath): boolean {
+  const { methods } = one
+  const takesMethods =
+    methods === undefined || other.methods?.every((each) => methods.includes(each)) === true
+  return takesMethods && matchesAll(one.path, other.path)
+}
+
+/** Whether a pattern matches every path that another one matches. */
+function matchesAll(pattern: string, other: string): boolean {
+  return pattern.endsWith('*') ? other.startsWith(pattern.slice(0, -1)) : pattern === other
+}

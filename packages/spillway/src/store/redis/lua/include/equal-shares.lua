@@ -1,0 +1,39 @@
+-- How free units of a limit are divided between a pod that asks and pods that wait. All sums are parts of a limit.
+-- Twin of store/limits/equal-shares.ts. A claim is { got, most }: what the pod was granted so far, and the most
+-- it claims of each limit, or false for its equal share.
+local CLAIM_GOT, CLAIM_MOST = 1, 2
+
+-- What the others may claim before a pod is granted `level` in total.
+local function claimed_before(claims, limit, level)
+  local sum = 0
+  for _, claim in ipairs(claims) do
+    local less = max(0, level - claim[CLAIM_GOT])
+    sum = sum + (claim[CLAIM_MOST] and min(less, claim[CLAIM_MOST][limit]) or less)
+  end
+  return sum
+end
+
+-- The part of a limit that a pod may get. A pod that was granted less comes first, until it has as much as this one or
+-- all that it claims; after that all get equally much.
+local function share_of(claims, limit, own_got, free)
+  local left = free - claimed_before(claims, limit, own_got)
+  if left <= 0 then return 0 end
+  -- Where, on the way up, another pod begins (1) or ceases (-1) to get as much as this one.
+  local changes = {}
+  for _, claim in ipairs(claims) do
+    local ahead, most = claim[CLAIM_GOT] - own_got, claim[CLAIM_MOST]
+    local begins = max(0, ahead)
+    if not most or ahead + most[limit] > begins then
+      changes[#changes + 1] = { begins, 1 }
+      if most then changes[#changes + 1] = { ahead + most[limit], -1 } end
+    end
+  end
+  table.sort(changes, function(one, other) return one[1] < other[1] end)
+  local share, sharing = 0, 1
+  for _, change in ipairs(changes) do
+    local step = (change[1] - share) * sharing
+    if step > left then break end
+    left, share, sharing = left - step, change[1], sharing + change[2]
+  end
+  return share + floor(left / sharing)
+end
