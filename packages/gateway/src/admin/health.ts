@@ -9,7 +9,7 @@ type Status = Phase | 'overloaded'
 interface Workers {
   readonly ready: number
   readonly total: number
-  /** Of those that are ready. */
+  /** Number of ready workers that are overloaded. */
   readonly overloaded: number
   /** Whether all of them have been ready once. */
   readonly started: boolean

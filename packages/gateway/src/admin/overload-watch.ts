@@ -3,7 +3,7 @@ import type { Clock } from 'spillway'
 import { Steady, type Timer } from 'spillway/internal'
 import { createLoadShedder, type LoadShedder } from 'spillway/local'
 
-/** The load shedder stops its samples if its pressure is not read for a second. */
+/** The load shedder stops sampling if its pressure is not read for a second. */
 const LONGEST_LOOK_MS = 500
 const SHORTEST_LOOK_MS = 10
 
@@ -65,7 +65,7 @@ export class OverloadWatch {
 
   #pressure(): number {
     const { pressure, inFlight } = this.#options
-    // Only a decision keeps the samples of the signals coming.
+    // The signals are sampled only while decisions are requested.
     this.#signals.check()
     const running = inFlight() / (pressure.maxInFlight ?? Number.POSITIVE_INFINITY)
     return Math.max(this.#signals.pressure, running)

@@ -1,6 +1,6 @@
 /**
- * Keeps the last good answer to each request of a route, for the time when no target answers. Only whole answers with
- * status 200 are kept. A streamed answer is kept as its events, and is an answer to streamed requests only.
+ * Keeps the last good answer to each request of a route, to send it when no target answers. Only complete answers with
+ * status 200 are kept. A streamed answer is kept as its events and used for streamed requests only.
  */
 import type { Clock } from 'spillway'
 import { type StaleCache, staleCache } from 'spillway/degrade'
@@ -22,9 +22,9 @@ export interface AnswerCopy {
   release(): void
 }
 
-/** How to read the body. Other headers describe one request, not the answer. */
+/** Headers that are needed to read the body. The others belong to one exchange, not to the answer. */
 const KEPT_HEADERS = ['content-type', 'content-encoding', 'content-language'] as const
-/** What an entry takes beside its body, about. */
+/** Approximate memory of an entry without its body. */
 const ENTRY_BYTES = 500
 const FORBIDS_KEEPING = /\bno-store\b/i
 const PRIVATE = /\bprivate\b/i
@@ -58,7 +58,7 @@ export class CachedAnswers {
       returned: false,
     }
     const found = this.#cache.answer({ ...call, reason: 'error' })
-    // The cache answers at once; only other fallbacks of the library need a promise.
+    // The cache answers synchronously; only other fallbacks of the library return a promise.
     if (found === undefined || found instanceof Promise) return undefined
     return { answer: found.value as CachedAnswer, ageMs: found.ageMs ?? 0 }
   }
@@ -67,7 +67,7 @@ export class CachedAnswers {
     this.#cache.learn?.({ cacheKey: key }, answer)
   }
 
-  /** A copy of an answer that is sent to the client; undefined if this answer must not be kept. */
+  /** Copies an answer while it is sent to the client. Undefined if this answer must not be kept. */
   copyOf(key: string, response: VendorResponse): AnswerCopy | undefined {
     if (!this.#mayKeep(response)) return undefined
     const headers: Record<string, string> = {}
@@ -128,7 +128,7 @@ function eventsOf(stream: string): string[] {
 }
 
 function isError(json: string): boolean {
-  // Most events of a stream have neither word, so they need not be parsed.
+  // Most events of a stream contain neither word, so they are not parsed.
   if (!/"(?:error|response\.failed)"/.test(json)) return false
   try {
     const { error, type } = (JSON.parse(json) ?? {}) as { error?: unknown; type?: unknown }

@@ -1,5 +1,5 @@
 /**
- * One spelling for JSON texts that mean the same: without spaces, keys in order, strings without unneeded escapes.
+ * Writes JSON texts with the same meaning in the same way: without spaces, keys sorted, strings without unneeded escapes.
  * Numbers stay as they are written, because parsing would make different large numbers equal. A text is refused if a
  * key occurs twice, because vendors differ in which one they read.
  */
@@ -9,7 +9,7 @@ const MAX_DEPTH = 100
 
 class Refused extends Error {}
 
-/** Undefined if the text is refused. `isIgnored`: fields at the top that are left out. */
+/** Undefined if the text is refused. `isIgnored`: top-level fields to leave out. */
 export function canonicalJson(
   text: string,
   isIgnored: (field: string) => boolean,
@@ -95,7 +95,7 @@ class CanonicalReader {
     return literal
   }
 
-  /** The next character that is no space. */
+  /** The next character that is not a space. */
   #peek(): string | undefined {
     while (SPACES.has(this.#text[this.#at] as string)) this.#at++
     return this.#text[this.#at]
@@ -110,7 +110,7 @@ class CanonicalReader {
 const SPACES: ReadonlySet<string> = new Set([' ', '\n', '\r', '\t'])
 const LITERAL = /-?\d[\d.eE+-]*|true|false|null/y
 
-/** An odd number of backslashes stands before it. */
+/** Whether an odd number of backslashes precedes it. */
 function isEscaped(text: string, at: number): boolean {
   let before = at - 1
   while (text[before] === '\\') before--

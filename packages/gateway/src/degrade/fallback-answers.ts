@@ -34,7 +34,7 @@ export class FallbackAnswers {
   readonly steps: readonly FallbackAnswerConfig[]
   readonly cached: CachedAnswers | undefined
 
-  /** `before`: of the same route in an older configuration. Its cached answers stay if their options have not changed. */
+  /** `before`: those of the same route in the previous configuration. Cached answers are kept if their options are equal. */
   constructor(steps: readonly FallbackAnswerConfig[], before?: FallbackAnswers) {
     this.steps = steps
     const config = steps.find((step) => step.kind === 'cached')
@@ -82,7 +82,7 @@ export class RequestFallbacks {
   /** Keeps the answer for later, while it is sent to the client. Undefined: it is not kept. */
   copyOf(response: VendorResponse): AnswerCopy | undefined {
     const { headers } = this.#request
-    // With the key of an older request, vendors repeat the answer to that request.
+    // Vendors answer a repeated `idempotency-key` with the answer to the earlier request.
     if (headers['idempotency-key'] !== undefined) return undefined
     if (/\bno-store\b/i.test(headers['cache-control'] ?? '')) return undefined
     if (this.#routed.facts.streamed && !response.isEventStream) return undefined
@@ -103,7 +103,7 @@ export class RequestFallbacks {
     const { facts, path, parsed } = this.#routed
     const { streamed } = facts
     if (text === undefined) {
-      // The client of a stream cannot read anything else, and other clients cannot read a stream.
+      // A client that expects a stream cannot read anything else, and other clients cannot read a stream.
       const isEvents = contentType.toLowerCase().startsWith(EVENTS)
       const fits = streamed ? isEvents && status === 200 : !isEvents || parsed.json === undefined
       if (!fits) return undefined
@@ -129,7 +129,7 @@ export class RequestFallbacks {
   }
 }
 
-/** When the client may retry, as far as what the fallback replaces says so: an error, or a vendor's answer. */
+/** When the client may retry, according to the error or the vendor's answer that the fallback replaces. */
 export function retryAfterMsOf(failure: unknown): number | undefined {
   if (failure instanceof SpillwayError) return failure.retryAfterMs
   return retryAfterFromHeaders((failure as Partial<VendorResponse>).headers, Date.now())
@@ -137,17 +137,17 @@ export function retryAfterMsOf(failure: unknown): number | undefined {
 
 /** Why a fallback may answer in place of this error. Undefined: it may not. */
 export function reasonOfError(error: unknown, attempts: number): DegradedReason | undefined {
-  // The request is wrong, or the client has left.
+  // The request is wrong, or the client has disconnected.
   if (error instanceof RequestError) return undefined
   if (error instanceof SpillwayError) {
-    // Another gateway has a better answer.
+    // The client should retry, so that another gateway can answer.
     return error.code === 'SHUTTING_DOWN' ? undefined : reasonOfRefusal(error.code)
   }
   // Before an attempt only the gateway itself can have failed, which must not be hidden.
   return attempts > 0 ? 'error' : undefined
 }
 
-/** The same for the status of a vendor's answer. */
+/** Why a fallback may answer in place of a vendor's answer with this status. Undefined: it may not. */
 export function reasonOfStatus(status: number): DegradedReason | undefined {
   if (status === 429) return 'limited'
   return status >= 500 ? 'error' : undefined

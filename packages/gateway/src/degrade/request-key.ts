@@ -22,7 +22,7 @@ export function requestKey(
 ): string | undefined {
   const { method = 'GET', url = '/', headers, rawHeaders } = request
   const { protocol } = vendor
-  // Other requests change something: an old answer would be a lie.
+  // Other requests change something at the vendor, so an old answer would be wrong.
   if (method !== 'GET' && !(method === 'POST' && protocol.repeatable(routed.path))) return undefined
   const body = bodyOf(routed, matcherOf(ignoreFields))
   if (body === undefined) return undefined
@@ -38,7 +38,7 @@ export function requestKey(
   return createHash('sha256').update(JSON.stringify(question)).digest('base64url')
 }
 
-/** Empty without a body. Undefined if the body was not read, or is no usual JSON. */
+/** Empty without a body. Undefined if the body was not read, or `canonicalJson` refuses it. */
 function bodyOf(
   { parsed: { body, json } }: RoutedRequest,
   isIgnored: (field: string) => boolean,
@@ -56,13 +56,13 @@ function sortedPairs(
   const pairs: [string, string][] = []
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string
-    // The length depends on how the body is written.
+    // The length depends on white space, which is not part of the key.
     if (name !== 'content-length' && !isIgnored(name)) pairs.push([name, headers[i + 1] as string])
   }
   return pairs.sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0))
 }
 
-/** Exact names, or beginnings with `*` at their end. */
+/** A pattern is an exact name, or a prefix followed by `*`. */
 export function matcherOf(patterns: readonly string[]): (name: string) => boolean {
   const names = new Set(patterns)
   const prefixes = patterns.filter((each) => each.endsWith('*')).map((each) => each.slice(0, -1))

@@ -33,7 +33,7 @@ export interface Passing {
   /** The client should not retry. */
   readonly final: boolean
   readonly addresses: VendorAddresses
-  /** Keeps what is sent, for a later request that no target answers. */
+  /** Receives a copy of the answer, for later requests that no target answers. */
   readonly copy?: AnswerCopy | undefined
 }
 
@@ -141,7 +141,7 @@ export class ResponseWriter implements ResponseSink {
     this.passedBytes += whole.length
     let closes = this.#hooks.draining || !response.shouldKeepAlive
     if (this.#promised) {
-      // The headers have been sent; a comment says it to people who read the stream.
+      // The headers have been sent, so a comment in the stream carries the value.
       response.write(`: spillway-degraded: ${degradedItem({ step, ageMs })}\n\n`)
     } else {
       const head = this.#head()

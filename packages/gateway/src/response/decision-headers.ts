@@ -16,7 +16,7 @@ export interface Admitted {
   readonly waitedMs: number
   /** Index of the target that answered; 0 is the first choice, the others are fallbacks. */
   readonly step: number
-  /** Set if the target was chosen because of the pressure, with its model if it replaces that of the request. */
+  /** Set if the target was chosen because of the pressure; its model, if it replaces that of the request. */
   readonly pressed?: { readonly model: string | undefined } | undefined
   readonly standing: UserStanding | undefined
   /** Stages in shadow that would have refused it. */
@@ -48,13 +48,13 @@ export function addAdmittedHeaders(headers: string[], decision: Admitted): void 
 export interface FallbackDecision {
   /** What answered. */
   readonly step: 'cached' | 'static'
-  /** Why no target did. */
+  /** Why no target answered. */
   readonly reason: string
   readonly attempts: number
   readonly waitedMs: number
   /** The last vendor that received the request, if any. */
   readonly asked: string | undefined
-  /** Of a cached answer. */
+  /** Age of a cached answer. */
   readonly ageMs?: number | undefined
   /** When the client may retry, for an answer that is an error. */
   readonly retryAfterMs?: number | undefined
@@ -176,7 +176,7 @@ function escaped(character: string): string {
   return character === '"' || character === '\\' ? `\\${character}` : '?'
 }
 
-/** Names of details may be those of an application's stage. A key has no capitals and begins with a letter. */
+/** An application's stage can choose any names for its details. A key has no capitals and begins with a letter. */
 function keyOf(name: string): string {
   const kebab = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   const key = kebab.replace(/[^a-z0-9_.*-]/g, '-').replace(/^-+/, '')

@@ -16,7 +16,7 @@ export const SHUTTING_DOWN: Fault = {
   code: 'SHUTTING_DOWN',
   message: 'the gateway is shutting down',
   closes: true,
-  // Another gateway may answer at once; the same one does after its restart.
+  // Another gateway may answer at once; this one answers again after its restart.
   retryAfterMs: 1_000,
 }
 

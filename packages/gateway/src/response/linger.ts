@@ -8,7 +8,7 @@ import { systemClock, type Timer } from 'spillway/internal'
 export const LINGER_MS = 30_000
 /** How much a client may send after its answer. */
 export const LINGER_BYTES = 64 * 1_024 * 1_024
-/** How often the bytes are counted of which nothing reaches `source`. */
+/** How often the bytes that do not reach `source` are counted. */
 const CHECK_MS = 250
 
 /**

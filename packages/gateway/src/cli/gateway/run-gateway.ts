@@ -9,8 +9,8 @@ import { untilSignalled } from './until-signalled.js'
 
 export async function runGateway(command: GatewayCommand): Promise<void> {
   const source = new ConfigSource(command)
-  // Defined in a process that was forked, also after its connection to the supervisor has ended. Other processes may
-  // have inherited the variable.
+  // Defined in a forked process, even after its connection to the supervisor has ended. The variable alone is not
+  // enough: other processes may have inherited it.
   if (process.env[WORKER_VARIABLE] !== undefined && process.send !== undefined) {
     // Without its supervisor it would become one itself, with workers of its own.
     if (!process.connected) throw new CommandError('the supervisor has ended; nothing to do')

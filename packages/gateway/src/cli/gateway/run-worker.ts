@@ -85,7 +85,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     await channel.call('failed', { code, message }).catch(() => {})
     process.exitCode = 1
   } finally {
-    // The timer of a call without an answer would keep this process, and its replacement would start late.
+    // The timer of an unanswered call would keep this process alive and delay its replacement.
     channel.close()
     if (process.connected) process.disconnect?.()
   }

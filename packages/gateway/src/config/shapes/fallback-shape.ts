@@ -1,6 +1,6 @@
 /**
- * How the fallbacks of a route are written down: other targets first, then answers that need no vendor. Names of the
- * reasons in `on` are those of the library's fallbacks.
+ * The `fallbacks` of a route in the configuration: other targets first, then answers that need no vendor. The reasons in
+ * `on` have the names of the library's fallbacks.
  */
 import {
   arrayOf,
@@ -21,7 +21,7 @@ import type { FallbackAnswerConfig, StaticAnswerConfig } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 import { size } from './byte-size.js'
 
-/** A caller that is over its limit, or a vendor that is, gets no other answer unless `on` says so. */
+/** Without `limited`: if the caller or the vendor is over its limit, no fallback answers unless `on` lists it. */
 const DEFAULT_REASONS = ['timeout', 'error', 'circuit-open', 'shed'] as const
 
 /** Fields that name the caller or the way of accounting. They do not change the question. */
@@ -53,7 +53,7 @@ const IGNORED_HEADERS = [
   'x-cloud-trace-context',
   'sentry-trace',
   'x-stainless-*',
-  // Switches faults of the mock vendor on, so that fallbacks can be tried out.
+  // Makes the mock vendor fail, so that fallbacks can be tried out.
   'x-mock',
 ]
 
@@ -157,7 +157,7 @@ const readStep: Check<WrittenFallback> = together(
   },
 )
 
-/** Which answer without a vendor it is; undefined for a target. */
+/** The kind of an answer that needs no vendor; undefined for a target. */
 export function kindOf(step: WrittenFallback): 'cached' | 'static' | undefined {
   if (step.cached !== undefined) return 'cached'
   return step.static === undefined ? undefined : 'static'

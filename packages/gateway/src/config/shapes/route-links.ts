@@ -240,10 +240,10 @@ function linkFallbacks(
   const vendor = choices[0]?.vendor ?? ''
   const targets: TargetConfig[] = []
   const tried = new Set(choices.map((each) => wholeOf(each, vendors)))
-  // A target may be a fallback for failures and, once more, one for times of pressure.
+  // The same target may be listed twice: as a fallback for failures, and with `when` for times of pressure.
   const triedUnderPressure = new Set(tried)
   for (const [index, written] of (route.fallbacks ?? []).entries()) {
-    // What is no fallback has been complained of. Answers without a vendor are no targets.
+    // Invalid fallbacks have been reported already. Answers without a vendor are not targets.
     if (written === undefined || kindOf(written) !== undefined) continue
     const path = `${at}.fallbacks[${index}]`
     const isOther = written.vendor !== undefined && written.vendor !== vendor

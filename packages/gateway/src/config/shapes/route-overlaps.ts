@@ -1,6 +1,6 @@
 /**
- * Routes of different protocols that could take the same request. A request is read by the protocol of the first route on
- * its path, before its model is known, so a route of another protocol must not take it afterwards.
+ * Finds routes of different protocols that could match the same request. The protocol of the first route on its path
+ * reads the request before its model is known, so a route of another protocol must not get it afterwards.
  */
 import type { ProtocolName, RouteConfig } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
@@ -24,7 +24,7 @@ export function checkOverlaps(
     const before = routes.slice(0, position)
     for (const earlier of before) {
       if (earlier.protocol === later.protocol) continue
-      // Those of `/v1/models` are told apart by a header, or refused with AMBIGUOUS_ROUTE.
+      // Requests for `/v1/models` are distinguished by a header, or refused with AMBIGUOUS_ROUTE.
       if (!earlier.hasPath && !later.hasPath) continue
       const name = `${path.slice(1)}[${earlier.index}]`
       const message = problemOf(earlier, later, before, name)
@@ -53,7 +53,7 @@ function problemOf(
   ) {
     return `is also the path of ${name}, ${protocols}; give each protocol its own path`
   }
-  // Routes without models leave nothing on their paths to later ones.
+  // A route without `models` matches everything on its path, so later routes get nothing there.
   const whole = before.filter(({ route }) => route.models === undefined)
   const isTaken = (each: RoutePath) =>
     whole.some(({ route }) => route.paths.some((one) => covers(one, each)))
