@@ -136,12 +136,12 @@ export function inMs(value: unknown): string {
   return `${Math.round(Number(value) * 10) / 10} ms`
 }
 
-/** How long to wait for a store that does not answer. Pods look for it about as often. */
+/** How long to wait for a store that does not answer. Pods try to connect about as often. */
 export const STORE_WAIT_MS = 1_000
 /** How long to wait before another pod is tried. */
 const OTHER_POD_WAIT_MS = 1_000
 
-/** The refusal of a mechanism that was closed. Another pod, or the one that replaces this, can answer. */
+/** The refusal of a mechanism that was closed. Another pod, or this pod's replacement, can answer. */
 export function closedError(stage: Stage, name: string): SpillwayError {
   return new SpillwayError({
     code: 'SHUTTING_DOWN',

@@ -149,7 +149,7 @@ export type StopReason =
   | 'pod-full'
   /** Calls of this pod wait too long in the queue. */
   | 'queue-wait'
-  /** So large a share of the calls fails that a call may be retried less often. */
+  /** Because many calls fail, each call may be retried less often. */
   | 'error-rate'
   /** The retry budget is used up. */
   | 'budget'

@@ -13,7 +13,7 @@ const LONGEST_HEEDED_MS = 60_000
 
 /**
  * `retry-after` and `retry-after-ms` if the time is known, and `x-should-retry: false` if no retry that an SDK makes
- * by itself can succeed: the caller's time is used up, or the wait is longer than SDKs wait.
+ * by itself can succeed: the caller's deadline has passed, or the wait is longer than SDKs wait.
  */
 export function refusalHeaders({ code, retryAfterMs }: RetryAdvice): Record<string, string> {
   const headers: Record<string, string> = {}

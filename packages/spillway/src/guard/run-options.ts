@@ -54,9 +54,9 @@ export interface RunOptions {
   /** False: the call is retried only with an `idempotencyKey`. Default: true. */
   idempotent?: boolean | undefined
   /**
-   * Which attempt of its caller this call serves; from 2 it is neither retried nor hedged here, because retries of
-   * several services multiply. For servers that read it from the request themselves. Range: integers from 1.
-   * Default: what the headers of the current request say, if `createHops()` or a server adapter has read them.
+   * Number of the caller's attempt that this call belongs to. From 2 on the call is neither retried nor hedged here,
+   * because retries of several services multiply. For servers that read the header themselves. Range: integers from 1.
+   * Default: from the headers of the current request, if `createHops()` or a server adapter has read them.
    */
   callerAttempt?: number | undefined
   /** A key by which the downstream recognises a repeated call. Default: none. */

@@ -229,7 +229,7 @@ class ServerCallQueue implements StandaloneCallQueue {
   }
 
   #retryAfterMs(why: LeaveReason): number | undefined {
-    // The caller's time is over.
+    // The caller's deadline has passed, so waiting does not help.
     if (why === 'deadline') return undefined
     const nowMs = this.#options.clock.now()
     return why === 'overload' ? this.#shedWait.nextMs(nowMs) : this.#drainMs(nowMs)

@@ -42,8 +42,8 @@ export interface ServerShedder {
   /** Undefined: refused. Otherwise `end` is called when the request is over. */
   enter(request: Identity): { end(): void } | undefined
   /**
-   * Used in place of `enter` if it is there: returns the refusal, which has the reason and the time to wait, in place of
-   * undefined.
+   * Used in place of `enter` if defined. Instead of undefined it returns the refusal, with the reason and the time to
+   * wait.
    */
   admit?(request: Identity): { end(): void } | SpillwayError
 }

@@ -1,14 +1,14 @@
 /**
- * Estimates when a full queue will have drained, for the wait that a refused caller is asked for. If all slots are in
- * use: the waiting calls times the usual duration of a call, divided by the calls that run. If something else holds
- * the calls back, such as a pace: by the rate at which waiting calls have started. The estimate varies at random, so
- * that refused callers do not come back at the same moment.
+ * Estimates when a full queue will have drained, for `retryAfterMs` of a refusal. If all slots are in use, this is the
+ * number of waiting calls times the usual duration of a call, divided by the number of running calls. If calls wait for
+ * something else, such as a pace, it is the number of waiting calls divided by the rate at which waiting calls have
+ * started. The estimate varies at random, so that refused callers do not come back at the same moment.
  */
 import type { Random } from '../core/random.js'
 
-/** The estimate before it is varied. A shorter wait would only produce more refusals. */
+/** Shortest estimate before it is varied. A shorter wait would only produce more refusals. */
 const SHORTEST_MS = 125
-/** Nothing is known about a queue that long from now. Clients also ignore waits of more than 60 seconds. */
+/** Longest estimate before it is varied. Longer ones would be guesses, and clients ignore waits above 60 seconds. */
 const LONGEST_MS = 50_000
 /** Used until a call has ended or a waiting call has started. */
 const UNKNOWN_MS = 1_000
@@ -16,7 +16,7 @@ const UNKNOWN_MS = 1_000
 const JITTER = 0.2
 /** Weight of the newest duration in the moving average. */
 const WEIGHT = 1 / 8
-/** Starts are counted over this time and the one before. */
+/** Starts are counted over the current period of this length and the one before. */
 const PERIOD_MS = 10_000
 
 export class DrainTime {

@@ -1,7 +1,7 @@
 /**
  * How long callers are asked to wait after load shedding: 1 to 3 seconds at random, so that they do not come back
- * at the same moment, and twice as long for each 10 seconds that the shedding goes on. An overload that lasts is
- * not over in a second, and every early return is a refusal more.
+ * at the same moment, doubled for each 10 seconds that the shedding continues. A lasting overload is not over in
+ * a second, and every retry that comes too early is one more refusal.
  */
 import type { Random } from '../core/random.js'
 
@@ -10,9 +10,9 @@ const LONGEST_MS = 30_000
 /** The longest wait of a range, as a multiple of its shortest. */
 const SPREAD = 3
 const DOUBLE_EVERY_MS = 10_000
-/** 16 to 30 seconds. One doubling more would leave no range to draw from. */
+/** 16 to 30 seconds. One more doubling would leave no range to draw from. */
 const MOST_DOUBLINGS = 4
-/** Without a refusal for this time, the shedding was over. */
+/** The shedding has ended if no call was refused for this time. */
 const OVER_AFTER_MS = 10_000
 
 /** 1 to 3 seconds, at random. */

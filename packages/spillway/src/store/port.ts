@@ -25,8 +25,8 @@ export interface TakeRequest extends LaneRef {
   report?: BreakerReport | undefined
   /**
    * The pod that asks, and how long its calls can wait if they are refused. The store then puts the pod into the
-   * lane's waiting list, and wakes it (`watch`) when capacity becomes free before its time. 0: no call waits, and the
-   * pod is only known by its share. Absent: each request counts as that of a new pod.
+   * lane's waiting list, and wakes it (`watch`) when capacity becomes free before its time. 0: no call waits, and
+   * only the share of the pod is counted. Absent: each request counts as that of a new pod.
    */
   waiter?: { pod: string; forUs: number } | undefined
 }

@@ -34,7 +34,7 @@ export interface ConcurrencyStageOptions {
   readonly calls: CallQueue
   /** Calls may wait for a slot. */
   readonly mayWait: boolean
-  /** Knows how long calls take. */
+  /** Estimates waits from the durations of calls. */
   readonly drainTime: DrainTime
 }
 
@@ -78,7 +78,7 @@ export class ConcurrencyStage implements Stage, Capacity {
     return concurrencyError(guard, this.active, this.limit, this.nextFreeMs(nowMs))
   }
 
-  /** When a call that finds all slots in use should come back. */
+  /** When a caller should retry that found all slots in use. */
   nextFreeMs(nowMs: number): number {
     return this.#options.drainTime.retryAfterMs(nowMs, 1, Math.max(1, this.active))
   }

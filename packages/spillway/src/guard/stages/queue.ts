@@ -124,7 +124,7 @@ export class QueueStage implements Stage {
 
   #retryAfterMs(why: LeaveReason): number | undefined {
     const { clock, shedWait } = this.#options
-    // The caller's time is over.
+    // The caller's deadline has passed, so waiting does not help.
     if (why === 'deadline') return undefined
     return why === 'overload' ? shedWait.nextMs(clock.now()) : this.#drainMs(clock.now())
   }

@@ -130,7 +130,7 @@ interface Consumer<T> {
   forget: (() => void) | undefined
 }
 
-/** How fast consumers are is not measured. */
+/** A fixed wait, because the speed of consumers is not measured. */
 const FULL_WAIT_MS = 1_000
 
 const DONE: IteratorResult<never, undefined> = Object.freeze({ done: true, value: undefined })

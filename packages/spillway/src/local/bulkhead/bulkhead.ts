@@ -227,7 +227,7 @@ class SlotBulkhead implements Bulkhead {
     })
   }
 
-  /** As `#start`, for calls that have waited: how long these take says how long the others will wait. */
+  /** Like `#start`, for calls that have waited. Their durations are used to estimate how long others will wait. */
   #startTimed<T>(fn: () => T | PromiseLike<T>, startMs: number): Promise<T> {
     const promise = this.#start(fn)
     const ended = () => {

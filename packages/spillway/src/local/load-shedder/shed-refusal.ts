@@ -58,7 +58,7 @@ export function shedError(facts: ShedFacts): SpillwayError {
   })
 }
 
-/** `maxQueue` is reached. With few steps, because most refusals under overload are these. */
+/** `maxQueue` is reached. Kept short, because most refusals under overload are of this kind. */
 export function shedByQueueError(
   name: string,
   prefix: ShedFacts['prefix'],

@@ -183,7 +183,7 @@ export class RetryCall<T> {
     }
   }
 
-  /** The wait was the last thing there was time for: its timer was late, or the mechanism was closed meanwhile. */
+  /** No attempt follows the wait: its timer was late for the deadline, or the mechanism was closed meanwhile. */
   #refusalAfterPause(): SpillwayError | undefined {
     const { name, closing } = this.#policy
     const closed = closing?.closed === true

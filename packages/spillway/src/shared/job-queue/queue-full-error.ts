@@ -16,7 +16,7 @@ export interface FullQueue {
   random: Random
 }
 
-/** How fast workers are is not known here. Varied, so that refused callers do not come back at the same moment. */
+/** Fixed, because the speed of workers is not known here. Varied, so that refused callers do not come back together. */
 const WAIT_MS = 10_000
 const JITTER = 0.2
 

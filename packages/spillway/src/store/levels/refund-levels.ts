@@ -1,15 +1,16 @@
 /**
- * Gives back what requests took that never started. Twin: `redis/lua/refund-levels.lua`.
+ * Refunds the units of requests that never started. Twin: `redis/lua/refund-levels.lua`.
  *
- * A token bucket gets back only what has not flowed back meanwhile: it may have been full since, and more would come on
- * top of its burst. What a request took flows back until its bucket would be full without later requests: `fullAtUs` of
- * its reply, less what was refunded to the bucket since then. So a bucket has a log of its refunds.
+ * A token bucket gets back only units that were not refilled since the charge. Otherwise a bucket that has been full
+ * since then could grant more than its burst. The units of a request are refilled by the time at which its bucket would
+ * be full without later requests. That is `fullAtUs` of its reply, less the refunds to the bucket since then, so each
+ * bucket has a log of its refunds.
  */
 import type { LevelCharge, LevelRequest } from '../port.js'
 import { type Buckets, capacityUs, isWindow, toUs } from './check-levels.js'
 import { type ChargeLogs, LevelWindow } from './sliding-window.js'
 
-/** Refunds of a bucket share an entry of its log if they are in the same part of the time in which it drains. */
+/** The time that a bucket takes to refill has this many parts. Refunds in the same part share an entry of the log. */
 const PARTS = 16
 
 export function refundLevels(
@@ -22,7 +23,7 @@ export function refundLevels(
     if (atUs === undefined || fullAtUs === undefined) continue
     for (const [index, level] of levels.entries()) {
       if (isWindow(level)) refundWindow(logs, level, cost, atUs, nowUs)
-      // Otherwise the clock was set back since the charge.
+      // If `atUs` is later than now, the clock was set back since the charge.
       else if (atUs <= nowUs) {
         refundBucket(buckets, logs, level, cost, atUs, fullAtUs[index] as number, nowUs)
       }

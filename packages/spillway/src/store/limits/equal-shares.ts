@@ -1,5 +1,5 @@
 /**
- * How free units of a limit are divided between a pod that asks and pods that wait. All sums are parts of a limit.
+ * Divides the free units of a limit between a pod that asks and pods that wait. All sums are parts of a limit.
  * Twin: `redis/lua/include/equal-shares.lua`.
  */
 
@@ -12,8 +12,8 @@ export interface Claim {
 }
 
 /**
- * The part of a limit that a pod may get. A pod that was granted less comes first, until it has as much as this one or
- * all that it claims; after that all get equally much.
+ * The part of a limit that a pod may get. Pods that were granted less come first, until they have as much as this one
+ * or all that they claim. After that all get equal parts.
  */
 export function shareOf(
   claims: readonly Claim[],
@@ -23,7 +23,7 @@ export function shareOf(
 ): number {
   let left = free - claimedBefore(claims, limit, ownGot)
   if (left <= 0) return 0
-  // Where, on the way up, another pod begins or ceases to get as much as this one.
+  // The sums at which another pod begins or stops to share with this one.
   const changes: { at: number; sharing: number }[] = []
   for (const { got, most } of claims) {
     const begins = Math.max(0, got - ownGot)

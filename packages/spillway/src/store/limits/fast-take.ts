@@ -1,7 +1,7 @@
 /**
  * The fast path of `takePermits` and `settlePermits`, for most requests: the same limits as last time, no pause, no
- * waiting pod, the same slice, and everything fits. It does the same at a fraction of the cost, or nothing if the
- * request needs the full transition. Replies share what does not change within a slice. Twin of `take`:
+ * waiting pod, the same slice, and everything fits. It has the same result at a fraction of the cost, or does nothing if
+ * the request needs the full transition. Replies share the fields that do not change within a slice. Twin of `take`:
  * `redis/lua/include/fast-take.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'

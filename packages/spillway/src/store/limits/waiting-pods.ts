@@ -2,10 +2,10 @@
  * Pods whose request was refused and whose calls wait, in order. With it
  * - a pod sleeps until half the needs of the pods before it are covered, too: not all of them wake at once, but
  *   if one of them is late, another one can use what it leaves;
- * - pods get equal shares, whichever asks first and however often. The list counts what each pod was granted while
- *   others claimed a part, and what is free is divided so that these sums become equal;
- * - a call that needs more than is usually free is not overtaken for ever. Its pod claims a part while it sleeps, up
- *   to what the call needs, from as long before its time as the limit takes to refill that;
+ * - pods get equal shares, whichever asks first and however often. The list counts the units that each pod was granted
+ *   while others claimed a part. Free units are divided so that these sums become equal;
+ * - a call that needs more than is usually free does not wait for ever. While its pod sleeps, it claims up to the cost
+ *   of the call. The claim begins before the pod's time, by the time that the limit takes to refill that cost;
  * - capacity that becomes free early wakes the pod that has waited longest, by a message.
  * Twin: `redis/lua/include/waiting-pods.lua`; the turns are in `include/take-permits.lua`.
  */
@@ -20,7 +20,7 @@ export interface WaitingPod {
   wakeUs: number
   /** The cost of its first waiting call, by id of the limit. */
   need: Record<string, number>
-  /** False: it got everything it asked for, or does not wait, and is remembered because of `got`. */
+  /** False: all its requests were granted, or its calls do not wait. It stays in the list because of `got`. */
   waits: boolean
   /** What it was granted while others claimed, in `WHOLE`ths of a limit, compared with the pod that was granted least. */
   got: number
@@ -86,7 +86,7 @@ export class WaitingTurn {
   readonly #waiter: Waiter | undefined
   /** The position of this pod; -1 if it is not in the list. */
   readonly #own: number
-  /** Other pods, except those whose claim has not begun. */
+  /** Other pods whose claim has begun. */
   readonly #rivals: readonly WaitingPod[]
   /** The claims of those that wait and are not too late. */
   readonly #claims: readonly Claim[]
@@ -140,7 +140,7 @@ export class WaitingTurn {
     return shareOf(this.#claims, limit, this.#got, partOf(spec, free))
   }
 
-  /** How long a call of these costs that exceeds this pod's part has to wait. */
+  /** How long a call with these costs waits if they exceed this pod's part. */
   partWaitUs(costs: readonly number[]): number {
     let longest = SHARE_RETRY_US
     // Pods that are due ask soon. What they leave is free.

@@ -16,7 +16,7 @@ export interface RefusingLane {
   readonly scope: Scope
 }
 
-/** How long to wait while probes run or calls are admitted gradually: how long that takes is not known. */
+/** How long to wait while probes run or calls are admitted gradually. The actual duration is not known. */
 export const PROBE_WAIT_MS = 1_000
 
 const known = ({ ageMs }: Details) => `as of ${inMs(ageMs)} ago`

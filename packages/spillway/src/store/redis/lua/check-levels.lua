@@ -7,7 +7,7 @@
 -- reply: for each request: refused by (level from 1, 0 allowed), wait us, tightest level,
 --        remaining, reset us, and if allowed for each level when its bucket is full again (0: a window);
 --        after all of them the time
--- expiry: a level ends a second after nothing of it counts any more
+-- expiry: a level expires one second after all of its units are available again
 local MARGIN_MS = 1000
 local LEVEL_FIELDS = 4
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min

@@ -1,9 +1,9 @@
--- Gives back what requests took from their levels that never started. Twin of store/levels/refund-levels.ts.
+-- Refunds to the levels the units of requests that never started. Twin of store/levels/refund-levels.ts.
 -- KEYS: the levels of all requests, each once, then for each of them the log of its refunds
 -- ARGV: as for check-levels, and after the cost of a request the time at which it was charged; after the burst
 --       of a level, when it was full again after that
 -- reply: 0
--- expiry: a level ends a second after nothing of it counts any more, a log of refunds likewise
+-- expiry: a level expires one second after all of its units are available again; a log of refunds likewise
 local MARGIN_MS = 1000
 local PARTS = 16
 local LEVEL_FIELDS = 5

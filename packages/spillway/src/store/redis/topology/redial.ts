@@ -28,8 +28,8 @@ const LONGEST_PAUSE_MS = 1_000
 /** For the whole handshake: a server that accepts a connection may still never reply. */
 const OPEN_MS = 5_000
 /**
- * Several timers and not one, so that a process that is starved of CPU time, as many are while they start, does not
- * give up a connection that is about to open.
+ * Several short timers instead of one long one. A process short of CPU time, for example during its start, then does
+ * not give up a connection that is about to open.
  */
 const OPEN_LOOK_MS = 250
 

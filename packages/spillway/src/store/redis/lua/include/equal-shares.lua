@@ -1,4 +1,4 @@
--- How free units of a limit are divided between a pod that asks and pods that wait. All sums are parts of a limit.
+-- Divides the free units of a limit between a pod that asks and pods that wait. All sums are parts of a limit.
 -- Twin of store/limits/equal-shares.ts. A claim is { got, most }: what the pod was granted so far, and the most
 -- it claims of each limit, or false for its equal share.
 local CLAIM_GOT, CLAIM_MOST = 1, 2
@@ -13,12 +13,12 @@ local function claimed_before(claims, limit, level)
   return sum
 end
 
--- The part of a limit that a pod may get. A pod that was granted less comes first, until it has as much as this one or
--- all that it claims; after that all get equally much.
+-- The part of a limit that a pod may get. Pods that were granted less come first, until they have as much as this one
+-- or all that they claim. After that all get equal parts.
 local function share_of(claims, limit, own_got, free)
   local left = free - claimed_before(claims, limit, own_got)
   if left <= 0 then return 0 end
-  -- Where, on the way up, another pod begins (1) or ceases (-1) to get as much as this one.
+  -- The sums at which another pod begins (1) or stops (-1) to share with this one.
   local changes = {}
   for _, claim in ipairs(claims) do
     local ahead, most = claim[CLAIM_GOT] - own_got, claim[CLAIM_MOST]

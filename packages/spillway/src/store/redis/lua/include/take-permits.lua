@@ -53,8 +53,7 @@ local function most_while_asleep(need)
   return most
 end
 
--- The GOT of other pods, except those whose claim has not begun; and the claims of those that wait and are
--- not too late.
+-- The GOT of other pods whose claim has begun, and the claims of those that wait and are not too late.
 local rivals, claims, is_one_due = {}, {}, false
 for index, entry in ipairs(entries) do
   if index ~= own and entry[WAKE] - now <= claims_before_us(entry[NEED]) then
@@ -77,7 +76,7 @@ local function had_least()
   return true
 end
 
--- How long a call of these costs that exceeds this pod's part has to wait. Pods that are due ask soon, and
+-- How long a call with these costs waits if they exceed this pod's part. Pods that are due ask soon, and
 -- what they leave is free.
 local function part_wait_us(costs)
   local longest = SHARE_RETRY_US

@@ -1,7 +1,7 @@
 -- Pods whose request was refused and whose calls wait, in order. Twin of store/limits/waiting-pods.ts.
 -- A list is { entries, next message us }, an entry { channel, text, wake us, need, waits, got }: channel and text
 -- of the message that wakes the pod also identify it; need is what its first waiting call costs, by
--- id of the limit; waits: false if it got everything it asked for, or does not wait; got: what it was granted
+-- id of the limit; waits: false if all its requests were granted or its calls do not wait; got: what it was granted
 -- while others claimed a part, in WHOLEths of a limit, compared with the pod that was granted least.
 local WHOLE = 1000000000
 local GRACE_US = 1000000
