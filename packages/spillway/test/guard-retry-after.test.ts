@@ -1,4 +1,4 @@
-/** When a refused caller is told to come back, and which signal refused it. */
+/** The retryAfterMs of refusals, and the signal that each refusal names. */
 import { describe, expect, it } from 'vitest'
 import type { SpillwayError } from '../src/core/errors.js'
 import { sleep } from '../src/core/time/sleep.js'

@@ -34,7 +34,7 @@ const ONE_PIECE_BYTES = 16_384
 /** Node sends a text together with the head, but a buffer as a piece of its own, which takes 6 % longer. */
 function endInOnePiece(response: ClientResponse, last: string | Buffer | undefined): void {
   if (Buffer.isBuffer(last) && last.length <= ONE_PIECE_BYTES && response.stream === undefined) {
-    // Latin-1 has one character for each byte, so the bytes stay the same.
+    // Latin-1 has one character for each byte, so the bytes do not change.
     response.end(last.toString('latin1'), 'latin1')
   } else response.end(last)
 }
