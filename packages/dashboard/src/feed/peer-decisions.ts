@@ -12,7 +12,7 @@ export interface DecisionPage {
   cursor: string
   /** Number of all decisions since the last page, including those without a record. */
   seen: number
-  /** The recorded ones, the newest first. */
+  /** The recorded ones. */
   records: readonly Decision[]
 }
 
