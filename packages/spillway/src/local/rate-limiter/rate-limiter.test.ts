@@ -3,6 +3,7 @@ import { onEvent, type SpillwayEvent } from '../../core/events.js'
 import type { Clock } from '../../core/time/clock.js'
 import { createDeadline, runWithDeadline } from '../../core/time/deadline.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { leakyBucket } from './leaky-bucket.js'
 import { createRateLimiter, type RateLimiterOptions } from './rate-limiter.js'
 
 function setup(options: Partial<RateLimiterOptions> = {}) {
@@ -56,6 +57,15 @@ describe('leaky bucket', () => {
     )
     await clock.until(Promise.all(all))
     expect(atMs).toEqual([0, 100, 200, 300])
+  })
+
+  it('leaky bucket makes up for at most 10 ms by which a waiting call was woken late', () => {
+    const bucket = leakyBucket(10, 1_000)
+    expect(bucket.tryTake(0, 1)).toBe(true)
+    // It waited since 50 ms and could have started at 100 ms.
+    expect(bucket.tryTake(500, 1, 50)).toBe(true)
+    expect(bucket.tryTake(500, 1, 60)).toBe(false)
+    expect(bucket.waitMs(500, 1, 0)).toBe(90)
   })
 
   it('leaky bucket keeps its rate although timers fire late', async () => {
