@@ -5,6 +5,7 @@ import { createDeadline, runWithDeadline } from '../../core/time/deadline.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { leakyBucket } from './leaky-bucket.js'
 import { createRateLimiter, type RateLimiterOptions } from './rate-limiter.js'
+import { slidingWindow } from './sliding-window.js'
 
 function setup(options: Partial<RateLimiterOptions> = {}) {
   const clock = createVirtualClock()
@@ -99,6 +100,13 @@ describe('fixed window', () => {
 })
 
 describe('sliding window', () => {
+  it('sliding window reports no wait for calls that fill an unused window, and one window for one more', () => {
+    const window = slidingWindow(10, 1_000, 10)
+    expect(window.waitMs(0, 10, 0)).toBe(0)
+    expect(window.waitMs(0, 4, 6)).toBe(0)
+    expect(window.waitMs(0, 4, 7)).toBe(1_000)
+  })
+
   it('sliding window never grants twice the limit around an edge', async () => {
     const { clock, take } = setup({ algorithm: 'sliding-window' })
     await clock.advance(999)
