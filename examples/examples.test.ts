@@ -68,10 +68,10 @@ function run(names: readonly string[]): Promise<Ran[]> {
   })
 }
 
-/** Examples that listen to events of the whole process, start threads or measure the event loop. */
+/** Examples that start threads or measure the event loop. */
 function needsOwnProcess(name: string): boolean {
   const source = readFileSync(join(root, 'examples/src', `${name}.ts`), 'utf8')
-  return /onEvent|diagnostics_channel|worker|shedder/i.test(source)
+  return /worker_threads|WorkerBulkhead|shedder/i.test(source)
 }
 
 function chunksOf<T>(values: readonly T[], size: number): T[][] {

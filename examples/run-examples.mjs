@@ -3,7 +3,7 @@
  * starts when the one before it has left nothing in the event loop, so it would have ended its process.
  * Arguments: names of built examples. Writes a line of JSON for each of them to file descriptor 3.
  */
-import { subscribe } from 'node:diagnostics_channel'
+import { channel } from 'node:diagnostics_channel'
 import { writeSync } from 'node:fs'
 
 const names = process.argv.slice(2)
@@ -24,18 +24,28 @@ function report(problem) {
   writeSync(3, `${JSON.stringify({ name, problem, ...streams })}\n`)
   streams.stdout = ''
   streams.stderr = ''
+  for (const listener of listeners) events.unsubscribe(listener)
+  listeners.clear()
 }
 
+const events = channel('spillway')
+/** Listeners of the running example, which the next one must not have. */
+const listeners = new Set()
+
 // Readers copy examples, so every guard in them has a timeout.
-subscribe('spillway', ({ type, name }) => {
+events.subscribe(({ type, name }) => {
   if (type === 'guard.no-timeout' && running !== undefined) {
     running.problem ??= `the guard '${name}' has no timeout`
   }
 })
+events.subscribe = (listener) => {
+  listeners.add(listener)
+  Object.getPrototypeOf(events).subscribe.call(events, listener)
+}
 
 process.on('uncaughtException', (error) => {
   if (running === undefined) throw error
-  running.problem ??= error.stack
+  running.problem ??= error.stack ?? String(error)
 })
 
 process.on('beforeExit', () => {
@@ -55,7 +65,7 @@ process.on('beforeExit', () => {
     },
     (error) => {
       // What a failed example leaves open, such as a server, would keep this process alive.
-      report(example.problem ?? error.stack)
+      report(example.problem ?? error.stack ?? String(error))
       process.exit(1)
     },
   )

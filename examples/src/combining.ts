@@ -16,8 +16,8 @@ const conditions = () => ({
 })
 const budget = createRetryBudget({ ratio: 0.2, conditions })
 const retry = createRetry({ name: 'quotes', attempts: 3, baseMs: 10, budget })
-const inAll = createTimeout({ name: 'quotes, in all', totalMs: '2s' })
-const perCall = createTimeout({ name: 'quotes', callMs: 100 })
+const inAll = createTimeout({ name: 'quotes, in all', totalMs: '5s' })
+const perCall = createTimeout({ name: 'quotes', callMs: 500 })
 
 const getQuote = (id: number) =>
   inAll.run(({ signal }) => retry.run(({ attempt }) => tryOnce(id, attempt, signal), { signal }))

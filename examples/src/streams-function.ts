@@ -5,7 +5,7 @@ import { createSpillway } from 'spillway'
 const spillway = createSpillway()
 const story = spillway.guard('story', {
   concurrency: { limit: 10 },
-  timeout: { idleMs: '100ms' },
+  timeout: { idleMs: '500ms' },
 })
 const active = () => `slots in use: ${story.snapshot().active}`
 

@@ -268,6 +268,29 @@ describe('static answers', () => {
     await held
   })
 
+  it('a static answer that is an error says when to retry, as the refusal would', async () => {
+    const guard = { shed: { maxInFlight: 1 }, concurrency: { limit: 50 } }
+    const maintenance = { static: { status: 503, json: { error: 'later' } } }
+    const { chat, vendor } = await start([maintenance], { guard })
+    vendor.set({ status: 503, retryAfterMs: 7_000 })
+    const failed = await chat({}, ANN)
+    expect(await failed.json()).toEqual({ error: 'later' })
+    expect(failed.headers.get('retry-after')).toBe('7')
+    expect(failed.headers.get('x-should-retry')).toBe('false')
+    vendor.reset()
+    vendor.set({ neverAnswer: true })
+    const leave = new AbortController()
+    const held = chat({}, { ...ANN, signal: leave.signal }).catch(() => 'left')
+    await until('one runs', () => vendor.atOnce === 1)
+    const shed = await chat({}, ANN)
+    expect([shed.status, degradedBy(shed)]).toEqual([503, 'static'])
+    expect(Number(shed.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(Number(shed.headers.get('retry-after'))).toBeLessThanOrEqual(3)
+    expect(shed.headers.get('x-should-retry')).toBeNull()
+    leave.abort()
+    await held
+  })
+
   it('a client that is still sending its body gets the static answer', async () => {
     const gateway = await start([], {
       vendors: { shop: { protocol: 'http', url: 'http://127.0.0.1:1' } },

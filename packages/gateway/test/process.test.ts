@@ -1,10 +1,10 @@
 // test-group: io, slow
 
 /** The command `spillway gateway` as users start it. */
-import { execFile } from 'node:child_process'
+import { execFile, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { freePort } from '../../spillway/test/redis-server.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { runHere } from './command-kit.js'
@@ -49,6 +49,22 @@ describe('spillway gateway', () => {
     expect((await fetch(`${adminUrl}/health/ready`)).status).toBe(200)
     child.kill('SIGINT')
     expect(await exit).toBe(0)
+  })
+
+  it('a worker whose supervisor ends while it starts ends as well, and does not become a gateway', async () => {
+    const args = ['gateway', '--port', '0', '--admin-port', '0']
+    const env = { ...process.env, SPILLWAY_WORKER: '1' }
+    const child = fork(BIN, args, { env, silent: true })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    let stderr = ''
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    child.disconnect()
+    const hasStarted = () => stderr.includes('Ctrl-C stops it')
+    await until('it has ended or started', () => child.exitCode !== null || hasStarted())
+    expect(child.exitCode).toBe(1)
+    expect(stderr).toContain('the supervisor has ended')
   })
 
   it('gateway logs a line per request without secrets and bodies', async () => {

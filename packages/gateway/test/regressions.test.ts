@@ -83,7 +83,8 @@ describe('requests that are not idempotent', () => {
       if (how === 'fails') response.writeHead(500).end()
     })
     expect((await pay()).status).toBe(status)
-    expect(seen).toEqual(['one'])
+    // On a busy machine the timeout may pass before the request arrives.
+    if (status !== 504 || seen.length > 0) expect(seen).toEqual(['one'])
   })
 
   it('a POST is sent to another target when the first one refused it', async () => {

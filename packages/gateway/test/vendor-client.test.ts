@@ -1,4 +1,4 @@
-// test-group: sockets
+// test-group: sockets, slow
 
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** One gateway with two workers and a Redis, as its vendors, clients and operators see it. */
 import { writeFileSync } from 'node:fs'
@@ -9,6 +9,7 @@ import { Client } from 'undici'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { readFeed } from '../../dashboard/test/server/dashboard-kit.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
+import { until } from '../../spillway/test/streams/stream-kit.js'
 import { spawnGateway } from './gateway-process.js'
 
 const LIMIT = 100
@@ -98,6 +99,14 @@ async function replaced(...pids: readonly (number | undefined)[]): Promise<void>
     expect(running.filter(({ pid }) => pids.includes(pid))).toEqual([])
     expect(await ready()).toContain('"ready":2')
   }, PATIENCE)
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
 }
 
 async function sumOf(metric: string): Promise<number> {
@@ -234,14 +243,17 @@ describe('gateway with two workers', () => {
     await Promise.all(clients.map(({ close }) => close()))
     await vi.waitFor(() => expect(startTimes('limited').size).toBe(vendor.counts.arrived), PATIENCE)
     const started = startTimes('limited')
-    expect(mostIn(WINDOW_MS, [...started.values()])).toBeLessThanOrEqual(LIMIT)
+    const calls = vendor.calls.map(({ headers, atMs }) => ({
+      atMs: performance.timeOrigin + atMs,
+      loggedMs: started.get(String(headers['x-request-id'])) ?? Number.NaN,
+    }))
+    // A busy machine may write the line of a call late. Then its arrival is closer to its start.
+    const starts = calls.map(({ atMs, loggedMs }) => Math.min(atMs, loggedMs))
+    expect(mostIn(WINDOW_MS, starts)).toBeLessThanOrEqual(LIMIT)
     // A call that a busy machine delays by more than the jitter allows may arrive in a later window.
-    const inTime = vendor.calls
-      .map(({ headers, atMs }) => ({
-        atMs: performance.timeOrigin + atMs,
-        startedMs: started.get(String(headers['x-request-id'])) ?? Number.NaN,
-      }))
-      .filter(({ atMs, startedMs }) => atMs - startedMs <= JITTER_MS / 2)
+    const inTime = calls.filter(
+      ({ atMs, loggedMs }) => loggedMs <= atMs && atMs - loggedMs <= JITTER_MS / 2,
+    )
     expect(inTime.length).toBeGreaterThan(LIMIT)
     expect(
       mostIn(
@@ -340,23 +352,29 @@ describe('gateway with two workers', () => {
 
   it('connections that a worker refuses because it is drained alone are served by the other worker', async () => {
     const [one, two] = await oneToEach()
-    const [draining] = await workers()
+    const [draining, other] = (await workers()).map(({ pid }) => pid)
     // Runs until its client disconnects.
     const running = one.chat('plain', { latencyMs: 600_000 }).catch(() => 'disconnected')
     await vi.waitFor(async () => {
       const active = (await workers()).map((each) => guardOf(each, 'plain')?.active)
       expect(active).toEqual([1, 0])
     }, PATIENCE)
-    process.kill(draining?.pid as number, 'SIGTERM')
+    process.kill(draining as number, 'SIGTERM')
     await vi.waitFor(async () => expect(await ready()).toContain('draining'), PATIENCE)
     const clients = Array.from({ length: 10 }, connect)
     const statuses = await Promise.all(
       clients.map(async ({ chat }) => (await chat('plain')).status),
     )
     expect(statuses).toEqual(clients.map(() => 200))
+    // The drained worker asks all workers for this, and ends without the answer.
+    process.kill(other as number, 'SIGSTOP')
+    const asked = workers().catch(() => 'disconnected')
     await Promise.all([one, two, ...clients].map(({ close }) => close()))
     expect(await running).toBe('disconnected')
-    await replaced(draining?.pid)
+    await until('the drained worker has ended', () => !isRunning(draining as number), 40_000)
+    process.kill(other as number, 'SIGCONT')
+    await asked
+    await replaced(draining)
   }, 120_000)
 
   it('connections that are reset while no worker runs do not end the next workers', async () => {

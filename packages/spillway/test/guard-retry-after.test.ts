@@ -7,6 +7,8 @@ import type { RunOptions } from '../src/guard/run-options.js'
 import { createCallQueue } from '../src/http/call-queue.js'
 import { createBulkhead } from '../src/local/bulkhead/bulkhead.js'
 import { createLoadShedder } from '../src/local/load-shedder/load-shedder.js'
+import { createJobQueue } from '../src/shared/job-queue/create-job-queue.js'
+import { memoryStore } from '../src/store/memory/memory-store.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
 import { createGuardPod, EVERYWHERE } from './guard-pod.js'
 
@@ -204,6 +206,23 @@ describe('retryAfterMs of a full or slow queue', () => {
     await clock.advance(1_000)
     expect(errors.at(-1)).toMatchObject({ code: 'QUEUE_TIMEOUT' })
     expect(errors.at(-1)?.retryAfterMs).toBeGreaterThanOrEqual(100)
+  })
+})
+
+describe('retryAfterMs of a full job queue', () => {
+  it('full job queue asks callers to wait 8 to 12 seconds, each for another time', async () => {
+    const store = memoryStore({ clock: createVirtualClock() })
+    const queue = createJobQueue({ store, name: 'mails', guard: 'mail', maxSize: 1 })
+    await queue.add('first')
+    const waits: number[] = []
+    for (let call = 0; call < 20; call++) {
+      const refused = (await queue.add('next').catch((error: unknown) => error)) as SpillwayError
+      expect(refused.code).toBe('QUEUE_FULL')
+      waits.push(refused.retryAfterMs as number)
+    }
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(8_000)
+    expect(Math.max(...waits)).toBeLessThanOrEqual(12_000)
+    expect(new Set(waits).size).toBeGreaterThan(1)
   })
 })
 

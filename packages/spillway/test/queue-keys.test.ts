@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Job queue data in Redis: ownership, expiry and recovery from lost keys. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

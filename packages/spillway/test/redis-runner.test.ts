@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'

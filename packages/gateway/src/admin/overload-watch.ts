@@ -2,15 +2,25 @@
 import type { Clock } from 'spillway'
 import { Steady, type Timer } from 'spillway/internal'
 import { createLoadShedder, type LoadShedder } from 'spillway/local'
-import type { GatewayConfig } from '../config/config.js'
 
 /** The load shedder stops its samples if its pressure is not read for a second. */
 const LONGEST_LOOK_MS = 500
 const SHORTEST_LOOK_MS = 10
 
-type OverloadConfig = NonNullable<GatewayConfig['health']['overload']>
-
-export interface OverloadWatchOptions extends OverloadConfig {
+export interface OverloadWatchOptions {
+  /** Limits of the signals; the highest signal, divided by its limit, is the pressure. */
+  readonly pressure: {
+    /** Requests in flight. */
+    readonly maxInFlight: number | undefined
+    readonly cpu: number | undefined
+    readonly memory: number | undefined
+    readonly loopUtilization: number | undefined
+    readonly loopDelayMs: number | undefined
+  }
+  /** Pressure that counts as overload. */
+  readonly at: number
+  /** How long it must last. */
+  readonly forMs: number
   /** Requests in flight. */
   inFlight(): number
   /** Called whenever `isOverloaded` changes. */

@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { SpillwayError } from 'spillway'
 import type { DegradedReason } from 'spillway/degrade'
+import { retryAfterFromHeaders } from 'spillway/http'
 import { reasonOfRefusal } from 'spillway/internal'
 import type { FallbackAnswerConfig, StaticAnswerConfig } from '../config/config.js'
 import type { ClientRequest } from '../request/client-http.js'
@@ -126,6 +127,12 @@ export class RequestFallbacks {
     }
     return this.#key.value
   }
+}
+
+/** When the client may retry, as far as what the fallback replaces says so: an error, or a vendor's answer. */
+export function retryAfterMsOf(failure: unknown): number | undefined {
+  if (failure instanceof SpillwayError) return failure.retryAfterMs
+  return retryAfterFromHeaders((failure as Partial<VendorResponse>).headers, Date.now())
 }
 
 /** Why a fallback may answer in place of this error. Undefined: it may not. */

@@ -4,7 +4,7 @@
  * names, because that is what vendors count apart.
  */
 import { createHash } from 'node:crypto'
-import { onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
+import { onEvent, type Priority, type Spillway } from 'spillway'
 import { clientNetwork } from 'spillway/http'
 import type { AddOptions } from 'spillway/shared'
 import type { QueueConfig } from '../config/config.js'
@@ -28,8 +28,6 @@ import { surely } from './surely.js'
 
 /** Longer than any grace: who drains a gateway decides when it is over. */
 const LONGEST_GRACE_MS = 86_400_000
-/** When to come back to a queue that is full: nobody knows, but not at once. */
-const FULL_MS = 10_000
 
 export class Jobs implements AsyncRequests {
   readonly #versions: Pick<ConfigVersions, 'current'>
@@ -171,9 +169,7 @@ export class Jobs implements AsyncRequests {
       },
     }
     // Under its key it is added once, however often.
-    const { id, fresh } = await surely(() => jobs.add(stored, options)).catch((error) => {
-      throw laterIfFull(error)
-    })
+    const { id, fresh } = await surely(() => jobs.add(stored, options))
     // Under a key of our own it can only be known because we had added it ourselves.
     return this.#desk.accepted(
       config.name,
@@ -205,18 +201,4 @@ function timeOf(said: string | string[] | undefined, mostMs: number): number {
   const theirs = deadlineMs(said)
   if (theirs < 1) throw invalidDeadline('must be at least 1')
   return theirs < mostMs ? theirs : mostMs
-}
-
-function laterIfFull(error: unknown): unknown {
-  if (!(error instanceof SpillwayError) || error.code !== 'QUEUE_FULL') return error
-  const { stage, scope, details, message } = error
-  const explain = () => message
-  return new SpillwayError({
-    code: 'QUEUE_FULL',
-    stage,
-    scope,
-    details,
-    explain,
-    retryAfterMs: FULL_MS,
-  })
 }

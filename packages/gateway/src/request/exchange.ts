@@ -12,6 +12,7 @@ import {
   type RequestFallbacks,
   reasonOfError,
   reasonOfStatus,
+  retryAfterMsOf,
 } from '../degrade/fallback-answers.js'
 import type { Protocol } from '../protocols/protocol.js'
 import { ResponseWriter } from '../response/client-response.js'
@@ -134,17 +135,21 @@ export class Exchange implements RoutingListener, JobRequestListener {
     try {
       answer = await sender.send(routed)
     } catch (error) {
-      if (this.#fallBack(fallbacks, reasonOfError(error, sender.attempts))) return
+      if (this.#fallBack(fallbacks, reasonOfError(error, sender.attempts), error)) return
       throw error
     }
     this.#leaving.cause = undefined
-    if (this.#fallBack(fallbacks, reasonOfStatus(answer.status))) return
+    if (this.#fallBack(fallbacks, reasonOfStatus(answer.status), answer)) return
     const copy = sender.isFirstChoice ? fallbacks.copyOf(answer) : undefined
     this.#writer.pass(answer, { ...sender.passing(answer), copy })
   }
 
-  /** False: no fallback has an answer. */
-  #fallBack(fallbacks: RequestFallbacks, reason: DegradedReason | undefined): boolean {
+  /** `failure`: the error or the answer of the vendor. False: no fallback has an answer. */
+  #fallBack(
+    fallbacks: RequestFallbacks,
+    reason: DegradedReason | undefined,
+    failure: unknown,
+  ): boolean {
     if (reason === undefined || this.#closed || this.#leaving.aborted) return false
     const answer = fallbacks.answerFor(reason)
     if (answer === undefined) return false
@@ -152,7 +157,8 @@ export class Exchange implements RoutingListener, JobRequestListener {
     this.#sender.cancel()
     this.#sender.end = undefined
     this.#sender.noteDegraded(answer.step, reason)
-    this.#writer.fallBack(answer, { reason, attempts, asked, waitedMs })
+    const retryAfterMs = retryAfterMsOf(failure)
+    this.#writer.fallBack(answer, { reason, attempts, asked, waitedMs, retryAfterMs })
     return true
   }
 

@@ -146,7 +146,7 @@ export class ResponseWriter implements ResponseSink {
     } else {
       const head = this.#head()
       Object.assign(head, headers, { 'content-length': String(whole.length) })
-      addFallbackHeaders(head, { ...decision, step, ageMs })
+      addFallbackHeaders(head, { ...decision, step, ageMs }, status)
       // The client may still be sending its body.
       closes ||= hasMuchToSend(response.req)
       if (closes) head.connection = 'close'
@@ -184,6 +184,7 @@ export class ResponseWriter implements ResponseSink {
 
   close(): void {
     this.#stopWaiting()
+    this.#passing?.copy?.release()
   }
 
   // `ResponseSink`: called by the vendor's answer.
@@ -227,6 +228,7 @@ export class ResponseWriter implements ResponseSink {
 
   broken(error: unknown): void {
     this.error = error
+    this.#passing?.copy?.release()
     if (this.#response.destroyed) return
     const { vendor, attempts = 0 } = this.#passing?.decision ?? {}
     const fault = faultOf(error, vendor, true)

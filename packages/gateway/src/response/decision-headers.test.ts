@@ -70,7 +70,7 @@ describe('decision headers of an answer', () => {
   it('an answer without a vendor says what answered and why', () => {
     const headers = {}
     const decision = { reason: 'circuit-open', attempts: 0, waitedMs: 0.2, asked: undefined }
-    addFallbackHeaders(headers, { ...decision, step: 'cached', ageMs: 12_400 })
+    addFallbackHeaders(headers, { ...decision, step: 'cached', ageMs: 12_400 }, 200)
     expect(headers).toEqual({
       'spillway-decision': 'fallback;answer=cached;reason=circuit-open;waited-ms=0',
       'spillway-attempts': '0',
@@ -203,7 +203,7 @@ describe('decision headers of a refusal', () => {
   })
 
   it('Retry-After is in whole seconds of at least 1, and retry-after-ms is rounded up', () => {
-    expect(refused('SHED', {}, 0)).toMatchObject({ 'retry-after': '1', 'retry-after-ms': '0' })
+    expect(refused('SHED', {}, 0)).toMatchObject({ 'retry-after': '1', 'retry-after-ms': '1' })
     expect(refused('SHED', {}, 1_000)).toMatchObject({ 'retry-after': '1' })
     expect(refused('SHED', {}, 1_000.2)).toMatchObject({
       'retry-after': '2',

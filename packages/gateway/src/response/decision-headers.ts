@@ -4,7 +4,7 @@
 
 import { SpillwayError } from 'spillway'
 import { exhaustedItem, policyItem, standingItem } from 'spillway/http'
-import { refusalHeaders, type UserStanding } from 'spillway/internal'
+import { type RetryAdvice, refusalHeaders, type UserStanding } from 'spillway/internal'
 import type { Fault } from './errors.js'
 
 type Headers = Record<string, string | string[]>
@@ -56,15 +56,22 @@ export interface FallbackDecision {
   readonly asked: string | undefined
   /** Of a cached answer. */
   readonly ageMs?: number | undefined
+  /** When the client may retry, for an answer that is an error. */
+  readonly retryAfterMs?: number | undefined
 }
 
-export function addFallbackHeaders(headers: Headers, decision: FallbackDecision): void {
-  const { step, reason, attempts, waitedMs, asked } = decision
+export function addFallbackHeaders(
+  headers: Headers,
+  decision: FallbackDecision,
+  status: number,
+): void {
+  const { step, reason, attempts, waitedMs, asked, retryAfterMs } = decision
   headers['spillway-decision'] =
     `fallback;answer=${step};reason=${reason};waited-ms=${Math.round(waitedMs)}`
   if (asked !== undefined) headers['spillway-vendor'] = asked
   headers['spillway-attempts'] = String(attempts)
   headers['spillway-degraded'] = degradedItem(decision)
+  if (status >= 400) addRetryHeaders(headers, { code: reason, retryAfterMs }, attempts)
 }
 
 /** What answered, and the age in seconds. */
@@ -82,10 +89,15 @@ export function addRefusedHeaders(
   headers['spillway-decision'] =
     error instanceof SpillwayError ? refusedItem(error) : `refused;reason=${code}`
   headers['spillway-attempts'] = String(attempts)
-  Object.assign(headers, refusalHeaders({ code, retryAfterMs }))
+  addRetryHeaders(headers, { code, retryAfterMs }, attempts)
   if (error instanceof SpillwayError && code === 'USER_LIMITED') {
     tellExhausted(headers, error.details, retryAfterMs)
   }
+}
+
+/** Whether and when the client should retry. */
+function addRetryHeaders(headers: Headers, advice: RetryAdvice, attempts: number): void {
+  Object.assign(headers, refusalHeaders(advice))
   // The gateway has retried already; retries of the client would multiply with its own.
   if (attempts > 0) {
     headers['x-should-retry'] = 'false'

@@ -37,6 +37,8 @@ export class ModelLanes {
   readonly #now: () => number
   /** Named lanes and lanes of answered models, least recently used first. */
   readonly #known = new Map<string, KnownLane>()
+  /** The last one of them. */
+  #newest: string | undefined
   /** How many new lanes there may be, as of `#allowedMs`. */
   #allowed = NEW_AT_ONCE
   #allowedMs: number
@@ -88,8 +90,7 @@ export class ModelLanes {
     const known = this.#known.get(lane)
     if (known !== undefined) {
       known.usedMs = this.#now()
-      this.#known.delete(lane)
-      this.#known.set(lane, known)
+      this.#moveToEnd(lane, known)
       return true
     }
     // Keys are part of the configuration.
@@ -117,15 +118,24 @@ export class ModelLanes {
     const oldestMs = this.#now() - REST_MS
     for (const [lane, { usedMs }] of this.#known) {
       if (usedMs > oldestMs) return false
-      if (!this.#named.has(lane)) return this.#known.delete(lane)
+      if (this.#named.has(lane)) continue
+      if (lane === this.#newest) this.#newest = undefined
+      return this.#known.delete(lane)
     }
     return false
   }
 
   #add(lane: string): KnownLane {
     const known = { answers: new AnswerLengths(), usedMs: this.#now() }
-    this.#known.set(lane, known)
+    this.#moveToEnd(lane, known)
     return known
+  }
+
+  #moveToEnd(lane: string, known: KnownLane): void {
+    if (lane === this.#newest) return
+    this.#known.delete(lane)
+    this.#known.set(lane, known)
+    this.#newest = lane
   }
 }
 

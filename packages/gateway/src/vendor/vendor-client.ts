@@ -1,5 +1,6 @@
 /** HTTP connections to one vendor, by undici. */
 import { type Dispatcher, Pool } from 'undici'
+import { remembered } from '../request/short-text.js'
 import { malformedAnswer, toVendorError } from './vendor-error.js'
 
 export interface VendorRequest {
@@ -164,25 +165,30 @@ function checkWritable(path: string, headers: readonly string[]): void {
   }
 }
 
+/** A header's name in lower case; empty if it is invalid. As a property name, `__proto__` would set a prototype. */
+const nameOf = remembered((written) => {
+  if (!HEADER_NAME.test(written)) return ''
+  const name = written.toLowerCase()
+  return name === '__proto__' ? '-proto-' : name
+})
+
 function readHeaders(raw: readonly Buffer[], isHead: boolean): string[] {
   const headers: string[] = []
   let codings = 0
   for (let i = 0; i < raw.length; i += 2) {
-    const written = (raw[i] as Buffer).toString('latin1')
+    const name = nameOf((raw[i] as Buffer).toString('latin1'))
     const value = (raw[i + 1] as Buffer).toString('latin1')
     // The parser refuses these as well. The check stays because the values are written into another head.
-    if (!HEADER_NAME.test(written) || NOT_IN_VALUE.test(value)) {
+    if (name === '' || NOT_IN_VALUE.test(value)) {
       throw malformedAnswer('has characters in its head that HTTP does not allow')
     }
-    const name = written.toLowerCase()
     if (name === 'transfer-encoding') {
       codings++
       if (!isHead && (codings > 1 || value.toLowerCase() !== 'chunked')) {
         throw malformedAnswer('has an unknown transfer-encoding')
       }
     }
-    // As a property name it would set a prototype.
-    headers.push(name === '__proto__' ? '-proto-' : name, value)
+    headers.push(name, value)
   }
   return headers
 }

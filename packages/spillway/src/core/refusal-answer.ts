@@ -33,7 +33,7 @@ function retryAfterSeconds(retryAfterMs: number): string {
   return String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
 }
 
-/** For `retry-after-ms`, which some clients read. */
+/** For `retry-after-ms`, which some clients read. At least 1, for the same reason. */
 function retryAfterMilliseconds(retryAfterMs: number): string {
-  return String(Math.max(0, Math.ceil(retryAfterMs)))
+  return String(Math.max(1, Math.ceil(retryAfterMs)))
 }

@@ -57,13 +57,27 @@ describe('estimated drain time of a queue', () => {
     expect(drain.retryAfterMs(60_000, 10, 0)).toBe(10_000)
   })
 
-  it('drain time is 1 second while nothing is known, at least 100 ms and at most 60 seconds', () => {
+  it('drain time of more than a minute or of nearly nothing varies as well', () => {
+    for (const [durationMs, shortestMs, longestMs] of [
+      [100_000_000, 40_000, 60_000],
+      [1, 100, 150],
+    ] as const) {
+      const drain = new DrainTime(createRandom(5))
+      drain.ended(0, durationMs)
+      const waits = Array.from({ length: 1_000 }, () => drain.retryAfterMs(0, 1, 1))
+      expect(Math.min(...waits)).toBeGreaterThanOrEqual(shortestMs)
+      expect(Math.max(...waits)).toBeLessThanOrEqual(longestMs)
+      expect(new Set(waits).size).toBeGreaterThan(20)
+    }
+  })
+
+  it('drain time is 1 second while nothing is known, and otherwise about 125 ms to 50 seconds', () => {
     const drain = new DrainTime(withoutJitter)
     expect(drain.retryAfterMs(50_000, 100, 5)).toBe(1_000)
     expect(drain.retryAfterMs(50_000, 100, 0)).toBe(1_000)
     drain.ended(50_000, 1)
-    expect(drain.retryAfterMs(50_000, 1, 5)).toBe(100)
+    expect(drain.retryAfterMs(50_000, 1, 5)).toBe(125)
     drain.ended(50_000, 100_000_000)
-    expect(drain.retryAfterMs(50_000, 1, 1)).toBe(60_000)
+    expect(drain.retryAfterMs(50_000, 1, 1)).toBe(50_000)
   })
 })

@@ -6,10 +6,10 @@
  */
 import type { Random } from '../core/random.js'
 
-/** A shorter wait would only produce more refusals. */
-const SHORTEST_MS = 100
-/** Nothing is known about a queue that long from now. Clients also ignore longer waits. */
-const LONGEST_MS = 60_000
+/** The estimate before it is varied. A shorter wait would only produce more refusals. */
+const SHORTEST_MS = 125
+/** Nothing is known about a queue that long from now. Clients also ignore waits of more than 60 seconds. */
+const LONGEST_MS = 50_000
 /** Used until a call has ended or a waiting call has started. */
 const UNKNOWN_MS = 1_000
 /** The estimate is multiplied by 1 plus or minus this. */
@@ -67,7 +67,7 @@ export class DrainTime {
     const estimateMs =
       running > 0 ? this.#bySlots(nowMs, waiting, running) : this.#byStarts(nowMs, waiting)
     const jitter = 1 - JITTER + this.#random() * 2 * JITTER
-    return Math.round(Math.min(LONGEST_MS, Math.max(SHORTEST_MS, estimateMs * jitter)))
+    return Math.round(Math.min(LONGEST_MS, Math.max(SHORTEST_MS, estimateMs)) * jitter)
   }
 
   #bySlots(nowMs: number, waiting: number, running: number): number {

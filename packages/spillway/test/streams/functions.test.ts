@@ -8,6 +8,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import type { MockKnobs, MockVendor } from '@spillway/mock-vendor'
 import OpenAI from 'openai'
 import type { CallContext, Guard, GuardOptions } from 'spillway'
+import { createVirtualClock, type VirtualClock } from 'spillway/testing'
 import { describe, expect } from 'vitest'
 import { it } from '../concurrent-tests.js'
 import { startVendor } from '../mock-client.js'
@@ -127,13 +128,21 @@ interface Stage {
   ask(): Promise<Answer>
 }
 
-async function start(form: Form, knobs: MockKnobs, options: GuardOptions = {}): Promise<Stage> {
+async function start(
+  form: Form,
+  knobs: MockKnobs,
+  options: GuardOptions = {},
+  clock?: VirtualClock,
+): Promise<Stage> {
   const { vendor, url } = await startVendor({ knobs })
-  const guard = startGuard({
-    concurrency: { limit: 10 },
-    breaker: { consecutiveFailures: 1, openMs: 60_000 },
-    ...options,
-  })
+  const guard = startGuard(
+    {
+      concurrency: { limit: 10 },
+      breaker: { consecutiveFailures: 1, openMs: 60_000 },
+      ...options,
+    },
+    clock,
+  )
   return {
     vendor,
     guard,
@@ -203,16 +212,19 @@ describe.concurrent.each(FORMS)('answer as $name', (form) => {
   })
 
   it('a streamed answer may be read slowly', async () => {
+    // The guard's time stands still while the vendor is waited for.
+    const clock = createVirtualClock()
     const { guard, ask } = await start(
       form,
-      { tokens: 3, tokenMs: 800 },
+      { tokens: 3, tokenMs: 20 },
       { timeout: { firstByteMs: 1_500, idleMs: 1_500 } },
+      clock,
     )
     const answer = await ask()
     // Longer than both timeouts before the first read and after it.
-    await pauseMs(1_600)
+    await clock.advance(1_600)
     let chunks = 0
-    for await (const _ of answer) if (chunks++ === 0) await pauseMs(1_600)
+    for await (const _ of answer) if (chunks++ === 0) await clock.advance(1_600)
     await until('it counts', () => guard.snapshot().active === 0)
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })

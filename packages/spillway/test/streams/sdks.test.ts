@@ -6,7 +6,7 @@ import { createSpillway, type GuardOptions } from 'spillway'
 import { createVirtualClock } from 'spillway/testing'
 import { describe, expect } from 'vitest'
 import type { Fetch } from '../../src/guard/fetch/fetch.js'
-import { it, onTestFinished } from '../concurrent-tests.js'
+import { it } from '../concurrent-tests.js'
 import { startVendor } from '../mock-client.js'
 import { type ErrorName, SDKS, type Sdk, type SdkClient } from './sdk-clients.js'
 import { codeOf, endsOf, errorOf, outcomesOf, pauseMs, startGuard, until } from './stream-kit.js'
@@ -100,9 +100,7 @@ async function errorInBody(
 ) {
   const { vendor, url } = await startVendor({ knobs: { tokens: TOKENS, ...knobs } })
   const clock = createVirtualClock()
-  const spillway = createSpillway({ clock })
-  onTestFinished(() => clock.until(spillway.close({ graceMs: 0 })))
-  const guard = spillway.guard('vendor', { concurrency: { limit: 10 }, ...options })
+  const guard = startGuard({ concurrency: { limit: 10 }, ...options }, clock)
   let hasHead = false
   const client = sdk.create(url, async (...args: Parameters<Fetch>) => {
     const response = await guard.fetch(...args)

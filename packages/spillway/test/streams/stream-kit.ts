@@ -1,14 +1,18 @@
 /** A vendor, a guard around fetch and shortcuts for reading answers. */
 import { createSpillway, type Guard, type GuardOptions } from 'spillway'
+import type { VirtualClock } from 'spillway/testing'
 import { SpillwayError } from '../../src/core/errors.js'
 import { onTestFinished } from '../concurrent-tests.js'
 
 export const QUESTION = [{ role: 'user' as const, content: 'twelve chars' }]
 
 /** Creates a guard that is closed at once when the test ends. */
-export function startGuard(options: GuardOptions = {}): Guard {
-  const spillway = createSpillway()
-  onTestFinished(() => spillway.close({ graceMs: 0 }))
+export function startGuard(options: GuardOptions = {}, clock?: VirtualClock): Guard {
+  const spillway = createSpillway(clock === undefined ? {} : { clock })
+  onTestFinished(() => {
+    const closed = spillway.close({ graceMs: 0 })
+    return clock === undefined ? closed : clock.until(closed)
+  })
   return spillway.guard('vendor', options)
 }
 

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** TLS and logins for every topology and client library. */
 

@@ -403,6 +403,7 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         { numRuns: runs },
       )
       expect(requests).toBeGreaterThanOrEqual(120 * runs)
+      if (runs < ALL_HISTORIES) return
       expect(reached.refunds).toBeGreaterThan(10 * runs)
       expect(reached.windowRefusals).toBeGreaterThan(10 * runs)
     })
@@ -422,6 +423,7 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         }),
         { numRuns: runs },
       )
+      if (runs < ALL_HISTORIES) return
       expect(Math.min(total.started, total.refunded, total.refused)).toBeGreaterThan(2 * runs)
     })
 

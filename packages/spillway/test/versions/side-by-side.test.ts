@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /**
  * Pods of the previous commit's build beside pods of the current one, on one Redis. With the same key format they

@@ -1,6 +1,7 @@
 /** `spillway gateway`: reads the configuration, runs until a signal, and drains. */
 import type { Gateway } from '../../gateway.js'
 import { WORKER_VARIABLE } from '../../workers/protocol.js'
+import { CommandError } from '../command-error.js'
 import { ConfigSource, type GatewayCommand } from './config-source.js'
 import { greeting } from './greeting.js'
 import { reloadOnChange } from './reload-on-change.js'
@@ -8,7 +9,11 @@ import { untilSignalled } from './until-signalled.js'
 
 export async function runGateway(command: GatewayCommand): Promise<void> {
   const source = new ConfigSource(command)
-  if (process.env[WORKER_VARIABLE] !== undefined && process.connected) {
+  // Defined in a process that was forked, also after its connection to the supervisor has ended. Other processes may
+  // have inherited the variable.
+  if (process.env[WORKER_VARIABLE] !== undefined && process.send !== undefined) {
+    // Without its supervisor it would become one itself, with workers of its own.
+    if (!process.connected) throw new CommandError('the supervisor has ended; nothing to do')
     const { runWorker } = await import('./run-worker.js')
     return runWorker(source)
   }

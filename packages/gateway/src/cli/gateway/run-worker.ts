@@ -9,6 +9,10 @@ import type { ConfigSource } from './config-source.js'
 const ASK_MS = 60_000
 
 export async function runWorker(source: ConfigSource): Promise<void> {
+  // The supervisor has ended before this process was needed, or before it had started.
+  const endAlone = () => process.exit(1)
+  if (!process.connected) return endAlone()
+  process.once('disconnect', endAlone)
   // A terminal signals all processes; the supervisor decides what becomes of it.
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
@@ -42,9 +46,6 @@ export async function runWorker(source: ConfigSource): Promise<void> {
   )
 
   const started = start()
-  // The supervisor has ended before this process was needed, or before it had started.
-  const endAlone = () => process.exit(1)
-  process.once('disconnect', endAlone)
 
   async function start(): Promise<Gateway> {
     // Loaded before it is needed: a spare process should not have to do it when it becomes a worker.
@@ -84,6 +85,8 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     await channel.call('failed', { code, message }).catch(() => {})
     process.exitCode = 1
   } finally {
+    // The timer of a call without an answer would keep this process, and its replacement would start late.
+    channel.close()
     if (process.connected) process.disconnect?.()
   }
 }

@@ -144,7 +144,7 @@ export function createWorkedQueue<Data, Result>({
 
   const checkCost = (cost: Readonly<Record<string, number>>) => gate.checkCost(cost)
   const charge = (subject: Subject) => gate.charge(subject)
-  const jobs = new SharedJobQueue<Data, Result>({ ref, store, settings, checkCost, charge })
+  const jobs = new SharedJobQueue<Data, Result>({ ref, store, settings, checkCost, charge, random })
 
   /** Counts what is fresh, and what found no room. */
   async function adding<T extends readonly AddedJob[]>(

@@ -3,6 +3,7 @@
  * member of the fleet. Workers use `spillway.jobQueue(name, { guard })`.
  */
 import { object, text, validate } from '../../core/options/checks.js'
+import { systemRandom } from '../../core/random.js'
 import type { Store } from '../../store/port.js'
 import { readStore } from '../store-option.js'
 import type { JobQueue } from './api.js'
@@ -41,5 +42,6 @@ export function createJobQueue<Data = unknown, Result = unknown>(
     settings,
     checkCost: () => {},
     charge: async () => () => {},
+    random: systemRandom,
   })
 }

@@ -4,11 +4,12 @@
  * for: that is what a guard's queue is for.
  */
 
-import { inMs, SpillwayError, storeUnavailable } from '../../core/errors.js'
+import { inMs, SpillwayError, STORE_WAIT_MS, storeUnavailable } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import { boundedName } from '../../core/long-name.js'
 import { func, OptionsError, text, validate } from '../../core/options/checks.js'
 import { PRIORITIES, type Priority } from '../../core/options/priority.js'
+import type { Random } from '../../core/random.js'
 import type { JobView, NewJob, QueueRef, QueueStore, TenantDepths } from '../../store/queue-port.js'
 import type { Subject } from '../user-limits/levels.js'
 import type {
@@ -39,6 +40,7 @@ export interface SharedJobQueueOptions {
   checkCost(cost: Readonly<Record<string, number>>): void
   /** Charges a user's limits, or throws. Returns a function that refunds them. */
   charge(subject: Subject): Promise<() => void>
+  random: Random
 }
 
 /** Most jobs added in one step. */
@@ -195,7 +197,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
 
   /** `before`: jobs that earlier steps of the same call have added. */
   async #add(jobs: readonly NewJob[], before: readonly AddedJob[] = []): Promise<AddedJob[]> {
-    const { settings } = this.#options
+    const { settings, random } = this.#options
     const { durable, confirmMs: timeoutMs, maxSize } = settings
     const replicas = Number(durable)
     const maxPerTenant = maxPerTenantOf(settings)
@@ -206,7 +208,8 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     if (reply.jobs.length < jobs.length) {
       const { tenant = '' } = jobs[reply.jobs.length] ?? {}
       const added = [...before, ...reply.jobs]
-      throw new QueueFullError({ name: this.name, maxSize, maxPerTenant, tenant, reply, added })
+      const bounds = { name: this.name, maxSize, maxPerTenant }
+      throw new QueueFullError({ ...bounds, tenant, reply, added, random })
     }
     if (reply.confirmed === false) throw this.#unconfirmedError(replicas, timeoutMs)
     return [...reply.jobs]
@@ -225,6 +228,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
       code: 'STORE_UNAVAILABLE',
       stage: 'queue',
       scope: 'shared',
+      retryAfterMs: STORE_WAIT_MS,
       details: { name: this.name, replicas, confirmMs },
       explain: (details) =>
         `queue ${details.name}: ${details.replicas} replicas did not confirm the job within ` +

@@ -1,5 +1,6 @@
 /** The refusal of `add` and `addMany`: the queue, or the tenant's share of it, is full. */
 import { SpillwayError } from '../../core/errors.js'
+import type { Random } from '../../core/random.js'
 import type { AddReply } from '../../store/queue-port.js'
 import type { AddedJob } from './api.js'
 
@@ -12,7 +13,12 @@ export interface FullQueue {
   reply: Pick<AddReply, 'size' | 'tenantSize'>
   /** Jobs of the same call that were added before. */
   added: readonly AddedJob[]
+  random: Random
 }
+
+/** How fast workers are is not known here. Varied, so that refused callers do not come back at the same moment. */
+const WAIT_MS = 10_000
+const JITTER = 0.2
 
 /** Thrown when a job is added to a full job queue. */
 export class QueueFullError extends SpillwayError {
@@ -20,7 +26,9 @@ export class QueueFullError extends SpillwayError {
   readonly added: readonly AddedJob[]
 
   constructor(full: FullQueue) {
-    super({ code: 'QUEUE_FULL', stage: 'queue', scope: 'shared', ...described(full) })
+    const retryAfterMs = Math.round(WAIT_MS * (1 - JITTER + full.random() * 2 * JITTER))
+    const waiting = { retryAfterMs, ...described(full) }
+    super({ code: 'QUEUE_FULL', stage: 'queue', scope: 'shared', ...waiting })
     this.added = full.added
   }
 }

@@ -27,6 +27,7 @@ export class LimitSettings {
   /** The last cost and its numbers: the cost of consecutive calls is often equal. */
   readonly #lastUnits: string[] = []
   readonly #lastNumbers: number[] = []
+  /** How many of their elements belong to it. */
   #lastLength = 0
   #lastLimits: readonly UnitLimit[] | undefined
   #lastCosts: readonly number[] = []
@@ -81,13 +82,24 @@ export class LimitSettings {
    * row share one array.
    */
   costsFor(cost: Cost | undefined): readonly number[] {
-    if (!this.#isLast(cost)) {
-      this.checkCost(cost)
-      this.#remember(cost)
-      this.#lastLimits = this.limits
-      this.#lastCosts = this.limits.map(({ unit }) => unitsOf(cost, unit))
+    if (this.#isLast(cost)) return this.#lastCosts
+    this.checkCost(cost)
+    // Overwritten: emptied arrays would allocate their memory again for every new cost.
+    let length = 0
+    for (const unit in cost) {
+      this.#lastUnits[length] = unit
+      this.#lastNumbers[length] = cost[unit] as number
+      length++
     }
-    return this.#lastCosts
+    this.#lastLength = length
+    this.#lastLimits = this.limits
+    // A loop: creating a closure for `map` took a tenth of the time of a decision.
+    const costs = new Array<number>(this.limits.length)
+    for (let index = 0; index < costs.length; index++) {
+      costs[index] = unitsOf(cost, (this.limits[index] as UnitLimit).unit)
+    }
+    this.#lastCosts = costs
+    return costs
   }
 
   /** The limit on a unit. Throws if there is none. */
@@ -144,17 +156,6 @@ export class LimitSettings {
   /** The store replied with this version. */
   reached(version: number): void {
     this.version = Math.max(this.version, version)
-  }
-
-  /** Overwrites the last cost: emptied arrays would allocate their memory again for every new cost. */
-  #remember(cost: Cost | undefined): void {
-    let index = 0
-    for (const unit in cost) {
-      this.#lastUnits[index] = unit
-      this.#lastNumbers[index] = cost[unit] as number
-      index++
-    }
-    this.#lastLength = index
   }
 
   /** Compares property by property, in order, which is five times as fast as looking up each limit's unit. */

@@ -377,6 +377,22 @@ describe('rate limiter close()', () => {
 describe('rate limiter costs', () => {
   const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1m' }] as const
 
+  it('each request books its own cost when costs name different units in turn', async () => {
+    const requests = { unit: 'requests', limit: 1_000, windowMs: '1m' } as const
+    const { clock, limiter } = setup({ limits: [...limits, requests] })
+    const costs = [{ tokens: 5, requests: 2 }, { tokens: 5 }, { tokens: 5, requests: 2 }, undefined]
+    const all = costs.map((cost) => limiter.acquire({ ...(cost && { cost }) }))
+    const booked = (await clock.until(Promise.all(all))).map((each) =>
+      each.allowed ? each.permit.cost : undefined,
+    )
+    expect(booked).toEqual([
+      { tokens: 5, requests: 2 },
+      { tokens: 5, requests: 1 },
+      { tokens: 5, requests: 2 },
+      { tokens: 0, requests: 1 },
+    ])
+  })
+
   it('a cost in an unknown unit is rejected with a suggestion', async () => {
     const { limiter, trips } = setup({ limits })
     const wrong = limiter.acquire({ cost: { tokns: 5 } })

@@ -14,7 +14,7 @@ import {
   validate,
 } from '../../core/options/checks.js'
 import { NORMAL_IMPORTANCE } from '../../core/options/priority.js'
-import { type Clock, turnMs } from '../../core/time/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import { currentDeadline } from '../../core/time/deadline.js'
 import { DEFAULT_LANE } from '../lanes/lane-names.js'
@@ -203,7 +203,7 @@ class QueuedRateLimiter implements SharedRateLimiter {
         signal,
         cost,
         costs,
-        nowMs: turnMs(this.#clock),
+        nowMs: this.#clock.now(),
         untilMs: this.#earlier(untilMs),
       })
       this.#join(request)

@@ -21,12 +21,7 @@ end
 
 local function refund_window_at(key, window, cost, charged_at)
   refund_window(window, cost, charged_at)
-  local log = window.log
-  if #log == 0 then
-    redis.call('DEL', key)
-  else
-    save(key, pack_log(log), log[#log - 1] + window.window_us)
-  end
+  save(key, pack_log(window.log), now + window_reset_us(window, now))
 end
 
 -- The refunds of a bucket that still matter, and their sum since a time.
