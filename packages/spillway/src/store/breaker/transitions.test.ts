@@ -108,7 +108,7 @@ describe('open breaker', () => {
     probe('a')
     endProbe('a', FAILURE)
     expect(sync().untilUs - sync().nowUs).toBe(20 * SECOND)
-    command({ kind: 'reset' })
+    expect(command({ kind: 'reset' }).openings).toBe(0)
     pass(SECOND)
     const { kind, untilUs, nowUs } = fail(2)
     expect(kind).toBe(OPEN)
