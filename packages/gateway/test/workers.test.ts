@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** One gateway with two workers and a Redis, as its vendors, clients and operators see it. */
 import { writeFileSync } from 'node:fs'
@@ -243,14 +243,17 @@ describe('gateway with two workers', () => {
     await Promise.all(clients.map(({ close }) => close()))
     await vi.waitFor(() => expect(startTimes('limited').size).toBe(vendor.counts.arrived), PATIENCE)
     const started = startTimes('limited')
-    expect(mostIn(WINDOW_MS, [...started.values()])).toBeLessThanOrEqual(LIMIT)
+    const calls = vendor.calls.map(({ headers, atMs }) => ({
+      atMs: performance.timeOrigin + atMs,
+      loggedMs: started.get(String(headers['x-request-id'])) ?? Number.NaN,
+    }))
+    // A busy machine may write the line of a call late. Then its arrival is closer to its start.
+    const starts = calls.map(({ atMs, loggedMs }) => Math.min(atMs, loggedMs))
+    expect(mostIn(WINDOW_MS, starts)).toBeLessThanOrEqual(LIMIT)
     // A call that a busy machine delays by more than the jitter allows may arrive in a later window.
-    const inTime = vendor.calls
-      .map(({ headers, atMs }) => ({
-        atMs: performance.timeOrigin + atMs,
-        startedMs: started.get(String(headers['x-request-id'])) ?? Number.NaN,
-      }))
-      .filter(({ atMs, startedMs }) => atMs - startedMs <= JITTER_MS / 2)
+    const inTime = calls.filter(
+      ({ atMs, loggedMs }) => loggedMs <= atMs && atMs - loggedMs <= JITTER_MS / 2,
+    )
     expect(inTime.length).toBeGreaterThan(LIMIT)
     expect(
       mostIn(

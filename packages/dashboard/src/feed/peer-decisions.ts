@@ -10,8 +10,9 @@ import type { Decision, Decisions } from '../wire/decisions.js'
 export interface DecisionPage {
   /** Where the next page begins. Other processes only keep it. */
   cursor: string
-  /** All decisions since the last page, and those of them that were recorded. */
+  /** Number of all decisions since the last page, including those without a record. */
   seen: number
+  /** The recorded ones, the newest first. */
   records: readonly Decision[]
 }
 
@@ -19,6 +20,7 @@ export interface DecisionPage {
 export interface PeerDecisions {
   /** By process; the names are those that the peers choose. */
   cursors: Readonly<Record<string, string>>
+  /** Number of all decisions since the cursors, including those without a record. */
   seen: number
   /** The newest first. */
   records: readonly Decision[]

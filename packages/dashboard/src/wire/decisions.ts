@@ -7,15 +7,23 @@ export interface Decisions {
   records: Decision[]
 }
 
+/** A decision on one call. */
 export interface Decision {
   /** Unique within `pod`, which is the process that decided. */
   id: number
+  /** Name of the pod; of a worker, with its number. */
   pod: string
+  /** When the call ended, in ms since 1970. */
   at: number
+  /** Name of the guard. */
   guard: string
+  /** Lane of the guard, for example a model. */
   lane: string
+  /** The user it was charged to, if any. */
   user?: string
+  /** The tier of the user, if any. */
   tier?: string
+  /** Priority of the call. */
   priority: Priority
   /**
    * `OK`, `DEGRADED` (a fallback answered), `FAILED` (the call threw), `ABORTED` (the caller aborted), or the code of
@@ -28,7 +36,9 @@ export interface Decision {
   scope: Scope
   /** From its arrival to its end, or to the beginning of a streamed response. */
   tookMs: number
+  /** How often the function was started. */
   attempts: number
+  /** Wait in ms that was suggested to the caller, if any. */
   retryAfterMs?: number
   /** The reason in a sentence. */
   why: string

@@ -69,6 +69,23 @@ describe('cached answers of a route', () => {
     expect(keep('a', ['x'.repeat(3_000), 'y'.repeat(3_000)])).toBeUndefined()
   })
 
+  it('answers that are still being sent take at most maxBytes, until their requests end', () => {
+    const { answers } = create({ maxEntries: 100 })
+    const response = { status: 200, header: () => undefined } as never
+    const copies = ['a', 'b', 'c'].map((key) => answers.copyOf(key, response))
+    for (const copy of copies) copy?.add(Buffer.alloc(4_000))
+    // Together they would be 12,000 bytes, so the last one is not kept.
+    for (const copy of copies) copy?.complete()
+    expect(['a', 'b', 'c'].filter((key) => answers.find(key))).toEqual(['a', 'b'])
+    const unfinished = ['d', 'e'].map((key) => answers.copyOf(key, response))
+    for (const copy of unfinished) copy?.add(Buffer.alloc(4_500))
+    for (const copy of unfinished) copy?.release()
+    const last = answers.copyOf('f', response)
+    last?.add(Buffer.alloc(4_000))
+    last?.complete()
+    expect(answers.find('f')).toBeDefined()
+  })
+
   it('an answer that did not end is not kept', () => {
     const { answers } = create()
     const copy = answers.copyOf('a', { status: 200, header: () => undefined } as never)

@@ -18,6 +18,8 @@ export interface AnswerCopy {
   add(bytes: Buffer): void
   /** The answer is complete. */
   complete(): void
+  /** Drops the bytes. Called at the end of the request, complete or not. */
+  release(): void
 }
 
 /** How to read the body. Other headers describe one request, not the answer. */
@@ -30,6 +32,8 @@ const PRIVATE = /\bprivate\b/i
 export class CachedAnswers {
   readonly config: CachedAnswerConfig
   readonly #cache: StaleCache
+  /** Bytes of answers that are still being sent. */
+  #copiedBytes = 0
 
   constructor(config: CachedAnswerConfig, clock?: Clock) {
     this.config = config
@@ -71,20 +75,28 @@ export class CachedAnswers {
       const value = response.header(name)
       if (value !== undefined) headers[name] = value
     }
-    const { maxAnswerBytes } = this.config
+    const { maxAnswerBytes, maxBytes } = this.config
     let chunks: Buffer[] | undefined = []
     let length = 0
+    const release = () => {
+      this.#copiedBytes -= length
+      length = 0
+      chunks = undefined
+    }
     return {
-      add(bytes) {
+      release,
+      add: (bytes) => {
+        if (chunks === undefined) return
         length += bytes.length
-        if (length > maxAnswerBytes) chunks = undefined
-        chunks?.push(bytes)
+        this.#copiedBytes += bytes.length
+        chunks.push(bytes)
+        if (length > maxAnswerBytes || this.#copiedBytes > maxBytes) release()
       },
       complete: () => {
         if (chunks === undefined) return
         // One copy: a reference to a small chunk would keep its whole buffer in memory.
         const bytes = Buffer.concat(chunks)
-        chunks = undefined
+        release()
         if (!reportsError(bytes, headers)) this.keep(key, { headers, bytes })
       },
     }

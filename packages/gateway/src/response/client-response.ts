@@ -184,6 +184,7 @@ export class ResponseWriter implements ResponseSink {
 
   close(): void {
     this.#stopWaiting()
+    this.#passing?.copy?.release()
   }
 
   // `ResponseSink`: called by the vendor's answer.
@@ -227,6 +228,7 @@ export class ResponseWriter implements ResponseSink {
 
   broken(error: unknown): void {
     this.error = error
+    this.#passing?.copy?.release()
     if (this.#response.destroyed) return
     const { vendor, attempts = 0 } = this.#passing?.decision ?? {}
     const fault = faultOf(error, vendor, true)

@@ -31,13 +31,12 @@ export interface ShedFacts {
   /** Where its options are: `shed.` for a guard, nothing for a load shedder. */
   readonly prefix: 'shed.' | ''
   readonly options: CheckedShed
-  readonly reason: ShedReason
+  readonly reason: Exclude<ShedReason, 'queue' | 'inFlight'>
   readonly retryAfterMs: number
   /** 0 is critical. */
   readonly importance: number
   readonly tier: string | undefined
   readonly waiting: number
-  readonly inFlight: number
   /** The highest signal and its value divided by its limit, which is the pressure. */
   readonly highest: Signal | undefined
   readonly pressure: number
@@ -59,35 +58,53 @@ export function shedError(facts: ShedFacts): SpillwayError {
   })
 }
 
+/** `maxQueue` is reached. With few steps, because most refusals under overload are these. */
+export function shedByQueueError(
+  name: string,
+  prefix: ShedFacts['prefix'],
+  waiting: number,
+  maxQueue: number,
+  retryAfterMs: number,
+): SpillwayError {
+  const option = prefix === '' ? 'maxQueue' : 'shed.maxQueue'
+  return new SpillwayError({
+    code: 'SHED',
+    stage: 'shed',
+    scope: 'local',
+    retryAfterMs,
+    details: { name, reason: 'queue', signal: 'queue', option, waiting, maxQueue },
+    explain: EXPLAIN.queue,
+  })
+}
+
+/** `maxInFlight` is reached. */
+export function shedInFlightError(
+  name: string,
+  prefix: ShedFacts['prefix'],
+  inFlight: number,
+  maxInFlight: number,
+  retryAfterMs: number,
+): SpillwayError {
+  const option = prefix === '' ? 'maxInFlight' : 'shed.maxInFlight'
+  const pressure = inFlight / maxInFlight
+  const signal = 'inFlight'
+  return new SpillwayError({
+    code: 'SHED',
+    stage: 'shed',
+    scope: 'local',
+    retryAfterMs,
+    details: { name, reason: 'inFlight', signal, option, inFlight, maxInFlight, pressure },
+    explain: EXPLAIN.inFlight,
+  })
+}
+
 function detailsOf(facts: ShedFacts): Details {
-  const { name, prefix, options, reason, waiting, inFlight, pressure, overload } = facts
-  switch (reason) {
-    case 'queue':
-      return {
-        name,
-        reason,
-        signal: 'queue',
-        option: `${prefix}maxQueue`,
-        waiting,
-        maxQueue: options.maxQueue as number,
-      }
-    case 'inFlight':
-      return {
-        name,
-        reason,
-        signal: 'inFlight',
-        option: `${prefix}maxInFlight`,
-        inFlight,
-        maxInFlight: options.maxInFlight as number,
-        pressure,
-      }
-    case 'deadline': {
-      const { neededMs, leftMs } = facts
-      return { name, reason, option: `${prefix}inTime`, neededMs, leftMs, waiting }
-    }
-    default:
-      return { name, reason, ...ruleOf(facts), pressure, overload, ...signalOf(facts) }
+  const { name, prefix, reason, waiting, pressure, overload } = facts
+  if (reason === 'deadline') {
+    const { neededMs, leftMs } = facts
+    return { name, reason, option: `${prefix}inTime`, neededMs, leftMs, waiting }
   }
+  return { name, reason, ...ruleOf(facts), pressure, overload, ...signalOf(facts) }
 }
 
 /** The rule for a tier or a priority, with its threshold. */

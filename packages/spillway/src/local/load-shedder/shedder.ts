@@ -10,7 +10,14 @@ import type { Clock } from '../../core/time/clock.js'
 import { ShedWait } from '../shed-wait.js'
 import type { CheckedShed } from './options.js'
 import { PressureGauge } from './pressure-gauge.js'
-import { type ShedFacts, type ShedReason, type Signal, shedError } from './shed-refusal.js'
+import {
+  type ShedFacts,
+  type ShedReason,
+  type Signal,
+  shedByQueueError,
+  shedError,
+  shedInFlightError,
+} from './shed-refusal.js'
 
 export type { ShedReason, Signal } from './shed-refusal.js'
 
@@ -135,6 +142,13 @@ export class Shedder {
     prefix: ShedFacts['prefix'],
   ): SpillwayError {
     const { name, options } = this
+    const retryAfterMs = this.wait.nextMs(nowMs)
+    if (reason === 'queue') {
+      return shedByQueueError(name, prefix, waiting, options.maxQueue as number, retryAfterMs)
+    }
+    if (reason === 'inFlight') {
+      return shedInFlightError(name, prefix, inFlight, options.maxInFlight as number, retryAfterMs)
+    }
     const gauge = this.#gauge
     let highest: Signal | undefined = gauge?.highest
     let pressure = gauge?.pressure ?? 0
@@ -152,11 +166,10 @@ export class Shedder {
       prefix,
       options,
       reason,
-      retryAfterMs: this.wait.nextMs(nowMs),
+      retryAfterMs,
       importance,
       tier,
       waiting,
-      inFlight,
       highest,
       pressure,
       overload: gauge?.overload ?? 0,

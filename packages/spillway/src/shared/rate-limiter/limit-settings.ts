@@ -93,8 +93,13 @@ export class LimitSettings {
     }
     this.#lastLength = length
     this.#lastLimits = this.limits
-    this.#lastCosts = this.limits.map(({ unit }) => unitsOf(cost, unit))
-    return this.#lastCosts
+    // A loop: creating a closure for `map` took a tenth of the time of a decision.
+    const costs = new Array<number>(this.limits.length)
+    for (let index = 0; index < costs.length; index++) {
+      costs[index] = unitsOf(cost, (this.limits[index] as UnitLimit).unit)
+    }
+    this.#lastCosts = costs
+    return costs
   }
 
   /** The limit on a unit. Throws if there is none. */

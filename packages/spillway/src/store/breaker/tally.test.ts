@@ -302,6 +302,19 @@ describe('quorum', () => {
     expect(inARow.trips(8)).toBe(true)
   })
 
+  it('a success in any pod ends the row of consecutive failures of all pods', () => {
+    const { see, trips } = counting(specOf({ consecutive: 5, quorum: 2 }))
+    see(FAILURE, 4, 'a')
+    see(FAILURE, 4, 'b')
+    see(SUCCESS, 1, 'c')
+    see(FAILURE, 1, 'd')
+    expect(trips(8)).toBe(false)
+    see(FAILURE, 5, 'a')
+    expect(trips(8)).toBe(false)
+    see(FAILURE, 4, 'd')
+    expect(trips(8)).toBe(true)
+  })
+
   it('quorum is at most the number of live pods', () => {
     const { see, trips } = counting({ ...spec, quorum: 3 })
     see(FAILURE, 10, 'the only one')
