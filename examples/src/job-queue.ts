@@ -1,6 +1,6 @@
 import { createSpillway } from 'spillway'
 
-const spillway = createSpillway() // with a Redis store, the queue is one for all pods
+const spillway = createSpillway() // with a Redis store, all pods share the queue
 const vendor = spillway.guard('vendor', {
   timeout: { callMs: '30s' },
   limits: [{ limit: 600, windowMs: '1m' }],
@@ -13,11 +13,11 @@ interface Page {
 
 const summaries = spillway.jobQueue<Page, string>('summaries', {
   guard: vendor,
-  attempts: 3, // the first one included
-  keep: 0, // nobody else calls this vendor here; 0.05 of each limit is left to calls by default
+  attempts: 3, // including the first one
+  keep: 0, // no other calls here; by default jobs leave 0.05 of each limit to calls
 })
 
-// Anywhere in the fleet: jobs go in …
+// Any pod can add jobs …
 const nightly = await summaries.add({ document: 1 }, { priority: 'low', tenant: 'acme' })
 const urgent = await summaries.add({ document: 2 }, { priority: 'high', key: 'document-2' })
 const again = await summaries.add({ document: 2 }, { priority: 'high', key: 'document-2' })
@@ -25,7 +25,7 @@ console.log(
   `the same key, the same job: ${again.id === urgent.id}, ${again.fresh ? 'new' : 'known'}`,
 )
 
-// … and pods with time on their hands work on them. A job comes with its permit: this never waits.
+// … and any pod can work on them. A job comes with its permit, so the handler never waits for one.
 const finished: string[] = []
 const worker = summaries.work(
   async ({ data, attempt }) => {
@@ -40,5 +40,5 @@ while ((await summaries.counts()).done < 2) await new Promise((wake) => setTimeo
 console.log(finished.join('\n'))
 console.log((await summaries.job(nightly.id))?.result)
 
-await worker.close() // lets what runs finish; what does not goes back, untried
+await worker.close() // running jobs finish; the others return to the queue
 await spillway.close()
