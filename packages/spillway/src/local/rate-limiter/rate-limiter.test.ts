@@ -3,6 +3,7 @@ import { onEvent, type SpillwayEvent } from '../../core/events.js'
 import type { Clock } from '../../core/time/clock.js'
 import { createDeadline, runWithDeadline } from '../../core/time/deadline.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { fixedWindow } from './fixed-window.js'
 import { leakyBucket } from './leaky-bucket.js'
 import { createRateLimiter, type RateLimiterOptions } from './rate-limiter.js'
 import { slidingWindow } from './sliding-window.js'
@@ -90,6 +91,14 @@ describe('leaky bucket', () => {
 })
 
 describe('fixed window', () => {
+  it('fixed window reports the next window for calls that fill exactly one, and a further window for one more', () => {
+    const window = fixedWindow(10, 1_000, 0)
+    expect(window.tryTake(0, 10)).toBe(true)
+    expect(window.waitMs(0, 10, 0)).toBe(1_000)
+    expect(window.waitMs(0, 4, 6)).toBe(1_000)
+    expect(window.waitMs(0, 4, 7)).toBe(2_000)
+  })
+
   it('fixed window restarts at zero, so twice the limit can pass around its edge', async () => {
     const { clock, take } = setup({ algorithm: 'fixed-window' })
     await clock.advance(999)

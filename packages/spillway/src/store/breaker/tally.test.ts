@@ -302,7 +302,7 @@ describe('quorum', () => {
     expect(inARow.trips(8)).toBe(true)
   })
 
-  it('of pods with the same excess of failures, the quorum leaves out the one with more calls', () => {
+  it('quorum leaves out the pod with more calls if two have the same excess of failures', () => {
     const { see, trips } = counting(specOf({ failureRate: 0.5, minimumCalls: 15, quorum: 2 }))
     see(SUCCESS, 10, 'large')
     see(FAILURE, 10, 'large')

@@ -68,7 +68,7 @@ function setup(limits: readonly LimitSpec[] = []) {
 }
 
 describe('transitions of the job queue', () => {
-  it('of two idle workers one looks when a lease expires, the other a second later', () => {
+  it('one idle worker looks when a lease expires, the other a second later', () => {
     const { add, reserve, pass } = setup()
     add(1)
     expect(reserve('a').jobs).toHaveLength(1)
