@@ -1,8 +1,10 @@
 /** When a guard does not retry because of the state of its pod or of the lane. */
+import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
 import { sleep } from '../src/core/time/sleep.js'
 import type { GuardOptions } from '../src/guard/options.js'
+import { exposeToPrometheus } from '../src/observe/index.js'
 import { createGuardPod, createJob, EVERYWHERE, vendorError } from './guard-pod.js'
 
 type Scheduled = Extract<SpillwayEvent, { type: 'retry.scheduled' }>
@@ -161,6 +163,25 @@ describe('retries while calls wait long', () => {
       })
     }
   }
+
+  it('spillway_queue_oldest_seconds reports the wait for the pace and for a vendor limit', async () => {
+    for (const held of [
+      { pace: { limit: 1, windowMs: '1m', burst: 1 } },
+      { limits: [{ limit: 1, windowMs: '1m' }] },
+    ] as const) {
+      const { clock, quick, spillway } = createGuardPod({
+        ...held,
+        queue: { size: 10, timeoutMs: '1h', targetMs: '1h' },
+      })
+      for (let call = 0; call < 2; call++) quick()
+      await clock.advance(2_600)
+      const registry = new Registry()
+      exposeToPrometheus({ spillway, registry })
+      expect(await registry.metrics()).toContain(
+        'spillway_queue_oldest_seconds{guard="openai"} 2.6',
+      )
+    }
+  })
 
   it('maxQueueWaitMs lets batch work retry while its calls wait for the pace', async () => {
     const scheduledWith = async (maxQueueWaitMs: number) => {

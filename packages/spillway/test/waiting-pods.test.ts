@@ -173,23 +173,38 @@ describe('waiting pods', () => {
   })
 })
 
-// At the same time, because these mostly wait.
-describe.concurrent('saturated pods', () => {
-  it.for([
-    ['a sliding window', { algorithm: 'sliding-window', limit: 100, windowMs: 500 }],
-    ['a token bucket', { algorithm: 'token-bucket', limit: 100, burst: 10, windowMs: 1_000 }],
-    ['a fixed window', { algorithm: 'fixed-window', limit: 100, windowMs: 500 }],
-  ] as const)('four saturated pods get equal shares of %s', async ([, limit], { annotate }) => {
-    const guard = { name: `shared by ${limit.algorithm}`, limits: [limit] }
-    const task = { guard, callers: 30, forMs: 9_500, warmUpMs: 1_500 }
-    const calls = await callsByPod('saturate', task)
-    await annotate(`calls by pod: ${calls.join(', ')}`)
-    expect(inequality(calls), `calls by pod: ${calls.join(', ')}`).toBeLessThan(0.2)
-    const total = calls.reduce((sum, each) => sum + each, 0)
-    expect(total).toBeGreaterThan(limit.limit * 4)
-  })
+const SLIDING = { algorithm: 'sliding-window', limit: 100, windowMs: 500 } as const
+const BUCKET = { algorithm: 'token-bucket', limit: 100, burst: 10, windowMs: 1_000 } as const
+const FIXED = { algorithm: 'fixed-window', limit: 100, windowMs: 500 } as const
 
-  it('four saturated pods that settle their estimates get equal shares', async ({ annotate }) => {
+type Limit = typeof SLIDING | typeof BUCKET | typeof FIXED
+
+function claimEqualShares(...rows: [string, Limit][]): void {
+  it.concurrent.for(rows)(
+    'four saturated pods get equal shares of %s',
+    async ([, limit], { annotate }) => {
+      const guard = { name: `shared by ${limit.algorithm}`, limits: [limit] }
+      const task = { guard, callers: 30, forMs: 9_500, warmUpMs: 1_500 }
+      const calls = await callsByPod('saturate', task)
+      await annotate(`calls by pod: ${calls.join(', ')}`)
+      expect(inequality(calls), `calls by pod: ${calls.join(', ')}`).toBeLessThan(0.2)
+      const total = calls.reduce((sum, each) => sum + each, 0)
+      expect(total).toBeGreaterThan(limit.limit * 4)
+    },
+  )
+}
+
+// Two at a time, because these mostly wait.
+describe('saturated pods of a window and a bucket', () => {
+  claimEqualShares(['a sliding window', SLIDING], ['a token bucket', BUCKET])
+})
+
+describe('saturated pods of a window and of estimates', () => {
+  claimEqualShares(['a fixed window', FIXED])
+
+  it.concurrent('four saturated pods that settle their estimates get equal shares', async ({
+    annotate,
+  }) => {
     const limits = [{ unit: 'tokens', limit: 1_000, windowMs: 500 }]
     const limiter = { name: 'estimates', limits }
     const costs = { estimate: 100, actual: 40, holdMs: 50 }

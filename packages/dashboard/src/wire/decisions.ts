@@ -13,7 +13,7 @@ export interface Decision {
   id: number
   /** Name of the pod; of a worker, with its number. */
   pod: string
-  /** When the call ended, in ms since 1970. */
+  /** When the call came in, in ms since 1970. */
   at: number
   /** Name of the guard. */
   guard: string

@@ -1,6 +1,5 @@
 /** Anthropic's messages API. */
-import { anthropicFormat } from 'spillway/internal'
-import { remembered } from '../request/short-text.js'
+import { anthropicFormat, remembered } from 'spillway/internal'
 import { anthropicText } from './anthropic-text.js'
 import { bearer, type Protocol, requestFormat } from './protocol.js'
 

@@ -1,6 +1,5 @@
 /** OpenAI's API, and every other one with the same format: chat completions, responses, embeddings. */
-import { openaiFormat } from 'spillway/internal'
-import { remembered } from '../request/short-text.js'
+import { openaiFormat, remembered } from 'spillway/internal'
 import { openaiText } from './openai-text.js'
 import { bearer, type Protocol, requestFormat, valuesOf } from './protocol.js'
 

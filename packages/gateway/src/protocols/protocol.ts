@@ -3,10 +3,9 @@
  * error looks to an SDK. One object for each; nothing else in the gateway knows their formats.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { BodyKind, RequestFacts, VendorFormat } from 'spillway/internal'
+import { type BodyKind, type RequestFacts, remembered, type VendorFormat } from 'spillway/internal'
 import type { ProtocolName } from '../config/config.js'
 import { FieldNames, type JsonField } from '../request/body/json-fields.js'
-import { remembered } from '../request/short-text.js'
 
 /** How a protocol's JSON bodies are read. */
 export interface RequestFormat {

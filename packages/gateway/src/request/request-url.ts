@@ -3,8 +3,8 @@
  * it, so a gateway that compared the text as written would choose another route. URLs that a server behind the gateway
  * could read in another way are refused: with a host, dot segments, control characters, or several encodings.
  */
+import { remembered } from 'spillway/internal'
 import type { Fault } from '../response/errors.js'
-import { remembered } from './short-text.js'
 
 const ESCAPE = /%[0-9a-f]{2}/gi
 const UNRESERVED = /[A-Za-z0-9\-._~]/

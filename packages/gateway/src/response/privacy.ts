@@ -5,7 +5,8 @@
 
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { isShort, LONGEST_NAME, remembered } from '../request/short-text.js'
+import { remembered } from 'spillway/internal'
+import { isShort, LONGEST_NAME } from '../request/short-text.js'
 
 /** Prefixes of the keys of well-known services, or at least 32 letters and digits in a row. */
 const KEY_LIKE =

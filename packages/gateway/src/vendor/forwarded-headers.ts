@@ -1,5 +1,5 @@
 /** Decides which headers the gateway forwards to vendors and to clients. */
-import { remembered } from '../request/short-text.js'
+import { remembered } from 'spillway/internal'
 import type { VendorAddresses } from './vendor-addresses.js'
 
 /** Headers of one connection, which are not forwarded (RFC 9110, 7.6.1). */

@@ -1,6 +1,6 @@
 /** HTTP connections to one vendor, by undici. */
+import { remembered } from 'spillway/internal'
 import { type Dispatcher, Pool } from 'undici'
-import { remembered } from '../request/short-text.js'
 import { malformedAnswer, toVendorError } from './vendor-error.js'
 
 export interface VendorRequest {

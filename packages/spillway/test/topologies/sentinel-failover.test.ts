@@ -14,7 +14,7 @@ const DEADLINE_MS = 200
 
 let watched: Watched
 beforeAll(async () => {
-  watched = await startSentinels({ downMs: 2_000 })
+  watched = await startSentinels()
 }, START_MS)
 afterAll(() => watched.stop())
 
@@ -123,6 +123,10 @@ describe('failing master', () => {
       FAILED_OVER,
     )
     await vi.waitUntil(() => counting.tally.replies.length > 100)
+    // Not earlier: a busy machine must not look like a dead master.
+    for (const { send } of watched.sentinels) {
+      await send('SENTINEL', 'SET', MASTER, 'down-after-milliseconds', '2000')
+    }
     await first.kill()
     await untilAnswered(pods, 'd')
     const before = counting.tally.replies.length

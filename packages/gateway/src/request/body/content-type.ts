@@ -1,8 +1,8 @@
 /** The type of a request body, and how it is decompressed. */
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { remembered } from 'spillway/internal'
 import { RequestError } from '../../response/errors.js'
-import { remembered } from '../short-text.js'
 
 /** Parses `Content-Type` headers. */
 

@@ -2,7 +2,7 @@
  * Reads chosen top-level fields of a JSON object in one pass over chunks, wherever they are in it. The
  * object is validated as strictly as `JSON.parse` does, but never held or built in memory.
  */
-import { remembered } from '../short-text.js'
+import { remembered } from 'spillway/internal'
 
 /** Top-level fields. No API has a hundred; millions of them would take seconds to read. */
 const MAX_FIELDS = 10_000

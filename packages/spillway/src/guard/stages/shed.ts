@@ -51,7 +51,9 @@ export class ShedStage implements Stage {
   check({ options, priority, deadlineMs }: StageCall, nowMs: number): SpillwayError | undefined {
     const shedder = this.shedder
     shedder.arrive()
-    const waiting = this.#queue.waiting(nowMs)
+    const queue = this.#queue
+    // Most calls find an empty queue.
+    const waiting = queue.calls.length === 0 ? 0 : queue.waiting(nowMs)
     const { active } = this.#slots
     const reason = shedder.decide(priority, options, deadlineMs, nowMs, waiting, active)
     if (reason !== undefined) {

@@ -3,7 +3,10 @@ import { onEvent, type SpillwayEvent } from '../../core/events.js'
 import type { Clock } from '../../core/time/clock.js'
 import { createDeadline, runWithDeadline } from '../../core/time/deadline.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { fixedWindow } from './fixed-window.js'
+import { leakyBucket } from './leaky-bucket.js'
 import { createRateLimiter, type RateLimiterOptions } from './rate-limiter.js'
+import { slidingWindow } from './sliding-window.js'
 
 function setup(options: Partial<RateLimiterOptions> = {}) {
   const clock = createVirtualClock()
@@ -58,6 +61,15 @@ describe('leaky bucket', () => {
     expect(atMs).toEqual([0, 100, 200, 300])
   })
 
+  it('leaky bucket makes up for at most 10 ms by which a waiting call was woken late', () => {
+    const bucket = leakyBucket(10, 1_000)
+    expect(bucket.tryTake(0, 1)).toBe(true)
+    // It waited since 50 ms and could have started at 100 ms.
+    expect(bucket.tryTake(500, 1, 50)).toBe(true)
+    expect(bucket.tryTake(500, 1, 60)).toBe(false)
+    expect(bucket.waitMs(500, 1, 0)).toBe(90)
+  })
+
   it('leaky bucket keeps its rate although timers fire late', async () => {
     const clock = createVirtualClock()
     const late: Clock = {
@@ -79,6 +91,14 @@ describe('leaky bucket', () => {
 })
 
 describe('fixed window', () => {
+  it('fixed window reports the next window for calls that fill exactly one, and a further window for one more', () => {
+    const window = fixedWindow(10, 1_000, 0)
+    expect(window.tryTake(0, 10)).toBe(true)
+    expect(window.waitMs(0, 10, 0)).toBe(1_000)
+    expect(window.waitMs(0, 4, 6)).toBe(1_000)
+    expect(window.waitMs(0, 4, 7)).toBe(2_000)
+  })
+
   it('fixed window restarts at zero, so twice the limit can pass around its edge', async () => {
     const { clock, take } = setup({ algorithm: 'fixed-window' })
     await clock.advance(999)
@@ -89,6 +109,13 @@ describe('fixed window', () => {
 })
 
 describe('sliding window', () => {
+  it('sliding window reports no wait for calls that fill an unused window, and one window for one more', () => {
+    const window = slidingWindow(10, 1_000, 10)
+    expect(window.waitMs(0, 10, 0)).toBe(0)
+    expect(window.waitMs(0, 4, 6)).toBe(0)
+    expect(window.waitMs(0, 4, 7)).toBe(1_000)
+  })
+
   it('sliding window never grants twice the limit around an edge', async () => {
     const { clock, take } = setup({ algorithm: 'sliding-window' })
     await clock.advance(999)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type BreakerSpec, FAILURE, SUCCESS } from '../breaker-spec.js'
-import { count, emptyTally, setHung } from './tally.js'
+import { advance, count, emptyTally, setHung } from './tally.js'
 import { isTripped } from './trip-conditions.js'
 
 const SECOND = 1_000_000
@@ -72,6 +72,16 @@ describe('a downstream that hangs', () => {
   it('hanging calls do not open the breaker below minimumCalls', () => {
     expect(trips({ hung: { a: 9 } })).toBe(false)
     expect(trips({ hung: { a: 10 } })).toBe(true)
+  })
+
+  it('hanging calls of a pod that stopped reporting are forgotten after one window', () => {
+    const tally = emptyTally()
+    const report = { answeredAgoUs: 11 * SECOND, failed: [[10 * SECOND, 20]], overdue: 0 } as const
+    setHung(tally, 'stopped', report, 2 * SECOND, NOW)
+    advance(tally, SPEC, NOW + SPEC.windowUs - 1)
+    expect(tally.hung.has('stopped')).toBe(true)
+    advance(tally, SPEC, NOW + SPEC.windowUs)
+    expect(tally.hung.has('stopped')).toBe(false)
   })
 
   it('hanging calls of several pods are added', () => {

@@ -302,6 +302,15 @@ describe('quorum', () => {
     expect(inARow.trips(8)).toBe(true)
   })
 
+  it('quorum leaves out the pod with more calls if two have the same excess of failures', () => {
+    const { see, trips } = counting(specOf({ failureRate: 0.5, minimumCalls: 15, quorum: 2 }))
+    see(SUCCESS, 10, 'large')
+    see(FAILURE, 10, 'large')
+    see(SUCCESS, 5, 'small')
+    see(FAILURE, 5, 'small')
+    expect(trips(8)).toBe(false)
+  })
+
   it('a success in any pod ends the row of consecutive failures of all pods', () => {
     const { see, trips } = counting(specOf({ consecutive: 5, quorum: 2 }))
     see(FAILURE, 4, 'a')

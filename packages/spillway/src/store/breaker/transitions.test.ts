@@ -91,6 +91,30 @@ function setup(own: Partial<BreakerSpec> = {}) {
 }
 
 describe('open breaker', () => {
+  it('a breaker opens on a report without outcomes when the calls that kept it closed are no longer in flight', () => {
+    const { report } = setup({ consecutive: 0, failureRate: 0.5, minimumCalls: 10 })
+    const inFlight = (calls: number) => [calls, 5 * SECOND] as const
+    expect(report({ outcomes: [[FAILURE, 10]], inFlight: inFlight(50) }).kind).toBe(CLOSED)
+    expect(report({ inFlight: inFlight(40) }).kind).toBe(CLOSED)
+    expect(report({ inFlight: inFlight(0) }).kind).toBe(OPEN)
+  })
+
+  it('a breaker that was reset opens for `openMs` again, however often it had opened before', () => {
+    const { breakDown, probe, endProbe, command, fail, sync, pass } = setup({
+      openFactor: 2,
+      successes: 1,
+    })
+    breakDown()
+    probe('a')
+    endProbe('a', FAILURE)
+    expect(sync().untilUs - sync().nowUs).toBe(20 * SECOND)
+    expect(command({ kind: 'reset' }).openings).toBe(0)
+    pass(SECOND)
+    const { kind, untilUs, nowUs } = fail(2)
+    expect(kind).toBe(OPEN)
+    expect(untilUs - nowUs).toBe(10 * SECOND)
+  })
+
   it('an open breaker becomes half-open exactly when its open time ends', () => {
     const { fail, pass, sync, ...rest } = setup()
     expect(fail(2)).toMatchObject({ kind: OPEN, untilUs: START_US + 10 * SECOND, consecutive: 2 })
