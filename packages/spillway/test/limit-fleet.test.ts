@@ -137,7 +137,8 @@ describe('rate-limited fleet', () => {
       job: 'spend',
       limiter,
       commandTimeoutMs: 300,
-      lose: { every: 10, offset: pod, key: '}:q:' },
+      // At least the first reply of one pod.
+      lose: { every: 10, offset: 9 - pod, key: '}:q:' },
       calls: Array.from({ length: 1_000 / PODS }, () => {
         const estimate = Math.round(100 + 900 * random())
         return [estimate, Math.round(estimate * (0.5 + random()))]
