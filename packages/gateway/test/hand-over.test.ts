@@ -46,8 +46,11 @@ it('connections that a worker has no file descriptor for stay open, and it can t
     return text
   })
   await vi.waitFor(() => expect(refused).toHaveLength(3), { timeout: 20_000 })
+  // Before it has closed files, it could not receive a connection that arrives with this message.
+  const closed = once(child, 'message')
   child.send({ closes: true })
-  for (const socket of refused) handOver.give(socket)
+  await closed
+  for (const socket of refused.slice()) handOver.give(socket)
   expect(await Promise.all(texts)).toEqual(['taken', 'taken', 'taken'])
   expect(refused).toHaveLength(3)
 })

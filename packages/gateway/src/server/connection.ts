@@ -11,6 +11,8 @@ export interface Connection {
   noteEnd(nowMs: number): void
   /** No request is open or arriving, and every answer was sent. */
   readonly isIdle: boolean
+  /** Its last answer was sent, and the rest of the request is received so that the client can read the answer. */
+  readonly isLingering: boolean
   /** Called about once a second. Anything but undefined ends the connection. */
   check(nowMs: number): ConnectionProblem | undefined
   /** Accepts no more requests. */

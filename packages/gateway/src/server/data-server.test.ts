@@ -67,4 +67,14 @@ describe('time limits of the data port', () => {
     await server.close()
     expect(serves(true)).toBe(false)
   })
+
+  it('closing the server leaves a client a second to read the last answer of a connection that lingers', async () => {
+    const { clock, server, connect } = setUp()
+    const [lingering, idle] = [await connect(''), await connect('')]
+    lingering.end('the last answer')
+    await server.close()
+    expect([lingering.destroyed, idle.destroyed]).toEqual([false, true])
+    await clock.advance(1_000)
+    expect(lingering.destroyed).toBe(true)
+  })
 })

@@ -103,6 +103,8 @@ export class DataServer implements HttpHandlers {
     this.#connectionLimits.close()
     this.#acceptor.close()
     for (const connection of [...this.#connections.values()]) {
+      // A reset could destroy the last answer before the client has read it. The timer below ends it.
+      if (connection.isLingering) continue
       for (const exchange of [...connection.exchanges]) exchange.closeWith(SHUTTING_DOWN)
       connection.destroy()
     }

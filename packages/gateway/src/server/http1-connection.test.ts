@@ -3,7 +3,7 @@ import type { Exchange } from '../request/exchange.js'
 import { Http1Connection } from './http1-connection.js'
 
 function setup() {
-  const socket = { bytesRead: 0, bytesWritten: 0, writableLength: 0 }
+  const socket = { bytesRead: 0, bytesWritten: 0, writableLength: 0, writableEnded: false }
   const limits = { headersMs: 1_000, unreadMs: 1_000 }
   const connection = new Http1Connection(socket as unknown as Http1Connection['socket'], limits, 0)
   return { socket, connection }
@@ -78,6 +78,15 @@ describe('a client that sends headers slowly', () => {
     expect([60_000, 61_001].map((nowMs) => connection.check(nowMs))).toEqual([undefined, 'idle'])
     request.complete = true
     expect(connection.check(61_001)).toBe('slow headers')
+  })
+
+  it('a connection that lingers after its last answer is left to the limits of lingering', () => {
+    const { socket, connection } = answered()
+    connection.noteStart({ complete: false })
+    connection.noteEnd()
+    socket.writableEnded = true
+    socket.bytesRead += 1
+    expect([60_000, 61_001].map((nowMs) => connection.check(nowMs))).toEqual([undefined, undefined])
   })
 
   it('a connection with an open request is not slow', () => {

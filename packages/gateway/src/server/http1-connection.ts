@@ -43,9 +43,14 @@ export class Http1Connection implements Connection {
     return this.exchanges.size === 0 && isQuiet && !writableEnded
   }
 
+  get isLingering(): boolean {
+    return this.exchanges.size === 0 && this.socket.writableEnded
+  }
+
   check(nowMs: number): ConnectionProblem | undefined {
     if (this.#isStuck(nowMs)) return 'unread'
-    if (this.exchanges.size > 0) return undefined
+    // After its last answer a connection is closed by the lingering close, which has its own limits.
+    if (this.exchanges.size > 0 || this.isLingering) return undefined
     const isFirst = this.#readBytes === 0
     if (!isFirst && this.socket.bytesRead === this.#readBytes) return undefined
     this.#headSinceMs ??= nowMs

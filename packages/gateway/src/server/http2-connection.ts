@@ -45,6 +45,9 @@ export class Http2Connection implements Connection {
     return this.exchanges.size === 0
   }
 
+  /** HTTP/2 answers early without ending the connection. */
+  readonly isLingering = false
+
   check(nowMs: number): ConnectionProblem | undefined {
     for (const exchange of this.exchanges) {
       // One client that does not read one of its answers loses that answer only.
