@@ -175,6 +175,9 @@ function startTimes(model: string): Map<string, number> {
   )
 }
 
+/** How often a worker has lost its Redis server. */
+const outages = () => gateway.stdout().split('store.degraded').length - 1
+
 /** The time that each run of `count` times took. */
 function spansOf(count: number, times: readonly number[]): number[] {
   return times.slice(count).map((time, index) => time - (times[index] as number))
@@ -223,25 +226,34 @@ describe('gateway with two workers', () => {
   })
 
   it('two workers under saturating load start at most 100 calls in any window and use more than 90 % of each', async () => {
-    vendor.clear()
     const clients = Array.from({ length: 10 }, connect)
     let isOver = false
     const load = clients.map(async ({ chat }) => {
       while (!isOver) expect((await chat('limited')).status).toBe(200)
     })
-    await vi.waitFor(
-      () => {
-        const times = [...startTimes('limited').values()].toSorted((a, b) => a - b)
-        expect(times.length).toBeGreaterThan(4 * LIMIT)
-        // The most time that as many calls as the limit took, in the last windows.
-        expect(Math.max(...spansOf(LIMIT, times.slice(-3 * LIMIT)))).toBeLessThan(WINDOW_MS / 0.9)
-      },
-      { timeout: 150_000, interval: 500 },
-    )
+    let before: number
+    // While Redis seems unreachable, each worker uses its own share, and the sum is not exact. So measure again then.
+    do {
+      before = outages()
+      vendor.clear()
+      await vi.waitFor(
+        () => {
+          const times = [...startTimes('limited').values()].toSorted((a, b) => a - b)
+          expect(vendor.calls.length).toBeGreaterThan(4 * LIMIT)
+          // The most time that as many calls as the limit took, in the last windows.
+          expect(Math.max(...spansOf(LIMIT, times.slice(-3 * LIMIT)))).toBeLessThan(WINDOW_MS / 0.9)
+        },
+        { timeout: 150_000, interval: 500 },
+      )
+    } while (outages() > before)
     isOver = true
     await Promise.all(load)
     await Promise.all(clients.map(({ close }) => close()))
-    await vi.waitFor(() => expect(startTimes('limited').size).toBe(vendor.counts.arrived), PATIENCE)
+    const ids = vendor.calls.map(({ headers }) => String(headers['x-request-id']))
+    await vi.waitFor(() => {
+      const logged = startTimes('limited')
+      expect(ids.filter((id) => !logged.has(id))).toEqual([])
+    }, PATIENCE)
     const started = startTimes('limited')
     const calls = vendor.calls.map(({ headers, atMs }) => ({
       atMs: performance.timeOrigin + atMs,
@@ -249,7 +261,8 @@ describe('gateway with two workers', () => {
     }))
     // A busy machine may write the line of a call late. Then its arrival is closer to its start.
     const starts = calls.map(({ atMs, loggedMs }) => Math.min(atMs, loggedMs))
-    expect(mostIn(WINDOW_MS, starts)).toBeLessThanOrEqual(LIMIT)
+    const delays = calls.map(({ atMs, loggedMs }) => Math.round(atMs - loggedMs))
+    expect(mostIn(WINDOW_MS, starts), `ms until arrival: ${delays}`).toBeLessThanOrEqual(LIMIT)
     // A call that a busy machine delays by more than the jitter allows may arrive in a later window.
     const inTime = calls.filter(
       ({ atMs, loggedMs }) => loggedMs <= atMs && atMs - loggedMs <= JITTER_MS / 2,
