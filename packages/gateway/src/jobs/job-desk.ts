@@ -78,7 +78,7 @@ export class JobDesk {
     return stateOf(queue.config.name, job)
   }
 
-  /** A job of somebody else's is not there. */
+  /** Jobs of other callers are not found. */
   async #find(
     request: ClientRequest,
     name: string,
@@ -87,7 +87,7 @@ export class JobDesk {
   ): Promise<Found> {
     const queue = this.#queues.get(name)
     const { callers } = this.#versions.current
-    // Whoever has no key learns nothing, not even which queues there are.
+    // A client without a valid key learns nothing, not even the names of queues.
     const keyOf = queue?.vendor.protocol.callerKey ?? anyKey
     const key = keyOf(request.headers)
     const caller = callers.find(key, request)
@@ -163,7 +163,7 @@ function resultOf({ queue, job }: Found): GatewayAnswer {
   return pending(202, describeJob(name, job))
 }
 
-/** As the store says it of a job whose time was up before anybody could do it. */
+/** The store's text for a job whose deadline passed before it was started. */
 const TOO_LATE = 'its deadline has passed'
 
 function failed({ error = 'unknown error' }: KeptJob): RequestError {

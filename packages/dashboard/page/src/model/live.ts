@@ -32,7 +32,7 @@ export const guardsTick = signal<GuardsTick | undefined>(undefined)
 export const queuesTick = signal<QueuesTick | undefined>(undefined)
 export const demo = signal<DemoState | undefined>(undefined)
 export const acts = signal<readonly ActNote[]>([])
-/** Whether the store is there is told even while everything else is paused. */
+/** The state of the store is shown even while everything else is paused. */
 export const store = signal<Fleet['store'] | undefined>(undefined)
 /** When what is shown was so; nothing: it is live. */
 export const pausedAt = signal<number | undefined>(undefined)
@@ -67,7 +67,7 @@ export function serverNow(): number {
   return Date.now() + skewMs
 }
 
-/** Whoever may not look any more has nothing left to look at, not even what was shown before. */
+/** A reader that has lost access sees nothing any more, also not what was shown before. */
 export function forgetAll(): void {
   noted = nothingNoted()
   tracks = new Map()
@@ -257,7 +257,7 @@ function show(): void {
   })
 }
 
-/** The newest first. Whoever comes back to the feed is told again what was done lately. */
+/** The newest first. A reader that reconnects receives the latest actions again. */
 function withNotes(known: readonly ActNote[], more: readonly ActNote[]): ActNote[] {
   const keyOf = ({ at, pod, act, on, did }: ActNote) => JSON.stringify([at, pod, act, on, did])
   const byKey = new Map(known.map((each) => [keyOf(each), each]))

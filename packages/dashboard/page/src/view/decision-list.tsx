@@ -1,6 +1,6 @@
 /**
- * Thousands of decisions, of which only the rows on the screen exist. It stands still as soon as somebody
- * scrolls or chooses one.
+ * Thousands of decisions; only the visible rows are rendered. The list stops moving when the user scrolls or
+ * selects a row.
  */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -95,7 +95,7 @@ export function DecisionList({ list, chosen, hold, held, newer }: DecisionListPr
           // By its place, because ids are unique within one pod only.
           chosenAt === -1 ? undefined : `decision-${chosenAt}`
         }
-        // What somebody points at must not move away before they have chosen it.
+        // The row under the pointer must not move before the user has selected it.
         onPointerDown={() => hold(true)}
         onScroll={(event) => {
           top.value = event.currentTarget.scrollTop
