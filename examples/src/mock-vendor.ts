@@ -1,6 +1,6 @@
 import { createMockVendor, type MockKnobs } from '@spillway/mock-vendor'
 
-// A vendor with a contract, on a port of this machine. The SDKs of OpenAI and Anthropic take it for
+// A vendor with limits, on a port of this machine. The SDKs of OpenAI and Anthropic accept it as
 // theirs: new OpenAI({ baseURL: `${url}/v1` }), new Anthropic({ baseURL: url }).
 const vendor = createMockVendor({
   limits: [{ limit: 3, windowMs: '1m' }],
@@ -23,7 +23,7 @@ const answer = await ask('gpt')
 const events = (await answer.text()).match(/data:/g)
 console.log(`${answer.status}, ${events?.length} events`)
 
-// One model loses its connections; one request is told to fail; one client loses patience.
+// One model loses its connections, one request fails, and one client disconnects.
 const cut = await ask('flaky').then((response) => response.text().catch(() => 'a broken stream'))
 console.log(cut)
 console.log((await ask('gpt', { status: 529 })).status)

@@ -1,5 +1,13 @@
 /** Sends the response that was planned for a request. */
-import type { Answer, Dialect, Failure } from './dialect.js'
+import {
+  type Answer,
+  type Dialect,
+  type EventWriter,
+  type Failure,
+  json,
+  type Payload,
+  type Reply,
+} from './dialect.js'
 import type { Exchange } from './exchange.js'
 import type { Plan } from './knobs.js'
 
@@ -7,26 +15,27 @@ export interface Scene {
   readonly exchange: Exchange
   readonly dialect: Dialect
   readonly plan: Plan
+  readonly reply: Reply
   /** Headers of every response to this request. */
   headers(): Record<string, string>
 }
 
-const JSON_TYPE = { 'content-type': 'application/json' }
 const STREAM_TYPE = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
 }
 
 export async function play(scene: Scene, answer: Answer): Promise<void> {
-  const { exchange, dialect, plan } = scene
+  const { exchange, dialect, plan, reply } = scene
   if (plan.neverAnswer) return void (await exchange.wait(Number.POSITIVE_INFINITY))
   if (!(await exchange.wait(plan.latencyMs))) return
   if (plan.failure !== undefined) {
     const { status, retryAfterMs } = plan.failure
     return refuse(scene, dialect.failure(status), retryAfterMs)
   }
-  if (answer.streamed) await stream(scene, answer)
-  else await sendWhole(scene, answer)
+  if (exchange.call.streamed && reply.events !== undefined) {
+    await stream(scene, { answer, writer: reply.events })
+  } else await sendWhole(scene, answer)
 }
 
 /** Refuses in the API's own error format. `Retry-After` is in whole seconds, rounded up. */
@@ -39,19 +48,19 @@ export async function refuse(
     retryAfterMs === undefined
       ? undefined
       : { 'retry-after': String(Math.ceil(retryAfterMs / 1_000)) }
-  const body = dialect.errorBody(failure, exchange.call.requestId)
-  await sendJson(exchange, failure.status, { ...headers(), ...retryAfter }, JSON.stringify(body))
+  const payload = json(dialect.errorBody(failure, exchange.call.requestId))
+  await sendPayload(exchange, payload, { ...headers(), ...retryAfter }, failure.status)
 }
 
-export async function sendJson(
+export async function sendPayload(
   exchange: Exchange,
-  status: number,
+  { contentType, body }: Payload,
   headers: Record<string, string>,
-  text: string,
+  status = 200,
 ): Promise<void> {
-  exchange.head(status, { ...headers, ...JSON_TYPE, 'content-length': byteLength(text) })
+  exchange.head(status, { ...headers, ...bodyHeaders(contentType, body) })
   exchange.call.chunks = 1
-  if (await exchange.send(text)) exchange.finish()
+  if (await exchange.send(body)) exchange.finish()
 }
 
 async function sendWhole(scene: Scene, answer: Answer): Promise<void> {
@@ -60,12 +69,12 @@ async function sendWhole(scene: Scene, answer: Answer): Promise<void> {
     if (!(await exchange.wait(plan.tokenMs()))) return
   }
   if (plan.errorAfter < Number.POSITIVE_INFINITY) return refuse(scene, dialect.failure(500))
-  const text = JSON.stringify(dialect.whole(answer))
-  const half = text.slice(0, text.length / 2)
-  if (plan.garbage) return sendJson(exchange, 200, scene.headers(), half)
+  const { contentType, body } = scene.reply.whole(answer)
+  const half = body.slice(0, body.length / 2)
+  if (plan.garbage) return sendPayload(exchange, { contentType, body: half }, scene.headers())
 
-  const rest = text.slice(half.length)
-  exchange.head(200, { ...scene.headers(), ...JSON_TYPE, 'content-length': byteLength(text) })
+  const rest = body.slice(half.length)
+  exchange.head(200, { ...scene.headers(), ...bodyHeaders(contentType, body) })
   if (plan.stallBefore && !(await exchange.wait(plan.stallMs))) return
   if (!(await exchange.send(half))) return
   if (plan.cutAfter < Number.POSITIVE_INFINITY) return exchange.cut()
@@ -75,14 +84,19 @@ async function sendWhole(scene: Scene, answer: Answer): Promise<void> {
   if (await exchange.send(rest)) exchange.finish()
 }
 
-async function stream(scene: Scene, answer: Answer): Promise<void> {
+interface Script {
+  readonly answer: Answer
+  readonly writer: EventWriter
+}
+
+async function stream(scene: Scene, script: Script): Promise<void> {
   const { exchange, plan } = scene
   const { call } = exchange
   exchange.head(200, { ...scene.headers(), ...STREAM_TYPE })
   if (plan.stallBefore && !(await exchange.wait(plan.stallMs))) return
 
   let stalled = false
-  for (const { kind, text } of eventsOf(scene, answer)) {
+  for (const { kind, text } of eventsOf(scene.plan, script)) {
     if (call.chunks === plan.cutAfter) return exchange.cut()
     if (!stalled && kind !== 'opening' && call.tokensSent >= plan.stallAfter) {
       stalled = true
@@ -102,17 +116,19 @@ interface StreamEvent {
   readonly text: string
 }
 
-function* eventsOf({ dialect, plan }: Scene, answer: Answer): Generator<StreamEvent> {
-  for (const text of dialect.opening(answer)) yield { kind: 'opening', text }
+function* eventsOf(plan: Plan, { answer, writer }: Script): Generator<StreamEvent> {
+  for (const text of writer.opening(answer)) yield { kind: 'opening', text }
   const middle = Math.floor(answer.tokens / 2)
   for (let index = 0; index < answer.tokens; index++) {
     if (index === plan.errorAfter) break
-    const text = dialect.token(answer, index)
+    const text = writer.token(answer, index)
     yield { kind: 'token', text: spoil(text, { garbage: plan.garbage, from: middle, index }) }
   }
-  if (plan.errorAfter <= answer.tokens) return yield { kind: 'closing', text: dialect.breakdown() }
+  if (plan.errorAfter <= answer.tokens) {
+    return yield { kind: 'closing', text: writer.breakdown(answer) }
+  }
   if (plan.garbage === 'sse') return
-  for (const text of dialect.closing(answer)) yield { kind: 'closing', text }
+  for (const text of writer.closing(answer)) yield { kind: 'closing', text }
 }
 
 /** Bad JSON once, or bad framing from there on. The JSON is at the end of an event. */
@@ -125,6 +141,6 @@ function spoil(
   return text
 }
 
-function byteLength(text: string): string {
-  return String(Buffer.byteLength(text))
+function bodyHeaders(contentType: string, body: string | Buffer) {
+  return { 'content-type': contentType, 'content-length': String(Buffer.byteLength(body)) }
 }

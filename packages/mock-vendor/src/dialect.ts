@@ -1,21 +1,88 @@
-/** What differs between the two APIs: reading requests, writing responses and errors. */
+/**
+ * What differs between vendors: a dialect has the vendor's errors, keys and limit headers, and a list
+ * of endpoints. An endpoint reads a request and returns how to reply to it.
+ */
 import type { IncomingHttpHeaders } from 'node:http'
+import type { FileStore } from './file-store.js'
+import type { Form } from './form.js'
 import type { Excess, Standing } from './limits.js'
 
+export interface Dialect {
+  readonly name: 'openai' | 'anthropic'
+  readonly requestIdHeader: string
+  readonly endpoints: readonly Endpoint[]
+  keyOf(headers: IncomingHttpHeaders): string
+  limitHeaders(standings: readonly Standing[], wallMs: number): Record<string, string>
+
+  failure(status: number, message?: string): Failure
+  limited(excess: Excess, model: string): Failure
+  unauthorized(key: string): Failure
+  errorBody(failure: Failure, requestId: string): unknown
+}
+
+export interface Endpoint {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** A name in braces matches one segment of the path: `/v1/files/{id}`. */
+  readonly path: string
+  /** Reads a request, or returns what is wrong with it. A payload is sent at once, whatever the knobs say. */
+  read(request: EndpointRequest): Asked | Failure | Payload
+}
+
+export interface EndpointRequest {
+  readonly headers: IncomingHttpHeaders
+  /** The parts of the path that the endpoint's path has in braces. */
+  readonly params: Readonly<Record<string, string>>
+  /** The body as JSON; undefined if it is none. */
+  readonly body: unknown
+  /** The fields of a body with the type `multipart/form-data`. */
+  readonly form: Form | undefined
+  readonly files: FileStore
+  /** Names of the models that the vendor lists. */
+  readonly models: readonly string[]
+}
+
 export interface Asked {
+  /** Empty: the endpoint has no model, so no limit is charged. */
   readonly model: string
   readonly streamed: boolean
-  /** OpenAI only: `stream_options.include_usage`. */
-  readonly includeUsage: boolean
   readonly promptTokens: number
   /** Infinity: not in the request. */
   readonly maxTokens: number
+  /** Text of the response, for example JSON. Undefined: numbers, as many as the knobs say. */
+  readonly text?: string | undefined
+  readonly reply: Reply
 }
 
-export interface Answer extends Asked {
+/** The text of a response, and what its head needs. */
+export interface Answer {
+  readonly model: string
+  readonly promptTokens: number
   readonly number: number
-  readonly tokens: number
   readonly createdMs: number
+  /** Tokens of `text`. */
+  readonly tokens: number
+  /** Whether the response ended because of the request's token limit. */
+  readonly isTruncated: boolean
+  /** The text of a token. */
+  token(index: number): string
+  text(): string
+}
+
+/** Writes the response to one request. */
+export interface Reply {
+  /** The response in one piece. */
+  whole(answer: Answer): Payload
+  /** The response as events. Undefined: the endpoint does not stream. */
+  readonly events?: EventWriter | undefined
+}
+
+export interface EventWriter {
+  /** The events before the tokens, for each token, and after them. */
+  opening(answer: Answer): string[]
+  token(answer: Answer, index: number): string
+  closing(answer: Answer): string[]
+  /** The event of a stream that fails after it began. */
+  breakdown(answer: Answer): string
 }
 
 export interface Failure {
@@ -26,80 +93,46 @@ export interface Failure {
   readonly code?: string | undefined
 }
 
-export interface Dialect {
-  readonly name: 'openai' | 'anthropic'
-  readonly requestIdHeader: string
-  keyOf(headers: IncomingHttpHeaders): string
-  /** Reads a request, or returns what is wrong with it. */
-  read(body: unknown, headers: IncomingHttpHeaders): Asked | Failure
-  models(names: readonly string[]): unknown
-  limitHeaders(standings: readonly Standing[], wallMs: number): Record<string, string>
-
-  failure(status: number, message?: string): Failure
-  limited(excess: Excess, model: string): Failure
-  unauthorized(key: string): Failure
-  errorBody(failure: Failure, requestId: string): unknown
-
-  /** The response in one piece. */
-  whole(answer: Answer): unknown
-  /** The events of a stream before its tokens, for each token, and after them. */
-  opening(answer: Answer): string[]
-  token(answer: Answer, index: number): string
-  closing(answer: Answer): string[]
-  /** The event of a stream that fails after it began. */
-  breakdown(): string
+/** The body of a response with status 200. */
+export interface Payload {
+  readonly contentType: string
+  readonly body: string | Buffer
 }
 
-export function isFailure(value: Asked | Failure): value is Failure {
+export function json(value: unknown): Payload {
+  return { contentType: 'application/json', body: JSON.stringify(value) }
+}
+
+export function isFailure(value: Asked | Failure | Payload): value is Failure {
   return 'status' in value
 }
 
-/** Numbers, so that a test shows which tokens are missing, doubled or out of order. */
-export function tokenText(index: number): string {
-  return index === 0 ? '0' : ` ${index}`
+export function isPayload(value: Asked | Failure | Payload): value is Payload {
+  return 'contentType' in value
 }
 
-export function wholeText({ tokens }: Answer): string {
-  return Array.from({ length: tokens }, (_, index) => tokenText(index)).join('')
-}
-
-/** Whether the response ended because of the request's token limit. */
-export function isTruncated({ tokens, maxTokens }: Answer): boolean {
-  return tokens >= maxTokens
-}
-
-/** Assumes four characters per token. */
-export function countTokens(...contents: unknown[]): number {
-  const characters = contents.reduce<number>((sum, content) => sum + lengthOf(content), 0)
-  return Math.max(1, Math.ceil(characters / 4))
-}
-
-/** Of a text, a list of parts with a `text`, or messages with a `content`. */
-function lengthOf(content: unknown): number {
-  if (typeof content === 'string') return content.length
-  if (Array.isArray(content)) return content.reduce((sum, part) => sum + lengthOf(part), 0)
-  if (typeof content !== 'object' || content === null) return 0
-  const { text, content: inner } = content as { text?: unknown; content?: unknown }
-  return lengthOf(text) + lengthOf(inner)
-}
-
-/** For each unit, the limit that has least left, because there is one header per unit. */
-export function tightest(standings: readonly Standing[]): Standing[] {
-  const byUnit = new Map<string, Standing>()
-  for (const standing of standings) {
-    const other = byUnit.get(standing.unit)
-    if (other === undefined || remaining(standing) < remaining(other)) {
-      byUnit.set(standing.unit, standing)
-    }
+/** An endpoint of a path, with the values of the parts in braces. */
+export function findEndpoint(
+  { endpoints }: Dialect,
+  { method, path }: { method: string; path: string },
+): { endpoint: Endpoint; params: Record<string, string> } | undefined {
+  for (const endpoint of endpoints) {
+    if (endpoint.method !== method) continue
+    const params = matchPath(endpoint.path, path)
+    if (params !== undefined) return { endpoint, params }
   }
-  return [...byUnit.values()]
+  return undefined
 }
 
-export function remaining({ limit, used }: Standing): number {
-  return Math.max(0, limit - used)
-}
+const patterns = new Map<string, RegExp>()
 
-/** The text after `per` in a refusal. */
-export function windowText(windowMs: number): string {
-  return windowMs === 60_000 ? 'minute' : `${windowMs / 1_000} s`
+function matchPath(template: string, path: string): Record<string, string> | undefined {
+  if (!template.includes('{')) return template === path ? {} : undefined
+  let pattern = patterns.get(template)
+  if (pattern === undefined) {
+    const literal = template.replace(/[.*+?^$()|[\]\\]/g, '\\$&')
+    pattern = new RegExp(`^${literal.replace(/\{(\w+)\}/g, '(?<$1>[^/]+?)')}$`)
+    patterns.set(template, pattern)
+  }
+  return pattern.exec(path)?.groups
 }

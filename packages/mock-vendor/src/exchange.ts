@@ -57,10 +57,10 @@ export class Exchange {
     this.#response.writeHead(status, headers).flushHeaders()
   }
 
-  async send(text: string): Promise<boolean> {
+  async send(part: string | Buffer): Promise<boolean> {
     if (this.#over) return false
-    this.call.bytes += Buffer.byteLength(text)
-    if (this.#response.write(text)) return true
+    this.call.bytes += Buffer.byteLength(part)
+    if (this.#response.write(part)) return true
     return this.wait(Number.POSITIVE_INFINITY)
   }
 

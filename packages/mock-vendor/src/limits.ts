@@ -119,3 +119,19 @@ class Window {
     if (old > 0) this.#charges.splice(0, old)
   }
 }
+
+/** For each unit, the limit that has least left, because there is one header per unit. */
+export function tightest(standings: readonly Standing[]): Standing[] {
+  const byUnit = new Map<string, Standing>()
+  for (const standing of standings) {
+    const other = byUnit.get(standing.unit)
+    if (other === undefined || remaining(standing) < remaining(other)) {
+      byUnit.set(standing.unit, standing)
+    }
+  }
+  return [...byUnit.values()]
+}
+
+export function remaining({ limit, used }: Standing): number {
+  return Math.max(0, limit - used)
+}

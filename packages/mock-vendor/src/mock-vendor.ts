@@ -1,7 +1,7 @@
 /**
- * A vendor on a local port: speaks OpenAI's chat completions and Anthropic's messages, streamed or
- * not, has limits, misbehaves on demand and records all requests. In real time, over real sockets,
- * for tests of clients, gateways and SDKs. For virtual time use `createVendor`.
+ * A vendor on a local port: answers like OpenAI and Anthropic, streamed or not, has limits, fails on
+ * demand and records all requests. In real time, over real sockets, for tests of clients, gateways and
+ * SDKs. For virtual time use `createVendor`.
  */
 import { arrayOf, type Duration, duration, validate } from 'spillway/options'
 import { type MockKnobs, readKnobs } from './knobs.js'
@@ -55,7 +55,7 @@ export interface MockVendor {
 }
 
 /**
- * Creates a vendor on a local port that speaks OpenAI's chat completions and Anthropic's messages.
+ * Creates a vendor on a local port that answers like OpenAI and Anthropic.
  *
  * @example
  * const vendor = createMockVendor({ limits: [{ limit: 60, windowMs: '1m' }] })

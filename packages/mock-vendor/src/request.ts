@@ -1,14 +1,16 @@
 /** An incoming request: its API, what is recorded about it, and its body. */
 import type { IncomingMessage } from 'node:http'
 import { systemClock } from 'spillway/internal'
-import { anthropic } from './anthropic.js'
+import { anthropic } from './anthropic/anthropic.js'
 import type { Dialect } from './dialect.js'
 import type { OpenCall } from './log.js'
-import { openai } from './openai.js'
+import { openai } from './openai/openai.js'
 
+/** Anthropic's requests are known by their path or their version header. All others are OpenAI's. */
 export function dialectOf(path: string, { headers }: IncomingMessage): Dialect {
   if (path === '/v1/chat/completions') return openai
-  return path === '/v1/messages' || 'anthropic-version' in headers ? anthropic : openai
+  const isAnthropic = /^\/v1\/messages(\/|$)/.test(path) || 'anthropic-version' in headers
+  return isAnthropic ? anthropic : openai
 }
 
 export function callOf(
@@ -43,14 +45,14 @@ export function callOf(
   }
 }
 
-export async function readBody(request: IncomingMessage): Promise<string | undefined> {
+export async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   const parts: Buffer[] = []
   try {
     for await (const part of request) parts.push(part)
   } catch {
     return undefined
   }
-  return Buffer.concat(parts).toString('utf8')
+  return Buffer.concat(parts)
 }
 
 /** Undefined if it is no JSON. */

@@ -3,9 +3,19 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { createRandom, systemClock } from 'spillway/internal'
 import { validate } from 'spillway/options'
-import { play, refuse, sendJson } from './answer.js'
-import { type Asked, type Dialect, isFailure } from './dialect.js'
+import { play, refuse, sendPayload } from './answer.js'
+import { isTruncated, tokensOf, tokenText } from './content/tokens.js'
+import {
+  type Answer,
+  type Asked,
+  type Dialect,
+  findEndpoint,
+  isFailure,
+  isPayload,
+} from './dialect.js'
 import { Exchange } from './exchange.js'
+import { FileStore } from './file-store.js'
+import { parseForm } from './form.js'
 import { type Knobs, layKnobs, planFor, readKnobs } from './knobs.js'
 import { Limits } from './limits.js'
 import { CallLog, laneOf, type OpenCall } from './log.js'
@@ -23,6 +33,7 @@ export class VendorServer {
   #knobs: Knobs
   #models: Map<string, Knobs>
   #limits: Limits
+  readonly #files = new FileStore()
   #slowSinceMs = 0
   #number = 0
   #port: number
@@ -125,14 +136,21 @@ export class VendorServer {
     if (keys !== undefined && !keys.includes(call.key)) {
       return refuse(scene, dialect.unauthorized(call.key))
     }
-    const route = `${call.method} ${path}`
-    if (route === 'GET /v1/models') {
-      const models = JSON.stringify(dialect.models(this.#modelNames()))
-      return sendJson(exchange, 200, headers(), models)
+    const { method } = call
+    const found = findEndpoint(dialect, { method, path })
+    if (found === undefined) {
+      return refuse(scene, dialect.failure(404, `Invalid URL (${method} ${path})`))
     }
-    if (!ROUTES.has(route)) return refuse(scene, dialect.failure(404, `Invalid URL (${route})`))
-    const asked = dialect.read(parse(body), request.headers)
+    const asked = found.endpoint.read({
+      headers: request.headers,
+      params: found.params,
+      body: parse(body.toString('utf8')),
+      form: await parseForm(request.headers['content-type'], body),
+      files: this.#files,
+      models: this.#modelNames(),
+    })
     if (isFailure(asked)) return refuse(scene, asked)
+    if (isPayload(asked)) return sendPayload(exchange, asked, headers())
     const knobs = this.#knobsFor(asked.model, request.headers['x-mock'])
     if (knobs instanceof Error) return refuse(scene, dialect.failure(400, knobs.message))
     await this.#answer({ ...scene, asked, knobs })
@@ -147,21 +165,24 @@ export class VendorServer {
     // Each request has its own random stream, so that its draws do not affect others.
     const random = createRandom(this.#options.seed + Math.imul(call.number, 0x9e3779b9))
     const plan = planFor(knobs, random, nowMs - this.#slowSinceMs)
-    const tokens = Math.min(plan.tokens, asked.maxTokens)
-    const { model, streamed, promptTokens } = asked
+    const tokens = tokensOf(asked, plan.tokens)
+    const { model, streamed, promptTokens, reply } = asked
     Object.assign(call, { model, streamed, promptTokens, completionTokens: tokens })
     this.log.weigh(call)
-    const excess = this.#limits.take(laneOf(call.key, model), nowMs, {
-      requests: 1,
-      tokens: promptTokens + tokens,
-      inputTokens: promptTokens,
-      outputTokens: tokens,
-    })
+    const excess = model === '' ? undefined : this.#charge(call, nowMs)
     if (excess !== undefined) {
       return refuse(scene, dialect.limited(excess, model), excess.waitMs)
     }
-    const createdMs = systemClock.wallMs()
-    await play({ ...scene, plan }, { ...asked, number: call.number, tokens, createdMs })
+    await play({ ...scene, plan, reply }, answerTo(asked, { number: call.number, tokens }))
+  }
+
+  #charge({ key, model, promptTokens, completionTokens }: OpenCall, nowMs: number) {
+    return this.#limits.take(laneOf(key, model), nowMs, {
+      requests: 1,
+      tokens: promptTokens + completionTokens,
+      inputTokens: promptTokens,
+      outputTokens: completionTokens,
+    })
   }
 
   #admit(call: OpenCall, response: ServerResponse): Exchange {
@@ -198,4 +219,17 @@ export class VendorServer {
   }
 }
 
-const ROUTES: ReadonlySet<string> = new Set(['POST /v1/chat/completions', 'POST /v1/messages'])
+function answerTo(asked: Asked, { number, tokens }: { number: number; tokens: number }): Answer {
+  const { model, promptTokens } = asked
+  const token = (index: number) => tokenText(asked, index)
+  return {
+    model,
+    promptTokens,
+    number,
+    tokens,
+    createdMs: systemClock.wallMs(),
+    isTruncated: isTruncated(asked, tokens),
+    token,
+    text: () => Array.from({ length: tokens }, (_, index) => token(index)).join(''),
+  }
+}

@@ -82,10 +82,10 @@ describe('mock OpenAI', () => {
     expect(await (await chat({ messages: undefined })).json()).toMatchObject({
       error: { param: 'messages', code: 'missing_required_parameter' },
     })
-    const lost = await post('/v1/embeddings', {})
+    const lost = await post('/v1/unknown', {})
     expect(lost.status).toBe(404)
     expect(await lost.json()).toMatchObject({
-      error: { message: 'Invalid URL (POST /v1/embeddings)', type: 'invalid_request_error' },
+      error: { message: 'Invalid URL (POST /v1/unknown)', type: 'invalid_request_error' },
     })
   })
 

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { readVendorHeaders } from '../../spillway/src/shared/rate-limiter/vendor-headers.js'
 import { startVendor } from '../../spillway/test/mock-client.js'
-import { goDuration } from '../src/openai.js'
+import { goDuration } from '../src/openai/openai.js'
 
 const MINUTE = { limit: 2, windowMs: 60_000 }
 const key = (name: string) => ({

@@ -1,0 +1,40 @@
+/** Tokens of prompts and responses. Four characters count as one token. */
+import type { Asked } from '../dialect.js'
+
+const CHARACTERS = 4
+
+/** Numbers, so that a test shows which tokens are missing, doubled or out of order. */
+function numberText(index: number): string {
+  return index === 0 ? '0' : ` ${index}`
+}
+
+/** Of a request's response, if the knobs allow `most` tokens of numbers. */
+export function tokensOf({ text, maxTokens }: Asked, most: number): number {
+  const wanted = text === undefined ? most : Math.ceil(text.length / CHARACTERS)
+  return Math.min(wanted, maxTokens)
+}
+
+/** Whether the request's token limit ends the response. */
+export function isTruncated({ text, maxTokens }: Asked, tokens: number): boolean {
+  return text === undefined ? tokens >= maxTokens : tokens * CHARACTERS < text.length
+}
+
+/** The token at an index of a response. */
+export function tokenText({ text }: Asked, index: number): string {
+  if (text === undefined) return numberText(index)
+  return text.slice(index * CHARACTERS, (index + 1) * CHARACTERS)
+}
+
+/** Tokens of texts, lists of parts with a `text`, and messages with a `content`. */
+export function countTokens(...contents: unknown[]): number {
+  const characters = contents.reduce<number>((sum, content) => sum + lengthOf(content), 0)
+  return Math.max(1, Math.ceil(characters / CHARACTERS))
+}
+
+function lengthOf(content: unknown): number {
+  if (typeof content === 'string') return content.length
+  if (Array.isArray(content)) return content.reduce((sum, part) => sum + lengthOf(part), 0)
+  if (typeof content !== 'object' || content === null) return 0
+  const { text, content: inner } = content as { text?: unknown; content?: unknown }
+  return lengthOf(text) + lengthOf(inner)
+}

@@ -1,0 +1,13 @@
+/** Requests about a resource, such as a file: no model, no tokens, no limits. */
+import type { Answer, Asked, Payload } from './dialect.js'
+
+export function resource(whole: (answer: Answer) => Payload): Asked {
+  return {
+    model: '',
+    streamed: false,
+    promptTokens: 0,
+    maxTokens: 0,
+    text: '',
+    reply: { whole },
+  }
+}
