@@ -147,6 +147,7 @@ export async function createGateway(
   const reloads = new Reloads()
   const metrics = createMetrics(spillway, () => data, reloads)
   const hooks = {
+    clock,
     onRecord(record: RequestRecord) {
       metrics.request(record)
       log.request(record)

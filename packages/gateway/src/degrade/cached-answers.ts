@@ -35,7 +35,7 @@ export class CachedAnswers {
   /** Bytes of answers that are still being sent. */
   #copiedBytes = 0
 
-  constructor(config: CachedAnswerConfig, clock?: Clock) {
+  constructor(config: CachedAnswerConfig, clock: Clock) {
     this.config = config
     const { maxAgeMs, maxEntries, maxBytes } = config
     this.#cache = staleCache({
@@ -43,7 +43,7 @@ export class CachedAnswers {
       size: maxEntries,
       maxBytes,
       bytesOf: (value) => (value as CachedAnswer).bytes.length + ENTRY_BYTES,
-      ...(clock && { clock }),
+      clock,
     })
   }
 

@@ -40,10 +40,10 @@ const PLAIN: Kind = {
 }
 
 function completion(
-  { text, model, streamed, id, fields }: TextRequest,
+  { text, model, streamed, id, createdMs, fields }: TextRequest,
   { prefix, object, streamedObject, whole, piece, nothing }: Kind,
 ): TextAnswer {
-  const head = { id: `${prefix}-${id}`, created: nowSeconds(), model }
+  const head = { id: `${prefix}-${id}`, created: seconds(createdMs), model }
   const choice = (part: Json, reason: string | null) => ({
     index: 0,
     ...part,
@@ -62,7 +62,7 @@ function completion(
   return stream([...events, 'data: [DONE]\n\n'])
 }
 
-function response({ text, model, streamed, id }: TextRequest): TextAnswer {
+function response({ text, model, streamed, id, createdMs }: TextRequest): TextAnswer {
   const part = (content: string) => ({ type: 'output_text', text: content, annotations: [] })
   const item = (status: string, content: Json[]) => ({
     id: `msg-${id}`,
@@ -74,7 +74,7 @@ function response({ text, model, streamed, id }: TextRequest): TextAnswer {
   const whole = (status: string, output: Json[], usage: Json | null) => ({
     id: `resp-${id}`,
     object: 'response',
-    created_at: nowSeconds(),
+    created_at: seconds(createdMs),
     status,
     model,
     output,
@@ -104,8 +104,8 @@ function response({ text, model, streamed, id }: TextRequest): TextAnswer {
   )
 }
 
-function nowSeconds(): number {
-  return Math.floor(Date.now() / 1_000)
+function seconds(ms: number): number {
+  return Math.floor(ms / 1_000)
 }
 
 function data(event: Json): string {

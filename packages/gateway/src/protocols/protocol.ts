@@ -53,6 +53,8 @@ export interface TextRequest {
   readonly streamed: boolean
   /** Makes the ids in the answer unique. */
   readonly id: string
+  /** The date of the answer. */
+  readonly createdMs: number
   readonly fields: ReadonlyMap<string, JsonField>
 }
 

@@ -205,3 +205,15 @@ describe('errors in the format of each protocol', () => {
     },
   )
 })
+
+describe('texts of static answers', () => {
+  it.each([
+    ['/v1/chat/completions', 'created'],
+    ['/v1/completions', 'created'],
+    ['/v1/responses', 'created_at'],
+  ])('an answer on %s carries the given time as %s, in seconds', (path, field) => {
+    const request = { text: 'later', model: 'gpt', streamed: false, id: '1', createdMs: 5_999 }
+    const answer = openai.textAnswer(path, { ...request, fields: new Map() })
+    expect(JSON.parse(answer?.body ?? '')).toMatchObject({ [field]: 5 })
+  })
+})

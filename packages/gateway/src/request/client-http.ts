@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { Clock } from 'spillway'
 
 /** `stream`: only of HTTP/2. */
 export type ClientRequest = IncomingMessage & { readonly stream?: ServerHttp2Stream }
@@ -87,7 +88,11 @@ const FLUSH_MS = 5_000
  * Ends an answer that is incomplete so that the client notices it, once `last` and everything before it was sent:
  * HTTP/1.1 by closing the connection, HTTP/2 by resetting the stream.
  */
-export function breakOff(response: ClientResponse, last = ''): void {
+export function breakOff(
+  response: ClientResponse,
+  clock: Pick<Clock, 'schedule'>,
+  last = '',
+): void {
   const { stream, socket } = response
   if (stream !== undefined) {
     const reset = () => stream.close(constants.NGHTTP2_INTERNAL_ERROR)
@@ -98,9 +103,9 @@ export function breakOff(response: ClientResponse, last = ''): void {
   if (last !== '') response.write(last)
   if (socket === null) return void response.destroy()
   socket.destroySoon()
-  const timer = setTimeout(() => socket.destroy(), FLUSH_MS)
+  const timer = clock.schedule(FLUSH_MS, () => socket.destroy())
   timer.unref()
-  socket.once('close', () => clearTimeout(timer))
+  socket.once('close', () => timer.cancel())
 }
 
 /** Disconnects a client: the connection of HTTP/1.1, the stream of HTTP/2. */

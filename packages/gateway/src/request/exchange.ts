@@ -5,15 +5,10 @@
  */
 import type { Clock } from 'spillway'
 import type { DegradedReason } from 'spillway/degrade'
-import { systemClock } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
-import {
-  type FallbackAnswers,
-  type RequestFallbacks,
-  reasonOfError,
-  reasonOfStatus,
-  retryAfterMsOf,
-} from '../degrade/fallback-answers.js'
+import type { FallbackAnswers } from '../degrade/fallback-answers.js'
+import { reasonOfError, reasonOfStatus, retryAfterMsOf } from '../degrade/fallback-reason.js'
+import { RequestFallbacks } from '../degrade/request-fallbacks.js'
 import type { Protocol } from '../protocols/protocol.js'
 import { ResponseWriter } from '../response/client-response.js'
 import { answerPreflight, corsHeaders, isPreflight } from '../response/cors.js'
@@ -45,7 +40,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   readonly #sender: TargetSender
   readonly #path: string
   readonly #id: string
-  readonly #clock: Pick<Clock, 'now'>
+  readonly #clock: Clock
   readonly #arrivedMs: number
   /** Aborted when the client disconnects, or when its body fails. */
   readonly #leaving = new ClientSignal()
@@ -68,8 +63,8 @@ export class Exchange implements RoutingListener, JobRequestListener {
     request: ClientRequest,
     response: ClientResponse,
     expectsContinue: boolean,
-    clock: Pick<Clock, 'now'> = systemClock,
   ) {
+    const { clock } = version.hooks
     this.#owesContinue = expectsContinue
     this.version = version
     this.#request = request
@@ -79,7 +74,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
     this.#path = requestTarget(request.url ?? '/').path
     this.#id = requestIdFor(request.headers)
     this.#trace = version.hooks.tracer?.begin(request, this.#shownPath)
-    this.#writer = new ResponseWriter(response, this.#id, this.#arrivedMs, version.hooks, clock)
+    this.#writer = new ResponseWriter(response, this.#id, this.#arrivedMs, version.hooks)
     this.#sender = new TargetSender({
       version,
       request,
@@ -129,8 +124,14 @@ export class Exchange implements RoutingListener, JobRequestListener {
   /** For routes with answers that need no vendor. */
   async #sendOrFallBack(routed: RoutedRequest, answers: FallbackAnswers): Promise<void> {
     const [target] = this.version.targetsOf(routed.route)
-    const fallbacks = answers.forRequest(this.#request, routed, target as Target)
     const sender = this.#sender
+    const fallbacks = new RequestFallbacks(
+      answers,
+      this.#request,
+      routed,
+      target as Target,
+      this.#clock,
+    )
     let answer: VendorResponse
     try {
       answer = await sender.send(routed)
@@ -157,7 +158,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
     this.#sender.cancel()
     this.#sender.end = undefined
     this.#sender.noteDegraded(answer.step, reason)
-    const retryAfterMs = retryAfterMsOf(failure)
+    const retryAfterMs = retryAfterMsOf(failure, this.#clock.wallMs())
     this.#writer.fallBack(answer, { reason, attempts, asked, waitedMs, retryAfterMs })
     return true
   }

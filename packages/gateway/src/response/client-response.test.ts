@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { SpillwayError } from 'spillway'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createVirtualClock } from 'spillway/testing'
+import { describe, expect, it } from 'vitest'
 import { FakeSocket, turns } from '../../test/fake-socket.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { ClientResponse } from '../request/client-http.js'
@@ -9,10 +10,6 @@ import type { VendorResponse } from '../vendor/vendor-response.js'
 import { ResponseWriter } from './client-response.js'
 import type { Admitted } from './decision-headers.js'
 import { RequestError } from './errors.js'
-
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 const DECISION: Admitted = {
   vendor: 'openai',
@@ -40,9 +37,9 @@ function setup({ draining = false } = {}) {
   // As the HTTP server of Node does.
   socket.on('drain', () => response.emit('drain'))
   response.assignSocket(socket.asSocket)
-  const writer = new ResponseWriter(response as ClientResponse, 'id-1', performance.now(), {
-    draining,
-  })
+  const clock = createVirtualClock()
+  const hooks = { draining, clock }
+  const writer = new ResponseWriter(response as ClientResponse, 'id-1', clock.now(), hooks)
   const calls: string[] = []
   const pass = (
     { status = 200, raw = [], isEventStream = false, beginning = '' }: Answer,
@@ -68,7 +65,7 @@ function setup({ draining = false } = {}) {
   }
   const head = () => socket.said.split('\r\n\r\n', 1)[0]!.toLowerCase().split('\r\n')
   const body = () => socket.said.slice(socket.said.indexOf('\r\n\r\n') + 4)
-  return { socket, response, writer, calls, pass, head, body }
+  return { clock, socket, response, writer, calls, pass, head, body }
 }
 
 const refusal = (code: SpillwayError['code'], status: number) =>
@@ -265,31 +262,29 @@ describe('event streams that are passed on', () => {
   })
 
   it('a client that does not read the end of a broken stream is cut off after 5 seconds', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const { socket, pass, writer } = setup()
+    const { clock, socket, pass, writer } = setup()
     pass({ isEventStream: true })
     socket.held = []
     writer.write(Buffer.from(EVENT))
     writer.broken(new Error('reset'))
-    vi.advanceTimersByTime(4_999)
+    await clock.advance(4_999)
     expect(socket.destroyed).toBe(false)
-    vi.advanceTimersByTime(1)
+    await clock.advance(1)
     expect(socket.destroyed).toBe(true)
   })
 })
 
 describe('comments while a stream has not begun', () => {
   it('comments are sent at the interval until the answer begins', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-    const { pass, writer, head, body } = setup()
+    const { clock, pass, writer, head, body } = setup()
     writer.keepAlive(1_000)
-    vi.advanceTimersByTime(2_500)
+    await clock.advance(2_500)
     await turns()
     expect(head()).toEqual(
       expect.arrayContaining(['http/1.1 200 ok', 'content-type: text/event-stream']),
     )
     pass({ isEventStream: true })
-    vi.advanceTimersByTime(5_000)
+    await clock.advance(5_000)
     writer.end(Buffer.from('data: 1\n\n'))
     await turns(2)
     expect(body().match(/: waiting/g)).toHaveLength(2)
@@ -297,10 +292,9 @@ describe('comments while a stream has not begun', () => {
   })
 
   it('an answer that is no stream ends a promised stream with an error event', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-    const { socket, pass, writer, calls, body } = setup()
+    const { clock, socket, pass, writer, calls, body } = setup()
     writer.keepAlive(1_000)
-    vi.advanceTimersByTime(1_000)
+    await clock.advance(1_000)
     pass({ status: 429, beginning: `slow down${'x'.repeat(5_000)}` })
     await turns(3)
     expect(calls).toEqual(['cancel'])
@@ -311,20 +305,18 @@ describe('comments while a stream has not begun', () => {
   })
 
   it('a successful answer that is no stream counts as 502 in a promised stream', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-    const { pass, writer } = setup()
+    const { clock, pass, writer } = setup()
     writer.keepAlive(1_000)
-    vi.advanceTimersByTime(1_000)
+    await clock.advance(1_000)
     pass({ status: 200 })
     expect(writer.error).toMatchObject({ status: 502 })
   })
 
-  it.each(['close', 'abandon'] as const)('no comment is sent after %s()', (end) => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-    const { socket, response, writer } = setup()
+  it.each(['close', 'abandon'] as const)('no comment is sent after %s()', async (end) => {
+    const { clock, socket, response, writer } = setup()
     writer.keepAlive(1_000)
     writer[end]()
-    vi.advanceTimersByTime(5_000)
+    await clock.advance(5_000)
     expect(socket.said).toBe('')
     expect(response.destroyed).toBe(end === 'abandon')
   })

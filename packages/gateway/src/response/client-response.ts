@@ -3,9 +3,9 @@
  * stream that is cut off ends with an error event and an aborted connection, never cleanly.
  */
 import { type Clock, SpillwayError } from 'spillway'
-import { SseFrames, systemClock } from 'spillway/internal'
+import { SseFrames, type Timer } from 'spillway/internal'
 import type { AnswerCopy } from '../degrade/cached-answers.js'
-import type { FallbackAnswer } from '../degrade/fallback-answers.js'
+import type { FallbackAnswer } from '../degrade/request-fallbacks.js'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { GatewayAnswer } from '../request/async-requests.js'
@@ -46,12 +46,12 @@ export class ResponseWriter implements ResponseSink {
   readonly #response: ClientResponse
   readonly #id: string
   readonly #arrivedMs: number
-  readonly #clock: Pick<Clock, 'now'>
+  readonly #clock: Pick<Clock, 'now' | 'schedule'>
   readonly #hooks: { readonly draining: boolean }
   // Until the route is known, errors have the most common format.
   #protocol: Protocol = openai
   #added: readonly string[] = []
-  #keepAlive: NodeJS.Timeout | undefined
+  #keepAlive: Timer | undefined
   /** The head of a stream was sent before the vendor answered. */
   #promised = false
   #answer: VendorResponse | undefined
@@ -70,14 +70,13 @@ export class ResponseWriter implements ResponseSink {
     response: ClientResponse,
     id: string,
     arrivedMs: number,
-    hooks: { readonly draining: boolean },
-    clock: Pick<Clock, 'now'> = systemClock,
+    hooks: { readonly draining: boolean; readonly clock: Pick<Clock, 'now' | 'schedule'> },
   ) {
     this.#response = response
     this.#id = id
     this.#arrivedMs = arrivedMs
     this.#hooks = hooks
-    this.#clock = clock
+    this.#clock = hooks.clock
   }
 
   /** Headers of whatever answer follows; lower-case names and values alternate. */
@@ -91,7 +90,7 @@ export class ResponseWriter implements ResponseSink {
 
   /** Sends a comment every `everyMs` until the answer begins, because proxies close silent connections. */
   keepAlive(everyMs: number): void {
-    this.#keepAlive = setInterval(() => {
+    this.#keepAlive = this.#clock.schedule(everyMs, () => {
       if (!this.#promised) {
         this.#promised = true
         writeHead(this.#response, 200, {
@@ -101,7 +100,8 @@ export class ResponseWriter implements ResponseSink {
         })
       }
       this.#response.write(COMMENT)
-    }, everyMs)
+      this.keepAlive(everyMs)
+    })
   }
 
   pass(answer: VendorResponse, passing: Passing): void {
@@ -294,6 +294,7 @@ export class ResponseWriter implements ResponseSink {
     const readsEvents = this.#frames !== undefined || this.#promised
     breakOff(
       this.#response,
+      this.#clock,
       readsEvents ? this.#protocol.errorEvent(this.#complaint(fault)) : undefined,
     )
   }
@@ -316,7 +317,7 @@ export class ResponseWriter implements ResponseSink {
   }
 
   #stopWaiting(): void {
-    clearInterval(this.#keepAlive)
+    this.#keepAlive?.cancel()
   }
 }
 

@@ -1,4 +1,5 @@
 /** Routes, callers and targets built from one configuration, for the requests that began under it. */
+import type { Clock } from 'spillway'
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
 import { FallbackAnswers } from '../degrade/fallback-answers.js'
 import type { Protocol } from '../protocols/protocol.js'
@@ -15,6 +16,7 @@ import type { Target } from './target.js'
 
 /** Parts of the gateway that outlive a configuration. */
 export interface RequestHooks {
+  readonly clock: Clock
   /** Called when a request has ended. */
   onRecord(record: RequestRecord): void
   /** Called with unexpected errors of the gateway. */
@@ -63,7 +65,7 @@ export class ConfigVersion {
     for (const { name, fallbackAnswers } of config.routes) {
       if (fallbackAnswers === undefined) continue
       const known = before === undefined ? undefined : before.#fallbackAnswers.get(name)
-      this.#fallbackAnswers.set(name, new FallbackAnswers(fallbackAnswers, known))
+      this.#fallbackAnswers.set(name, new FallbackAnswers(fallbackAnswers, hooks.clock, known))
     }
   }
 

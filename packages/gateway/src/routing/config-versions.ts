@@ -49,7 +49,8 @@ export class ConfigVersions {
     const vendors = new Map(
       config.vendors.map((each) => {
         const known = this.#vendors.get(each.name)
-        return [each.name, new Vendor(each, urlOf(each), spillway, namedLanes(config, each), known)]
+        const named = namedLanes(config, each)
+        return [each.name, new Vendor(each, urlOf(each), spillway, named, hooks.clock, known)]
       }),
     )
     for (const [name, vendor] of vendors) this.#vendors.set(name, vendor)

@@ -148,7 +148,7 @@ export class DataServer implements HttpHandlers {
       return
     }
     const { current } = this.#versions
-    const exchange = new Exchange(current, request, response, expectsContinue, this.#clock)
+    const exchange = new Exchange(current, request, response, expectsContinue)
     connection.exchanges.add(exchange)
     this.#running++
     exchange.version.enter()

@@ -5,7 +5,7 @@ const parts = (model: string, key?: string) => ({ model, key })
 
 function createLanes(maxLanes = 1_000) {
   let nowMs = 0
-  const lanes = new ModelLanes(maxLanes, ['named'], () => nowMs)
+  const lanes = new ModelLanes(maxLanes, ['named'], { now: () => nowMs })
   return {
     lanes,
     wait: (ms: number) => {

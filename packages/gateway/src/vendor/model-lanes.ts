@@ -3,7 +3,7 @@
  * that the configuration does not name uses the lane `(other)` until the vendor has answered a request for it
  * successfully. Made-up names therefore create no state, here or in the guard.
  */
-import { performance } from 'node:perf_hooks'
+import type { Clock } from 'spillway'
 import { AnswerLengths } from 'spillway/internal'
 import type { VendorConfig } from '../config/config.js'
 import { maskedName } from '../response/privacy.js'
@@ -34,7 +34,7 @@ interface KnownLane {
 export class ModelLanes {
   #maxLanes: number
   #named: ReadonlySet<string>
-  readonly #now: () => number
+  readonly #clock: Pick<Clock, 'now'>
   /** Named lanes and lanes of answered models, least recently used first. */
   readonly #known = new Map<string, KnownLane>()
   /** The last one of them. */
@@ -43,11 +43,11 @@ export class ModelLanes {
   #allowed = NEW_AT_ONCE
   #allowedMs: number
 
-  constructor(maxLanes: number, named: Iterable<string>, now = () => performance.now()) {
+  constructor(maxLanes: number, named: Iterable<string>, clock: Pick<Clock, 'now'>) {
     this.#maxLanes = maxLanes
     this.#named = new Set(named)
-    this.#now = now
-    this.#allowedMs = now()
+    this.#clock = clock
+    this.#allowedMs = clock.now()
   }
 
   /** For another configuration: models that were answered stay known. */
@@ -89,7 +89,7 @@ export class ModelLanes {
   #exists(lane: string, { model }: LaneParts): boolean {
     const known = this.#known.get(lane)
     if (known !== undefined) {
-      known.usedMs = this.#now()
+      known.usedMs = this.#clock.now()
       this.#moveToEnd(lane, known)
       return true
     }
@@ -107,7 +107,7 @@ export class ModelLanes {
   }
 
   #isNewAllowed(): boolean {
-    const nowMs = this.#now()
+    const nowMs = this.#clock.now()
     const earned = ((nowMs - this.#allowedMs) / 1_000) * NEW_PER_SECOND
     this.#allowed = Math.min(NEW_AT_ONCE, this.#allowed + earned)
     this.#allowedMs = nowMs
@@ -115,7 +115,7 @@ export class ModelLanes {
   }
 
   #forgetRested(): boolean {
-    const oldestMs = this.#now() - REST_MS
+    const oldestMs = this.#clock.now() - REST_MS
     for (const [lane, { usedMs }] of this.#known) {
       if (usedMs > oldestMs) return false
       if (this.#named.has(lane)) continue
@@ -126,7 +126,7 @@ export class ModelLanes {
   }
 
   #add(lane: string): KnownLane {
-    const known = { answers: new AnswerLengths(), usedMs: this.#now() }
+    const known = { answers: new AnswerLengths(), usedMs: this.#clock.now() }
     this.#moveToEnd(lane, known)
     return known
   }

@@ -1,6 +1,6 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
-import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
+import type { CallContext, Clock, Guard, GuardOptions, Spillway } from 'spillway'
 import {
   type Cost,
   nameLanes,
@@ -51,6 +51,7 @@ export class Vendor {
     url: string,
     spillway: Spillway,
     named: ReadonlySet<string>,
+    clock: Clock,
     before?: Vendor,
   ) {
     this.name = config.name
@@ -64,7 +65,7 @@ export class Vendor {
     this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
     this.#reservations = new Reservations(config.guard.limits ?? [])
     this.#client = this.#clientAfter(before)
-    this.#lanes = this.#lanesAfter(before, named)
+    this.#lanes = this.#lanesAfter(before, named, clock)
     nameLanes(this.guard, named)
     withoutNestedCalls(this.guard)
   }
@@ -82,9 +83,9 @@ export class Vendor {
   }
 
   /** Lanes are kept, because the usual length of answers does not depend on the configuration. */
-  #lanesAfter(before: Vendor | undefined, named: ReadonlySet<string>): ModelLanes {
+  #lanesAfter(before: Vendor | undefined, named: ReadonlySet<string>, clock: Clock): ModelLanes {
     const { maxLanes = DEFAULT_MAX_LANES } = this.#config.guard
-    if (before === undefined) return new ModelLanes(maxLanes, named)
+    if (before === undefined) return new ModelLanes(maxLanes, named, clock)
     before.#lanes.configure(maxLanes, named)
     return before.#lanes
   }

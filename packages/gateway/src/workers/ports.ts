@@ -113,4 +113,6 @@ function answerUnavailable(socket: Socket, clock: Clock): void {
   // Without reading, the supervisor would not notice that the client closes the connection.
   linger(socket, socket, clock)
   socket.resume()
+  // A supervisor whose workers have ended does not wait for it.
+  socket.unref()
 }

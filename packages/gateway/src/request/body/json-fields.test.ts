@@ -145,6 +145,13 @@ describe('reading fields of a JSON body', () => {
     expect(valuesIn('{"x":1,"x":2,"X":3,"n":4}')).toEqual({ n: 4 })
   })
 
+  it('an object may have 10,000 fields and no more, whether they were chosen or not', () => {
+    const withFields = (count: number) =>
+      `{"model":"gpt",${Array.from({ length: count - 1 }, (_, i) => `"x${i % 3}":1`).join()}}`
+    expect(valuesIn(withFields(10_000))).toEqual({ model: 'gpt' })
+    expect(() => read(withFields(10_001))).toThrow('the body has more than 10000 fields')
+  })
+
   it('nesting is allowed up to 200 levels', () => {
     const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
     expect(read(nested(200)).json.isEmpty).toBe(false)

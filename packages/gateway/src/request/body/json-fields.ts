@@ -4,7 +4,7 @@
  */
 import { remembered } from 'spillway/internal'
 
-/** Top-level fields. No API has a hundred; millions of them would take seconds to read. */
+/** Top-level fields, chosen or not. No API has a hundred; millions of them would take seconds to read. */
 const MAX_FIELDS = 10_000
 /** Deeper nesting is rejected: some parsers overflow their stack on it. */
 const MAX_DEPTH = 200
@@ -102,7 +102,7 @@ export class JsonFieldReader {
   /** Bytes before the current chunk. */
   #offset = 0
   #start = 0
-  #isEmpty = true
+  #fieldCount = 0
   /** Name of the chosen top-level field whose value is being read. */
   #field: string | undefined
   #isContent = false
@@ -140,7 +140,7 @@ export class JsonFieldReader {
   end(): JsonObject {
     if (this.#expected === 'start') throw new JsonSyntaxError('the body is empty')
     if (this.#expected !== 'nothing') throw new JsonSyntaxError('the body is incomplete')
-    return { fields: this.#fields, start: this.#start, isEmpty: this.#isEmpty }
+    return { fields: this.#fields, start: this.#start, isEmpty: this.#fieldCount === 0 }
   }
 
   /** Reads one byte outside of strings, numbers and literals. Returns the position behind it. */
@@ -190,7 +190,9 @@ export class JsonFieldReader {
     this.#keepsBeginning = false
     this.#inString = true
     if (this.#open.length === 1) {
-      this.#isEmpty = false
+      if (++this.#fieldCount > MAX_FIELDS) {
+        throw new JsonSyntaxError(`the body has more than ${MAX_FIELDS} fields`)
+      }
       this.#kept = { bytes: EMPTY, start: this.#offset + at }
     }
     return at + 1
@@ -315,9 +317,6 @@ export class JsonFieldReader {
     if (chosen === undefined) return
     // Some vendors ignore case in names, so another spelling could override the field that is read here.
     if (name !== chosen) throw new JsonSyntaxError(`the field "${chosen}" is in another case`)
-    if (this.#seen.size >= MAX_FIELDS) {
-      throw new JsonSyntaxError(`the body has more than ${MAX_FIELDS} fields`)
-    }
     if (this.#seen.has(name)) throw new JsonSyntaxError(`the field "${name}" occurs twice`)
     this.#seen.add(name)
     this.#field = name
