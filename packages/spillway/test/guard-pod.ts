@@ -55,7 +55,7 @@ export interface GuardPod {
   used(lane?: string): Promise<number>
 }
 
-const LATENCY_MS = 2
+export const LATENCY_MS = 2
 
 export function createGuardPod(
   options: GuardOptions,

@@ -197,9 +197,15 @@ export class GuardCall<T>
 
   /** It has waited, and has its permits. */
   begin(permits: Permits): void {
-    const { pipeline, clock } = this.#shared
+    const { pipeline, clock, queue } = this.#shared
     const { facts, signal } = this
     const nowMs = clock.now()
+    if (permits.useByMs !== undefined && nowMs > permits.useByMs) {
+      // This process was busy since the store replied. The call waits for another permit.
+      pipeline.cancel(facts.lane, permits)
+      this.#goOn(nowMs)
+      return queue.dispatcher.requestLater(facts.lane)
+    }
     const aborted = signal?.aborted === true
     const refusal = aborted ? undefined : pipeline.expired(facts, nowMs)
     if (!aborted && refusal === undefined) {

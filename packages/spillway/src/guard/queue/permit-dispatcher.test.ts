@@ -6,6 +6,7 @@ import {
   createJob,
   EVERYWHERE,
   fateOf,
+  LATENCY_MS,
   vendorError,
 } from '../../../test/guard-pod.js'
 import { sleep } from '../../core/time/sleep.js'
@@ -139,6 +140,32 @@ describe('permits', () => {
     await clock.advance(80)
     expect(fateOf(call)).toBe('resolved')
     expect(await used()).toBe(1)
+  })
+})
+
+describe('calls of one batch that start late', () => {
+  it('a call that the start of another one delays beyond jitterMs returns its permit and requests one again', async () => {
+    const { clock, run, used, connection } = createGuardPod(
+      { limits: [{ limit: 3, ...MINUTE }], jitterMs: 20, queue: { size: 10 } },
+      { where: 'remote' },
+    )
+    await clock.advance(5)
+    const trips = countTrips(connection)
+    let busyMs = 0
+    const now = clock.now.bind(clock)
+    clock.now = () => now() + busyMs
+    const slow = run(() => {
+      busyMs += 50
+    })
+    const startsMs: number[] = []
+    const next = [1, 2].map(() => run(() => void startsMs.push(clock.now())))
+    const sentMs = clock.now()
+    await clock.advance(200)
+    expect(countFates([slow, ...next])).toEqual({ resolved: 3 })
+    expect(trips()).toEqual([3, 2])
+    // They did not start in the turn in which the first one returned.
+    for (const startMs of startsMs) expect(startMs).toBeGreaterThan(sentMs + 2 * LATENCY_MS + 50)
+    expect(await used()).toBe(3)
   })
 })
 

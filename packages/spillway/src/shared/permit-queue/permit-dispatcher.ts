@@ -9,7 +9,7 @@ import type { Timer } from '../../core/time/clock.js'
 import { LaneRegistry } from '../lanes/lane-registry.js'
 import { ImmediatePermits } from './immediate-permits.js'
 import { type LaneBlock, LaneBlocks } from './lane-block.js'
-import { PermitRequests, type PermitRequestsOptions } from './permit-requests.js'
+import { PermitRequests, type PermitRequestsOptions, RETURN_MS } from './permit-requests.js'
 import type { CallCost, PermitCall } from './ports.js'
 import type { QueuedCall } from './queued-call.js'
 
@@ -154,6 +154,13 @@ export class PermitDispatcher {
   unblockAll(): void {
     for (const block of this.blocks.values()) if (!block.paused) block.unblock()
     this.dispatch()
+  }
+
+  /** Permits of the lane were not used in time. The next request waits until they were returned. */
+  requestLater(lane: string): void {
+    const block = this.blocks.of(lane)
+    block.lostRoundTrips = Math.max(1, block.lostRoundTrips)
+    block.blockedUntilMs = Math.max(block.blockedUntilMs, this.#options.clock.now() + RETURN_MS)
   }
 
   /** No call of the lane starts before then. */

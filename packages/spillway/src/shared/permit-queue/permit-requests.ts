@@ -33,6 +33,8 @@ export interface PermitRequestEvents {
 
 /** At this many lost round trips in a row the calls on the last one are refused. */
 const MAX_LOST_ROUND_TRIPS = 5
+/** Permits that were not used in time reach the store within this time, before the calls ask again. */
+export const RETURN_MS = 25
 /** Doubles each time: 25, 50, 100 and 200 ms are long enough for a new connection. */
 const FIRST_RETRY_MS = 25
 
@@ -185,8 +187,7 @@ export class PermitRequests {
     block.lateReplies++
     const took = `${Math.round(tookMs)} ms`
     const error = new Error(`the store took ${took} to answer; raise jitterMs if that is usual`)
-    // A little later, so that the refund reaches the store before the calls ask again.
-    this.#retry(block, calls, error, clock.now() + FIRST_RETRY_MS)
+    this.#retry(block, calls, error, clock.now() + RETURN_MS)
   }
 
   #answered(block: LaneBlock, calls: PermitCall[], reply: LimitReply): void {
@@ -225,13 +226,14 @@ export class PermitRequests {
   }
 
   #start(block: LaneBlock, call: PermitCall, reply: LimitReply | undefined): void {
-    const { queue, capacity } = this.#options
+    const { queue, capacity, limits } = this.#options
     const { held } = call
     call.held = undefined
     queue.remove(call)
     if (held === undefined) return call.admit(this.#immediate.grant(block.lane, call.costs, reply))
-    if (reply !== undefined) {
-      held.permit = this.#options.limits?.createPermit(block.lane, call.costs, reply)
+    if (limits !== undefined && reply !== undefined) {
+      held.permit = limits.createPermit(block.lane, call.costs, reply)
+      if (reply.sentMs !== undefined) held.useByMs = reply.sentMs + limits.useWithinMs
     }
     capacity.admit()
     call.admit(held)

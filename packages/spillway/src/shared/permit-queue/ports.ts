@@ -11,6 +11,8 @@ export interface AttemptPermits {
   breaker: BreakerPermit | undefined
   /** Of the vendor's limits. */
   permit: LanePermit | undefined
+  /** The attempt must not start later: it could exceed the vendor's window. Set if the store is remote. */
+  useByMs?: number
 }
 
 /** The cost of a call, by unit and as numbers. */
