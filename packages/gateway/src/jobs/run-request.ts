@@ -2,7 +2,7 @@
 
 import type { CallContext, Job } from 'spillway'
 import { judgeStatus } from 'spillway/http'
-import { UsageReader } from 'spillway/internal'
+import { anyUsage, UsageReader } from 'spillway/internal'
 import { neverConnected } from '../vendor/vendor-error.js'
 import type { LaneQueue } from './lane-queue.js'
 import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'
@@ -52,7 +52,7 @@ export async function runRequest(
   try {
     const response = await vendor.ask(request, context.signal)
     context.progress()
-    const usage = new UsageReader()
+    const usage = new UsageReader(vendor.protocol.usage ?? anyUsage)
     const bytes = await readWhole(response.body, config.maxAnswerBytes, (chunk, receivedBytes) => {
       context.progress()
       usage.push(chunk)
@@ -67,7 +67,7 @@ export async function runRequest(
       throw new BadAnswerError(vendor.name, { status, headers, said: bytes.toString() })
     }
     const cost = status < 400 ? usage.read() : undefined
-    if (cost !== undefined) context.settle(cost)
+    if (cost !== undefined) context.settle({ ...cost })
     if (status < 300) {
       const { outputTokens } = cost ?? {}
       vendor.answered(config.model, target, { outputTokens, answers: data.answers })

@@ -11,6 +11,7 @@ export const anthropic: Protocol = {
   },
   vendorKey: (secret) => ['x-api-key', secret],
   format: requestFormat(anthropicFormat),
+  usage: anthropicFormat.usage,
   // Anthropic's streams always report their usage.
   hidesUsage: () => false,
   isUsageEvent: () => false,

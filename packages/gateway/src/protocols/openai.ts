@@ -8,6 +8,7 @@ export const openai: Protocol = {
   callerKey: bearer,
   vendorKey: (secret) => ['authorization', `Bearer ${secret}`],
   format: requestFormat(openaiFormat),
+  usage: openaiFormat.usage,
   hidesUsage: (path, fields) => openaiFormat.hidesUsage(path, valuesOf(fields)),
   usageFields: (fields) => openaiFormat.usageFields?.(valuesOf(fields)) ?? {},
   isUsageEvent: openaiFormat.isUsageEvent,

@@ -3,7 +3,13 @@
  * error looks to an SDK. One object for each; nothing else in the gateway knows their formats.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { type BodyKind, type RequestFacts, remembered, type VendorFormat } from 'spillway/internal'
+import {
+  type BodyKind,
+  type RequestFacts,
+  remembered,
+  type UsageFormat,
+  type VendorFormat,
+} from 'spillway/internal'
 import type { ProtocolName } from '../config/config.js'
 import { FieldNames, type JsonField } from '../request/body/json-fields.js'
 
@@ -71,6 +77,8 @@ export interface Protocol {
   vendorKey(secret: string): readonly [name: string, value: string]
   /** Undefined: bodies are forwarded unread. */
   readonly format?: RequestFormat
+  /** How answers report their tokens. Undefined: in any known format. */
+  readonly usage?: UsageFormat
   /** Whether the response is a stream that reports no usage unless the request asks for it. */
   hidesUsage(path: string, fields: ReadonlyMap<string, JsonField>): boolean
   /** An event that is in a stream only because we asked what it cost. */

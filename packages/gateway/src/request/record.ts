@@ -1,11 +1,10 @@
 /** Record of an ended request, for logs and metrics. It contains no secrets and no bodies. */
 import { SpillwayError } from 'spillway'
 import type { DegradedReason } from 'spillway/degrade'
-import type { BodyEnd } from 'spillway/internal'
+import type { BodyEnd, TokenUsage } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import { faultOf } from '../response/errors.js'
 import { maskedName } from '../response/privacy.js'
-import type { Usage } from '../vendor/vendor-response.js'
 import type { Caller } from './callers.js'
 import type { ClientRequest, ClientResponse } from './client-http.js'
 import type { RoutedRequest } from './routed-request.js'
@@ -52,7 +51,7 @@ export interface RequestRecord {
   readonly end: BodyEnd | undefined
   /** Stages in shadow that would have refused it. */
   readonly shadow: readonly string[] | undefined
-  readonly usage: Usage | undefined
+  readonly usage: TokenUsage | undefined
 }
 
 /** What the record of an ended request is made from. */

@@ -4,7 +4,7 @@
  */
 import { type CallContext, type Clock, type RunOptions, SpillwayError } from 'spillway'
 import { clientNetwork, judgeStatus } from 'spillway/http'
-import { type BodyEnd, noteFallback, type UserStanding } from 'spillway/internal'
+import { type BodyEnd, noteFallback, type TokenUsage, type UserStanding } from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import type { Passing } from '../response/client-response.js'
 import { RequestError } from '../response/errors.js'
@@ -14,7 +14,7 @@ import type { Vendor } from '../vendor/vendor.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
 import { neverConnected } from '../vendor/vendor-error.js'
 import { vendorRequest } from '../vendor/vendor-request.js'
-import type { ResponseListener, Usage, VendorResponse } from '../vendor/vendor-response.js'
+import type { ResponseListener, VendorResponse } from '../vendor/vendor-response.js'
 import type { ClientRequest } from './client-http.js'
 import {
   type ClientSignal,
@@ -66,7 +66,7 @@ export class TargetSender implements ResponseListener {
   shadow: string[] | undefined
   /** How the body of the answer ended. */
   end: BodyEnd | undefined
-  usage: Usage | undefined
+  usage: TokenUsage | undefined
   /** Number of targets with `when` that were tried. */
   #triedUnderPressure = 0
   /** Set if something else than the usual target answered. */
@@ -176,7 +176,7 @@ export class TargetSender implements ResponseListener {
     }
   }
 
-  onEnded(how: BodyEnd, usage: Usage | undefined, status: number): void {
+  onEnded(how: BodyEnd, usage: TokenUsage | undefined, status: number): void {
     this.end = how
     this.usage = usage
     const whole = how === 'complete' || usage?.outputTokens !== undefined

@@ -11,13 +11,13 @@ import {
   type BodySigns,
   RELAYED,
   type Relayed,
+  type TokenUsage,
+  type UsageFormat,
 } from 'spillway/internal'
 import { cutOff } from '../response/sse-end.js'
 import { headerValue } from './forwarded-headers.js'
 import type { PendingRequest, VendorHandler } from './vendor-client.js'
 import { neverConnected } from './vendor-error.js'
-
-export type Usage = Readonly<Record<string, number>>
 
 /** Receives the body of an answer. */
 export interface ResponseSink {
@@ -35,7 +35,7 @@ export interface ResponseSink {
 
 export interface ResponseListener {
   /** The body has ended and the guard has released the call. */
-  onEnded(how: BodyEnd, usage: Usage | undefined, status: number): void
+  onEnded(how: BodyEnd, usage: TokenUsage | undefined, status: number): void
 }
 
 /**
@@ -65,6 +65,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
   readonly #context: Pick<CallContext, 'onAbort'>
   readonly #listener: ResponseListener
   readonly #onNothing: (() => void) | undefined
+  readonly usageFormat: UsageFormat | undefined
   #pending: PendingRequest | undefined
   #paused = false
   #state: State = ASKING
@@ -85,7 +86,9 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     context: Pick<CallContext, 'onAbort'>,
     listener: ResponseListener,
     onNothing?: () => void,
+    usageFormat?: UsageFormat,
   ) {
+    this.usageFormat = usageFormat
     this.#context = context
     this.#listener = listener
     this.#onNothing = onNothing
@@ -139,7 +142,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     this.#sink?.broken(error)
   }
 
-  ended(how: BodyEnd, usage: Usage | undefined): void {
+  ended(how: BodyEnd, usage: TokenUsage | undefined): void {
     this.#listener.onEnded(how, usage, this.status)
   }
 

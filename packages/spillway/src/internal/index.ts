@@ -36,6 +36,9 @@ export { openaiFormat } from '../guard/llm/openai-format.js'
 export { PromptEstimate } from '../guard/llm/prompt-estimate.js'
 export { Reservations } from '../guard/llm/reservation.js'
 export { SseFrames } from '../guard/llm/sse-frames.js'
+export type { TokenUsage } from '../guard/llm/usage/token-usage.js'
+export { anyUsage, type UsageFormat } from '../guard/llm/usage/usage-format.js'
+export { UsageReader } from '../guard/llm/usage/usage-reader.js'
 export type { BodyKind, RequestFacts, VendorFormat } from '../guard/llm/vendor-format.js'
 export type { CheckedGuard } from '../guard/options.js'
 export type { GuardTimings } from '../guard/pipeline/counters.js'
@@ -56,7 +59,6 @@ export {
   RELAYED,
   type Relayed,
 } from '../guard/stream/relayed.js'
-export { UsageReader } from '../guard/stream/usage.js'
 export { accessFields, checkToken, RENAMED_ACCESS } from '../http/operator-access.js'
 export { readProcess } from '../local/pod-metrics/process-gauge.js'
 export { Steady } from '../local/pod-metrics/steady.js'

@@ -1,4 +1,5 @@
 /** Anthropic's messages API. */
+import { anthropicUsage } from './usage/usage-format.js'
 import { largestOf, pathMatches, type ReportedError, type VendorFormat } from './vendor-format.js'
 
 const MAX_TOKENS = ['max_tokens', 'max_tokens_to_sample'] as const
@@ -29,6 +30,7 @@ export const anthropicFormat: VendorFormat = {
   // Anthropic's streams always report their usage.
   hidesUsage: () => false,
   isUsageEvent: () => false,
+  usage: anthropicUsage,
   errorBody({ status, code, message, requestId, retryAfterMs }: ReportedError) {
     return {
       type: 'error',

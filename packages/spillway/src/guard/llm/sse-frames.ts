@@ -74,7 +74,7 @@ export class SseFrames {
 }
 
 /** An event ends with an empty line, in any of the three ways to end a line. 0: no event ends behind `from`. */
-function endOfLastEvent(bytes: Buffer, from: number): number {
+export function endOfLastEvent(bytes: Buffer, from: number): number {
   const last = bytes.subarray(from)
   const feed = last.lastIndexOf('\n\n')
   if (feed !== -1 && feed === last.length - 2) return bytes.length

@@ -2,6 +2,7 @@
  * What Spillway knows about the API of an LLM vendor: which requests generate, what they cost, which may be
  * repeated, how usage is reported, and how an error looks to the vendor's SDK. One object for each API.
  */
+import type { UsageFormat } from './usage/usage-format.js'
 
 /** The parts of a request that lanes and limits depend on. */
 export interface RequestFacts {
@@ -54,6 +55,8 @@ export interface VendorFormat {
   usageFields?(fields: RequestFields): Readonly<Record<string, unknown>>
   /** An event that is in a stream only because its usage was asked for. */
   isUsageEvent(event: string): boolean
+  /** How answers report their tokens. */
+  readonly usage: UsageFormat
   errorBody(error: ReportedError): object
 }
 

@@ -6,12 +6,13 @@ import { callSafely, emit, listening } from '../../core/events.js'
 import type { Outcome } from '../../core/outcome.js'
 import { swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
-import type { Cost } from '../../shared/rate-limiter/permit.js'
+import type { TokenUsage } from '../llm/usage/token-usage.js'
+import { anyUsage } from '../llm/usage/usage-format.js'
+import { UsageReader } from '../llm/usage/usage-reader.js'
 import type { BreakerStage } from '../stages/breaker.js'
 import type { BodyEnd, BodyListener } from '../stream/body-watch.js'
 import type { BodyOwner } from '../stream/relayed.js'
 import { StreamedProbe } from '../stream/streamed-probe.js'
-import { UsageReader } from '../stream/usage.js'
 import type { CallCounters } from './counters.js'
 import type { StageAttempt } from './stage.js'
 
@@ -32,7 +33,9 @@ export class StreamedAttempt implements BodyListener {
   readonly #attempt: StageAttempt & AttemptExit
   /** The outcome of its beginning; undefined if that has ended the attempt. */
   readonly #begun: Outcome | undefined
-  readonly #usage: UsageReader | undefined
+  /** The usage of the answer settles a permit, or is reported. */
+  readonly #isUsageWanted: boolean
+  #usage: UsageReader | undefined
   #probe: StreamedProbe | undefined
   /** Of a body that is passed on by its owner. */
   owner: BodyOwner | undefined
@@ -46,9 +49,8 @@ export class StreamedAttempt implements BodyListener {
     this.#shared = shared
     this.#attempt = attempt
     this.#begun = begun
-    const isWanted =
+    this.#isUsageWanted =
       relayed || attempt.permits.permit !== undefined || attempt.options.onUsage !== undefined
-    this.#usage = isWanted ? new UsageReader() : undefined
   }
 
   onFirstChunk(): void {
@@ -59,7 +61,9 @@ export class StreamedAttempt implements BodyListener {
   }
 
   onChunk(chunk: unknown): void {
-    this.#usage?.push(chunk)
+    if (!this.#isUsageWanted) return
+    this.#usage ??= new UsageReader(this.owner?.usageFormat ?? anyUsage)
+    this.#usage.push(chunk)
   }
 
   onEnd(how: BodyEnd, error: unknown): void {
@@ -67,22 +71,22 @@ export class StreamedAttempt implements BodyListener {
     const { permits, laneInUse: lane } = this.#attempt
     counters.bodies[how]++
     // A body that broke off has cost more than it had reported by then: the estimate stays.
-    let cost: Cost | undefined
+    let usage: TokenUsage | undefined
     try {
-      cost = how === 'complete' ? this.#usage?.read() : undefined
-      if (cost !== undefined) permits.permit?.settle(cost)
+      usage = how === 'complete' ? this.#usage?.read() : undefined
+      if (usage !== undefined) permits.permit?.settle({ ...usage })
     } finally {
       if (this.#begun !== undefined) this.#leave(endOutcome(this.#begun, how))
     }
     if (listening()) emit({ type: 'stream.ended', name, lane, how, error })
-    this.owner?.ended?.(how, cost)
-    if (cost !== undefined) this.#reportUsage(cost)
+    this.owner?.ended?.(how, usage)
+    if (usage !== undefined) this.#reportUsage(usage)
   }
 
-  #reportUsage(usage: Cost): void {
+  #reportUsage(usage: TokenUsage): void {
     const { onUsage } = this.#attempt.options
     if (onUsage === undefined) return
-    callSafely(this.#shared.guard, 'onUsage', () => swallow(onUsage(usage)), undefined)
+    callSafely(this.#shared.guard, 'onUsage', () => swallow(onUsage({ ...usage })), undefined)
   }
 
   #leave(outcome: Outcome): void {

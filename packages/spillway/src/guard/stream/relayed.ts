@@ -3,7 +3,8 @@
  * no stream of the guard's stands between the two. The owner tells the guard what happens to the body,
  * and hears from it when the body has to be broken off, and how it ended.
  */
-import type { Cost } from '../../shared/rate-limiter/permit.js'
+import type { TokenUsage } from '../llm/usage/token-usage.js'
+import type { UsageFormat } from '../llm/usage/usage-format.js'
 import type { BodyEnd } from './body-watch.js'
 
 export const RELAYED: unique symbol = Symbol.for('spillway.relayed')
@@ -26,10 +27,12 @@ export interface BodySigns {
 
 /** Reports to the owner of a body. */
 export interface BodyOwner {
+  /** How the vendor reports the tokens of its answers. Default: any known format. */
+  readonly usageFormat?: UsageFormat | undefined
   /** It is over: let the downstream go, and tell the reader this error. */
   breakOff(error: unknown): void
   /** Once, however it ended. `usage`: what the answer says that it cost, if it is complete. */
-  ended?(how: BodyEnd, usage: Cost | undefined): void
+  ended?(how: BodyEnd, usage: TokenUsage | undefined): void
 }
 
 export interface Relayed {
