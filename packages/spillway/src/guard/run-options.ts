@@ -46,7 +46,9 @@ export interface RunOptions {
   onUserLimit?: ((standing: UserStanding) => void) | undefined
   /**
    * Called with the usage that a streamed or fetched answer reports, by unit, when the answer is complete. Not
-   * called if the answer reports none. Default: none.
+   * called if the answer reports none. Units: `tokens`, `inputTokens` (cached ones included), `outputTokens`, and as
+   * far as the vendor reports them `cachedTokens`, `cacheWriteTokens`, `cacheWrite1hTokens`, `reasoningTokens`,
+   * `audioInputTokens` and `audioOutputTokens`. Default: none.
    */
   onUsage?: ((usage: Readonly<Record<string, number>>) => void) | undefined
   /** Called with each refusal of a stage in shadow mode. Default: none. */
