@@ -5,7 +5,7 @@
 import type { Clock } from 'spillway'
 import { type StaleCache, staleCache } from 'spillway/degrade'
 import type { CachedAnswerConfig } from '../config/config.js'
-import type { VendorResponse } from '../vendor/vendor-response.js'
+import type { SentAnswer } from '../vendor/vendor-response.js'
 import { matcherOf } from './request-key.js'
 
 export interface CachedAnswer {
@@ -68,7 +68,7 @@ export class CachedAnswers {
   }
 
   /** Copies an answer while it is sent to the client. Undefined if this answer must not be kept. */
-  copyOf(key: string, response: VendorResponse): AnswerCopy | undefined {
+  copyOf(key: string, response: SentAnswer): AnswerCopy | undefined {
     if (!this.#mayKeep(response)) return undefined
     const headers: Record<string, string> = {}
     for (const name of KEPT_HEADERS) {
@@ -102,7 +102,7 @@ export class CachedAnswers {
     }
   }
 
-  #mayKeep(response: VendorResponse): boolean {
+  #mayKeep(response: SentAnswer): boolean {
     if (response.status !== 200 || response.header('set-cookie') !== undefined) return false
     const control = response.header('cache-control') ?? ''
     if (FORBIDS_KEEPING.test(control)) return false

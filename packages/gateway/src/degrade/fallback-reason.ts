@@ -7,7 +7,7 @@ import type { DegradedReason } from 'spillway/degrade'
 import { retryAfterFromHeaders } from 'spillway/http'
 import { reasonOfRefusal } from 'spillway/internal'
 import { RequestError } from '../response/errors.js'
-import type { VendorResponse } from '../vendor/vendor-response.js'
+import type { SentAnswer } from '../vendor/vendor-response.js'
 
 /** Why a fallback may answer in place of this error. Undefined: it may not. */
 export function reasonOfError(error: unknown, attempts: number): DegradedReason | undefined {
@@ -33,5 +33,5 @@ export function reasonOfStatus(status: number): DegradedReason | undefined {
  */
 export function retryAfterMsOf(failure: unknown, wallMs: number): number | undefined {
   if (failure instanceof SpillwayError) return failure.retryAfterMs
-  return retryAfterFromHeaders((failure as Partial<VendorResponse>).headers, wallMs)
+  return retryAfterFromHeaders((failure as Partial<SentAnswer>).headers, wallMs)
 }

@@ -6,7 +6,7 @@ import type { ClientRequest } from '../request/client-http.js'
 import type { RoutedRequest } from '../request/routed-request.js'
 import { uniqueId } from '../response/privacy.js'
 import type { Target } from '../routing/target.js'
-import type { VendorResponse } from '../vendor/vendor-response.js'
+import type { SentAnswer } from '../vendor/vendor-response.js'
 import type { AnswerCopy } from './cached-answers.js'
 import type { FallbackAnswers } from './fallback-answers.js'
 import { requestKey } from './request-key.js'
@@ -56,7 +56,7 @@ export class RequestFallbacks {
   }
 
   /** Keeps the answer for later, while it is sent to the client. Undefined: it is not kept. */
-  copyOf(response: VendorResponse): AnswerCopy | undefined {
+  copyOf(response: SentAnswer): AnswerCopy | undefined {
     const { headers } = this.#request
     // Vendors answer a repeated `idempotency-key` with the answer to the earlier request.
     if (headers['idempotency-key'] !== undefined) return undefined

@@ -16,7 +16,7 @@ import { type Fault, faultOf, RequestError, SHUTTING_DOWN } from '../response/er
 import { requestIdFor, shownPath } from '../response/privacy.js'
 import type { ConfigVersion } from '../routing/config-version.js'
 import type { Target } from '../routing/target.js'
-import type { VendorResponse } from '../vendor/vendor-response.js'
+import type { SentAnswer } from '../vendor/vendor-response.js'
 import type { AsyncRequests, JobRequestListener } from './async-requests.js'
 import { HungUpError } from './body/body.js'
 import type { Caller } from './callers.js'
@@ -132,7 +132,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
       target as Target,
       this.#clock,
     )
-    let answer: VendorResponse
+    let answer: SentAnswer
     try {
       answer = await sender.send(routed)
     } catch (error) {
@@ -141,6 +141,12 @@ export class Exchange implements RoutingListener, JobRequestListener {
     }
     this.#leaving.cause = undefined
     if (this.#fallBack(fallbacks, reasonOfStatus(answer.status), answer)) return
+    const { refusal, attempts } = sender
+    if (
+      refusal !== undefined &&
+      this.#fallBack(fallbacks, reasonOfError(refusal, attempts), refusal)
+    )
+      return
     const copy = sender.isFirstChoice ? fallbacks.copyOf(answer) : undefined
     this.#writer.pass(answer, { ...sender.passing(answer), copy })
   }

@@ -10,11 +10,12 @@ import type { Passing } from '../response/client-response.js'
 import { RequestError } from '../response/errors.js'
 import type { ConfigVersion } from '../routing/config-version.js'
 import { orderByPressure, orderTargets, type Target } from '../routing/target.js'
+import { HeldError } from '../vendor/held-error.js'
 import type { Vendor } from '../vendor/vendor.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
-import { neverConnected } from '../vendor/vendor-error.js'
+import { neverConnected, VendorError } from '../vendor/vendor-error.js'
 import { vendorRequest } from '../vendor/vendor-request.js'
-import type { ResponseListener, VendorResponse } from '../vendor/vendor-response.js'
+import type { ResponseListener, SentAnswer, VendorResponse } from '../vendor/vendor-response.js'
 import type { ClientRequest } from './client-http.js'
 import {
   type ClientSignal,
@@ -43,10 +44,18 @@ export interface SenderOptions {
   readonly version: ConfigVersion
   readonly request: ClientRequest
   readonly trace: RequestTrace | undefined
-  readonly clock: Pick<Clock, 'now'>
+  readonly clock: Pick<Clock, 'now' | 'schedule'>
   readonly arrivedMs: number
   /** Aborted when the client disconnects. */
   readonly signal: ClientSignal
+}
+
+/** The last error that a vendor answered, while another attempt is made, and where it came from. */
+interface HeldAnswer {
+  readonly error: HeldError
+  readonly target: Target
+  readonly lane: string | undefined
+  readonly step: number
 }
 
 export class TargetSender implements ResponseListener {
@@ -60,6 +69,11 @@ export class TargetSender implements ResponseListener {
   #asksUsage = false
   #standing: UserStanding | undefined
   #answer: VendorResponse | undefined
+  #held: HeldAnswer | undefined
+  /** No attempt follows. */
+  #decided = false
+  /** Why no attempt after a vendor's error succeeded. The client gets the vendor's error. */
+  refusal: unknown
   /** Time until the request was sent for the first time. */
   waitedMs = 0
   /** Stages in shadow that would have refused it. */
@@ -94,11 +108,25 @@ export class TargetSender implements ResponseListener {
 
   /** Drops the answer, if there is one. */
   cancel(): void {
+    this.#decided = true
     this.#answer?.cancel()
+    this.#held?.error.drop()
   }
 
-  /** Resolves with an answer whose first chunk has arrived. */
-  async send(routed: RoutedRequest): Promise<VendorResponse> {
+  /** Resolves with an answer whose first chunk has arrived, or with a vendor's error that has arrived entirely. */
+  async send(routed: RoutedRequest): Promise<SentAnswer> {
+    try {
+      const answer = await this.#sendToTargets(routed)
+      this.#decided = true
+      this.#held?.error.drop()
+      return answer
+    } catch (error) {
+      this.#decided = true
+      return this.#heldErrorOr(error)
+    }
+  }
+
+  async #sendToTargets(routed: RoutedRequest): Promise<VendorResponse> {
     this.#routed = routed
     const { route } = routed
     const all = this.#options.version.targetsOf(route)
@@ -140,8 +168,9 @@ export class TargetSender implements ResponseListener {
     return this.#step === 0 && this.#target?.config.when === undefined
   }
 
-  /** Index of the last target tried, without those for times of pressure. */
+  /** Index of the target that answered or was tried last, without those for times of pressure. */
   get #step(): number {
+    if (this.refusal !== undefined && this.#held !== undefined) return this.#held.step
     return Math.max(0, this.tries.length - this.#triedUnderPressure - 1)
   }
 
@@ -156,7 +185,7 @@ export class TargetSender implements ResponseListener {
   }
 
   /** How the answer is passed on to the client. */
-  passing(answer: VendorResponse): Passing {
+  passing(answer: SentAnswer): Passing {
     const { vendor, addresses, config } = this.#target as Target
     return {
       decision: {
@@ -168,6 +197,7 @@ export class TargetSender implements ResponseListener {
         pressed: config.when && { model: config.model },
         standing: this.#standing,
         shadow: this.shadow,
+        refused: this.refusal instanceof SpillwayError ? this.refusal.code : undefined,
       },
       drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
       // Retries of the client would multiply with those of the gateway.
@@ -184,6 +214,29 @@ export class TargetSender implements ResponseListener {
     const { vendor, config } = this.#target
     const { model, answers = 1 } = this.#routed?.facts ?? {}
     vendor.answered(config.model ?? model, config, { outputTokens: usage?.outputTokens, answers })
+  }
+
+  holdsError(answer: VendorResponse): boolean {
+    const target = this.#target
+    const { signal, clock } = this.#options
+    if (this.#decided || target === undefined || signal.aborted) return false
+    this.#held?.error.drop()
+    const error = new HeldError(answer, clock)
+    this.#held = { error, target, lane: this.#lane, step: this.#step }
+    return true
+  }
+
+  /** The gateway's own refusal never replaces the error of a vendor. */
+  async #heldErrorOr(error: unknown): Promise<SentAnswer> {
+    const held = this.#held
+    const isOurs = error instanceof SpillwayError || error instanceof VendorError
+    if (held === undefined || !isOurs || this.#options.signal.aborted) throw error
+    if (!(await held.error.whole) || this.#options.signal.aborted) throw error
+    this.refusal = error
+    this.#target = held.target
+    this.#lane = held.lane
+    this.end = 'complete'
+    return held.error
   }
 
   #isForAnother(routed: RoutedRequest, status: number): boolean {
@@ -257,7 +310,7 @@ export class TargetSender implements ResponseListener {
   }
 
   /** The gateway or a service behind it has retried, or has decided against it. */
-  #isFinal(answer: VendorResponse, routed: RoutedRequest, vendor: Vendor): boolean {
+  #isFinal(answer: SentAnswer, routed: RoutedRequest, vendor: Vendor): boolean {
     if (!judgeStatus(answer.status).retryable) return false
     if (vendor.hops && answer.header('spillway-retried') !== undefined) return true
     return vendor.retries && canBeRepeated(routed)

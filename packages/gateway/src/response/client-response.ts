@@ -13,7 +13,7 @@ import { breakOff, type ClientResponse, writeHead } from '../request/client-http
 import { endAnswer, hasMuchToSend } from '../request/early-answer.js'
 import { addVendorHeaders } from '../vendor/forwarded-headers.js'
 import type { VendorAddresses } from '../vendor/vendor-addresses.js'
-import type { ResponseSink, VendorResponse } from '../vendor/vendor-response.js'
+import type { ResponseSink, SentAnswer } from '../vendor/vendor-response.js'
 import {
   type Admitted,
   addAdmittedHeaders,
@@ -54,7 +54,7 @@ export class ResponseWriter implements ResponseSink {
   #keepAlive: Timer | undefined
   /** The head of a stream was sent before the vendor answered. */
   #promised = false
-  #answer: VendorResponse | undefined
+  #answer: SentAnswer | undefined
   #passing: Passing | undefined
   #frames: SseFrames | undefined
   #streamEnd: SseEnd | undefined
@@ -104,7 +104,7 @@ export class ResponseWriter implements ResponseSink {
     })
   }
 
-  pass(answer: VendorResponse, passing: Passing): void {
+  pass(answer: SentAnswer, passing: Passing): void {
     this.#stopWaiting()
     this.#answer = answer
     this.#passing = passing
@@ -277,7 +277,7 @@ export class ResponseWriter implements ResponseSink {
   }
 
   /** The head of a stream was sent, but the vendor's answer is not a stream. */
-  #tooLate(answer: VendorResponse): void {
+  #tooLate(answer: SentAnswer): void {
     const said = answer.beginning.subarray(0, MOST_SAID_BYTES).toString()
     const status = answer.ok ? 502 : answer.status
     const message = `the vendor answered with status ${answer.status}: ${said}`

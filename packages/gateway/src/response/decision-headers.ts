@@ -21,11 +21,13 @@ export interface Admitted {
   readonly standing: UserStanding | undefined
   /** Stages in shadow that would have refused it. */
   readonly shadow: readonly string[] | undefined
+  /** The answer is a vendor's error, and this refusal ended the attempts after it. */
+  readonly refused?: string | undefined
 }
 
 /** Names and values alternate, which is the fastest form for Node. */
 export function addAdmittedHeaders(headers: string[], decision: Admitted): void {
-  const { vendor, lane, attempts, waitedMs, step, pressed, standing, shadow } = decision
+  const { vendor, lane, attempts, waitedMs, step, pressed, standing, shadow, refused } = decision
   const degraded = step > 0 || pressed !== undefined
   const model = pressed?.model
   headers.push(
@@ -33,6 +35,7 @@ export function addAdmittedHeaders(headers: string[], decision: Admitted): void 
     `${degraded ? 'fallback' : 'admitted'}${text('vendor', vendor)}` +
       `${lane === undefined ? '' : text('lane', lane)};waited-ms=${Math.round(waitedMs)}` +
       (step > 0 ? `;step=${step}` : '') +
+      (refused === undefined ? '' : `;refused=${refused}`) +
       (shadow === undefined ? '' : text('shadow', shadow.join(' '))),
     'spillway-vendor',
     vendor,

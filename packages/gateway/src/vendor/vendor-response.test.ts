@@ -10,7 +10,10 @@ const UNWRITABLE = new TypeError('Invalid character in header content')
 async function answerTo(throwing: 'write' | 'end') {
   const events: string[] = []
   const note = (event: string) => () => void events.push(event)
-  const answer = new VendorResponse({ onAbort: () => {} }, { onEnded: () => {} })
+  const answer = new VendorResponse(
+    { onAbort: () => {} },
+    { onEnded: () => {}, holdsError: () => false },
+  )
   let vendor: VendorHandler | undefined
   const asked = answer.askedBy((handler) => {
     vendor = handler
@@ -61,7 +64,11 @@ it('a head that cannot be written at the end of the answer ends it with an error
 })
 
 function ask(onNothing?: () => void) {
-  const answer = new VendorResponse({ onAbort: () => {} }, { onEnded: () => {} }, onNothing)
+  const answer = new VendorResponse(
+    { onAbort: () => {} },
+    { onEnded: () => {}, holdsError: () => false },
+    onNothing,
+  )
   let vendor: VendorHandler | undefined
   const asked = answer.askedBy((handler) => {
     vendor = handler

@@ -36,6 +36,24 @@ export interface ResponseSink {
 export interface ResponseListener {
   /** The body has ended and the guard has released the call. */
   onEnded(how: BodyEnd, usage: TokenUsage | undefined, status: number): void
+  /** The answer is an error, and another attempt follows. True: it reads the answer itself, to send it if that fails. */
+  holdsError(answer: VendorResponse): boolean
+}
+
+/** An answer that can be sent to the client. */
+export interface SentAnswer {
+  readonly status: number
+  readonly ok: boolean
+  /** Lower-case names and values alternate; all of them are valid in another head. */
+  readonly raw: readonly string[]
+  readonly headers: { get(name: string): string | null }
+  readonly isEventStream: boolean
+  /** The bytes that have arrived. */
+  readonly beginning: Buffer
+  header(name: string): string | undefined
+  pipe(sink: ResponseSink): void
+  resume(): void
+  cancel(): void
 }
 
 /**
@@ -57,7 +75,7 @@ const EVENTS = 'text/event-stream'
 /** Bytes that are kept until a sink is attached. Beyond that the vendor's socket is paused. */
 const MOST_KEPT_BYTES = 65_536
 
-export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
+export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAnswer {
   status = 0
   ok = false
   /** Lower-case names and values alternate; all of them are valid in another head. */
@@ -80,6 +98,8 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
   #onBegun: (() => void) | undefined
   /** Aborted by the guard, which reports the reason itself. */
   #aborted = false
+  /** Another attempt follows. The end of this answer is of no interest to the listener. */
+  #held = false
 
   /** `onNothing`: called if the request cost no tokens: an error status, or no connection. */
   constructor(
@@ -122,9 +142,13 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
     return this
   }
 
-  /** Drops the rest of the answer. */
+  /** Drops the rest of the answer. Also called by the guard, before it tries again. */
   cancel(): void {
     if (this.#state.kind === 'over') return
+    if (this.status >= 400 && !this.#held) {
+      this.#held = this.#listener.holdsError(this)
+      if (this.#held) return
+    }
     this.#letGo(new DOMException('the answer was cancelled', 'AbortError'))
     this.#signs?.left()
   }
@@ -143,7 +167,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler {
   }
 
   ended(how: BodyEnd, usage: TokenUsage | undefined): void {
-    this.#listener.onEnded(how, usage, this.status)
+    if (!this.#held) this.#listener.onEnded(how, usage, this.status)
   }
 
   // Called by the exchange and the sink.
