@@ -83,7 +83,7 @@ const TABLE: Record<string, readonly string[]> = {
     '6:9  routes[0].fallbacks[0]: is where the route went before: needs another vendor, key or model',
   ],
   'unknown-protocol': [
-    `2:23  vendors.openai.protocol: must be one of 'openai', 'anthropic', 'http', got "open-ai"; did you mean 'openai'?`,
+    `2:23  vendors.openai.protocol: must be one of 'openai', 'anthropic', 'gemini', 'azure', 'http', got "open-ai"; did you mean 'openai'?`,
   ],
   'byte-order-mark-and-crlf': ['1:7  port: must be an integer from 0 to 65535, got 80800'],
   'alias-bomb': [

@@ -7,6 +7,7 @@ export interface Recorded {
   readonly method: string
   readonly url: string
   readonly head: string
+  readonly body: string
 }
 
 export interface RecordingVendor {
@@ -33,9 +34,10 @@ export async function startRecordingVendor(answer = JSON_ANSWER): Promise<Record
         const head = text.slice(0, end)
         const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0)
         if (text.length < end + 4 + length) return
+        const body = text.slice(end + 4, end + 4 + length)
         text = text.slice(end + 4 + length)
         const [method = '', url = ''] = head.split(' ', 2)
-        seen.push({ method, url, head })
+        seen.push({ method, url, head, body })
         socket.write(Buffer.from(answer, 'latin1'))
       }
     })

@@ -16,7 +16,7 @@ admin:
 
 vendors:
   openai:
-    protocol: openai # or anthropic, or http for anything else
+    protocol: openai # or anthropic, gemini, azure, or http for anything else
     key: env:OPENAI_API_KEY # secrets are referred to, never written here: env:NAME or file:PATH
     # url: mock # answers by itself, for trying things out
 

@@ -10,7 +10,7 @@ import type { HealthConfig } from './shapes/health-shape.js'
 import type { ServerLimits } from './shapes/server-limits-shape.js'
 
 /** Protocol of a vendor: that of OpenAI, of Anthropic, or plain HTTP. */
-export type ProtocolName = 'openai' | 'anthropic' | 'http'
+export type ProtocolName = 'openai' | 'anthropic' | 'gemini' | 'azure' | 'http'
 
 /** One of your API keys at a vendor. */
 export interface VendorKey {

@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto'
 import type { CachedAnswerConfig } from '../config/config.js'
 import type { ClientRequest } from '../request/client-http.js'
-import { requestTarget } from '../request/request-url.js'
 import type { RoutedRequest } from '../request/routed-request.js'
 import type { Target } from '../routing/target.js'
 import { canonicalJson } from './canonical-json.js'
@@ -20,17 +19,17 @@ export function requestKey(
   { vendor, config: { model, key }, forwarded }: Target,
   { shared, ignoreFields, ignoreHeaders }: CachedAnswerConfig,
 ): string | undefined {
-  const { method = 'GET', url = '/', headers, rawHeaders } = request
+  const { method = 'GET', headers, rawHeaders } = request
   const { protocol } = vendor
   // Other requests change something at the vendor, so an old answer would be wrong.
   if (method !== 'GET' && !(method === 'POST' && protocol.repeatable(routed.path))) return undefined
   const body = bodyOf(routed, matcherOf(ignoreFields))
   if (body === undefined) return undefined
   const passed = forwarded.of(rawHeaders, headers.connection)
-  const caller = shared ? null : [routed.caller.user, protocol.callerKey(headers) ?? null]
+  const caller = shared ? null : [routed.caller.user, routed.callerKey ?? null]
   const question = [
     [vendor.name, vendor.url, key ?? null, model ?? null],
-    [method, routed.path, requestTarget(url).query],
+    [method, routed.path, routed.query],
     sortedPairs(passed, matcherOf(ignoreHeaders)),
     caller,
     body,

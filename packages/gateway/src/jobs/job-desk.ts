@@ -2,8 +2,10 @@
 
 import { systemClock } from 'spillway/internal'
 import type { AddedJob } from 'spillway/shared'
+import { KEY_HEADERS } from '../protocols/key-headers.js'
 import type { GatewayAnswer, JobRequestListener } from '../request/async-requests.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
+import { requestTarget } from '../request/request-url.js'
 import { RequestError } from '../response/errors.js'
 import type { ConfigVersions } from '../routing/config-versions.js'
 import {
@@ -89,7 +91,7 @@ export class JobDesk {
     const { callers } = this.#versions.current
     // A client without a valid key learns nothing, not even the names of queues.
     const keyOf = queue?.vendor.protocol.callerKey ?? anyKey
-    const key = keyOf(request.headers)
+    const key = keyOf(request.headers, requestTarget(request.url ?? '/').query)
     const caller = callers.find(key, request)
     if (caller === undefined) throw unauthorized()
     listener.onCaller(caller)
@@ -201,8 +203,9 @@ function accepts({ headers }: ClientRequest, type: string): boolean {
   return headers.accept?.toLowerCase().includes(type) === true
 }
 
-function anyKey({ authorization, 'x-api-key': key }: ClientRequest['headers']): string | undefined {
-  return authorization?.replace(/^bearer /i, '') ?? (typeof key === 'string' ? key : undefined)
+function anyKey(headers: ClientRequest['headers']): string | undefined {
+  const name = KEY_HEADERS.find((each) => typeof headers[each] === 'string')
+  return name && String(headers[name]).replace(/^bearer /i, '')
 }
 
 function decoded(name: string): string {

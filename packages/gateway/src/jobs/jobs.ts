@@ -73,7 +73,7 @@ export class Jobs implements AsyncRequests {
     const { body } = parsed
     if (target === undefined || body.kind !== 'held') return undefined
     // A key of the client's that the vendor would need is not ours to keep.
-    if (bringsKey(request, target)) return undefined
+    if (bringsKey(request, routed, target)) return undefined
     const { vendor, config } = target
     const lane = vendor.laneOf(config.model ?? facts.model, config)
     const queue = this.#byLane.get(laneKey(vendor.name, lane))
@@ -147,9 +147,9 @@ export class Jobs implements AsyncRequests {
     target: Target,
     { config, vendor, lane, jobs }: LaneQueue,
   ): Promise<GatewayAnswer> {
-    const { caller, harmless, facts, generates } = routed
+    const { caller, callerKey, harmless, facts, generates } = routed
     const { headers } = request
-    const owner = ownerOf(vendor.protocol.callerKey(headers), caller.user)
+    const owner = ownerOf(callerKey, caller.user)
     const cost = generates ? vendor.costOf(facts, lane) : undefined
     const stored = storeRequest(request, routed, target, owner, cost)
     const { 'idempotency-key': given } = headers
@@ -183,7 +183,12 @@ function priorityOf({ tier = '', priority }: Caller, { priorities }: QueueConfig
   return Object.hasOwn(priorities, tier) ? (priorities[tier] as Priority) : priority
 }
 
-function bringsKey({ rawHeaders, headers }: ClientRequest, { forwarded }: Target): boolean {
+function bringsKey(
+  { rawHeaders, headers }: ClientRequest,
+  { callerKey }: RoutedRequest,
+  { forwarded }: Target,
+): boolean {
+  if (forwarded.credentials && callerKey !== undefined) return true
   const passed = forwarded.of(rawHeaders, headers.connection)
   return passed.some((name, index) => index % 2 === 0 && CREDENTIAL.test(name))
 }

@@ -1,7 +1,7 @@
 /** OpenAI's API, and every other one with the same format: chat completions, responses, embeddings. */
 import { openaiFormat, remembered } from 'spillway/internal'
 import { openaiText } from './openai-text.js'
-import { bearer, type Protocol, requestFormat, valuesOf } from './protocol.js'
+import { bearer, type Complaint, type Protocol, requestFormat, valuesOf } from './protocol.js'
 
 export const openai: Protocol = {
   name: 'openai',
@@ -16,9 +16,18 @@ export const openai: Protocol = {
   requestIdHeader: 'x-request-id',
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(openaiFormat.errorBody(complaint)),
-  errorEvent: (complaint) => `data: ${JSON.stringify(openaiFormat.errorBody(complaint))}\n\n`,
+  errorEvent,
   textAnswer: openaiText,
   repeatable: remembered(openaiFormat.isRepeatable),
+}
+
+/** Streams of the Responses API have errors as an event of its own type, with the error also in `error`, where SDKs look. */
+function errorEvent(complaint: Complaint, path: string): string {
+  const body = openaiFormat.errorBody(complaint)
+  if (!path.endsWith('/responses')) return `data: ${JSON.stringify(body)}\n\n`
+  const { code, message } = complaint
+  const event = { type: 'error', code, message, param: null, ...body }
+  return `event: error\ndata: ${JSON.stringify(event)}\n\n`
 }
 
 const LAST_EVENT = /^data: ?\[DONE\]|"error"\s*:\s*[{"]|"type"\s*:\s*"error"/m

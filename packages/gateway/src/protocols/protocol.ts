@@ -5,6 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type BodyKind,
+  type RequestAddress,
   type RequestFacts,
   remembered,
   type UsageFormat,
@@ -21,16 +22,26 @@ export interface RequestFormat {
   /** Values: what decides route, cost and streaming. Contents: what the vendor charges as input. */
   readonly fields: FieldNames
   /** `values`: those that are set, in their right types. */
-  read(values: ReadonlyMap<string, unknown>, promptTokens: number): RequestFacts
+  read(
+    values: ReadonlyMap<string, unknown>,
+    promptTokens: number,
+    address: RequestAddress,
+  ): RequestFacts
+  /** The model that a path names. Undefined if the model is in the body. */
+  modelIn(path: string): string | undefined
+  /** The path with another model. Only for paths in which `modelIn` finds one. */
+  withModel(path: string, model: string): string
 }
 
 export function requestFormat(format: VendorFormat): RequestFormat {
-  const { valueFields, contentFields, bodyOn, isFree, factsOf } = format
+  const { valueFields, contentFields, bodyOn, isFree, factsOf, modelIn, withModel } = format
   return {
     bodyOn: remembered(bodyOn),
     isFree: remembered(isFree),
     fields: new FieldNames(valueFields, contentFields),
     read: factsOf,
+    modelIn: modelIn ?? (() => undefined),
+    withModel: withModel ?? ((path) => path),
   }
 }
 
@@ -50,7 +61,7 @@ export interface Complaint {
   readonly retryAfterMs: number | undefined
 }
 
-export type { RequestFacts }
+export type { RequestAddress, RequestFacts }
 
 /** A request that is answered with a text of the configuration. */
 export interface TextRequest {
@@ -71,8 +82,10 @@ export interface TextAnswer {
 
 export interface Protocol {
   readonly name: ProtocolName
-  /** The key a client presents, if any. */
-  callerKey(headers: IncomingHttpHeaders): string | undefined
+  /** The key a client presents, if any. `query`: of the request's URL, with its `?`. */
+  callerKey(headers: IncomingHttpHeaders, query?: string): string | undefined
+  /** The query without keys. Undefined: clients send no keys in it. */
+  queryWithoutKeys?(query: string): string
   /** The header that carries our key to the vendor. */
   vendorKey(secret: string): readonly [name: string, value: string]
   /** Undefined: bodies are forwarded unread. */
@@ -87,12 +100,17 @@ export interface Protocol {
   isCutOff?(end: string): boolean
   /** Fields to set so that the response stream reports its usage. */
   usageFields?(fields: ReadonlyMap<string, JsonField>): Readonly<Record<string, unknown>>
+  /**
+   * A body whose inner parts name another model. Undefined if only the path, or the field `model`, names it. `body`: a
+   * JSON object.
+   */
+  bodyWithModel?(path: string, body: Buffer, model: string): Buffer | undefined
   /** The header in which its SDKs look for the id of a request. */
   readonly requestIdHeader: string
   readonly errorType: string
   errorBody(complaint: Complaint): string
-  /** In the middle of a stream. */
-  errorEvent(complaint: Complaint): string
+  /** In the middle of a stream. `path`: of the request. */
+  errorEvent(complaint: Complaint, path: string): string
   /** A text in the form of an answer on this path. Undefined if answers on this path are no text. */
   textAnswer(path: string, request: TextRequest): TextAnswer | undefined
   /** Whether asking twice, by POST and without a key, does no more harm than to cost twice. */

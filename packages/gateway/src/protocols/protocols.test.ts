@@ -3,12 +3,12 @@ import type { JsonField } from '../request/body/json-fields.js'
 import { PROTOCOLS } from './index.js'
 import { bearer } from './protocol.js'
 
-const { openai, anthropic, http } = PROTOCOLS
+const { openai, anthropic, gemini, azure, http } = PROTOCOLS
 
 const fieldsOf = (values: object): ReadonlyMap<string, JsonField> =>
   new Map(Object.entries(values).map(([name, value]) => [name, { value, start: 0, end: 0 }]))
-const read = (protocol: typeof openai, values: object) =>
-  protocol.format?.read(new Map(Object.entries(values)), 7)
+const read = (protocol: typeof openai, values: object, path = '/v1/x', query = '') =>
+  protocol.format?.read(new Map(Object.entries(values)), 7, { path, query })
 
 describe('keys of callers', () => {
   it.each([
@@ -41,11 +41,105 @@ describe('keys of callers', () => {
   it('the key of the vendor is sent in the header of its protocol', () => {
     expect(openai.vendorKey('s')).toEqual(['authorization', 'Bearer s'])
     expect(anthropic.vendorKey('s')).toEqual(['x-api-key', 's'])
+    expect(gemini.vendorKey('s')).toEqual(['x-goog-api-key', 's'])
+    expect(azure.vendorKey('s')).toEqual(['api-key', 's'])
     expect(http.vendorKey('s')).toEqual(['authorization', 'Bearer s'])
   })
 })
 
+describe('keys in queries', () => {
+  it('Gemini reads its header first, then the query, then authorization', () => {
+    const all = { authorization: 'Bearer a', 'x-goog-api-key': 'x' }
+    expect(gemini.callerKey(all, '?key=q')).toBe('x')
+    expect(gemini.callerKey({ authorization: 'Bearer a' }, '?alt=sse&key=q%2B')).toBe('q+')
+    expect(gemini.callerKey({ authorization: 'Bearer a' }, '?alt=sse')).toBe('a')
+    expect(gemini.callerKey({}, '?key=')).toBeUndefined()
+    expect(openai.callerKey({}, '?key=q')).toBeUndefined()
+  })
+
+  it('Azure reads api-key first, then authorization', () => {
+    expect(azure.callerKey({ authorization: 'Bearer a', 'api-key': 'k' })).toBe('k')
+    expect(azure.callerKey({ authorization: 'Bearer a' })).toBe('a')
+  })
+
+  it.each([
+    ['', ''],
+    ['?alt=sse', '?alt=sse'],
+    ['?key=s', ''],
+    ['?key=s&alt=sse&key=t', '?alt=sse'],
+    ['?k%65y=s&a=%20b', '?a=%20b'],
+    ['?access_token=s&oauth_token=s&keys=1', '?keys=1'],
+  ])('the query %s is forwarded as %s', (query, forwarded) => {
+    expect(gemini.queryWithoutKeys?.(query)).toBe(forwarded)
+  })
+})
+
+describe('models in paths', () => {
+  const gemini25 = '/v1beta/models/gemini-2.5-pro:streamGenerateContent'
+
+  it.each([
+    ['gemini', gemini25, 'gemini-2.5-pro', '/v1beta/models/new:streamGenerateContent'],
+    [
+      'gemini',
+      '/v1beta/tunedModels/a:generateContent',
+      'a',
+      '/v1beta/tunedModels/new:generateContent',
+    ],
+    ['azure', '/openai/deployments/a/embeddings', 'a', '/openai/deployments/new/embeddings'],
+  ] as const)('%s names on %s the model %s', (name, path, model, replaced) => {
+    const { format } = PROTOCOLS[name]
+    expect(format?.modelIn(path)).toBe(model)
+    expect(format?.withModel(path, 'new')).toBe(replaced)
+  })
+
+  it.each([
+    ['openai', '/v1/models/a'],
+    ['gemini', '/v1beta/models/a'],
+    ['gemini', '/v1beta/models'],
+    ['azure', '/openai/v1/responses'],
+    ['azure', '/openai/deployments/a'],
+  ] as const)('%s names no model on %s', (name, path) => {
+    expect(PROTOCOLS[name].format?.modelIn(path)).toBeUndefined()
+  })
+
+  it('a Gemini request is a stream of events if its path and its query say so', () => {
+    expect(read(gemini, {}, gemini25, '?alt=sse')).toMatchObject({
+      model: 'gemini-2.5-pro',
+      streamed: true,
+    })
+    expect(read(gemini, {}, gemini25, '?x=1&alt=sse')?.streamed).toBe(true)
+    expect(read(gemini, {}, gemini25, '?alt=json')?.streamed).toBe(false)
+    expect(read(gemini, {}, '/v1beta/models/a:generateContent', '?alt=sse')?.streamed).toBe(false)
+  })
+
+  it('the deployment of a path takes precedence over the model of the body', () => {
+    const path = '/openai/deployments/d/chat/completions'
+    expect(read(azure, { model: 'm' }, path)?.model).toBe('d')
+    expect(read(azure, { model: 'm' }, '/openai/v1/chat/completions')?.model).toBe('m')
+  })
+})
+
 describe('paths of protocols', () => {
+  it.each([
+    ['/v1beta/models/a:generateContent', 'json'],
+    ['/v1beta/models/a:predict', 'json'],
+    ['/upload/v1beta/files', 'file'],
+    ['/v1beta/models', 'any'],
+  ])('Gemini takes on %s a body of the kind %s', (path, kind) => {
+    expect(gemini.format?.bodyOn(path)).toBe(kind)
+  })
+
+  it('counting tokens is free and may be repeated', () => {
+    for (const [protocol, path] of [
+      [gemini, '/v1beta/models/a:countTokens'],
+      [openai, '/v1/responses/input_tokens'],
+    ] as const) {
+      expect(protocol.format?.isFree(path)).toBe(true)
+      expect(protocol.repeatable(path)).toBe(true)
+    }
+    expect(gemini.format?.isFree('/v1beta/models/a:embedContent')).toBe(false)
+  })
+
   it.each([
     ['/v1/chat/completions', 'json'],
     ['/v1/audio/speech', 'json'],
@@ -97,6 +191,26 @@ describe('costs of a request', () => {
     expect(read(openai, { n: -2 })?.answers).toBe(1)
     expect(read(openai, { n: 0 })?.answers).toBe(1)
     expect(read(openai, { max_tokens: 5, max_output_tokens: -1 })?.maxTokens).toBeUndefined()
+  })
+
+  it('a Gemini request has its limits in generationConfig, in either spelling', () => {
+    const limits = { 'generationConfig.maxOutputTokens': 9, 'generation_config.candidate_count': 3 }
+    expect(read(gemini, limits, '/v1beta/models/a:generateContent')).toEqual({
+      model: 'a',
+      streamed: false,
+      promptTokens: 7,
+      maxTokens: 9,
+      answers: 3,
+    })
+  })
+
+  it.each([
+    ['openai', '/v1/embeddings'],
+    ['azure', '/openai/deployments/a/embeddings'],
+    ['gemini', '/v1beta/models/a:embedContent'],
+    ['gemini', '/v1beta/models/a:batchEmbedContents'],
+  ] as const)('embeddings of %s on %s have no output tokens', (name, path) => {
+    expect(read(PROTOCOLS[name], {}, path)?.maxTokens).toBe(0)
   })
 
   it('an Anthropic request has one answer', () => {
@@ -180,7 +294,7 @@ describe('errors in the format of each protocol', () => {
     (name) => {
       const { errorBody, errorEvent } = PROTOCOLS[name]
       expect(errorBody(complaint(503, 1_500))).toContain('"retry_after_ms":1500')
-      expect(errorEvent(complaint(503, 1_500))).toContain('"retry_after_ms":1500')
+      expect(errorEvent(complaint(503, 1_500), '/')).toContain('"retry_after_ms":1500')
       expect(errorBody(complaint(503))).not.toContain('retry_after_ms')
     },
   )
@@ -195,15 +309,104 @@ describe('errors in the format of each protocol', () => {
     expect(http.errorType).toBe('application/problem+json')
   })
 
-  it.each(['openai', 'anthropic', 'http'] as const)(
+  it.each(['openai', 'anthropic', 'azure', 'http'] as const)(
     'an error event of %s has the body as its data',
     (name) => {
       const { errorBody, errorEvent } = PROTOCOLS[name]
-      const event = errorEvent(complaint(500))
+      const event = errorEvent(complaint(500), '/v1/chat/completions')
       expect(event.endsWith(`data: ${errorBody(complaint(500))}\n\n`)).toBe(true)
-      expect(event.startsWith('event: error\n')).toBe(name !== 'openai')
+      expect(event.startsWith('event: error\n')).toBe(name === 'anthropic' || name === 'http')
     },
   )
+
+  it.each([
+    [400, 'INVALID_ARGUMENT'],
+    [401, 'UNAUTHENTICATED'],
+    [404, 'NOT_FOUND'],
+    [413, 'INVALID_ARGUMENT'],
+    [429, 'RESOURCE_EXHAUSTED'],
+    [500, 'INTERNAL'],
+    [503, 'UNAVAILABLE'],
+    [504, 'DEADLINE_EXCEEDED'],
+  ])('status %i is the Gemini status %s', (status, name) => {
+    expect(JSON.parse(gemini.errorBody(complaint(status, 1_500)))).toEqual({
+      error: {
+        code: status,
+        message: 'm',
+        status: name,
+        details: [
+          {
+            '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+            reason: 'C',
+            domain: 'spillway',
+            metadata: { requestId: 'r' },
+          },
+          { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '1.5s' },
+        ],
+      },
+    })
+    expect(gemini.errorBody(complaint(status))).not.toContain('RetryInfo')
+  })
+
+  it('an error in a Gemini stream is nothing but the JSON of the error', () => {
+    const text = gemini.errorEvent(complaint(503), '/')
+    expect(JSON.parse(text)).toEqual(JSON.parse(gemini.errorBody(complaint(503))))
+  })
+
+  it('an error in a stream of responses is an event of the type error', () => {
+    const event = openai.errorEvent(complaint(503), '/v1/responses')
+    const [head, data = ''] = event.split('\n')
+    expect(head).toBe('event: error')
+    expect(JSON.parse(data.slice(6))).toEqual({
+      type: 'error',
+      code: 'C',
+      message: 'm',
+      param: null,
+      ...JSON.parse(openai.errorBody(complaint(503))),
+    })
+  })
+})
+
+describe('ends of Gemini streams', () => {
+  const event = (candidate: object) =>
+    `data: ${JSON.stringify({ candidates: [candidate] })}\r\n\r\n`
+  const content = { parts: [{ text: 'a' }] }
+
+  it('a stream without a finish reason is cut off', () => {
+    expect(gemini.isCutOff?.(event({ content }))).toBe(true)
+    expect(gemini.isCutOff?.(event({ content }) + event({ finishReason: 'STOP' }))).toBe(false)
+    expect(gemini.isCutOff?.(event({ finishReason: 'SAFETY' }))).toBe(false)
+    expect(gemini.isCutOff?.('data: {"promptFeedback":{"blockReason":"SAFETY"}}\n\n')).toBe(false)
+    expect(gemini.isCutOff?.(`${event({ content })}{"error":{"code":503}}`)).toBe(false)
+  })
+})
+
+describe('texts of static fallbacks', () => {
+  const request = { text: 'sorry', model: 'm', id: 'i', fields: new Map() }
+
+  it('Gemini gets a text whole, as an event, or as an array', () => {
+    const whole = gemini.textAnswer('/m:generateContent', { ...request, streamed: false })
+    const answer = JSON.parse(whole?.body ?? '')
+    expect(answer.candidates[0]).toEqual({
+      content: { parts: [{ text: 'sorry' }], role: 'model' },
+      finishReason: 'STOP',
+      index: 0,
+    })
+    const stream = '/m:streamGenerateContent'
+    const events = gemini.textAnswer(stream, { ...request, streamed: true })
+    expect(events?.type).toBe('text/event-stream')
+    expect(JSON.parse((events?.body ?? '').slice(6))).toEqual(answer)
+    expect(gemini.isCutOff?.(events?.body ?? '')).toBe(false)
+    const array = gemini.textAnswer(stream, { ...request, streamed: false })
+    expect(JSON.parse(array?.body ?? '')).toEqual([answer])
+    expect(gemini.textAnswer('/m:embedContent', { ...request, streamed: false })).toBeUndefined()
+  })
+
+  it('Azure gets a text as OpenAI does', () => {
+    const path = '/openai/deployments/d/chat/completions'
+    const { body = '' } = azure.textAnswer(path, { ...request, streamed: false }) ?? {}
+    expect(JSON.parse(body).choices[0].message.content).toBe('sorry')
+  })
 })
 
 describe('texts of static answers', () => {

@@ -9,7 +9,7 @@ import type { RouteConfig } from '../config/config.js'
 import type { FallbackAnswers } from '../degrade/fallback-answers.js'
 import { reasonOfError, reasonOfStatus, retryAfterMsOf } from '../degrade/fallback-reason.js'
 import { RequestFallbacks } from '../degrade/request-fallbacks.js'
-import type { Protocol } from '../protocols/protocol.js'
+import type { Protocol, RequestAddress } from '../protocols/protocol.js'
 import { ResponseWriter } from '../response/client-response.js'
 import { answerPreflight, corsHeaders, isPreflight } from '../response/cors.js'
 import { type Fault, faultOf, RequestError, SHUTTING_DOWN } from '../response/errors.js'
@@ -38,7 +38,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   readonly #response: ClientResponse
   readonly #writer: ResponseWriter
   readonly #sender: TargetSender
-  readonly #path: string
+  readonly #address: RequestAddress
   readonly #id: string
   readonly #clock: Clock
   readonly #arrivedMs: number
@@ -71,7 +71,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
     this.#response = response
     this.#clock = clock
     this.#arrivedMs = clock.now()
-    this.#path = requestTarget(request.url ?? '/').path
+    this.#address = requestTarget(request.url ?? '/')
     this.#id = requestIdFor(request.headers)
     this.#trace = version.hooks.tracer?.begin(request, this.#shownPath)
     this.#writer = new ResponseWriter(response, this.#id, this.#arrivedMs, version.hooks)
@@ -103,7 +103,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
       }
     }
     if (asyncRequests?.owns(this.#path)) return this.#answerAboutJob(asyncRequests)
-    const routed = await routeRequest(request, this.#path, this.version, this)
+    const routed = await routeRequest(request, this.#address, this.version, this)
     this.#routed = routed
     const { route } = routed
     if (asyncRequests !== undefined) {
@@ -177,7 +177,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   // Called while the request is routed, or by the stream of a job.
 
   onProtocol(protocol: Protocol): void {
-    this.#writer.speak(protocol)
+    this.#writer.speak(protocol, this.#path)
   }
 
   onCaller(caller: Caller): void {
@@ -317,6 +317,10 @@ export class Exchange implements RoutingListener, JobRequestListener {
     // Without a 100 the client may send its body or not, so the next request on the connection cannot be found.
     if (this.#owesContinue) this.#response.shouldKeepAlive = false
     this.#writer.refuse(reason, fault, attempts, asked)
+  }
+
+  get #path(): string {
+    return this.#address.path
   }
 
   get #shownPath(): string {

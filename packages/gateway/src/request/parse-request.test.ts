@@ -22,6 +22,7 @@ async function parse({ method = 'POST', headers = JSON_TYPE, body = '', ...optio
   return parseRequest(request, {
     protocol: PROTOCOLS.openai,
     path: '/v1/chat/completions',
+    query: '',
     contentDecides: false,
     limits: { keepBytes: 1_000, maxBytes: 2_000 },
     onFault() {},

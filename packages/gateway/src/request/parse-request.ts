@@ -4,7 +4,12 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { PromptEstimate } from 'spillway/internal'
-import type { Protocol, RequestFacts, RequestFormat } from '../protocols/protocol.js'
+import type {
+  Protocol,
+  RequestAddress,
+  RequestFacts,
+  RequestFormat,
+} from '../protocols/protocol.js'
 import { RequestError } from '../response/errors.js'
 import {
   type BodyLimits,
@@ -32,9 +37,8 @@ export interface ParsedRequest {
   readonly isUnread: boolean
 }
 
-export interface ParseOptions {
+export interface ParseOptions extends RequestAddress {
   readonly protocol: Protocol
-  readonly path: string
   /**
    * A route on this path is chosen by model, or a target replaces the model, or a limit counts tokens: bodies
    * that cannot be read are refused on every path.
@@ -61,6 +65,8 @@ const NO_FACTS: RequestFacts = {
 const MAX_MODEL_LENGTH = 200
 const LONE_SURROGATE = /\p{Surrogate}/u
 const UTF_8: ReadonlySet<string | undefined> = new Set([undefined, 'utf-8', 'utf8'])
+/** Of Gemini. Fields of such an object are listed apart, so it is listed itself only if it is something else. */
+const CONFIGS: ReadonlySet<string> = new Set(['generationConfig', 'generation_config'])
 const METHODS_WITH_BODY: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH'])
 
 /** Throws or rejects if the request is refused. */
@@ -86,7 +92,13 @@ async function holdUnread(
   const needsBody = METHODS_WITH_BODY.has(request.method) && format?.bodyOn(path) === 'json'
   if (isEmpty && needsBody) throw invalid('the body is empty')
   const isUnread = format !== undefined && !isEmpty
-  return { body, facts: NO_FACTS, json: undefined, isUnread }
+  return { body, facts: factsOnPath(format, path), json: undefined, isUnread }
+}
+
+/** What is known of a request whose body is not read. */
+function factsOnPath(format: RequestFormat | undefined, path: string): RequestFacts {
+  const model = format?.modelIn(path)
+  return model === undefined ? NO_FACTS : { ...NO_FACTS, model }
 }
 
 /** A body that is announced to be too large is refused before it arrives. */
@@ -119,7 +131,7 @@ function mustRead(
 function readJson(
   request: ClientRequest,
   format: RequestFormat,
-  { path, limits, onReading, onReceived, onHeld }: ParseOptions,
+  { path, query, limits, onReading, onReceived, onHeld }: ParseOptions,
 ): Promise<ParsedRequest> {
   const decoder = decoderFor(request.headers['content-encoding'])
   checkLength(request, limits)
@@ -137,7 +149,10 @@ function readJson(
     }
     if (!utf8.end()) throw notUtf8()
     const json = asInvalidBody(() => reader.end())
-    const facts = format.read(checked(json.fields), prompt.tokens)
+    const pathModel = format.modelIn(path)
+    if (pathModel !== undefined) checkModel(pathModel)
+    const values = checked(json.fields, pathModel !== undefined)
+    const facts = format.read(values, prompt.tokens, { path, query })
     return { body, facts, json, isUnread: false }
   }
   onReading?.()
@@ -145,13 +160,20 @@ function readJson(
   return holdDecoded(request, decoder, { maxBytes, onReceived, onHeld }, onChunk, finish)
 }
 
-/** The values of the fields that decide route and cost, after checking their types. */
-function checked(fields: ReadonlyMap<string, JsonField>): ReadonlyMap<string, unknown> {
+/**
+ * The values of the fields that decide route and cost, after checking their types. `modelInPath`: the vendor ignores the
+ * model in the body.
+ */
+function checked(
+  fields: ReadonlyMap<string, JsonField>,
+  modelInPath: boolean,
+): ReadonlyMap<string, unknown> {
   const values = new Map<string, unknown>()
   for (const [name, { value }] of fields) {
-    if (value === null) continue
+    if (value === null || (modelInPath && name === 'model')) continue
     if (name === 'model') checkModel(value)
     else if (name === 'stream') checkType(name, value, 'boolean', 'true or false')
+    else if (CONFIGS.has(name)) throw invalid(`${name}: must be an object`)
     else if (name !== 'stream_options') checkType(name, value, 'number', 'a number')
     values.set(name, value)
   }

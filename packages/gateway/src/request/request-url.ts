@@ -3,7 +3,7 @@
  * it, so a gateway that compared the text as written would choose another route. URLs that a server behind the gateway
  * could read in another way are refused: with a host, dot segments, control characters, or several encodings.
  */
-import { remembered } from 'spillway/internal'
+import { type RequestAddress, remembered } from 'spillway/internal'
 import type { Fault } from '../response/errors.js'
 
 const ESCAPE = /%[0-9a-f]{2}/gi
@@ -34,14 +34,11 @@ export function splitAuthority(url: string): { authority: string | undefined; pa
   return { authority, path: path.startsWith('/') ? path : `/${path}` }
 }
 
-export interface RequestTarget {
-  readonly path: string
-  /** As the client wrote it, with its `?`; empty if there is none. */
-  readonly query: string
-}
-
-/** Splits a request's URL. The query is passed on unchanged: nothing in the gateway is decided by it. */
-export function requestTarget(url: string): RequestTarget {
+/**
+ * Splits a request's URL. The query stays as the client wrote it. Only the Gemini protocol reads it, for a key and for
+ * the form of a stream.
+ */
+export function requestTarget(url: string): RequestAddress {
   const { path } = splitAuthority(url)
   const at = path.indexOf('?')
   if (at === -1) return { path: canonicalPath(path), query: '' }
@@ -63,7 +60,16 @@ const MOST_DECODINGS = 5
 
 /** The endpoints of LLM APIs that generate. */
 const ENDPOINT =
-  /\/(?:v1\/)?(?:(?:chat\/)?completions|responses|embeddings|moderations|images\/[a-z]+|audio\/[a-z]+|messages(?:\/count_tokens)?)$/
+  /\/(?:v1\/)?(?:(?:chat\/)?completions|responses(?:\/input_tokens|\/compact)?|embeddings|moderations|images\/[a-z]+|audio\/[a-z]+|messages(?:\/count_tokens)?)$/
+/** Before the model of Azure OpenAI and behind that of Gemini. */
+const DEPLOYMENTS = '/deployments/'
+const METHODS = [
+  ':generateContent',
+  ':streamGenerateContent',
+  ':embedContent',
+  ':batchEmbedContents',
+  ':countTokens',
+]
 
 export function faultInUrl(url: string): Fault | undefined {
   if (PLAIN.test(url) && !url.includes('/.')) return undefined
@@ -84,10 +90,23 @@ export const faultInLlmPath: (path: string) => Fault | undefined = remembered((p
     if (decoded.endsWith('/')) return invalidUrl('a path must not end in /')
     if (decoded.includes(';')) return invalidUrl('a path must not contain ;')
   }
-  const [endpoint] = ENDPOINT.exec(decoded.toLowerCase()) ?? []
-  if (endpoint === undefined || path.endsWith(endpoint)) return undefined
-  return invalidUrl(`${endpoint} must be written in lower case and without escapes`)
+  const lower = decoded.toLowerCase()
+  const [endpoint] = ENDPOINT.exec(lower) ?? []
+  if (endpoint !== undefined && !path.endsWith(endpoint)) {
+    return invalidUrl(`${endpoint} must be written in lower case and without escapes`)
+  }
+  return faultInModelPath(path, lower)
 })
+
+/** Lanes and limits depend on the model, so a path that names it has one spelling. `lower`: decoded, in lower case. */
+function faultInModelPath(path: string, lower: string): Fault | undefined {
+  const method = METHODS.find((each) => lower.endsWith(each.toLowerCase()))
+  const part = method ?? (lower.includes(DEPLOYMENTS) ? DEPLOYMENTS : undefined)
+  if (part === undefined) return undefined
+  const isSpelled = method === undefined ? path.includes(part) : path.endsWith(part)
+  if (isSpelled && !path.includes('%')) return undefined
+  return invalidUrl(`a path with ${part} must be written like this and without escapes`)
+}
 
 /** Its connection is closed, because a server in front of the gateway may have read the request otherwise. */
 function invalidUrl(message: string): Fault {

@@ -3,13 +3,12 @@
  * route. Throws a `RequestError` if the request is refused.
  */
 import type { RouteConfig } from '../config/config.js'
-import { anthropic } from '../protocols/anthropic.js'
-import { openai } from '../protocols/openai.js'
-import type { Protocol } from '../protocols/protocol.js'
+import { PROTOCOLS } from '../protocols/index.js'
+import type { Protocol, RequestAddress } from '../protocols/protocol.js'
 import { RequestError } from '../response/errors.js'
 import { containsKey, maskedName, shownPath } from '../response/privacy.js'
 import type { ConfigVersion } from '../routing/config-version.js'
-import { ambiguous, notFound } from '../routing/no-route.js'
+import { ambiguous, notFound, protocolOf } from '../routing/no-route.js'
 import type { RouteQuery } from '../routing/routes.js'
 import type { Caller } from './callers.js'
 import type { ClientRequest } from './client-http.js'
@@ -36,7 +35,7 @@ export interface RoutingListener {
 /** `path`: of the request, in its canonical form. */
 export async function routeRequest(
   request: ClientRequest,
-  path: string,
+  { path, query: written }: RequestAddress,
   version: ConfigVersion,
   listener: RoutingListener,
 ): Promise<RoutedRequest> {
@@ -49,10 +48,10 @@ export async function routeRequest(
   }
   const { kind, rows } = routes.find(query)
   const [first] = rows
-  if (first === undefined) throw noRoute(request, query, version, listener)
+  if (first === undefined) throw noRoute(request, query, written, version, listener)
   const protocol = version.protocolOf(first.route)
   listener.onProtocol(protocol)
-  const key = protocol.callerKey(headers)
+  const key = protocol.callerKey(headers, written)
   const caller = callers.find(key, request)
   if (caller === undefined) throw unauthorized()
   listener.onCaller(caller)
@@ -64,6 +63,7 @@ export async function routeRequest(
   const parsed = await parseRequest(request, {
     protocol,
     path,
+    query: written,
     contentDecides: version.contentDecides(rows),
     limits: config.body,
     onReading: () => listener.onReading(),
@@ -76,7 +76,14 @@ export async function routeRequest(
   const route = routes.forModel(rows, model)
   if (route === undefined) throw noModel(model)
   listener.onRoute(route)
-  const routed = routedRequest(request, protocol, { route, caller, path, parsed })
+  const routed = routedRequest(request, protocol, {
+    route,
+    caller,
+    callerKey: key,
+    path,
+    query: protocol.queryWithoutKeys?.(written) ?? written,
+    parsed,
+  })
   if (!version.targetsOf(route).some((each) => canBeSentTo(routed, each))) {
     throw cannotReplaceModel()
   }
@@ -86,17 +93,18 @@ export async function routeRequest(
 function noRoute(
   request: ClientRequest,
   query: RouteQuery,
+  written: string,
   { callers, config }: ConfigVersion,
   listener: RoutingListener,
 ): RequestError {
   const { path } = query
   // Another spelling of a path that has a route is refused as it would be on that route.
-  const fault = path.startsWith('/v1') ? faultInLlmPath(path) : undefined
+  const fault = LLM_PATH.test(path) ? faultInLlmPath(path) : undefined
   if (fault !== undefined) return new RequestError(fault)
   const { headers } = request
-  listener.onProtocol(query.fromAnthropicClient ? anthropic : openai)
-  const isKnownCaller = [openai, anthropic].some(
-    ({ callerKey }) => callers.find(callerKey(headers), request) !== undefined,
+  listener.onProtocol(PROTOCOLS[protocolOf(query)])
+  const isKnownCaller = Object.values(PROTOCOLS).some(
+    ({ callerKey }) => callers.find(callerKey(headers, written), request) !== undefined,
   )
   return notFound({
     query,
@@ -106,13 +114,15 @@ function noRoute(
   })
 }
 
+const LLM_PATH = /^\/(v1|openai\/)/
+
 function misplacedKey(): RequestError {
   const message = 'the API key is in the path or in the model, where logs would show it'
   return new RequestError({ status: 400, code: 'MISPLACED_KEY', message })
 }
 
 function cannotReplaceModel(): RequestError {
-  const message = 'this route replaces the model, which is only possible in a JSON body'
+  const message = 'this route replaces the model, which is only possible in a JSON body or a path'
   return new RequestError({ status: 415, code: 'UNSUPPORTED_MEDIA_TYPE', message })
 }
 
@@ -124,6 +134,6 @@ function noModel(model: string | undefined): RequestError {
 
 function unauthorized(): RequestError {
   const message =
-    'the API key is missing or unknown; send a key of the gateway, not of the vendor, as Authorization: Bearer or x-api-key'
+    'the API key is missing or unknown; send a key of the gateway, not of the vendor, where the SDK of the vendor sends its key'
   return new RequestError({ status: 401, code: 'UNKNOWN_KEY', message })
 }

@@ -29,7 +29,7 @@ function ask({
   return routedRequest({ method, headers } as unknown as ClientRequest, PROTOCOLS[protocol], {
     path,
     parsed: { json: {}, isUnread: false, body, ...parsed },
-  } as unknown as Pick<RoutedRequest, 'route' | 'caller' | 'path' | 'parsed'>)
+  } as unknown as RoutedRequest)
 }
 
 describe('what a request may do', () => {

@@ -13,6 +13,12 @@ export interface RoutedRequest {
   readonly route: RouteConfig
   readonly caller: Caller
   readonly path: string
+  /** Without keys. */
+  readonly query: string
+  /** The key that the client presented, if any. */
+  readonly callerKey: string | undefined
+  /** The path names the model, so that another target's model is written there. */
+  readonly modelInPath: boolean
   readonly parsed: ParsedRequest
   readonly facts: RequestFacts
   /** Whether the vendor charges tokens for it. */
@@ -26,16 +32,19 @@ export interface RoutedRequest {
 export function routedRequest(
   { method = 'GET', headers }: ClientRequest,
   protocol: Protocol,
-  known: Pick<RoutedRequest, 'route' | 'caller' | 'path' | 'parsed'>,
+  known: Pick<RoutedRequest, 'route' | 'caller' | 'callerKey' | 'path' | 'query' | 'parsed'>,
 ): RoutedRequest {
   const keyed = headers['idempotency-key'] !== undefined
   const safe = IDEMPOTENT.has(method)
   const repeatable = !safe && !keyed && protocol.repeatable(known.path)
-  const { route, caller, path, parsed } = known
+  const { route, caller, callerKey, path, query, parsed } = known
   return {
     route,
     caller,
+    callerKey,
     path,
+    query,
+    modelInPath: protocol.format?.modelIn(path) !== undefined,
     parsed,
     facts: parsed.facts,
     generates: generates(parsed, protocol, path),
@@ -55,7 +64,7 @@ export function canBeRepeated({ parsed: { body }, harmless }: RoutedRequest): bo
   return body.kind === 'held' && harmless
 }
 
-/** A target that replaces the model takes only bodies whose model is known. */
-export function canBeSentTo({ parsed }: RoutedRequest, { config }: Target): boolean {
-  return !(parsed.isUnread && config.model !== undefined)
+/** A target that replaces the model takes only requests whose model can be replaced. */
+export function canBeSentTo({ parsed, modelInPath }: RoutedRequest, { config }: Target): boolean {
+  return modelInPath || !(parsed.isUnread && config.model !== undefined)
 }

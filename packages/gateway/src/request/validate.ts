@@ -34,6 +34,8 @@ const SINGLE: ReadonlyMap<string, number> = new Map([
   ['spillway-user', 1_024],
   ['spillway-tier', 2_048],
   ['spillway-priority', 4_096],
+  ['x-goog-api-key', 8_192],
+  ['api-key', 16_384],
 ])
 const IS_SINGLE_LENGTH: readonly boolean[] = Array.from({ length: 21 }, (_, length) =>
   [...SINGLE.keys()].some((name) => name.length === length),

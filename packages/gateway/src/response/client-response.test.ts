@@ -210,7 +210,7 @@ describe('event streams that are passed on', () => {
   it('a stream is judged by its last event, unless it is an error', () => {
     const open = (answer: Answer, protocol: keyof typeof PROTOCOLS = 'openai') => {
       const { pass, writer } = setup()
-      writer.speak(PROTOCOLS[protocol])
+      writer.speak(PROTOCOLS[protocol], '/v1/chat/completions')
       pass(answer)
       writer.write(Buffer.from(EVENT))
       return [writer.judgesEnd, (writer.faultAtEnd() as { code?: string } | undefined)?.code]
@@ -325,7 +325,7 @@ describe('comments while a stream has not begun', () => {
 describe('refusals', () => {
   it('a refusal of Spillway has its status, headers and body in the format of the protocol', async () => {
     const { writer, head, body } = setup()
-    writer.speak(PROTOCOLS.anthropic)
+    writer.speak(PROTOCOLS.anthropic, '/v1/messages')
     const error = refusal('SHED', 503)
     writer.refuse(error, error, 0, undefined)
     await turns(2)

@@ -50,6 +50,7 @@ export class ResponseWriter implements ResponseSink {
   readonly #hooks: { readonly draining: boolean }
   // Until the route is known, errors have the most common format.
   #protocol: Protocol = openai
+  #path = ''
   #added: readonly string[] = []
   #keepAlive: Timer | undefined
   /** The head of a stream was sent before the vendor answered. */
@@ -84,8 +85,10 @@ export class ResponseWriter implements ResponseSink {
     this.#added = headers
   }
 
-  speak(protocol: Protocol): void {
+  /** `path`: of the request. */
+  speak(protocol: Protocol, path: string): void {
     this.#protocol = protocol
+    this.#path = path
   }
 
   /** Sends a comment every `everyMs` until the answer begins, because proxies close silent connections. */
@@ -295,7 +298,7 @@ export class ResponseWriter implements ResponseSink {
     breakOff(
       this.#response,
       this.#clock,
-      readsEvents ? this.#protocol.errorEvent(this.#complaint(fault)) : undefined,
+      readsEvents ? this.#protocol.errorEvent(this.#complaint(fault), this.#path) : undefined,
     )
   }
 

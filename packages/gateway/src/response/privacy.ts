@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { remembered } from 'spillway/internal'
+import { KEY_HEADERS } from '../protocols/key-headers.js'
 import { isShort, LONGEST_NAME } from '../request/short-text.js'
 
 /** Prefixes of the keys of well-known services, or at least 32 letters and digits in a row. */
@@ -20,8 +21,8 @@ const MASK = '***'
 const SHORTEST_KEY = 8
 
 /** Whether `text` contains the client's key. */
-export function containsKey(text: string | undefined, key: string | string[] | undefined): boolean {
-  return typeof key === 'string' && key.length >= SHORTEST_KEY && text?.includes(key) === true
+export function containsKey(text: string | undefined, key: string | undefined): boolean {
+  return key !== undefined && key.length >= SHORTEST_KEY && text?.includes(key) === true
 }
 
 function looksLikeKey(text: string): boolean {
@@ -44,12 +45,15 @@ export const maskedPath: (path: string) => string = remembered((path) => {
 })
 
 /** The path of a request for logs, traces and messages. A path with the client's key is masked completely. */
-export function shownPath(
-  path: string,
-  { authorization, 'x-api-key': key }: IncomingHttpHeaders,
-): string {
-  const presented = authorization?.slice(authorization.lastIndexOf(' ') + 1)
-  return containsKey(path, key) || containsKey(path, presented) ? MASK : maskedPath(path)
+export function shownPath(path: string, headers: IncomingHttpHeaders): string {
+  return KEY_HEADERS.some((name) => containsKey(path, keyIn(headers[name])))
+    ? MASK
+    : maskedPath(path)
+}
+
+/** Without a scheme, such as `Bearer`. */
+function keyIn(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header.slice(header.lastIndexOf(' ') + 1) : undefined
 }
 
 const HEX_ID = /^[0-9a-f]{32}$/
@@ -64,10 +68,10 @@ export function requestIdFor(headers: IncomingHttpHeaders): string {
 }
 
 /** Ids appear in logs, so they must not be keys. 32 hex digits are allowed, because they are common as ids. */
-function isSane(given: string, { authorization, 'x-api-key': key }: IncomingHttpHeaders): boolean {
+function isSane(given: string, headers: IncomingHttpHeaders): boolean {
   if (!SANE.test(given)) return false
   if (!HEX_ID.test(given) && looksLikeKey(given)) return false
-  return given !== key && authorization?.endsWith(given) !== true
+  return !KEY_HEADERS.some((name) => String(headers[name] ?? '').endsWith(given))
 }
 
 /** Unique among all requests of all processes. */

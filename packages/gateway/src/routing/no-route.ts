@@ -1,6 +1,6 @@
 /** Refusals of requests that no route takes. They name the route that would allow the request. */
 import type { RouteConfig } from '../config/config.js'
-import { DEFAULT_PATHS, type RoutePath } from '../config/default-paths.js'
+import { DEFAULT_PATHS, type LlmProtocol, matchesPath } from '../config/default-paths.js'
 import { RequestError } from '../response/errors.js'
 import type { RouteQuery } from './routes.js'
 
@@ -15,15 +15,22 @@ interface Refused {
 
 export function notFound({ query, shownPath, routes, isKnownCaller }: Refused): RequestError {
   const defaults = routes.filter(({ defaultsOf }) => defaultsOf !== undefined)
-  const wanted = query.fromAnthropicClient ? 'anthropic' : 'openai'
+  const wanted = protocolOf(query)
   const fitting = defaults.find(({ defaultsOf }) => defaultsOf === wanted) ?? defaults[0]
-  const isApi = query.path.startsWith('/v1/')
+  const isApi = /^\/(v1(alpha|beta)?|openai)\//.test(query.path)
   const advised =
     isApi && isKnownCaller && fitting !== undefined
       ? `; default routes only generate and list models. ${advice(pattern(shownPath), fitting)}`
       : ''
   const message = `no route for ${query.method} ${shownPath}${baseUrlHint(query.path, routes) ?? advised}`
   return new RequestError({ status: 404, code: 'NOT_FOUND', message })
+}
+
+/** The API that the client seems to use. */
+export function protocolOf({ path, fromAnthropicClient }: RouteQuery): LlmProtocol {
+  if (fromAnthropicClient) return 'anthropic'
+  if (/^\/v1(alpha|beta)\//.test(path)) return 'gemini'
+  return path.startsWith('/openai/') ? 'azure' : 'openai'
 }
 
 const KNOWN_PATHS: ReadonlySet<string> = new Set(
@@ -33,7 +40,8 @@ const KNOWN_PATHS: ReadonlySet<string> = new Set(
 /** For clients whose base URL lacks `/v1`, or has it twice because their SDK adds it. */
 function baseUrlHint(path: string, routes: readonly RouteConfig[]): string | undefined {
   const isServed = (meant: string) =>
-    KNOWN_PATHS.has(meant) && routes.some(({ paths }) => paths.some((each) => takes(each, meant)))
+    KNOWN_PATHS.has(meant) &&
+    routes.some(({ paths }) => paths.some(({ path: pattern }) => matchesPath(pattern, meant)))
   if (isServed(`/v1${path}`)) {
     return `; did you mean /v1${path}? The base URL of OpenAI clients ends in /v1`
   }
@@ -41,10 +49,6 @@ function baseUrlHint(path: string, routes: readonly RouteConfig[]): string | und
     return `; did you mean ${path.slice(3)}? The base URL of Anthropic clients does not end in /v1`
   }
   return undefined
-}
-
-function takes({ path: pattern }: RoutePath, path: string): boolean {
-  return pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern
 }
 
 /** Only for callers that are known. */

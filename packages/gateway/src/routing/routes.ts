@@ -3,14 +3,14 @@
  * Paths are canonical (`request/request-url.ts`), in the configuration and in requests.
  */
 import type { GatewayConfig, RouteConfig } from '../config/config.js'
-import type { RoutePath } from '../config/default-paths.js'
+import { matchesPath, type RoutePath } from '../config/default-paths.js'
 import { isShort } from '../request/short-text.js'
 
 type Matcher = (text: string) => boolean
 
 interface Row {
   readonly route: RouteConfig
-  readonly paths: readonly { readonly matches: Matcher; readonly methods: RoutePath['methods'] }[]
+  readonly paths: readonly RoutePath[]
   readonly models: readonly Matcher[] | undefined
 }
 
@@ -40,7 +40,7 @@ export class Routes {
     this.#hasAnthropic = vendors.some(({ protocol }) => protocol === 'anthropic')
     this.#rows = routes.map((route) => ({
       route,
-      paths: route.paths.map(({ path, methods }) => ({ matches: matcher(path), methods })),
+      paths: route.paths,
       models: route.models?.map(matcher),
     }))
   }
@@ -67,7 +67,9 @@ export class Routes {
 
   #match({ method, path, fromAnthropicClient }: RouteQuery): RouteMatch {
     const onPath = this.#rows.filter(({ paths }) =>
-      paths.some(({ matches, methods }) => matches(path) && methods?.includes(method) !== false),
+      paths.some(
+        (each) => matchesPath(each.path, path) && each.methods?.includes(method) !== false,
+      ),
     )
     const rows = onPath.filter(
       // A request that is meant for Anthropic must not be sent with the OpenAI key of the gateway.

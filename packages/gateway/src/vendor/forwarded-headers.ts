@@ -1,5 +1,6 @@
 /** Decides which headers the gateway forwards to vendors and to clients. */
 import { remembered } from 'spillway/internal'
+import { KEY_HEADERS } from '../protocols/key-headers.js'
 import type { VendorAddresses } from './vendor-addresses.js'
 
 /** Headers of one connection, which are not forwarded (RFC 9110, 7.6.1). */
@@ -53,7 +54,7 @@ const KEPT_FROM_VENDORS: ReadonlySet<string> = new Set([
 /** They decide how the body is read. Many servers treat _ as -, so the spelling with _ is dropped. */
 const BODY_HEADERS: ReadonlySet<string> = new Set(['content-type', 'content-encoding'])
 
-const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'x-api-key'])
+const CREDENTIALS: ReadonlySet<string> = new Set(KEY_HEADERS)
 
 const KEPT_FROM_CLIENTS: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
@@ -96,6 +97,11 @@ export class ForwardedHeaders {
 
   constructor(options: ForwardOptions) {
     this.#options = options
+  }
+
+  /** Whether the client's own key is forwarded. */
+  get credentials(): boolean {
+    return this.#options.credentials
   }
 
   /** The headers to forward. `raw` and the result: names and values alternate. */

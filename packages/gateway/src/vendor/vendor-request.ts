@@ -1,12 +1,14 @@
 /** A request as a vendor receives it: path, headers and body, with the gateway's values in place of the client's. */
 import type { Dispatcher } from 'undici'
-import type { ByteList } from '../request/body/byte-list.js'
+import { KEY_HEADERS } from '../protocols/key-headers.js'
+import { ByteList } from '../request/body/byte-list.js'
 import { withFields } from '../request/body/rewrite-body.js'
 import type { ClientRequest } from '../request/client-http.js'
-import { requestTarget } from '../request/request-url.js'
 import type { RoutedRequest } from '../request/routed-request.js'
 import type { Target } from '../routing/target.js'
 import type { VendorRequest } from './vendor-client.js'
+
+const KEY_NAMES: ReadonlySet<string> = new Set(KEY_HEADERS)
 
 /** A body up to this size is sent in one piece. A larger one is never copied, so it is held in memory once. */
 const MAX_COPIED_BYTES = 65_536
@@ -17,8 +19,6 @@ export function vendorRequest(
   target: Target,
   tellUsage: boolean,
 ): VendorRequest {
-  // The vendor gets the path by which the route and the limits were chosen.
-  const url = routed.path + requestTarget(request.url ?? '/').query
   const headers = target.forwarded.of(request.rawHeaders, request.headers.connection)
   // A body that was read is forwarded decoded, so that the vendor reads what was read here.
   if (routed.parsed.json !== undefined) removeHeader(headers, 'content-encoding')
@@ -27,10 +27,19 @@ export function vendorRequest(
   if (isChunkList(body)) headers.push('content-length', String(body.length))
   return {
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
-    path: pathFor(url, routed.route.stripPrefix),
+    path: pathFor(urlFor(routed, target), routed.route.stripPrefix),
     headers,
     body,
   }
+}
+
+/** The vendor gets the path by which the route and the limits were chosen, with the target's model. */
+function urlFor(
+  { path, query, modelInPath }: RoutedRequest,
+  { vendor, config: { model } }: Target,
+): string {
+  if (!modelInPath || model === undefined) return path + query
+  return (vendor.protocol.format?.withModel(path, model) ?? path) + query
 }
 
 function removeHeader(headers: string[], removed: string): void {
@@ -42,13 +51,21 @@ function removeHeader(headers: string[], removed: string): void {
 function addOwnHeaders(
   headers: string[],
   request: ClientRequest,
-  { parsed: { body }, idempotencyKey }: RoutedRequest,
+  { parsed: { body }, idempotencyKey, callerKey }: RoutedRequest,
   target: Target,
 ): void {
   for (const each of target.ownHeaders) headers.push(each)
+  // Keys are taken out of the query. One that is meant for the vendor is sent as a header.
+  if (target.forwarded.credentials && callerKey !== undefined && isFromQuery(headers)) {
+    headers.push(...target.vendor.protocol.vendorKey(callerKey))
+  }
   if (idempotencyKey !== undefined) headers.push('idempotency-key', idempotencyKey)
   const length = request.headers['content-length']
   if (body.kind === 'streamed' && length !== undefined) headers.push('content-length', length)
+}
+
+function isFromQuery(headers: readonly string[]): boolean {
+  return !headers.some((name, index) => index % 2 === 0 && KEY_NAMES.has(name))
 }
 
 function bodyFor(routed: RoutedRequest, target: Target, tellUsage: boolean): VendorRequest['body'] {
@@ -60,13 +77,18 @@ function bodyFor(routed: RoutedRequest, target: Target, tellUsage: boolean): Ven
 }
 
 function editedBody(
-  { parsed: { json } }: RoutedRequest,
+  { parsed: { json }, path, modelInPath }: RoutedRequest,
   { vendor, config }: Target,
   tellUsage: boolean,
   bytes: ByteList,
 ): ByteList {
   if (json === undefined || (config.model === undefined && !tellUsage)) return bytes
-  const model = config.model === undefined ? {} : { model: config.model }
+  if (modelInPath && config.model !== undefined) {
+    const edited = vendor.protocol.bodyWithModel?.(path, bytes.toBuffer(), config.model)
+    if (edited !== undefined) return ByteList.of(edited)
+  }
+  const isNamed = config.model !== undefined && (!modelInPath || json.fields.has('model'))
+  const model = isNamed ? { model: config.model } : {}
   const usage = tellUsage ? vendor.protocol.usageFields?.(json.fields) : {}
   return withFields(bytes, json, { ...model, ...usage })
 }

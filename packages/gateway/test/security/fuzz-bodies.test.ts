@@ -53,6 +53,7 @@ async function decide(
     return await parseRequest(request, {
       protocol: PROTOCOLS[protocolOf(one.path)],
       path: one.path,
+      query: '',
       contentDecides,
       limits: LIMITS,
       onFault: () => {},

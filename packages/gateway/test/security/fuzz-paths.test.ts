@@ -73,14 +73,14 @@ const target = { forwarded: { of: () => [] }, ownHeaders: [], config: {} } as un
 /** The gateway's decision about a URL, or undefined if it is refused. */
 function decide(url: string): Decision | undefined {
   if (faultInUrl(url) !== undefined) return undefined
-  const { path } = requestTarget(url)
+  const { path, query } = requestTarget(url)
   const { rows } = routes.find({ method: 'POST', path, fromAnthropicClient: false })
   const route = routes.forModel(rows, 'gpt')
   if (route === undefined) return undefined
   if (route.name !== 'raw' && faultInLlmPath(path) !== undefined) return undefined
   const request = { method: 'POST', url, headers: {}, rawHeaders: [] } as unknown as ClientRequest
   const parsed = { body: { kind: 'held', bytes: new ByteList() }, json: undefined }
-  const routed = { route, path, parsed } as unknown as RoutedRequest
+  const routed = { route, path, query, parsed } as unknown as RoutedRequest
   return {
     route: route.name,
     endpoint: path,

@@ -32,6 +32,8 @@ export {
 export { insideOf, type SpillwayInside } from '../guard/internals.js'
 export { AnswerLengths } from '../guard/llm/answer-lengths.js'
 export { anthropicFormat } from '../guard/llm/anthropic-format.js'
+export { azureFormat } from '../guard/llm/azure-format.js'
+export { geminiFormat } from '../guard/llm/gemini-format.js'
 export { openaiFormat } from '../guard/llm/openai-format.js'
 export { PromptEstimate } from '../guard/llm/prompt-estimate.js'
 export { Reservations } from '../guard/llm/reservation.js'
@@ -39,7 +41,13 @@ export { SseFrames } from '../guard/llm/sse-frames.js'
 export type { TokenUsage } from '../guard/llm/usage/token-usage.js'
 export { anyUsage, type UsageFormat } from '../guard/llm/usage/usage-format.js'
 export { UsageReader } from '../guard/llm/usage/usage-reader.js'
-export type { BodyKind, RequestFacts, VendorFormat } from '../guard/llm/vendor-format.js'
+export type {
+  BodyKind,
+  LlmProtocol,
+  RequestAddress,
+  RequestFacts,
+  VendorFormat,
+} from '../guard/llm/vendor-format.js'
 export type { CheckedGuard } from '../guard/options.js'
 export type { GuardTimings } from '../guard/pipeline/counters.js'
 export {

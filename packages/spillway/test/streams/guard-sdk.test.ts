@@ -340,7 +340,7 @@ describe('guard.sdk() and the class of the SDK', () => {
   it('an unknown SDK is rejected with a hint, and accepted with `protocol`', async () => {
     class Groq {}
     expect(() => guard().sdk(Groq)).toThrow(
-      "guard(vendor).sdk: must be the class OpenAI or Anthropic, got the class Groq; for another SDK with the same API pass { protocol: 'openai' }",
+      "guard(vendor).sdk: must be the class OpenAI, AzureOpenAI or Anthropic, got the class Groq; for another SDK with one of these APIs pass { protocol: 'openai' }",
     )
     expect(guard().sdk(Groq, { protocol: 'openai' }).maxRetries).toBe(0)
   })

@@ -7,6 +7,8 @@ import type { ConfigProblem } from '../config-error.js'
 export const LIMIT_UNITS = {
   openai: ['requests', 'tokens', 'inputTokens', 'outputTokens'],
   anthropic: ['requests', 'tokens', 'inputTokens', 'outputTokens'],
+  gemini: ['requests', 'tokens', 'inputTokens', 'outputTokens'],
+  azure: ['requests', 'tokens', 'inputTokens', 'outputTokens'],
   http: ['requests'],
 } as const satisfies Record<ProtocolName, readonly string[]>
 

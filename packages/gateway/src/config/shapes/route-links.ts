@@ -329,7 +329,7 @@ export function usualRoutes(
 ): RouteConfig[] {
   const all = [...vendors.values()]
   const routes: RouteConfig[] = []
-  for (const protocol of ['anthropic', 'openai', 'http'] as const) {
+  for (const protocol of ['anthropic', 'openai', 'gemini', 'azure', 'http'] as const) {
     const [first, ...others] = all.filter((vendor) => vendor.protocol === protocol)
     if (first === undefined) continue
     for (const { name } of protocol === 'http' ? [first, ...others] : others) {

@@ -4,7 +4,7 @@
  */
 import type { ProtocolName, RouteConfig } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
-import type { RoutePath } from '../default-paths.js'
+import { matchesPath, type RoutePath } from '../default-paths.js'
 
 export interface LinkedRoute {
   readonly index: number
@@ -71,8 +71,9 @@ function sharedPaths(one: RouteConfig, other: RouteConfig): RoutePath[] {
     other.paths.flatMap((b) => {
       const methods = sharedMethods(a.methods, b.methods)
       if (methods?.length === 0) return []
-      if (matchesAll(a.path, b.path)) return { path: b.path, methods }
-      return matchesAll(b.path, a.path) ? { path: a.path, methods } : []
+      if (matchesPath(a.path, b.path)) return { path: b.path, methods }
+      if (matchesPath(b.path, a.path)) return { path: a.path, methods }
+      return crosses(a.path, b.path) ? { path: b.path, methods } : []
     }),
   )
 }
@@ -86,10 +87,16 @@ function covers(one: RoutePath, other: RoutePath): boolean {
   const { methods } = one
   const takesMethods =
     methods === undefined || other.methods?.every((each) => methods.includes(each)) === true
-  return takesMethods && matchesAll(one.path, other.path)
+  return takesMethods && matchesPath(one.path, other.path)
 }
 
-/** Whether a pattern matches every path that another one matches. */
-function matchesAll(pattern: string, other: string): boolean {
-  return pattern.endsWith('*') ? other.startsWith(pattern.slice(0, -1)) : pattern === other
+/** Whether some paths match both patterns, such as `/a/*:run` and `/a/b*`. */
+function crosses(one: string, other: string): boolean {
+  if (!one.includes('*') || !other.includes('*')) return false
+  const [[head, tail], [otherHead, otherTail]] = [one.split('*'), other.split('*')] as [
+    [string, string],
+    [string, string],
+  ]
+  const fit = (a: string, b: string, ends: 'startsWith' | 'endsWith') => a[ends](b) || b[ends](a)
+  return fit(head, otherHead, 'startsWith') && fit(tail, otherTail, 'endsWith')
 }

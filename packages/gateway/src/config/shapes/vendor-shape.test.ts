@@ -54,7 +54,10 @@ describe('vendors in the configuration', () => {
   const vendor = (options: string) => mistakesIn(`vendors: { a: { ${options} } }\n`)
 
   it.each([
-    ['url: mock', "vendors.a.protocol: must be one of 'openai', 'anthropic', 'http', got nothing"],
+    [
+      'url: mock',
+      "vendors.a.protocol: must be one of 'openai', 'anthropic', 'gemini', 'azure', 'http', got nothing",
+    ],
     [
       'protocol: openai, url: localhost',
       "vendors.a.url: must be an http:// or https:// URL, or 'mock'",
@@ -159,7 +162,27 @@ describe('vendors in the configuration', () => {
 routes: [{ vendor: a, path: /a }]`)
     expect(http('')).toEqual(['vendors.a.url: must be an http:// or https:// URL, got nothing'])
     expect(http(', url: mock')).toEqual([
-      "vendors.a.url: must be an http:// or https:// URL: 'mock' speaks the protocols openai and anthropic, not http",
+      "vendors.a.url: must be an http:// or https:// URL: 'mock' speaks the protocols of LLM vendors, not http",
+    ])
+  })
+
+  it('Gemini has a public API, and a vendor of Azure OpenAI needs the URL of its resource', () => {
+    expect(load('vendors: { a: { protocol: gemini } }').vendors[0]?.url).toBe(
+      'https://generativelanguage.googleapis.com',
+    )
+    expect(vendor('protocol: azure')).toEqual([
+      "vendors.a.url: must be an http:// or https:// URL, or 'mock': that of your resource, got nothing",
+    ])
+  })
+
+  it.each([
+    ['gemini', '/v1beta'],
+    ['gemini', '/v1'],
+    ['azure', '/openai'],
+    ['azure', '/openai/v1'],
+  ])('the URL of a vendor of %s must not end in %s', (protocol, end) => {
+    expect(vendor(`protocol: ${protocol}, url: "https://a.b${end}/"`)).toEqual([
+      `vendors.a.url: must not end in ${end}: the paths of requests begin with it`,
     ])
   })
 

@@ -56,10 +56,19 @@ const GUARD_OPTIONS: Record<
 }
 const guardNames = Object.keys(GUARD_OPTIONS) as (keyof typeof GUARD_OPTIONS)[]
 
-const PUBLIC_API = {
+const PUBLIC_API: Readonly<Partial<Record<ProtocolName, string>>> = {
   openai: 'https://api.openai.com',
   anthropic: 'https://api.anthropic.com',
-} as const
+  gemini: 'https://generativelanguage.googleapis.com',
+}
+
+/** What the paths of requests begin with, so that a URL must not end in it. */
+const PATH_PREFIXES: Readonly<Partial<Record<ProtocolName, RegExp>>> = {
+  openai: /\/v1$/,
+  anthropic: /\/v1$/,
+  gemini: /\/v1(alpha|beta)?$/,
+  azure: /\/openai(\/v1)?$/,
+}
 
 /** From the start of an attempt to the first byte of the vendor's body, unless `timeout.firstByteMs` is set. */
 const FIRST_BYTE_MS = 60_000
@@ -80,7 +89,7 @@ function guardSchema(name: string): JsonSchema | undefined {
 
 export function readVendors(sources: Sources): Check<ReadonlyMap<string, WrittenVendor>> {
   const readOwn = object({
-    protocol: oneOf('openai', 'anthropic', 'http'),
+    protocol: oneOf('openai', 'anthropic', 'gemini', 'azure', 'http'),
     url: asWritten({ type: 'string' }),
     key: optional(secret(sources)),
     keys: optional(readKeys(sources)),
@@ -182,9 +191,8 @@ function readUrl(
   problems: OptionProblem[],
   protocol: ProtocolName | undefined,
 ): string {
-  if (value === undefined && protocol !== undefined && protocol !== 'http') {
-    return PUBLIC_API[protocol]
-  }
+  const usual = protocol && PUBLIC_API[protocol]
+  if (value === undefined && usual !== undefined) return usual
   const [url, message] = parseUrl(value, protocol)
   if (message !== undefined && !(value === undefined && protocol === undefined)) {
     problems.push({ path, message })
@@ -197,12 +205,15 @@ function parseUrl(value: unknown, protocol: ProtocolName | undefined): [string, 
     if (protocol !== 'http') return ['mock']
     return [
       '',
-      `must be an http:// or https:// URL: 'mock' speaks the protocols openai and anthropic, not http`,
+      `must be an http:// or https:// URL: 'mock' speaks the protocols of LLM vendors, not http`,
     ]
   }
   const mock = protocol === 'http' ? '' : `, or 'mock'`
   const expected = `must be an http:// or https:// URL${mock}`
-  if (value === undefined) return ['', `${expected}, got nothing`]
+  if (value === undefined) {
+    const resource = protocol === 'azure' ? ': that of your resource' : ''
+    return ['', `${expected}${resource}, got nothing`]
+  }
   if (typeof value !== 'string' || !URL.canParse(value)) return ['', expected]
   const url = new URL(value)
   if (!/^https?:$/.test(url.protocol)) return ['', expected]
@@ -212,8 +223,9 @@ function parseUrl(value: unknown, protocol: ProtocolName | undefined): [string, 
   if (/[?#]/.test(value))
     return ['', 'must end with its path, without ? and #: a key belongs in key, or in headers']
   const prefix = url.pathname.replace(/\/+$/, '')
-  if (protocol !== 'http' && prefix.endsWith('/v1')) {
-    return ['', 'must not end in /v1: the paths of requests begin with it']
+  const [repeated] = (protocol && PATH_PREFIXES[protocol]?.exec(prefix)) ?? []
+  if (repeated !== undefined) {
+    return ['', `must not end in ${repeated}: the paths of requests begin with it`]
   }
   return [url.origin + prefix]
 }

@@ -32,6 +32,17 @@ function read(text: string | Buffer, chunkBytes = Infinity): { json: JsonObject;
   return { json: reader.end(), log: log.entries }
 }
 
+const GROUPED = new FieldNames(['model', 'config.n', 'config.most'], ['messages'])
+
+function readGrouped(text: string, chunkBytes: number): Record<string, unknown> {
+  const reader = new JsonFieldReader(GROUPED, new Log())
+  const bytes = Buffer.from(text)
+  for (let at = 0; at < bytes.length; at += chunkBytes) {
+    reader.push(bytes.subarray(at, at + chunkBytes))
+  }
+  return Object.fromEntries([...reader.end().fields].map(([name, { value }]) => [name, value]))
+}
+
 const valuesIn = (text: string, chunkBytes?: number) =>
   Object.fromEntries(
     [...read(text, chunkBytes).json.fields].map(([name, { value }]) => [name, value]),
@@ -247,5 +258,35 @@ describe('content of a JSON body', () => {
         }
       }
     }
+  })
+})
+
+describe('reading fields of inner objects', () => {
+  it.each([1, 7, 1_000_000])(
+    'chosen fields of an object are read in chunks of %i bytes',
+    (size) => {
+      const text = JSON.stringify({
+        n: 1,
+        config: { schema: { n: 5, text: 'x'.repeat(9_000), config: { n: 6 } }, n: 2, most: [3] },
+        messages: [{ config: { n: 7 } }],
+        model: 'm',
+      })
+      expect(readGrouped(text, size)).toEqual({ 'config.n': 2, 'config.most': [3], model: 'm' })
+    },
+  )
+
+  it('an inner field may occur once, and only in its spelling', () => {
+    expect(() => readGrouped('{"config":{"n":1,"n":2}}', 99)).toThrow('"config.n" occurs twice')
+    expect(() => readGrouped('{"config":{"N":1}}', 99)).toThrow('"config.n" is in another case')
+    expect(() => readGrouped('{"config":{},"config":{"n":2}}', 99)).toThrow('"config" occurs twice')
+  })
+
+  it('an object that is something else is read as it is', () => {
+    expect(readGrouped('{"config":null,"model":"m"}', 99)).toEqual({ config: null, model: 'm' })
+    expect(readGrouped('{"config":[{"n":1}],"model":"m"}', 99)).toEqual({
+      config: [{ n: 1 }],
+      model: 'm',
+    })
+    expect(readGrouped('{"config":{},"model":"m"}', 99)).toEqual({ model: 'm' })
   })
 })

@@ -28,16 +28,25 @@ export interface JsonObject {
   readonly isEmpty: boolean
 }
 
-/** The top-level fields to read. Each may occur once, and only in this spelling. */
+/**
+ * The top-level fields to read, and fields of top-level objects (`a.b`). Each may occur once, and only in this
+ * spelling.
+ */
 export class FieldNames {
   readonly #bySpelling = new Map<string, string>()
+  /** Top-level objects whose fields are read. */
+  readonly #groups = new Set<string>()
   readonly #alike = remembered((name) => this.#bySpelling.get(inUpperCase(name)))
   readonly #contents: ReadonlySet<string>
 
   /** `values`: fields whose values are wanted. `contents`: fields whose content a visitor receives. */
   constructor(values: readonly string[], contents: readonly string[]) {
     this.#contents = new Set(contents)
-    for (const name of [...values, ...contents]) this.#bySpelling.set(inUpperCase(name), name)
+    for (const name of [...values, ...contents]) {
+      const [group = '', inner] = name.split('.', 2)
+      if (inner !== undefined) this.#groups.add(group)
+      for (const each of [group, name]) this.#bySpelling.set(inUpperCase(each), each)
+    }
   }
 
   /** The chosen field that this is, in any case. */
@@ -47,6 +56,10 @@ export class FieldNames {
 
   isContent(name: string): boolean {
     return this.#contents.has(name)
+  }
+
+  isGroup(name: string | undefined): boolean {
+    return name !== undefined && this.#groups.has(name)
   }
 }
 
@@ -103,7 +116,11 @@ export class JsonFieldReader {
   #offset = 0
   #start = 0
   #fieldCount = 0
-  /** Name of the chosen top-level field whose value is being read. */
+  /** Open containers around the fields that are chosen from: 1, or 2 in a group. */
+  #depth = 1
+  /** Name of the group that is being read, with a dot; empty outside of groups. */
+  #group = ''
+  /** Name of the chosen field whose value is being read. */
   #field: string | undefined
   #isContent = false
   /** A top-level name or value that is being read. */
@@ -189,7 +206,7 @@ export class JsonFieldReader {
     this.#isName = true
     this.#keepsBeginning = false
     this.#inString = true
-    if (this.#open.length === 1) {
+    if (this.#open.length === this.#depth) {
       if (++this.#fieldCount > MAX_FIELDS) {
         throw new JsonSyntaxError(`the body has more than ${MAX_FIELDS} fields`)
       }
@@ -199,7 +216,12 @@ export class JsonFieldReader {
   }
 
   #beginValue(byte: number, at: number): number {
-    const isWanted = this.#open.length === 1 && this.#field !== undefined && !this.#isContent
+    const isWanted =
+      this.#open.length === this.#depth && this.#field !== undefined && !this.#isContent
+    if (isWanted && byte === OPEN_BRACE && this.#names.isGroup(this.#field)) {
+      this.#openGroup()
+      return at + 1
+    }
     if (isWanted) this.#kept = { bytes: EMPTY, start: this.#offset + at }
     if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
       this.#openContainer(byte === OPEN_BRACE)
@@ -227,9 +249,20 @@ export class JsonFieldReader {
     this.#expected = isObject ? 'name or }' : 'value or ]'
   }
 
+  #openGroup(): void {
+    this.#group = `${this.#field}.`
+    this.#field = undefined
+    this.#openContainer(true)
+    this.#depth = 2
+  }
+
   #closeContainer(chunk: Buffer, byte: number, at: number): void {
     const closing = this.#open.pop() === true ? CLOSE_BRACE : CLOSE_BRACKET
     if (byte !== closing) throw unexpected(this.#offset + at)
+    if (this.#open.length < this.#depth) {
+      this.#depth = 1
+      this.#group = ''
+    }
     this.#endValue(chunk, at + 1)
   }
 
@@ -308,11 +341,11 @@ export class JsonFieldReader {
     }
     this.#isName = false
     this.#expected = ':'
-    if (this.#open.length === 1) this.#chooseField(chunk, end)
+    if (this.#open.length === this.#depth) this.#chooseField(chunk, end)
   }
 
   #chooseField(chunk: Buffer, end: number): void {
-    const name = this.#takeKept(chunk, end) as string
+    const name = this.#group + (this.#takeKept(chunk, end) as string)
     const chosen = this.#names.alike(name)
     if (chosen === undefined) return
     // Some vendors ignore case in names, so another spelling could override the field that is read here.
@@ -332,7 +365,7 @@ export class JsonFieldReader {
     if (end === chunk.length) return end
     if (!SCALAR.test(text)) throw unexpected(this.#offset + end)
     this.#scalar = undefined
-    const isNullField = text === 'null' && this.#open.length === 1
+    const isNullField = text === 'null' && this.#open.length === this.#depth
     if (this.#isContent && !isNullField) this.#content.onScalar()
     this.#endValue(chunk, end)
     return end
@@ -340,7 +373,7 @@ export class JsonFieldReader {
 
   #endValue(chunk: Buffer, end: number): void {
     this.#expected = this.#open.length === 0 ? 'nothing' : ', or end'
-    if (this.#open.length !== 1) return
+    if (this.#open.length !== this.#depth) return
     const field = this.#field
     if (field !== undefined && !this.#isContent) {
       const start = this.#kept?.start ?? 0

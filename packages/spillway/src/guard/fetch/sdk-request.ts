@@ -1,6 +1,6 @@
 /** Reads what limits and lanes need from a request of an SDK. Its body is parsed, but not kept. */
 import { PromptEstimate } from '../llm/prompt-estimate.js'
-import type { RequestFacts, VendorFormat } from '../llm/vendor-format.js'
+import type { RequestAddress, RequestFacts, VendorFormat } from '../llm/vendor-format.js'
 import type { Fetch } from './fetch.js'
 
 export interface SdkRequest {
@@ -20,22 +20,24 @@ export function readSdkRequest(
   init: RequestInit,
   asksUsage: boolean,
 ): SdkRequest {
-  const path = pathOf(input)
+  const address = addressOf(input)
+  const { path } = address
   const repeatable = format.isRepeatable(path)
   const kind = format.bodyOn(path)
   const { body } = init
   if (kind === 'form' && body instanceof FormData) {
-    return { model: nameIn(body.get('model')), facts: undefined, repeatable, body: undefined }
+    const model = format.modelIn?.(path) ?? nameIn(body.get('model'))
+    return { model, facts: undefined, repeatable, body: undefined }
   }
   const parsed = kind === 'json' && typeof body === 'string' ? objectIn(body) : undefined
   if (parsed === undefined)
     return { model: undefined, facts: undefined, repeatable, body: undefined }
   const fields = new Map(
     format.valueFields
-      .filter((name) => parsed[name] !== undefined && parsed[name] !== null)
-      .map((name) => [name, parsed[name]]),
+      .map((name) => [name, valueAt(parsed, name)] as const)
+      .filter(([, value]) => value !== undefined && value !== null),
   )
-  const facts = format.factsOf(fields, promptTokens(format, parsed))
+  const facts = format.factsOf(fields, promptTokens(format, parsed), address)
   const added =
     asksUsage && format.hidesUsage(path, fields) ? format.usageFields?.(fields) : undefined
   return {
@@ -46,13 +48,24 @@ export function readSdkRequest(
   }
 }
 
-function pathOf(input: Parameters<Fetch>[0]): string {
+function addressOf(input: Parameters<Fetch>[0]): RequestAddress {
   try {
-    return new URL(input instanceof Request ? input.url : String(input)).pathname
+    const { pathname, search } = new URL(input instanceof Request ? input.url : String(input))
+    return { path: pathname, query: search }
   } catch {
     // fetch itself rejects it.
-    return ''
+    return { path: '', query: '' }
   }
+}
+
+/** `a.b`: the field `b` of the object in `a`. */
+function valueAt(parsed: Record<string, unknown>, name: string): unknown {
+  const [first = '', second] = name.split('.', 2)
+  const value = parsed[first]
+  if (second === undefined || typeof value !== 'object' || value === null) {
+    return second === undefined ? value : undefined
+  }
+  return (value as Record<string, unknown>)[second]
 }
 
 function objectIn(body: string): Record<string, unknown> | undefined {

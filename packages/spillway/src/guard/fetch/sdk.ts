@@ -8,9 +8,11 @@ import { bool, type Check, object, oneOf, optional, validate } from '../../core/
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import { AnswerLengths } from '../llm/answer-lengths.js'
 import { anthropicFormat } from '../llm/anthropic-format.js'
+import { azureFormat } from '../llm/azure-format.js'
+import { geminiFormat } from '../llm/gemini-format.js'
 import { openaiFormat } from '../llm/openai-format.js'
 import { Reservations, type ReservedLimit } from '../llm/reservation.js'
-import type { VendorFormat } from '../llm/vendor-format.js'
+import type { LlmProtocol, VendorFormat } from '../llm/vendor-format.js'
 import { checkRunOptions } from '../pipeline/start-call.js'
 import type { RunOptions } from '../run-options.js'
 import { type Fetch, type FetchOptions, refusalResponse } from './fetch.js'
@@ -24,10 +26,10 @@ export type SdkClass = abstract new (...args: never[]) => object
 /** Options of `guard.sdk()`. */
 export interface SdkOptions {
   /**
-   * The API that the SDK uses. Needed for SDKs other than those of OpenAI and Anthropic. Default: recognised by
-   * the class.
+   * The API that the SDK uses. Needed for SDKs other than those of OpenAI and Anthropic. Range: `openai`,
+   * `anthropic`, `gemini` or `azure`. Default: recognised by the class.
    */
-  protocol?: 'openai' | 'anthropic'
+  protocol?: LlmProtocol
   /**
    * Asks OpenAI to report the usage of streamed chat completions, so that token limits are settled, and removes the
    * additional event from the stream. Set it to false for servers that reject `stream_options`. Default: true
@@ -53,9 +55,11 @@ export interface SdkGuard {
   fetchWith(options: FetchOptions, call: RunOptions): Fetch
 }
 
-const FORMATS: Readonly<Record<'openai' | 'anthropic', VendorFormat>> = {
+const FORMATS: Readonly<Record<LlmProtocol, VendorFormat>> = {
   openai: openaiFormat,
   anthropic: anthropicFormat,
+  gemini: geminiFormat,
+  azure: azureFormat,
 }
 
 /** Sent with requests that may be repeated. Both SDKs and their APIs use this name. */
@@ -70,7 +74,7 @@ const readCall: Check<RunOptions> = (value, path, problems) => {
 }
 
 const readOptions = object({
-  protocol: optional(oneOf('openai', 'anthropic')),
+  protocol: optional(oneOf('openai', 'anthropic', 'gemini', 'azure')),
   streamUsage: optional(bool(), true),
   call: optional(readCall, {}),
 })
@@ -92,8 +96,9 @@ export function createSdk(guard: SdkGuard, sdk: unknown, options: SdkOptions): S
 }
 
 /** Each SDK has its base error as a static property, which minified and derived classes keep. */
-function protocolOf(sdk: unknown): 'openai' | 'anthropic' | undefined {
+function protocolOf(sdk: unknown): LlmProtocol | undefined {
   if (typeof sdk !== 'function') return undefined
+  if (sdk.name === 'AzureOpenAI') return 'azure'
   if ('OpenAIError' in sdk || sdk.name === 'OpenAI') return 'openai'
   if ('AnthropicError' in sdk || sdk.name === 'Anthropic') return 'anthropic'
   return undefined
@@ -102,8 +107,8 @@ function protocolOf(sdk: unknown): 'openai' | 'anthropic' | undefined {
 function notRecognised(sdk: unknown): string {
   const found = typeof sdk === 'function' ? `the class ${sdk.name || '(anonymous)'}` : typeof sdk
   return (
-    `must be the class OpenAI or Anthropic, got ${found}; ` +
-    `for another SDK with the same API pass { protocol: 'openai' } or { protocol: 'anthropic' }`
+    `must be the class OpenAI, AzureOpenAI or Anthropic, got ${found}; ` +
+    `for another SDK with one of these APIs pass { protocol: 'openai' }, 'anthropic', 'gemini' or 'azure'`
   )
 }
 

@@ -12,13 +12,16 @@ import {
 const MAX_TOKENS = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const
 
 const GENERATING =
-  /\/(completions|responses|embeddings|moderations|images\/generations|audio\/speech|runs)$/
+  /\/(completions|responses|responses\/(input_tokens|compact)|embeddings|moderations|images\/generations|audio\/speech|runs)$/
 const GENERATING_FROM_FORM =
   /\/(audio\/transcriptions|audio\/translations|images\/edits|images\/variations|videos)$/
-const FREE = /\/moderations$/
+const FREE = /\/(moderations|responses\/input_tokens)$/
+/** Their answers have no output tokens. */
+const INPUT_ONLY = /\/embeddings$/
 const STORING = /\/(files|uploads|uploads\/[^/]+\/parts)$/
 /** Repeating these requests only costs twice. Repeating others creates a second job or file. */
-const REPEATABLE = /\/(completions|responses|embeddings|moderations|images\/generations)$/
+const REPEATABLE =
+  /\/(completions|responses|responses\/input_tokens|embeddings|moderations|images\/generations)$/
 
 export const openaiFormat: VendorFormat = {
   name: 'openai',
@@ -31,12 +34,12 @@ export const openaiFormat: VendorFormat = {
   isRepeatable: (path) => REPEATABLE.test(path),
   valueFields: ['model', 'stream', 'stream_options', ...MAX_TOKENS, 'n', 'best_of'],
   contentFields: ['messages', 'prompt', 'input', 'instructions', 'tools'],
-  factsOf(fields, promptTokens) {
+  factsOf(fields, promptTokens, { path }) {
     return {
       model: fields.get('model') as string | undefined,
       streamed: fields.get('stream') === true,
       promptTokens,
-      maxTokens: largestOf(fields, MAX_TOKENS),
+      maxTokens: INPUT_ONLY.test(path) ? 0 : largestOf(fields, MAX_TOKENS),
       answers: answersIn(fields),
     }
   },

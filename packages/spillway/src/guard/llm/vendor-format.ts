@@ -34,21 +34,35 @@ export interface ReportedError {
   readonly retryAfterMs?: number | undefined
 }
 
-/** The fields of a JSON body that are set, by name. */
+/** The fields of a JSON body that are set, by name. `a.b`: the field `b` of the object in `a`. */
 export type RequestFields = ReadonlyMap<string, unknown>
 
+/** Where a request is sent, without its host. */
+export interface RequestAddress {
+  readonly path: string
+  /** With its `?`; empty if there is none. */
+  readonly query: string
+}
+
+/** The APIs that Spillway knows. */
+export type LlmProtocol = 'openai' | 'anthropic' | 'gemini' | 'azure'
+
 export interface VendorFormat {
-  readonly name: 'openai' | 'anthropic'
+  readonly name: LlmProtocol
   bodyOn(path: string): BodyKind
   /** The vendor charges no tokens for requests on this path, so none are reserved. */
   isFree(path: string): boolean
   /** Repeating a POST on this path without a key has no other effect than to cost twice. */
   isRepeatable(path: string): boolean
-  /** Fields that decide model, cost and streaming. */
+  /** The model that a path names. Undefined if the model is in the body. */
+  modelIn?(path: string): string | undefined
+  /** The path with another model. Only for paths in which `modelIn` finds one. */
+  withModel?(path: string, model: string): string
+  /** Fields that decide model, cost and streaming. `a.b`: the field `b` of the object in `a`. */
   readonly valueFields: readonly string[]
   /** Fields that the vendor charges as input. */
   readonly contentFields: readonly string[]
-  factsOf(fields: RequestFields, promptTokens: number): RequestFacts
+  factsOf(fields: RequestFields, promptTokens: number, address: RequestAddress): RequestFacts
   /** Whether the response is a stream that reports its usage only if the request asks for it. */
   hidesUsage(path: string, fields: RequestFields): boolean
   /** Fields to set so that the response stream reports its usage. */
