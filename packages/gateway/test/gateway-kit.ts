@@ -10,6 +10,7 @@ import type { RequestRecord } from '../src/request/record.js'
 export interface Written {
   /** Options of the vendors `openai` and `anthropic`, both of which are the mock vendor. */
   guard?: object
+  /** Other vendors. One without a URL is the mock vendor as well. */
   vendors?: Record<string, object>
   routes?: object[]
   [option: string]: unknown
@@ -130,7 +131,9 @@ function fileOf({ guard = {}, vendors = {}, ...rest }: Written, vendorUrl: strin
     vendors: {
       openai: { protocol: 'openai', ...ours },
       anthropic: { protocol: 'anthropic', ...ours },
-      ...vendors,
+      ...Object.fromEntries(
+        Object.entries(vendors).map(([name, each]) => [name, { url: vendorUrl, ...each }]),
+      ),
     },
     ...(Object.keys(vendors).length === 0 && { routes: ROUTES }),
     ...rest,

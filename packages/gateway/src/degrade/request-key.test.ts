@@ -43,6 +43,8 @@ function keyOf(asked: Asked = {}): string | undefined {
     { method, url, headers, rawHeaders } as never,
     {
       path: url.split('?')[0],
+      query: url.slice(url.split('?')[0]?.length),
+      callerKey: key,
       caller: { user },
       parsed: { body: { kind: 'held', bytes }, json: body === '' ? undefined : {} },
     } as never,
