@@ -1,6 +1,7 @@
 // test-group: sockets
 
 /** Gemini and Azure OpenAI name the model in the path, and Gemini clients may send their key in the query. */
+import { GoogleGenAI } from '@google/genai'
 import { describe, expect, it } from 'vitest'
 import { startGateway } from './gateway-kit.js'
 import { startRecordingVendor } from './recording-vendor.js'
@@ -46,6 +47,17 @@ describe('Gemini requests', () => {
     expect(seen[0]?.head).toContain('x-goog-api-key: vendor-secret')
     expect(seen[0]?.head).not.toContain('own')
     await expect.poll(() => records[0]?.model).toBe('gemini-2.5-flash')
+  })
+
+  it('the SDK of Google needs only another URL', async () => {
+    const text = JSON.stringify({ candidates: [{ content: { parts: [{ text: 'hello' }] } }] })
+    const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}`
+    const { url, seen } = await start('gemini', { callers }, `${head}\r\n\r\n${text}`)
+    const { models } = new GoogleGenAI({ apiKey: CALLER, httpOptions: { baseUrl: url } })
+    const answer = await models.generateContent({ model: 'gemini-2.5-flash', contents: 'hi' })
+    expect(answer.text).toBe('hello')
+    expect(seen[0]?.url).toBe(GENERATE)
+    expect(seen[0]?.head).not.toContain(CALLER)
   })
 
   it.each([

@@ -3,7 +3,7 @@
  * (files, batches, stored responses, fine-tuned models) belongs to the whole account, so a route has to name it.
  */
 
-import type { ProtocolName } from './config.js'
+import type { LlmProtocol } from 'spillway/internal'
 
 export interface RoutePath {
   /** Exact, or with a `*`: at the end for anything, elsewhere for one segment of the path or a part of it. */
@@ -71,7 +71,7 @@ export const DEFAULT_PATHS: Readonly<Record<LlmProtocol, readonly RoutePath[]>> 
   ],
 }
 
-export type LlmProtocol = Exclude<ProtocolName, 'http'>
+export type { LlmProtocol }
 
 function generating(paths: readonly string[]): RoutePath[] {
   return paths.map((path) => ({ path, methods: GENERATE }))

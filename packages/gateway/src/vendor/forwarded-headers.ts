@@ -1,6 +1,6 @@
 /** Decides which headers the gateway forwards to vendors and to clients. */
 import { remembered } from 'spillway/internal'
-import { KEY_HEADERS } from '../protocols/key-headers.js'
+import { KEY_HEADERS } from '../request/key-headers.js'
 import type { VendorAddresses } from './vendor-addresses.js'
 
 /** Headers of one connection, which are not forwarded (RFC 9110, 7.6.1). */

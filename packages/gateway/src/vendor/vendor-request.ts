@@ -1,9 +1,9 @@
 /** A request as a vendor receives it: path, headers and body, with the gateway's values in place of the client's. */
 import type { Dispatcher } from 'undici'
-import { KEY_HEADERS } from '../protocols/key-headers.js'
 import { ByteList } from '../request/body/byte-list.js'
 import { withFields } from '../request/body/rewrite-body.js'
 import type { ClientRequest } from '../request/client-http.js'
+import { KEY_HEADERS } from '../request/key-headers.js'
 import type { RoutedRequest } from '../request/routed-request.js'
 import type { Target } from '../routing/target.js'
 import type { VendorRequest } from './vendor-client.js'
