@@ -12,6 +12,7 @@ export const gemini: Protocol = {
   queryWithoutKeys,
   vendorKey: (secret) => ['x-goog-api-key', secret],
   format: requestFormat(geminiFormat),
+  usage: geminiFormat.usage,
   // Every event of a stream has the usage so far.
   hidesUsage: () => false,
   isUsageEvent: () => false,

@@ -1,4 +1,5 @@
 /** Google's Gemini API: generating, embedding and counting tokens. The model and the method are in the path. */
+import { geminiUsage } from './usage/usage-format.js'
 import { largestOf, pathMatches, type ReportedError, type VendorFormat } from './vendor-format.js'
 
 /** `/v1beta/models/{model}:{method}`. */
@@ -53,6 +54,7 @@ export const geminiFormat: VendorFormat = {
   // Every event of a stream has the usage so far.
   hidesUsage: () => false,
   isUsageEvent: () => false,
+  usage: geminiUsage,
   errorBody({ status, code, message, requestId, retryAfterMs }: ReportedError) {
     const info = {
       '@type': 'type.googleapis.com/google.rpc.ErrorInfo',

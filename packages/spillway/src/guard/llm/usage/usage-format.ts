@@ -60,19 +60,58 @@ export const anthropicUsage: UsageFormat = {
   },
 }
 
+/**
+ * Every event of a stream reports the tokens so far. Reasoning is not part of the candidates, and results of tools are
+ * not part of the prompt.
+ */
+export const geminiUsage: UsageFormat = {
+  places: new Places(['usageMetadata']),
+  read({ usageMetadata: counts }) {
+    const inputTokens = sum(
+      count(counts, 'promptTokenCount'),
+      count(counts, 'toolUsePromptTokenCount'),
+    )
+    const reasoningTokens = count(counts, 'thoughtsTokenCount')
+    const outputTokens = sum(count(counts, 'candidatesTokenCount'), reasoningTokens)
+    const total = count(counts, 'totalTokenCount')
+    return tokenUsage({
+      // Embeddings have no output.
+      tokens: total ?? (outputTokens === undefined ? inputTokens : undefined),
+      inputTokens,
+      outputTokens,
+      cachedTokens: count(counts, 'cachedContentTokenCount'),
+      reasoningTokens,
+      audioInputTokens: audioIn(counts?.promptTokensDetails),
+      audioOutputTokens: audioIn(counts?.candidatesTokensDetails),
+    })
+  },
+}
+
+/** Gemini lists the tokens of each modality. */
+function audioIn(modalities: unknown): number | undefined {
+  if (!Array.isArray(modalities)) return undefined
+  return count(
+    modalities.find((each) => each?.modality === 'AUDIO'),
+    'tokenCount',
+  )
+}
+
 function withoutNulls(counts: Counts): Counts {
   return Object.fromEntries(Object.entries(counts).filter(([, value]) => value !== null))
 }
 
 /** For answers of an unknown vendor. */
 export const anyUsage: UsageFormat = {
-  places: new Places([...new Set([...openaiUsage.places.all, ...anthropicUsage.places.all])]),
+  places: new Places([
+    ...new Set([openaiUsage, anthropicUsage, geminiUsage].flatMap(({ places }) => [...places.all])),
+  ]),
   read(reports) {
     return formatOf(reports).read(reports)
   },
 }
 
 function formatOf(reports: UsageReports): UsageFormat {
+  if (reports.usageMetadata !== undefined) return geminiUsage
   if (reports['message.usage'] !== undefined) return anthropicUsage
   const { usage } = reports
   const isCached = count(usage, 'cache_creation_input_tokens', 'cache_read_input_tokens')

@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { anthropicUsage, anyUsage, openaiUsage, type UsageFormat } from './usage-format.js'
+import {
+  anthropicUsage,
+  anyUsage,
+  geminiUsage,
+  openaiUsage,
+  type UsageFormat,
+} from './usage-format.js'
 import { UsageReader } from './usage-reader.js'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
@@ -279,5 +285,45 @@ describe('usage of parsed chunks', () => {
     ).toEqual({ tokens: 115, inputTokens: 25, outputTokens: 90 })
     expect(read({ type: 'response.completed', response: { usage: OPENAI } })).toEqual(COSTS)
     expect(read({ usage: null }, null, 5)).toBeUndefined()
+  })
+})
+
+describe('usage of Gemini', () => {
+  const usageMetadata = {
+    promptTokenCount: 100,
+    candidatesTokenCount: 20,
+    thoughtsTokenCount: 30,
+    totalTokenCount: 150,
+    cachedContentTokenCount: 64,
+    promptTokensDetails: [
+      { modality: 'TEXT', tokenCount: 90 },
+      { modality: 'AUDIO', tokenCount: 10 },
+    ],
+  }
+  const usage = {
+    tokens: 150,
+    inputTokens: 100,
+    outputTokens: 50,
+    cachedTokens: 64,
+    reasoningTokens: 30,
+    audioInputTokens: 10,
+  }
+
+  it('usage is read from an answer, from a known and from an unknown vendor', () => {
+    const body = JSON.stringify({ candidates: [], usageMetadata })
+    expect(readBy(geminiUsage, body)).toEqual(usage)
+    expect(readBy(anyUsage, body)).toEqual(usage)
+  })
+
+  it('the last event of a stream and the last item of an array count', () => {
+    const first = { usageMetadata: { promptTokenCount: 100, totalTokenCount: 100 } }
+    expect(readBy(geminiUsage, event(first) + event({ usageMetadata }))).toEqual(usage)
+    expect(readBy(geminiUsage, JSON.stringify([first, { usageMetadata }]))).toEqual(usage)
+    expect(readBy(anyUsage, first, { usageMetadata })).toEqual(usage)
+  })
+
+  it('embeddings have only input', () => {
+    const embeddings = JSON.stringify({ usageMetadata: { promptTokenCount: 7 } })
+    expect(readBy(geminiUsage, embeddings)).toEqual({ tokens: 7, inputTokens: 7 })
   })
 })
