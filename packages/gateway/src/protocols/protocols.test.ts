@@ -382,7 +382,7 @@ describe('ends of Gemini streams', () => {
 })
 
 describe('texts of static fallbacks', () => {
-  const request = { text: 'sorry', model: 'm', id: 'i', fields: new Map() }
+  const request = { text: 'sorry', model: 'm', id: 'i', createdMs: 0, fields: new Map() }
 
   it('Gemini gets a text whole, as an event, or as an array', () => {
     const whole = gemini.textAnswer('/m:generateContent', { ...request, streamed: false })
