@@ -18,6 +18,8 @@ export interface OutageFleetOptions {
   /** Number of callers in a pod that call without pause. */
   callers?: (pod: number) => number
   guard?: GuardOptions
+  /** The lane of a caller. Default: the default lane. */
+  lane?: (caller: number) => string
   expectedPods?: number
   /** Makes the store unreachable before the pods start. */
   down?: boolean
@@ -76,7 +78,8 @@ export function createOutageFleet(options: OutageFleetOptions = {}): OutageFleet
     if (type.startsWith('store.')) events.push({ type, atMs: clock.now() })
   })
 
-  async function keepCalling(pod: HarnessPod<PodValue>): Promise<void> {
+  async function keepCalling(pod: HarnessPod<PodValue>, caller: number): Promise<void> {
+    const runOptions = options.lane === undefined ? {} : { lane: options.lane(caller) }
     while (!over && pod.alive) {
       const startMs = clock.now()
       let reachedMs: number | undefined
@@ -84,7 +87,7 @@ export function createOutageFleet(options: OutageFleetOptions = {}): OutageFleet
         await pod.value.guard.run(() => {
           reachedMs = clock.now()
           return vendor.call()
-        })
+        }, runOptions)
       } catch (error) {
         const code = error instanceof SpillwayError ? error.code : 'other'
         refusals[code] = (refusals[code] ?? 0) + 1
@@ -98,7 +101,7 @@ export function createOutageFleet(options: OutageFleetOptions = {}): OutageFleet
   }
   for (let index = 0; index < pods; index++) {
     const pod = fleet.start()
-    for (let caller = 0; caller < callers(index); caller++) void keepCalling(pod)
+    for (let caller = 0; caller < callers(index); caller++) void keepCalling(pod, caller)
   }
 
   return {

@@ -25,6 +25,34 @@ describe.each(SEEDS)('saturated fleet, seed %i', (seed) => {
     expect(all.worst()).toBeLessThanOrEqual(MOST)
   })
 
+  it('three lanes of a pool stay within its limit when the store hangs and when it answers again', async () => {
+    const all = createOutageFleet({
+      seed,
+      lane: (caller) => `opus-${caller % 3}`,
+      guard: {
+        limits: [{ limit: 10_000, windowMs: 10_000 }],
+        lanes: [{ match: 'opus-*', pool: 'opus' }],
+        pools: { opus: { limits: [{ limit: 200, windowMs: 10_000 }] } },
+      },
+    })
+    await all.run(25_000)
+    expect(all.used(20_000)).toBeGreaterThan(80)
+    all.each(({ store }) => {
+      store.loseRequests(1)
+    })
+    await all.run(25_000)
+    expect(all.status()).toBe('unreachable')
+    expect(all.used(10_000)).toBeGreaterThan(80)
+    all.each(({ store }) => {
+      store.loseRequests(0)
+    })
+    await all.run(2_000)
+    expect([0, 1, 2, 3].map(all.status)).toEqual(Array(4).fill('shared'))
+    await all.run(25_000)
+    await all.stop()
+    expect(all.worst()).toBeLessThanOrEqual(MOST)
+  })
+
   it('the fleet stays within the vendor limit when the store restarts empty', async () => {
     const all = createOutageFleet({ seed })
     await all.run(24_000)

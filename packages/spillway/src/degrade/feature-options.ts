@@ -10,6 +10,7 @@ import {
   object,
   oneOf,
   optional,
+  recordOf,
   text,
   together,
 } from '../core/options/checks.js'
@@ -110,17 +111,3 @@ export const readOptions = object({
   everyMs: optional(duration({ min: 10 }), 1_000),
   clock: clockOption,
 })
-
-function recordOf<T>(check: Check<T>): Check<Record<string, T>> {
-  return (value, path, problems) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      problems.push({ path, message: 'must be an object, by name' })
-      return {}
-    }
-    const entries = Object.entries(value).map(([name, each]) => [
-      name,
-      check(each, `${path}.${name}`, problems),
-    ])
-    return Object.fromEntries(entries)
-  }
-}

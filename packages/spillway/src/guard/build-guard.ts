@@ -190,6 +190,7 @@ export function buildGuard(
   const attempts: AttemptDependencies = {
     guard: name,
     clock,
+    lanes,
     pipeline,
     timeout: context.built('timeout') as TimeoutStage,
     breaker: context.built<BreakerStage>('breaker'),
@@ -282,8 +283,8 @@ function createDispatcher(
         retryAfterMs,
         paused,
         byOutageRule: limits?.alone === true,
-        limits: limits?.settings.limits ?? [],
-        costs: limits?.settings.costsOf(call) ?? [],
+        limits: limits?.settings.of(lane).limits ?? [],
+        costs: limits?.settings.of(lane).costsOf(call) ?? [],
         left,
       }),
     busyError: (stage) =>

@@ -39,6 +39,13 @@ import {
 } from '../shared/circuit-breaker/options.js'
 import { readMaxLanes } from '../shared/lanes/lane-registry.js'
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
+import {
+  checkPools,
+  type LaneEntry,
+  type LimitPool,
+  readLaneEntries,
+  readPools,
+} from '../shared/rate-limiter/settings/lane-entries.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import type { Fetch, FetchOptions } from './fetch/fetch.js'
 import { readSdk } from './fetch/sdk-errors.js'
@@ -103,6 +110,13 @@ export interface GuardOptions {
   throttle?: Pick<ThrottleOptions, 'k' | 'windowMs' | 'minimumCalls'>
   /** The vendor's limits, shared by all pods: 1 to 16. Default: none. */
   limits?: readonly SharedLimit[]
+  /**
+   * Lanes with limits of their own, or in a pool. The first entry that matches a lane's name replaces the limits per
+   * lane of `limits`; those with `per: 'vendor'` hold as well. Default: none.
+   */
+  lanes?: readonly LaneEntry[]
+  /** Limits that the lanes of a pool share, by name of the pool. Default: none. */
+  pools?: Readonly<Record<string, LimitPool>>
   /**
    * How much later than its permit a call may reach the vendor. Range: from 1 ms. Default: a twentieth of the
    * shortest window, 10 to 100 ms.
@@ -317,6 +331,8 @@ const readFields = object({
   breaker: optional(readGuardPolicy),
   throttle: optional(object(throttleFields)),
   limits: optional(readLimits),
+  lanes: optional(readLaneEntries),
+  pools: optional(readPools),
   jitterMs: optional(duration({ min: 1 })),
   maxPauseMs: optional(duration({ min: 0 }), 60_000),
   basePauseMs: optional(duration({ min: 1 }), 500),
@@ -379,7 +395,21 @@ const readFields = object({
   classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
 })
 
-const readGuard = together(readFields, checkShadow)
+const readRelated = together(readFields, (options, path, problems) => {
+  checkShadow(withLimits(options), path, problems)
+  checkPools(options, path, problems)
+})
+
+/** Lanes with limits need the stage, also if other lanes have none. */
+function withLimits<T extends Pick<ReturnType<typeof readFields>, 'limits' | 'lanes'>>(options: T): T {
+  const isMissing = options?.lanes !== undefined && options.limits === undefined
+  return isMissing ? { ...options, limits: [] } : options
+}
+
+const readGuard: typeof readRelated = describedAs(
+  (value, path, problems) => withLimits(readRelated(value, path, problems)),
+  readRelated,
+)
 
 export type CheckedGuard = ReturnType<typeof readGuard>
 

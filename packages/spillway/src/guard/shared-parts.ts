@@ -73,18 +73,23 @@ export function createLimits(
     breaker(): BreakerLanes | undefined
   },
 ): LimitClient | undefined {
-  if (options.limits === undefined) return undefined
-  const { limits, jitterMs, basePauseMs, maxPauseMs } = options
-  return new LimitClient({
+  const { limits, lanes: entries, pools, jitterMs, basePauseMs, maxPauseMs } = options
+  if (limits === undefined) {
+    lanes.shareOverflow(undefined)
+    return undefined
+  }
+  const client = new LimitClient({
     name,
     store: store.limits,
     pod,
     clock,
     limits,
+    lanes: entries,
+    pools,
     jitterMs,
     basePauseMs,
     maxPauseMs,
-    lanes,
+    registry: lanes,
     remote: store.remote,
     watch,
     before: before?.countedLimits,
@@ -92,6 +97,8 @@ export function createLimits(
     onLimitsChanged: () => later.dispatcher().unblockAll(),
     piggybackReport: (lane) => later.breaker()?.piggybackReport(lane),
   })
+  lanes.shareOverflow(client.settings)
+  return client
 }
 
 export function createOutageLevels(

@@ -182,7 +182,7 @@ function storeOf({
   countedLimits: limits,
 }: Pick<GuardParts, 'watch' | 'options' | 'countedLimits'>): GuardStoreSnapshot | undefined {
   if (watch === undefined) return undefined
-  const ofLimits = options.limits?.map(({ unit, outage }) => [unit, outage]) ?? []
+  const ofLimits = limits?.settings.outageRules ?? []
   const ofLevels = options.userLimits?.map(({ per, outage }) => [per, outage]) ?? []
   return {
     ...watch.snapshot(),

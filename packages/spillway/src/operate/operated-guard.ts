@@ -12,12 +12,7 @@ import { readStates } from '../shared/circuit-breaker/read-states.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/lanes/lane-names.js'
 import { listMembers, type Member } from '../shared/membership.js'
 import { figuresOf } from '../shared/rate-limiter/figures.js'
-import {
-  toUnitLimits,
-  type UnitLimit,
-  unknownUnit,
-  usualJitterMs,
-} from '../shared/rate-limiter/options.js'
+import { LimitSettings } from '../shared/rate-limiter/settings/limit-settings.js'
 import type { BreakerSpec } from '../store/breaker-spec.js'
 import type { BreakerCommand, Store } from '../store/port.js'
 
@@ -29,14 +24,15 @@ export class OperatedGuard {
   readonly name: string
   readonly #store: Store
   readonly #breaker: { spec: BreakerSpec; per: 'lane' | 'vendor' } | undefined
-  readonly #limits: readonly UnitLimit[]
+  readonly #limits: LimitSettings | undefined
 
-  constructor(name: string, { breaker, limits, jitterMs }: CheckedGuard, store: Store) {
+  constructor(name: string, options: CheckedGuard, store: Store) {
+    const { breaker, limits } = options
     this.name = name
     this.#store = store
     this.#breaker = breaker && { spec: toSpec(breaker), per: breaker.per }
     // The same as in pods; otherwise the store would take it for a change of the limits.
-    this.#limits = limits ? toUnitLimits(limits, jitterMs ?? usualJitterMs(limits)) : []
+    if (limits !== undefined) this.#limits = new LimitSettings(name, options)
   }
 
   /** Isolates or releases, and returns the lanes. */
@@ -60,8 +56,9 @@ export class OperatedGuard {
   }
 
   async pause(lane: string | undefined, forUs: number): Promise<readonly string[] | 'all'> {
-    this.#needLimits()
-    await this.#store.limits.pause({ guard: this.name, lane, forUs })
+    const limits = this.#limitsOf()
+    const pool = lane === undefined ? undefined : limits.of(lane).pool
+    await this.#store.limits.pause({ guard: this.name, lane, pool, forUs })
     return lane === undefined ? 'all' : [lane]
   }
 
@@ -79,13 +76,7 @@ export class OperatedGuard {
     limit: number,
     forUs: number,
   ): Promise<{ id: string; usual: number }> {
-    this.#needLimits()
-    const known = this.#limits.find((each) => each.unit === unit || each.spec.id === unit)
-    if (known === undefined) {
-      const ids = this.#limits.map(({ spec }) => spec.id)
-      throw unknownUnit('unit', unit, ids)
-    }
-    const { id, limit: usual } = known.spec
+    const { id, limit: usual } = this.#limitsOf().checkLimit(unit).spec
     const override = { id, limit, forUs }
     // Without limits, because the operator's configuration may differ from that of the pods.
     const ref = { guard: this.name, lane: DEFAULT_LANE, limits: [], version: 0 }
@@ -98,18 +89,18 @@ export class OperatedGuard {
     const { name } = this
     const breaker = this.#breaker
     const { limits: store } = this.#store
-    const limits = this.#limits.map(({ spec }) => spec)
+    const limits = this.#limits
     return readGuard({
       name,
       breaker: breaker && {
         readStates: (lanes) => readStates(this.#store.breakers, name, lanes, breaker),
       },
       limits:
-        limits.length === 0
+        limits === undefined
           ? undefined
           : {
               async figures(lane) {
-                return figuresOf(await store.figures({ guard: name, lane, limits, version: 0 }))
+                return figuresOf(await store.figures(limits.ref(lane)))
               },
             },
       lanes: lanesOf(members, name),
@@ -136,8 +127,8 @@ export class OperatedGuard {
     throw new OptionsError([{ path: 'guard', message: `'${this.name}' has no breaker` }])
   }
 
-  #needLimits(): void {
-    if (this.#limits.length > 0) return
+  #limitsOf(): LimitSettings {
+    if (this.#limits !== undefined) return this.#limits
     const message = `'${this.name}' has no limits, so nobody asks the store for permits`
     throw new OptionsError([{ path: 'guard', message }])
   }

@@ -45,6 +45,7 @@ export type { SharedLimit } from './rate-limiter/options.js'
 export type { Cost, Permit } from './rate-limiter/permit.js'
 export { createSharedRateLimiter } from './rate-limiter/rate-limiter.js'
 export { createRateLimiter } from './rate-limiter/renamed.js'
+export type { LaneEntry, LimitPool } from './rate-limiter/settings/lane-entries.js'
 export type { Subject, UserLevel } from './user-limits/levels.js'
 export {
   createUserLimits,

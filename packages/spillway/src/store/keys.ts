@@ -32,6 +32,7 @@ export interface Keys {
   /** Prefix of all keys. */
   readonly prefix: string
   lane(guard: string, lane: string): string
+  pool(guard: string, pool: string): string
   guard(guard: string): string
   /** The number of a pod's last settlement. */
   sequence(guard: string, pod: string): string
@@ -96,6 +97,7 @@ export function createKeys(prefix: string): Keys {
   return {
     prefix: `${prefix}${SCHEMA}:`,
     lane: (guard, lane) => tagged(guard, `l:${escaped(lane)}`),
+    pool: (guard, pool) => tagged(guard, `u:${escaped(pool)}`),
     guard: (guard) => tagged(guard, 'g'),
     sequence: (guard, pod) => tagged(guard, `q:${escaped(pod)}`),
     reports: (guard) => tagged(guard, 'r'),

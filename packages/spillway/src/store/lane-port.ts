@@ -9,6 +9,8 @@ export type MaybePromise<T> = T | Promise<T>
 export interface LaneRef {
   guard: string
   lane: string
+  /** The pool of the lane. Its counts, pause and waiting pods replace those of the lane. Default: none. */
+  pool?: string | undefined
   limits: readonly LimitSpec[]
   /** Version of this pod's belief; the newest one wins. */
   version: number

@@ -9,6 +9,6 @@ export interface LimitSpec {
   slices: number
   /** Token bucket: units that may be taken at once; 0 means `limit`. */
   burst: number
-  /** One count for each lane, or one for all lanes of the guard. */
-  span: 'lane' | 'vendor'
+  /** One count for each lane, one for the lanes of a pool (`LaneRef.pool`), or one for all lanes of the guard. */
+  span: 'lane' | 'pool' | 'vendor'
 }

@@ -13,55 +13,73 @@ const windows: LimitSpec = {
   span: 'lane',
 }
 
+const lane = { lane: 'a', limits: [windows] }
+
 /** Number of calls that a pod grants by itself at that moment. */
 function takes(own: LocalSpend, nowUs: number, pods = 4, spec = windows): number {
   const costs = Array.from({ length: 300 }, () => [1])
-  const asked = { lane: 'a', specs: [spec], rules: ['share'] as const, costs, nowUs }
+  const asked = { at: { lane: 'a', limits: [spec] }, rules: ['share'] as const, costs, nowUs }
   return own.take({ ...asked, fleet: { pods, rank: 0 } }).granted
 }
 
 describe('LocalSpend: limits of a pod that has just lost the store', () => {
   it('pod spends its share of the remaining units if there were enough for all pods', () => {
     const own = new LocalSpend()
-    own.saw('a', [windows], [180], 10 * SECOND)
+    own.saw(lane, [180], 10 * SECOND)
     expect(takes(own, 10.2 * SECOND)).toBe(45)
   })
 
   it('pod spends nothing after a refusal, because pods that reach the store use the rest', () => {
     const own = new LocalSpend()
-    own.refused('a', [windows], [1], 10 * SECOND)
-    own.saw('a', [windows], [200], 12 * SECOND)
+    own.refused(lane, [1], 10 * SECOND)
+    own.saw(lane, [200], 12 * SECOND)
     expect(takes(own, 12.1 * SECOND)).toBe(0)
   })
 
   it('pod spends nothing if few units were left within the last window', () => {
     const own = new LocalSpend()
-    own.saw('a', [windows], [40], 10 * SECOND)
-    own.saw('a', [windows], [200], 12 * SECOND)
+    own.saw(lane, [40], 10 * SECOND)
+    own.saw(lane, [200], 12 * SECOND)
     expect(takes(own, 12.1 * SECOND)).toBe(0)
-    own.saw('a', [windows], [200], 18 * SECOND)
+    own.saw(lane, [200], 18 * SECOND)
     expect(takes(own, 18.1 * SECOND)).toBe(50)
   })
 
   it('pod spends nothing if it already wanted more than its share during an outage', () => {
     const own = new LocalSpend()
-    own.saw('a', [windows], [200], 10 * SECOND)
+    own.saw(lane, [200], 10 * SECOND)
     expect(takes(own, 10.1 * SECOND)).toBe(50)
-    own.saw('a', [windows], [150], 11 * SECOND)
+    own.saw(lane, [150], 11 * SECOND)
     expect(takes(own, 11.1 * SECOND)).toBe(0)
   })
 
   it('the only pod spends all remaining units', () => {
     const own = new LocalSpend()
-    own.refused('a', [windows], [1], 10 * SECOND)
-    own.saw('a', [windows], [200], 12 * SECOND)
+    own.refused(lane, [1], 10 * SECOND)
+    own.saw(lane, [200], 12 * SECOND)
     expect(takes(own, 12.1 * SECOND, 1)).toBe(200)
   })
 
   it('pod has its full share again once the window before the outage has passed', () => {
     const own = new LocalSpend()
-    own.refused('a', [windows], [1], 10 * SECOND)
+    own.refused(lane, [1], 10 * SECOND)
     expect(takes(own, 18 * SECOND)).toBe(0)
     expect(takes(own, 18.6 * SECOND)).toBe(50)
+  })
+
+  it('lanes of a pool spend one share together', () => {
+    const pooled: LimitSpec = { ...windows, id: 'requests@p', span: 'pool' }
+    const [a, b] = ['a', 'b'].map((name) => ({ lane: name, pool: 'p', limits: [pooled] }))
+    const own = new LocalSpend()
+    const costs = Array.from({ length: 30 }, () => [1])
+    const fleet = { pods: 4, rank: 0 }
+    const take = (at: typeof a) => {
+      const asked = { at: at as NonNullable<typeof a>, rules: ['share'] as const, costs }
+      return own.take({ ...asked, fleet, nowUs: 10 * SECOND }).granted
+    }
+    expect([take(a), take(b), take(a)]).toEqual([30, 20, 0])
+    const known = { ref: () => ({ lane: 'a', limits: [] }), poolRef: () => a }
+    const told = own.takeUnreported(known, 10 * SECOND)
+    expect(told).toMatchObject([{ at: { pool: 'p' }, ofPool: true, spent: [{ units: 50 }] }])
   })
 })

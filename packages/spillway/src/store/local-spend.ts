@@ -7,6 +7,7 @@
  * are used again only by that pod. Once everything from before has left the window, each pod stays
  * below L / N.
  */
+import type { LaneRef } from './lane-port.js'
 import type { LimitSpec } from './limit-spec.js'
 import {
   advance,
@@ -33,9 +34,18 @@ export interface Fleet {
   rank: number
 }
 
+/** A lane, its pool, and its limits. */
+export type SpendingLane = Pick<LaneRef, 'lane' | 'pool' | 'limits'>
+
+/** Units of a lane, or of a pool without one of its lanes, that the store does not know. */
+export interface Unreported {
+  at: SpendingLane
+  ofPool: boolean
+  spent: Spent[]
+}
+
 export interface LocalTake {
-  lane: string
-  specs: readonly LimitSpec[]
+  at: SpendingLane
   rules: readonly LimitRule[]
   costs: readonly (readonly number[])[]
   fleet: Fleet
@@ -65,7 +75,7 @@ const TIGHT = 0.25
 const HEARD_LATELY_US = 2_500_000
 const NEVER = Number.NEGATIVE_INFINITY
 
-/** One limit of one lane. */
+/** One limit of one lane or pool. */
 class Own {
   /** Units used, whether the store or this pod granted them. */
   readonly spent = emptyCount()
@@ -93,9 +103,12 @@ class Own {
 export class LocalSpend {
   /** By lane. Limits that span all lanes are stored under an empty name. */
   readonly #lanes = new Map<string, Map<string, Own>>()
+  /** By pool. */
+  readonly #pools = new Map<string, Map<string, Own>>()
 
   /** The store granted these sums, one per limit. */
-  granted(lane: string, specs: readonly LimitSpec[], sums: readonly number[], at: At): void {
+  granted(lane: SpendingLane, sums: readonly number[], at: At): void {
+    const { limits: specs } = lane
     for (let index = 0; index < specs.length; index++) {
       const spec = counted(specs[index] as LimitSpec, at.fleet)
       const own = this.#own(lane, spec)
@@ -109,12 +122,8 @@ export class LocalSpend {
   }
 
   /** The store refused a request of these costs, so at least one limit has less left. */
-  refused(
-    lane: string,
-    specs: readonly LimitSpec[],
-    costs: readonly number[],
-    nowUs: number,
-  ): void {
+  refused(lane: SpendingLane, costs: readonly number[], nowUs: number): void {
+    const { limits: specs } = lane
     for (let index = 0; index < specs.length; index++) {
       const own = this.#own(lane, specs[index] as LimitSpec)
       own.hear(nowUs)
@@ -127,7 +136,8 @@ export class LocalSpend {
   }
 
   /** The store reported the units left, one number per limit. */
-  saw(lane: string, specs: readonly LimitSpec[], left: readonly number[], nowUs: number): void {
+  saw(lane: SpendingLane, left: readonly number[], nowUs: number): void {
+    const { limits: specs } = lane
     for (let index = 0; index < specs.length; index++) {
       const spec = specs[index] as LimitSpec
       const own = this.#own(lane, spec)
@@ -143,8 +153,9 @@ export class LocalSpend {
    * The fraction left at the last reply, less what this pod has used since; undefined if that is
    * too long ago.
    */
-  headroom(lane: string, spec: LimitSpec, nowUs: number): number | undefined {
-    const own = this.#lanes.get(spec.span === 'vendor' ? '' : lane)?.get(spec.id)
+  headroom(lane: SpendingLane, spec: LimitSpec, nowUs: number): number | undefined {
+    const [owners, name] = this.#where(lane, spec)
+    const own = owners.get(name)?.get(spec.id)
     if (own?.left === undefined || nowUs - own.leftUs > HEARD_LATELY_US) return undefined
     return own.left / capacity(spec)
   }
@@ -155,7 +166,8 @@ export class LocalSpend {
   }
 
   /** Grants as many calls from the head of the queue as this pod may start without the store. */
-  take({ lane, specs, rules, costs, fleet, nowUs }: LocalTake): LocalReply {
+  take({ at: lane, rules, costs, fleet, nowUs }: LocalTake): LocalReply {
+    const { limits: specs } = lane
     const owns = specs.map((spec) => this.#own(lane, spec))
     const usable = specs.map((spec, index) => {
       const own = owns[index] as Own
@@ -200,7 +212,7 @@ export class LocalSpend {
 
   /** Corrects the cost of a permit. `told`: the store gets the correction separately. */
   correct(
-    lane: string,
+    lane: SpendingLane,
     spec: LimitSpec,
     { stamp, delta }: { stamp: number; delta: number },
     at: At & { told: boolean },
@@ -215,15 +227,15 @@ export class LocalSpend {
     }
   }
 
-  /** Lanes with unreported units, which count as reported from now on. */
-  takeUnreported(specs: readonly LimitSpec[], nowUs: number): { lane: string; spent: Spent[] }[] {
-    const told: { lane: string; spent: Spent[] }[] = []
-    for (const [lane, owns] of this.#lanes) {
-      const spent = specs.flatMap((spec, limit) => {
+  /** Lanes and pools with unreported units, which count as reported from now on. */
+  takeUnreported(known: KnownLanes, nowUs: number): Unreported[] {
+    const told: Unreported[] = []
+    for (const [at, owns, ofPool] of this.#each(known)) {
+      const spent = at.limits.flatMap((spec, limit) => {
         const own = owns.get(spec.id)
         return own === undefined ? [] : untoldOf(spec, own, limit, nowUs)
       })
-      if (spent.length > 0) told.push({ lane, spent })
+      if (spent.length > 0) told.push({ at, ofPool, spent })
     }
     return told
   }
@@ -240,10 +252,13 @@ export class LocalSpend {
     this.#lanes.delete(lane)
   }
 
-  /** Drops lanes whose windows are empty again. */
-  sweep(specs: readonly LimitSpec[], at: At): void {
-    for (const [lane, owns] of this.#lanes) {
-      for (const spec of specs) {
+  /** Drops lanes and pools whose windows are empty again, and pools that no longer exist. */
+  sweep(known: KnownLanes, at: At): void {
+    for (const pool of this.#pools.keys()) {
+      if (known.poolRef(pool) === undefined) this.#pools.delete(pool)
+    }
+    for (const [{ limits }, owns] of this.#each(known)) {
+      for (const spec of limits) {
         const own = owns.get(spec.id)
         if (own === undefined) continue
         advance(counted(spec, at.fleet), own.spent, at.nowUs, 0)
@@ -255,7 +270,9 @@ export class LocalSpend {
           owns.delete(spec.id)
         }
       }
-      if (owns.size === 0) this.#lanes.delete(lane)
+    }
+    for (const owners of [this.#lanes, this.#pools]) {
+      for (const [name, owns] of owners) if (owns.size === 0) owners.delete(name)
     }
   }
 
@@ -279,12 +296,12 @@ export class LocalSpend {
     return most < spec.limit ? { ...spec, limit: most } : spec
   }
 
-  #own(lane: string, spec: LimitSpec): Own {
-    const where = spec.span === 'vendor' ? '' : lane
-    let owns = this.#lanes.get(where)
+  #own(lane: SpendingLane, spec: LimitSpec): Own {
+    const [owners, name] = this.#where(lane, spec)
+    let owns = owners.get(name)
     if (owns === undefined) {
       owns = new Map()
-      this.#lanes.set(where, owns)
+      owners.set(name, owns)
     }
     let own = owns.get(spec.id)
     if (own === undefined) {
@@ -294,9 +311,33 @@ export class LocalSpend {
     return own
   }
 
+  #where(
+    { lane, pool }: SpendingLane,
+    { span }: LimitSpec,
+  ): [owners: Map<string, Map<string, Own>>, name: string] {
+    if (span === 'pool' && pool !== undefined) return [this.#pools, pool]
+    return [this.#lanes, span === 'vendor' ? '' : lane]
+  }
+
+  *#each(known: KnownLanes): Iterable<[SpendingLane, Map<string, Own>, ofPool: boolean]> {
+    for (const [lane, owns] of this.#lanes) yield [known.ref(lane), owns, false]
+    for (const [pool, owns] of this.#pools) {
+      const at = known.poolRef(pool)
+      if (at !== undefined) yield [at, owns, true]
+    }
+  }
+
   *#all(): Iterable<Own> {
     for (const owns of this.#lanes.values()) yield* owns.values()
+    for (const owns of this.#pools.values()) yield* owns.values()
   }
+}
+
+/** The limits in force of each lane and each pool. */
+export interface KnownLanes {
+  ref(lane: string): SpendingLane
+  /** Undefined if there is no such pool. */
+  poolRef(pool: string): SpendingLane | undefined
 }
 
 export interface At {

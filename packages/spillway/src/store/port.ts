@@ -87,6 +87,8 @@ export interface PauseRequest {
   guard: string
   /** Undefined: all lanes of the guard, including those not used yet. */
   lane: string | undefined
+  /** The pool of the lane, which is paused in its place. Default: none. */
+  pool?: string | undefined
   /** The longer of two pauses counts. 0 ends the pause, even one that the vendor asked for. */
   forUs: number
 }

@@ -7,6 +7,7 @@ import { claimChanges } from './changes.js'
 import { claimCosts } from './costs.js'
 import type { Fleet } from './fleet.js'
 import { claimKeys } from './keys.js'
+import { claimPools } from './pools.js'
 import { claimVendorWord } from './vendor-word.js'
 
 export function claimLimits(fleet: Fleet): void {
@@ -19,6 +20,7 @@ export function claimLimits(fleet: Fleet): void {
     claimCosts(fleet)
     claimVendorWord(fleet)
     claimChanges(fleet)
+    claimPools(fleet)
     // Last, because it inspects the keys of all the other tests.
     claimKeys(fleet)
   })

@@ -13,6 +13,7 @@ import {
   emptyGuard,
   emptyLane,
   type GuardState,
+  hasMember,
   type LaneState,
 } from '../../src/store/limits/lane-state.js'
 import { type Reports, reportRequests, totalRequests } from '../../src/store/limits/reports.js'
@@ -21,15 +22,16 @@ import {
   applyFeedback,
   bookPermits,
   changeLimits,
-  type Kept,
+  type LaneTransition,
   pauseLane,
   readLimits,
   settlePermits,
 } from '../../src/store/limits/transitions.js'
-import type { LevelRequest } from '../../src/store/port.js'
+import type { LaneRef, LevelRequest } from '../../src/store/port.js'
 import { createRedisLevels } from '../../src/store/redis/operations/redis-levels.js'
 import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
 import { fc } from '../fast-check.js'
+import { poolHistories, replayPool } from '../pool-histories.js'
 import { saturate } from '../saturated-fleet.js'
 import { replayWindow, windowHistories } from '../window-histories.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
@@ -143,6 +145,8 @@ const pods = (weight: number) =>
 
 interface Kind {
   spec: fc.Arbitrary<Omit<LimitSpec, 'id'>>
+  /** Both lanes are in it. Its limits come first. Default: none. */
+  pool?: string
   usualPauseUs: number
   weight: number
 }
@@ -191,11 +195,36 @@ const saturated: Kind = {
   weight: 30,
 }
 
-const historyOf = ({ spec, usualPauseUs, weight }: Kind) =>
+/** As `saturated`, with limits of a pool, of its lanes and of all lanes. */
+const pooled: Kind = {
+  ...saturated,
+  spec: fc.record({
+    algorithm: fc.constantFrom('sliding-window', 'token-bucket', 'leaky-bucket', 'fixed-window'),
+    limit: fc.integer({ min: 5, max: 150 }),
+    windowUs: fc.integer({ min: 1_000_000, max: 20_000_000 }),
+    slices: fc.integer({ min: 1, max: 12 }),
+    burst: fc.nat(60),
+    span: fc.constantFrom('pool', 'lane', 'lane', 'vendor'),
+  }),
+  pool: 'p {1}',
+}
+
+/** As `usualTraffic`, in a pool. */
+const pooledTraffic: Kind = {
+  ...usualTraffic,
+  spec: usualTraffic.spec.map((each) => ({ ...each, span: 'pool' as const })),
+  pool: 'p {1}',
+}
+
+const historyOf = ({ spec, pool, usualPauseUs, weight }: Kind) =>
   fc.record({
+    pool: fc.constant(pool),
+    /** Whether the older release knows the pool. */
+    oldKnowsPool: fc.boolean(),
     specs: fc
       .array(spec, { minLength: 1, maxLength: 3 })
-      .map((specs) => specs.map((each, index) => ({ ...each, id: `unit${index}` }))),
+      .map((specs) => specs.map((each, index) => ({ ...each, id: `unit${index}` })))
+      .map((specs) => (pool === undefined ? specs : withPoolFirst(specs))),
     /** The older release knows only the first limit, with other values. */
     oldFactors: fc.record({
       limit: fc.constantFrom(0.5, 1, 2),
@@ -212,11 +241,18 @@ const historyOf = ({ spec, usualPauseUs, weight }: Kind) =>
     ),
   })
 
+function withPoolFirst(specs: readonly LimitSpec[]): LimitSpec[] {
+  const [first, ...others] = specs as [LimitSpec, ...LimitSpec[]]
+  return [{ ...first, span: 'pool' }, ...others]
+}
+
 type History = ReturnType<typeof historyOf> extends fc.Arbitrary<infer T> ? T : never
+
+const UNPOOLED = { pool: undefined, oldKnowsPool: false }
 
 let histories = 0
 /** How often the histories reached a state that must not be missed. */
-const reached = { messages: 0, severalWait: 0, shared: 0 }
+const reached = { messages: 0, severalWait: 0, shared: 0, members: 0 }
 
 export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
   describe('Lua scripts of the limits', () => {
@@ -239,6 +275,7 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
 
     it('limit scripts give the same replies and wake the same pods while several pods wait', async () => {
       await replayMany(saturated)
+      await replayMany(pooled)
       if (runs < ALL_HISTORIES) return
       for (const [what, times] of Object.entries(reached)) {
         expect(times, what).toBeGreaterThan(runs / 4)
@@ -293,6 +330,33 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       expect(usual).toBeGreaterThan(takes / 4)
     })
 
+    it('limit scripts give the same replies for usual traffic of a pool, much of it on the fast path', async () => {
+      const before = { takes: await calls(twin, 'evalsha'), usual: await calls(twin, 'setrange') }
+      await replayMany(pooledTraffic)
+      const takes = (await calls(twin, 'evalsha')) - before.takes
+      const usual = (await calls(twin, 'setrange')) - before.usual
+      expect(usual).toBeGreaterThan(takes / 4)
+    })
+
+    it('limit scripts grant a pool of three lanes no more than its limits in any window', async () => {
+      const total = { granted: 0, refused: 0 }
+      await fc.assert(
+        fc.asyncProperty(poolHistories, async (history) => {
+          let nowUs = START_US
+          const keys = createKeys(`l${histories++}-`)
+          const clock = () => String(nowUs)
+          const redis = createRedisLimits(runner, keys, () => ({ close() {} }), clock)
+          const counts = await replayPool(redis, 'g', history, (us) => {
+            nowUs = us
+          })
+          total.granted += counts.granted
+          total.refused += counts.refused
+        }),
+        { numRuns: 2 * runs },
+      )
+      expect(Math.min(total.granted, total.refused)).toBeGreaterThan(10 * runs)
+    })
+
     it('limit scripts return to the window of a release when nothing of the other one counts any more', async () => {
       const windowUs = 30_000_000
       const spec = {
@@ -313,6 +377,7 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         { pod: 0, operation: take },
       ]
       await replay(twin, {
+        ...UNPOOLED,
         specs: [{ ...spec, id: 'unit0', span: 'lane' }],
         oldFactors: { limit: 1, window: 1.3 },
         steps: steps.map((step) => ({ ...step, pauseUs: 1_000, lane: 'a' })),
@@ -327,6 +392,7 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       const takes = Array.from({ length: 30 }, () => take)
       const refunds = Array.from({ length: 30 }, (_, index) => refund((index * 7) % 30))
       await replay(twin, {
+        ...UNPOOLED,
         specs: [
           {
             ...{ id: 'unit0', span: 'lane', algorithm: 'token-bucket' },
@@ -456,7 +522,10 @@ async function calls({ servers }: TwinRedis, command: string): Promise<number> {
   return stats.reduce((sum: number, each) => sum + Number(pattern.exec(String(each))?.[1] ?? 0), 0)
 }
 
-async function replay(twin: TwinRedis, { specs, oldFactors, steps }: History): Promise<void> {
+async function replay(
+  twin: TwinRedis,
+  { specs, pool, oldKnowsPool, oldFactors, steps }: History,
+): Promise<void> {
   let nowUs = START_US
   const keys = createKeys(`l${histories++}-`)
   const redis = createRedisLimits(
@@ -470,25 +539,39 @@ async function replay(twin: TwinRedis, { specs, oldFactors, steps }: History): P
   const expectMessage = (channel: string, text: string) =>
     expected.set(channel, [...(expected.get(channel) ?? []), text])
   const lanes: Record<string, LaneState> = { a: emptyLane(), b: emptyLane() }
+  const pools: Record<string, LaneState> = pool === undefined ? {} : { [pool]: emptyLane() }
   let guard: GuardState = emptyGuard()
+  /** Where the state of a lane is kept, and the state of a lane with limits beside those of its pool. */
+  const homeOf = ({ lane, pool }: { lane: string; pool?: string | undefined }) =>
+    pool === undefined ? ([lanes, lane] as const) : ([pools, pool] as const)
+  const memberOf = (request: Pick<LaneRef, 'lane' | 'pool' | 'limits'>) =>
+    hasMember(request) ? structuredClone(lanes[request.lane] as LaneState) : undefined
   /** Runs a transition on copies and keeps the changed ones. */
-  const mine = <R extends { lane: string }, T>(
-    transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
+  const mine = <R extends Pick<LaneRef, 'lane' | 'pool' | 'limits'>, T>(
+    transition: LaneTransition<R, T>,
     request: R,
   ): T => {
-    const lane = structuredClone(lanes[request.lane] as LaneState)
+    const [states, name] = homeOf(request)
+    const lane = structuredClone(states[name] as LaneState)
     const ofGuard = structuredClone(guard)
-    const kept = transition(lane, ofGuard, request, nowUs)
-    const { reply, laneLifeUs, guardLifeUs, message, wakesAll } = kept
-    if (laneLifeUs !== undefined) lanes[request.lane] = lane
+    const member = memberOf(request)
+    const kept = transition(lane, ofGuard, request, nowUs, member)
+    const { reply, laneLifeUs, guardLifeUs, memberLifeUs, message, wakesAll } = kept
+    if (laneLifeUs !== undefined) states[name] = lane
     if (guardLifeUs !== undefined) guard = ofGuard
+    if (memberLifeUs !== undefined) lanes[request.lane] = member as LaneState
+    if (member !== undefined && memberLifeUs !== undefined) reached.members++
     if (message) expectMessage(keys.permits(message.pod), `g ${message.lane}`)
     if (wakesAll) expectMessage(keys.limitChanges, 'g')
     if (message) reached.messages++
     if (lane.waiting.length + ofGuard.waiting.length > 2) reached.severalWait++
     return reply
   }
-  const oldSpecs = specs.slice(0, 1).map((each) => changedBy(each, oldFactors))
+  const oldPool = oldKnowsPool ? pool : undefined
+  const oldSpecs = specs.slice(0, 1).map((each) => ({
+    ...changedBy(each, oldFactors),
+    span: each.span === 'pool' && oldPool === undefined ? ('lane' as const) : each.span,
+  }))
   /** The limits each pod was started with, and those it uses. */
   const releases = [specs, specs, oldSpecs]
   const beliefs = releases.map((limits) => ({ limits, version: 0 }))
@@ -500,7 +583,8 @@ async function replay(twin: TwinRedis, { specs, oldFactors, steps }: History): P
   for (const { pauseUs, lane: name, pod: number, operation: op } of steps) {
     nowUs += pauseUs
     const release = releases[number] as LimitSpec[]
-    const ref = { guard: 'g', lane: name, ...(beliefs[number] as (typeof beliefs)[number]) }
+    const known = beliefs[number] as (typeof beliefs)[number]
+    const ref = { guard: 'g', lane: name, pool: number === OLD_POD ? oldPool : pool, ...known }
     switch (op.kind) {
       case 'take': {
         const costs = op.costs.map((each) => each.slice(0, release.length))
@@ -564,13 +648,15 @@ async function replay(twin: TwinRedis, { specs, oldFactors, steps }: History): P
         break
       }
       case 'pause': {
-        const asked = { forUs: op.forUs, lane: op.whole ? undefined : name }
+        const whole = { lane: undefined, pool: undefined }
+        const asked = { forUs: op.forUs, ...(op.whole ? whole : { lane: name, pool: ref.pool }) }
         // For all lanes the script reads a lane without a name.
         if (op.whole) lanes[''] = emptyLane()
-        const until = mine(
-          (lane, guards, _: { lane: string }, now) => pauseLane(lane, guards, asked, now),
-          { lane: op.whole ? '' : name },
-        )
+        const until = mine((lane, guards, _, now) => pauseLane(lane, guards, asked, now), {
+          lane: op.whole ? '' : name,
+          pool: asked.pool,
+          limits: [],
+        })
         expect(await redis.pause({ guard: 'g', ...asked })).toBe(until)
         break
       }
@@ -581,7 +667,8 @@ async function replay(twin: TwinRedis, { specs, oldFactors, steps }: History): P
         break
       }
       case 'figures': {
-        const figures = readLimits(lanes[name] as LaneState, guard, ref, nowUs)
+        const [states, home] = homeOf(ref)
+        const figures = readLimits(states[home] as LaneState, guard, ref, nowUs, memberOf(ref))
         expect(await redis.figures(ref)).toEqual({
           ...figures,
           requestsLastMinute: totalRequests(reports, figures.nowUs),

@@ -206,6 +206,23 @@ export function arrayOf<T>(check: Check<T>): Check<T[]> {
   return described(each, () => ({ type: 'array', items: schemaOf(check) }))
 }
 
+/** An object with any names, whose values pass a check. */
+export function recordOf<T>(check: Check<T>): Check<Record<string, T>> {
+  const each: Check<Record<string, T>> = (value, path, problems) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      problems.push({ path, message: 'must be an object, by name' })
+      return {}
+    }
+    const entries = Object.entries(value).map(([name, item]) => [
+      name,
+      check(item, `${path}.${name}`, problems),
+    ])
+    // Assignment would set the prototype if `__proto__` is a key.
+    return Object.fromEntries(entries)
+  }
+  return described(each, () => ({ type: 'object', additionalProperties: schemaOf(check) }))
+}
+
 /**
  * An object with these fields and no others.
  * @param renamed Names from before the first release, with their new names.

@@ -17,7 +17,8 @@ import type { Clock } from '../../core/time/clock.js'
 import { type Deadline, runWithDeadline } from '../../core/time/deadline.js'
 import { type AttemptScope, runInScope } from '../../local/retry/retry-call.js'
 import { type CallEndListener, TimedCall } from '../../local/timeout/timed-call.js'
-import { DEFAULT_LANE, OTHER_LANE } from '../../shared/lanes/lane-names.js'
+import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
+import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { RunOptions } from '../run-options.js'
 import type { BreakerStage } from '../stages/breaker.js'
@@ -36,6 +37,7 @@ import { type AttemptTrace, type CallTrace, tracedFunction } from './trace.js'
 export interface AttemptDependencies {
   readonly guard: string
   readonly clock: Clock
+  readonly lanes: LaneRegistry
   readonly pipeline: Pipeline
   readonly timeout: TimeoutStage
   /** For probes whose answer is a stream. */
@@ -131,7 +133,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
 
   /** The name that the call came with: the user's function may choose a model by it. */
   get lane(): string {
-    return this.laneInUse === OTHER_LANE ? (this.options.lane ?? DEFAULT_LANE) : this.laneInUse
+    return this.#shared.lanes.isOverflow(this.laneInUse) ? (this.options.lane ?? DEFAULT_LANE) : this.laneInUse
   }
 
   get guard(): string {

@@ -122,7 +122,7 @@ export class HedgeStage implements Stage {
     const { slots, clock, breaker, queue } = this.#options
     const { lane } = call
     const askedMs = clock.now()
-    const costs = limits.settings.costsOf(call)
+    const costs = limits.settings.of(lane).costsOf(call)
     const reply = limits.permits.take(lane, [costs], undefined, 0)
     slots.reserve(1, lane)
 

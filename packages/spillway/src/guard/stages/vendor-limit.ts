@@ -40,7 +40,7 @@ export class VendorLimitStage implements Stage {
   check(call: StageCall, nowMs: number): SpillwayError | undefined {
     const { limits, queue } = this.#options
     // Checked and computed now: the caller may change the object later.
-    if (call.cost !== undefined) limits?.settings.costsOf(call)
+    if (call.cost !== undefined) limits?.settings.of(call.lane).costsOf(call)
     return queue.dispatcher.blocks.refusalOf(call, nowMs)
   }
 
@@ -69,7 +69,8 @@ export class VendorLimitStage implements Stage {
   }: StageAttempt): MaybePromise<SpillwayError | undefined> {
     const { limits, guard: name } = this.#options
     if (limits === undefined) return undefined
-    const costs = limits.settings.costsOf({ cost: options.cost, costs: [], costsUnder: undefined })
+    const call = { cost: options.cost, costs: [], costsUnder: undefined }
+    const costs = limits.settings.of(lane).costsOf(call)
     const decided = (trip: LimitReply): SpillwayError | undefined => {
       if (trip.granted > 0) {
         permits.permit = limits.permits.createPermit(lane, costs, trip)

@@ -4,5 +4,10 @@ export const DEFAULT_LANE = 'default'
 /** Shared by calls whose own lane does not exist, because there are `maxLanes` already. */
 export const OTHER_LANE = '(other)'
 
+/** As `OTHER_LANE`, for names that match an entry of the option `lanes`: its limits apply. */
+export function overflowLane(match: string): string {
+  return `(other ${match})`
+}
+
 /** Not a lane of calls: state that applies to all lanes of a guard. */
 export const ALL_LANES = ''

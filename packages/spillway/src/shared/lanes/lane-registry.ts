@@ -29,6 +29,13 @@ export interface LaneRegistryOptions {
   named?: Iterable<string> | undefined
 }
 
+/** Lanes that calls share whose own lane does not exist, besides `(other)`. */
+export interface OverflowLanes {
+  readonly overflowLanes: readonly string[]
+  /** Undefined: `(other)`. */
+  overflowOf(name: string): string | undefined
+}
+
 interface LaneUse {
   /** Slots of this pod that attempts of this lane hold. */
   slots: number
@@ -56,6 +63,8 @@ export class LaneRegistry {
   #named: ReadonlySet<string>
   /** Lanes of job queues: they stay for as long as the guard does. */
   readonly #kept = new Set<string>()
+  #overflow: OverflowLanes | undefined
+  #overflowLanes: ReadonlySet<string> = new Set([OTHER_LANE])
   /** Least recently used first. */
   readonly #lanes = new Map<string, LaneUse>()
   readonly #holders = new Set<LaneHolder>()
@@ -89,13 +98,21 @@ export class LaneRegistry {
     this.#kept.add(lane)
   }
 
+  /** Where limits differ, calls of further lanes share several lanes. */
+  shareOverflow(overflow: OverflowLanes | undefined): void {
+    this.#overflow = overflow
+    this.#overflowLanes = new Set([OTHER_LANE, ...(overflow?.overflowLanes ?? [])])
+  }
+
   get maxLanes(): number {
     return this.#maxLanes
   }
 
   /** How many lanes count towards `maxLanes`. */
   get size(): number {
-    return this.#lanes.size - (this.#lanes.has(OTHER_LANE) ? 1 : 0)
+    let size = this.#lanes.size
+    for (const lane of this.#overflowLanes) if (this.#lanes.has(lane)) size--
+    return size
   }
 
   has(lane: string): boolean {
@@ -106,8 +123,8 @@ export class LaneRegistry {
   isPermanent(lane: string): boolean {
     return (
       lane === DEFAULT_LANE ||
-      lane === OTHER_LANE ||
       lane === ALL_LANES ||
+      this.#overflowLanes.has(lane) ||
       this.#named.has(lane) ||
       this.#kept.has(lane)
     )
@@ -124,7 +141,18 @@ export class LaneRegistry {
 
   /** The lane that a call of this name would probably use. Creates nothing. */
   expected(name: string): string {
-    return this.#crowded && !this.#lanes.has(name) && !this.isPermanent(name) ? OTHER_LANE : name
+    const shares = this.#crowded && !this.#lanes.has(name) && !this.isPermanent(name)
+    return shares ? this.overflowOf(name) : name
+  }
+
+  /** The lane that calls of this name share if their own does not exist. */
+  overflowOf(name: string): string {
+    return this.#overflow?.overflowOf(name) ?? OTHER_LANE
+  }
+
+  /** Calls of several names share the lane. */
+  isOverflow(lane: string): boolean {
+    return this.#overflowLanes.has(lane)
   }
 
   /**
@@ -138,8 +166,9 @@ export class LaneRegistry {
       return name
     }
     if (this.tryAdd(name)) return this.#use(name)
-    this.#share()
-    return this.#use(OTHER_LANE)
+    const shared = this.overflowOf(name)
+    this.#share(shared)
+    return this.#use(shared)
   }
 
   /** Creates the lane if there is room for it, or if an idle one can be dropped. */
@@ -225,12 +254,12 @@ export class LaneRegistry {
   }
 
   /** One event for as long as calls keep sharing `(other)`. */
-  #share(): void {
+  #share(lane: string): void {
     const nowMs = this.#clock.now()
     const isNew = nowMs - this.#sharedMs >= REPORT_AGAIN_MS
     this.#sharedMs = nowMs
     if (!isNew || !listening()) return
-    emit({ type: 'lanes.full', name: this.name, lane: OTHER_LANE, maxLanes: this.#maxLanes })
+    emit({ type: 'lanes.full', name: this.name, lane, maxLanes: this.#maxLanes })
   }
 }
 

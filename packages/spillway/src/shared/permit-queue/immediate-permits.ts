@@ -46,7 +46,7 @@ export class ImmediatePermits {
     const { deadlineMs } = call
     const waits = mayWait && deadlineMs !== undefined
     const waitMs = waits ? Math.max(0, Math.min(queue.timeoutMs, deadlineMs - nowMs)) : 0
-    const costs = limits.settings.costsOf(call)
+    const costs = limits.settings.of(lane).costsOf(call)
     let reply: LimitReply
     try {
       reply = limits.take(lane, [costs], sameClock ? nowMs : undefined, waitMs) as LimitReply

@@ -176,7 +176,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
       return false
     }
     // Whatever costs at least as much has to wait as long. This keeps leaving cheap in a long queue.
-    if (costsAsMuch(this.#costsOf(next), block.blockedCosts)) {
+    if (costsAsMuch(this.#costsOf(block.lane, next), block.blockedCosts)) {
       block.blocker = next
       return false
     }
@@ -212,8 +212,19 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
     return this.#refuseHasty(block)
   }
 
-  /** The vendor asked this pod for a pause. The longer of two pauses counts. */
-  pause(block: LaneBlock, untilMs: number): void {
+  /** The vendor asked this pod for a pause of a lane, which holds for all lanes of its pool. */
+  pauseLane(lane: string, untilMs: number): void {
+    this.#pause(this.of(lane), untilMs)
+    const settings = this.#options.limits?.settings
+    const pool = settings?.of(lane).pool
+    if (pool === undefined) return
+    for (const block of this.values()) {
+      if (block.lane !== lane && settings?.of(block.lane).pool === pool) this.#pause(block, untilMs)
+    }
+  }
+
+  /** The longer of two pauses counts. */
+  #pause(block: LaneBlock, untilMs: number): void {
     block.blockedUntilMs = block.paused ? Math.max(block.blockedUntilMs, untilMs) : untilMs
     block.paused = true
     // This is newer than anything the store may say about it.
@@ -230,8 +241,8 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
     super.close()
   }
 
-  #costsOf(call: CallCost): readonly number[] {
-    return this.#options.limits?.settings.costsOf(call) ?? call.costs
+  #costsOf(lane: string, call: CallCost): readonly number[] {
+    return this.#options.limits?.settings.of(lane).costsOf(call) ?? call.costs
   }
 
   async #readPause(block: LaneBlock, nowMs: number): Promise<void> {
@@ -249,7 +260,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
   /** The store has just refused a call that cost no more. */
   #wasJustRefused(block: LaneBlock, call: CallCost, nowMs: number): boolean {
     if (nowMs - block.blockedAtMs >= TRUSTED_MS) return false
-    return costsAsMuch(this.#costsOf(call), block.blockedCosts)
+    return costsAsMuch(this.#costsOf(block.lane, call), block.blockedCosts)
   }
 
   /**
@@ -266,7 +277,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
     const retryAfterMs = blockedUntilMs - clock.now()
     for (const call of queue.givingUpBefore(block.lane, blockedUntilMs) as PermitCall[]) {
       if (call.state === 'gone') continue
-      if (blockerLeaves && !costsAsMuch(this.#costsOf(call), block.blockedCosts)) continue
+      if (blockerLeaves && !costsAsMuch(this.#costsOf(block.lane, call), block.blockedCosts)) continue
       queue.remove(call)
       call.refuse(limitedError(block, retryAfterMs, call))
     }

@@ -165,7 +165,7 @@ export class PermitDispatcher {
 
   /** No call of the lane starts before then. */
   pauseUntil(lane: string, untilMs: number): void {
-    this.blocks.pause(this.blocks.of(lane), untilMs)
+    this.blocks.pauseLane(lane, untilMs)
     this.#sleep(this.#options.clock.now())
   }
 

@@ -122,7 +122,8 @@ export class PermitRequests {
     const sentMs = clock.now()
     let reply: MaybePromise<LimitReply>
     try {
-      const costs = calls.map((call) => limits.settings.costsOf(call))
+      const settings = limits.settings.of(block.lane)
+      const costs = calls.map((call) => settings.costsOf(call))
       reply = limits.take(block.lane, costs, atMs, this.#longestWaitMs(calls, sentMs))
     } catch (error) {
       // Not an outage, which would be a rejection: the store is in this process, or an outage rule refuses.

@@ -44,10 +44,12 @@ export interface LimitPort {
   readonly remote: boolean
   /** A permit may not be used if its round trip took longer than this. */
   readonly useWithinMs: number
-  /** The limits in force (another array after each change), and what a call costs under them. */
+  /** What a call of a lane costs under the limits in force, and the pool that the lane is in. */
   readonly settings: {
-    readonly limits: unknown
-    costsOf(call: CallCost): readonly number[]
+    of(lane: string): {
+      readonly pool?: string | undefined
+      costsOf(call: CallCost): readonly number[]
+    }
   }
   /**
    * Requests permits for a prefix of the calls. `atMs`: the time, for a store with this clock. `waitMs`: how

@@ -6,6 +6,7 @@ import type { Clock } from '../../core/time/clock.js'
 import type { Store } from '../../store/port.js'
 import type { SharedLimit } from './options.js'
 import type { Cost, Permit } from './permit.js'
+import type { LaneEntry, LimitPool } from './settings/lane-entries.js'
 
 /** Options of `createSharedRateLimiter()`. */
 export interface SharedRateLimiterOptions {
@@ -15,6 +16,10 @@ export interface SharedRateLimiterOptions {
   store: Store
   /** Every call needs a permit of each limit: all are charged, or none. */
   limits: readonly SharedLimit[]
+  /** Lanes with other limits than `limits`: the first entry that matches counts. Default: none. */
+  lanes?: readonly LaneEntry[]
+  /** Limits that several lanes share, by name. Default: none. */
+  pools?: Readonly<Record<string, LimitPool>>
   /**
    * How much later than its permit was granted a call may reach the vendor: half of it for the round trip to
    * the store, half for the way to the vendor. Windows are longer by this time, and a permit whose round trip

@@ -5,7 +5,7 @@
  */
 import { SpillwayError, storeUnavailable } from '../../core/errors.js'
 import type { Clock } from '../../core/time/clock.js'
-import type { LimitStore, MaybePromise, SettleRequest } from '../../store/port.js'
+import type { LaneRef, LimitStore, MaybePromise, SettleRequest } from '../../store/port.js'
 import type { PiggybackedReport } from '../circuit-breaker/lane/breaker-client.js'
 import { DEFAULT_LANE } from '../lanes/lane-names.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
@@ -14,26 +14,24 @@ import type { StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
 import { FeedbackReader, type LaneFeedback } from './feedback-reader.js'
 import { figuresOf } from './figures.js'
-import { LimitSettings } from './limit-settings.js'
 import type { readLimits, UnitLimit } from './options.js'
 import { OutageLimits } from './outage-limits.js'
 import type { Correction, Cost, LanePermit } from './permit.js'
 import { PermitTaker } from './permit-taker.js'
+import { type LimitOptions, LimitSettings } from './settings/limit-settings.js'
 import { type SettlementBatch, SettlementSender } from './settlement-sender.js'
 import { WakeUps } from './wake-ups.js'
 
-export interface LimitClientOptions {
+export interface LimitClientOptions extends LimitOptions {
   name: string
   store: LimitStore
   /** Unique for this process. */
   pod: string
   clock: Clock
-  limits: ReturnType<typeof readLimits>
-  jitterMs: number | undefined
   basePauseMs: number
   maxPauseMs: number
   /** The guard's lanes. */
-  lanes: LaneRegistry
+  registry: LaneRegistry
   /** Replies arrive later, so requests of one turn are batched. */
   remote: boolean
   /** Of a remote store; the client starts it. */
@@ -66,11 +64,11 @@ export class LimitClient implements Spender {
   readonly permits: PermitTaker
 
   constructor(options: LimitClientOptions) {
-    const { name, pod, clock, watch, before, limits, lanes } = options
+    const { name, pod, clock, watch, before, registry: lanes } = options
     this.name = name
     this.#options = options
     this.#store = options.store
-    this.settings = new LimitSettings(name, limits, options.jitterMs)
+    this.settings = new LimitSettings(name, options)
     this.#feedback = new FeedbackReader({
       clock,
       lanes,
@@ -124,7 +122,7 @@ export class LimitClient implements Spender {
 
   /** This pod's share of each limit during an outage, by id. */
   get shares(): Record<string, number> {
-    return this.#outage?.shares(this.settings.specs) ?? {}
+    return this.#outage?.shares(this.settings.all().map(({ spec }) => spec)) ?? {}
   }
 
   checkCost(cost: Cost | undefined): void {
@@ -140,7 +138,8 @@ export class LimitClient implements Spender {
     answer: { status: number; headers: unknown },
     permit: LanePermit,
   ): MaybePromise<number> | undefined {
-    return this.#feedback.updateFromResponse(answer, permit, this.settings.limits)
+    const { limits } = this.settings.of(permit.lane)
+    return this.#feedback.updateFromResponse(answer, permit, limits)
   }
 
   /** The pause after a 429 without `Retry-After`, if it must not grow. */
@@ -180,8 +179,9 @@ export class LimitClient implements Spender {
 
   /** The smallest remaining fraction of any limit, as far as this pod knows without a round trip. */
   headroom(lane: string): number {
-    if (this.#outage !== undefined) return this.#outage.headroom(lane, this.settings.specs)
-    const figures = this.#store.figures(this.settings.ref(lane))
+    const ref = this.settings.ref(lane)
+    if (this.#outage !== undefined) return this.#outage.headroom(ref)
+    const figures = this.#store.figures(ref)
     if (figures instanceof Promise) return 1
     if (figures.pausedUntilUs > figures.nowUs) return 0
     return Math.min(1, ...figures.limits.map(({ limit, remaining }) => remaining / limit))
@@ -208,10 +208,10 @@ export class LimitClient implements Spender {
 
   tell(): Promise<void> {
     const outage = this.#outage as OutageLimits
-    return outage.report(this.settings.specs, (lane, spent, sequence) =>
+    return outage.report(this.settings, (at, spent, sequence) =>
       // Numbers of its own: settlements may be resent at the same time.
       this.#store.book({
-        ...this.settings.ref(lane),
+        ...(at as LaneRef),
         pod: `${this.#options.pod}/alone`,
         sequence,
         spent,
@@ -222,7 +222,7 @@ export class LimitClient implements Spender {
   /** Reads what is left, for the time when the store may be unreachable. */
   refresh(): void {
     const outage = this.#outage as OutageLimits
-    outage.sweep(this.settings.specs)
+    outage.sweep(this.settings)
     const lanes = outage.lanes(this.windowMs * 1_000)
     for (const lane of lanes.length === 0 ? [DEFAULT_LANE] : lanes) {
       void this.#read(outage, lane).catch(() => {})
@@ -241,14 +241,10 @@ export class LimitClient implements Spender {
 
   /** What this pod has used counts, whichever client counted it. */
   #outageLimits(watch: StoreWatch, before: LimitClient | undefined): OutageLimits {
-    const { name, lanes, limits } = this.#options
+    const { name, registry } = this.#options
     const known = before === undefined ? undefined : before.#outage
-    const outage = known ?? new OutageLimits(name, watch, lanes)
-    outage.setRules(
-      new Map(
-        this.settings.limits.map(({ spec }, index) => [spec.id, limits[index]?.outage ?? 'share']),
-      ),
-    )
+    const outage = known ?? new OutageLimits(name, watch, registry)
+    outage.setRules(this.settings.outageRules)
     return outage
   }
 
@@ -264,27 +260,37 @@ export class LimitClient implements Spender {
   }
 
   async #read(outage: OutageLimits, lane: string): Promise<void> {
-    const { specs, version } = this.settings
-    const figures = await this.#store.figures(this.settings.ref(lane))
+    const ref = this.settings.ref(lane)
+    const figures = await this.#store.figures(ref)
     // The message about it may have been lost.
-    if (figures.version > version) this.#options.onLimitsChanged()
-    if (this.#watch?.joined === true) outage.saw(lane, specs, figures)
+    if (figures.version > ref.version) this.#options.onLimitsChanged()
+    if (this.#watch?.joined === true) outage.saw(ref, figures)
   }
 
   readonly #onSettle = (lane: string, corrections: Correction[]): void => {
-    this.#outage?.correct(lane, this.settings.specs, corrections, true)
+    this.#outage?.correct(this.settings.ref(lane), corrections, true)
     this.#settlements.add(lane, corrections)
   }
 
   /** For a permit of an outage rule: after the outage the store learns what is left of it. */
   readonly #onSettleAlone = (lane: string, corrections: Correction[]): void => {
     if (!this.alone) return this.#onSettle(lane, corrections)
-    this.#outage?.correct(lane, this.settings.specs, corrections, false)
-    queueMicrotask(() => this.#options.onGivenBack(lane))
+    const ref = this.settings.ref(lane)
+    this.#outage?.correct(ref, corrections, false)
+    queueMicrotask(() => {
+      for (const each of this.#sharing(ref)) this.#options.onGivenBack(each)
+    })
+  }
+
+  /** The lane, and recently used ones that share its pool: the store, which would wake them, is unreachable. */
+  #sharing({ lane, pool }: LaneRef): string[] {
+    if (pool === undefined) return [lane]
+    const used = this.#outage?.lanes(this.windowMs * 1_000) ?? []
+    return [lane, ...used.filter((each) => each !== lane && this.settings.of(each).pool === pool)]
   }
 
   #settle({ lane, sequence, corrections }: SettlementBatch): MaybePromise<number> {
-    const { specs, version } = this.settings
+    const { specs, version, pool } = this.settings.of(lane)
     const settlements: SettleRequest['settlements'][number][] = []
     for (const { id, stamp, delta } of corrections) {
       const limit = specs.findIndex((spec) => spec.id === id)
@@ -292,8 +298,8 @@ export class LimitClient implements Spender {
     }
     const { pod } = this.#settlements
     // Written out, as in `take`: every call with an estimated cost is settled.
-    const guard = this.name
-    return this.#store.settle({ guard, lane, limits: specs, version, pod, sequence, settlements })
+    const ref = { guard: this.name, lane, pool, limits: specs, version }
+    return this.#store.settle({ ...ref, pod, sequence, settlements })
   }
 
   #sendFeedback(lane: string, feedback: LaneFeedback): MaybePromise<number> {
@@ -303,7 +309,8 @@ export class LimitClient implements Spender {
     if (this.alone && feedback.grantedUs > 0) {
       if (!feedback.throttled) return 0
       const outage = this.#outage as OutageLimits
-      return outage.pause(lane, feedback.pauseUs, basePauseUs, maxPauseUs)
+      const ref = this.settings.ref(lane)
+      return outage.pause(ref, feedback.pauseUs, basePauseUs, maxPauseUs)
     }
     const pauses = { basePauseUs, maxPauseUs }
     return this.#store.feedback({ ...this.settings.ref(lane), ...feedback, ...pauses })

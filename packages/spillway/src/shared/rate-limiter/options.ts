@@ -95,14 +95,17 @@ export interface UnitLimit {
 export function toUnitLimits(
   limits: ReturnType<typeof readLimits>,
   jitterMs: number,
+  /** For limits that do not hold for every lane of the guard. Their ids have a suffix. */
+  only?: { span: LimitSpec['span']; suffix: string },
 ): readonly UnitLimit[] {
   const seen = new Map<string, number>()
   return limits.map(({ unit, limit, windowMs, algorithm, burst = 0, slices = 30, per }) => {
     const number = (seen.get(unit) ?? 0) + 1
     seen.set(unit, number)
     const windowUs = Math.ceil((windowMs + jitterMs) * 1_000)
-    const id = number === 1 ? unit : `${unit}#${number}`
-    return { unit, spec: { id, algorithm, limit, windowUs, slices, burst, span: per } }
+    const id = `${unit}${only?.suffix ?? ''}${number === 1 ? '' : `#${number}`}`
+    const span = only?.span ?? per
+    return { unit, spec: { id, algorithm, limit, windowUs, slices, burst, span } }
   })
 }
 

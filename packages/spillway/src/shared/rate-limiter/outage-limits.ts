@@ -4,7 +4,15 @@
  */
 import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
-import { type Fleet, type LimitRule, LocalSpend, shareOf } from '../../store/local-spend.js'
+import {
+  type Fleet,
+  type KnownLanes,
+  type LimitRule,
+  LocalSpend,
+  type SpendingLane,
+  shareOf,
+  type Unreported,
+} from '../../store/local-spend.js'
 import type { LaneFigures, Spent, TakeReply } from '../../store/port.js'
 import type { LaneHolder, LaneRegistry } from '../lanes/lane-registry.js'
 import type { OutageRule } from '../outage/rules.js'
@@ -14,11 +22,7 @@ import type { Correction } from './permit.js'
 /** At most this many lanes are read with every heartbeat, because each takes a command. */
 const MOST_READ = 64
 
-interface UnsentReport {
-  lane: string
-  spent: readonly Spent[]
-  /** The limits that the indexes in `spent` refer to. */
-  under: readonly LimitSpec[]
+interface UnsentReport extends Unreported {
   sequence: number
 }
 
@@ -34,15 +38,17 @@ export class OutageLimits implements LaneHolder {
   #rules: ReadonlyMap<string, OutageRule> = new Map()
   readonly #own = new LocalSpend()
   readonly #pauses = new Map<string, Pause>()
+  /** By pool; lanes in a pool have no pause of their own. */
+  readonly #poolPauses = new Map<string, Pause>()
   /** When each lane was last used, in the store's time. */
   readonly #used = new Map<string, number>()
   /** Reports that the store has not confirmed. */
   readonly #unsent: UnsentReport[] = []
   #sequence = 0
   #busy = false
-  #reduced:
-    | { of: readonly LimitSpec[]; fleet: Fleet; missing: number; specs: LimitSpec[] }
-    | undefined
+  /** Reduced limits, for this fleet. */
+  #reduced: { fleet: Fleet; missing: number } | undefined
+  #reducedSpecs = new WeakMap<readonly LimitSpec[], LimitSpec[]>()
 
   constructor(name: string, watch: StoreWatch, lanes: LaneRegistry) {
     this.#name = name
@@ -71,12 +77,14 @@ export class OutageLimits implements LaneHolder {
   specsToRequest(specs: readonly LimitSpec[]): readonly LimitSpec[] {
     const { missing, fleet } = this.#watch
     if (missing === 0) return specs
-    const known = this.#reduced
-    if (known?.of === specs && known.fleet === fleet && known.missing === missing) {
-      return known.specs
+    if (this.#reduced?.fleet !== fleet || this.#reduced.missing !== missing) {
+      this.#reduced = { fleet, missing }
+      this.#reducedSpecs = new WeakMap()
     }
+    const known = this.#reducedSpecs.get(specs)
+    if (known !== undefined) return known
     const reduced = specs.map((spec) => this.#without(spec, missing, fleet))
-    this.#reduced = { of: specs, fleet, missing, specs: reduced }
+    this.#reducedSpecs.set(specs, reduced)
     return reduced
   }
 
@@ -87,44 +95,39 @@ export class OutageLimits implements LaneHolder {
   }
 
   /** The store has replied to a permit request. */
-  replied(
-    lane: string,
-    specs: readonly LimitSpec[],
-    costs: readonly (readonly number[])[],
-    reply: TakeReply,
-  ): void {
+  replied(lane: SpendingLane, costs: readonly (readonly number[])[], reply: TakeReply): void {
     const { granted, waitUs, paused, nowUs, capacities } = reply
-    this.#use(lane, nowUs)
-    const sums = specs.map(() => 0)
+    this.#use(lane.lane, nowUs)
+    const sums = lane.limits.map(() => 0)
     for (let wish = 0; wish < granted; wish++) {
       for (let index = 0; index < sums.length; index++) {
         sums[index]! += Math.min(costs[wish]![index] as number, capacities[index] as number)
       }
     }
-    this.#own.granted(lane, specs, sums, { nowUs, fleet: this.#watch.fleet })
-    if (paused) this.#pauses.set(lane, { untilUs: nowUs + waitUs, grown: 0 })
+    this.#own.granted(lane, sums, { nowUs, fleet: this.#watch.fleet })
+    if (paused) this.#setPause(lane, { untilUs: nowUs + waitUs, grown: 0 })
     const first = costs[granted]
     if (waitUs > 0 && !paused && first !== undefined) {
-      this.#own.refused(lane, specs, first, nowUs)
+      this.#own.refused(lane, first, nowUs)
     }
   }
 
-  saw(lane: string, specs: readonly LimitSpec[], figures: LaneFigures): void {
+  saw(lane: SpendingLane, figures: LaneFigures): void {
     const { limits, nowUs, pausedUntilUs } = figures
     const left = limits.map(({ remaining }) => remaining)
-    this.#own.saw(lane, specs, left, nowUs)
-    const known = this.#pauses.get(lane)
+    this.#own.saw(lane, left, nowUs)
+    const known = this.#pauseOf(lane)
     if (pausedUntilUs > (known?.untilUs ?? nowUs)) {
-      this.#pauses.set(lane, { untilUs: pausedUntilUs, grown: known?.grown ?? 0 })
+      this.#setPause(lane, { untilUs: pausedUntilUs, grown: known?.grown ?? 0 })
     }
   }
 
   /** The smallest remaining fraction of any limit; 1 if nothing is known. */
-  headroom(lane: string, specs: readonly LimitSpec[]): number {
+  headroom(lane: SpendingLane): number {
     const nowUs = this.#watch.nowUs()
-    if ((this.#pauses.get(lane)?.untilUs ?? 0) > nowUs) return 0
+    if ((this.#pauseOf(lane)?.untilUs ?? 0) > nowUs) return 0
     let least = 1
-    for (const spec of specs) {
+    for (const spec of lane.limits) {
       least = Math.min(least, this.#own.headroom(lane, spec, nowUs) ?? 1)
     }
     return least
@@ -137,44 +140,35 @@ export class OutageLimits implements LaneHolder {
     return [...this.#used.keys()].slice(-MOST_READ)
   }
 
-  take(
-    lane: string,
-    specs: readonly LimitSpec[],
-    costs: readonly (readonly number[])[],
-  ): TakeReply {
+  take(at: SpendingLane, costs: readonly (readonly number[])[]): TakeReply {
     const nowUs = this.#watch.nowUs()
-    const rules = specs.map((spec) => this.#ruleOf(spec))
+    const rules = at.limits.map((spec) => this.#ruleOf(spec))
     if (rules.includes('refuse')) throw this.#unavailable()
-    this.#use(lane, nowUs)
-    const pausedUs = (this.#pauses.get(lane)?.untilUs ?? 0) - nowUs
-    const asked = { lane, specs, rules: rules as LimitRule[], fleet: this.#watch.fleet, nowUs }
+    this.#use(at.lane, nowUs)
+    const pausedUs = (this.#pauseOf(at)?.untilUs ?? 0) - nowUs
+    const asked = { at, rules: rules as LimitRule[], fleet: this.#watch.fleet, nowUs }
     const reply = this.#own.take({ ...asked, costs: pausedUs > 0 ? [] : costs })
     if (pausedUs <= 0) return { ...reply, paused: false, nowUs }
     return { ...reply, waitUs: pausedUs, paused: true, nowUs }
   }
 
   /** The vendor asked for a pause. Returns its end, as the store would. */
-  pause(lane: string, pauseUs: number | undefined, baseUs: number, maxUs: number): number {
+  pause(lane: SpendingLane, pauseUs: number | undefined, baseUs: number, maxUs: number): number {
     const nowUs = this.#watch.nowUs()
-    const known = this.#pauses.get(lane)
+    const known = this.#pauseOf(lane)
     const running = (known?.untilUs ?? 0) > nowUs
     const grown = known?.grown ?? 0
     const ownUs = running ? 0 : baseUs * 2 ** Math.min(grown, 20)
     const untilUs = Math.max(known?.untilUs ?? 0, nowUs + Math.min(pauseUs ?? ownUs, maxUs))
     const grows = pauseUs === undefined && !running
-    this.#pauses.set(lane, { untilUs, grown: grows ? grown + 1 : grown })
+    this.#setPause(lane, { untilUs, grown: grows ? grown + 1 : grown })
     return untilUs
   }
 
-  correct(
-    lane: string,
-    specs: readonly LimitSpec[],
-    corrections: readonly Correction[],
-    told: boolean,
-  ): void {
+  correct(lane: SpendingLane, corrections: readonly Correction[], told: boolean): void {
     const at = { nowUs: this.#watch.nowUs(), fleet: this.#watch.fleet, told }
     for (const each of corrections) {
-      const spec = specs.find(({ id }) => id === each.id)
+      const spec = lane.limits.find(({ id }) => id === each.id)
       if (spec !== undefined) this.#own.correct(lane, spec, each, at)
     }
   }
@@ -189,17 +183,19 @@ export class OutageLimits implements LaneHolder {
    * same number, which the store remembers.
    */
   async report(
-    specs: readonly LimitSpec[],
-    send: (lane: string, spent: readonly Spent[], sequence: number) => unknown,
+    known: KnownLanes,
+    send: (at: SpendingLane, spent: readonly Spent[], sequence: number) => unknown,
   ): Promise<void> {
-    for (const { lane, spent } of this.#own.takeUnreported(specs, this.#watch.nowUs())) {
-      this.#unsent.push({ lane, spent, under: specs, sequence: ++this.#sequence })
+    for (const each of this.#own.takeUnreported(known, this.#watch.nowUs())) {
+      this.#unsent.push({ ...each, sequence: ++this.#sequence })
     }
     if (this.#busy) return
     this.#busy = true
     try {
       for (let next = this.#unsent[0]; next !== undefined; next = this.#unsent[0]) {
-        await send(next.lane, spentUnder(specs, next), next.sequence)
+        const { lane, pool = '' } = next.at
+        const now = next.ofPool ? known.poolRef(pool) : known.ref(lane)
+        if (now !== undefined) await send(now, spentUnder(now.limits, next), next.sequence)
         if (this.#unsent[0] === next) this.#unsent.shift()
       }
     } finally {
@@ -207,10 +203,12 @@ export class OutageLimits implements LaneHolder {
     }
   }
 
-  sweep(specs: readonly LimitSpec[]): void {
+  sweep(known: KnownLanes): void {
     const nowUs = this.#watch.nowUs()
-    this.#own.sweep(specs, { nowUs, fleet: this.#watch.fleet })
-    for (const [lane, { untilUs }] of this.#pauses) if (untilUs <= nowUs) this.#pauses.delete(lane)
+    this.#own.sweep(known, { nowUs, fleet: this.#watch.fleet })
+    for (const pauses of [this.#pauses, this.#poolPauses]) {
+      for (const [name, { untilUs }] of pauses) if (untilUs <= nowUs) pauses.delete(name)
+    }
   }
 
   /** This pod's share of each limit, for display. */
@@ -222,6 +220,15 @@ export class OutageLimits implements LaneHolder {
   #use(lane: string, nowUs: number): void {
     this.#used.delete(lane)
     this.#used.set(lane, nowUs)
+  }
+
+  #pauseOf({ lane, pool }: SpendingLane): Pause | undefined {
+    return pool === undefined ? this.#pauses.get(lane) : this.#poolPauses.get(pool)
+  }
+
+  #setPause({ lane, pool }: SpendingLane, pause: Pause): void {
+    if (pool === undefined) this.#pauses.set(lane, pause)
+    else this.#poolPauses.set(pool, pause)
   }
 
   #ruleOf({ id }: LimitSpec): OutageRule {
@@ -242,7 +249,8 @@ export class OutageLimits implements LaneHolder {
 }
 
 /** Limits may have changed since the report was made. */
-function spentUnder(specs: readonly LimitSpec[], { spent, under }: UnsentReport): readonly Spent[] {
+function spentUnder(specs: readonly LimitSpec[], { at, spent }: UnsentReport): readonly Spent[] {
+  const { limits: under } = at
   if (specs === under) return spent
   return spent.flatMap((each) => {
     const limit = specs.findIndex(({ id }) => id === under[each.limit]?.id)

@@ -17,10 +17,10 @@ import type { PiggybackedReport } from '../circuit-breaker/lane/breaker-client.j
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { LimitPort } from '../permit-queue/ports.js'
 import { figuresOf } from './figures.js'
-import type { LimitSettings } from './limit-settings.js'
-import type { UnitLimit } from './options.js'
 import type { OutageLimits } from './outage-limits.js'
 import { type Correction, LanePermit, type LimitReply } from './permit.js'
+import type { LaneLimits } from './settings/lane-limits.js'
+import type { LimitSettings } from './settings/limit-settings.js'
 import type { WakeUps } from './wake-ups.js'
 
 /** A permit request that is part of another store command. */
@@ -104,11 +104,12 @@ export class PermitTaker implements LimitPort {
       if (outcomes === undefined) return this.#takeRemote(watch, lane, costs, undefined, waiter)
       return this.#takeWithReport(watch, lane, costs, outcomes, waiter)
     }
-    const { limits, specs, version } = settings
-    const reply = store.take({ guard, lane, limits: specs, version, costs, atMs, waiter })
+    const own = settings.of(lane)
+    const { limits, specs, version, pool } = own
+    const reply = store.take({ guard, lane, pool, limits: specs, version, costs, atMs, waiter })
     return reply instanceof Promise
-      ? reply.then((each) => this.#learn(each, limits, waiter))
-      : this.#learn(reply, limits, waiter)
+      ? reply.then((each) => this.#learn(each, own, limits, waiter))
+      : this.#learn(reply, own, limits, waiter)
   }
 
   createPermit(lane: string, costs: readonly number[], reply: LimitReply): LanePermit {
@@ -134,16 +135,18 @@ export class PermitTaker implements LimitPort {
   requestPart(lane: string): LimitRequestPart | undefined {
     const { watch, settings, outage } = this.#options
     if (watch !== undefined && !watch.joined) return undefined
-    const { limits, specs } = settings
+    const own = settings.of(lane)
+    const ref = own.ref(lane)
+    const { limits } = own
     watch?.asked()
     return {
-      ref: { ...settings.ref(lane), limits: outage?.specsToRequest(specs) ?? specs },
+      ref: { ...ref, limits: outage?.specsToRequest(ref.limits) ?? ref.limits },
       units: limits.map(({ unit }) => unit),
       heard: (reply, costs) => {
         watch?.over()
-        outage?.replied(lane, specs, costs, reply)
+        outage?.replied(ref, costs, reply)
         watch?.heard(reply.nowUs)
-        return this.#learn(reply, limits, undefined)
+        return this.#learn(reply, own, limits, undefined)
       },
       failed: (error) => {
         watch?.over()
@@ -196,20 +199,22 @@ export class PermitTaker implements LimitPort {
       if (watch.status !== 'starting') return this.#takeAlone(lane, costs)
       return watch.whenStarted().then(() => this.#takeRemote(watch, lane, costs, report, waiter))
     }
-    const { name: guard, store, clock, settings } = this.#options
-    const { limits, specs, version } = settings
+    const { store, clock, settings } = this.#options
+    const own = settings.of(lane)
+    const ref = own.ref(lane)
+    const { limits } = own
     const outage = this.#options.outage as OutageLimits
     const sentMs = clock.now()
     watch.asked()
-    const requested = outage.specsToRequest(specs)
-    const reply = store.take({ guard, lane, limits: requested, version, costs, report, waiter })
+    const requested = outage.specsToRequest(ref.limits)
+    const reply = store.take({ ...ref, limits: requested, costs, report, waiter })
     return Promise.resolve(reply).then(
       (each) => {
         watch.over()
-        outage.replied(lane, specs, costs, each)
+        outage.replied(ref, costs, each)
         watch.heard(each.nowUs)
         if (each.granted > 0) watch.permitted(clock.now() - sentMs)
-        const known = this.#learn(each, limits, waiter)
+        const known = this.#learn(each, own, limits, waiter)
         known.sentMs = sentMs
         return known
       },
@@ -225,19 +230,26 @@ export class PermitTaker implements LimitPort {
 
   #takeAlone(lane: string, costs: Costs): LimitReply {
     const { settings, outage } = this.#options
-    const reply = (outage as OutageLimits).take(lane, settings.specs, costs)
+    const own = settings.of(lane)
+    const reply = (outage as OutageLimits).take(own.ref(lane), costs)
     this.#granted += reply.granted
-    return { ...reply, under: settings.limits, alone: true }
+    return { ...reply, under: own.limits, alone: true }
   }
 
-  #learn(reply: TakeReply, limits: readonly UnitLimit[], waiter: Waiter | undefined): LimitReply {
+  /** `limits`: those of the lane when the request was sent. */
+  #learn(
+    reply: TakeReply,
+    own: LaneLimits,
+    limits: LaneLimits['limits'],
+    waiter: Waiter | undefined,
+  ): LimitReply {
     this.#granted += reply.granted
     if (reply.granted > 0 && this.#reportTimer === undefined) this.#scheduleReport()
     // A call waits that can be woken.
     if (waiter !== undefined && reply.waitUs > 0 && reply.waitUs <= waiter.forUs) {
       this.#options.wakeUps.listen()
     }
-    if (reply.newer !== undefined) this.settings.learn(reply.newer)
+    if (reply.newer !== undefined) own.learn(reply.newer)
     const known = reply as LimitReply
     known.under = limits
     return known

@@ -11,6 +11,7 @@ import {
   object,
   optional,
   text,
+  together,
   validate,
 } from '../../core/options/checks.js'
 import { NORMAL_IMPORTANCE } from '../../core/options/priority.js'
@@ -36,11 +37,14 @@ import type {
 import { LimitClient } from './limit-client.js'
 import { readLimits, type SharedLimit } from './options.js'
 import type { Cost, LanePermit, Permit } from './permit.js'
+import { checkPools, readLaneEntries, readPools } from './settings/lane-entries.js'
 
-const readOptions = object({
+const readFields = object({
   name: text(),
   store: readStore,
   limits: readLimits,
+  lanes: optional(readLaneEntries),
+  pools: optional(readPools),
   jitterMs: optional(duration({ min: 1 })),
   maxPauseMs: optional(duration({ min: 0 }), 60_000),
   basePauseMs: optional(duration({ min: 1 }), 500),
@@ -50,6 +54,7 @@ const readOptions = object({
   clock: clockOption,
   random: randomOption,
 })
+const readOptions = together(readFields, checkPools)
 
 /**
  * Creates rate limits that all pods share.
@@ -88,15 +93,15 @@ class QueuedRateLimiter implements SharedRateLimiter {
     this.name = name
     this.#clock = clock
     const pod = createPodId(options.pod, random)
-    const lanes = new LaneRegistry({ name, clock, maxLanes: options.maxLanes })
-    this.#lanes = lanes
+    const registry = new LaneRegistry({ name, clock, maxLanes: options.maxLanes })
+    this.#lanes = registry
     const client = new LimitClient({
       ...rest,
       name,
       store: store.limits,
       pod,
       clock,
-      lanes,
+      registry,
       // Requests of one turn share a round trip, whichever store it is.
       remote: true,
       watch: watchStore(store, { ...options, pod }),
@@ -104,6 +109,7 @@ class QueuedRateLimiter implements SharedRateLimiter {
       onLimitsChanged: () => this.#dispatcher.unblockAll(),
     })
     this.#client = client
+    registry.shareOverflow(client.settings)
     // Requests wait in the order of their arrival, each until its own deadline.
     this.#queue = new CallQueue({
       clock,
@@ -116,7 +122,7 @@ class QueuedRateLimiter implements SharedRateLimiter {
       clock,
       queue: this.#queue,
       capacity: UNLIMITED,
-      lanes,
+      lanes: registry,
       breaker: undefined,
       limits: client.permits,
       mayWait: true,
@@ -197,12 +203,11 @@ class QueuedRateLimiter implements SharedRateLimiter {
       if (signal?.aborted) return refuse(signal.reason)
       if (this.#closed) return refuse(this.#closedError())
       // Checked and computed now: the caller may change the object later.
-      const costs = this.#client.settings.costsFor(cost)
+      this.#client.checkCost(cost)
       const request = new PermitRequest(this.#shared, {
         lane: this.#lanes.enter(lane),
         signal,
         cost,
-        costs,
         nowMs: this.#clock.now(),
         untilMs: this.#earlier(untilMs),
       })
@@ -263,8 +268,6 @@ interface PermitRequestParts {
   readonly lane: string
   readonly signal: AbortSignal | undefined
   readonly cost: Cost | undefined
-  /** Under the limits that are in force. */
-  readonly costs: readonly number[]
   readonly nowMs: number
   readonly untilMs: number | undefined
 }
@@ -277,7 +280,7 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
   readonly deadlineMs: number
   readonly signal: AbortSignal | undefined
   readonly cost: Cost | undefined
-  costs: readonly number[]
+  costs: readonly number[] = []
   costsUnder: unknown
   readonly answer: Promise<Acquisition>
   readonly #mayWait: boolean
@@ -287,14 +290,13 @@ class PermitRequest extends QueuedCall<AttemptPermits> implements PermitCall {
 
   constructor(
     shared: RequestDependencies,
-    { lane, signal, cost, costs, nowMs, untilMs }: PermitRequestParts,
+    { lane, signal, cost, nowMs, untilMs }: PermitRequestParts,
   ) {
     super()
     this.lane = lane
     this.signal = signal
     this.cost = cost
-    this.costs = costs
-    this.costsUnder = shared.client.settings.limits
+    shared.client.settings.of(lane).costsOf(this)
     this.arrivedMs = nowMs
     this.deadlineMs = untilMs ?? Number.POSITIVE_INFINITY
     this.#mayWait = untilMs !== undefined

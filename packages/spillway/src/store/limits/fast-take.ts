@@ -37,7 +37,9 @@ export class FastTake {
     const counts: Count[] = []
     for (const { id, algorithm, span, windowUs, slices } of limits) {
       const count = lane.counts[id]
-      if (count === undefined || algorithm !== 'sliding-window' || span !== 'lane') return undefined
+      // A lane's own limits beside those of its pool are counted in another state.
+      if (span !== limits[0]?.span || span === 'vendor') return undefined
+      if (count === undefined || algorithm !== 'sliding-window') return undefined
       if (count.windowUs !== windowUs || count.sliceUs !== Math.ceil(windowUs / slices))
         return undefined
       counts.push(count)

@@ -1,8 +1,12 @@
 /**
  * The shared state of limits: of one lane, and of its guard. Stores keep these two under two keys of one slot and
  * run the transitions on them. Twin: `redis/lua/include/lane-state.lua`.
+ *
+ * A lane in a pool uses the pool's state in place of its own: transitions get it as `lane`. If the lane also has limits
+ * of its own, transitions get the lane's state as `member`, which only counts.
  */
 import { SET_BACK_US } from '../clock-setback.js'
+import type { LaneRef } from '../lane-port.js'
 import type { LimitSpec } from '../limit-spec.js'
 import { advance, type Count, emptyCount, lifeUs, rebase } from './counting.js'
 import { noneWaiting, type WaitingList, waitingLifeUs } from './waiting-pods.js'
@@ -54,9 +58,10 @@ export interface CountedLimit {
   count: Count
 }
 
-/** Both states brought to the present. */
+/** The states brought to the present. */
 export interface Present {
   now: number
+  member: LaneState | undefined
   entries: CountedLimit[]
   /** Something changed that has to be saved even if nothing is granted. */
   changed: boolean
@@ -68,24 +73,43 @@ export function present(
   specs: readonly LimitSpec[],
   version: number,
   serverUs: number,
+  member?: LaneState,
 ): Present {
-  const setBack = Math.max(lane.changedUs, guard.changedUs) - serverUs > SET_BACK_US
+  const latestUs = Math.max(lane.changedUs, guard.changedUs, member?.changedUs ?? 0)
+  const setBack = latestUs - serverUs > SET_BACK_US
   if (setBack) {
     rebaseLane(lane, serverUs)
     rebaseGuard(guard, serverUs)
+    if (member !== undefined) rebaseLane(member, serverUs)
   }
-  const now = Math.max(serverUs, lane.changedUs, guard.changedUs)
+  const now = setBack ? serverUs : Math.max(serverUs, latestUs)
   let changed = setBack
   const entries: CountedLimit[] = []
   for (const each of specs) {
     const spec = specInForce(each, guard, version, now)
-    const counts = each.span === 'vendor' ? guard.counts : lane.counts
+    const counts = homeOf(each, lane, guard, member).counts
     counts[each.id] ??= emptyCount()
     const count = counts[each.id] as Count
     if (advance(spec, count, now, Math.max(guard.version, version))) changed = true
     entries.push({ spec, count })
   }
-  return { now, entries, changed }
+  return { now, member, entries, changed }
+}
+
+/** The state that counts a limit. */
+function homeOf(
+  { span }: LimitSpec,
+  lane: LaneState,
+  guard: GuardState,
+  member: LaneState | undefined,
+): LaneState | GuardState {
+  if (span === 'vendor') return guard
+  return span === 'lane' && member !== undefined ? member : lane
+}
+
+/** A lane in a pool that has limits of its own, which its own state counts. */
+export function hasMember({ pool, limits }: Pick<LaneRef, 'pool' | 'limits'>): boolean {
+  return pool !== undefined && limits.some(({ span }) => span === 'lane')
 }
 
 function rebaseLane(lane: LaneState, serverUs: number): void {
@@ -113,7 +137,7 @@ export function pausedUntilUs(lane: LaneState, guard: GuardState): number {
   return Math.max(lane.pausedUntilUs, guard.pausedUntilUs)
 }
 
-/** Pods that wait for limits of one lane wait in the lane, those that wait for vendor-wide limits in the guard. */
+/** Pods wait in the lane or its pool; those that wait for vendor-wide limits wait in the guard. */
 export function waitingListOf(
   lane: LaneState,
   guard: GuardState,

@@ -23,8 +23,9 @@ export function takePermits(
   guard: GuardState,
   request: TakeRequest,
   serverUs: number,
+  member?: LaneState,
 ): Kept<TakeReply> {
-  const at = present(lane, guard, request.limits, request.version, serverUs)
+  const at = present(lane, guard, request.limits, request.version, serverUs, member)
   const { now, entries } = at
   const list = waitingListOf(lane, guard, entries)
   const turn = new WaitingTurn(list, entries, now, request.lane, request.waiter)

@@ -33,11 +33,21 @@ export interface Kept<T> {
   reply: T
   laneLifeUs?: number
   guardLifeUs?: number
+  memberLifeUs?: number
   /** Wakes one waiting pod. */
   message?: WakeMessage
   /** Wakes all pods with calls that wait for limits of this guard. */
   wakesAll?: true
 }
+
+/** A change of a lane's states. `member`: see `lane-state.ts`. */
+export type LaneTransition<R, T> = (
+  lane: LaneState,
+  guard: GuardState,
+  request: R,
+  serverUs: number,
+  member?: LaneState,
+) => Kept<T>
 
 /** Replies after how long to settle nothing, so that the next waiting pod is woken; 0: not needed. */
 export function settlePermits(
@@ -45,8 +55,9 @@ export function settlePermits(
   guard: GuardState,
   request: LaneRef & { settlements: readonly Settlement[] },
   serverUs: number,
+  member?: LaneState,
 ): Kept<number> {
-  const at = present(lane, guard, request.limits, request.version, serverUs)
+  const at = present(lane, guard, request.limits, request.version, serverUs, member)
   for (const { limit, stamp, delta } of request.settlements) {
     const { spec, count } = at.entries[limit] as CountedLimit
     if (delta < 0) refund(spec, count, at.now, stamp, -delta)
@@ -66,8 +77,9 @@ export function bookPermits(
   guard: GuardState,
   request: LaneRef & Pick<BookRequest, 'spent'>,
   serverUs: number,
+  member?: LaneState,
 ): Kept<void> {
-  const at = present(lane, guard, request.limits, request.version, serverUs)
+  const at = present(lane, guard, request.limits, request.version, serverUs, member)
   for (const { limit, stamp, units } of request.spent) {
     const { spec, count } = at.entries[limit] as CountedLimit
     bookSpent(spec, count, at.now, stamp, units)
@@ -80,8 +92,9 @@ export function applyFeedback(
   guard: GuardState,
   request: FeedbackRequest,
   serverUs: number,
+  member?: LaneState,
 ): Kept<number> {
-  const at = present(lane, guard, request.limits, request.version, serverUs)
+  const at = present(lane, guard, request.limits, request.version, serverUs, member)
   const { now, entries } = at
   // Feedback on an earlier permit is older than what is known.
   if (request.grantedUs > 0) {
@@ -143,8 +156,10 @@ export function changeLimits(
   guard: GuardState,
   request: ChangeRequest,
   serverUs: number,
+  member?: LaneState,
 ): Kept<number> {
-  const at = present(structuredClone(lane), guard, request.limits, request.version, serverUs)
+  const [own, ofMember] = [structuredClone(lane), structuredClone(member)]
+  const at = present(own, guard, request.limits, request.version, serverUs, ofMember)
   if (request.override !== undefined) {
     const { id, limit, forUs } = request.override
     if (forUs > 0) guard.overrides[id] = [limit, at.now + forUs]
@@ -165,10 +180,12 @@ export function readLimits(
   guardState: GuardState,
   request: LaneRef,
   serverUs: number,
+  member?: LaneState,
 ): Omit<LaneFigures, 'requestsLastMinute'> {
   const lane = structuredClone(laneState)
   const guard = structuredClone(guardState)
-  const { now, entries } = present(lane, guard, request.limits, request.version, serverUs)
+  const own = structuredClone(member)
+  const { now, entries } = present(lane, guard, request.limits, request.version, serverUs, own)
   return {
     nowUs: now,
     version: Math.max(guard.version, request.version),
@@ -186,9 +203,15 @@ export function readLimits(
 }
 
 export function keep<T>(lane: LaneState, guard: GuardState, at: Present, reply: T): Kept<T> {
-  lane.changedUs = at.now
-  if (!spansVendor(at.entries) && !at.changed)
-    return { reply, laneLifeUs: laneLifeUs(lane, at.now) }
-  guard.changedUs = at.now
-  return { reply, laneLifeUs: laneLifeUs(lane, at.now), guardLifeUs: guardLifeUs(guard, at.now) }
+  const { now, member } = at
+  lane.changedUs = now
+  const kept: Kept<T> = { reply, laneLifeUs: laneLifeUs(lane, now) }
+  if (member !== undefined) {
+    member.changedUs = now
+    kept.memberLifeUs = laneLifeUs(member, now)
+  }
+  if (!spansVendor(at.entries) && !at.changed) return kept
+  guard.changedUs = now
+  kept.guardLifeUs = guardLifeUs(guard, now)
+  return kept
 }

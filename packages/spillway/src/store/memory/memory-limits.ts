@@ -1,7 +1,13 @@
 /** Limits in one process: the transitions on maps. Watchers are called after the caller has its reply. */
 import type { Microseconds } from '../../core/time/clock.js'
 import { FastTake } from '../limits/fast-take.js'
-import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limits/lane-state.js'
+import {
+  emptyGuard,
+  emptyLane,
+  type GuardState,
+  hasMember,
+  type LaneState,
+} from '../limits/lane-state.js'
 import { type Reports, reportRequests, totalRequests } from '../limits/reports.js'
 import { takePermits } from '../limits/take-permits.js'
 import {
@@ -9,6 +15,7 @@ import {
   bookPermits,
   changeLimits,
   type Kept,
+  type LaneTransition,
   pauseLane,
   readLimits,
   settlePermits,
@@ -23,9 +30,15 @@ const SEQUENCE_LIFE_US = 600_000_000
 /** The state of one guard's limits. */
 class KeptGuard {
   readonly lanes = new ExpiringMap<KeptLane>()
+  readonly pools = new ExpiringMap<KeptLane>()
   readonly reports: Reports = new Map()
   #state: GuardState | undefined
   #untilUs = 0
+
+  /** The state of a lane's pool, or of the lane itself. */
+  laneAt({ lane, pool }: Pick<LaneRef, 'lane' | 'pool'>, nowUs: number): KeptLane | undefined {
+    return pool === undefined ? this.lanes.get(lane, nowUs) : this.pools.get(pool, nowUs)
+  }
 
   /** What spans its lanes, if there is anything. */
   stateAt(nowUs: number): GuardState | undefined {
@@ -42,6 +55,10 @@ interface KeptLane {
   readonly state: LaneState
   /** The fast path, as the last request on the slow path left it. */
   fast: FastTake | undefined
+}
+
+function newLane(): KeptLane {
+  return { state: emptyLane(), fast: undefined }
 }
 
 /** `change`: for job queues, which take permits in transitions of their own. */
@@ -72,16 +89,24 @@ export function createMemoryLimits(
    */
   function change<R extends LaneRef, T>(
     request: R,
-    transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
+    transition: LaneTransition<R, T>,
     now = nowUs(),
   ): T {
     const own = guardOf(request.guard)
-    const lane = own.lanes.get(request.lane, now) ?? { state: emptyLane(), fast: undefined }
+    const lane = own.laneAt(request, now) ?? newLane()
+    const member = hasMember(request) ? (own.lanes.get(request.lane, now) ?? newLane()) : undefined
     const guard = own.stateAt(now) ?? emptyGuard()
-    const kept = transition(lane.state, guard, request, now)
-    const { laneLifeUs, guardLifeUs } = kept
-    if (laneLifeUs !== undefined) own.lanes.set(request.lane, lane, now, now + laneLifeUs)
+    const kept = transition(lane.state, guard, request, now, member?.state)
+    const { laneLifeUs, guardLifeUs, memberLifeUs } = kept
+    const { pool } = request
+    if (laneLifeUs !== undefined) {
+      const states = pool === undefined ? own.lanes : own.pools
+      states.set(pool ?? request.lane, lane, now, now + laneLifeUs)
+    }
     if (guardLifeUs !== undefined) own.keep(guard, now + guardLifeUs)
+    if (member !== undefined && memberLifeUs !== undefined) {
+      own.lanes.set(request.lane, member, now, now + memberLifeUs)
+    }
     if (watchers.size > 0) wake(request.guard, kept)
     return kept.reply
   }
@@ -117,7 +142,7 @@ export function createMemoryLimits(
     take(request) {
       const now = nowUs(request.atMs)
       const guard = guards.get(request.guard)
-      const known = guard?.lanes.get(request.lane, now)
+      const known = guard?.laneAt(request, now)
       const lane = guard?.stateAt(now) === undefined ? known : undefined
       // Units booked later in a slice leave with it, so this needs no new expiry.
       let reply = lane?.fast?.take(request, now)
@@ -135,7 +160,7 @@ export function createMemoryLimits(
       const now = nowUs()
       const guard = guards.get(request.guard)
       const lane =
-        guard?.stateAt(now) === undefined ? guard?.lanes.get(request.lane, now) : undefined
+        guard?.stateAt(now) === undefined ? guard?.laneAt(request, now) : undefined
       // As in `take`, this needs no new expiry. No pod waits, so none has to be woken.
       return lane?.fast?.settle(request, now) === true ? 0 : change(request, settlePermits, now)
     },
@@ -143,14 +168,14 @@ export function createMemoryLimits(
       if (isNew(request)) change(request, bookPermits)
     },
     feedback: (request) => change(request, applyFeedback),
-    pause({ guard, lane, forUs }) {
-      const ref = { guard, lane: lane ?? '', limits: [], version: 0 }
+    pause({ guard, lane, pool, forUs }) {
+      const ref = { guard, lane: lane ?? '', pool, limits: [], version: 0 }
       return change(ref, (own, guards, _, now) => pauseLane(own, guards, { lane, forUs }, now))
     },
     change: (request) => change(request, changeLimits),
     figures: (request) =>
-      change(request, (lane, guard, ref, now) => {
-        const figures = readLimits(lane, guard, ref, now)
+      change(request, (lane, guard, ref, now, member) => {
+        const figures = readLimits(lane, guard, ref, now, member)
         const { reports } = guardOf(request.guard)
         return { reply: { ...figures, requestsLastMinute: totalRequests(reports, figures.nowUs) } }
       }),

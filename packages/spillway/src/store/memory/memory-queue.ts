@@ -1,8 +1,7 @@
 /** Job queues in one process: the transitions on a map. Workers are woken at once. */
 import type { BreakerState } from '../breaker/breaker-state.js'
 import type { BreakerKept } from '../breaker/transitions.js'
-import type { GuardState, LaneState } from '../limits/lane-state.js'
-import type { Kept } from '../limits/transitions.js'
+import type { LaneTransition } from '../limits/transitions.js'
 import type { BreakerRef, LaneRef } from '../port.js'
 import { addJobs, type Woken } from '../queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../queue/finish-jobs.js'
@@ -16,7 +15,7 @@ import { ExpiringMap } from './expiring-map.js'
 export interface QueueNeighbours {
   limits<R extends LaneRef, T>(
     request: R,
-    transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
+    transition: LaneTransition<R, T>,
   ): T
   breaker<R extends BreakerRef, T>(
     request: R,
@@ -53,9 +52,9 @@ export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): 
   function reserve(request: ReserveRequest): ReserveKept {
     const { breaker: ref } = request
     let all: ReserveKept | undefined
-    near.limits(request.take, (lane, guard, _, now) => {
+    near.limits(request.take, (lane, guard, _, now, member) => {
       const step = (breaker: BreakerState | undefined) => {
-        all = reserveJobs(queueOf(request), { lane, guard, breaker }, request, now)
+        all = reserveJobs(queueOf(request), { lane, guard, member, breaker }, request, now)
         return all
       }
       if (ref === undefined) return step(undefined).limits

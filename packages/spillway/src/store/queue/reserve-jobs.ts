@@ -55,6 +55,8 @@ const SECOND_LOOK_US = 1_000_000
 export interface Surroundings {
   lane: LaneState
   guard: GuardState
+  /** As for `takePermits`. Default: none. */
+  member?: LaneState | undefined
   breaker: BreakerState | undefined
 }
 
@@ -66,7 +68,7 @@ export interface ReserveKept extends Woken<ReserveReply> {
 
 export function reserveJobs(
   state: QueueState,
-  { lane, guard, breaker: breakerState }: Surroundings,
+  { lane, guard, member, breaker: breakerState }: Surroundings,
   request: ReserveRequest,
   serverUs: number,
 ): ReserveKept {
@@ -75,7 +77,7 @@ export function reserveJobs(
   forgetEnded(state, now, FORGOTTEN + 2 * request.wanted)
   bringBack(state, now, request.deadUs)
   state.parked.delete(request.worker)
-  const limits = new JobLimits(lane, guard, request, serverUs)
+  const limits = new JobLimits({ lane, guard, member }, request, serverUs)
   const gate = openGate(breakerState, request, serverUs)
   let blocked: Blocked = state.paused ? 'paused' : gate.blocked
   let waitUs = blocked === 'breaker' ? gate.waitUs : 0
@@ -194,7 +196,11 @@ class JobLimits {
   readonly #at: ReturnType<typeof presentLane>
   readonly pausedUs: number
 
-  constructor(lane: LaneState, guard: GuardState, request: ReserveRequest, serverUs: number) {
+  constructor(
+    { lane, guard, member }: Omit<Surroundings, 'breaker'>,
+    request: ReserveRequest,
+    serverUs: number,
+  ) {
     this.#lane = lane
     this.#guard = guard
     this.#request = request
@@ -202,8 +208,8 @@ class JobLimits {
     // Nothing is stored for a lane without limits.
     this.#at =
       limits.length === 0
-        ? { now: serverUs, entries: [], changed: false }
-        : presentLane(lane, guard, limits, version, serverUs)
+        ? { now: serverUs, member, entries: [], changed: false }
+        : presentLane(lane, guard, limits, version, serverUs, member)
     const pausedUs = pausedUntilUs(lane, guard) - this.#at.now
     this.pausedUs = limits.length === 0 ? 0 : Math.max(0, pausedUs)
   }

@@ -15,7 +15,7 @@ import type {
 } from '../../queue-port.js'
 import { deepestFirst } from '../../tenant-depths.js'
 import { readView, writeInput } from './redis-breakers.js'
-import { readTakeReply, writeSpecs } from './redis-limits.js'
+import { memberAt, readTakeReply, writeSpecs } from './redis-limits.js'
 
 type Ends = NonNullable<ReserveRequest['finish']>
 
@@ -47,14 +47,21 @@ const NO_ENDS = { ends: [], resultUs: 0, deadUs: 0, uncountedTurns: 0 }
 const NO_LIMITS = { json: '[]', tag: '' }
 
 /** Built by hand, because every job passes here. */
-export function reserveArgs(request: ReserveRequest, keys: Keys, time: string): string[] {
+export function reserveArgs(
+  request: ReserveRequest,
+  keys: Keys,
+  scriptKeys: readonly string[],
+  time: string,
+): string[] {
   const { take, breaker, probes, finish = NO_ENDS } = request
+  const member = memberAt(take, scriptKeys)
   const limits = take.limits.length === 0 ? NO_LIMITS : writeSpecs(take.limits)
   const settings =
     `{"l":${limits.json},"units":${JSON.stringify(take.units)},"v":${take.version},` +
     `"keep":${request.keep},"life":${request.lifeUs},"park":${request.parkUs},` +
     `"dead":${request.deadUs},"end_dead":${finish.deadUs},"has_breaker":${breaker !== undefined},` +
     `"uncounted":${finish.uncountedTurns},` +
+    (member > 0 ? `"m":${member},` : '') +
     `"wakes":${JSON.stringify(keys.wakes)}}`
   return [
     time,

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { escaped, type Keys, unescaped } from '../../keys.js'
 import type { LimitSpec } from '../../limit-spec.js'
+import { hasMember } from '../../limits/lane-state.js'
 import type {
   BreakerReport,
   LaneFigures,
@@ -36,22 +37,35 @@ export function createRedisLimits(
   time: () => string = () => '',
 ): RedisLimits {
   const watchers = createPermitWatchers(keys, subscribe)
-  const laneKeys = ({ guard, lane }: LaneRef) => [keys.lane(guard, lane), keys.guard(guard)]
+  const laneKeys = (request: LaneRef, more: readonly string[] = []) =>
+    limitKeys(keys, request, more)
   /** One JSON argument is cheaper to send and to read than many arguments. */
-  const input = (request: LaneRef, own: object) => [
-    time(),
-    JSON.stringify({ v: request.version, l: request.limits.map(writeSpec), ...own }),
-    writeSpecs(request.limits).tag,
-  ]
+  const input = (request: LaneRef, scriptKeys: readonly string[], own: object) => {
+    const m = memberAt(request, scriptKeys)
+    const all = { v: request.version, l: writeLimits(request.limits), ...(m > 0 && { m }), ...own }
+    return [time(), JSON.stringify(all), writeSpecs(request.limits).tag]
+  }
+
+  /** The most frequent command, so its JSON is put together from parts. */
+  function takeArgs(request: TakeRequest, scriptKeys: readonly string[]): (string | number)[] {
+    const { json, tag } = writeSpecs(request.limits)
+    const { costs, version } = request
+    const m = memberAt(request, scriptKeys)
+    const member = m > 0 ? `,"m":${m}` : ''
+    const own = `{"v":${version},"l":${json}${member}${watchers.writeWaiter(request)}}`
+    const args = [time(), own, tag, writeCosts(costs), costs.length]
+    for (const sum of sumsOf(request)) args.push(sum)
+    return args
+  }
 
   async function takeAndReport(
     request: TakeRequest,
-    args: readonly (string | number)[],
     report: BreakerReport,
   ): Promise<TakeReply> {
     const { scriptKeys, input: outcomes } = writeReport(keys, report)
-    const allKeys = [...laneKeys(request), ...scriptKeys]
-    const reply = await runner.run(SCRIPTS.takeAndReport, allKeys, [...args, outcomes])
+    const allKeys = laneKeys(request, scriptKeys)
+    const all = [...takeArgs(request, allKeys), outcomes]
+    const reply = await runner.run(SCRIPTS.takeAndReport, allKeys, all)
     const [granted, view] = reply as [number[], number[] | null]
     const answer = readTakeReply(granted, request)
     if (view !== null) answer.view = readView(view)
@@ -60,15 +74,10 @@ export function createRedisLimits(
 
   return {
     take(request) {
-      // The most frequent command, so its JSON is put together from parts.
-      const { json, tag } = writeSpecs(request.limits)
-      const { costs, version } = request
-      const own = `{"v":${version},"l":${json}${watchers.writeWaiter(request)}}`
-      const args = [time(), own, tag, writeCosts(costs), costs.length]
-      for (const sum of sumsOf(request)) args.push(sum)
-      if (request.report !== undefined) return takeAndReport(request, args, request.report)
+      if (request.report !== undefined) return takeAndReport(request, request.report)
+      const scriptKeys = laneKeys(request)
       return runner
-        .run(SCRIPTS.takePermits, laneKeys(request), args)
+        .run(SCRIPTS.takePermits, scriptKeys, takeArgs(request, scriptKeys))
         .then((reply) => readTakeReply(reply as number[], request))
     },
     async settle(request) {
@@ -78,15 +87,16 @@ export function createRedisLimits(
         stamp,
         delta,
       ])
-      const scriptKeys = [...laneKeys(request), keys.sequence(guard, pod)]
-      const args = input(request, { sequence, settlements })
+      const scriptKeys = laneKeys(request, [keys.sequence(guard, pod)])
+      const args = input(request, scriptKeys, { sequence, settlements })
       return (await runner.run(SCRIPTS.settlePermits, scriptKeys, args)) as number
     },
     async book(request) {
       const { guard, pod, sequence } = request
       const spent = request.spent.map(({ limit, stamp, units }) => [limit + 1, stamp, units])
-      const scriptKeys = [...laneKeys(request), keys.sequence(guard, pod)]
-      await runner.run(SCRIPTS.bookSpent, scriptKeys, input(request, { sequence, spent }))
+      const scriptKeys = laneKeys(request, [keys.sequence(guard, pod)])
+      const args = input(request, scriptKeys, { sequence, spent })
+      await runner.run(SCRIPTS.bookSpent, scriptKeys, args)
     },
     async feedback(request) {
       const own = {
@@ -97,23 +107,27 @@ export function createRedisLimits(
         longest: request.maxPauseUs,
         left: request.left.map(({ limit, remaining, resetUs }) => [limit + 1, remaining, resetUs]),
       }
-      const args = input(request, own)
-      return (await runner.run(SCRIPTS.applyFeedback, laneKeys(request), args)) as number
+      const scriptKeys = laneKeys(request)
+      const args = input(request, scriptKeys, own)
+      return (await runner.run(SCRIPTS.applyFeedback, scriptKeys, args)) as number
     },
-    async pause({ guard, lane, forUs }) {
-      const ref = { guard, lane: lane ?? '', limits: [], version: 0 }
-      const args = input(ref, { whole: lane === undefined, for_us: forUs })
-      return (await runner.run(SCRIPTS.pauseLane, laneKeys(ref), args, 'patient')) as number
+    async pause({ guard, lane, pool, forUs }) {
+      const ref = { guard, lane: lane ?? '', pool, limits: [], version: 0 }
+      const scriptKeys = laneKeys(ref)
+      const args = input(ref, scriptKeys, { whole: lane === undefined, for_us: forUs })
+      return (await runner.run(SCRIPTS.pauseLane, scriptKeys, args, 'patient')) as number
     },
     async change(request) {
       const { id = '', limit = 0, forUs = 0 } = request.override ?? {}
       const message = { channel: keys.limitChanges, text: escaped(request.guard) }
-      const args = input(request, { id, limit, for_us: forUs, ...message })
-      return (await runner.run(SCRIPTS.changeLimits, laneKeys(request), args, 'patient')) as number
+      const scriptKeys = laneKeys(request)
+      const args = input(request, scriptKeys, { id, limit, for_us: forUs, ...message })
+      return (await runner.run(SCRIPTS.changeLimits, scriptKeys, args, 'patient')) as number
     },
     async figures(request) {
-      const scriptKeys = [...laneKeys(request), keys.reports(request.guard)]
-      const reply = await runner.run(SCRIPTS.readLimits, scriptKeys, input(request, {}), 'brief')
+      const scriptKeys = laneKeys(request, [keys.reports(request.guard)])
+      const args = input(request, scriptKeys, {})
+      const reply = await runner.run(SCRIPTS.readLimits, scriptKeys, args, 'brief')
       return readFigures(reply as FiguresWire, request)
     },
     async report({ guard, pod, requests }) {
@@ -200,7 +214,7 @@ const TAG_LENGTH = 16
 export function writeSpecs(limits: readonly LimitSpec[]): Written {
   const known = written.get(limits)
   if (known !== undefined) return known
-  const json = JSON.stringify(limits.map(writeSpec))
+  const json = JSON.stringify(writeLimits(limits))
   const made = {
     json,
     tag: createHash('sha1').update(json).digest('hex').slice(0, TAG_LENGTH),
@@ -210,8 +224,37 @@ export function writeSpecs(limits: readonly LimitSpec[]): Written {
   return made
 }
 
-function writeSpec({ id, algorithm, limit, windowUs, slices, burst, span }: LimitSpec) {
-  return [id, ALGORITHM[algorithm], limit, windowUs, slices, burst, span === 'vendor' ? 1 : 0]
+/** Numbers of the spans in the scripts. */
+const OF_LANE_OR_POOL = 0
+const OF_VENDOR = 1
+const OF_MEMBER = 2
+
+function writeLimits(limits: readonly LimitSpec[]) {
+  const ofLane = limits.some(({ span }) => span === 'pool') ? OF_MEMBER : OF_LANE_OR_POOL
+  const spans = { lane: ofLane, pool: OF_LANE_OR_POOL, vendor: OF_VENDOR }
+  return limits.map(({ id, algorithm, limit, windowUs, slices, burst, span }) => [
+    id,
+    ALGORITHM[algorithm],
+    limit,
+    windowUs,
+    slices,
+    burst,
+    spans[span],
+  ])
+}
+
+/** The keys of a lane's states, `more` keys of the script, and last the key of the member, if there is one. */
+export function limitKeys(keys: Keys, request: LaneRef, more: readonly string[]): string[] {
+  const { guard, lane, pool } = request
+  const home = pool === undefined ? keys.lane(guard, lane) : keys.pool(guard, pool)
+  const all = [home, keys.guard(guard), ...more]
+  if (hasMember(request)) all.push(keys.lane(guard, lane))
+  return all
+}
+
+/** The number of the member's key, or 0. */
+export function memberAt(request: LaneRef, scriptKeys: readonly string[]): number {
+  return hasMember(request) ? scriptKeys.length : 0
 }
 
 /** One number per call and limit, without a bracket for each call. */

@@ -29,6 +29,7 @@ import {
   reserveArgs,
   writeEnds,
 } from './queue-wire.js'
+import { limitKeys } from './redis-limits.js'
 
 export interface RedisQueuesOptions {
   runner: ScriptRunner
@@ -64,12 +65,8 @@ export function createRedisQueues({
   }
   function reserveKeys(request: ReserveRequest): string[] {
     const { guard, take, breaker } = request
-    return [
-      keys.lane(guard, take.lane),
-      keys.guard(guard),
-      breakerKey(keys, guard, breaker?.lane),
-      ...keysOf(request),
-    ]
+    const more = [breakerKey(keys, guard, breaker?.lane), ...keysOf(request)]
+    return limitKeys(keys, take, more)
   }
   const input = ({ lifeUs }: QueueRef, own: object) =>
     JSON.stringify({ life: lifeUs, wakes: keys.wakes, ...own })
@@ -157,13 +154,9 @@ export function createRedisQueues({
       return { ...reply, confirmed: replicas >= durable.replicas }
     },
     async reserve(request) {
-      const reply = await run(
-        runner,
-        request,
-        SCRIPTS.reserveJobs,
-        reserveKeys(request),
-        reserveArgs(request, keys, time()),
-      )
+      const scriptKeys = reserveKeys(request)
+      const args = reserveArgs(request, keys, scriptKeys, time())
+      const reply = await run(runner, request, SCRIPTS.reserveJobs, scriptKeys, args)
       return readReserved(reply as ReserveWire, request)
     },
     async finish(request) {

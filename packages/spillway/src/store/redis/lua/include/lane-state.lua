@@ -1,9 +1,11 @@
 -- The shared state of a lane and of its guard, and how it is brought to the present.
--- Twin of store/limits/lane-state.ts. Both are kept packed, in one key each.
+-- Twin of store/limits/lane-state.ts. Both are kept packed, in one key each. A lane in a pool uses the pool's
+-- state in place of its own. If it also has limits of its own, the lane's state is the member, which only counts.
 -- ARGV[1] time (see include/server-time)
 -- ARGV[2] the request as JSON, because one long argument costs less than many short ones:
---         version v, limits l as { id, algorithm, limit, window us, slices, burst, vendor 0|1 },
---         and the operation's own fields
+--         version v, limits l as { id, algorithm, limit, window us, slices, burst, span: 0 the lane or its
+--         pool, 1 all lanes, 2 the member }, m: number of the member's key in KEYS, if there is one, and
+--         the operation's own fields
 -- ARGV[3] tag of these limits (see include/lane-head)
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
@@ -11,6 +13,7 @@ local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
+local IN_GUARD, IN_MEMBER = 1, 2
 
 --- @include server-time
 --- @include packed-lane
@@ -20,7 +23,7 @@ local function spec_stored(spec, guard)
   local stored = guard.limits[spec[ID]]
   if not stored then return spec end
   local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-  return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+  return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[COUNTED_IN] }
 end
 
 local function spec_in_force(spec, guard, now)
@@ -28,7 +31,7 @@ local function spec_in_force(spec, guard, now)
   local override = guard.overrides[spec[ID]]
   if not override or override[2] <= now then return base end
   local limit = override[1]
-  return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+  return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[COUNTED_IN] }
 end
 
 local function rebase_state(state, server)
@@ -51,13 +54,16 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 guard.w = guard.w or none_waiting()
 -- A pod of an earlier release may have written it.
 guard.p = guard.p or 0
+local member = input.m and unpack_lane(redis.call('GET', KEYS[input.m]))
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local latest = max(lane.t, guard.t, member and member.t or 0)
+local changed = latest - server > SET_BACK_US
 if changed then
   rebase_state(lane, server)
   rebase_state(guard, server)
+  if member then rebase_state(member, server) end
 end
-local now = max(server, lane.t, guard.t)
+local now = changed and server or max(server, latest)
 local own_specs = {}
 local specs = {}
 local counts = {}
@@ -65,21 +71,22 @@ local spans_vendor = false
 for index = 1, limit_count do
   local own = input.l[index]
   local spec = spec_in_force(own, guard, now)
-  local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-  local count = home[spec[ID]]
+  local home = lane
+  if spec[COUNTED_IN] == IN_GUARD then home = guard
+  elseif spec[COUNTED_IN] == IN_MEMBER then home = member end
+  local count = home.counts[spec[ID]]
   if not count then
     count = empty_count()
-    home[spec[ID]] = count
+    home.counts[spec[ID]] = count
   end
   changed = advance(spec, count, now, max(guard.v, version)) or changed
   own_specs[index] = own
   specs[index] = spec
   counts[index] = count
-  spans_vendor = spans_vendor or spec[VENDOR] == 1
+  spans_vendor = spans_vendor or spec[COUNTED_IN] == IN_GUARD
 end
 
--- Pods that wait for limits of one lane wait in the lane, those that wait for vendor-wide limits in
--- the guard.
+-- Pods wait in the lane or its pool; those that wait for vendor-wide limits wait in the guard.
 local waiting = spans_vendor and guard.w or lane.w
 
 local function paused_until()
@@ -96,6 +103,10 @@ local function longest_life_us(all_counts)
   return life
 end
 
+local function lane_life_us(state)
+  return max(state.p - now, longest_life_us(state.counts), waiting_life_us(state.w, now))
+end
+
 -- The server counts an expiry from its own time, which may be a little behind.
 local function save(key, packed, life)
   redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
@@ -103,7 +114,7 @@ end
 
 -- Whether the fast path needs only the head for this limit.
 local function is_in_head(spec, count)
-  return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
+  return spec[COUNTED_IN] == 0 and spec[ALGORITHM] == SLIDING
     and count[SLICE_US] == ceil(spec[WINDOW] / spec[SLICES]) and count[COUNT_WINDOW] == spec[WINDOW]
 end
 
@@ -115,7 +126,7 @@ local function save_lane()
   for index = 1, limit_count do
     local own = own_specs[index]
     if not is_in_head(own, counts[index]) then tag = NO_TAG end
-    if own[VENDOR] == 0 then
+    if own[COUNTED_IN] == 0 then
       ids[#ids + 1] = own[ID]
       limits[own[ID]] = own[LIMIT]
     end
@@ -124,8 +135,14 @@ local function save_lane()
     if not limits[id] then ids[#ids + 1] = id end
   end
   lane.t = now
-  local life = max(lane.p - now, longest_life_us(lane.counts), waiting_life_us(lane.w, now))
-  save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
+  save(KEYS[1], pack_lane(lane, tag, ids, limits), lane_life_us(lane))
+end
+
+local function save_member()
+  local ids = {}
+  for id in pairs(member.counts) do ids[#ids + 1] = id end
+  member.t = now
+  save(KEYS[input.m], pack_lane(member, NO_TAG, ids, {}), lane_life_us(member))
 end
 
 local function save_guard()
@@ -138,5 +155,6 @@ end
 
 local function keep()
   save_lane()
+  if member then save_member() end
   if spans_vendor or changed then save_guard() end
 end
