@@ -95,10 +95,9 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
       hedge: { delayMs: 50, lane: OPUS[2] },
     })
     let attempts = 0
-    const retried = pod.run(
-      () => (++attempts === 1 ? Promise.reject(vendorError(500)) : 'done'),
-      { lane: OPUS[0] },
-    )
+    const retried = pod.run(() => (++attempts === 1 ? Promise.reject(vendorError(500)) : 'done'), {
+      lane: OPUS[0],
+    })
     await pod.clock.advance(40)
     expect(retried.state).toBe('resolved')
     const job = createJob()
@@ -117,17 +116,21 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
     await pod.clock.advance(1_500)
     await fatesOf(pod, [OPUS[1]], 1)
     await pod.clock.advance(1_500)
-    expect(pod.guard.headroom({ lane: OPUS[1] })).toBeCloseTo(0.1)
-    expect(pod.guard.headroom({ lane: 'gpt-4o' })).toBe(1)
+    expect(pod.guard.headroom(OPUS[1])).toBeCloseTo(0.1)
+    expect(pod.guard.headroom('gpt-4o')).toBe(1)
   })
 
   it('jobs take their permits from the pool of their lane', async () => {
     const pod = create()
     await fatesOf(pod, [OPUS[0]], 8)
-    const queue = pod.spillway.jobQueue<number, number>('batch', { guard: 'openai', lane: OPUS[1] })
+    const queue = pod.spillway.jobQueue<number, number>('batch', {
+      guard: 'openai',
+      lane: OPUS[1],
+      keep: 0,
+    })
     const done: number[] = []
     const worker = queue.work(({ data }) => done.push(data))
-    await Promise.all([pod.clock.until(queue.addMany([1, 2, 3, 4].map((data) => ({ data }))))])
+    await pod.clock.until(queue.addMany([1, 2, 3, 4].map((data) => ({ data }))))
     await pod.clock.advance(5_000)
     expect(done).toHaveLength(2)
     await pod.clock.advance(70_000)
@@ -138,17 +141,16 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
   it('limits of a pool in shadow mode refuse nothing and are counted', async () => {
     const pod = create({ shadow: ['vendor-limit'] })
     expect(await fatesOf(pod, OPUS, 15)).toEqual({ resolved: 15 })
-    const { wouldRefuse } = pod.guard.snapshot()
-    expect(wouldRefuse).toMatchObject({ 'vendor-limit': 5 })
+    const { wouldHaveRefused } = pod.guard.snapshot()
+    expect(wouldHaveRefused).toMatchObject([{ code: 'VENDOR_LIMITED', count: 5 }])
   })
 
   it('a replaced guard keeps the counts of its pools', async () => {
     const pod = create()
     await fatesOf(pod, OPUS, 10)
-    const next = pod.spillway.replaceGuard('openai', { ...OPTIONS, queue: { size: 5 } })
-    expect(next).toBeDefined()
-    const refused = pod.spillway.guard('openai').run(() => 'done', { lane: OPUS[2], timeoutMs: 10 })
-    await expect(pod.clock.until(refused)).rejects.toMatchObject({ code: expect.any(String) })
+    const next = pod.spillway.replaceGuard('openai', { ...OPTIONS, basePauseMs: '1s' })
+    const refused = next.run(() => 'done', { lane: OPUS[2] })
+    await expect(pod.clock.until(refused)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
   })
 })
 
@@ -156,16 +158,16 @@ describe('operator', () => {
   it('pauses the pool of a lane, and overrides a limit of a pool', async () => {
     const pod = createGuardPod(OPTIONS)
     const operator = createOperator({ store: pod.store, guards: { openai: OPTIONS } })
-    const by = { by: 'ann', reason: 'test' }
-    await operator.act({ action: 'pause', guard: 'openai', lane: OPUS[0], forMs: '10s', ...by })
+    const by = { by: 'ann' }
+    await operator.perform({ action: 'pause', guard: 'openai', lane: OPUS[0], forMs: '10s', ...by })
     expect(await fatesOf(pod, OPUS, 3)).toEqual({ VENDOR_LIMITED: 3 })
-    await operator.act({ action: 'resume', guard: 'openai', lane: OPUS[1], ...by })
+    await operator.perform({ action: 'resume', guard: 'openai', lane: OPUS[1], ...by })
     await pod.clock.advance(2_000)
     const set = { action: 'override', guard: 'openai', unit: 'requests@opus', limit: 2 } as const
-    const done = await operator.act({ ...set, forMs: '1h', ...by })
+    const done = await operator.perform({ ...set, forMs: '1h', ...by })
     expect(JSON.stringify(done)).toContain('limit on requests@opus is 2 in place of 10')
     expect(await fatesOf(pod, OPUS, 6)).toEqual({ resolved: 2, VENDOR_LIMITED: 4 })
-    const [report] = (await operator.report()).guards
+    const [report] = (await operator.fleet()).guards
     expect(report?.limits).toContainEqual(
       expect.objectContaining({ lane: OPUS[0], id: 'requests@opus', limit: 2, used: 2 }),
     )
@@ -195,7 +197,12 @@ describe('options lanes and pools', () => {
     ['an entry without limits', { lanes: [{ match: 'a' }] }, 'must have `limits`, a `pool`'],
     [
       'an entry that is never reached',
-      { lanes: [{ match: 'gpt-*', limits }, { match: 'gpt-4o*', limits }] },
+      {
+        lanes: [
+          { match: 'gpt-*', limits },
+          { match: 'gpt-4o*', limits },
+        ],
+      },
       "lanes[1].match: is never reached: 'gpt-*' (entry 1)",
     ],
     [

@@ -2,7 +2,6 @@
 
 import {
   arrayOf,
-  type Check,
   type Duration,
   duration,
   func,

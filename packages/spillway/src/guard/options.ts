@@ -401,7 +401,9 @@ const readRelated = together(readFields, (options, path, problems) => {
 })
 
 /** Lanes with limits need the stage, also if other lanes have none. */
-function withLimits<T extends Pick<ReturnType<typeof readFields>, 'limits' | 'lanes'>>(options: T): T {
+function withLimits<T extends Pick<ReturnType<typeof readFields>, 'limits' | 'lanes'>>(
+  options: T,
+): T {
   const isMissing = options?.lanes !== undefined && options.limits === undefined
   return isMissing ? { ...options, limits: [] } : options
 }

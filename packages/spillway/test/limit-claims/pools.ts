@@ -90,7 +90,7 @@ export function claimPools(fleet: Fleet): void {
     it('units returned in one lane wake a request of another pod in another lane of the pool', async () => {
       const pod = create({ pools: { opus: { limits: [requests(1)] } } })
       const permit = await take(pod(), { lane: OPUS[0] })
-      const waiting = pod().acquireWithin('30m', { lane: OPUS[1] })
+      const waiting = pod().acquireWithin('2h', { lane: OPUS[1] })
       expect(await isWaiting(fleet, waiting)).toBe(true)
       permit.refund()
       expect(await fleet.answered(waiting)).toMatchObject({ allowed: true })
@@ -122,7 +122,7 @@ export function claimPools(fleet: Fleet): void {
       const here = pod()
       await take(here, { lane: OPUS[0] })
       // A lane in which a request waits is not dropped.
-      const waiting = here.acquireWithin('1m', { lane: OPUS[0] })
+      const waiting = here.acquireWithin('2h', { lane: OPUS[0] })
       expect(await isWaiting(fleet, waiting)).toBe(true)
       expect(await here.acquire({ lane: OPUS[1] })).toMatchObject({ allowed: false })
       expect(await here.acquire({ lane: 'plain' })).toMatchObject({ allowed: true })

@@ -15,7 +15,7 @@ import {
 import type { BreakerSpec } from '../../src/store/breaker-spec.js'
 import { createKeys, type Keys } from '../../src/store/keys.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
-import { emptyGuard, emptyLane } from '../../src/store/limits/lane-state.js'
+import { emptyGuard, emptyLane, hasMember } from '../../src/store/limits/lane-state.js'
 import { takePermits } from '../../src/store/limits/take-permits.js'
 import { applyFeedback, changeLimits, type Kept } from '../../src/store/limits/transitions.js'
 import { addJobs } from '../../src/store/queue/add-jobs.js'
@@ -48,6 +48,7 @@ const GUARD = 'g:{1}%'
 const QUEUE = { guard: GUARD, queue: 'nightly {batch}', lifeUs: 3_600_000_000 }
 const WORKERS = ['w1', 'w2', 'w:{3}%'] as const
 const LANE = 'a'
+const POOL = 'p {1}'
 /** Long enough that Redis stores it separately. */
 const LONG_DATA = JSON.stringify('ü'.repeat(1_000))
 
@@ -186,9 +187,13 @@ const operation = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('change' as const) }) },
 )
 const history = fc.record({
-  limits: fc
-    .array(limit, { maxLength: 2 })
-    .map((specs) => specs.map((each, index): LimitSpec => ({ ...each, id: `unit${index}` }))),
+  limits: fc.tuple(fc.array(limit, { maxLength: 2 }), fc.boolean()).map(([specs, pooled]) =>
+    specs.map((each, index): LimitSpec => {
+      // In a pool, its limits come first.
+      const span = pooled && index === 0 ? 'pool' : each.span
+      return { ...each, span, id: `unit${index}` }
+    }),
+  ),
   breaker: fc.option(breaker, { nil: undefined }),
   keep: fc.constantFrom(0, 0.1, 0.5),
   agingUs: fc.constantFrom(300_000, 5_000_000),
@@ -295,7 +300,9 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
     look: 2,
   })
   const queue = emptyQueue()
-  let [lane, guard] = [emptyLane(), emptyGuard()]
+  const pool = given.limits[0]?.span === 'pool' ? POOL : undefined
+  /** In a pool, `lane` is its state and `member` that of the lane. */
+  let [lane, guard, member] = [emptyLane(), emptyGuard(), emptyLane()]
   let breakerState: BreakerState = emptyBreaker()
   const wakes: string[] = []
   const expectedChanges: string[] = []
@@ -310,18 +317,27 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   const ref = given.breaker && { guard: GUARD, lane: LANE, spec: given.breaker }
 
   function keepLimits<T>(
-    own: { lane: typeof lane; guard: typeof guard },
-    { reply, laneLifeUs, guardLifeUs }: Kept<T>,
+    own: ReturnType<typeof copies>,
+    { reply, laneLifeUs, guardLifeUs, memberLifeUs }: Kept<T>,
   ): T {
     if (laneLifeUs !== undefined) lane = own.lane
     if (guardLifeUs !== undefined) guard = own.guard
+    if (memberLifeUs !== undefined && own.member !== undefined) {
+      member = own.member
+      count('in a pool')
+    }
     return reply
   }
   function keepBreaker<T>(own: BreakerState, { reply, lifeUs }: BreakerKept<T>): T {
     if (lifeUs !== undefined) breakerState = own
     return reply
   }
-  const copies = () => ({ lane: structuredClone(lane), guard: structuredClone(guard) })
+  const hasOwn = hasMember({ pool, limits: given.limits })
+  const copies = () => ({
+    lane: structuredClone(lane),
+    guard: structuredClone(guard),
+    member: hasOwn ? structuredClone(member) : undefined,
+  })
   const woken = <T>({ reply, wakes: called }: { reply: T; wakes: readonly string[] }): T => {
     wakes.push(...called)
     count('woken', called.length)
@@ -350,7 +366,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
 
   for (const { pauseUs: passed, operation: op } of given.steps) {
     nowUs += passed
-    const laneRef = { guard: GUARD, lane: LANE, ...belief }
+    const laneRef = { guard: GUARD, lane: LANE, pool, ...belief }
     switch (op.kind) {
       case 'add': {
         const { kind: _, ...own } = op
@@ -497,7 +513,10 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const word = { grantedUs: 0, throttled: true, pauseUs: 600_000, left: [] }
         const request = { ...laneRef, ...word, basePauseUs: 1_000, maxPauseUs: 1_000_000 }
         const own = copies()
-        const paused = keepLimits(own, applyFeedback(own.lane, own.guard, request, nowUs))
+        const paused = keepLimits(
+          own,
+          applyFeedback(own.lane, own.guard, request, nowUs, own.member),
+        )
         expect(await limits.feedback(request)).toBe(paused)
         break
       }
@@ -507,7 +526,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const own = copies()
         const reply = keepLimits(
           own,
-          takePermits(own.lane, own.guard, { ...laneRef, costs }, nowUs),
+          takePermits(own.lane, own.guard, { ...laneRef, costs }, nowUs, own.member),
         )
         expect(await limits.take({ ...laneRef, costs })).toEqual(reply)
         break
@@ -518,7 +537,10 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const changed = given.limits.map((each) => ({ ...each, limit: each.limit + 1 }))
         const own = copies()
         const request = { ...laneRef, limits: changed }
-        const version = keepLimits(own, changeLimits(own.lane, own.guard, request, nowUs))
+        const version = keepLimits(
+          own,
+          changeLimits(own.lane, own.guard, request, nowUs, own.member),
+        )
         expect(await limits.change(request)).toBe(version)
       }
     }

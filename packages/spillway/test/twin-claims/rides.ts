@@ -21,12 +21,23 @@ import {
   emptyGuard,
   emptyLane,
   type GuardState,
+  hasMember,
   type LaneState,
 } from '../../src/store/limits/lane-state.js'
 import { takePermits } from '../../src/store/limits/take-permits.js'
-import { applyFeedback, changeLimits, type Kept } from '../../src/store/limits/transitions.js'
+import {
+  applyFeedback,
+  changeLimits,
+  type LaneTransition,
+} from '../../src/store/limits/transitions.js'
 import { createMemoryPods } from '../../src/store/memory/memory-pods.js'
-import type { BreakerReport, BreakerView, TakeReply, TakeRequest } from '../../src/store/port.js'
+import type {
+  BreakerReport,
+  BreakerView,
+  LaneRef,
+  TakeReply,
+  TakeRequest,
+} from '../../src/store/port.js'
 import {
   createRedisBreakers,
   readPublished,
@@ -60,13 +71,19 @@ const usual = limit.map((each): typeof each => ({
   span: 'lane',
 }))
 const isUsual = ({ algorithm, span }: LimitSpec) =>
-  algorithm === 'sliding-window' && span === 'lane'
+  algorithm === 'sliding-window' && span !== 'vendor'
 const limits = fc
   .oneof(
     fc.array(limit, { minLength: 1, maxLength: 2 }),
     fc.array(usual, { minLength: 1, maxLength: 2 }),
   )
   .map((specs) => specs.map((each, index): LimitSpec => ({ ...each, id: `unit${index}` })))
+/** Half of the histories are of lanes in a pool, whose limits come first. */
+const allLimits = fc
+  .tuple(limits, fc.boolean())
+  .map(([specs, pooled]) =>
+    specs.map((each, index) => (pooled && index === 0 ? { ...each, span: 'pool' as const } : each)),
+  )
 
 const breaker: fc.Arbitrary<BreakerSpec> = fc.record({
   consecutive: fc.constantFrom(0, 3, 5),
@@ -151,7 +168,7 @@ export function claimRideTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       let steps = 0
       await fc.assert(
         fc.asyncProperty(
-          limits,
+          allLimits,
           breaker,
           fc.array(step, { minLength: 100, maxLength: 160, size: 'max' }),
           async (...history) => {
@@ -198,6 +215,8 @@ async function replay(
   const lanes: Record<string, LaneState> = Object.fromEntries(
     LANES.map((lane) => [lane, emptyLane()]),
   )
+  const pool = specs[0]?.span === 'pool' ? 'p {1}' : undefined
+  const pools: Record<string, LaneState> = { 'p {1}': emptyLane() }
   let guard: GuardState = emptyGuard()
   const breakers = new Map<string, BreakerState>(BREAKERS.map((each) => [each, emptyBreaker()]))
   const views = new Map<string, BreakerView>()
@@ -209,15 +228,20 @@ async function replay(
   let numbers = 0
 
   /** Runs a transition on copies and keeps the changed ones. */
-  function onLimits<R extends { lane: string }, T>(
-    transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
+  function onLimits<R extends Pick<LaneRef, 'lane' | 'limits'>, T>(
+    transition: LaneTransition<R, T>,
     request: R,
   ): T {
-    const lane = structuredClone(lanes[request.lane] as LaneState)
+    const [states, home] = pool === undefined ? [lanes, request.lane] : [pools, pool]
+    const lane = structuredClone(states[home] as LaneState)
     const ofGuard = structuredClone(guard)
-    const { reply, laneLifeUs, guardLifeUs } = transition(lane, ofGuard, request, nowUs)
-    if (laneLifeUs !== undefined) lanes[request.lane] = lane
+    const isMember = hasMember({ pool, limits: request.limits })
+    const member = isMember ? structuredClone(lanes[request.lane] as LaneState) : undefined
+    const kept = transition(lane, ofGuard, request, nowUs, member)
+    const { reply, laneLifeUs, guardLifeUs, memberLifeUs } = kept
+    if (laneLifeUs !== undefined) states[home] = lane
     if (guardLifeUs !== undefined) guard = ofGuard
+    if (memberLifeUs !== undefined) lanes[request.lane] = member as LaneState
     return reply
   }
   function onBreaker<R extends { lane: string }, T>(
@@ -271,7 +295,7 @@ async function replay(
 
   for (const { pauseUs: howLong, lane, breaker: breakerLane, pod, operation: op } of plan) {
     nowUs += howLong
-    const ref = { guard: GUARD, lane, ...belief }
+    const ref = { guard: GUARD, lane, pool, ...belief }
     const breakerRef = { guard: GUARD, lane: breakerLane, spec }
     switch (op.kind) {
       case 'take': {

@@ -133,7 +133,9 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
 
   /** The name that the call came with: the user's function may choose a model by it. */
   get lane(): string {
-    return this.#shared.lanes.isOverflow(this.laneInUse) ? (this.options.lane ?? DEFAULT_LANE) : this.laneInUse
+    return this.#shared.lanes.isOverflow(this.laneInUse)
+      ? (this.options.lane ?? DEFAULT_LANE)
+      : this.laneInUse
   }
 
   get guard(): string {

@@ -277,7 +277,8 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
     const retryAfterMs = blockedUntilMs - clock.now()
     for (const call of queue.givingUpBefore(block.lane, blockedUntilMs) as PermitCall[]) {
       if (call.state === 'gone') continue
-      if (blockerLeaves && !costsAsMuch(this.#costsOf(block.lane, call), block.blockedCosts)) continue
+      if (blockerLeaves && !costsAsMuch(this.#costsOf(block.lane, call), block.blockedCosts))
+        continue
       queue.remove(call)
       call.refuse(limitedError(block, retryAfterMs, call))
     }

@@ -159,8 +159,7 @@ export function createMemoryLimits(
       if (!isNew(request)) return 0
       const now = nowUs()
       const guard = guards.get(request.guard)
-      const lane =
-        guard?.stateAt(now) === undefined ? guard?.laneAt(request, now) : undefined
+      const lane = guard?.stateAt(now) === undefined ? guard?.laneAt(request, now) : undefined
       // As in `take`, this needs no new expiry. No pod waits, so none has to be woken.
       return lane?.fast?.settle(request, now) === true ? 0 : change(request, settlePermits, now)
     },

@@ -13,10 +13,7 @@ import { ExpiringMap } from './expiring-map.js'
 
 /** State that a queue changes in the same step: the limits of its lane, and the breaker. */
 export interface QueueNeighbours {
-  limits<R extends LaneRef, T>(
-    request: R,
-    transition: LaneTransition<R, T>,
-  ): T
+  limits<R extends LaneRef, T>(request: R, transition: LaneTransition<R, T>): T
   breaker<R extends BreakerRef, T>(
     request: R,
     transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,

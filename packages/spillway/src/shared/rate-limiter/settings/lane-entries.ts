@@ -80,7 +80,10 @@ export type CheckedPools = ReturnType<typeof readPools>
 
 /** Every entry names a pool that exists, and every pool has lanes. */
 export function checkPools(
-  { lanes = [], pools = {} }: { lanes?: CheckedEntries | undefined; pools?: CheckedPools | undefined },
+  {
+    lanes = [],
+    pools = {},
+  }: { lanes?: CheckedEntries | undefined; pools?: CheckedPools | undefined },
   path: string,
   problems: OptionProblem[],
 ): void {

@@ -153,8 +153,7 @@ export class LimitSettings {
   /** The limit of this id, or the first one on a unit. Throws if there is none. */
   checkLimit(unit: string): UnitLimit {
     const all = this.all()
-    const known =
-      all.find(({ spec }) => spec.id === unit) ?? all.find((each) => each.unit === unit)
+    const known = all.find(({ spec }) => spec.id === unit) ?? all.find((each) => each.unit === unit)
     if (known !== undefined) return known
     throw unknownUnit(
       'unit',

@@ -58,10 +58,7 @@ export function createRedisLimits(
     return args
   }
 
-  async function takeAndReport(
-    request: TakeRequest,
-    report: BreakerReport,
-  ): Promise<TakeReply> {
+  async function takeAndReport(request: TakeRequest, report: BreakerReport): Promise<TakeReply> {
     const { scriptKeys, input: outcomes } = writeReport(keys, report)
     const allKeys = laneKeys(request, scriptKeys)
     const all = [...takeArgs(request, allKeys), outcomes]
