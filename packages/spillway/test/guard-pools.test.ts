@@ -162,14 +162,17 @@ describe('operator', () => {
     await operator.perform({ action: 'pause', guard: 'openai', lane: OPUS[0], forMs: '10s', ...by })
     expect(await fatesOf(pod, OPUS, 3)).toEqual({ VENDOR_LIMITED: 3 })
     await operator.perform({ action: 'resume', guard: 'openai', lane: OPUS[1], ...by })
-    await pod.clock.advance(2_000)
-    const set = { action: 'override', guard: 'openai', unit: 'requests@opus', limit: 2 } as const
+    // A pod reads a pause again at the next call, a second after the last time.
+    await pod.clock.advance(1_000)
+    await fatesOf(pod, OPUS, 3)
+    expect(await fatesOf(pod, OPUS, 3)).toEqual({ resolved: 3 })
+    const set = { action: 'override', guard: 'openai', unit: 'requests@opus', limit: 5 } as const
     const done = await operator.perform({ ...set, forMs: '1h', ...by })
-    expect(JSON.stringify(done)).toContain('limit on requests@opus is 2 in place of 10')
+    expect(JSON.stringify(done)).toContain('limit on requests@opus is 5 in place of 10')
     expect(await fatesOf(pod, OPUS, 6)).toEqual({ resolved: 2, VENDOR_LIMITED: 4 })
     const [report] = (await operator.fleet()).guards
     expect(report?.limits).toContainEqual(
-      expect.objectContaining({ lane: OPUS[0], id: 'requests@opus', limit: 2, used: 2 }),
+      expect.objectContaining({ lane: OPUS[0], id: 'requests@opus', limit: 5, used: 5 }),
     )
   })
 })
