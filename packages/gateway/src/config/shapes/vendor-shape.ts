@@ -34,7 +34,7 @@ export interface WrittenVendor {
 
 /** Guard options of a vendor in a file. Fallbacks belong to routes; functions cannot be written in a file. */
 const GUARD_OPTIONS: Record<
-  Exclude<keyof GuardOptions, 'fetch' | 'classify' | 'fallback' | 'stages'>,
+  Exclude<keyof GuardOptions, 'fetch' | 'classify' | 'fallback' | 'stages' | 'lanes' | 'pools'>,
   true
 > = {
   shed: true,
