@@ -10,7 +10,6 @@ import {
   func,
   integer,
   number,
-  type OptionProblem,
   object,
   oneOf,
   optional,
@@ -49,13 +48,8 @@ import {
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import type { Fetch, FetchOptions } from './fetch/fetch.js'
 import { readSdk } from './fetch/sdk-errors.js'
-import {
-  positionProblem,
-  SHADOW_ROWS,
-  type ShadowStage,
-  STAGES,
-  withCustomStages,
-} from './pipeline/stages.js'
+import { positionProblem, type ShadowStage, STAGES, withCustomStages } from './pipeline/stages.js'
+import { checkShadow, readShadow } from './shadow-options.js'
 import { CustomStage } from './stages/custom.js'
 import { type FallbackStep, type GuardLike, readFallback } from './stages/fallback.js'
 import type { ShedQuestion } from './stages/shed.js'
@@ -278,38 +272,6 @@ const readStages: Check<readonly CustomStage[]> = described((value, path, proble
   }
   return placed
 }, undefined)
-
-const SHADOWABLE = SHADOW_ROWS.map(({ stage }) => stage)
-
-const readShadow: Check<true | readonly string[]> = (value, path, problems) => {
-  if (value === true) return true
-  if (Array.isArray(value)) return arrayOf(text())(value, path, problems)
-  problems.push({ path, message: `must be true, or a list of stages: ${SHADOWABLE.join(', ')}` })
-  return []
-}
-
-/** A stage that is off has nothing to report, and an adaptive limit is only found by enforcing it. */
-const checkShadow = (
-  options: ReturnType<typeof readFields>,
-  path: string,
-  problems: OptionProblem[],
-): void => {
-  const { shadow, concurrency, stages = [] } = options
-  if (shadow === undefined) return
-  const names = [...SHADOWABLE, ...stages.map(({ name }) => name)]
-  for (const [index, stage] of shadow === true ? [] : shadow.entries()) {
-    const at = `${path}.shadow[${index}]`
-    if (!(names as string[]).includes(stage)) oneOf(...names)(stage, at, problems)
-    const row = SHADOW_ROWS.find((each) => each.stage === stage)
-    if (row === undefined || options[row.option] !== undefined) continue
-    problems.push({ path: at, message: `is off: there is no '${row.option}' to try out` })
-  }
-  const covers = shadow === true || shadow.includes('concurrency')
-  if (covers && concurrency?.adaptive !== undefined) {
-    const message = 'cannot be in shadow: it is found out by being in force; leave it out meanwhile'
-    problems.push({ path: `${path}.concurrency.adaptive`, message })
-  }
-}
 
 const readFields = object({
   shed: optional(

@@ -7,6 +7,7 @@
  * are used again only by that pod. Once everything from before has left the window, each pod stays
  * below L / N.
  */
+import { counted, type Fleet, scaled, shareOf } from './fleet-share.js'
 import type { LaneRef } from './lane-port.js'
 import type { LimitSpec } from './limit-spec.js'
 import {
@@ -27,12 +28,6 @@ import type { Spent } from './port.js'
 
 /** What a pod does with one limit while the store is unreachable. */
 export type LimitRule = 'share' | 'local' | 'allow'
-
-/** The number of pods that share a limit, and the rank of this pod among them. */
-export interface Fleet {
-  pods: number
-  rank: number
-}
 
 /** A lane, its pool, and its limits. */
 export type SpendingLane = Pick<LaneRef, 'lane' | 'pool' | 'limits'>
@@ -343,25 +338,6 @@ export interface KnownLanes {
 export interface At {
   fleet: Fleet
   nowUs: number
-}
-
-/** An equal share of `units`; the remainder goes to the first pods. */
-export function shareOf(units: number, { pods, rank }: Fleet): number {
-  return Math.floor(units / pods) + (rank < units % pods ? 1 : 0)
-}
-
-/** This pod's part of a limit. A bucket keeps a minimum refill rate. */
-function scaled(spec: LimitSpec, fleet: Fleet): LimitSpec {
-  if (fleet.pods === 1) return spec
-  const limit = shareOf(spec.limit, fleet)
-  if (!isBucket(spec)) return { ...spec, limit }
-  const burst = spec.burst === 0 ? 0 : Math.max(1, shareOf(spec.burst, fleet))
-  return { ...spec, limit: Math.max(1, limit), burst }
-}
-
-/** Windows are counted in the same way for any limit. */
-function counted(spec: LimitSpec, fleet: Fleet): LimitSpec {
-  return isBucket(spec) ? scaled(spec, fleet) : spec
 }
 
 function costIn(spec: LimitSpec, cost: number): number {

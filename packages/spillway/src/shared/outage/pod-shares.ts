@@ -1,5 +1,5 @@
 /** The number of pods that share the limits, and how many of them are missing. */
-import type { Fleet } from '../../store/local-spend.js'
+import type { Fleet } from '../../store/fleet-share.js'
 import type { PulseReply } from '../../store/port.js'
 
 /** After an outage it takes this long until all pods have reported again. */

@@ -3,14 +3,13 @@
  * store is reachable, it records what it will need then.
  */
 import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
+import { type Fleet, shareOf } from '../../store/fleet-share.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import {
-  type Fleet,
   type KnownLanes,
   type LimitRule,
   LocalSpend,
   type SpendingLane,
-  shareOf,
   type Unreported,
 } from '../../store/local-spend.js'
 import type { LaneFigures, Spent, TakeReply } from '../../store/port.js'

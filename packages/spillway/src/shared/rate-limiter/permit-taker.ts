@@ -19,8 +19,7 @@ import type { LimitPort } from '../permit-queue/ports.js'
 import { figuresOf } from './figures.js'
 import type { OutageLimits } from './outage-limits.js'
 import { type Correction, LanePermit, type LimitReply } from './permit.js'
-import type { LaneLimits } from './settings/lane-limits.js'
-import type { LimitSettings } from './settings/limit-settings.js'
+import type { LaneLimits, LimitSettings } from './settings/limit-settings.js'
 import type { WakeUps } from './wake-ups.js'
 
 /** A permit request that is part of another store command. */

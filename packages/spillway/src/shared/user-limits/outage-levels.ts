@@ -6,7 +6,7 @@
 import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
-import { shareOf } from '../../store/local-spend.js'
+import { shareOf } from '../../store/fleet-share.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import type { LevelCharge, LevelReply, LevelRequest, LevelStore } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'

@@ -35,11 +35,6 @@ class KeptGuard {
   #state: GuardState | undefined
   #untilUs = 0
 
-  /** The state of a lane's pool, or of the lane itself. */
-  laneAt({ lane, pool }: Pick<LaneRef, 'lane' | 'pool'>, nowUs: number): KeptLane | undefined {
-    return pool === undefined ? this.lanes.get(lane, nowUs) : this.pools.get(pool, nowUs)
-  }
-
   /** What spans its lanes, if there is anything. */
   stateAt(nowUs: number): GuardState | undefined {
     return this.#untilUs > nowUs ? this.#state : undefined
@@ -93,16 +88,14 @@ export function createMemoryLimits(
     now = nowUs(),
   ): T {
     const own = guardOf(request.guard)
-    const lane = own.laneAt(request, now) ?? newLane()
+    const { pool } = request
+    const states = pool === undefined ? own.lanes : own.pools
+    const lane = states.get(pool ?? request.lane, now) ?? newLane()
     const member = hasMember(request) ? (own.lanes.get(request.lane, now) ?? newLane()) : undefined
     const guard = own.stateAt(now) ?? emptyGuard()
     const kept = transition(lane.state, guard, request, now, member?.state)
     const { laneLifeUs, guardLifeUs, memberLifeUs } = kept
-    const { pool } = request
-    if (laneLifeUs !== undefined) {
-      const states = pool === undefined ? own.lanes : own.pools
-      states.set(pool ?? request.lane, lane, now, now + laneLifeUs)
-    }
+    if (laneLifeUs !== undefined) states.set(pool ?? request.lane, lane, now, now + laneLifeUs)
     if (guardLifeUs !== undefined) own.keep(guard, now + guardLifeUs)
     if (member !== undefined && memberLifeUs !== undefined) {
       own.lanes.set(request.lane, member, now, now + memberLifeUs)
@@ -142,7 +135,9 @@ export function createMemoryLimits(
     take(request) {
       const now = nowUs(request.atMs)
       const guard = guards.get(request.guard)
-      const known = guard?.laneAt(request, now)
+      const { pool } = request
+      const states = pool === undefined ? guard?.lanes : guard?.pools
+      const known = states?.get(pool ?? request.lane, now)
       const lane = guard?.stateAt(now) === undefined ? known : undefined
       // Units booked later in a slice leave with it, so this needs no new expiry.
       let reply = lane?.fast?.take(request, now)
@@ -159,7 +154,10 @@ export function createMemoryLimits(
       if (!isNew(request)) return 0
       const now = nowUs()
       const guard = guards.get(request.guard)
-      const lane = guard?.stateAt(now) === undefined ? guard?.laneAt(request, now) : undefined
+      const { pool } = request
+      const states = pool === undefined ? guard?.lanes : guard?.pools
+      const known = states?.get(pool ?? request.lane, now)
+      const lane = guard?.stateAt(now) === undefined ? known : undefined
       // As in `take`, this needs no new expiry. No pod waits, so none has to be woken.
       return lane?.fast?.settle(request, now) === true ? 0 : change(request, settlePermits, now)
     },

@@ -1,0 +1,42 @@
+/** The option `shadow`: stages that only report what they would have refused. */
+import { arrayOf, type Check, type OptionProblem, oneOf, text } from '../core/options/checks.js'
+import { SHADOW_ROWS } from './pipeline/stages.js'
+
+const SHADOWABLE = SHADOW_ROWS.map(({ stage }) => stage)
+
+export const readShadow: Check<true | readonly string[]> = (value, path, problems) => {
+  if (value === true) return true
+  if (Array.isArray(value)) return arrayOf(text())(value, path, problems)
+  problems.push({ path, message: `must be true, or a list of stages: ${SHADOWABLE.join(', ')}` })
+  return []
+}
+
+interface ShadowedOptions
+  extends Readonly<Record<(typeof SHADOW_ROWS)[number]['option'], unknown>> {
+  readonly shadow: true | readonly string[] | undefined
+  readonly concurrency: { readonly adaptive: unknown } | undefined
+  readonly stages: readonly { readonly name: string }[] | undefined
+}
+
+/** A stage that is off has nothing to report, and an adaptive limit is only found by enforcing it. */
+export const checkShadow = (
+  options: ShadowedOptions,
+  path: string,
+  problems: OptionProblem[],
+): void => {
+  const { shadow, concurrency, stages = [] } = options
+  if (shadow === undefined) return
+  const names = [...SHADOWABLE, ...stages.map(({ name }) => name)]
+  for (const [index, stage] of shadow === true ? [] : shadow.entries()) {
+    const at = `${path}.shadow[${index}]`
+    if (!(names as string[]).includes(stage)) oneOf(...names)(stage, at, problems)
+    const row = SHADOW_ROWS.find((each) => each.stage === stage)
+    if (row === undefined || options[row.option] !== undefined) continue
+    problems.push({ path: at, message: `is off: there is no '${row.option}' to try out` })
+  }
+  const covers = shadow === true || shadow.includes('concurrency')
+  if (covers && concurrency?.adaptive !== undefined) {
+    const message = 'cannot be in shadow: it is found out by being in force; leave it out meanwhile'
+    problems.push({ path: `${path}.concurrency.adaptive`, message })
+  }
+}
