@@ -30,8 +30,9 @@ export async function play(scene: Scene, answer: Answer): Promise<void> {
   if (plan.neverAnswer) return void (await exchange.wait(Number.POSITIVE_INFINITY))
   if (!(await exchange.wait(plan.latencyMs))) return
   if (plan.failure !== undefined) {
-    const { status, retryAfterMs } = plan.failure
-    return refuse(scene, dialect.failure(status), retryAfterMs)
+    const { status, kind, retryAfterMs } = plan.failure
+    const failure = kind === undefined ? dialect.failure(status) : dialect.failures[kind]
+    return refuse(scene, failure, retryAfterMs)
   }
   if (exchange.call.streamed && reply.events !== undefined) {
     await stream(scene, { answer, writer: reply.events })
@@ -44,12 +45,13 @@ export async function refuse(
   failure: Failure,
   retryAfterMs?: number,
 ): Promise<void> {
-  const retryAfter =
-    retryAfterMs === undefined
-      ? undefined
-      : { 'retry-after': String(Math.ceil(retryAfterMs / 1_000)) }
-  const payload = json(dialect.errorBody(failure, exchange.call.requestId))
-  await sendPayload(exchange, payload, { ...headers(), ...retryAfter }, failure.status)
+  const retryAfter = retryAfterMs === undefined ? {} : retryHeaders(dialect, retryAfterMs)
+  const body = failure.body ?? dialect.errorBody(failure, exchange.call.requestId)
+  await sendPayload(exchange, json(body), { ...headers(), ...retryAfter }, failure.status)
+}
+
+function retryHeaders(dialect: Dialect, waitMs: number): Record<string, string> {
+  return dialect.retryHeaders?.(waitMs) ?? { 'retry-after': String(Math.ceil(waitMs / 1_000)) }
 }
 
 export async function sendPayload(
@@ -137,7 +139,7 @@ function spoil(
   { garbage, from, index }: { garbage: Plan['garbage']; from: number; index: number },
 ): string {
   if (garbage === 'json' && index === from) return `${text.slice(0, -10)}\n\n`
-  if (garbage === 'sse' && index >= from) return text.slice(0, -1)
+  if (garbage === 'sse' && index >= from) return `${text.trimEnd()}\n`
   return text
 }
 

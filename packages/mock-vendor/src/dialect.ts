@@ -3,18 +3,24 @@
  * of endpoints. An endpoint reads a request and returns how to reply to it.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import type { CacheUse, Prompt } from './content/prompt-cache.js'
+import type { ErrorKind } from './error-kinds.js'
 import type { FileStore } from './file-store.js'
 import type { Form } from './form.js'
-import type { Excess, Standing } from './limits.js'
+import type { Excess, Standing } from './quota/contract.js'
 
 export interface Dialect {
-  readonly name: 'openai' | 'anthropic'
+  readonly name: 'openai' | 'anthropic' | 'gemini' | 'azure'
   readonly requestIdHeader: string
   readonly endpoints: readonly Endpoint[]
-  keyOf(headers: IncomingHttpHeaders): string
+  keyOf(headers: IncomingHttpHeaders, query: URLSearchParams): string
   limitHeaders(standings: readonly Standing[], wallMs: number): Record<string, string>
+  /** Headers of a refusal that say when to retry. Absent: `retry-after` in whole seconds. */
+  retryHeaders?(waitMs: number): Record<string, string>
 
   failure(status: number, message?: string): Failure
+  /** The error that the vendor documents for each kind. */
+  readonly failures: Readonly<Record<ErrorKind, Failure>>
   limited(excess: Excess, model: string): Failure
   unauthorized(key: string): Failure
   errorBody(failure: Failure, requestId: string): unknown
@@ -32,6 +38,8 @@ export interface EndpointRequest {
   readonly headers: IncomingHttpHeaders
   /** The parts of the path that the endpoint's path has in braces. */
   readonly params: Readonly<Record<string, string>>
+  /** Of the URL. */
+  readonly query: URLSearchParams
   /** The body as JSON; undefined if it is none. */
   readonly body: unknown
   /** The fields of a body with the type `multipart/form-data`. */
@@ -48,13 +56,15 @@ export interface Asked {
   readonly promptTokens: number
   /** Infinity: not in the request. */
   readonly maxTokens: number
+  /** The parts of the prompt that may be cached. Absent: nothing of it is. */
+  readonly prompt?: Prompt
   /** Text of the response, for example JSON. Undefined: numbers, as many as the knobs say. */
   readonly text?: string | undefined
   readonly reply: Reply
 }
 
 /** The text of a response, and what its head needs. */
-export interface Answer {
+export interface Answer extends CacheUse {
   readonly model: string
   readonly promptTokens: number
   readonly number: number
@@ -91,6 +101,10 @@ export interface Failure {
   readonly message: string
   readonly param?: string | undefined
   readonly code?: string | undefined
+  /** Gemini: `details`. Azure: `innererror`. */
+  readonly details?: object | undefined
+  /** The whole body, if it is not one of an error. */
+  readonly body?: unknown
 }
 
 /** The body of a response with status 200. */

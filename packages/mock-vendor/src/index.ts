@@ -1,5 +1,7 @@
+export type { ErrorKind as MockErrorKind } from './error-kinds.js'
 export type { MockDuration, MockKnobs } from './knobs.js'
-export type { MockLimit } from './limits.js'
 export type { MockArrivals, MockCall, MockCallEnd, MockCounts } from './log.js'
 export { createMockVendor, type MockSockets, type MockVendor } from './mock-vendor.js'
 export type { MockVendorOptions } from './options.js'
+export type { MockLimit } from './quota/contract.js'
+export type { QuotaName as MockQuota } from './quota/quota-models.js'

@@ -15,6 +15,7 @@ import {
   optional,
 } from 'spillway/options'
 import { flag, off, rangeOf } from './checks.js'
+import { ERROR_KINDS, type ErrorKind } from './error-kinds.js'
 
 /** Constant, or drawn evenly between two values. */
 export type MockDuration = Duration | readonly [Duration, Duration]
@@ -48,7 +49,14 @@ export interface MockKnobs {
    * is set.
    */
   status?: number | undefined
-  /** Share of the requests answered with `status`. Range: 0 to 1. Default: 1 with a `status`, otherwise 0. */
+  /**
+   * Responds with the error that the vendor documents for this kind, such as `quota-exhausted`, `invalid-key`,
+   * `context-window`, `content-filter` or `overloaded`. Comes before `status`. Default: none.
+   */
+  error?: ErrorKind | false | undefined
+  /** Most tokens of a prompt. A longer one is answered with the error `context-window`. Range: integers from 1. */
+  contextTokens?: number | false | undefined
+  /** Share of the requests answered with `status`. Range: 0 to 1. Default: 1 with a `status` or an `error`, otherwise 0. */
   errorRate?: number | undefined
   /**
    * Sends `Retry-After` with `status`, in whole seconds, rounded up. Range: from 0 ms. Default: no such header.
@@ -93,6 +101,8 @@ export const readKnobs = object({
   tokens: optional(either(COUNT, rangeOf(COUNT))),
   tokenMs: optional(SOME_MS),
   status: optional(integer({ min: 400, max: 599 })),
+  error: optional(either(oneOf(...ERROR_KINDS), off)),
+  contextTokens: optional(either(integer({ min: 1 }), off)),
   errorRate: optional(number({ min: 0, max: 1 })),
   retryAfterMs: optional(either(FINITE_MS, off)),
   neverAnswer: optional(flag),
@@ -112,7 +122,7 @@ export function layKnobs(layers: readonly (Knobs | undefined)[]): Knobs {
   for (const layer of layers) {
     if (layer === undefined) continue
     // A status without a share applies to all requests, whatever share another layer has.
-    if (layer.status !== undefined) result.errorRate = 1
+    if (layer.status !== undefined || layer.error) result.errorRate = 1
     for (const [name, value] of Object.entries(layer)) {
       if (value !== undefined) result[name] = value
     }
@@ -125,7 +135,15 @@ export interface Plan {
   readonly latencyMs: number
   readonly tokens: number
   tokenMs(): number
-  readonly failure: { status: number; retryAfterMs: number | undefined } | undefined
+  readonly failure:
+    | {
+        readonly status: number
+        readonly kind: ErrorKind | undefined
+        readonly retryAfterMs: number | undefined
+      }
+    | undefined
+  /** Infinity: no limit. */
+  readonly contextTokens: number
   readonly neverAnswer: boolean
   readonly stallBefore: boolean
   readonly stallMs: number
@@ -145,8 +163,13 @@ export function planFor(knobs: Knobs, random: Random, runningMs: number): Plan {
     tokens: typeof tokens === 'number' ? tokens : Math.round(draw(tokens, random)),
     tokenMs: () => draw(tokenMs, random),
     failure: fails
-      ? { status: knobs.status ?? 500, retryAfterMs: knobs.retryAfterMs || undefined }
+      ? {
+          status: knobs.status ?? 500,
+          kind: knobs.error || undefined,
+          retryAfterMs: knobs.retryAfterMs || undefined,
+        }
       : undefined,
+    contextTokens: orNever(knobs.contextTokens),
     neverAnswer: knobs.neverAnswer ?? false,
     stallBefore: knobs.stallBefore ?? false,
     stallMs: orNever(knobs.stallMs),

@@ -1,6 +1,8 @@
 /** What a mock vendor records of its requests. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ArrivalLog } from 'spillway/internal'
+import type { LimitUnit } from './quota/contract.js'
+import type { Admission } from './quota/limits.js'
 
 /**
  * `completed`: the response was sent entirely, even if it was an error. `cancelled`: the client
@@ -15,7 +17,7 @@ export interface MockCall {
   /** As in the response header. */
   readonly requestId: string
   /** The API that the request used. */
-  readonly api: 'openai' | 'anthropic'
+  readonly api: 'openai' | 'anthropic' | 'gemini' | 'azure'
   /** HTTP method. */
   readonly method: string
   /** Path of the URL. */
@@ -36,6 +38,10 @@ export interface MockCall {
   readonly streamed: boolean
   /** Tokens of its prompt. */
   readonly promptTokens: number
+  /** The part of the prompt that was read from the cache. */
+  readonly cachedTokens: number
+  /** The part of the prompt that was written to the cache. */
+  readonly cacheWriteTokens: number
   /** Of the whole response, whether it was sent or not. */
   readonly completionTokens: number
   /** HTTP status of the response, once it is known. */
@@ -76,8 +82,13 @@ export interface MockCounts {
 
 /** Which requests to count. */
 export interface MockArrivals {
-  /** What is counted. Default: `requests`. */
-  unit?: 'requests' | 'tokens' | undefined
+  /** What is counted; `inputTokens` and `outputTokens` only with `accepted`. Default: `requests`. */
+  unit?: LimitUnit | undefined
+  /**
+   * Only requests that the limits admitted, and what the quota charged them: when they arrived, in its own units.
+   * Default: false.
+   */
+  accepted?: boolean | undefined
   /** Only requests with this API key. Default: all keys. */
   key?: string | undefined
   /** Only requests for this model. Default: all models. */
@@ -88,6 +99,7 @@ interface Lane {
   readonly key: string
   readonly model: string
   readonly arrivals: { atMs: number; tokens: number }[]
+  readonly admitted: { readonly atMs: number; readonly admission: Pick<Admission, 'cost'> }[]
 }
 
 export class CallLog {
@@ -118,9 +130,14 @@ export class CallLog {
   /** Called once the request has been read; refused ones arrived as well. */
   weigh({ key, model, atMs, promptTokens, completionTokens }: OpenCall): void {
     const name = laneOf(key, model)
-    const lane = this.#lanes.get(name) ?? { key, model, arrivals: [] }
+    const lane = this.#lanes.get(name) ?? { key, model, arrivals: [], admitted: [] }
     this.#lanes.set(name, lane)
     lane.arrivals.push({ atMs, tokens: promptTokens + completionTokens })
+  }
+
+  /** The limits admitted a request. The cost of the admission may change when its response has ended. */
+  admit({ key, model }: OpenCall, atMs: number, admission: Pick<Admission, 'cost'>): void {
+    this.#lanes.get(laneOf(key, model))?.admitted.push({ atMs, admission })
   }
 
   end(call: OpenCall, how: Exclude<MockCallEnd, 'open'>, atMs: number): void {
@@ -137,15 +154,17 @@ export class CallLog {
     return new Promise((resolve) => this.#idlers.push(resolve))
   }
 
-  mostIn(windowMs: number, { unit = 'requests', key, model }: MockArrivals): number {
+  mostIn(windowMs: number, { unit = 'requests', accepted, key, model }: MockArrivals): number {
     const chosen = [...this.#lanes.values()].filter(
       (lane) =>
         (key === undefined || lane.key === key) && (model === undefined || lane.model === model),
     )
     const log = new ArrivalLog()
     // A large request may have been read after a small one that came later.
-    const arrivals = chosen.flatMap((lane) => lane.arrivals).sort((a, b) => a.atMs - b.atMs)
-    for (const { atMs, tokens } of arrivals) log.add(atMs, unit === 'tokens' ? tokens : 1)
+    const arrivals = chosen
+      .flatMap((lane) => (accepted ? admittedIn(lane, unit) : arrivedIn(lane, unit)))
+      .sort((a, b) => a.atMs - b.atMs)
+    for (const { atMs, amount } of arrivals) log.add(atMs, amount)
     return log.mostIn(windowMs)
   }
 
@@ -160,6 +179,19 @@ export class CallLog {
 
 export function laneOf(key: string, model: string): string {
   return `${key}\n${model}`
+}
+
+interface Amount {
+  readonly atMs: number
+  readonly amount: number
+}
+
+function arrivedIn({ arrivals }: Lane, unit: LimitUnit): Amount[] {
+  return arrivals.map(({ atMs, tokens }) => ({ atMs, amount: unit === 'tokens' ? tokens : 1 }))
+}
+
+function admittedIn({ admitted }: Lane, unit: LimitUnit): Amount[] {
+  return admitted.map(({ atMs, admission }) => ({ atMs, amount: admission.cost[unit] }))
 }
 
 function noCounts(): MockCounts {

@@ -1,13 +1,13 @@
 /**
- * A vendor on a local port: answers like OpenAI and Anthropic, streamed or not, has limits, fails on
+ * A vendor on a local port: answers like OpenAI, Azure OpenAI, Anthropic and Gemini, streamed or not, has limits, fails on
  * demand and records all requests. In real time, over real sockets, for tests of clients, gateways and
  * SDKs. For virtual time use `createVendor`.
  */
 import { arrayOf, type Duration, duration, validate } from 'spillway/options'
 import { type MockKnobs, readKnobs } from './knobs.js'
-import { type MockLimit, readLimit } from './limits.js'
 import type { MockArrivals, MockCall, MockCounts } from './log.js'
 import { type MockVendorOptions, readOptions } from './options.js'
+import { type MockLimit, readLimit } from './quota/contract.js'
 import { VendorServer } from './server.js'
 
 /** Counts of connections. */
@@ -55,7 +55,7 @@ export interface MockVendor {
 }
 
 /**
- * Creates a vendor on a local port that answers like OpenAI and Anthropic.
+ * Creates a vendor on a local port that answers like OpenAI, Azure OpenAI, Anthropic and Gemini.
  *
  * @example
  * const vendor = createMockVendor({ limits: [{ limit: 60, windowMs: '1m' }] })

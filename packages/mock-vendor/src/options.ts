@@ -1,7 +1,18 @@
-import { arrayOf, integer, object, optional, text } from 'spillway/options'
+import {
+  arrayOf,
+  type Duration,
+  either,
+  integer,
+  object,
+  oneOf,
+  optional,
+  text,
+} from 'spillway/options'
 import { flag, recordOf } from './checks.js'
+import { readPromptCache } from './content/prompt-cache.js'
 import { type MockKnobs, readKnobs } from './knobs.js'
-import { type MockLimit, readLimit } from './limits.js'
+import { type MockLimit, readLimit } from './quota/contract.js'
+import { QUOTA_NAMES, type QuotaName } from './quota/quota-models.js'
 
 /** Options of a mock vendor. Plain data, so that it fits into a file. */
 export interface MockVendorOptions {
@@ -13,6 +24,25 @@ export interface MockVendorOptions {
   seed?: number | undefined
   /** Limits for each API key and model separately; refused requests do not count. Default: none. */
   limits?: readonly MockLimit[] | undefined
+  /**
+   * The vendor by whose rules `limits` are counted: what is reserved, what is corrected afterwards, and which kind
+   * of window is used. Range: `openai`, `anthropic`, `azure`, `bedrock` or `gemini`. Default: sliding windows that
+   * count every request with its actual cost when it arrives.
+   */
+  quota?: QuotaName | undefined
+  /**
+   * Caches prefixes of prompts, and reports what was read from the cache and written to it: true, or an object.
+   * Default: false.
+   */
+  promptCache?:
+    | boolean
+    | {
+        /** Shorter prefixes are not cached. Range: integers from 0. Default: 1,024. */
+        minTokens?: number | undefined
+        /** How long a prefix is kept after its last use. Range: from 1 ms. Default: 5 minutes. */
+        ttlMs?: Duration | undefined
+      }
+    | undefined
   /** Responds with 401 to any other API key. Default: accepts any key, or none. */
   keys?: readonly string[] | undefined
   /** Behaviour for every request. Default: the defaults of each knob. */
@@ -30,6 +60,8 @@ export const readOptions = object({
   port: optional(integer({ min: 0, max: 65_535 }), 0),
   seed: optional(integer({ min: -(2 ** 53), max: 2 ** 53 }), 1),
   limits: optional(arrayOf(readLimit), []),
+  quota: optional(oneOf(...QUOTA_NAMES)),
+  promptCache: optional(either(readPromptCache, flag), false),
   keys: optional(arrayOf(text())),
   knobs: optional(readKnobs, {} as ReturnType<typeof readKnobs>),
   models: recordOf(readKnobs),

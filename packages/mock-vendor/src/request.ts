@@ -2,12 +2,16 @@
 import type { IncomingMessage } from 'node:http'
 import { systemClock } from 'spillway/internal'
 import { anthropic } from './anthropic/anthropic.js'
+import { azure } from './azure/azure.js'
 import type { Dialect } from './dialect.js'
+import { gemini } from './gemini/gemini.js'
 import type { OpenCall } from './log.js'
 import { openai } from './openai/openai.js'
 
-/** Anthropic's requests are known by their path or their version header. All others are OpenAI's. */
+/** Most vendors are known by their paths, Anthropic also by its version header. All others are OpenAI's. */
 export function dialectOf(path: string, { headers }: IncomingMessage): Dialect {
+  if (/^\/v1(alpha|beta)\/|^\/v1\/models\/[^/]+:/.test(path)) return gemini
+  if (path.startsWith('/openai/')) return azure
   if (path === '/v1/chat/completions') return openai
   const isAnthropic = /^\/v1\/messages(\/|$)/.test(path) || 'anthropic-version' in headers
   return isAnthropic ? anthropic : openai
@@ -15,7 +19,12 @@ export function dialectOf(path: string, { headers }: IncomingMessage): Dialect {
 
 export function callOf(
   number: number,
-  { request, path, dialect }: { request: IncomingMessage; path: string; dialect: Dialect },
+  {
+    request,
+    path,
+    query,
+    dialect,
+  }: { request: IncomingMessage; path: string; query: URLSearchParams; dialect: Dialect },
 ): OpenCall {
   const { headers, method = 'GET' } = request
   const idempotencyKey = headers['idempotency-key']
@@ -28,12 +37,14 @@ export function callOf(
     path,
     headers,
     atMs: systemClock.now(),
-    key: dialect.keyOf(headers),
+    key: dialect.keyOf(headers, query),
     idempotencyKey: idempotencyKey === undefined ? undefined : String(idempotencyKey),
     retryCount: retryCount === undefined ? undefined : Number(retryCount),
     model: '',
     streamed: false,
     promptTokens: 0,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
     completionTokens: 0,
     status: undefined,
     headersAtMs: undefined,

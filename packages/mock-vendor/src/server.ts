@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { createRandom, systemClock } from 'spillway/internal'
 import { validate } from 'spillway/options'
 import { play, refuse, sendPayload } from './answer.js'
+import { type CacheUse, NO_CACHE, PromptCache, readPromptCache } from './content/prompt-cache.js'
 import { isTruncated, tokensOf, tokenText } from './content/tokens.js'
 import {
   type Answer,
@@ -17,9 +18,10 @@ import { Exchange } from './exchange.js'
 import { FileStore } from './file-store.js'
 import { parseForm } from './form.js'
 import { type Knobs, layKnobs, planFor, readKnobs } from './knobs.js'
-import { Limits } from './limits.js'
 import { CallLog, laneOf, type OpenCall } from './log.js'
 import type { Options } from './options.js'
+import { isExcess, Limits } from './quota/limits.js'
+import { quotaModel } from './quota/quota-models.js'
 import { callOf, dialectOf, parse, readBody } from './request.js'
 
 /** A thousand clients may connect at the same moment. */
@@ -33,6 +35,7 @@ export class VendorServer {
   #knobs: Knobs
   #models: Map<string, Knobs>
   #limits: Limits
+  #cache: PromptCache | undefined
   readonly #files = new FileStore()
   #slowSinceMs = 0
   #number = 0
@@ -49,7 +52,8 @@ export class VendorServer {
     this.log = new CallLog(options.maxCalls)
     this.#knobs = layKnobs([options.knobs])
     this.#models = new Map(options.models)
-    this.#limits = new Limits(options.limits)
+    this.#limits = new Limits(options.limits, quotaModel(options.quota))
+    this.#cache = cacheOf(options)
   }
 
   async start(): Promise<{ url: string; port: number }> {
@@ -82,13 +86,14 @@ export class VendorServer {
   }
 
   setLimits(limits: Options['limits']): void {
-    this.#limits = new Limits(limits)
+    this.#limits = new Limits(limits, quotaModel(this.#options.quota))
   }
 
   reset(): void {
     this.#knobs = layKnobs([this.#options.knobs])
     this.#models = new Map(this.#options.models)
-    this.#limits = new Limits(this.#options.limits)
+    this.#limits = new Limits(this.#options.limits, quotaModel(this.#options.quota))
+    this.#cache = cacheOf(this.#options)
   }
 
   get sockets(): { open: number; mostOpen: number; opened: number } {
@@ -122,10 +127,11 @@ export class VendorServer {
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [path = '/'] = (request.url ?? '/').split('?', 1)
+    const [path = '/', search = ''] = (request.url ?? '/').split('?', 2)
+    const query = new URLSearchParams(search)
     const dialect = dialectOf(path, request)
-    const exchange = this.#admit(callOf(++this.#number, { request, path, dialect }), response)
-    const { call } = exchange
+    const call = callOf(++this.#number, { request, path, query, dialect })
+    const exchange = this.#admit(call, response)
     const body = await readBody(request)
     // The client disconnected during its request, which the exchange has recorded.
     if (body === undefined) return
@@ -144,6 +150,7 @@ export class VendorServer {
     const asked = found.endpoint.read({
       headers: request.headers,
       params: found.params,
+      query,
       body: parse(body.toString('utf8')),
       form: await parseForm(request.headers['content-type'], body),
       files: this.#files,
@@ -169,20 +176,22 @@ export class VendorServer {
     const { model, streamed, promptTokens, reply } = asked
     Object.assign(call, { model, streamed, promptTokens, completionTokens: tokens })
     this.log.weigh(call)
-    const excess = model === '' ? undefined : this.#charge(call, nowMs)
-    if (excess !== undefined) {
-      return refuse(scene, dialect.limited(excess, model), excess.waitMs)
+    if (promptTokens > plan.contextTokens) return refuse(scene, dialect.failures['context-window'])
+    const lane = laneOf(call.key, model)
+    const cached = (asked.prompt && this.#cache?.use(lane, asked.prompt, nowMs)) ?? NO_CACHE
+    Object.assign(call, cached)
+    const limits = this.#limits
+    const weight = { promptTokens, ...cached, maxTokens: asked.maxTokens, outputTokens: tokens }
+    // Endpoints without a model are free.
+    const taken = model === '' ? undefined : limits.take(lane, nowMs, weight)
+    if (taken !== undefined && isExcess(taken)) {
+      return refuse(scene, dialect.limited(taken, model), taken.waitMs)
     }
-    await play({ ...scene, plan, reply }, answerTo(asked, { number: call.number, tokens }))
-  }
-
-  #charge({ key, model, promptTokens, completionTokens }: OpenCall, nowMs: number) {
-    return this.#limits.take(laneOf(key, model), nowMs, {
-      requests: 1,
-      tokens: promptTokens + completionTokens,
-      inputTokens: promptTokens,
-      outputTokens: completionTokens,
-    })
+    if (taken !== undefined) this.log.admit(call, nowMs, taken)
+    const answer = answerTo(asked, { number: call.number, tokens, ...cached })
+    await play({ ...scene, plan, reply }, answer)
+    if (taken === undefined) return
+    limits.settle(taken, systemClock.now(), { ...weight, outputTokens: call.tokensSent })
   }
 
   #admit(call: OpenCall, response: ServerResponse): Exchange {
@@ -219,12 +228,22 @@ export class VendorServer {
   }
 }
 
-function answerTo(asked: Asked, { number, tokens }: { number: number; tokens: number }): Answer {
+function cacheOf({ promptCache }: Options): PromptCache | undefined {
+  if (promptCache === false) return undefined
+  const options = promptCache === true ? {} : promptCache
+  return new PromptCache(validate('promptCache', options, readPromptCache))
+}
+
+function answerTo(
+  asked: Asked,
+  { number, tokens, ...cached }: { number: number; tokens: number } & CacheUse,
+): Answer {
   const { model, promptTokens } = asked
   const token = (index: number) => tokenText(asked, index)
   return {
     model,
     promptTokens,
+    ...cached,
     number,
     tokens,
     createdMs: systemClock.wallMs(),

@@ -1,8 +1,14 @@
 /** Anthropic. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dialect, type Failure, json } from '../dialect.js'
-import { type Excess, type LimitUnit, remaining, type Standing, tightest } from '../limits.js'
-import { errorBody, failure } from './errors.js'
+import {
+  type Excess,
+  type LimitUnit,
+  remaining,
+  type Standing,
+  tightest,
+} from '../quota/contract.js'
+import { errorBody, failure, failures } from './errors.js'
 import { fileEndpoints } from './files.js'
 import { countMessageTokens, messages } from './messages.js'
 
@@ -50,6 +56,7 @@ export const anthropic: Dialect = {
   },
 
   failure,
+  failures,
   errorBody,
 
   limited({ unit, limit, windowMs }: Excess, model: string): Failure {

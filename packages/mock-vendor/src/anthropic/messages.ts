@@ -1,5 +1,6 @@
 /** Anthropic's messages. */
 import { fixedText, type Output, type OutputRequest, outputOf } from '../content/output.js'
+import { markedPartsOf } from '../content/prompt-cache.js'
 import { countTokens } from '../content/tokens.js'
 import {
   type Answer,
@@ -26,6 +27,10 @@ export const messages: Endpoint = {
       model: String(body.model),
       streamed: body.stream === true,
       promptTokens: countTokens(body.messages, body.system),
+      prompt: {
+        parts: markedPartsOf(body.system, body.messages as unknown[]),
+        caching: 'marked',
+      },
       maxTokens: body.max_tokens,
       text: fixedText(output),
       reply: {
@@ -158,11 +163,17 @@ function stop({ isTruncated }: Answer, { kind }: Output) {
   return { stop_reason: reason, stop_sequence: null }
 }
 
-function usageOf({ promptTokens }: Answer, outputTokens: number) {
+/** What is read from the cache or written to it is not part of `input_tokens`. */
+function usageOf(answer: Answer, outputTokens: number) {
+  const { promptTokens, cachedTokens, cacheWriteTokens } = answer
   return {
-    input_tokens: promptTokens,
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
+    input_tokens: promptTokens - cachedTokens - cacheWriteTokens,
+    cache_creation_input_tokens: cacheWriteTokens,
+    cache_read_input_tokens: cachedTokens,
+    cache_creation: {
+      ephemeral_5m_input_tokens: cacheWriteTokens,
+      ephemeral_1h_input_tokens: 0,
+    },
     output_tokens: outputTokens,
     service_tier: 'standard',
   }

@@ -27,14 +27,21 @@ export function tokenText({ text }: Asked, index: number): string {
 
 /** Tokens of texts, lists of parts with a `text`, and messages with a `content`. */
 export function countTokens(...contents: unknown[]): number {
-  const characters = contents.reduce<number>((sum, content) => sum + lengthOf(content), 0)
+  const characters = contents.reduce<number>((sum, content) => sum + charactersOf(content), 0)
   return Math.max(1, Math.ceil(characters / CHARACTERS))
 }
 
-function lengthOf(content: unknown): number {
+/** Tokens that a part of a prompt has in any case. */
+export function tokensIn(characters: number): number {
+  return Math.floor(characters / CHARACTERS)
+}
+
+export function charactersOf(content: unknown): number {
   if (typeof content === 'string') return content.length
-  if (Array.isArray(content)) return content.reduce((sum, part) => sum + lengthOf(part), 0)
+  if (Array.isArray(content)) {
+    return content.reduce<number>((sum, part) => sum + charactersOf(part), 0)
+  }
   if (typeof content !== 'object' || content === null) return 0
   const { text, content: inner } = content as { text?: unknown; content?: unknown }
-  return lengthOf(text) + lengthOf(inner)
+  return charactersOf(text) + charactersOf(inner)
 }

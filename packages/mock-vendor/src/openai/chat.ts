@@ -1,5 +1,6 @@
 /** OpenAI's chat completions. */
 import { fixedText, type Output, type OutputRequest, outputOf } from '../content/output.js'
+import { partsOf } from '../content/prompt-cache.js'
 import { countTokens } from '../content/tokens.js'
 import { type Answer, type Endpoint, type EventWriter, json } from '../dialect.js'
 import { errorBody, failure, missing, unreadable } from './errors.js'
@@ -20,6 +21,7 @@ export const chat: Endpoint = {
       model,
       streamed: stream === true,
       promptTokens: countTokens(messages),
+      prompt: { parts: partsOf(messages), caching: 'automatic' },
       maxTokens: typeof maxTokens === 'number' ? maxTokens : Number.POSITIVE_INFINITY,
       text: fixedText(output),
       reply: {
@@ -124,12 +126,12 @@ function finishReason({ isTruncated }: Answer, { kind }: Output): string {
   return kind === 'tool' ? 'tool_calls' : 'stop'
 }
 
-function usageOf({ promptTokens, tokens }: Answer) {
+function usageOf({ promptTokens, tokens, cachedTokens }: Answer) {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: tokens,
     total_tokens: promptTokens + tokens,
-    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: cachedTokens, audio_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0 },
   }
 }

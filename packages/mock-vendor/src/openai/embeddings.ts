@@ -1,6 +1,6 @@
 /** OpenAI's embeddings. The vector of a text is always the same, and has the length 1. */
-import { createRandom } from 'spillway/internal'
 import { countTokens } from '../content/tokens.js'
+import { vectorOf } from '../content/vector.js'
 import { type Endpoint, json } from '../dialect.js'
 import { failure, missing, unreadable } from './errors.js'
 
@@ -57,17 +57,6 @@ function inputsOf(input: unknown): unknown[] {
 
 function tokensIn(input: unknown): number {
   return Array.isArray(input) ? input.length : countTokens(input)
-}
-
-function vectorOf(text: string, length: number): Float32Array {
-  let seed = 0
-  for (let index = 0; index < text.length; index++) {
-    seed = (Math.imul(seed, 31) + text.charCodeAt(index)) | 0
-  }
-  const random = createRandom(seed)
-  const vector = Float32Array.from({ length }, () => random() - 0.5)
-  const norm = Math.hypot(...vector)
-  return vector.map((value) => value / norm)
 }
 
 function base64(vector: Float32Array): string {

@@ -1,11 +1,17 @@
 /** OpenAI, and the many vendors with compatible APIs. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dialect, type Failure, json } from '../dialect.js'
-import { type Excess, type LimitUnit, remaining, type Standing, tightest } from '../limits.js'
+import {
+  type Excess,
+  type LimitUnit,
+  remaining,
+  type Standing,
+  tightest,
+} from '../quota/contract.js'
 import { transcriptions, translations } from './audio.js'
 import { chat } from './chat.js'
 import { embeddings } from './embeddings.js'
-import { errorBody, failure } from './errors.js'
+import { errorBody, failure, failures } from './errors.js'
 import { fileEndpoints } from './files.js'
 import { imageEdits, imageGenerations, imageVariations } from './images.js'
 import { responses } from './responses.js'
@@ -54,6 +60,7 @@ export const openai: Dialect = {
   },
 
   failure,
+  failures,
   errorBody,
 
   limited({ unit, limit, used, requested, waitMs, windowMs }: Excess, model: string): Failure {

@@ -1,5 +1,6 @@
 /** OpenAI's responses. */
 import { fixedText, type Output, type OutputRequest, outputOf } from '../content/output.js'
+import { partsOf } from '../content/prompt-cache.js'
 import { countTokens } from '../content/tokens.js'
 import { type Answer, type Endpoint, type EventWriter, json } from '../dialect.js'
 import { failure, missing, unreadable } from './errors.js'
@@ -21,6 +22,7 @@ export const responses: Endpoint = {
       model,
       streamed: stream === true,
       promptTokens: countTokens(input, instructions),
+      prompt: { parts: partsOf(instructions, input), caching: 'automatic' },
       maxTokens:
         typeof max_output_tokens === 'number' ? max_output_tokens : Number.POSITIVE_INFINITY,
       text: fixedText(output),
@@ -109,7 +111,7 @@ function finished(answer: Answer, { request, output }: Context) {
     output: [itemOf(answer, { output, text: answer.text(), status })],
     usage: {
       input_tokens: answer.promptTokens,
-      input_tokens_details: { cached_tokens: 0 },
+      input_tokens_details: { cached_tokens: answer.cachedTokens },
       output_tokens: answer.tokens,
       output_tokens_details: { reasoning_tokens: 0 },
       total_tokens: answer.promptTokens + answer.tokens,

@@ -18,6 +18,11 @@ const OPTIONS = {
     value: 'N/TIME',
     about: 'its contract, such as 60/1m or "9000 tokens/1m"; more than once',
   },
+  quota: {
+    type: 'string',
+    value: 'VENDOR',
+    about: 'counts limits like openai, anthropic, azure, bedrock or gemini',
+  },
   latency: { type: 'string', value: 'TIME', about: 'until an answer begins, such as 200ms' },
   tokens: { type: 'string', value: 'N', about: 'of an answer. Default: 16' },
   'token-time': { type: 'string', value: 'TIME', about: 'between two tokens' },
@@ -36,7 +41,8 @@ const USUAL_PORT = 9_090
 
 export const mockVendorCommand: CommandRow = {
   name: 'mock-vendor',
-  summary: 'a vendor on this machine that speaks OpenAI and Anthropic, and misbehaves as told',
+  summary:
+    'a vendor on this machine that speaks OpenAI, Azure, Anthropic and Gemini, and misbehaves as told',
   usage: ['[--port N] [--limit N/TIME] [--latency TIME] [--error-rate SHARE] [--knobs JSON]'],
   options: OPTIONS,
   notes: `spillway mock-vendor --limit 60/1m --latency 300ms --error-rate 0.1 --knobs '{"status": 503}'
@@ -61,6 +67,7 @@ A request may turn the same knobs for itself, with the header x-mock: {"status":
       host,
       knobs,
       limits: values.limit?.map(readContract),
+      quota: values.quota as MockVendorOptions['quota'],
       seed: readWhole('--seed', seed, { min: 0 }),
     })
     return EXIT.ok

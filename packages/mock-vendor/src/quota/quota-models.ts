@@ -1,0 +1,140 @@
+/** How each vendor counts: the kind of its windows, and what a request is charged at which time. */
+import type { Cost, Limit } from './contract.js'
+import { type Counter, FixedWindow, SlidingWindow, TokenBucket } from './counters.js'
+import { endOfPacificDay } from './pacific-day.js'
+
+export const QUOTA_NAMES = ['openai', 'anthropic', 'azure', 'bedrock', 'gemini'] as const
+export type QuotaName = (typeof QUOTA_NAMES)[number]
+
+/** A request, as far as quotas depend on it. */
+export interface Weight {
+  readonly promptTokens: number
+  /** The parts of the prompt that were read from a cache, and written to it. */
+  readonly cachedTokens: number
+  readonly cacheWriteTokens: number
+  /** Infinity: not in the request. */
+  readonly maxTokens: number
+  /** Tokens of the response: all that it will have, then those that it had. */
+  readonly outputTokens: number
+}
+
+export interface QuotaModel {
+  counter(limit: Limit): Counter
+  /** Charged at admission. */
+  reserved(weight: Weight): Cost
+  /** Charged instead when the response has ended. Absent: nothing changes. */
+  settled?(weight: Weight): Cost
+}
+
+/** Without a quota: every request is charged at admission what it will have cost. */
+const EXACT: QuotaModel = {
+  counter: (limit) => new SlidingWindow(limit),
+  reserved: ({ promptTokens, outputTokens }) => ({
+    requests: 1,
+    tokens: promptTokens + outputTokens,
+    inputTokens: promptTokens,
+    outputTokens,
+  }),
+}
+
+/** The larger of the estimated prompt and `max_tokens`, at admission. Token buckets that are refilled all the time. */
+const OPENAI: QuotaModel = {
+  counter: (limit) => new TokenBucket(limit),
+  reserved: ({ promptTokens, maxTokens }) => ({
+    requests: 1,
+    tokens: Math.max(promptTokens, orNone(maxTokens)),
+    inputTokens: promptTokens,
+    outputTokens: orNone(maxTokens),
+  }),
+}
+
+/** Input without what is read from the cache, and the actual output. `max_tokens` does not count. Token buckets. */
+const ANTHROPIC: QuotaModel = {
+  counter: (limit) => new TokenBucket(limit),
+  reserved: (weight) => ({
+    requests: 1,
+    tokens: uncached(weight),
+    inputTokens: uncached(weight),
+    outputTokens: 0,
+  }),
+  settled: (weight) => ({
+    requests: 1,
+    tokens: uncached(weight) + weight.outputTokens,
+    inputTokens: uncached(weight),
+    outputTokens: weight.outputTokens,
+  }),
+}
+
+/** Azure divides a minute into parts of ten seconds and gives each its share of the requests. */
+const AZURE_PARTS = 6
+
+/** Prompt and `max_tokens` at admission, in fixed windows. Requests are also counted in parts of the window. */
+const AZURE: QuotaModel = {
+  counter(limit) {
+    if (limit.unit !== 'requests') return new FixedWindow(limit)
+    const share = Math.max(1, Math.floor(limit.limit / AZURE_PARTS))
+    return new FixedWindow({ ...limit, limit: share, windowMs: limit.windowMs / AZURE_PARTS })
+  },
+  reserved: ({ promptTokens, maxTokens }) => ({
+    requests: 1,
+    tokens: promptTokens + orNone(maxTokens),
+    inputTokens: promptTokens,
+    outputTokens: orNone(maxTokens),
+  }),
+}
+
+/** Bedrock takes the model's maximum if a request has no `max_tokens`. */
+const BEDROCK_MAX_TOKENS = 4_096
+/** Tokens of the quota that a token of a response costs, with the newer Claude models. */
+const BURNDOWN = 5
+
+/** Input without cache reads and all of `max_tokens` at admission; then the actual output, five times. */
+const BEDROCK: QuotaModel = {
+  counter: (limit) => new SlidingWindow(limit),
+  reserved(weight) {
+    const maxTokens = Number.isFinite(weight.maxTokens) ? weight.maxTokens : BEDROCK_MAX_TOKENS
+    const inputTokens = uncached(weight)
+    return { requests: 1, tokens: inputTokens + maxTokens, inputTokens, outputTokens: maxTokens }
+  },
+  settled(weight) {
+    const inputTokens = uncached(weight)
+    const outputTokens = BURNDOWN * weight.outputTokens
+    return { requests: 1, tokens: inputTokens + outputTokens, inputTokens, outputTokens }
+  },
+}
+
+const DAY_MS = 86_400_000
+
+/** Requests and input tokens. Limits of a day begin anew at midnight in California. */
+const GEMINI: QuotaModel = {
+  counter: (limit) =>
+    limit.windowMs === DAY_MS ? new FixedWindow(limit, endOfPacificDay) : new SlidingWindow(limit),
+  reserved: ({ promptTokens }) => ({
+    requests: 1,
+    tokens: promptTokens,
+    inputTokens: promptTokens,
+    outputTokens: 0,
+  }),
+}
+
+const MODELS: Readonly<Record<QuotaName, QuotaModel>> = {
+  openai: OPENAI,
+  anthropic: ANTHROPIC,
+  azure: AZURE,
+  bedrock: BEDROCK,
+  gemini: GEMINI,
+}
+
+export function quotaModel(name: QuotaName | undefined): QuotaModel {
+  return name === undefined ? EXACT : MODELS[name]
+}
+
+/** An unlimited response counts as nothing. */
+function orNone(maxTokens: number): number {
+  return Number.isFinite(maxTokens) ? maxTokens : 0
+}
+
+/** What is written to the cache counts, what is read from it does not. */
+function uncached({ promptTokens, cachedTokens }: Weight): number {
+  return promptTokens - cachedTokens
+}
