@@ -67,7 +67,7 @@ A request may turn the same knobs for itself, with the header x-mock: {"status":
       host,
       knobs,
       limits: values.limit?.map(readContract),
-      quota: values.quota as MockVendorOptions['quota'],
+      quota: values.quota,
       seed: readWhole('--seed', seed, { min: 0 }),
     })
     return EXIT.ok
@@ -99,6 +99,7 @@ interface MockVendorArguments {
   readonly host: string | undefined
   readonly knobs: object
   readonly limits: readonly object[] | undefined
+  readonly quota: string | undefined
   readonly seed: number | undefined
 }
 
