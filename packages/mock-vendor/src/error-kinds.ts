@@ -10,4 +10,5 @@ export const ERROR_KINDS = [
   'server',
 ] as const
 
+/** What an error of a vendor means. */
 export type ErrorKind = (typeof ERROR_KINDS)[number]

@@ -54,7 +54,10 @@ export interface MockKnobs {
    * `context-window`, `content-filter` or `overloaded`. Comes before `status`. Default: none.
    */
   error?: ErrorKind | false | undefined
-  /** Most tokens of a prompt. A longer one is answered with the error `context-window`. Range: integers from 1. */
+  /**
+   * Most tokens of a prompt. A longer one is answered with the error `context-window`. Range: integers
+   * from 1. Default: no limit.
+   */
   contextTokens?: number | false | undefined
   /** Share of the requests answered with `status`. Range: 0 to 1. Default: 1 with a `status` or an `error`, otherwise 0. */
   errorRate?: number | undefined

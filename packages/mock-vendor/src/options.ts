@@ -37,7 +37,7 @@ export interface MockVendorOptions {
   promptCache?:
     | boolean
     | {
-        /** Shorter prefixes are not cached. Range: integers from 0. Default: 1,024. */
+        /** Tokens of the shortest prefix that is cached. Range: integers from 0. Default: 1,024 tokens. */
         minTokens?: number | undefined
         /** How long a prefix is kept after its last use. Range: from 1 ms. Default: 5 minutes. */
         ttlMs?: Duration | undefined

@@ -1,7 +1,12 @@
 /** Tokens of prompts and responses. Four characters count as one token. */
-import type { Asked } from '../dialect.js'
-
 const CHARACTERS = 4
+
+/** A request, as far as the text of its response depends on it. */
+interface Asked {
+  readonly maxTokens: number
+  /** Undefined: numbers. */
+  readonly text?: string | undefined
+}
 
 /** Numbers, so that a test shows which tokens are missing, doubled or out of order. */
 function numberText(index: number): string {

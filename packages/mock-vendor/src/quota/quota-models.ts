@@ -4,6 +4,7 @@ import { type Counter, FixedWindow, SlidingWindow, TokenBucket } from './counter
 import { endOfPacificDay } from './pacific-day.js'
 
 export const QUOTA_NAMES = ['openai', 'anthropic', 'azure', 'bedrock', 'gemini'] as const
+/** The vendor by whose rules a mock vendor counts its limits. */
 export type QuotaName = (typeof QUOTA_NAMES)[number]
 
 /** A request, as far as quotas depend on it. */
