@@ -151,7 +151,7 @@ describe('spillway gateway', () => {
     expect(impatient.child.exitCode).toBeNull()
     impatient.child.kill('SIGINT')
     expect(await impatient.exit).toBe(0)
-    await expect(endless.text()).rejects.toThrow()
+    expect(await endless.text()).not.toContain('[DONE]')
   })
 
   it('gateway logs a stream that it broke off after graceMs', async () => {
@@ -165,7 +165,7 @@ describe('spillway gateway', () => {
       body: JSON.stringify({ model: 'gpt', stream: true, messages: [] }),
     })
     child.kill('SIGTERM')
-    await expect(answer.text()).rejects.toThrow()
+    expect(await answer.text()).toContain('SHUTTING_DOWN')
     expect(await exit).toBe(0)
     const lines = stdout().split('\n')
     const ours = lines.filter((line) => line.includes('"id":"cut-short"'))

@@ -21,6 +21,7 @@ export const anthropic: Protocol = {
   errorBody: (complaint) => JSON.stringify(anthropicFormat.errorBody(complaint)),
   errorEvent: (complaint) =>
     `event: error\ndata: ${JSON.stringify(anthropicFormat.errorBody(complaint))}\n\n`,
+  endsAfterErrorEvent: true,
   textAnswer: anthropicText,
   repeatable: remembered(anthropicFormat.isRepeatable),
 }

@@ -17,16 +17,24 @@ export const openai: Protocol = {
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(openaiFormat.errorBody(complaint)),
   errorEvent,
+  endsAfterErrorEvent: true,
   textAnswer: openaiText,
   repeatable: remembered(openaiFormat.isRepeatable),
 }
 
-/** Streams of the Responses API have errors as an event of its own type, with the error also in `error`, where SDKs look. */
-function errorEvent(complaint: Complaint, path: string): string {
+const SEQUENCE_NUMBER = /"sequence_number"\s*:\s*(\d+)/g
+
+/**
+ * Streams of the Responses API have errors as a numbered event of its own type, with the error also in `error`, where
+ * SDKs look.
+ */
+function errorEvent(complaint: Complaint, path: string, end = ''): string {
   const body = openaiFormat.errorBody(complaint)
   if (!path.endsWith('/responses')) return `data: ${JSON.stringify(body)}\n\n`
   const { code, message } = complaint
-  const event = { type: 'error', code, message, param: null, ...body }
+  const last = [...end.matchAll(SEQUENCE_NUMBER)].at(-1)?.[1]
+  const sequence_number = last === undefined ? 0 : Number(last) + 1
+  const event = { type: 'error', sequence_number, code, message, param: null, ...body }
   return `event: error\ndata: ${JSON.stringify(event)}\n\n`
 }
 

@@ -109,8 +109,10 @@ export interface Protocol {
   readonly requestIdHeader: string
   readonly errorType: string
   errorBody(complaint: Complaint): string
-  /** In the middle of a stream. `path`: of the request. */
-  errorEvent(complaint: Complaint, path: string): string
+  /** In the middle of a stream. `path`: of the request. `end`: the last events that were sent. */
+  errorEvent(complaint: Complaint, path: string, end?: string): string
+  /** Its SDKs report an error event as an error, so the response may end as HTTP demands. Default: the connection breaks. */
+  readonly endsAfterErrorEvent?: boolean
   /** A text in the form of an answer on this path. Undefined if answers on this path are no text. */
   textAnswer(path: string, request: TextRequest): TextAnswer | undefined
   /** Whether asking twice, by POST and without a key, does no more harm than to cost twice. */

@@ -359,6 +359,7 @@ describe('errors in the format of each protocol', () => {
     expect(head).toBe('event: error')
     expect(JSON.parse(data.slice(6))).toEqual({
       type: 'error',
+      sequence_number: 0,
       code: 'C',
       message: 'm',
       param: null,

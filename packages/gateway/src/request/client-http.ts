@@ -108,6 +108,16 @@ export function breakOff(
   socket.once('close', () => timer.cancel())
 }
 
+/** Call before the end of an answer that its client may never read. */
+export function closeIfUnread(response: ClientResponse, clock: Pick<Clock, 'schedule'>): void {
+  const { stream, socket } = response
+  if (stream !== undefined || socket === null) return
+  const timer = clock.schedule(FLUSH_MS, () => socket.destroy())
+  timer.unref()
+  response.once('finish', () => timer.cancel())
+  response.once('close', () => timer.cancel())
+}
+
 /** Disconnects a client: the connection of HTTP/1.1, the stream of HTTP/2. */
 export function disconnect({ stream, socket }: ClientRequest): void {
   if (stream === undefined) return void socket.destroy()

@@ -221,8 +221,47 @@ describe('event streams that are passed on', () => {
     expect(open({})).toEqual([false, undefined])
   })
 
-  it('a stream that breaks ends with an error event and a connection that is cut', async () => {
+  it('a stream of another HTTP service that breaks ends with an error event and a cut connection', async () => {
     const { socket, pass, writer, body } = setup()
+    writer.speak(PROTOCOLS.http, '/events')
+    pass({ isEventStream: true })
+    writer.write(Buffer.from(EVENT))
+    writer.broken(new Error('reset'))
+    await turns(3)
+    expect(body()).toContain('event: error')
+    expect(body().endsWith('0\r\n\r\n')).toBe(false)
+    expect(socket.destroyed).toBe(true)
+  })
+
+  it.each(['openai', 'anthropic'] as const)(
+    'a stream of %s that breaks ends with an error event and as HTTP demands',
+    async (name) => {
+      const { socket, pass, writer, body, clock } = setup()
+      writer.speak(PROTOCOLS[name], '/v1/messages')
+      pass({ isEventStream: true })
+      writer.write(Buffer.from(EVENT))
+      writer.broken(new Error('reset'))
+      await turns(3)
+      expect(body()).toContain('"error":{')
+      expect(body()).not.toMatch(/\[DONE\]|message_stop/)
+      expect(body().endsWith('0\r\n\r\n')).toBe(true)
+      await clock.advance(60_000)
+      expect(socket.destroyed).toBe(false)
+    },
+  )
+
+  it('the error event of a response has the next number of its stream', async () => {
+    const { pass, writer, body } = setup()
+    writer.speak(PROTOCOLS.openai, '/v1/responses')
+    pass({ isEventStream: true })
+    writer.write(Buffer.from('data: {"type":"response.created","sequence_number":6}\n\n'))
+    writer.broken(new Error('reset'))
+    await turns(3)
+    expect(body()).toMatch(/event: error\ndata: {"type":"error","sequence_number":7,"code":"/)
+  })
+
+  it('the error of a stream that breaks names the vendor and the reason', async () => {
+    const { pass, writer, body } = setup()
     pass({ isEventStream: true })
     writer.write(Buffer.from(EVENT))
     const error = Object.assign(new Error('reset'), { code: 'ECONNRESET' })
@@ -230,8 +269,6 @@ describe('event streams that are passed on', () => {
     await turns(3)
     expect(body()).toContain('"code":"VENDOR_ERROR"')
     expect(body()).toContain('openai could not be reached or ended its answer early: ECONNRESET')
-    expect(body().endsWith('0\r\n\r\n')).toBe(false)
-    expect(socket.destroyed).toBe(true)
     expect(writer.error).toBe(error)
   })
 
@@ -292,7 +329,7 @@ describe('comments while a stream has not begun', () => {
   })
 
   it('an answer that is no stream ends a promised stream with an error event', async () => {
-    const { clock, socket, pass, writer, calls, body } = setup()
+    const { clock, pass, writer, calls, body } = setup()
     writer.keepAlive(1_000)
     await clock.advance(1_000)
     pass({ status: 429, beginning: `slow down${'x'.repeat(5_000)}` })
@@ -301,7 +338,7 @@ describe('comments while a stream has not begun', () => {
     expect(body()).toContain('the vendor answered with status 429: slow down')
     expect(body().length).toBeLessThan(3_000)
     expect(writer.error).toMatchObject({ status: 429, code: 'VENDOR_ERROR' })
-    expect(socket.destroyed).toBe(true)
+    expect(body().endsWith('0\r\n\r\n')).toBe(true)
   })
 
   it('a successful answer that is no stream counts as 502 in a promised stream', async () => {
@@ -363,7 +400,7 @@ describe('refusals', () => {
   })
 
   it('a refusal after the head has been sent ends the stream with an error event', async () => {
-    const { socket, pass, writer, body } = setup()
+    const { pass, writer, body } = setup()
     pass({ isEventStream: true })
     writer.write(Buffer.from('data: 1\n\n'))
     const error = refusal('SHED', 503)
@@ -371,7 +408,7 @@ describe('refusals', () => {
     await turns(3)
     expect(body()).toContain('"code":"SHED"')
     expect(body()).toContain('"retry_after_ms":2000')
-    expect(socket.destroyed).toBe(true)
+    expect(body().endsWith('0\r\n\r\n')).toBe(true)
   })
 
   it('nothing is written to a client that has left', async () => {

@@ -1,6 +1,6 @@
 /**
  * Writes the response to the client: headers with the gateway's decision, then the vendor's bytes as they arrive. A
- * stream that is cut off ends with an error event and an aborted connection, never cleanly.
+ * stream that is cut off ends with the protocol's error event. If the protocol has none, the connection is aborted.
  */
 import { type Clock, SpillwayError } from 'spillway'
 import { SseFrames, type Timer } from 'spillway/internal'
@@ -9,7 +9,7 @@ import type { FallbackAnswer } from '../degrade/request-fallbacks.js'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { GatewayAnswer } from '../request/async-requests.js'
-import { breakOff, type ClientResponse, writeHead } from '../request/client-http.js'
+import { breakOff, type ClientResponse, closeIfUnread, writeHead } from '../request/client-http.js'
 import { endAnswer, hasMuchToSend } from '../request/early-answer.js'
 import { addVendorHeaders } from '../vendor/forwarded-headers.js'
 import type { VendorAddresses } from '../vendor/vendor-addresses.js'
@@ -290,16 +290,18 @@ export class ResponseWriter implements ResponseSink {
   }
 
   /**
-   * Ends an incomplete response. Clients of event streams receive an error event; for all others the connection is
-   * aborted after everything written was sent.
+   * Ends an incomplete response. Clients of event streams receive an error event. SDKs that read it would report a
+   * broken connection as a second error. For all other clients the connection is aborted after everything was sent.
    */
   #breakOff(fault: Fault): void {
+    const response = this.#response
     const readsEvents = this.#frames !== undefined || this.#promised
-    breakOff(
-      this.#response,
-      this.#clock,
-      readsEvents ? this.#protocol.errorEvent(this.#complaint(fault), this.#path) : undefined,
-    )
+    if (!readsEvents) return breakOff(response, this.#clock)
+    const end = this.#streamEnd?.text
+    const event = this.#protocol.errorEvent(this.#complaint(fault), this.#path, end)
+    if (this.#protocol.endsAfterErrorEvent !== true) return breakOff(response, this.#clock, event)
+    closeIfUnread(response, this.#clock)
+    endAnswer(response, event, this.#hooks.draining || !response.shouldKeepAlive)
   }
 
   #complaint(fault: Fault) {

@@ -22,8 +22,13 @@ export class SseEnd {
     this.#used += last.copy(this.#bytes, this.#used)
   }
 
+  /** The last bytes, one character for each. */
+  get text(): string {
+    return this.#bytes.toString('latin1', Math.max(0, this.#used - LAST_BYTES), this.#used)
+  }
+
   isCutOff(protocol: Protocol): boolean {
-    const text = this.#bytes.toString('latin1', Math.max(0, this.#used - LAST_BYTES), this.#used)
+    const { text } = this
     return endsInHalfAnEvent(text) || protocol.isCutOff?.(text) === true
   }
 }
