@@ -215,11 +215,11 @@ async function switchDemo(
   { demo }: ActSurroundings,
   by: Who,
 ): Promise<string> {
-  if (demo === undefined) throw denied(404, by, 'there is nothing to demonstrate here')
+  if (demo === undefined) throw denied(404, by, 'this gateway has no demo')
   return told({ name: 'demo', action: 'demo', ...by }, async () => {
     await demo.set({ ...(load !== undefined && { load }), ...(broken !== undefined && { broken }) })
     const { load: loads, broken: breaks } = demo.state()
-    return `load is ${loads ? 'on' : 'off'}, the vendor is ${breaks ? 'broken' : 'well'}`
+    return `load is ${loads ? 'on' : 'off'}, the vendor ${breaks ? 'fails' : 'works'}`
   })
 }
 

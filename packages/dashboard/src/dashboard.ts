@@ -28,8 +28,11 @@ import { deadLetters } from './feed/queue-tick.js'
 import { FEED_HEADERS, FeedReader } from './feed/reader.js'
 import { loadPage } from './page.js'
 import { readJson } from './request-json.js'
-import { namesShownAs, shown } from './shown.js'
+import type { NotedRequest } from './requests/noted-request.js'
+import type { KnownRequest } from './requests/request-log.js'
+import { namesShownAs, requestIdOf, shown } from './shown.js'
 import type { ActAnswer, ActNote } from './wire/acts.js'
+import type { Explanation } from './wire/explain.js'
 
 /** Options of a dashboard: what it shows, where, and who may read and act. */
 export interface DashboardOptions extends OperatorAccessOptions {
@@ -64,6 +67,15 @@ export interface Dashboard {
   readonly readers: number
   /** Decisions of this process after a cursor, for another process whose dashboard has this one as a peer. */
   decisions(cursor?: string): DecisionPage
+  /**
+   * Notes an answered request, so that it can be found by its id. Refusals of the server itself are listed among the
+   * decisions.
+   */
+  noteRequest(request: NotedRequest): void
+  /** What this process knows about a request, for another process whose dashboard has this one as a peer. */
+  find(requestId: string): KnownRequest
+  /** What became of a request, on whichever pod it was. */
+  explain(requestId: string): Promise<Explanation>
   /** Ends every feed. */
   close(): void
 }
@@ -97,8 +109,15 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   const handle = (request: IncomingMessage, response: ServerResponse, next?: () => void) =>
     server.handle(request, response, next)
   const close = () => server.close()
-  const decisions = (cursor?: string) => server.decisions(cursor)
-  return Object.defineProperties(Object.assign(handle, { close, decisions }), {
+  const { feed } = server
+  const own = {
+    close,
+    decisions: (cursor?: string) => feed.decisions(cursor),
+    noteRequest: (request: NotedRequest) => feed.noteRequest(request),
+    find: (requestId: string) => feed.find(requestId),
+    explain: (requestId: string) => feed.explain(requestId),
+  }
+  return Object.defineProperties(Object.assign(handle, own), {
     readers: { get: () => server.readers },
   }) as Dashboard
 }
@@ -107,7 +126,7 @@ class DashboardServer {
   readonly #options: ReturnType<typeof readOptions>
   readonly #base: string
   readonly #access: OperatorAccess
-  readonly #feed: Feed
+  readonly feed: Feed
   readonly #around: Parameters<typeof readAct>[1]
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -124,7 +143,7 @@ class DashboardServer {
       ...{ readAccess, hosts, exposed },
     })
     this.#around = { inside, demo }
-    this.#feed = new Feed({
+    this.feed = new Feed({
       inside,
       may: actsOf(this.#around),
       demo: demo && (() => demo.state()),
@@ -133,7 +152,7 @@ class DashboardServer {
   }
 
   get readers(): number {
-    return this.#feed.readers
+    return this.feed.readers
   }
 
   handle(request: IncomingMessage, response: ServerResponse, next: (() => void) | undefined): void {
@@ -145,26 +164,23 @@ class DashboardServer {
     if (place === 'act' && method === 'POST') return settle(this.#act(request, response), response)
     if (place === undefined || !PLACES.has(place)) {
       if (next !== undefined) return next()
-      return answer(response, 404, { ok: false, problem: 'there is nothing here' })
+      return answer(response, 404, { ok: false, problem: 'not found' })
     }
     if (!reads || place === 'act') {
       response.setHeader('allow', place === 'act' ? 'POST' : 'GET, HEAD')
-      return answer(response, 405, { ok: false, problem: 'not that way' })
+      return answer(response, 405, { ok: false, problem: 'this method is not allowed here' })
     }
     // The page itself contains no data; it asks for the token if it needs one.
     if (place === '') return sendPage(request, response)
     const denied = this.#denied(request)
     if (denied !== undefined) return deny(response, denied)
     if (place === 'events') return settle(this.#attach(request, response), response)
-    settle(this.#dead(params, response), response)
-  }
-
-  decisions(cursor: string | undefined): DecisionPage {
-    return this.#feed.decisions(cursor)
+    const answering = place === 'explain' ? this.#explain(params, response) : undefined
+    settle(answering ?? this.#dead(params, response), response)
   }
 
   close(): void {
-    this.#feed.close()
+    this.feed.close()
   }
 
   #denied(request: IncomingMessage): Pick<AccessDenial, 'status' | 'problem'> | undefined {
@@ -174,7 +190,7 @@ class DashboardServer {
     if (may === true) return undefined
     return {
       status: 403,
-      problem: typeof may === 'string' && may !== '' ? shown(may) : 'not for you',
+      problem: typeof may === 'string' && may !== '' ? shown(may) : 'access denied',
     }
   }
 
@@ -195,17 +211,25 @@ class DashboardServer {
     }
     // No response to a client that has disconnected.
     if (response.destroyed || request.socket.destroyed) return
-    if (this.#feed.closed) {
+    if (this.feed.closed) {
       return answer(response, 503, { ok: false, problem: 'the dashboard is closed' })
     }
-    if (this.#feed.readers >= MOST_READERS) {
-      return answer(response, 503, { ok: false, problem: `${MOST_READERS} look already` })
+    if (this.feed.readers >= MOST_READERS) {
+      return answer(response, 503, { ok: false, problem: `the dashboard has ${MOST_READERS} readers already` })
     }
     const acts = this.#access.acts(request)
-    const reader: FeedReader = new FeedReader(response, acts, () => this.#feed.detach(reader))
+    const reader: FeedReader = new FeedReader(response, acts, () => this.feed.detach(reader))
     request.socket.setNoDelay(true)
     const lastId = request.headers['last-event-id']
-    await this.#feed.attach(reader, typeof lastId === 'string' ? lastId : undefined)
+    await this.feed.attach(reader, typeof lastId === 'string' ? lastId : undefined)
+  }
+
+  async #explain(params: URLSearchParams, response: ServerResponse): Promise<void> {
+    const requestId = requestIdOf(params.get('request') ?? '')
+    if (requestId === undefined) {
+      return answer(response, 400, { ok: false, problem: 'request: must be a request id' })
+    }
+    answer(response, 200, await this.feed.explain(requestId))
   }
 
   async #dead(params: URLSearchParams, response: ServerResponse): Promise<void> {
@@ -216,10 +240,10 @@ class DashboardServer {
       queues.map((each) => each.name),
     )
     if (names.length > 1) {
-      return answer(response, 409, { ok: false, problem: 'several queues are shown so' })
+      return answer(response, 409, { ok: false, problem: 'several job queues have this shortened name' })
     }
     const queue = queues.find((each) => each.name === names[0])
-    if (queue === undefined) return answer(response, 404, { ok: false, problem: 'no such queue' })
+    if (queue === undefined) return answer(response, 404, { ok: false, problem: 'no such job queue' })
     try {
       const [from, count] = [wholeOf(params.get('from'), 0), wholeOf(params.get('count'), 50)]
       answer(response, 200, await deadLetters(queue, from, count))
@@ -247,7 +271,7 @@ class DashboardServer {
       const did = await act.perform(who)
       this.#tell(note, { ok: true, did }, who)
       if (act.name === 'demo' && this.#around.demo !== undefined) {
-        this.#feed.demoChanged(this.#around.demo.state())
+        this.feed.demoChanged(this.#around.demo.state())
       }
       answer(response, 200, { ok: true, did: shown(did) })
     } catch (error) {
@@ -261,7 +285,7 @@ class DashboardServer {
 
   #tell(note: Pick<ActNote, 'act' | 'on'>, end: ActAnswer, who: Who): void {
     const { inside } = this.#around
-    this.#feed.acted({
+    this.feed.acted({
       at: inside.clock.wallMs(),
       pod: shown(inside.membership.pod),
       ...note,
@@ -272,7 +296,7 @@ class DashboardServer {
   }
 }
 
-const PLACES: ReadonlySet<string> = new Set(['', 'events', 'act', 'dead'])
+const PLACES: ReadonlySet<string> = new Set(['', 'events', 'act', 'dead', 'explain'])
 
 /**
  * Parsed by hand: for some paths (`//`, `//[`) `URL` takes a part for a host name, or throws. A

@@ -1,4 +1,8 @@
 export type { DashboardDemo } from './acts.js'
 export { createDashboard, type Dashboard, type DashboardOptions } from './dashboard.js'
 export type { DashboardPeers, DecisionPage, PeerDecisions } from './feed/peer-decisions.js'
+export { askPods } from './requests/explain-request.js'
+export type { NotedRequest } from './requests/noted-request.js'
+export type { KnownRequest } from './requests/request-log.js'
 export type { Decision } from './wire/decisions.js'
+export type { Explanation, RequestSummary } from './wire/explain.js'

@@ -10,54 +10,55 @@ interface Refusal {
 
 const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
   SHED: ({ stage, details }) => {
-    if (stage === 'queue') return 'A shorter line: it had stood for longer than its target.'
+    if (stage === 'queue') return 'A shorter queue: its delay stayed above queue.targetMs.'
     const { maxQueue, waiting, maxInFlight, inFlight, pressure, reason } = details
     if (maxInFlight !== undefined)
       return `Fewer than ${maxInFlight} calls in flight; there were ${inFlight}.`
     if (reason === 'deadline') return 'More time before its deadline, or a shorter queue.'
     if (reason === 'tier')
-      return `A pressure below what its tier is served at; it was ${part(pressure)}.`
+      return `A pressure below the limit of its tier; it was ${part(pressure)}.`
     if (pressure !== undefined)
       return `Less pressure (it was ${part(pressure)}), or a higher priority.`
     if (maxQueue !== undefined)
       return `Fewer than ${maxQueue} waiting calls; there were ${waiting}.`
-    return 'Permission by the application’s function shed.when.'
+    return 'The application’s function shed.when returned true; it has to return false.'
   },
   USER_LIMITED: ({ details: { level, limit, windowMs }, retryAfterMs }) =>
-    `Coming ${later(retryAfterMs)}, or a limit per ${level} of more than ${limit} in ${spoken(windowMs)}.`,
+    `A retry ${later(retryAfterMs)}, or a limit per ${level} above ${limit} in ${spoken(windowMs)}.`,
   QUEUE_FULL: ({ stage, details: { size, limit, why } }) => {
-    if (why === 'displaced') return 'A higher priority: a call of higher priority took its place.'
+    if (why === 'displaced') return 'A higher priority: a call of higher priority evicted it.'
     if (stage === 'concurrency') return `A free slot of the ${limit}, or the option queue.`
-    if (stage === 'pace') return 'Coming a beat later, or the option queue.'
-    return `A free place in the queue of ${size}, or a higher priority than a call in it.`
+    if (stage === 'pace') return 'A retry a moment later, or the option queue.'
+    return `A shorter queue than queue.size (${size}), or a higher priority than a queued call.`
   },
   QUEUE_TIMEOUT: ({ details: { waitedMs, active, limit } }) =>
     `A free slot or permit within ${spoken(waitedMs)}: ${active} of ${slots(limit)} were in use; or a longer queue timeout.`,
   CIRCUIT_OPEN: ({ details: { state }, retryAfterMs }) =>
     state === 'half-open'
-      ? 'A place among the probes, or a closed breaker: probes decide now.'
+      ? 'A closed breaker: probes decide now, and all of them are running.'
       : state === 'isolated'
-        ? 'Its release: an operator has isolated the downstream.'
-        : `A closed breaker: it is tried again ${later(retryAfterMs)}.`,
+        ? 'A release: an operator has isolated the downstream.'
+        : `A closed breaker: probes start ${later(retryAfterMs)}.`,
   THROTTLED: ({ details: { requests, accepts } }) =>
     `A downstream that accepts more calls: it accepted ${accepts} of the last ${requests}.`,
   VENDOR_LIMITED: ({ details: { paused, byOutageRule }, retryAfterMs }) => {
     if (paused) return `The end of the vendor’s pause, ${later(retryAfterMs)}.`
     if (byOutageRule)
-      return `A store that answers, or coming ${later(retryAfterMs)}: this pod’s share was used up.`
-    return `Coming ${later(retryAfterMs)}, more patience than that, or a larger limit.`
+      return `A reachable store, or a retry ${later(retryAfterMs)}: this pod’s share was used up.`
+    return `A retry ${later(retryAfterMs)}, a longer queue timeout, or a larger limit.`
   },
   CALL_TIMEOUT: ({ details: { limitMs } }) =>
     limitMs === undefined ? 'A faster answer.' : `An answer within ${spoken(limitMs)}.`,
   DEADLINE_EXCEEDED: () => 'More time: its deadline passed before it could be answered.',
   VENDOR_ERROR: () => 'A vendor that answers.',
-  STORE_UNAVAILABLE: () => 'A store that answers, or an outage rule other than refuse.',
-  STAGE_REFUSED: ({ stage }) => `Permission by the guard’s own stage ${stage}.`,
-  SHUTTING_DOWN: () => 'Another pod: this one is being closed.',
+  STORE_UNAVAILABLE: () => 'A reachable store, or an outage rule other than refuse.',
+  STAGE_REFUSED: ({ stage }) => `A decision of the application’s stage ${stage} to admit it.`,
+  SHUTTING_DOWN: () => 'Another pod: this one is shutting down.',
 }
 
-export function remedyFor(code: ErrorCode, refusal: Refusal): string {
-  return REMEDIES[code](refusal)
+/** Undefined if Spillway did not refuse the call. */
+export function remedyFor(code: string, refusal: Refusal): string | undefined {
+  return Object.hasOwn(REMEDIES, code) ? REMEDIES[code as ErrorCode](refusal) : undefined
 }
 
 function later(ms: number | undefined): string {

@@ -36,7 +36,17 @@ function cut(text: string): string {
   return `${toUSVString(text.slice(0, MOST_TEXT - 1))}…`
 }
 
-/** The names that are shown as `name`; two keys may look the same. */
+const REQUEST_ID = /^[\w.:-]{1,128}$/
+/** Keys have a separator after their prefix; ids of a gateway begin with random letters. */
+const KEY_AS_ID =
+  /^(?:[prs]k|gh[oprsu]|github_pat|glpat|npm|xox[abprs])[-_]|^(?:AIza|AKIA|ASIA|eyJ)/
+
+/** A request id as it is shown and searched; undefined if it may be something else. */
+export function requestIdOf(id: string): string | undefined {
+  return REQUEST_ID.test(id) && !KEY_AS_ID.test(id) ? id : undefined
+}
+
+/** The names that are shown as `name`; two keys may look alike. */
 export function namesShownAs(name: string, known: Iterable<string>): string[] {
   return [...new Set(known)].filter((each) => each === name || shown(each) === name)
 }

@@ -3,7 +3,12 @@
  * With Redis, all gateways of a fleet share the breakers and limits of each vendor.
  */
 import type { Socket } from 'node:net'
-import { createDashboard, type DashboardPeers, type DecisionPage } from '@spillway/dashboard'
+import {
+  createDashboard,
+  type DashboardPeers,
+  type DecisionPage,
+  type KnownRequest,
+} from '@spillway/dashboard'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { type Clock, createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createOperatorAccess } from 'spillway/http'
@@ -60,6 +65,8 @@ export interface GatewaySupervisor {
   snapshots(): Promise<object>
   /** Decisions of the other workers after these cursors, by slot. */
   readonly decisions: DashboardPeers['decisions']
+  /** What the other workers know about a request. */
+  readonly find: NonNullable<DashboardPeers['find']>
   reload(cause: string): Promise<ReloadReport>
 }
 
@@ -76,6 +83,8 @@ export interface Gateway {
   metrics(): Promise<readonly MetricJson[]>
   /** Decisions of this process after a cursor, for the dashboard of another worker. */
   decisions(cursor: string | undefined): DecisionPage
+  /** What this process knows about a request, for the dashboard of another worker. */
+  find(requestId: string): KnownRequest
   /** Its guards and job queues. */
   readonly spillway: Spillway
   /** Resolves when it has been closed, also if an operator drained it. */
@@ -151,6 +160,7 @@ export async function createGateway(
     onRecord(record: RequestRecord) {
       metrics.request(record)
       log.request(record)
+      dashboard.noteRequest(record)
     },
     onFailure: (error: unknown) => log.failure(error),
     tracer: tracing?.requests,
@@ -323,6 +333,7 @@ export async function createGateway(
       return port === 'data' ? data.serve(socket, isLast) : admin.serve(socket)
     },
     decisions: (cursor) => dashboard.decisions(cursor),
+    find: (requestId) => dashboard.find(requestId),
     metrics: () => metrics.registry.getMetricsAsJSON() as Promise<readonly MetricJson[]>,
     async close(options = {}) {
       const { graceMs, delayMs } = { ...versions.current.config.drain, ...options }

@@ -1,6 +1,7 @@
 /** The format of the feed, which is its server's: types only. */
 export type * from '../../src/wire/acts.js'
 export type * from '../../src/wire/decisions.js'
+export type * from '../../src/wire/explain.js'
 export type * from '../../src/wire/fleet.js'
 export type * from '../../src/wire/guards.js'
 export type * from '../../src/wire/hello.js'

@@ -8,21 +8,29 @@ import { ORDER } from 'spillway'
 import type { PodStatus, SpillwayInside, Timer } from 'spillway/internal'
 import { DecisionLog, ownStatus, readProcess, VERSION } from 'spillway/internal'
 import { readActNote } from '../act-note.js'
+import { explainRequest } from '../requests/explain-request.js'
+import { FleetExchange } from '../requests/fleet-exchange.js'
+import type { NotedRequest } from '../requests/noted-request.js'
+import { type KnownRequest, RequestLog } from '../requests/request-log.js'
 import { shown } from '../shown.js'
 import type { Act, ActNote } from '../wire/acts.js'
+import type { Decisions } from '../wire/decisions.js'
+import type { Explanation } from '../wire/explain.js'
 import type { Transition } from '../wire/guards.js'
 import type { DemoState, Hello } from '../wire/hello.js'
+import type { PodColumn } from '../wire/history.js'
 import type { Messages } from '../wire/messages.js'
 import { decisionView } from './decision-view.js'
 import { FleetWatch } from './fleet-watch.js'
 import { guardCard } from './guard-card.js'
 import { guardTick } from './guard-tick.js'
 import { GuardWatch } from './guard-watch.js'
-import { HistoryOf, KEEPS, POD_COLUMNS } from './history.js'
+import { HistoryOf, KEEPS, POD_COLUMNS, type Point } from './history.js'
 import { LaneFigureBook } from './lane-figures.js'
 import { type DashboardPeers, type DecisionPage, PeerDecisionWatch } from './peer-decisions.js'
 import { queueTicks } from './queue-tick.js'
 import type { FeedReader } from './reader.js'
+import { RecentDecisions } from './recent-decisions.js'
 import { StoreStanding } from './store-standing.js'
 
 const TICK_MS = 1_000
@@ -62,6 +70,10 @@ export class Feed {
   readonly #last = new Map<Standing, string>()
   readonly #stopMeeting: () => void
   readonly #peers: PeerDecisionWatch | undefined
+  /** Of other processes and pods. */
+  readonly #others = new RecentDecisions()
+  readonly #requests: RequestLog
+  readonly #exchange: FleetExchange
   #watches: GuardWatch[] = []
   #sampledMs: number
   #sinceMs = TICK_MS
@@ -86,8 +98,25 @@ export class Feed {
     this.#standing = new StoreStanding()
     this.#sampledMs = clock.now()
     const { peers } = options
-    this.#peers =
-      peers && new PeerDecisionWatch(peers, clock, (each) => this.#broadcast('decisions', each))
+    this.#peers = peers && new PeerDecisionWatch(peers, clock, (each) => this.#fromOthers(each))
+    this.#requests = new RequestLog({
+      clock,
+      log: this.#log,
+      pod: membership.pod,
+      views: (records) => this.#views(records),
+    })
+    this.#exchange = new FleetExchange({
+      store: options.inside.store,
+      clock,
+      membership,
+      hasReaders: () => this.#readers.size > 0,
+      since: (id) => {
+        this.#watchForOthers()
+        return this.#views(this.#log.since(id, MOST_IN_A_MESSAGE))
+      },
+      find: (requestId) => this.#requests.find(requestId),
+      onDecisions: (records) => this.#fromOthers({ seen: records.length, records: [...records] }),
+    })
     this.#meetGuards()
     // At once and not with the next tick, so that nothing of a new guard is missed.
     this.#stopMeeting = options.inside.onGuard(() => {
@@ -146,13 +175,7 @@ export class Feed {
 
   /** Decisions of this process after a cursor, for the process that serves the dashboard. */
   decisions(cursor: string | undefined): DecisionPage {
-    this.#log.watched = true
-    this.#asked?.cancel()
-    this.#asked = this.#clock.schedule(ASKED_MS, () => {
-      this.#asked = undefined
-      this.#log.watched = this.#readers.size > 0
-    })
-    this.#asked.unref()
+    this.#watchForOthers()
     const { nextId, seen } = this.#log
     const [boot, from, seenBefore] = (cursor ?? '').split('.')
     const isOwn = boot === this.#boot
@@ -162,6 +185,37 @@ export class Feed {
       seen: isOwn ? seen - Number(seenBefore) : records.length,
       records: this.#views(records),
     }
+  }
+
+  /** Another process reads the decisions of this one. */
+  #watchForOthers(): void {
+    this.#log.watched = true
+    this.#asked?.cancel()
+    this.#asked = this.#clock.schedule(ASKED_MS, () => {
+      this.#asked = undefined
+      this.#log.watched = this.#readers.size > 0
+    })
+    this.#asked.unref()
+  }
+
+  #fromOthers({ seen, records }: Decisions): void {
+    const fresh = this.#others.add(records, Math.round(this.#clock.wallMs()))
+    if (fresh.length > 0) this.#broadcast('decisions', { seen, records: fresh })
+  }
+
+  noteRequest(request: NotedRequest): void {
+    this.#requests.note(request)
+  }
+
+  /** What this process knows about a request. */
+  find(requestId: string): KnownRequest {
+    return this.#requests.find(requestId)
+  }
+
+  /** What all processes and pods know about a request. */
+  explain(requestId: string): Promise<Explanation> {
+    const { inside, peers } = this.#options
+    return explainRequest(requestId, { own: this.#requests, peers, ...inside })
   }
 
   /** An operator has acted. */
@@ -194,6 +248,7 @@ export class Feed {
     this.#decisionTimer?.cancel()
     this.#asked?.cancel()
     this.#peers?.stop()
+    this.#exchange.close()
     for (const reader of [...this.#coming, ...this.#readers]) reader.end()
     for (const watch of this.#watches) watch.close()
   }
@@ -266,7 +321,21 @@ export class Feed {
       waiting: sum('waiting'),
       pods: this.#options.inside.membership.live,
       degraded: this.#standing.degraded ? 1 : 0,
+      ...this.#fleetPoint(),
     })
+  }
+
+  /** Of all pods. The others are known only while there are readers. */
+  #fleetPoint(): Point<PodColumn> {
+    const { live } = this.#options.inside.membership
+    if (this.#readers.size === 0 && live > 1) return {}
+    const { calls, refused, inFlight, waiting } = this.#fleet.totals()
+    return {
+      fleetCalls: calls,
+      fleetRefused: refused,
+      fleetInFlight: inFlight,
+      fleetWaiting: waiting,
+    }
   }
 
   /** Reads the store and broadcasts the result. */
@@ -334,7 +403,7 @@ export class Feed {
     const own = this.#log
       .since(has?.decision ?? 1, EARLIER_DECISIONS)
       .filter(({ id }) => id < this.#nextDecision)
-    const records = [...this.#views(own), ...(this.#peers?.since(has?.at ?? 0) ?? [])]
+    const records = [...this.#views(own), ...this.#others.since(has?.at ?? 0)]
     if (records.length === 0) return
     this.#send(reader, 'decisions', { seen: records.length, records })
   }

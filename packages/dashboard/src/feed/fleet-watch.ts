@@ -26,6 +26,8 @@ interface Rate {
 const NO_RATES: ReadonlyMap<string, Rate> = new Map()
 /** Reports that are closer together than this give no useful rates. */
 const LEAST_MS = 200
+/** A pod without a report for this long is gone. */
+const SILENT_MS = 5_000
 
 export class FleetWatch {
   readonly #membership: Membership
@@ -104,6 +106,22 @@ export class FleetWatch {
   hearOwn(vitals: PodStatus): void {
     const { pod } = this.#membership
     this.#known.set(pod, this.#hear(pod, vitals, this.#clock.now()))
+  }
+
+  /** Sums of all pods that report in time. */
+  totals(): { calls: number; refused: number; inFlight: number; waiting: number } {
+    const nowMs = this.#clock.now()
+    const sum = { calls: 0, refused: 0, inFlight: 0, waiting: 0 }
+    for (const { vitals, atMs, rates } of this.#known.values()) {
+      if (nowMs - atMs > SILENT_MS) continue
+      for (const { calls, refused } of rates.values()) {
+        sum.calls += calls
+        sum.refused += refused
+      }
+      sum.inFlight += sumOf(vitals?.guards ?? [], 'active')
+      sum.waiting += sumOf(vitals?.guards ?? [], 'waiting')
+    }
+    return sum
   }
 
   tick(at: number, store: Fleet['store']): Fleet {

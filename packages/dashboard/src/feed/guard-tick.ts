@@ -2,7 +2,7 @@
 
 import type { GuardSnapshot } from 'spillway'
 import type { LaneFlow } from 'spillway/internal'
-import { ALL_LANES, DEFAULT_LANE } from 'spillway/internal'
+import { ALL_LANES, DEFAULT_LANE, toSpec, tripCause } from 'spillway/internal'
 import type { BreakerSnapshot } from 'spillway/shared'
 import { inOrder, rounded, shown, shownLane } from '../shown.js'
 import type { BreakerTick, GuardTick, LaneTick, LimitTick } from '../wire/guards.js'
@@ -96,8 +96,12 @@ function flowOf(flow: LaneFlow | undefined): NonNullable<LaneTick['flow']> {
 function breakerTick(watch: GuardWatch, breaker: BreakerSnapshot, at: number): BreakerTick {
   const { lane, state, untilMs, calls, failures, slow, consecutiveFailures } = breaker
   const { probes, successes, selfIsolated, ageMs } = breaker
+  const policy = watch.guard.parts.options.breaker
+  const hasOpened = (state === 'open' || state === 'half-open') && policy !== undefined
+  const counts = { calls, failures, slow, consecutive: consecutiveFailures, openings: 0 }
   return {
     state,
+    ...(hasOpened && { cause: tripCause(counts, toSpec(policy)) }),
     ...(untilMs !== undefined && { untilMs: rounded(Math.max(0, untilMs)) }),
     calls,
     failures,

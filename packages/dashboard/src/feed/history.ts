@@ -36,6 +36,10 @@ export const POD_COLUMNS: Readonly<Record<PodColumn, Summing>> = {
   waiting: 'max',
   pods: 'max',
   degraded: 'max',
+  fleetCalls: 'mean',
+  fleetRefused: 'mean',
+  fleetInFlight: 'max',
+  fleetWaiting: 'max',
 }
 
 /** The values of one step, by column; missing ones are unknown. */

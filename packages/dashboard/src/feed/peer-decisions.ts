@@ -4,6 +4,7 @@
  */
 import type { Clock } from 'spillway'
 import type { Timer } from 'spillway/internal'
+import type { KnownRequest } from '../requests/request-log.js'
 import type { Decision, Decisions } from '../wire/decisions.js'
 
 /** The decisions of one process after a cursor. */
@@ -28,20 +29,19 @@ export interface PeerDecisions {
 
 /** The other processes of this pod. */
 export interface DashboardPeers {
+  /** What they know about a request; each answers with `dashboard.find()`. Default: they are not asked. */
+  find?(requestId: string): Promise<readonly KnownRequest[]>
   /** Their decisions after these cursors. A process without a cursor returns its latest ones. */
   decisions(cursors: Readonly<Record<string, string>>): Promise<PeerDecisions>
 }
 
 const ASK_MS = 300
-const EARLIER_DECISIONS = 100
 
 export class PeerDecisionWatch {
   readonly #peers: DashboardPeers
   readonly #clock: Clock
   readonly #onDecisions: (decisions: Decisions) => void
   #cursors: Readonly<Record<string, string>> = {}
-  /** For readers that come later, with the time of their arrival here. */
-  #recent: { readonly at: number; readonly record: Decision }[] = []
   #timer: Timer | undefined
 
   constructor(peers: DashboardPeers, clock: Clock, onDecisions: (decisions: Decisions) => void) {
@@ -57,11 +57,6 @@ export class PeerDecisionWatch {
   stop(): void {
     this.#timer?.cancel()
     this.#timer = undefined
-  }
-
-  /** Those that arrived after this time of day, the oldest first. */
-  since(at: number): Decision[] {
-    return this.#recent.filter((each) => each.at > at).map(({ record }) => record)
   }
 
   /** The next question follows the answer to the last one, so a slow peer is not asked twice. */
@@ -82,9 +77,6 @@ export class PeerDecisionWatch {
     this.#cursors = cursors
     const records = answer.records.toReversed()
     if (records.length === 0) return
-    const at = Math.round(this.#clock.wallMs())
-    const added = records.map((record) => ({ at, record }))
-    this.#recent = [...this.#recent, ...added].slice(-EARLIER_DECISIONS)
     this.#onDecisions({ seen, records })
   }
 }

@@ -15,7 +15,9 @@ export interface Decision {
   pod: string
   /** When the call came in, in ms since 1970. */
   at: number
-  /** Name of the guard. */
+  /** Id of the request that the call belongs to, if it is known. */
+  requestId?: string
+  /** Name of the guard; empty: the gateway itself refused the request. */
   guard: string
   /** Lane of the guard, for example a model. */
   lane: string
@@ -26,11 +28,18 @@ export interface Decision {
   /** Priority of the call. */
   priority: Priority
   /**
-   * `OK`, `DEGRADED` (a fallback answered), `FAILED` (the call threw), `ABORTED` (the caller aborted), or the code of
-   * the refusal.
+   * `OK`, `DEGRADED` (a fallback answered), `FAILED` (the call threw, or its answer is a failure such as a 503),
+   * `REJECTED` (the downstream did not accept the request, such as a 404), `ABORTED` (the caller aborted), the code of
+   * the refusal, or a code of the gateway itself, such as `UNKNOWN_KEY`.
    */
-  code: ErrorCode | 'OK' | 'DEGRADED' | 'FAILED' | 'ABORTED'
-  /** The stage where it ended. */
+  code: ErrorCode | EndCode | (string & {})
+  /** HTTP status of the downstream's answer, or of the gateway's refusal. */
+  status?: number
+  /** The call in whose place this one was made. */
+  replaces?: { guard: string; lane?: string; code: string; status?: number }
+  /** What a refused call requested of a limit, against what was left. */
+  requested?: Requested
+  /** The stage where it ended; `request`: the gateway itself refused the request. */
   stage: Stage
   /** Whether local or shared state decided. */
   scope: Scope
@@ -52,6 +61,18 @@ export interface Decision {
   path: StageNote[]
   /** False: only its end was recorded, under load; times of the path are unknown. */
   traced: boolean
+}
+
+export type EndCode = 'OK' | 'DEGRADED' | 'FAILED' | 'REJECTED' | 'ABORTED'
+
+export interface Requested {
+  /** Such as `tokens`. */
+  unit: string
+  requested: number
+  left: number
+  limit: number
+  /** When enough is expected to be free, in ms since 1970. Absent: unknown. */
+  untilAt?: number
 }
 
 export interface StageNote {

@@ -69,6 +69,8 @@ export interface LaneTick {
 
 export interface BreakerTick {
   state: BreakerStateName
+  /** Why it opened, such as `10 failures in a row`; absent while it is closed or isolated. */
+  cause?: string
   /** Time until it may change by itself; absent while it is closed. */
   untilMs?: number
   /** In its window, of the whole fleet. */

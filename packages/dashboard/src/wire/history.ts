@@ -26,4 +26,18 @@ export type GuardColumn =
   | 'p99Ms'
   | 'breaker'
 
-export type PodColumn = 'pressure' | 'loopMs' | 'inFlight' | 'waiting' | 'pods' | 'degraded'
+/**
+ * Columns of the pod's history. Those that begin with `fleet` are of all pods: known while there is a reader, and
+ * always if this is the only pod.
+ */
+export type PodColumn =
+  | 'pressure'
+  | 'loopMs'
+  | 'inFlight'
+  | 'waiting'
+  | 'pods'
+  | 'degraded'
+  | 'fleetCalls'
+  | 'fleetRefused'
+  | 'fleetInFlight'
+  | 'fleetWaiting'

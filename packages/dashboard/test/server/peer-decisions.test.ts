@@ -50,17 +50,4 @@ describe('decisions of peers', () => {
     expect(asked.at(-1)).toEqual({ 2: 'x.4' })
     watch.stop()
   })
-
-  it('a reader that comes later gets the last 100 decisions of peers, and one that returns only the new ones', async () => {
-    const { clock, answer, watch } = setUp()
-    answer('x.151', ...Array.from({ length: 150 }, (_, index) => index + 1))
-    watch.start()
-    await clock.advance(0)
-    const seenAt = clock.wallMs()
-    answer('x.152', 151)
-    await clock.advance(300)
-    expect(idsOf(watch.since(0))).toEqual(Array.from({ length: 100 }, (_, index) => index + 52))
-    expect(idsOf(watch.since(seenAt))).toEqual([151])
-    watch.stop()
-  })
 })

@@ -9,6 +9,7 @@ import {
 } from 'spillway'
 import type { OperatorAccess } from 'spillway/http'
 import type { OperatorRequest } from 'spillway/operate'
+import { isRequestId } from '../response/privacy.js'
 import { attempt } from './audit.js'
 import { denied } from './hardening.js'
 import { type AdminRequest, type AdminResponse, BodyError, Routes, readJson } from './http.js'
@@ -44,17 +45,19 @@ export interface OperationsOptions {
   readonly operator: () => Operator
   readonly audit: (event: SpillwayEvent) => void
   readonly config: ConfigHooks
+  /** What became of a request, on whichever pod it was. */
+  readonly explain: (requestId: string) => Promise<object>
 }
 
 /** The routes of operators. Reading needs `access.read`, acting `access.act`. */
 export function operations(options: OperationsOptions): Routes {
-  const { access, spillway, snapshot, operator, audit, config } = options
+  const { access, spillway, snapshot, operator, audit, config, explain } = options
   const routes = new Routes()
 
-  function read(path: string, value: () => unknown): void {
+  function read(path: string, value: (request: AdminRequest) => unknown): void {
     routes.get(path, async (request) => {
       const denial = access.read(request.raw)
-      return denial ? denied(denial, request, audit) : attempted(request, value)
+      return denial ? denied(denial, request, audit) : attempted(request, () => value(request))
     })
   }
 
@@ -93,6 +96,7 @@ export function operations(options: OperationsOptions): Routes {
   read('/snapshot', snapshot)
   read('/status', () => spillway.fleet())
   read('/config', () => config.status())
+  read('/explain', ({ raw }) => explain(requestIdIn(raw.url ?? '')))
   act('/actions', async ({ ip }, body) => ({
     body: await operator().perform({ ...body, from: ip } as OperatorRequest),
   }))
@@ -106,6 +110,13 @@ export function operations(options: OperationsOptions): Routes {
     })
   }
   return routes
+}
+
+function requestIdIn(url: string): string {
+  const id = new URLSearchParams(url.split('?')[1]).get('request') ?? ''
+  if (isRequestId(id)) return id
+  const message = 'must be a request id, such as the spillway-request-id of an answer'
+  throw new OptionsError([{ path: 'request', message }])
 }
 
 function objectOf(body: unknown): object {

@@ -50,7 +50,8 @@ export interface AdminServer {
 
 export function createAdminServer(options: AdminOptions): AdminServer {
   const { access, checkHost, audit, dashboard } = options
-  const groups = [publicRoutes(options), operations(options)]
+  const explain = (requestId: string) => dashboard.explain(requestId)
+  const groups = [publicRoutes(options), operations({ ...options, explain })]
 
   async function respond(raw: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', socket } = raw

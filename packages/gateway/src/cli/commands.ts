@@ -5,6 +5,7 @@ import { breakerCommand } from './commands/breaker.js'
 import { checkCommand } from './commands/check.js'
 import { completionsCommand } from './commands/completions.js'
 import { doctorCommand } from './commands/doctor.js'
+import { explainCommand } from './commands/explain.js'
 import { gatewayCommand } from './commands/gateway.js'
 import { hashKeyCommand } from './commands/hash-key.js'
 import { initCommand } from './commands/init.js'
@@ -25,6 +26,7 @@ export const COMMANDS: readonly CommandRow[] = [
   hashKeyCommand,
   doctorCommand,
   statusCommand,
+  explainCommand,
   breakerCommand,
   limitCommand,
   pauseCommand,

@@ -77,6 +77,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
     this.#writer = new ResponseWriter(response, this.#id, this.#arrivedMs, version.hooks)
     this.#sender = new TargetSender({
       version,
+      id: this.#id,
       request,
       trace: this.#trace,
       clock,

@@ -4,7 +4,14 @@
  */
 import { type CallContext, type Clock, type RunOptions, SpillwayError } from 'spillway'
 import { clientNetwork, judgeStatus } from 'spillway/http'
-import { type BodyEnd, noteFallback, type TokenUsage, type UserStanding } from 'spillway/internal'
+import {
+  type BodyEnd,
+  noteFallback,
+  REPLACES,
+  type ReplacedCall,
+  type TokenUsage,
+  type UserStanding,
+} from 'spillway/internal'
 import type { RouteConfig } from '../config/config.js'
 import type { Passing } from '../response/client-response.js'
 import { RequestError } from '../response/errors.js'
@@ -42,6 +49,8 @@ const WORTH_ANOTHER: ReadonlySet<string> = new Set([
 /** What is known of a request before it is routed. */
 export interface SenderOptions {
   readonly version: ConfigVersion
+  /** Id of the request, by which its decisions are found. */
+  readonly id: string
   readonly request: ClientRequest
   readonly trace: RequestTrace | undefined
   readonly clock: Pick<Clock, 'now' | 'schedule'>
@@ -74,6 +83,8 @@ export class TargetSender implements ResponseListener {
   #decided = false
   /** Why no attempt after a vendor's error succeeded. The client gets the vendor's error. */
   refusal: unknown
+  /** How the last target failed, which another one or a fallback replaces. */
+  #replaced: ReplacedCall | undefined
   /** Time until the request was sent for the first time. */
   waitedMs = 0
   /** Stages in shadow that would have refused it. */
@@ -146,6 +157,7 @@ export class TargetSender implements ResponseListener {
         if (step < last && this.#isForAnother(routed, answer.status)) {
           answer.cancel()
           this.#answer = undefined
+          this.#replaced = this.#replacedBy(answer.status)
           continue
         }
         // Until the first chunk has arrived, the next target can still be tried.
@@ -158,6 +170,7 @@ export class TargetSender implements ResponseListener {
         }
         return answer
       } catch (error) {
+        this.#replaced = this.#replacedBy(undefined, error)
         if (step === last || !this.#isWorthAnother(routed, error, tries)) throw error
       }
     }
@@ -179,9 +192,21 @@ export class TargetSender implements ResponseListener {
     this.degraded = { step, reason }
     const { user, tier, priority } = (this.#routed as RoutedRequest).caller
     const { guard } = (this.#target as Target).vendor
-    const call = { user, tier, priority, ...(this.#lane !== undefined && { lane: this.#lane }) }
-    const { arrivedMs } = this.#options
-    noteFallback(guard, { step, reason, call, arrivedMs, attempts: this.attempts })
+    const { arrivedMs, id: requestId } = this.#options
+    const lane = this.#lane === undefined ? {} : { lane: this.#lane }
+    const call = { user, tier, priority, requestId, ...lane }
+    // An error was noted when it was thrown.
+    const isAnswered = reason !== 'pressure' && this.#answer !== undefined
+    const replaces = isAnswered ? this.#replacedBy(this.#answer?.status) : this.#replaced
+    noteFallback(guard, { step, reason, call, arrivedMs, attempts: this.attempts, replaces })
+  }
+
+  /** The current target's call, which has failed with this status or error. */
+  #replacedBy(status: number | undefined, error?: unknown): ReplacedCall {
+    const { user, tier } = (this.#routed as RoutedRequest).caller
+    const isRejected = status !== undefined && status < 500
+    const code = error instanceof SpillwayError ? error.code : isRejected ? 'REJECTED' : 'FAILED'
+    return { guard: this.vendor ?? '', lane: this.#lane, code, status, user, tier }
   }
 
   /** How the answer is passed on to the client. */
@@ -258,7 +283,7 @@ export class TargetSender implements ResponseListener {
   }
 
   #run(routed: RoutedRequest, target: Target, tries: Tries): Promise<VendorResponse> {
-    const { request: incoming, signal, trace, clock, arrivedMs } = this.#options
+    const { id: requestId, request: incoming, signal, trace, clock, arrivedMs } = this.#options
     const { vendor, config } = target
     const { facts, caller, generates } = routed
     const { body } = routed.parsed
@@ -272,7 +297,9 @@ export class TargetSender implements ResponseListener {
     const charged = this.attempts > 0
     const theirAttempt = callerAttempt(incoming)
     // One object literal: adding the functions later would keep the call from being collected early.
-    const options: RunOptions = {
+    const options: RunOptions & { [REPLACES]: ReplacedCall | undefined } = {
+      requestId,
+      [REPLACES]: this.#replaced,
       priority: caller.priority,
       idempotent: canBeRepeated(routed),
       callerAttempt: theirAttempt,

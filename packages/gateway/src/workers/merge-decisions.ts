@@ -1,5 +1,5 @@
-/** The latest decisions of several workers, for the dashboard, which one worker serves. */
-import type { Decision, PeerDecisions } from '@spillway/dashboard'
+/** The decisions and requests of several workers, for the dashboard, which one worker serves. */
+import type { Decision, KnownRequest, PeerDecisions } from '@spillway/dashboard'
 import type { SupervisedWorker } from './supervised-worker.js'
 
 /** A worker that does not answer must not hold back the decisions of the others. */
@@ -30,6 +30,17 @@ export async function mergeDecisions(
   )
   records.sort((one, other) => endOf(other) - endOf(one))
   return { cursors: next, seen, records: records.slice(0, MOST_RECORDS) }
+}
+
+/** What the workers know about a request. A worker that does not answer knows nothing. */
+export async function findRequest(
+  workers: readonly Pick<SupervisedWorker, 'channel'>[],
+  requestId: string,
+): Promise<readonly KnownRequest[]> {
+  const answers = workers.map(({ channel }) =>
+    channel.call('find', requestId, { timeoutMs: ANSWER_MS }).catch(() => ({ decisions: [] })),
+  )
+  return Promise.all(answers)
 }
 
 function endOf({ at, tookMs }: Decision): number {

@@ -1,6 +1,6 @@
 /** The calls between the supervisor and its workers. */
 import type { Socket } from 'node:net'
-import type { DecisionPage, PeerDecisions } from '@spillway/dashboard'
+import type { DecisionPage, KnownRequest, PeerDecisions } from '@spillway/dashboard'
 import type { ReloadReport } from '../reload/reloads.js'
 
 /** Environment variable that is set in workers. */
@@ -48,6 +48,8 @@ export interface WorkerApi {
   snapshot(): object
   /** Its decisions after a cursor, for the dashboard of another worker. */
   decisions(request: { cursor: string | undefined }): DecisionPage | Promise<DecisionPage>
+  /** What it knows about a request. */
+  find(requestId: string): KnownRequest | Promise<KnownRequest>
   workersChanged(state: WorkersState): void
   /**
    * Serves a connection, see `hand-over.ts`. False: it does not take it, because it is being drained. With `isLast`
@@ -75,5 +77,7 @@ export interface SupervisorApi {
   snapshots(): Promise<object>
   /** Decisions of the other workers after these cursors, by slot. */
   decisions(cursors: Readonly<Record<string, string>>): Promise<PeerDecisions>
+  /** What the other workers know about a request. */
+  find(requestId: string): Promise<readonly KnownRequest[]>
   reload(cause: string): Promise<ReloadReport>
 }

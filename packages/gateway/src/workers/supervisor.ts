@@ -11,7 +11,7 @@ import {
   type ReloadCounts,
   supervisorMetrics,
 } from './aggregate-metrics.js'
-import { mergeDecisions } from './merge-decisions.js'
+import { findRequest, mergeDecisions } from './merge-decisions.js'
 import { WorkerPorts, type WorkerPortsOptions } from './ports.js'
 import type {
   FileContents,
@@ -201,6 +201,11 @@ export class Supervisor {
         mergeDecisions(
           this.#answering().filter((each) => each !== worker),
           cursors,
+        ),
+      find: (requestId) =>
+        findRequest(
+          this.#answering().filter((each) => each !== worker),
+          requestId,
         ),
       reload: (cause) => this.reload(cause),
     }

@@ -63,6 +63,11 @@ export interface RunOptions {
   callerAttempt?: number | undefined
   /** A key by which the downstream recognises a repeated call. Default: none. */
   idempotencyKey?: string | undefined
+  /**
+   * Id of the request that this call belongs to. The dashboard shows it, and `spillway explain` finds decisions by
+   * it. Range: 1 to 128 letters, digits and `_ . : -`; others are not shown. Default: none.
+   */
+  requestId?: string | undefined
   /** With a tracer: the span that this call belongs to. Default: the active one. */
   traceParent?: unknown
   /** The key under which a stale cache among the fallbacks keeps the value. Default: it is not kept. */

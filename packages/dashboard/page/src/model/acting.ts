@@ -1,6 +1,6 @@
-/** Asking the gateway to do something. The token is kept in memory, or for this tab if somebody wants that. */
+/** Requests to the gateway. The token is kept in memory, or for this tab if the user chooses that. */
 import { signal } from '@preact/signals'
-import type { Act, ActAnswer, DeadLetters } from '../wire'
+import type { Act, ActAnswer, DeadLetters, Explanation } from '../wire'
 
 const TOKEN_KEY = 'spillway.token'
 
@@ -42,6 +42,16 @@ export async function readDeadLetters(queue: string, count: number): Promise<Dea
   const response = await fetch(`${baseUrl()}dead?${query}`, { headers })
   if (!response.ok) throw new Error(`The gateway answered with ${response.status}.`)
   return (await response.json()) as DeadLetters
+}
+
+/** What became of a request, on whichever pod it was. */
+export async function explainRequest(requestId: string): Promise<Explanation> {
+  const headers: Record<string, string> = {}
+  if (token.value !== undefined) headers.authorization = `Bearer ${token.value}`
+  const query = new URLSearchParams({ request: requestId })
+  const response = await fetch(`${baseUrl()}explain?${query}`, { headers })
+  if (!response.ok) throw new Error(`The gateway answered with ${response.status}.`)
+  return (await response.json()) as Explanation
 }
 
 export function setToken(value: string, { remember }: { remember: boolean }): void {

@@ -1,16 +1,24 @@
 /** The last decisions, at most `MOST_DECISIONS`: a ring, because thousands may arrive in a second. */
-import type { Decision } from '../wire'
+import type { Decision, EndCode } from '../wire'
 
 export const MOST_DECISIONS = 3_000
 
 export interface DecisionFilter {
+  /** Part of a request id. */
+  request: string
   user: string
   guard: string
   stage: string
   code: string
 }
 
-export const NO_FILTER: DecisionFilter = { user: '', guard: '', stage: '', code: '' }
+export const NO_FILTER: DecisionFilter = {
+  request: '',
+  user: '',
+  guard: '',
+  stage: '',
+  code: '',
+}
 
 export class DecisionLog {
   readonly #ring: Decision[] = []
@@ -26,6 +34,13 @@ export class DecisionLog {
     this.added += decisions.length
   }
 
+  /** Decisions of one request, the oldest first. */
+  ofRequest(requestId: string | undefined): Decision[] {
+    if (requestId === undefined) return []
+    const found = this.#ring.filter((each) => each.requestId === requestId)
+    return found.sort((one, other) => one.at - other.at || one.id - other.id)
+  }
+
   clear(): void {
     this.#ring.length = 0
     this.#next = 0
@@ -34,6 +49,7 @@ export class DecisionLog {
   /** The newest first. */
   newest(filter: DecisionFilter): Decision[] {
     const user = filter.user.trim().toLowerCase()
+    const request = filter.request.trim()
     const found: Decision[] = []
     const { length } = this.#ring
     for (let back = 1; back <= length; back++) {
@@ -41,6 +57,7 @@ export class DecisionLog {
       if (filter.guard !== '' && each.guard !== filter.guard) continue
       if (filter.stage !== '' && each.stage !== filter.stage) continue
       if (!hasCode(each, filter.code)) continue
+      if (request !== '' && !(each.requestId ?? '').includes(request)) continue
       if (user !== '' && !(each.user ?? '').toLowerCase().includes(user)) continue
       found.push(each)
     }
@@ -53,13 +70,23 @@ function endOf({ at, tookMs }: Decision): number {
   return at + tookMs
 }
 
-/** `refused` stands for whatever Spillway itself decided. */
+/** `refused` stands for every refusal, and `failed` for every call that the downstream did not answer well. */
 function hasCode({ code }: Decision, wanted: string): boolean {
   if (wanted === '') return true
   if (wanted === 'refused') return isRefusal(code)
+  if (wanted === 'failed') return code === 'FAILED' || code === 'REJECTED'
   return code === wanted
 }
 
+const ENDS: ReadonlySet<string> = new Set<EndCode>([
+  'OK',
+  'DEGRADED',
+  'FAILED',
+  'REJECTED',
+  'ABORTED',
+])
+
+/** Spillway itself, or the gateway, refused it. */
 export function isRefusal(code: Decision['code']): boolean {
-  return code !== 'OK' && code !== 'DEGRADED' && code !== 'FAILED' && code !== 'ABORTED'
+  return !ENDS.has(code)
 }

@@ -9,9 +9,9 @@ export type FeedState =
   /** Nothing has come yet. */
   | { kind: 'connecting' }
   | { kind: 'live' }
-  /** It is for those who have the token; `wrong`: what was shown is not it. `withdrawn`: it was let in before. */
+  /** Reading needs the token; `wrong`: the one that was sent is not valid. `withdrawn`: reading worked before. */
   | { kind: 'locked'; wrong: boolean; withdrawn: boolean }
-  /** It is not for whoever is here; in the server's words. */
+  /** Access is denied; `problem` is the server's reason. */
   | { kind: 'barred'; problem: string; withdrawn: boolean }
   /** It broke at `sinceAt`; the next try is at `nextAt`, or under way. */
   | { kind: 'lost'; sinceAt: number; nextAt: number | undefined; problem: string }
@@ -42,7 +42,7 @@ class ShutError extends Error {
 
 const FIRST_DELAY_MS = 250
 const LONGEST_DELAY_MS = 5_000
-/** There is a message a second; a stream that says nothing for so long is dead, whatever the socket says. */
+/** There is a message each second, so a stream without one for this time is dead. */
 const SILENCE_MS = 8_000
 
 const LONGEST_TURN_MS = 8
@@ -82,12 +82,12 @@ export class Feed {
     connection?.abort()
   }
 
-  /** Whoever has the token, or has changed something, connects anew. */
+  /** The page reconnects when it has another token, or when the user asks for it. */
   #shut(connection: AbortController, shut: Shut): void {
     if (connection !== this.#connection) return
     const withdrawn = this.#lastId !== undefined
     this.#lostAt = undefined
-    // What it was told is forgotten now: whoever is let in again is told all of it.
+    // The page forgets its data, so the next connection has to send all of it.
     this.#lastId = undefined
     this.#options.onState({ ...shut, withdrawn })
   }
@@ -179,7 +179,7 @@ async function withinSilence(reader: ReadableStreamDefaultReader<Uint8Array>) {
 }
 
 function wordsOf(error: unknown): string {
-  // What browsers say when nobody listens is of no use to people.
+  // The browser's message for a refused connection does not help users.
   if (error instanceof TypeError) return 'the gateway cannot be reached'
   return error instanceof Error ? error.message : String(error)
 }

@@ -2,7 +2,7 @@
  * The last hour as columns of numbers, in two steps: fine for the last minutes, coarse for the rest. A track is
  * a ring that is filled by time, so that a gap in the feed is a gap in the chart.
  */
-import type { GuardColumn, History } from '../wire'
+import type { GuardColumn, History, PodColumn } from '../wire'
 
 export class Track {
   readonly stepMs: number
@@ -16,7 +16,7 @@ export class Track {
     this.#points = points
   }
 
-  /** What is known of the step that `at` is in; a later word replaces an earlier one. */
+  /** What is known of the step that `at` is in; a later value replaces an earlier one. */
   set(at: number, values: Readonly<Record<string, number | undefined>>): void {
     const step = Math.floor(at / this.stepMs)
     if (step <= this.#newest - this.#points) return
@@ -80,12 +80,14 @@ export class Track {
 }
 
 /** Rates. Of all else a longer step shows the most, or a peak would be lost in it. */
-const MEANS: ReadonlySet<string> = new Set<GuardColumn>([
+const MEANS: ReadonlySet<string> = new Set<GuardColumn | PodColumn>([
   'calls',
   'refused',
   'failures',
   'throttled',
   'fallbacks',
+  'fleetCalls',
+  'fleetRefused',
 ])
 
 /** One track of each step. */

@@ -18,6 +18,7 @@ import type {
 import { DecisionLog } from './decision-log'
 import type { FeedState, Message } from './feed'
 import { TwoTracks } from './history'
+import { totalsOf } from './fleet-totals'
 import { RateBook } from './rates'
 
 export const KNOWN_WIRE = 1
@@ -158,6 +159,7 @@ function noteHello(data: Hello): void {
 
 function notePod({ at, pods, store: { degraded } }: Fleet): void {
   const own = pods[0]
+  const all = totalsOf(pods)
   tracks.get(POD)?.set(at, {
     pressure: own?.pressure,
     loopMs: own?.loopMs,
@@ -165,6 +167,10 @@ function notePod({ at, pods, store: { degraded } }: Fleet): void {
     waiting: own?.waiting,
     pods: pods.length,
     degraded: degraded ? 1 : 0,
+    fleetCalls: all.calls,
+    fleetRefused: all.refused,
+    fleetInFlight: all.inFlight,
+    fleetWaiting: all.waiting,
   })
   noted.history = true
 }

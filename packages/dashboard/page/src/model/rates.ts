@@ -5,9 +5,9 @@
 import type { Flow, GuardTick, Messages } from '../wire'
 
 export interface Rates {
-  /** Those who came. */
+  /** Calls that arrived. */
   calls: number
-  /** Those who were refused, or begun: who had to wait is decided later than it came. */
+  /** Calls that were refused or started; a queued call counts when it leaves the queue. */
   decided: number
   attempts: number
   /** By outcome of an attempt. */
@@ -55,7 +55,7 @@ export class RateBook {
         this.#see(key, flow, waiting, sinceMs)
       }
     }
-    // Guards and lanes that are not told of any more.
+    // Guards and lanes that the feed no longer contains.
     for (const key of this.#known.keys()) if (!seen.has(key)) this.#known.delete(key)
   }
 

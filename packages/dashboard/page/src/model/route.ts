@@ -1,4 +1,4 @@
-/** Where in the page one is: in the address, so that it can be sent to somebody. */
+/** The current page and its filters, kept in the address so that a link leads to them. */
 import { signal } from '@preact/signals'
 import { type DecisionFilter, NO_FILTER } from './decision-log'
 

@@ -1,4 +1,4 @@
-/** One dialog for whatever somebody wants done: what will happen to whom, the token, and what came of it. */
+/** The dialog of all operator actions: their effect, the token if it is needed, and the result. */
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { type ActResult, ask, setToken, token } from '../model/acting'
@@ -10,12 +10,12 @@ import { TokenFields } from './token-fields'
 
 const draft = signal<{ act: Act; result: ActResult | undefined } | undefined>(undefined)
 
-/** Opens the dialog; `result`: what came of a first try. */
+/** Opens the dialog; `result`: of a first try. */
 export function askFor(act: Act, result?: ActResult): void {
   draft.value = { act, result }
 }
 
-/** Whether the gateway knows this act, and anybody may ask for it. */
+/** Whether the gateway offers this action. */
 export function may(act: Act['act']): boolean {
   const known = hello.value
   return known?.may.includes(act) ?? false
@@ -64,7 +64,7 @@ function ActForm({
     if (busy.value) return
     if (showToken) setToken(secret.value, { remember: remember.value })
     busy.value = true
-    // What came of an earlier try is not the answer to this one.
+    // The result of an earlier try is not the result of this one.
     draft.value = { act, result: undefined }
     const came = await ask(act)
     busy.value = false
@@ -84,8 +84,8 @@ function ActForm({
         )}
         {acts === 'off' && (
           <p class="consequence">
-            Nobody may act from here: this gateway has no admin token, and you are not on its
-            machine. Configure a token and load the page again.
+            No actions from here: this gateway has no admin token, and you are not on its machine.
+            Configure a token and reload the page.
           </p>
         )}
         {showToken && <TokenFields secret={secret} remember={remember} />}
@@ -108,7 +108,7 @@ function ActForm({
             class={words.harsh ? 'danger' : 'primary'}
             disabled={busy.value || (showToken && secret.value === '')}
           >
-            {busy.value ? 'Asking …' : words.button}
+            {busy.value ? 'Sending …' : words.button}
           </button>
         )}
       </div>
@@ -141,7 +141,7 @@ function Fields({ act, change }: { act: Act; change: (act: Act) => void }) {
       )}
       {lasts && (
         <NumberField
-          label="For so many minutes"
+          label="Duration in minutes"
           value={act.forMs / MINUTE_MS}
           least={1}
           onChange={(value) => change({ ...act, forMs: value * MINUTE_MS })}

@@ -1,4 +1,4 @@
-/** Each pod's view of each breaker: a row that differs from the others is a pod that has not heard, or is sick. */
+/** Each pod's view of each breaker. A row that differs is a pod with an old state, or with a fault of its own. */
 import { computed } from '@preact/signals'
 import { countOf } from '../format'
 import { fleet } from '../model/live'
@@ -74,7 +74,7 @@ export function Agreement() {
   )
 }
 
-/** There may be thousands: as little as can be, and its sign is drawn by the style. */
+/** There may be thousands of cells, so each is one element; its sign is drawn by the style. */
 function Cell({ look }: { look: BreakerLook }) {
   const { tone, word } = BREAKER_LOOKS[look]
   return (

@@ -1,4 +1,4 @@
-/** What operators have done lately, here or from another pod. */
+/** Recent actions of operators, through any pod. */
 import { formatTime } from '../format'
 import { acts } from '../model/live'
 import { Name, Panel } from './bits'
@@ -7,7 +7,7 @@ import { Icon } from './icons'
 export function AuditPanel() {
   if (acts.value.length === 0) return null
   return (
-    <Panel title="What operators did" note="the newest first">
+    <Panel title="Operator actions" note="newest first">
       <ul class="audit">
         {acts.value.map(({ at, pod, on, did, ok, by }) => (
           <li key={`${at} ${on} ${did}`} class={ok ? 'tone-good' : 'tone-refused'}>

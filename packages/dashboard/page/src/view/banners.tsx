@@ -1,4 +1,4 @@
-/** What must not be missed: no connection, no store, paused, draining. */
+/** States that change the meaning of the page: no connection, no store, paused, draining. */
 import { formatSeconds, formatTime } from '../format'
 import { now } from '../model/clock'
 import { feedState, fleet, hello, KNOWN_WIRE, pausedAt, store, togglePause } from '../model/live'
@@ -8,15 +8,15 @@ import { Icon } from './icons'
 const DEGRADED: Record<Exclude<StoreWord, 'memory' | 'starting' | 'shared'>, [string, string]> = {
   unreachable: [
     'Redis is not answering: degraded mode',
-    'Nothing is shared between pods now. Each keeps to its share of the vendors’ limits and to a breaker of its own, as the outage rules say.',
+    'Pods share no state now. Each uses its share of the vendor limits and its own breakers, as the outage rules say.',
   ],
   untrusted: [
     'Redis is back and not trusted yet: degraded mode',
-    'It may have forgotten what was spent. Pods keep to their shares for one window, then all is shared again by itself.',
+    'It may have lost counts. Pods use their shares for one window, then share state again.',
   ],
   off: [
     'Sharing is switched off: degraded mode',
-    'SPILLWAY_SHARED=off is set. Each pod keeps to its share of the vendors’ limits and to a breaker of its own.',
+    'SPILLWAY_SHARED=off is set. Each pod uses its share of the vendor limits and its own breakers.',
   ],
 }
 
@@ -43,9 +43,9 @@ function LostBanner({ retry }: { retry: () => void }) {
       <Icon name="warning" size={22} />
       <div class="banner-words">
         <strong>Connection to the gateway lost</strong>
-        What you see is how things stood at {formatTime(state.sinceAt)}; {state.problem}.{' '}
+        The page shows the state at {formatTime(state.sinceAt)}; {state.problem}.{' '}
         <span aria-hidden="true">
-          {waitMs > 0 ? `Trying again in ${formatSeconds(waitMs)}.` : 'Trying again …'}
+          {waitMs > 0 ? `Next try in ${formatSeconds(waitMs)}.` : 'Trying again …'}
         </span>
       </div>
       <button type="button" onClick={retry}>
@@ -88,10 +88,10 @@ function PauseBanner() {
       <Icon name="pause" size={18} />
       <div class="banner-words">
         <strong>Paused at {formatTime(at)}</strong>
-        Figures stand still; what comes meanwhile is kept.
+        Figures do not change; new data is kept.
       </div>
       <button type="button" onClick={togglePause}>
-        Go on
+        Resume
       </button>
     </div>
   )
@@ -104,11 +104,11 @@ function VersionBanner() {
     <div class="banner tone-warn" role="alert">
       <Icon name="warning" size={22} />
       <div class="banner-words">
-        <strong>This page is of another release than its gateway</strong>
+        <strong>This page and its gateway are of different releases</strong>
         Some figures may be missing or wrong.
       </div>
       <button type="button" onClick={() => location.reload()}>
-        Load it again
+        Reload the page
       </button>
     </div>
   )
@@ -122,8 +122,8 @@ function DrainBanner() {
       <Icon name="left" size={18} />
       <div class="banner-words">
         <strong>This pod is draining</strong>
-        It takes no new requests and will be gone when the running ones are done. Open the page of
-        another pod.
+        It takes no new requests and exits when the running ones have ended. Open the page of another
+        pod.
       </div>
     </div>
   )

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import { Icon, type IconName } from './icons'
 
-/** Whatever somebody has called something: text of any script and length, which must not move its surroundings. */
+/** A name chosen by a user or caller: text of any script and length, which must not change the layout. */
 export function Name({ text, full = false }: { text: string; full?: boolean }) {
   return (
     <bdi class={full ? 'name name-full' : 'name'} title={full ? undefined : text}>

@@ -1,4 +1,4 @@
-/** The breaker of each lane: state, countdown, what it counts, probes, and how it went in the last hour. */
+/** The breaker of each lane: state and cause, countdown, counts, probes, and the changes of the last hour. */
 import { countOf, formatCount, formatMs, formatSeconds, formatShare, formatTime } from '../format'
 import { now } from '../model/clock'
 import { range } from '../model/preferences'
@@ -10,29 +10,59 @@ import type { GuardInView } from './guard-in-view'
 import { Icon } from './icons'
 import { sinceTick } from './stage-facts'
 
-/** Lanes with trouble first; more than these are in the table of lanes. */
+/** Lanes that are not closed first; all lanes are in the table of lanes. */
 const MOST_LANES = 4
+const MOST_IDLE_NAMES = 8
 const MOST_CHANGES = 6
 
 export function BreakerPanel({ card, tick, lane }: GuardInView) {
   const lanes = tick.lanes.filter(
     (each) => each.breaker !== undefined && (lane === undefined || each.lane === lane),
   )
-  const shown = [...lanes].sort((a, b) => gravity(b) - gravity(a)).slice(0, MOST_LANES)
+  // The only lane, or the selected one, is always shown.
+  const idle = lanes.length === 1 ? [] : lanes.filter(isIdle)
+  const busy = lanes.filter((each) => !idle.includes(each))
+  const shown = [...busy].sort((a, b) => gravity(b) - gravity(a)).slice(0, MOST_LANES)
   const note =
-    card.breaker?.shadow === true ? 'in shadow: decides, never refuses' : 'one verdict for all pods'
+    card.breaker?.shadow === true ? 'shadow mode: never refuses' : 'one state for all pods'
   return (
     <Panel title="Circuit breaker" note={note}>
-      {shown.length === 0 && <Empty title="No call yet">Its breaker is closed.</Empty>}
+      {lanes.length === 0 && <Empty title="No call yet">The breaker is closed.</Empty>}
       <div class="stack">
         {shown.map((each) => (
           <LaneBreaker key={each.lane} lane={each} card={card} named={lanes.length > 1} />
         ))}
       </div>
-      {lanes.length > shown.length && (
-        <p class="note">and {countOf(lanes.length - shown.length, 'more lane')} below</p>
+      {busy.length > shown.length && (
+        <p class="note">{countOf(busy.length - shown.length, 'more lane')} in the table below</p>
       )}
+      <IdleLanes lanes={idle} />
     </Panel>
+  )
+}
+
+/** Closed, without failures, and without a change in the last hour. */
+function isIdle({ breaker, waiting, flow }: LaneTick): boolean {
+  if (breaker === undefined || breaker.state !== 'closed' || breaker.selfIsolated) return false
+  const isQuiet = breaker.failures + breaker.slow + breaker.consecutiveFailures === 0
+  return isQuiet && breaker.timeline.length === 0 && waiting === 0 && (flow?.calls ?? 0) === 0
+}
+
+function IdleLanes({ lanes }: { lanes: readonly LaneTick[] }) {
+  if (lanes.length === 0) return null
+  const more = lanes.length - MOST_IDLE_NAMES
+  return (
+    <details class="idle-lanes" data-testid="idle-lanes">
+      <summary>{countOf(lanes.length, 'idle lane')}, closed</summary>
+      <ul>
+        {lanes.slice(0, MOST_IDLE_NAMES).map(({ lane }) => (
+          <li key={lane}>
+            <Name text={lane} />
+          </li>
+        ))}
+        {more > 0 && <li class="quiet">{countOf(more, 'more lane')}</li>}
+      </ul>
+    </details>
   )
 }
 
@@ -55,20 +85,25 @@ function LaneBreaker({ lane, card, named }: { lane: LaneTick; card: GuardCard; n
         {leftMs !== undefined && breaker.state !== 'closed' && (
           <span class="figure" data-testid="countdown">
             {formatSeconds(leftMs)}{' '}
-            <span class="quiet">{breaker.state === 'open' ? 'until probed' : 'left'}</span>
+            <span class="quiet">{breaker.state === 'open' ? 'until probes' : 'left'}</span>
           </span>
         )}
       </div>
+      {breaker.cause !== undefined && (
+        <p class="cause" data-testid="cause">
+          Opened after: <bdi>{breaker.cause}</bdi>
+        </p>
+      )}
       <Tripping breaker={breaker} card={card} />
       {breaker.state === 'half-open' && (
         <p class="probes">
           <Dots filled={breaker.probes} of={card.breaker?.probes ?? 0} />{' '}
-          {countOf(breaker.probes, 'probe')} of {card.breaker?.probes} under way in the whole fleet;{' '}
+          {formatCount(breaker.probes)} of {card.breaker?.probes} probes running in the fleet;{' '}
           {breaker.successes} of {card.breaker?.successes} successes
         </p>
       )}
       {breaker.selfIsolated && (
-        <p class="note">This pod alone saw failures, so it alone stops calling.</p>
+        <p class="note">Only this pod sees failures, so only this pod stops calling.</p>
       )}
       <Timeline breaker={breaker} />
       {changes.length > 0 && (
@@ -82,7 +117,7 @@ function LaneBreaker({ lane, card, named }: { lane: LaneTick; card: GuardCard; n
           ))}
         </ol>
       )}
-      <p class="note">as this pod heard it {formatMs(breaker.ageMs)} ago</p>
+      <p class="note">state known {formatMs(breaker.ageMs)} ago</p>
     </div>
   )
 }
@@ -92,23 +127,23 @@ function Tripping({ breaker, card }: { breaker: BreakerTick; card: GuardCard }) 
   const { failureRate, slowRate, consecutiveFailures: most, minimumCalls } = card.breaker ?? {}
   const few =
     minimumCalls !== undefined && calls < minimumCalls
-      ? `; decides from ${minimumCalls} calls on`
+      ? `; counts from ${minimumCalls} calls on`
       : ''
   return (
     <>
       {failureRate !== undefined && (
         <Meter
-          label={`failed, opens at ${formatShare(failureRate)}`}
+          label={`failure rate, opens at ${formatShare(failureRate)}`}
           value={calls === 0 ? 0 : failures / calls}
           most={failureRate}
           tone={calls > 0 && failures / calls > failureRate / 2 ? 'bad' : 'flow'}
           words={formatShare(calls === 0 ? 0 : failures / calls)}
-          hint={`${formatCount(failures)} of ${countOf(calls, 'call')} in the window, whole fleet${few}`}
+          hint={`${formatCount(failures)} of ${countOf(calls, 'call')} in the window, all pods${few}`}
         />
       )}
       {slowRate !== undefined && (
         <Meter
-          label={`slow, opens at ${formatShare(slowRate)}`}
+          label={`slow-call rate, opens at ${formatShare(slowRate)}`}
           value={calls === 0 ? 0 : slow / calls}
           most={slowRate}
           tone="warn"
@@ -138,7 +173,7 @@ function Dots({ filled, of }: { filled: number; of: number }) {
   )
 }
 
-/** A strip of time: what was open is a block, what was half-open is striped, what was closed a line. */
+/** A strip of time: open is a block, half-open is striped, closed is a line. */
 function Timeline({ breaker }: { breaker: BreakerTick }) {
   const to = now.value
   const from = to - range.value.ms
@@ -151,7 +186,7 @@ function Timeline({ breaker }: { breaker: BreakerTick }) {
     at = Math.max(from, change.at)
     state = change.to
   }
-  // By its own word: time may have passed without a message.
+  // The last piece has the current state: time may have passed without a message.
   pieces.push({ state: breaker.state, from: at, to })
   const place = (time: number) => `${(((time - from) / (to - from)) * 100).toFixed(2)}%`
   return (

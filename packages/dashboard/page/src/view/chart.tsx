@@ -1,4 +1,4 @@
-/** Lines over time. Drawn only while it is on the screen, with a dash of its own for each line. */
+/** Lines over time. Drawn only while the chart is on the screen; each line has its own dash. */
 import { effect, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import UPlot from 'uplot'
@@ -34,7 +34,7 @@ export function Chart({ label, tracks, lines, format, height = 170 }: ChartProps
   const holder = useRef<HTMLDivElement>(null)
   const values = useSignal<readonly (number | null)[]>([])
   const hovered = useSignal<number | undefined>(undefined)
-  // Only what decides how it is drawn; `tracks` may be another function at every turn.
+  // Only what the drawing depends on; `tracks` may be another function at every render.
   const source = useRef(tracks)
   source.current = tracks
   const shape = useMemo(() => lines, [lines.map(({ column }) => column).join()])
@@ -90,7 +90,7 @@ export function Chart({ label, tracks, lines, format, height = 170 }: ChartProps
 
   const words = lines.map(({ label }, index) => {
     const value = values.value[index]
-    return { label, words: value == null ? 'none' : format(value) }
+    return { label, words: value == null ? '–' : format(value) }
   })
   const spoken = words.map((each) => `${each.label} ${each.words}`).join(', ')
   return (
@@ -198,8 +198,14 @@ function optionsOf(
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time: true }, y: { range: (_, __, max) => [0, niceTop(max)] } },
     axes: [
-      { ...axis, size: 24, space: 70, values: (_, splits) => splits.map((s) => clock(s)) },
-      { ...axis, size: 52, space: 34, values: (_, splits) => splits.map((s) => format(s)) },
+      {
+        ...axis,
+        size: 24,
+        space: 70,
+        incrs: TIME_STEPS_S,
+        values: (_, splits) => distinct(splits.map(clock)),
+      },
+      { ...axis, size: 52, space: 34, values: (_, splits) => distinct(splits.map(format)) },
     ],
     series: [
       {},
@@ -214,6 +220,14 @@ function optionsOf(
     ],
     hooks: { setCursor: [onCursor] },
   }
+}
+
+/** Labels have minutes, so steps are whole minutes. */
+const TIME_STEPS_S = [60, 120, 300, 600, 900, 1_800, 3_600]
+
+/** Rounded labels may repeat; only the first of them is drawn. */
+export function distinct(labels: readonly string[]): string[] {
+  return labels.map((label, index) => (labels.indexOf(label) === index ? label : ''))
 }
 
 const clock = (seconds: number) =>

@@ -1,53 +1,67 @@
-/** One decision: every stage it passed, the numbers it went by, and what would have let it in. */
+/** One decision: why, the stages of the call, the numbers behind it, and what would have admitted it. */
 import type { Signal } from '@preact/signals'
-import { countOf, formatMs, formatNumber, formatPreciseTime, spellOut } from '../format'
-import { hello } from '../model/live'
+import {
+  countOf,
+  formatCount,
+  formatMs,
+  formatNumber,
+  formatPreciseTime,
+  formatTime,
+  spellOut,
+} from '../format'
+import { decisions, decisionsVersion, hello } from '../model/live'
 import { hrefOf } from '../model/route'
 import type { Decision, StageNote } from '../wire'
 import { Badge, Empty, Fact, Name, Panel, type Tone } from './bits'
-import { lookOfDecision } from './decision-list'
+import { codeOf, lookOfDecision } from './decision-list'
 import { Icon, type IconName } from './icons'
 import { titleOf, wordsOfCode } from './stage-words'
 
-export function DecisionDetail({ chosen }: { chosen: Signal<Decision | undefined> }) {
+interface DecisionDetailProps {
+  chosen: Signal<Decision | undefined>
+  /** Selects another decision. */
+  show: (decision: Decision) => void
+}
+
+export function DecisionDetail({ chosen, show }: DecisionDetailProps) {
   const decision = chosen.value
   if (decision === undefined) {
     return (
-      <Panel title="Why" class="why-detail">
-        <Empty title="Choose a decision">
-          It shows every stage the call passed, the numbers that were used, and what would have let
-          it in.
+      <Panel title="Why">
+        <Empty title="Select a decision">
+          Its stages, the numbers behind it, and what would have admitted the call appear here.
         </Empty>
       </Panel>
     )
   }
   const { tone, icon } = lookOfDecision(decision)
+  const { retryAfterMs, remedy } = decision
   return (
-    <Panel title="Why" note={formatPreciseTime(decision.at)} class="why-detail">
+    <Panel title="Why" note={formatPreciseTime(decision.at)}>
       <div class="stack" data-testid="why-detail">
         <div class="row">
           <Badge tone={tone} icon={icon}>
-            {decision.code}
+            {codeOf(decision)}
           </Badge>
           <span class="quiet">{wordsOfCode(decision.code)}</span>
         </div>
         <p class="why-sentence">
           <bdi class="name-full">{decision.why}</bdi>
         </p>
-        {decision.remedy !== undefined && (
+        <Requested decision={decision} />
+        {remedy !== undefined && (
           <div class="remedy">
-            <h3>What would have let it in</h3>
+            <h3>What would have admitted it</h3>
             <p>
-              <bdi class="name-full">{decision.remedy}</bdi>
+              <bdi class="name-full">{remedy}</bdi>
             </p>
-            {decision.retryAfterMs !== undefined && (
-              <p class="note">
-                It makes sense to ask again after {formatMs(decision.retryAfterMs)}.
-              </p>
+            {retryAfterMs !== undefined && (
+              <p class="note">Suggested to the caller: retry after {formatMs(retryAfterMs)}.</p>
             )}
           </div>
         )}
-        <Who decision={decision} />
+        <Facts decision={decision} />
+        <SameRequest decision={decision} show={show} />
         <Path decision={decision} />
         <Numbers numbers={decision.numbers} />
       </div>
@@ -55,21 +69,44 @@ export function DecisionDetail({ chosen }: { chosen: Signal<Decision | undefined
   )
 }
 
-function Who({ decision }: { decision: Decision }) {
+/** What it requested of a limit, against what was left. */
+function Requested({ decision: { requested } }: { decision: Decision }) {
+  if (requested === undefined) return null
+  const { unit, left, limit, untilAt } = requested
+  return (
+    <p data-testid="requested">
+      Requested <b>{formatCount(requested.requested)}</b> <Name text={unit} />,{' '}
+      <b>{formatCount(left)}</b> of {formatCount(limit)} left
+      {untilAt !== undefined && ` until ${formatTime(untilAt)}`}.
+    </p>
+  )
+}
+
+function Facts({ decision }: { decision: Decision }) {
   const { guard, lane, user, tier, priority, attempts, tookMs, scope, sharedAgeMs, pod } = decision
   return (
     <dl class="who">
-      <Fact label="vendor">
-        <a href={hrefOf({ page: 'guards', guard, lane: undefined })}>
-          <Name text={guard} />
-        </a>
-        {lane !== '' && (
-          <>
-            , lane <Name text={lane} />
-          </>
-        )}
-      </Fact>
-      <Fact label="user">{user === undefined ? 'nobody named' : <Name text={user} full />}</Fact>
+      {decision.requestId !== undefined && (
+        <Fact label="request id">
+          <bdi class="mono name-full">{decision.requestId}</bdi>
+        </Fact>
+      )}
+      {guard === '' ? (
+        <Fact label="refused by">the gateway itself, before any guard</Fact>
+      ) : (
+        <Fact label="vendor">
+          <a href={hrefOf({ page: 'guards', guard, lane: undefined })}>
+            <Name text={guard} />
+          </a>
+          {lane !== '' && (
+            <>
+              , lane <Name text={lane} />
+            </>
+          )}
+        </Fact>
+      )}
+      <Replaced decision={decision} />
+      <Fact label="user">{user === undefined ? 'not given' : <Name text={user} full />}</Fact>
       {tier !== undefined && (
         <Fact label="tier">
           <Name text={tier} />
@@ -79,8 +116,8 @@ function Who({ decision }: { decision: Decision }) {
       <Fact label="took">
         {formatMs(tookMs)}, {countOf(attempts, 'attempt')}
       </Fact>
-      <Fact label="decided by">
-        {scope === 'shared' ? 'what all pods share' : 'this pod alone'}
+      <Fact label="state">
+        {scope === 'shared' ? 'shared by all pods' : 'of this pod only'}
         {sharedAgeMs !== undefined && `; shared state ${formatMs(sharedAgeMs)} old`}
       </Fact>
       <Fact label="pod">
@@ -90,24 +127,67 @@ function Who({ decision }: { decision: Decision }) {
   )
 }
 
+function Replaced({ decision: { replaces } }: { decision: Decision }) {
+  if (replaces === undefined) return null
+  const { guard, lane, code, status } = replaces
+  return (
+    <Fact label="in place of">
+      <a href={hrefOf({ page: 'guards', guard, lane: undefined })}>
+        <Name text={guard} />
+      </a>
+      {lane !== undefined && lane !== '' && (
+        <>
+          , lane <Name text={lane} />
+        </>
+      )}
+      : {code} {status}
+    </Fact>
+  )
+}
+
+/** The other calls of the same request, such as the one that a fallback replaced. */
+function SameRequest({ decision, show }: { decision: Decision; show: (each: Decision) => void }) {
+  // Others may arrive later.
+  decisionsVersion.value
+  const others = decisions.ofRequest(decision.requestId).filter((each) => each !== decision)
+  if (others.length === 0) return null
+  return (
+    <div>
+      <h3>Other calls of this request</h3>
+      <ul class="same-request">
+        {others.map((each) => (
+          <li key={`${each.pod} ${each.id}`} class={`tone-${lookOfDecision(each).tone}`}>
+            <button type="button" class="small" onClick={() => show(each)}>
+              {codeOf(each)}
+            </button>{' '}
+            <Name text={each.guard === '' ? 'gateway' : each.guard} />{' '}
+            <span class="quiet">{formatPreciseTime(each.at)}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
 const VERDICTS: Record<StageNote['verdict'], { tone: Tone; icon: IconName; word: string }> = {
   passed: { tone: 'good', icon: 'passed', word: 'passed' },
   waited: { tone: 'warn', icon: 'waited', word: 'passed after waiting' },
   refused: { tone: 'refused', icon: 'refused', word: 'refused' },
-  ended: { tone: 'bad', icon: 'warning', word: 'ended here' },
+  ended: { tone: 'bad', icon: 'warning', word: 'failed' },
 }
 
 function Path({ decision }: { decision: Decision }) {
   const { path, stage, traced, code } = decision
+  if (path.length === 0) return null
   const order = (hello.value?.stages ?? []).map((row) => row.stage)
   const end = order.indexOf(stage)
   const beyond = order.slice(end + 1)
   return (
     <div>
-      <h3>Its way</h3>
+      <h3>Stages</h3>
       <ol class="path">
         {path.map((note, index) => (
-          <Step key={index} note={note} ok={code === 'OK'} />
+          <Step key={index} note={note} />
         ))}
         {code !== 'OK' && beyond.length > 0 && (
           <li class="step tone-quiet">
@@ -121,18 +201,22 @@ function Path({ decision }: { decision: Decision }) {
         )}
       </ol>
       {!traced && (
-        <p class="note">Noted under load: only its end is known, not the times on its way.</p>
+        <p class="note">
+          Recorded under load: only the last stage is known, without the times of the others.
+        </p>
       )}
     </div>
   )
 }
 
-function Step({ note, ok }: { note: StageNote; ok: boolean }) {
-  const ended = note.verdict === 'ended' && ok
-  const { tone, icon, word } = ended
+function Step({ note }: { note: StageNote }) {
+  const isAnswered =
+    note.verdict === 'ended' &&
+    (note.stage === 'fallback' || note.numbers?.outcome === 'success' || note.numbers?.outcome === 'slow')
+  const { tone, icon, word } = isAnswered
     ? { ...VERDICTS.passed, word: 'answered' }
     : VERDICTS[note.verdict]
-  const numbers = telling(note.numbers)
+  const numbers = furtherNumbers(note.numbers)
   return (
     <li class={`step tone-${tone}`}>
       <span class="step-sign">
@@ -157,11 +241,11 @@ function Step({ note, ok }: { note: StageNote; ok: boolean }) {
 }
 
 function Numbers({ numbers }: { numbers: Decision['numbers'] }) {
-  const rows = telling(numbers)
+  const rows = furtherNumbers(numbers)
   if (rows.length === 0) return null
   return (
     <div>
-      <h3>The numbers it went by</h3>
+      <h3>Numbers behind the decision</h3>
       <dl>
         {rows.map(([key, value]) => (
           <Fact key={key} label={spellOut(key)}>
@@ -173,7 +257,7 @@ function Numbers({ numbers }: { numbers: Decision['numbers'] }) {
   )
 }
 
-/** What is said above already is left out. */
-function telling(numbers: Decision['numbers'] = {}) {
+/** Without those that are shown above. */
+function furtherNumbers(numbers: Decision['numbers'] = {}) {
   return Object.entries(numbers).filter(([key]) => key !== 'name' && key !== 'lane')
 }

@@ -20,9 +20,11 @@ interface DecisionListProps {
   hold: (on: boolean) => void
   held: boolean
   newer: number
+  /** A row was selected with a pointer or a finger. */
+  onTap: () => void
 }
 
-export function DecisionList({ list, chosen, hold, held, newer }: DecisionListProps) {
+export function DecisionList({ list, chosen, hold, held, newer, onTap }: DecisionListProps) {
   const box = useRef<HTMLDivElement>(null)
   const top = useSignal(0)
   const height = useSignal(440)
@@ -72,16 +74,13 @@ export function DecisionList({ list, chosen, hold, held, newer }: DecisionListPr
         {held ? (
           <>
             <button type="button" class="small primary" onClick={follow}>
-              <Icon name="play" size={11} /> Go on
+              <Icon name="play" size={11} /> Resume
             </button>
-            <span>
-              It stands still while you read; {countOf(newer, 'decision')} came meanwhile.
-            </span>
+            <span>The list is paused; {countOf(newer, 'newer decision')}.</span>
           </>
         ) : (
           <span>
-            {countOf(list.length, 'decision')} match; scroll or choose one and the list stands
-            still.
+            {countOf(list.length, 'decision')}; scrolling or selecting one pauses the list.
           </span>
         )}
       </div>
@@ -115,7 +114,10 @@ export function DecisionList({ list, chosen, hold, held, newer }: DecisionListPr
               place={first + index}
               of={list.length}
               chosen={each === chosen.value}
-              choose={choose}
+              choose={(index) => {
+                choose(index)
+                onTap()
+              }}
             />
           ))}
         </div>
@@ -133,9 +135,15 @@ function reveal(box: HTMLElement | null, index: number): void {
   }
 }
 
+/** The code, with the HTTP status if there is one. */
+export function codeOf({ code, status }: Decision): string {
+  return status === undefined || code === 'OK' ? code : `${code} ${status}`
+}
+
 export function lookOfDecision({ code }: Decision): { tone: Tone; icon: IconName } {
   if (code === 'OK') return { tone: 'good', icon: 'passed' }
   if (code === 'ABORTED') return { tone: 'quiet', icon: 'left' }
+  if (code === 'REJECTED') return { tone: 'warn', icon: 'refused' }
   return isRefusal(code) ? { tone: 'refused', icon: 'refused' } : { tone: 'bad', icon: 'warning' }
 }
 
@@ -149,8 +157,8 @@ function Row(props: {
   const { decision, place, of, chosen } = props
   const { tone, icon } = lookOfDecision(decision)
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the list hears the keys
-    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and says which row is meant
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the list handles the keys
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and names the active row
     <div
       id={`decision-${place}`}
       role="option"
@@ -164,10 +172,10 @@ function Row(props: {
       <span class="decision-time mono">{formatPreciseTime(decision.at)}</span>
       <span class="decision-code">
         <Icon name={icon} size={13} />
-        {decision.code}
+        {codeOf(decision)}
       </span>
       <span class="decision-guard">
-        <Name text={decision.guard} />
+        {decision.guard === '' ? <span>gateway</span> : <Name text={decision.guard} />}
         {decision.lane !== '' && decision.lane !== 'default' && (
           <span class="quiet">
             {' '}
@@ -177,7 +185,7 @@ function Row(props: {
       </span>
       <span class="decision-user">
         {decision.user === undefined ? (
-          <span class="quiet">nobody named</span>
+          <span class="quiet">no user</span>
         ) : (
           <Name text={decision.user} />
         )}

@@ -1,4 +1,4 @@
-/** Two switches for newcomers, where the gateway has a mock vendor inside. */
+/** Two switches for trying things out, if the gateway contains a mock vendor. */
 import { useSignal } from '@preact/signals'
 import { ask } from '../model/acting'
 import { demo, hello } from '../model/live'
@@ -11,8 +11,8 @@ export function DemoStrip() {
   return (
     <section class="demo" aria-label="Demonstration">
       <p>
-        A mock vendor runs inside this gateway. Start a load, then break the vendor: the breaker
-        opens, every pod agrees, and when it is mended the fleet recovers.
+        A mock vendor runs inside this gateway. Start a load, then make the vendor fail: the breaker
+        opens on all pods. Repair it, and the fleet recovers.
       </p>
       <Switch what="load" on={state.load} label="Load" tone="flow" />
       <Switch what="broken" on={state.broken} label="Break the vendor" tone="refused" />
@@ -28,7 +28,7 @@ function Switch(props: { what: keyof DemoState; on: boolean; label: string; tone
     const act = { act: 'demo', [what]: !on } as const
     const result = await ask(act)
     busy.value = false
-    // It wants a token, or has a problem: the dialog shows which.
+    // It needs a token, or has failed: the dialog shows which.
     if (result.kind !== 'done') askFor(act, result)
   }
   return (

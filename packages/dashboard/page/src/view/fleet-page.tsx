@@ -1,9 +1,9 @@
-/** The whole fleet at a glance: headline figures, guards, pods, and whether all pods agree. */
+/** The whole fleet: headline figures, guards, pods, and whether all pods agree. Figures are of all pods unless they say otherwise. */
 import { computed } from '@preact/signals'
 import { formatCount, formatMs, formatShare } from '../format'
+import { totalsOf } from '../model/fleet-totals'
 import { fleet, guardByName, guardCards, tracksOf } from '../model/live'
 import { hrefOf } from '../model/route'
-import type { PodRow } from '../wire'
 import { Agreement } from './agreement'
 import { AuditPanel } from './audit-panel'
 import { Empty, Meter, Name, Panel, type Tone } from './bits'
@@ -14,23 +14,10 @@ import { leftTone, tightestOf } from './limit-words'
 import { PodsTable } from './pods-table'
 import { Spark } from './spark'
 
-/** Of all pods, by what they say of themselves. */
+/** Of all pods, as they report themselves. */
 const totals = computed(() => {
-  const sum = { calls: 0, refused: 0, decided: 0, inFlight: 0, waiting: 0, alive: 0, late: 0 }
-  for (const pod of fleet.value?.pods ?? []) {
-    if (isGone(pod)) continue
-    sum.alive++
-    if (pod.ageMs > 2_000) sum.late++
-    sum.inFlight += pod.inFlight
-    sum.waiting += pod.waiting
-    for (const [, calls, refused, , , , decided] of pod.guards) {
-      sum.calls += calls
-      sum.refused += refused
-      sum.decided += decided
-    }
-  }
-  sum.alive += fleet.value?.podsLeftOut ?? 0
-  return sum
+  const sum = totalsOf(fleet.value?.pods ?? [])
+  return { ...sum, alive: sum.alive + (fleet.value?.podsLeftOut ?? 0) }
 })
 
 /** Calls and refusals of each guard on all pods, by its name. */
@@ -47,18 +34,13 @@ const fleetRates = computed(() => {
   return sums
 })
 
-function isGone({ ageMs }: PodRow): boolean {
-  return ageMs > 5_000
-}
-
 const CALL_LINES: readonly Line[] = [
-  { column: 'calls', label: 'calls', tone: 'flow', filled: true },
-  { column: 'refused', label: 'refused', tone: 'refused' },
-  { column: 'failures', label: 'failed', tone: 'bad' },
+  { column: 'fleetCalls', label: 'calls', tone: 'flow', filled: true },
+  { column: 'fleetRefused', label: 'refused', tone: 'refused' },
 ]
-const LOOP_LINES: readonly Line[] = [
-  { column: 'inFlight', label: 'in flight', tone: 'flow', filled: true },
-  { column: 'waiting', label: 'waiting', tone: 'warn' },
+const LOAD_LINES: readonly Line[] = [
+  { column: 'fleetInFlight', label: 'in flight', tone: 'flow', filled: true },
+  { column: 'fleetWaiting', label: 'waiting', tone: 'warn' },
 ]
 
 export function FleetPage() {
@@ -67,33 +49,33 @@ export function FleetPage() {
       <Panel title="Guards">
         <Empty title="No guard yet">
           <p>
-            A guard appears here as soon as the program makes one:{' '}
+            A guard appears here as soon as it is created:{' '}
             <code>spillway.guard('openai', …)</code>, or a vendor in <code>spillway.yaml</code>.
           </p>
         </Empty>
       </Panel>
     )
   }
-  const allGuards = () => guardCards.value.map(({ name }) => tracksOf(name))
+  const pod = () => [tracksOf(undefined)]
   return (
     <>
       <h1 class="visually-hidden">Fleet</h1>
       <Headline />
       <GuardGrid />
       <div class="columns">
-        <Panel title="Calls" note={<>a second, on this pod</>}>
+        <Panel title="Calls" note="per second, all pods">
           <Chart
-            label="Calls a second on this pod"
-            tracks={allGuards}
+            label="Calls per second of all pods"
+            tracks={pod}
             lines={CALL_LINES}
             format={formatCount}
           />
         </Panel>
-        <Panel title="In flight and waiting" note="on this pod">
+        <Panel title="In flight and waiting" note="all pods">
           <Chart
-            label="Calls in flight and waiting on this pod"
-            tracks={() => [tracksOf(undefined)]}
-            lines={LOOP_LINES}
+            label="Calls in flight and waiting, all pods"
+            tracks={pod}
+            lines={LOAD_LINES}
             format={formatCount}
           />
         </Panel>
@@ -118,7 +100,7 @@ function Headline() {
       <Kpi
         label="Pods alive"
         value={formatCount(alive)}
-        hint={late > 0 ? `${late} late` : 'all on time'}
+        hint={late > 0 ? `${late} late` : 'all report in time'}
         tone="good"
         testId="pods-alive"
       >
@@ -132,17 +114,17 @@ function Headline() {
         tone="flow"
         testId="calls"
       >
-        <Spark tracks={guards} column="calls" />
+        <Spark tracks={pod} column="fleetCalls" />
       </Kpi>
       <Kpi
         label="Refused"
         value={formatCount(refused)}
         unit="/s"
-        hint={`${formatShare(refused / decided)} of those decided`}
+        hint={`${formatShare(refused / decided)} of decided calls, all pods`}
         tone="refused"
         testId="refused"
       >
-        <Spark tracks={guards} column="refused" />
+        <Spark tracks={pod} column="fleetRefused" />
       </Kpi>
       <Kpi
         label="In flight"
@@ -151,21 +133,21 @@ function Headline() {
         tone="flow"
         testId="in-flight"
       >
-        <Spark tracks={pod} column="inFlight" />
+        <Spark tracks={pod} column="fleetInFlight" />
       </Kpi>
       <Kpi
         label="Waiting"
         value={formatCount(waiting)}
-        hint="in queues"
+        hint="in queues, all pods"
         tone="warn"
         testId="waiting"
       >
-        <Spark tracks={pod} column="waiting" />
+        <Spark tracks={pod} column="fleetWaiting" />
       </Kpi>
       <Kpi
-        label="Slowest p99"
-        value={p99 === 0 ? 'none' : formatMs(p99)}
-        hint="of this pod’s guards"
+        label="p99 latency"
+        value={p99 === 0 ? '–' : formatMs(p99)}
+        hint={p99 === 0 ? 'no answer in 10 s, this pod' : 'slowest guard, this pod'}
         tone="iso"
         testId="p99"
       >
@@ -223,18 +205,18 @@ function GuardTile({ name }: { name: string }) {
       <BreakerBadge look={look} />
       <div class="tile-figures">
         <span>
-          <b>{formatCount(calls)}</b>/s
+          <b>{formatCount(calls)}</b>/s calls
         </span>
         <span class={refused > 0 ? 'tone-refused tile-refused' : 'quiet'}>
           <b>{formatCount(refused)}</b>/s refused
         </span>
         <span class="quiet">
-          p99 {tick?.latency === undefined ? 'none' : formatMs(tick.latency.p99Ms)}
+          {tick?.latency === undefined ? 'no answers' : `p99 ${formatMs(tick.latency.p99Ms)}`}
         </span>
       </div>
       {slots?.limit !== undefined && (
         <Meter
-          label="slots in use, here"
+          label="slots in use on this pod"
           value={slots.active}
           most={slots.limit}
           tone={slots.active >= slots.limit ? 'warn' : 'flow'}

@@ -1,11 +1,11 @@
-/** How much comes to each stage, what is turned away there, and how much goes on. */
+/** Calls that enter each stage, are refused there, and pass. */
 import type { Rates } from '../model/rates'
 import type { StageName } from './stage-words'
 
 export interface Gate {
   stage: StageName
   entering: number
-  /** Of the queue it may be more than came in and was not refused: those who have waited. Or less: those who wait now. */
+  /** Of the queue it may be more than entered, because queued calls leave later; or less, while they wait. */
   leaving: number
   turnedAway: number
   refused: { code: string; rate: number }[]

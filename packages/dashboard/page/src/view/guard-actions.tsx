@@ -1,4 +1,4 @@
-/** What can be done to a guard by hand. */
+/** Operator actions on a guard. */
 import { askFor, may } from './act-dialog'
 import type { GuardInView } from './guard-in-view'
 
@@ -11,7 +11,7 @@ export function GuardActions({ card, tick, lane }: GuardInView) {
   const limit = card.limits?.[0]
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset would be a frame with a legend
-    <div class="row guard-actions" role="group" aria-label="Act on this guard">
+    <div class="row guard-actions" role="group" aria-label="Actions on this guard">
       {breaker && may('isolate') && !isolated && (
         <button
           type="button"

@@ -1,4 +1,4 @@
-/** One guard as its pipeline, with an instrument for everything that decides. */
+/** One guard: its stages, and a panel for each mechanism. */
 import { formatCount, formatMs } from '../format'
 import { guardByName, guardCards, tracksOf } from '../model/live'
 import { hrefOf, replaceRoute, route } from '../model/route'
@@ -23,8 +23,8 @@ const CALL_LINES: readonly Line[] = [
   { column: 'failures', label: 'failed', tone: 'bad' },
 ]
 const LATENCY_LINES: readonly Line[] = [
-  { column: 'p50Ms', label: 'half within', tone: 'flow' },
-  { column: 'p99Ms', label: '99 % within', tone: 'iso' },
+  { column: 'p50Ms', label: 'p50', tone: 'flow' },
+  { column: 'p99Ms', label: 'p99', tone: 'iso' },
 ]
 
 export function GuardPage() {
@@ -36,7 +36,7 @@ export function GuardPage() {
   if (cards.length === 0 || card === undefined) {
     return (
       <Panel title="Guards">
-        <Empty title={cards.length === 0 ? 'No guard yet' : 'There is no guard of this name'}>
+        <Empty title={cards.length === 0 ? 'No guard yet' : 'No guard has this name'}>
           {wanted !== undefined && <Name text={wanted} full />}
           <p>
             <a href="#/fleet">Back to the fleet</a>
@@ -108,7 +108,7 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
   if (tick === undefined) {
     return (
       <Panel title={card.name}>
-        <Empty title="Nothing is known of it yet">The first figures come within a second.</Empty>
+        <Empty title="No figures yet">The first ones arrive within a second.</Empty>
       </Panel>
     )
   }
@@ -145,15 +145,15 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
         </div>
       </div>
       <div class="columns">
-        <Panel title="Calls" note="a second, on this pod">
+        <Panel title="Calls" note="per second, this pod">
           <Chart
-            label={`Calls a second of ${card.name}`}
+            label={`Calls per second of ${card.name}`}
             tracks={tracks}
             lines={CALL_LINES}
             format={formatCount}
           />
         </Panel>
-        <Panel title="Latency of the call" note="on this pod">
+        <Panel title="Latency" note="this pod">
           <Chart
             label={`Latency of ${card.name}`}
             tracks={tracks}

@@ -1,4 +1,4 @@
-/** What each pod does with this guard, and how it sees its breaker. */
+/** The figures of this guard on each pod, and the breaker as the pod knows it. */
 import { formatCount } from '../format'
 import { fleet } from '../model/live'
 import type { PodGuardRow } from '../wire'
@@ -15,7 +15,7 @@ interface Row {
 const COLUMNS: Column<Row>[] = [
   { title: 'pod', of: ({ pod }) => <Name text={pod} /> },
   {
-    title: 'breaker, as it sees it',
+    title: 'breaker as known there',
     of: ({ figures }) => <BreakerBadge look={lookOfCode(figures[5])} />,
   },
   { title: 'calls', number: true, of: ({ figures }) => `${formatCount(figures[1])}/s` },

@@ -1,5 +1,6 @@
-/** The head of the page: where one is, whether it is live, and what is shown. */
+/** The head of the page: navigation, connection and store, and what the charts show. */
 import { computed } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
 import { formatCount } from '../format'
 import { NO_FILTER } from '../model/decision-log'
 import {
@@ -18,8 +19,19 @@ import { lookOfGuard } from './breaker-words'
 import { Icon, type IconName, Logo } from './icons'
 
 export function Header() {
+  const head = useRef<HTMLElement>(null)
+  // Panels that stick below the head need its height, which depends on the width.
+  useEffect(() => {
+    const element = head.current
+    if (element === null) return undefined
+    const sizes = new ResizeObserver(() => {
+      document.documentElement.style.setProperty('--head', `${element.offsetHeight}px`)
+    })
+    sizes.observe(element)
+    return () => sizes.disconnect()
+  }, [])
   return (
-    <header class="top">
+    <header class="top" ref={head}>
       <div class="top-row">
         <a class="brand" href="#/fleet">
           <Logo />
@@ -49,7 +61,7 @@ function PodName() {
   return (
     <span class="row">
       <span>
-        seen from <Name text={known.pod} />
+        served by <Name text={known.pod} />
       </span>
     </span>
   )
@@ -91,7 +103,7 @@ function LiveBadge() {
 
 function StoreBadge() {
   const known = store.value
-  // Nobody knows while there is no connection.
+  // Unknown without a connection.
   if (known === undefined || feedState.value.kind === 'lost') return null
   switch (known.status) {
     case 'shared':
@@ -146,13 +158,13 @@ function PauseButton() {
   return (
     <button type="button" aria-pressed={paused} onClick={togglePause}>
       <Icon name={paused ? 'play' : 'pause'} size={13} />
-      {paused ? 'Go on' : 'Pause'}
+      {paused ? 'Resume' : 'Pause'}
     </button>
   )
 }
 
 const THEMES: Record<Theme, { next: Theme; icon: IconName; word: string }> = {
-  system: { next: 'light', icon: 'system', word: 'as the system' },
+  system: { next: 'light', icon: 'system', word: 'system setting' },
   light: { next: 'dark', icon: 'sun', word: 'light' },
   dark: { next: 'system', icon: 'moon', word: 'dark' },
 }

@@ -1,4 +1,4 @@
-/** Signs that say the same as their colour, for those who see no difference between two colours. */
+/** Signs with the meaning of their colour, for users who cannot tell two colours apart. */
 import type { JSX } from 'preact'
 
 /** Made anew for each: an element that is kept keeps the page that it was first a part of. */

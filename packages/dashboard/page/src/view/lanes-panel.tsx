@@ -1,4 +1,4 @@
-/** The lanes of a guard side by side: one model's trouble is not another's. */
+/** The lanes of a guard, one row each. */
 import { formatCount, formatSeconds, formatShare } from '../format'
 import { rates } from '../model/live'
 import { pairKey } from '../model/rates'
@@ -12,7 +12,7 @@ import { type Column, Table } from './table'
 
 export function LanesPanel({ guard, tick }: { guard: string; tick: GuardTick }) {
   return (
-    <Panel title="Lanes" note="each with its own breaker, limits and line">
+    <Panel title="Lanes" note="each with its own breaker, limits and queue order">
       <Table
         label="Lanes"
         rows={tick.lanes}

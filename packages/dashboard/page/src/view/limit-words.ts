@@ -1,8 +1,8 @@
-/** What is left of limits. While the store is unreachable nobody knows. */
+/** What is left of limits; unknown while the store is unreachable. */
 import type { LaneTick, LimitTick } from '../wire'
 import type { Tone } from './bits'
 
-/** The part that is left, or nothing where nobody knows. */
+/** The part that is left; undefined if it is unknown. */
 export function leftOf({ limit, remaining }: LimitTick): number | undefined {
   if (remaining === undefined) return undefined
   return limit > 0 ? Math.min(1, remaining / limit) : 0

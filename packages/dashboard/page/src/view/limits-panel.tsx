@@ -1,4 +1,4 @@
-/** Shared limits as gauges of what is left, with the time of the next free place. */
+/** Vendor limits: what is left of each, and when the next unit becomes free. */
 import { countOf, formatCount, formatMs, formatSeconds } from '../format'
 import type { GuardCard, LaneTick, LimitTick } from '../wire'
 import { askFor, may } from './act-dialog'
@@ -20,12 +20,12 @@ export function LimitsPanel({ card, tick, lane }: GuardInView) {
     .sort((a, b) => (tightestOf([a])?.left ?? 1) - (tightestOf([b])?.left ?? 1))
     .slice(0, MOST_LANES)
   return (
-    <Panel title="Vendor limits" note="what is left, for all pods">
+    <Panel title="Vendor limits" note="left for all pods">
       {shown.length === 0 && (
-        <Empty title="Nothing taken yet">
+        <Empty title="Unused so far">
           {(card.limits ?? []).map(({ id, limit, windowMs }) => (
             <p key={id}>
-              {formatCount(limit)} {id} in {formatMs(windowMs)}
+              {formatCount(limit)} {id} per {formatMs(windowMs)}
             </p>
           ))}
         </Empty>
@@ -46,7 +46,7 @@ export function LimitsPanel({ card, tick, lane }: GuardInView) {
         ))}
       </div>
       {lanes.length > shown.length && (
-        <p class="note">and {countOf(lanes.length - shown.length, 'more lane')} below</p>
+        <p class="note">{countOf(lanes.length - shown.length, 'more lane')} in the table below</p>
       )}
     </Panel>
   )
@@ -66,7 +66,7 @@ function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
   const { id } = limit
   const windowMs = card.limits?.find((each) => each.id === id)?.windowMs
   const left = leftOf(limit)
-  const window = windowMs === undefined ? '' : ` in ${formatMs(windowMs)}`
+  const window = windowMs === undefined ? '' : ` per ${formatMs(windowMs)}`
   return (
     <div class="limit" data-limit={id}>
       {left === undefined ? (
@@ -76,7 +76,7 @@ function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
           most={1}
           tone="quiet"
           words={`share of ${formatCount(limit.limit)}`}
-          hint="What is left is not known while the store is unreachable."
+          hint="The remaining amount is unknown while the store is unreachable."
         />
       ) : (
         <Meter
@@ -110,14 +110,14 @@ function Hint({
   limit: LimitTick
 }) {
   const nextMs = (nextFreeMs ?? 0) - sinceTick()
-  let when = 'the next comes free about now'
+  let when = 'next unit free now'
   if ((remaining ?? 0) > 0) when = 'free now'
-  else if (nextMs > 0) when = `next free in ${formatMs(Math.ceil(nextMs / 100) * 100)}`
+  else if (nextMs > 0) when = `next unit free in ${formatMs(Math.ceil(nextMs / 100) * 100)}`
   return (
     <>
       {when}; {formatCount(used ?? 0)} used;{' '}
-      {scope === 'shared' ? `shared, ${formatMs(ageMs)} old` : 'this pod’s own share'}
-      {usual !== undefined && `; changed by an operator, usually ${formatCount(usual)}`}
+      {scope === 'shared' ? `shared, ${formatMs(ageMs)} old` : 'share of this pod'}
+      {usual !== undefined && `; changed by an operator, usual limit ${formatCount(usual)}`}
     </>
   )
 }

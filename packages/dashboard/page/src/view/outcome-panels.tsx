@@ -1,4 +1,4 @@
-/** How calls end: how long they take, how often they are tried again, and who answers instead. */
+/** How calls end: durations, outcomes, retries and fallbacks. */
 import { countOf, formatCount, formatMs, formatShare } from '../format'
 import { guardsTick, rates } from '../model/live'
 import type { GuardCard, GuardTick, Percentiles } from '../wire'
@@ -8,7 +8,7 @@ import { wordsOfCode } from './stage-words'
 export function LatencyPanel({ tick }: { tick: GuardTick }) {
   const outcomes = Object.entries(rates.of(tick.name)?.outcomes ?? {})
   return (
-    <Panel title="How long, and how it ends" note="last ten seconds, this pod">
+    <Panel title="Latency and outcomes" note="last 10 s, this pod">
       <table class="percentiles">
         <thead>
           <tr>
@@ -27,8 +27,8 @@ export function LatencyPanel({ tick }: { tick: GuardTick }) {
           </tr>
         </thead>
         <tbody>
-          <PercentileRow label="the call" of={tick.latency} />
-          <PercentileRow label="waiting before it" of={tick.queueWait} />
+          <PercentileRow label="call" of={tick.latency} />
+          <PercentileRow label="queue wait" of={tick.queueWait} />
         </tbody>
       </table>
       <dl class="outcomes">
@@ -45,15 +45,15 @@ export function LatencyPanel({ tick }: { tick: GuardTick }) {
 }
 
 const OUTCOME_WORDS: Record<string, string> = {
-  success: 'attempts that succeeded',
-  failure: 'attempts that failed',
-  slow: 'attempts that were slow',
-  throttled: 'attempts the vendor throttled',
-  ignored: 'attempts that count for nothing',
+  success: 'successful attempts',
+  failure: 'failed attempts',
+  slow: 'slow attempts',
+  throttled: 'throttled attempts',
+  ignored: 'ignored attempts (such as 4xx)',
 }
 
 function PercentileRow({ label, of }: { label: string; of: Percentiles | undefined }) {
-  const words = (ms: number | undefined) => (ms === undefined ? 'none' : formatMs(ms))
+  const words = (ms: number | undefined) => (ms === undefined ? '–' : formatMs(ms))
   return (
     <tr>
       <th scope="row">{label}</th>
@@ -67,27 +67,27 @@ function PercentileRow({ label, of }: { label: string; of: Percentiles | undefin
 export function RetryPanel({ card, tick }: { card: GuardCard; tick: GuardTick }) {
   const { retry, hedges } = tick
   return (
-    <Panel title="Retries" note={`at most ${countOf(card.retry?.attempts ?? 1, 'attempt')} a call`}>
+    <Panel title="Retries" note={`at most ${countOf(card.retry?.attempts ?? 1, 'attempt')} per call`}>
       {retry === undefined ? (
-        <p class="note">Nothing was tried again.</p>
+        <p class="note">No retries.</p>
       ) : (
         <Meter
-          label={`of calls tried again, at most ${formatShare(retry.budget)}`}
+          label={`retries per call, budget ${formatShare(retry.budget)}`}
           value={retry.ratio}
           most={retry.budget}
           tone={retry.ratio >= retry.budget ? 'refused' : 'flow'}
           words={formatShare(retry.ratio)}
           hint={
             retry.ratio >= retry.budget
-              ? 'The budget is used up: no retries, so that they do not become a storm.'
-              : `${countOf(Math.floor(retry.allowed), 'more retry', 'more retries')} may begin now`
+              ? 'The budget is used up: no further retries now.'
+              : `${countOf(Math.floor(retry.allowed), 'retry', 'retries')} allowed now`
           }
         />
       )}
       {hedges !== undefined && (
         <dl>
-          <Fact label="hedges made">{formatCount(hedges.made)}</Fact>
-          <Fact label="hedges that won">{formatCount(hedges.won)}</Fact>
+          <Fact label="hedges">{formatCount(hedges.made)}</Fact>
+          <Fact label="hedges that answered first">{formatCount(hedges.won)}</Fact>
         </dl>
       )}
     </Panel>
@@ -104,9 +104,9 @@ export function FallbackPanel({ card }: { card: GuardCard }) {
   // The gateway's fallbacks belong to routes; the guard knows only those that have answered.
   if (card.fallbacks.length === 0 && rows.length === 0) return null
   return (
-    <Panel title="Fallbacks served" note={<Name text={card.fallbacks.join(', then ')} />}>
+    <Panel title="Fallback answers" note={<Name text={card.fallbacks.join(', then ')} />}>
       {rows.length === 0 ? (
-        <Empty title="None is needed" />
+        <Empty title="No fallback answered" />
       ) : (
         <dl>
           {rows.map(({ key, step, reason, rate }) => (

@@ -1,6 +1,6 @@
 /**
- * The stages of a guard in order, as a river: how much comes to each, what is turned away there and why, and how much
- * goes on. Side by side on a wide page, one below the other on a narrow one.
+ * The stages of a guard in order, drawn as a river: calls that enter, refusals by code, and calls that pass. Side by
+ * side on a wide page, one below the other on a narrow one.
  */
 import { formatCount } from '../format'
 import { NO_FILTER } from '../model/decision-log'
@@ -76,7 +76,7 @@ function GateView(props: {
           {number}
         </span>
         <h3>{titleOf(stage)}</h3>
-        <span class="gate-scope" title={scope === 'shared' ? 'shared by all pods' : 'of this pod'}>
+        <span class="gate-scope" title={scope === 'shared' ? 'shared by all pods' : 'local to this pod'}>
           <Icon name={scope} size={12} /> {scope}
         </span>
       </div>
@@ -93,7 +93,7 @@ function GateView(props: {
         {on ? (
           <>
             <b>{formatCount(leaving)}</b>
-            <span class="quiet">/s {stage === 'retry' ? 'out' : 'on'}</span>
+            <span class="quiet">/s passed</span>
           </>
         ) : (
           <span class="quiet">off</span>

@@ -1,4 +1,4 @@
-/** The pods that are alive, by what each says of itself. */
+/** The live pods, as each reports itself. */
 import { formatCount, formatMs, formatShare } from '../format'
 import { fleet, hello } from '../model/live'
 import type { PodRow } from '../wire'
@@ -70,7 +70,7 @@ function State({ pod }: { pod: PodRow }) {
 }
 
 function Pressure({ pod: { pressure, pressureBy } }: { pod: PodRow }) {
-  if (pressure === undefined) return <span class="quiet">sheds nothing</span>
+  if (pressure === undefined) return <span class="quiet">not measured</span>
   const tone: Tone = pressure >= 1 ? 'refused' : pressure >= 0.7 ? 'warn' : 'good'
   return (
     <span class={`pressure tone-${tone}`}>
@@ -91,7 +91,7 @@ function stateOf({ state, ageMs, store }: PodRow): { tone: Tone; icon: IconName;
   if (ageMs > 2_000) return { tone: 'warn', icon: 'waited', word: `late, ${formatMs(ageMs)}` }
   if (state === 'draining') return { tone: 'iso', icon: 'left', word: 'draining' }
   if (state === 'asked') return { tone: 'iso', icon: 'left', word: 'asked to drain' }
-  if (state === 'unknown') return { tone: 'quiet', icon: 'none', word: 'says nothing' }
+  if (state === 'unknown') return { tone: 'quiet', icon: 'none', word: 'no report' }
   if (store === 'unreachable' || store === 'untrusted' || store === 'off') {
     return { tone: 'warn', icon: 'warning', word: 'degraded' }
   }

@@ -1,4 +1,4 @@
-/** Who waits, how long, and how important; and what presses on this pod. */
+/** The queue of a guard by priority and age, and the pressure on this pod. */
 import { formatCount, formatMs, formatShare, spellOut } from '../format'
 import type { GuardCard, GuardTick } from '../wire'
 import { Badge, Meter, Panel } from './bits'
@@ -8,28 +8,28 @@ export function QueuePanel({ card, tick }: { card: GuardCard; tick: GuardTick })
   const { waiting, size, oldestMs, byPriority, codel } = tick.queue
   const timeoutMs = card.queue?.timeoutMs ?? 0
   return (
-    <Panel title="Queue" note="of this pod">
+    <Panel title="Queue" note="this pod">
       <div class="stack">
         <Meter
-          label="places taken"
+          label="queue length"
           value={waiting}
           most={size}
           tone={waiting >= size * 0.8 ? 'refused' : 'warn'}
           words={`${formatCount(waiting)} of ${formatCount(size)}`}
         />
         <Meter
-          label={`the oldest has waited, of ${formatMs(timeoutMs)} at most`}
+          label={`longest wait, timeout ${formatMs(timeoutMs)}`}
           value={oldestMs}
           most={timeoutMs}
           tone={oldestMs > timeoutMs / 2 ? 'refused' : 'warn'}
-          words={waiting === 0 ? 'nobody waits' : formatMs(oldestMs)}
+          words={waiting === 0 ? 'empty' : formatMs(oldestMs)}
         />
         <div class="priorities">
           <Priorities of={byPriority} waiting={waiting} />
         </div>
         {codel && (
           <Badge tone="refused" icon="warning">
-            stands too long: newest first, and drops
+            delay above target: newest first, with drops
           </Badge>
         )}
       </div>
@@ -40,7 +40,7 @@ export function QueuePanel({ card, tick }: { card: GuardCard; tick: GuardTick })
 export function ShedPanel({ tick }: { tick: GuardTick }) {
   const signals = Object.entries(tick.shed?.signals ?? {})
   return (
-    <Panel title="Pressure on this pod" note="1 is the limit of each">
+    <Panel title="Pressure on this pod" note="100 % is the limit">
       <div class="stack">
         {signals.map(([name, value]) => (
           <Meter

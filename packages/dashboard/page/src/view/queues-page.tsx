@@ -1,4 +1,4 @@
-/** Job queues: how much waits, for whom, how old it is, and what could not be done. */
+/** Job queues: waiting jobs by priority and tenant, their age, and dead letters. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { countOf, formatCount, formatMs } from '../format'
@@ -26,13 +26,13 @@ export function QueuesPage() {
     const expected = (hello.value?.jobQueues.length ?? 0) > 0
     return (
       <Panel title="Job queues">
-        <Empty title={expected ? 'Nothing is known of them yet' : 'No job queue'}>
+        <Empty title={expected ? 'No figures yet' : 'No job queue'}>
           {expected ? (
-            'The first figures come within a second.'
+            'The first ones arrive within a second.'
           ) : (
             <>
               <p>
-                For work that may wait: a job is handed out only together with its vendor’s permit.
+                For work that may wait: a worker gets a job only together with its vendor permit.
               </p>
               <p>
                 In a program, <code>spillway.jobQueue('mails', {`{ guard: '…' }`})</code>. In a
@@ -43,8 +43,8 @@ export function QueuesPage() {
                 <code>{YAML_LINES}</code>
               </pre>
               <p>
-                With Redis a queue is one for all pods and outlives them; without it, it is in this
-                process alone and ends with it.
+                With Redis all pods share a queue, and it survives restarts. Without Redis it exists
+                in this process only.
               </p>
             </>
           )}
@@ -72,7 +72,7 @@ function Queue({ queue }: { queue: QueueTick }) {
         </h2>
         <State queue={queue} />
         <span class="quiet">
-          goes by{' '}
+          guard{' '}
           <a href={hrefOf({ page: 'guards', guard, lane })}>
             <Name text={guard} />
           </a>
@@ -91,8 +91,8 @@ function Queue({ queue }: { queue: QueueTick }) {
         <Figure label="expired leases" value={expiredLeases} />
         <Figure label="dead letters" value={dead} bad={dead > 0} />
         <div class="queue-figure">
-          <b>{waiting === 0 ? 'none' : formatMs(oldestMs)}</b>
-          <span class="quiet">oldest waits</span>
+          <b>{waiting === 0 ? '–' : formatMs(oldestMs)}</b>
+          <span class="quiet">longest wait</span>
         </div>
       </div>
       <div class="queue-depths">
@@ -110,7 +110,7 @@ function Queue({ queue }: { queue: QueueTick }) {
   )
 }
 
-/** What holds it up is no fault of the queue's: jobs are not handed out to be refused. */
+/** While the breaker is open, workers get no jobs. */
 function State({ queue: { paused, guard, lane } }: { queue: QueueTick }) {
   const look = lookOfLane(guard, lane)
   if (paused) {
@@ -146,7 +146,7 @@ function Figure({ label, value, bad = false }: { label: string; value: number; b
 
 function Tenants({ queue: { byTenant, waiting } }: { queue: QueueTick }) {
   const { top, others, othersWaiting, exact } = byTenant
-  if (waiting === 0) return <p class="note">Nobody waits.</p>
+  if (waiting === 0) return <p class="note">No job waits.</p>
   return (
     <>
       <div class="tenants">
@@ -166,12 +166,12 @@ function Tenants({ queue: { byTenant, waiting } }: { queue: QueueTick }) {
           and {countOf(others, 'more tenant')} with {countOf(othersWaiting, 'job')}
         </p>
       )}
-      {!exact && <p class="note">Too many wait to count each: these are estimates.</p>}
+      {!exact && <p class="note">Too many jobs to count each: these are estimates.</p>}
     </>
   )
 }
 
-/** Read when there are others than before, and not every second; again, if they could not be read. */
+/** Read when their number changes, not every second; read again after a failure. */
 function Letters({ queue, dead }: { queue: string; dead: number }) {
   const letters = useSignal<DeadLetters['letters'] | undefined>(undefined)
   const problem = useSignal<string | undefined>(undefined)
@@ -206,7 +206,7 @@ function Letters({ queue, dead }: { queue: string; dead: number }) {
           </button>
         )}
       </div>
-      {problem.value !== undefined && <p class="note">They cannot be read now: {problem.value}</p>}
+      {problem.value !== undefined && <p class="note">Dead letters cannot be read now: {problem.value}</p>}
       {letters.value === undefined ? null : (
         <Table
           label={`Dead letters of ${queue}`}

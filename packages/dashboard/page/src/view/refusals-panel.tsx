@@ -1,4 +1,4 @@
-/** What is refused, where and why, in the order of the stages. */
+/** Refusals by stage and code, in the order of the stages. */
 import { formatCount, formatShare } from '../format'
 import { NO_FILTER } from '../model/decision-log'
 import { guardsTick, hello, rates } from '../model/live'
@@ -19,9 +19,9 @@ export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | u
     })
     .sort((a, b) => order.indexOf(a.stage) - order.indexOf(b.stage) || b.rate - a.rate)
   return (
-    <Panel title="Refused" note="a second, and of those decided, on this pod">
+    <Panel title="Refused" note="per second and share of decided calls, this pod">
       {rows.length === 0 ? (
-        <Empty title="Nothing is refused">Every call of the last seconds went through.</Empty>
+        <Empty title="No refusals">All calls of the last seconds were admitted.</Empty>
       ) : (
         <ul class="refusals">
           {rows.map(({ stage, code, rate }) => (

@@ -41,7 +41,7 @@ function draw(tracks: (TwoTracks | undefined)[], column: string): string {
   const top = Math.max(...known, 1e-9)
   let path = ''
   for (const [index, value] of sums.entries()) {
-    // What is not known is bridged: this is a sketch, the charts have the gaps.
+    // Unknown values are bridged: this is a sketch, the charts have the gaps.
     if (value === undefined) continue
     const x = ((index / (POINTS - 1)) * WIDTH).toFixed(1)
     const y = (HEIGHT - 2 - (value / top) * (HEIGHT - 5)).toFixed(1)

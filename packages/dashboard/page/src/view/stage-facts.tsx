@@ -1,4 +1,4 @@
-/** What matters most about a stage, in a few words below its gate. */
+/** The most important figures of a stage, in a few words. */
 import type { ComponentChildren } from 'preact'
 import { formatCount, formatMs, formatSeconds, formatShare } from '../format'
 import { now } from '../model/clock'
@@ -15,11 +15,11 @@ interface StageFactsProps {
   card: GuardCard
   tick: GuardTick
   lane: string | undefined
-  /** A second. */
+  /** Per second. */
   retries: number
 }
 
-/** Since the tick that is shown, so that what counts down does so between ticks. */
+/** Time since the tick that is shown, for countdowns between ticks. */
 export function sinceTick(): number {
   return Math.max(0, now.value - (guardsTick.value?.at ?? now.value))
 }
@@ -54,7 +54,7 @@ export function StageFacts({ stage, card, tick, lane, retries }: StageFactsProps
           share={tick.queue.waiting / Math.max(1, tick.queue.size)}
           tone={tick.queue.codel ? 'refused' : 'warn'}
         >
-          {formatCount(tick.queue.waiting)} of {formatCount(tick.queue.size)} wait
+          {formatCount(tick.queue.waiting)} of {formatCount(tick.queue.size)} waiting
           {tick.queue.waiting > 0 && (
             <div class="quiet">oldest {formatMs(tick.queue.oldestMs)}</div>
           )}
@@ -91,7 +91,7 @@ export function StageFacts({ stage, card, tick, lane, retries }: StageFactsProps
     }
     case 'call':
       return tick.latency === undefined ? (
-        <>no answer lately</>
+        <>no answers</>
       ) : (
         <>
           <div>p50 {formatMs(tick.latency.p50Ms)}</div>
@@ -101,7 +101,7 @@ export function StageFacts({ stage, card, tick, lane, retries }: StageFactsProps
     case 'retry':
       return (
         <>
-          <div>{formatCount(retries)}/s tried again</div>
+          <div>{formatCount(retries)}/s retries</div>
           {tick.retry !== undefined && (
             <div class="quiet">
               {formatShare(tick.retry.ratio)} of {formatShare(tick.retry.budget)} budget
@@ -112,7 +112,7 @@ export function StageFacts({ stage, card, tick, lane, retries }: StageFactsProps
     case 'hedge':
       return tick.hedges === undefined ? null : (
         <>
-          {formatCount(tick.hedges.won)} of {formatCount(tick.hedges.made)} won
+          {formatCount(tick.hedges.won)} of {formatCount(tick.hedges.made)} answered first
         </>
       )
     default:

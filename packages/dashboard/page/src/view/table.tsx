@@ -6,7 +6,7 @@ export interface Column<Row> {
   title: string
   /** Flush right, so that digits stand below each other. */
   number?: true
-  /** What is in it speaks for itself: the title is for those who hear it. */
+  /** The content explains itself: the title is for screen readers only. */
   untitled?: true
   of(row: Row): ComponentChildren
 }

@@ -1,4 +1,4 @@
-/** What is shown before there is anything to show. */
+/** Screens before there is data: connecting, locked, no access. */
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { setToken } from '../model/acting'
@@ -13,7 +13,7 @@ export function WaitingScreen({ retry }: { retry: () => void }) {
       <div class="waiting-screen" role="alert">
         <h1>The gateway cannot be reached</h1>
         <p>
-          {state.problem}. The page goes on trying and will show the fleet as soon as it answers.
+          {state.problem}. The page keeps trying and shows the fleet as soon as the gateway answers.
         </p>
         <button type="button" class="primary" onClick={retry}>
           Try now
@@ -35,7 +35,7 @@ export function WaitingScreen({ retry }: { retry: () => void }) {
         <Wave at={42} />
       </svg>
       <h1>Connecting to the fleet …</h1>
-      <p>The first figures come within a second.</p>
+      <p>The first figures arrive within a second.</p>
     </div>
   )
 }
@@ -52,7 +52,7 @@ function Wave({ at }: { at: number }) {
   )
 }
 
-/** Looking needs the token as well as acting. */
+/** Reading needs the token. */
 export function LockedScreen({
   wrong,
   withdrawn,
@@ -78,17 +78,17 @@ export function LockedScreen({
     >
       <Icon name="lock" size={34} />
       <h1>This fleet is for its operators</h1>
-      <p>Decisions, users and queues are shown to whoever has the admin token.</p>
+      <p>Reading needs the admin token.</p>
       <TokenFields secret={secret} remember={remember} />
       {wrong && (
         <p class="locked-wrong tone-bad" role="alert">
           {withdrawn
-            ? 'The token has changed: yours is not it any more.'
+            ? 'The token has changed. Enter the new one.'
             : 'That is not the token.'}
         </p>
       )}
       <button type="submit" class="primary" disabled={secret.value === ''}>
-        Look at the fleet
+        Show the fleet
       </button>
       <p class="note">
         It is <code>admin.token</code> of the gateway’s configuration, or <code>token</code> of{' '}
@@ -99,8 +99,8 @@ export function LockedScreen({
 }
 
 /**
- * Whatever was shown. A token helps where the machine was asked for by a name it does not know, or where the program
- * looks at it; the gateway's words say when there is none.
+ * Access was denied with 403. A token helps if the host name or `mayRead` was the reason; the gateway's answer says if
+ * there is none.
  */
 export function BarredScreen({
   problem,
@@ -116,10 +116,9 @@ export function BarredScreen({
   return (
     <div class="waiting-screen" role="alert">
       <Icon name="lock" size={34} />
-      <h1>{withdrawn ? 'You may not look any more' : 'Not from here'}</h1>
-      {withdrawn && <p>You could until now; access was withdrawn.</p>}
+      <h1>{withdrawn ? 'Access was withdrawn' : 'No access from here'}</h1>
       <p>
-        The gateway says: <bdi>{problem}</bdi>.
+        Reason: <bdi>{problem}</bdi>.
       </p>
       <div class="row">
         <button type="button" class="primary" onClick={connect}>

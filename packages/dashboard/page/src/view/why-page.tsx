@@ -1,27 +1,34 @@
-/** Why was this refused? The last decisions, live, and everything about the one that is chosen. */
+/** The latest decisions of all pods, and everything about the selected one. */
 import { useComputed, useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { formatCount } from '../format'
 import { type DecisionFilter, MOST_DECISIONS, NO_FILTER } from '../model/decision-log'
-import { decisionRate, decisions, decisionsVersion, guardCards, hello } from '../model/live'
+import { decisionRate, decisions, decisionsVersion, fleet, guardCards, hello } from '../model/live'
 import { replaceRoute, route } from '../model/route'
 import type { Decision } from '../wire'
 import { Empty, Panel } from './bits'
 import { DecisionDetail } from './decision-detail'
 import { DecisionList } from './decision-list'
+import { RequestAnswer, useRequestSearch } from './request-search'
 import { CODES, titleOf } from './stage-words'
+
+/** Below this width the explanation is under the list. */
+const ONE_COLUMN = '(max-width: 1019px)'
 
 export function WhyPage() {
   const chosen = useSignal<Decision | undefined>(undefined)
-  /** Somebody reads: the list stands still, or it would run away. */
+  /** The list does not move while the user reads. */
   const held = useSignal<{ list: readonly Decision[]; at: number } | undefined>(undefined)
+  const detail = useRef<HTMLDivElement>(null)
   const filter = route.value.page === 'why' ? route.value.filter : NO_FILTER
   const live = useComputed(() => {
     decisionsVersion.value
     return decisions.newest(route.value.page === 'why' ? route.value.filter : NO_FILTER)
   })
-  const list = held.value?.list ?? live.value
-  // Whoever asks for others, or for those of another process, does not want to read on.
+  const search = useRequestSearch(filter.request)
+  const listed = held.value?.list ?? live.value
+  const list = listed.length === 0 ? search.decisions : listed
+  // Another filter, or another process, ends the pause.
   const boot = hello.value?.boot
   useEffect(() => {
     held.value = undefined
@@ -33,25 +40,31 @@ export function WhyPage() {
     if (on) held.value ??= { list: live.peek(), at: decisions.added }
     else held.value = undefined
   }
+  const show = (decision: Decision) => {
+    chosen.value = decision
+  }
+  const onTap = () => {
+    if (matchMedia(ONE_COLUMN).matches) detail.current?.scrollIntoView({ block: 'start' })
+  }
   const newer = held.value === undefined ? 0 : decisions.added - held.value.at
-  const scope = hello.value?.hasPeers === true ? 'on all workers' : 'on this pod'
   const filtered = Object.values(filter).some((each) => each !== '')
   return (
     <div class="why">
-      <h1 class="visually-hidden">Why was this refused?</h1>
+      <h1 class="visually-hidden">Why was a call refused?</h1>
       <Panel
         title="Recent decisions"
-        note={`${formatCount(decisionRate.value)} a second ${scope}, the newest first; the last ${formatCount(MOST_DECISIONS)} are kept`}
+        note={`${formatCount(decisionRate.value)}/s on ${scopeOf()}, newest first; the last ${formatCount(MOST_DECISIONS)} are kept`}
       >
         <Filters filter={filter} change={change} />
+        <RequestAnswer search={search} />
         {list.length === 0 ? (
-          <Empty title={filtered ? 'No decision like this lately' : 'No decision yet'}>
+          <Empty title={filtered ? 'No recent decision matches' : 'No decision yet'}>
             {filtered ? (
               <button type="button" onClick={() => change(NO_FILTER)}>
                 Show all
               </button>
             ) : (
-              'Every call that is admitted or refused appears here at once.'
+              'Each admitted or refused call appears here at once.'
             )}
           </Empty>
         ) : (
@@ -61,12 +74,21 @@ export function WhyPage() {
             hold={hold}
             held={held.value !== undefined}
             newer={newer}
+            onTap={onTap}
           />
         )}
       </Panel>
-      <DecisionDetail chosen={chosen} />
+      <div ref={detail} class="why-detail">
+        <DecisionDetail chosen={chosen} show={show} />
+      </div>
     </div>
   )
+}
+
+function scopeOf(): string {
+  const pods = fleet.value?.pods.length ?? 1
+  if (pods > 1) return `${formatCount(pods)} pods`
+  return hello.value?.hasPeers === true ? 'all workers' : 'this pod'
 }
 
 function Filters({
@@ -79,16 +101,20 @@ function Filters({
   const stages = hello.value?.stages ?? []
   return (
     <search class="filters">
-      <div class="field">
-        <label for="filter-user">User</label>
-        <input
-          id="filter-user"
-          type="search"
-          placeholder="part of a name"
-          value={filter.user}
-          onInput={(event) => change({ ...filter, user: event.currentTarget.value })}
-        />
-      </div>
+      <Search
+        id="request"
+        label="Request id"
+        hint="whole or part"
+        value={filter.request}
+        onInput={(request) => change({ ...filter, request })}
+      />
+      <Search
+        id="user"
+        label="User"
+        hint="part of a name"
+        value={filter.user}
+        onInput={(user) => change({ ...filter, user })}
+      />
       <Choice
         id="guard"
         label="Vendor"
@@ -100,20 +126,46 @@ function Filters({
         id="stage"
         label="Stage"
         value={filter.stage}
-        options={stages.map(({ stage }, index) => [stage, `${index + 1} ${titleOf(stage)}`])}
+        options={[
+          ['request', 'the gateway itself'],
+          ...stages.map(({ stage }, index) => [stage, `${index + 1} ${titleOf(stage)}`] as const),
+        ]}
         onChange={(stage) => change({ ...filter, stage })}
       />
       <Choice
         id="code"
-        label="What became of it"
+        label="Result"
         value={filter.code}
         options={[
-          ['refused', 'refused, whatever for'],
+          ['refused', 'all refusals'],
+          ['failed', 'all failures'],
           ...CODES.map((code) => [code, code] as const),
         ]}
         onChange={(code) => change({ ...filter, code })}
       />
     </search>
+  )
+}
+
+function Search(props: {
+  id: string
+  label: string
+  hint: string
+  value: string
+  onInput: (value: string) => void
+}) {
+  const id = `filter-${props.id}`
+  return (
+    <div class="field">
+      <label for={id}>{props.label}</label>
+      <input
+        id={id}
+        type="search"
+        placeholder={props.hint}
+        value={props.value}
+        onInput={(event) => props.onInput(event.currentTarget.value)}
+      />
+    </div>
   )
 }
 

@@ -27,6 +27,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
     metrics: async () => (await started).metrics(),
     snapshot: async () => (await started).spillway.snapshot(),
     decisions: async ({ cursor }) => (await started).decisions(cursor),
+    find: async (requestId) => (await started).find(requestId),
     workersChanged: (next) => {
       state = next
     },
@@ -62,6 +63,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
         overloaded: (isOverloaded) => void channel.call('overloaded', isOverloaded).catch(() => {}),
         metrics: () => channel.call('metrics', undefined, { timeoutMs: ASK_MS }),
         decisions: (cursors) => channel.call('decisions', cursors),
+        find: (requestId) => channel.call('find', requestId),
         snapshots: () => channel.call('snapshots', undefined, { timeoutMs: ASK_MS }),
         reload: (cause) => channel.call('reload', cause, { timeoutMs: ASK_MS }),
       },

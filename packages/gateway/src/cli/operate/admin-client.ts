@@ -1,5 +1,6 @@
 /** An operator that asks a gateway, over its admin port. */
 
+import type { Explanation } from '@spillway/dashboard'
 import type { Operator } from 'spillway'
 import type { FleetReport, OperatorRequest, OperatorResult } from 'spillway/operate'
 import { EXIT } from '../command.js'
@@ -7,9 +8,13 @@ import { CommandError } from '../command-error.js'
 
 export type OperatorPart = Pick<Operator, 'perform' | 'fleet'>
 
+export interface AdminClient extends OperatorPart {
+  explain(requestId: string): Promise<Explanation>
+}
+
 const PATIENCE_MS = 10_000
 
-export function adminClient(admin: URL, token: string | undefined): OperatorPart {
+export function adminClient(admin: URL, token: string | undefined): AdminClient {
   async function ask<T>(path: string, body?: object): Promise<T> {
     const headers = {
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -36,6 +41,7 @@ export function adminClient(admin: URL, token: string | undefined): OperatorPart
   return {
     perform: (request: OperatorRequest) => ask<OperatorResult>('/actions', request),
     fleet: () => ask<FleetReport>('/status'),
+    explain: (requestId) => ask<Explanation>(`/explain?request=${encodeURIComponent(requestId)}`),
   }
 }
 

@@ -4,7 +4,10 @@
  */
 import { existsSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
+import { askPods, type Explanation } from '@spillway/dashboard'
 import { createOperator, type GuardOptions } from 'spillway'
+import { listMembers, systemClock } from 'spillway/internal'
+import type { Store } from 'spillway/shared'
 import type { GatewayConfig } from '../../config/config.js'
 import { loadConfig } from '../../config/load.js'
 import { isPlaceholder, missingIn, placeholderSecrets } from '../../config/placeholder-secrets.js'
@@ -19,6 +22,8 @@ export interface FleetConnection {
   readonly operator: OperatorPart
   /** By name; none where only a gateway knows. */
   readonly guards: Readonly<Record<string, GuardOptions>> | undefined
+  /** What became of a request, on whichever pod it was. */
+  explain(requestId: string): Promise<Explanation>
   close(): Promise<void>
 }
 
@@ -35,7 +40,8 @@ export async function openFleetConnection({
 }): Promise<FleetConnection> {
   if (admin !== undefined) {
     const operator = adminClient(readUrl(admin), process.env.SPILLWAY_ADMIN_TOKEN)
-    return { operator, guards: undefined, close: async () => {} }
+    const { explain } = operator
+    return { operator, guards: undefined, explain, close: async () => {} }
   }
   if (file === USUAL_FILE && !existsSync(file)) {
     throw new UsageError('there is no spillway.yaml here: say --config FILE, or --admin URL')
@@ -46,11 +52,18 @@ export async function openFleetConnection({
   try {
     await untilReady(store)
     const guards = Object.fromEntries(vendors.map(({ name, guard }) => [name, guard]))
-    return { operator: createOperator({ store, guards }), guards, close }
+    const operator = createOperator({ store, guards })
+    return { operator, guards, explain: (id) => explainFromStore(store, id), close }
   } catch (error) {
     await close()
     throw error
   }
+}
+
+/** Asks all pods through the store. */
+async function explainFromStore(store: Store, requestId: string): Promise<Explanation> {
+  const members = (await listMembers(store)).map(({ pod }) => pod)
+  return askPods({ store, clock: systemClock, random: Math.random, requestId, members })
 }
 
 /** With everything that is needed to reach it, or an error that says what is missing. */

@@ -5,7 +5,7 @@ import {
   SpillwayError,
   type Stage as StageName,
 } from '../../core/errors.js'
-import type { Verdict } from '../../core/outcome.js'
+import { answerOf, type CallEnd, type Outcome, type Verdict } from '../../core/outcome.js'
 import type { GuardParts } from '../build-guard.js'
 import type { Permits, Stage, StageCall } from '../pipeline/stage.js'
 import type { RunOptions, UserStanding } from '../run-options.js'
@@ -15,7 +15,7 @@ import type { CallFacts, CallFollower } from './follower.js'
 /** The parts of a guard that a trace reads. */
 export type TracedGuard = Pick<GuardParts, 'clock' | 'store' | 'pipeline'>
 
-/** Hears how the call ended. */
+/** Receives how the call ended. */
 export interface TraceListener {
   succeeded(trace: CallTrace, facts: CallFacts): void
   failed(trace: CallTrace, facts: CallFacts, error: unknown): void
@@ -24,6 +24,9 @@ export interface TraceListener {
 export class CallTrace implements CallFollower {
   readonly path: PathNote[] = []
   attempts = 0
+  /** Of the last attempt that was made; undefined: none was, or its answer has no HTTP status. */
+  outcome: Outcome | undefined
+  status: number | undefined
   /** Age of the oldest shared state that was used; undefined: none was. */
   sharedAgeMs: number | undefined
   readonly #listener: TraceListener
@@ -75,8 +78,12 @@ export class CallTrace implements CallFollower {
   }
 
   /** An attempt has ended, or a streamed answer begun. */
-  judged({ outcome, retryable }: Verdict): void {
-    this.#note(CALL, this.attempts, 'ended', { outcome, retryable })
+  judged({ outcome, retryable }: Verdict, end: CallEnd): void {
+    const status = answerOf(end)?.status
+    this.outcome = outcome
+    this.status = status
+    const answer = status === undefined ? undefined : { status }
+    this.#note(CALL, this.attempts, 'ended', { outcome, retryable, ...answer })
   }
 
   succeeded(): void {

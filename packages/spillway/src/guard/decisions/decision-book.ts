@@ -4,11 +4,19 @@ import { type ErrorCode, SpillwayError, type Stage } from '../../core/errors.js'
 import { boundedName } from '../../core/long-name.js'
 import { PRIORITIES } from '../../core/options/priority.js'
 import type { GuardParts } from '../build-guard.js'
-import type { RunOptions } from '../run-options.js'
 import { CallTrace, type TracedGuard, type TraceListener } from './call-trace.js'
+import {
+  CALL_END,
+  DEGRADED_WORDS,
+  type DecisionEnd,
+  endOfAnswer,
+  isClientError,
+  kindOf,
+} from './decision-end.js'
 import type { DecisionLog } from './decision-log.js'
 import type { DecisionRecord, PathNote } from './decision-record.js'
 import type { CallFacts, CallFollower, DecisionWatcher, DegradedCall } from './follower.js'
+import { REPLACES, type ReplacingOptions } from './replaced-call.js'
 
 /** Of each code at least one refusal is noted in this time, however many others there are. */
 const AT_LEAST_EVERY_MS = 1_000
@@ -34,7 +42,7 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
   }
 
   begin(
-    options: RunOptions,
+    options: ReplacingOptions,
     lane: string,
     priority: number,
     arrivedMs: number,
@@ -44,7 +52,8 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
       const flow = this.#flow(lane)
       if (flow !== undefined) flow.calls++
     }
-    if (!log.arrive(arrivedMs)) return undefined
+    const replaced = options[REPLACES] === undefined ? undefined : options.requestId
+    if (!log.arrive(arrivedMs, replaced)) return undefined
     return new CallTrace(this, this.#guard, { options, lane, priority, arrivedMs })
   }
 
@@ -60,17 +69,11 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
     this.failed(undefined, facts(), error)
   }
 
+  /** The call returned a value, which may be an answer such as a 503. */
   succeeded(trace: CallTrace, facts: CallFacts): void {
-    const { outcome = 'success' } = trace.path.at(-1)?.numbers ?? {}
-    this.#note(trace, facts, {
-      code: 'OK',
-      stage: 'call',
-      scope: 'local',
-      retryAfterMs: undefined,
-      why: outcome === 'success' ? 'it was answered' : `it was answered; judged as ${outcome}`,
-      details: {},
-      sharedAgeMs: trace.sharedAgeMs,
-    })
+    const { outcome = 'success', status, sharedAgeMs } = trace
+    const end = endOfAnswer(outcome, status)
+    this.#note(trace, facts, { ...CALL_END, ...end, status, sharedAgeMs })
   }
 
   failed(trace: CallTrace | undefined, facts: CallFacts, error: unknown): void {
@@ -80,37 +83,37 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
       this.#notedMs.set(code, this.#guard.clock.now())
       const sharedAgeMs = this.#ageOf(facts.lane, stage, error.scope) ?? trace?.sharedAgeMs
       const end = { code, stage, scope, retryAfterMs, why: message, details, sharedAgeMs }
-      return this.#note(trace, facts, end)
+      return this.#note(trace, facts, { ...end, status: undefined })
     }
-    const left = signal?.aborted === true && signal.reason === error
-    const known = left ? 'its caller has left' : `the call failed: ${kindOf(error)}`
-    const sharedAgeMs = trace?.sharedAgeMs
-    this.#note(trace, facts, {
-      code: left ? 'ABORTED' : 'FAILED',
-      stage: left && trace?.attempts === 0 ? 'queue' : 'call',
-      scope: 'local',
-      retryAfterMs: undefined,
-      why: known,
-      details: {},
-      sharedAgeMs,
-    })
+    const { sharedAgeMs, attempts, status } = trace ?? {}
+    if (signal?.aborted === true && signal.reason === error) {
+      const stage = attempts === 0 ? 'queue' : 'call'
+      const end = { ...CALL_END, stage, why: 'the caller aborted the call', sharedAgeMs }
+      return this.#note(trace, facts, { ...end, code: 'ABORTED', status: undefined })
+    }
+    const code = isClientError(status) ? 'REJECTED' : 'FAILED'
+    const why = `the call failed: ${kindOf(error)}`
+    this.#note(trace, facts, { ...CALL_END, code, why, status, sharedAgeMs })
   }
 
   /** A fallback of the gateway answered in place of a call. */
-  degraded({ step, reason, call, arrivedMs, attempts }: DegradedCall, lane: string): void {
+  degraded(used: DegradedCall, lane: string): void {
+    const { step, reason, call, arrivedMs, attempts, replaces } = used
     const nowMs = this.#guard.clock.now()
-    if (!this.#log.mayNote(nowMs)) return
+    if (!this.#log.mayNote(nowMs, call.requestId)) return
     const priority = PRIORITIES.indexOf(call.priority ?? 'normal')
     const end = {
       code: 'DEGRADED',
       stage: 'fallback',
       scope: 'local',
       retryAfterMs: undefined,
-      why: `answered by the fallback ${step}, because of: ${reason}`,
+      why: `the fallback ${step} answered, because ${DEGRADED_WORDS[reason] ?? reason}`,
       details: { step, reason },
+      status: undefined,
       sharedAgeMs: undefined,
     } as const
-    this.#note(undefined, { options: call, lane, priority, arrivedMs }, end, attempts)
+    const options = replaces === undefined ? call : { ...call, [REPLACES]: replaces }
+    this.#note(undefined, { options, lane, priority, arrivedMs }, end, attempts)
   }
 
   /** The counts by lane since the last call of this. */
@@ -123,20 +126,22 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
   #note(
     trace: CallTrace | undefined,
     { options, lane, priority, arrivedMs }: CallFacts,
-    end: Pick<
-      DecisionRecord,
-      'code' | 'stage' | 'scope' | 'retryAfterMs' | 'why' | 'details' | 'sharedAgeMs'
-    >,
+    end: DecisionEnd,
     attempts = trace?.attempts ?? 0,
   ): void {
     const tookMs = this.#guard.clock.now() - arrivedMs
+    const replaces = options[REPLACES]
+    // The user limits were charged by the call that is replaced.
+    const { user = replaces?.user, tier = replaces?.tier, requestId } = options
     this.#log.note({
       arrivedMs,
       tookMs,
+      requestId: requestId && boundedName(requestId),
       guard: this.#guard.name,
       lane,
-      user: options.user && boundedName(options.user),
-      tier: options.tier && boundedName(options.tier),
+      user: user && boundedName(user),
+      tier: tier && boundedName(tier),
+      replaces,
       importance: priority,
       attempts,
       path: trace?.path ?? [endOf(end, tookMs)],
@@ -177,16 +182,4 @@ function endOf(
 ): PathNote {
   const verdict = code === 'DEGRADED' ? 'ended' : 'refused'
   return { stage, attempt: 0, atMs, verdict, scope, numbers: details }
-}
-
-const PLAIN = /^[\w.-]{1,40}$/
-
-/** A message may contain secrets: kind, code and status are enough. */
-function kindOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return typeof error
-  const { name, code, status } = error as Record<string, unknown>
-  const words = [name, code, status].filter(
-    (each) => typeof each === 'number' || (typeof each === 'string' && PLAIN.test(each)),
-  )
-  return words.length === 0 ? 'an error' : words.join(' ')
 }

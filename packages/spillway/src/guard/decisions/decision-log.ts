@@ -18,6 +18,8 @@ export class DecisionLog {
   /** Calls since the log began, noted or not. */
   seen = 0
   readonly #ring: DecisionRecord[] = []
+  /** Requests of the records. */
+  #requests = new Set<string>()
   #nextId = 1
   #windowEndMs = Number.NEGATIVE_INFINITY
   #seenBefore = 0
@@ -31,25 +33,45 @@ export class DecisionLog {
     this.clock = clock
   }
 
-  /** A call has come. Answers whether to follow it. */
-  arrive(nowMs: number): boolean {
+  /**
+   * A call has come. Answers whether to follow it. `replacedRequest`: it replaces a call of this request, and is
+   * followed if that one was.
+   */
+  arrive(nowMs: number, replacedRequest?: string): boolean {
     this.seen++
     if (nowMs >= this.#windowEndMs) this.#turn(nowMs)
+    if (replacedRequest !== undefined && this.#requests.has(replacedRequest)) return true
     if (++this.#skipped < this.#every || this.#traces <= 0) return false
     this.#skipped = 0
     this.#traces--
     return true
   }
 
-  /** Whether one more refusal of a call that is not followed may be noted. */
-  mayNote(nowMs: number): boolean {
+  /**
+   * Whether one more refusal or fallback of a call that is not followed may be noted. That of a request with a record
+   * always may.
+   */
+  mayNote(nowMs: number, replacedRequest?: string): boolean {
     if (nowMs >= this.#windowEndMs) this.#turn(nowMs)
+    if (replacedRequest !== undefined && this.#requests.has(replacedRequest)) return true
     return this.#refusals-- > 0
   }
 
   note(record: Omit<DecisionRecord, 'id'>): void {
-    if (this.#ring.length >= MOST_KEPT) this.#ring.splice(0, MOST_KEPT / 2)
+    if (this.#ring.length >= MOST_KEPT) this.#dropOldest()
     this.#ring.push({ ...record, id: this.#nextId++ })
+    if (record.requestId !== undefined) this.#requests.add(record.requestId)
+  }
+
+  #dropOldest(): void {
+    this.#ring.splice(0, MOST_KEPT / 2)
+    this.#requests = new Set(this.#ring.flatMap(({ requestId }) => requestId ?? []))
+  }
+
+  /** The records of one request, the oldest first. */
+  ofRequest(requestId: string): readonly DecisionRecord[] {
+    if (!this.#requests.has(requestId)) return []
+    return this.#ring.filter((record) => record.requestId === requestId)
   }
 
   /** The id that the next one gets. */

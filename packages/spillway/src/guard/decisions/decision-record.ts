@@ -1,5 +1,6 @@
 /** One decision about one call, as the log keeps it. */
 import type { Details, ErrorCode, Scope, Stage } from '../../core/errors.js'
+import type { ReplacedCall } from './replaced-call.js'
 
 export interface PathNote {
   stage: Stage
@@ -18,6 +19,8 @@ export interface DecisionRecord {
   /** By the pod's clock: when the call came, and how long it took. */
   arrivedMs: number
   tookMs: number
+  /** Id of the request that the call belongs to, if the caller gave one. */
+  requestId: string | undefined
   guard: string
   lane: string
   user: string | undefined
@@ -25,10 +28,15 @@ export interface DecisionRecord {
   /** 0 for the most important. */
   importance: number
   /**
-   * `DEGRADED`: a fallback answered. `FAILED`: the call threw. `ABORTED`: its caller aborted it. Otherwise the code of
-   * the refusal.
+   * `DEGRADED`: a fallback answered. `FAILED`: the call threw, or its answer is a failure such as a 503. `REJECTED`:
+   * the downstream did not accept the request, such as a 404. `ABORTED`: its caller aborted it. Otherwise the code of
+   * the refusal, or of the server that refused the request before any guard.
    */
-  code: ErrorCode | 'OK' | 'DEGRADED' | 'FAILED' | 'ABORTED'
+  code: ErrorCode | 'OK' | 'DEGRADED' | 'FAILED' | 'REJECTED' | 'ABORTED' | (string & {})
+  /** HTTP status of the downstream's last answer, if it has one. */
+  status: number | undefined
+  /** The call in whose place this one was made, or a fallback answered. */
+  replaces: ReplacedCall | undefined
   stage: Stage
   scope: Scope
   attempts: number

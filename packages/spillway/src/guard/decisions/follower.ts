@@ -1,10 +1,11 @@
 /** What the calls of a guard report to the log of decisions. */
-import type { Verdict } from '../../core/outcome.js'
+import type { CallEnd, Verdict } from '../../core/outcome.js'
 import type { Permits, StageCall } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
+import type { ReplacedCall, ReplacingOptions } from './replaced-call.js'
 
 export interface CallFacts {
-  options: RunOptions
+  options: ReplacingOptions
   lane: string
   /** 0 is the most important. */
   priority: number
@@ -22,7 +23,7 @@ export interface CallFollower {
   /** An attempt has its permits and starts. */
   begins(call: StageCall, permits: Permits, startMs: number): void
   /** An attempt has ended, or a streamed answer begun. */
-  judged(verdict: Verdict): void
+  judged(verdict: Verdict, end: CallEnd): void
   succeeded(): void
   failed(error: unknown): void
 }
@@ -33,7 +34,9 @@ export interface DegradedCall {
   readonly step: string
   /** Why the call failed, or was not made. */
   readonly reason: string
-  readonly call: Pick<RunOptions, 'lane' | 'user' | 'tier' | 'priority'>
+  readonly call: Pick<RunOptions, 'lane' | 'user' | 'tier' | 'priority' | 'requestId'>
+  /** How the call ended. Default: only the reason is known. */
+  readonly replaces?: ReplacedCall | undefined
   readonly arrivedMs: number
   readonly attempts: number
 }
@@ -41,7 +44,7 @@ export interface DegradedCall {
 export interface DecisionWatcher {
   /** A call has arrived. Returns its follower, if it is one of those that are followed. */
   begin(
-    options: RunOptions,
+    options: ReplacingOptions,
     lane: string,
     priority: number,
     arrivedMs: number,

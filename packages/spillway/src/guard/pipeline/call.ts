@@ -266,7 +266,8 @@ export class GuardCall<T>
     const { retry, shed, clock } = this.#shared
     const { policy } = retry
     this.#verdict = verdict
-    if (this.#watchers !== undefined) this.#reportVerdict(this.#watchers, verdict)
+    this.#watchers?.follower?.judged(verdict, { value })
+    if (this.#watchers?.judged !== undefined) this.#watchers.judged.verdict = verdict
     if (this.#retry !== undefined) return this.#retry.resolve(value)
     shed?.callEnded(this.facts.arrivedMs, undefined)
     const final = policy === undefined || !verdict.retryable
@@ -281,17 +282,13 @@ export class GuardCall<T>
   onError(error: unknown, verdict: Verdict): void {
     const { retry, shed } = this.#shared
     this.#verdict = verdict
-    if (this.#watchers !== undefined) this.#reportVerdict(this.#watchers, verdict)
+    this.#watchers?.follower?.judged(verdict, { error })
+    if (this.#watchers?.judged !== undefined) this.#watchers.judged.verdict = verdict
     if (this.#retry !== undefined) return this.#retry.reject(error)
     shed?.callEnded(this.facts.arrivedMs, error)
     const final = this.#watchers?.report === undefined && retry.policy === undefined
     if (final) this.#fail(error)
     else this.#conclude({ error })
-  }
-
-  #reportVerdict({ follower, judged }: CallWatchers, verdict: Verdict): void {
-    follower?.judged(verdict)
-    if (judged !== undefined) judged.verdict = verdict
   }
 
   onReleased(outcome: Outcome | undefined, unfinished: Promise<unknown> | undefined): void {

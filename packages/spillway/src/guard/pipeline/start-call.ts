@@ -101,6 +101,7 @@ const KNOWN_OPTIONS = new Set(
     idempotent: true,
     callerAttempt: true,
     idempotencyKey: true,
+    requestId: true,
     traceParent: true,
     cacheKey: true,
     job: true,

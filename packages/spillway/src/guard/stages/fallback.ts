@@ -8,9 +8,11 @@ import { type ErrorCode, SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening } from '../../core/events.js'
 import { arrayOf, type Check, OptionsError } from '../../core/options/checks.js'
 import { described } from '../../core/options/schema.js'
-import { judge, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
+import { answerOf, judge, type OutcomeOptions, type Verdict } from '../../core/outcome.js'
 import type { Clock } from '../../core/time/clock.js'
+import { isClientError } from '../decisions/decision-end.js'
 import type { DegradedCall } from '../decisions/follower.js'
+import { REPLACES, type ReplacedCall, type ReplacingOptions } from '../decisions/replaced-call.js'
 import type { JudgedCall } from '../pipeline/call.js'
 import type { CallFunction } from '../pipeline/context.js'
 import type { Stage } from '../pipeline/stage.js'
@@ -143,13 +145,22 @@ export function guardStep(
       const asked = (call.options as Tracked)[ASKED]
       if (asked?.has(guard)) return undefined
       asked?.add(guard)
-      const answer = await guard.runDegradable(fn ?? call.fn, call.options)
+      const options: ReplacingOptions = { ...call.options, [REPLACES]: replacedBy(call) }
+      const answer = await guard.runDegradable(fn ?? call.fn, options)
       const { value, degraded, message } = answer
       // Its own failure is no answer.
       if (failedAnswers.has(answer)) return void discardResult(value)
       return { value, message: degraded ? `${message}` : `from ${guard.name}` }
     },
   }
+}
+
+function replacedBy({ guard, options, error, value, returned }: FailedCall): ReplacedCall {
+  const { lane, user, tier } = options
+  const status = answerOf(returned ? { value } : { error })?.status
+  const code =
+    error instanceof SpillwayError ? error.code : isClientError(status) ? 'REJECTED' : 'FAILED'
+  return { guard, lane, code, status, user, tier }
 }
 
 const EXPECTED =

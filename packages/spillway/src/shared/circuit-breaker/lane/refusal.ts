@@ -6,6 +6,7 @@ import {
   SpillwayError,
   STORE_WAIT_MS,
 } from '../../../core/errors.js'
+import type { BreakerSpec } from '../../../store/breaker-spec.js'
 import type { BreakerStateName } from '../api.js'
 import type { Replica } from './replica.js'
 
@@ -14,6 +15,7 @@ export interface RefusingLane {
   readonly lane: string
   /** Whose state decides: that of the fleet, or of this pod alone. */
   readonly scope: Scope
+  readonly spec: BreakerSpec
 }
 
 /** How long to wait while probes run or calls are admitted gradually. The actual duration is not known. */
@@ -22,7 +24,7 @@ export const PROBE_WAIT_MS = 1_000
 const known = ({ ageMs }: Details) => `as of ${inMs(ageMs)} ago`
 
 const EXPLAIN: Record<BreakerStateName, (details: Details) => string> = {
-  open: (details) => `${details.name}: the circuit is open, ${known(details)}`,
+  open: (details) => `${details.name}: the circuit is open (${details.cause}), ${known(details)}`,
   'half-open': (details) =>
     `${details.name}: the circuit is half-open and all its probes are running, ${known(details)}`,
   isolated: (details) => `${details.name}: isolated manually, ${known(details)}`,
@@ -38,7 +40,7 @@ export const explainUnknown = ({ name }: Details) =>
   `${name}: the circuit is half-open, and the store did not answer the request for a probe`
 
 export function refusalOf(
-  { name, lane, scope }: RefusingLane,
+  { name, lane, scope, spec }: RefusingLane,
   replica: Replica,
   state: BreakerStateName,
   nowMs: number,
@@ -50,6 +52,7 @@ export function refusalOf(
     name,
     lane,
     state,
+    ...(state === 'open' && { cause: replica.cause(spec) }),
     calls: view.calls,
     failures: view.failures,
     inFlight: view.inFlight,

@@ -4,9 +4,11 @@
  * reply to a request sent since the last change: after a failover the new server may be behind the old one,
  * and its state is the one that counts.
  */
+import type { BreakerSpec } from '../../../store/breaker-spec.js'
 import { SET_BACK_US } from '../../../store/clock-setback.js'
 import type { BreakerView } from '../../../store/port.js'
 import type { BreakerStateName } from '../api.js'
+import { tripCause } from './trip-cause.js'
 
 const NOTHING_KNOWN: BreakerView = {
   nowUs: 0,
@@ -36,6 +38,7 @@ export class Replica {
   openUntilMs = 0
   isolatedUntilMs = 0
   closedAtMs = Number.NEGATIVE_INFINITY
+  #cause: string | undefined
 
   /** Returns whether the view was accepted. `requested`: `changes` when the request was sent, if it is a reply. */
   receive(view: BreakerView, nowMs: number, requested?: number): boolean {
@@ -45,12 +48,19 @@ export class Replica {
     if (older && requested !== this.changes && behindUs <= SET_BACK_US) return false
     this.changes++
     this.view = view
+    this.#cause = undefined
     this.receivedMs = nowMs
     const ours = (us: number) => nowMs + (us - view.nowUs) / 1_000
     if (view.kind === 1) this.openUntilMs = ours(view.untilUs)
     this.isolatedUntilMs = view.isolatedUntilUs > 0 ? ours(view.isolatedUntilUs) : 0
     this.closedAtMs = view.closedAtUs > 0 ? ours(view.closedAtUs) : Number.NEGATIVE_INFINITY
     return true
+  }
+
+  /** Why the circuit opened, in words. Computed once for each view, because refusals have to be cheap. */
+  cause(spec: BreakerSpec): string {
+    this.#cause ??= tripCause(this.view, spec)
+    return this.#cause
   }
 
   /** When this state ends by itself; undefined if it does not. */

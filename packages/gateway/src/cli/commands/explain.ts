@@ -1,0 +1,56 @@
+/** `spillway explain`: what became of one request, and why. */
+import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { OPERATING_OPTIONS } from '../operate/operate-options.js'
+import { parseArguments, UsageError } from '../parse-args.js'
+
+const OPTIONS = {
+  json: { type: 'boolean', about: 'print everything as JSON' },
+  ...OPERATING_OPTIONS,
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+export const explainCommand: CommandRow = {
+  name: 'explain',
+  summary: 'explain what became of a request, on whichever pod it was',
+  usage: ['REQUEST-ID [--json] [--config FILE | --admin URL]'],
+  options: OPTIONS,
+  notes:
+    'The id is the spillway-request-id of an answer. Each pod remembers its last 2,000 requests.\n' +
+    'Exit code 0: found. 1: no pod knows the request. 3: the store, or the gateway, does not answer.',
+  async run(args) {
+    const { values, positionals } = parseArguments(args, OPTIONS)
+    const [requestId, ...more] = positionals
+    if (requestId === undefined) throw new UsageError('explain: name the request, by its id')
+    if (more.length > 0) throw new UsageError(`explain: unexpected argument "${more.join(' ')}"`)
+    const { isRequestId } = await import('../../response/privacy.js')
+    if (!isRequestId(requestId)) {
+      throw new UsageError(
+        'explain: a request id has 1 to 128 letters, digits and the characters _ . : -',
+      )
+    }
+    return explainRequest(requestId, values)
+  },
+}
+
+interface ExplainValues {
+  readonly json?: boolean | undefined
+  readonly config?: string | undefined
+  readonly admin?: string | undefined
+}
+
+async function explainRequest(
+  requestId: string,
+  { json, ...where }: ExplainValues,
+): Promise<number> {
+  const { openFleetConnection } = await import('../operate/fleet-connection.js')
+  const { explanationText } = await import('../operate/explanation-text.js')
+  const { explain, close } = await openFleetConnection(where)
+  try {
+    const explanation = await explain(requestId)
+    const isFound = explanation.request !== undefined || explanation.decisions.length > 0
+    process.stdout.write(json ? `${JSON.stringify(explanation)}\n` : explanationText(explanation))
+    return isFound ? EXIT.ok : EXIT.failure
+  } finally {
+    await close()
+  }
+}
