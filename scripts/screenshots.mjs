@@ -115,7 +115,7 @@ async function takeQueues() {
     await page.goto(`http://127.0.0.1:${server.address().port}/#/queues`)
     await take(page, 'locked-light')
     await page.getByLabel('Admin token').fill(token)
-    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+    await page.getByRole('button', { name: 'Show the fleet' }).click()
     await page.locator('.letters td').first().waitFor()
     await page.setViewportSize({ width: 1280, height: 700 })
     await take(page, 'queues-light')

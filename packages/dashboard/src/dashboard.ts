@@ -215,7 +215,10 @@ class DashboardServer {
       return answer(response, 503, { ok: false, problem: 'the dashboard is closed' })
     }
     if (this.feed.readers >= MOST_READERS) {
-      return answer(response, 503, { ok: false, problem: `the dashboard has ${MOST_READERS} readers already` })
+      return answer(response, 503, {
+        ok: false,
+        problem: `the dashboard has ${MOST_READERS} readers already`,
+      })
     }
     const acts = this.#access.acts(request)
     const reader: FeedReader = new FeedReader(response, acts, () => this.feed.detach(reader))
@@ -240,10 +243,14 @@ class DashboardServer {
       queues.map((each) => each.name),
     )
     if (names.length > 1) {
-      return answer(response, 409, { ok: false, problem: 'several job queues have this shortened name' })
+      return answer(response, 409, {
+        ok: false,
+        problem: 'several job queues have this shortened name',
+      })
     }
     const queue = queues.find((each) => each.name === names[0])
-    if (queue === undefined) return answer(response, 404, { ok: false, problem: 'no such job queue' })
+    if (queue === undefined)
+      return answer(response, 404, { ok: false, problem: 'no such job queue' })
     try {
       const [from, count] = [wholeOf(params.get('from'), 0), wholeOf(params.get('count'), 50)]
       answer(response, 200, await deadLetters(queue, from, count))

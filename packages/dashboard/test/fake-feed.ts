@@ -7,6 +7,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Act } from '../src/wire/acts.js'
+import type { Explanation } from '../src/wire/explain.js'
 import type { Messages } from '../src/wire/messages.js'
 import { FakeFleet, type FakeFleetOptions } from './fake-fleet.js'
 
@@ -40,6 +41,8 @@ export interface FakeFeedOptions extends FakeFleetOptions {
   unread?: number
   /** Sends nothing, so the page keeps waiting. */
   silent?: boolean
+  /** The answer about any request. */
+  explanation?: Explanation
 }
 
 const TICK_MS = 1_000
@@ -91,6 +94,12 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
       if (queues.jobQueues.length > 0) say(response, 'jobQueues', queues)
       for (const note of notes) say(response, 'act', note)
       return
+    }
+    if (path === '/explain') {
+      response.setHeader('content-type', 'application/json')
+      const requestId = new URL(request.url ?? '/', 'http://localhost').searchParams.get('request')
+      const unknown = { requestId, decisions: [], podsAsked: 2, podsAnswered: 2 }
+      return void response.end(JSON.stringify(options.explanation ?? unknown))
     }
     if (path === '/dead' && unread-- > 0) return void response.writeHead(503).end()
     if (path === '/dead') {

@@ -20,6 +20,8 @@ export interface FakeFleetOptions {
   decisionRate?: number
   lanes?: number
   queues?: number
+  /** Offers the switches of the demo. */
+  demo?: boolean
   /** Adds an hour of history before the page is opened. */
   past?: boolean
 }
@@ -44,6 +46,8 @@ export class FakeFleet {
   readonly #options: Required<FakeFleetOptions>
   readonly #cards: GuardCard[]
   readonly #breakers = new Map<string, BreakerTick>()
+  /** Lanes without calls. */
+  readonly #idle = new Set<string>()
   #demo: DemoState = { load: true, broken: false }
   #turn = 0
   #id = 0
@@ -57,6 +61,7 @@ export class FakeFleet {
       decisionRate: 40,
       lanes: 2,
       queues: 1,
+      demo: true,
       past: true,
       ...options,
     }
@@ -92,12 +97,18 @@ export class FakeFleet {
       ...rest,
       state: to,
       ...(to !== 'closed' && { untilMs: 24_000 }),
+      ...(to === 'open' && { cause: '31 failures in a row' }),
       failures: to === 'closed' ? 2 : 31,
       probes: to === 'half-open' ? 2 : 0,
       successes: to === 'half-open' ? 1 : 0,
       timeline: [...breaker.timeline, change],
     })
     return change
+  }
+
+  /** From now on this lane has no calls. */
+  setIdle(lane: string): void {
+    this.#idle.add(lane)
   }
 
   switchDemo(act: Act & { act: 'demo' }): DemoState {
@@ -119,7 +130,7 @@ export class FakeFleet {
       jobQueues: Array.from({ length: this.#options.queues }, (_, index) => `queue-${index}`),
       acts,
       may: ['isolate', 'release', 'reset', 'pause', 'limit', 'drain', 'replay', 'demo'],
-      demo: this.#demo,
+      demo: this.#options.demo ? this.#demo : undefined,
       keeps: { fineStepMs: 1_000, finePoints: 300, coarseStepMs: 10_000, coarsePoints: 360 },
     }
   }
@@ -146,6 +157,10 @@ export class FakeFleet {
           inFlight: column((s) => shape(s, 60)),
           waiting: column((s) => Math.max(0, shape(s, 20) - 18)),
           pods: column(() => this.#options.pods),
+          fleetCalls: column((s) => shape(s, 360)),
+          fleetRefused: column((s) => Math.max(0, shape(s, 120) - 120)),
+          fleetInFlight: column((s) => shape(s, 90)),
+          fleetWaiting: column((s) => Math.max(0, shape(s, 20) - 18)),
         },
       }
       for (const { name } of this.#cards) {
@@ -270,9 +285,18 @@ export class FakeFleet {
     const scope = this.store === 'shared' ? 'shared' : 'local'
     return {
       lane,
-      flow: { calls: 60, refused: [{ stage: 'vendor-limit', code: 'VENDOR_LIMITED', count: 4 }] },
-      waiting: Math.round(10 * this.#random()),
-      breaker: this.#breaker(guard, lane),
+      ...(this.#idle.has(lane)
+        ? { flow: { calls: 0, refused: [] }, waiting: 0 }
+        : {
+            flow: {
+              calls: 60,
+              refused: [{ stage: 'vendor-limit', code: 'VENDOR_LIMITED', count: 4 }],
+            },
+            waiting: Math.round(10 * this.#random()),
+          }),
+      breaker: this.#idle.has(lane)
+        ? { ...this.#breaker(guard, lane), failures: 0, slow: 0 }
+        : this.#breaker(guard, lane),
       limits: [
         { id: 'requests', limit: 500, used: 388, remaining: 112, ageMs: 240, scope },
         {
@@ -320,6 +344,7 @@ export class FakeFleet {
     const refused = this.#random() < 0.3
     const base = {
       id: ++this.#id,
+      requestId: `req-${this.#id}`,
       pod: 'pod-1',
       at: Date.now(),
       guard,
@@ -373,7 +398,7 @@ export class FakeFleet {
         passed('vendor-limit', 1, 41),
         passed('concurrency', 1, 41),
         passed('timeout', 1, 41),
-        { ...passed('call', 1, 200), verdict: 'ended' },
+        { ...passed('call', 1, 200), verdict: 'ended', numbers: { outcome: 'success' } },
       ],
     }
   }

@@ -64,7 +64,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
   /** Enters the token on the login form. */
   const show = async (page: Page, token: string) => {
     await page.getByLabel('Admin token').fill(token)
-    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+    await page.getByRole('button', { name: 'Show the fleet' }).click()
   }
   const call = (gateway: Gateway | undefined, user = 'ann') =>
     fetch(`${gateway?.url}/v1/chat/completions`, {
@@ -129,8 +129,8 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
     await row.getByText('CIRCUIT_OPEN').waitFor()
     await row.click()
     const detail = (await page.getByTestId('why-detail').textContent()) ?? ''
-    expect(detail).toMatch(/circuit.* is open/)
-    expect(detail).toContain('What would have let it in')
+    expect(detail).toMatch(/the circuit is open \(\d+ failures in a row/)
+    expect(detail).toContain('What would have admitted it')
     expect(detail).toMatch(/Breaker.*refused/s)
     expect(detail).toContain('not reached')
     expect(await page.locator('#app script').count()).toBe(0)

@@ -73,7 +73,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     feed.send('guards', feed.fleet.guards())
     const countdown = page.getByTestId('countdown')
     const first = await countdown.textContent()
-    expect(first).toContain('until probed')
+    expect(first).toContain('until probes')
     await expect.poll(() => countdown.textContent()).not.toBe(first)
   })
 
@@ -84,17 +84,17 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await list.focus()
     await page.keyboard.press('ArrowDown')
     const detail = page.getByTestId('why-detail')
-    await detail.getByText('What would have let it in').waitFor()
+    await detail.getByText('What would have admitted it').waitFor()
     const text = (await detail.textContent()) ?? ''
     expect(text).toContain('has used 60 of 60 requests')
     expect(text).toContain('A place comes free in 1.2 s')
-    expect(text).toContain('what all pods share; shared state 180 ms old')
+    expect(text).toContain('shared by all pods; shared state 180 ms old')
     expect(text).toMatch(/Load shedding.*passed.*User limits.*refused.*not reached: queue/s)
     // The list stops while a decision is selected and continues on request.
     const first = await list.getByRole('option').first().textContent()
-    await page.getByText(/[1-9]\d* decisions? came meanwhile/).waitFor()
+    await page.getByText(/[1-9]\d* newer decisions?/).waitFor()
     expect(await list.getByRole('option').first().textContent()).toBe(first)
-    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByRole('button', { name: 'Resume' }).click()
     await expect.poll(() => list.getByRole('option').first().textContent()).not.toBe(first)
     expect(complaints).toEqual([])
   })
@@ -120,7 +120,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await dialog.getByRole('button', { name: 'Isolate' }).click()
     await dialog.getByText('Not done: That is not the token.').waitFor()
     await dialog.getByLabel('Lane').selectOption('gpt-4o')
-    await dialog.getByLabel('For so many minutes').fill('3')
+    await dialog.getByLabel('Duration in minutes').fill('3')
     await dialog.getByLabel('Admin token').fill('right')
     await dialog.getByRole('button', { name: 'Isolate' }).click()
     await dialog.getByText('Done: did isolate').waitFor()
@@ -150,16 +150,16 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
       await page.keyboard.press('Escape')
       await dialog.waitFor({ state: 'hidden' })
     }
-    await doIt('Pause vendor …', /No call to openai.* begins for 5 min/, 'Pause')
+    await doIt('Pause vendor …', /No call to openai.* starts for 5 min/, 'Pause')
     await doIt(
       'Change … requests',
       /“requests” is 500 instead of 500 for 10 min/,
       'Change the limit',
     )
     await page.getByRole('link', { name: 'Fleet' }).click()
-    await doIt('Drain pod-b', /pod-b stops taking requests.*2 other pods go on/, 'Drain')
+    await doIt('Drain pod-b', /pod-b stops taking requests.*2 other pods continue/, 'Drain')
     await page.getByRole('link', { name: 'Job queues' }).click()
-    await doIt('Retry a7f3', /The job a7f3 goes back to the end of the queue/, 'Retry')
+    await doIt('Retry a7f3', /The job a7f3 returns to the end of the job queue/, 'Retry')
     await page.getByRole('switch', { name: 'Break the vendor' }).click()
     await page.getByRole('switch', { name: 'Break the vendor', checked: true }).waitFor()
     expect(feed.asked.map(({ act }) => act)).toMatchObject([
@@ -190,9 +190,9 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
 
   it('the page reloads dead letters that could not be read', async () => {
     const { page } = await open('#/queues', { unread: 1 })
-    await page.getByText('They cannot be read now').waitFor()
+    await page.getByText('Dead letters cannot be read now').waitFor()
     await page.getByRole('row', { name: /a7f3/ }).waitFor()
-    expect(await page.getByText('They cannot be read now').count()).toBe(0)
+    expect(await page.getByText('Dead letters cannot be read now').count()).toBe(0)
   })
 
   it('the page shows a lost connection, marks its data as old and reconnects by itself', async () => {
@@ -231,7 +231,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     expect(await page.getByTestId('calls').textContent()).toBe(calls)
     feed.fleet.setStore('shared')
     await banner.waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Go on' }).first().click()
+    await page.getByRole('button', { name: 'Resume' }).first().click()
     await expect.poll(() => page.getByTestId('calls').textContent()).not.toBe(calls)
   })
 
@@ -258,7 +258,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await page.keyboard.press('Enter')
     await page.getByText('That is not the token').waitFor()
     await field.fill('right')
-    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+    await page.getByRole('button', { name: 'Show the fleet' }).click()
     await page.getByTestId('calls').waitFor()
     // The token is now known for actions as well.
     await page.getByRole('link', { name: 'Guards' }).click()
@@ -269,18 +269,18 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
 
   it('the page explains why it cannot be read from here when no token would help', async () => {
     const { page } = await open('', { barred: 'no admin token is set: <b>set one</b>' })
-    await page.getByRole('heading', { name: 'Not from here' }).waitFor()
+    await page.getByRole('heading', { name: 'No access from here' }).waitFor()
     await page.getByText('no admin token is set: <b>set one</b>').waitFor()
     await page.getByRole('button', { name: 'Try again' }).click()
-    await page.getByRole('heading', { name: 'Not from here' }).waitFor()
+    await page.getByRole('heading', { name: 'No access from here' }).waitFor()
   })
 
   it('the page shows that access was withdrawn, hides old data and accepts a valid token', async () => {
     const { page, feed } = await open('', { token: 'right' })
     await page.getByTestId('calls').waitFor()
     feed.bar('this machine is not called "fleet.example"')
-    await page.getByRole('heading', { name: 'You may not look any more' }).waitFor()
-    await page.getByText('The gateway says: this machine is not called').waitFor()
+    await page.getByRole('heading', { name: 'Access was withdrawn' }).waitFor()
+    await page.getByText('Reason: this machine is not called').waitFor()
     expect(await page.locator('.panel, .kpi').count()).toBe(0)
     await page.getByRole('button', { name: 'Enter a token …' }).click()
     await page.getByLabel('Admin token').fill('right')

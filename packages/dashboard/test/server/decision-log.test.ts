@@ -159,8 +159,10 @@ describe('DecisionLog', () => {
 
   it('a value that classify judges a failure is FAILED, and a slow answer is OK', async () => {
     const { clock, guard, log, spillway } = watchedGuard({
-      classify: ({ value }: { value?: unknown }) =>
-        value === 'bad' ? 'failure' : value === 'slow' ? 'slow' : undefined,
+      classify: (end) => {
+        const value = 'value' in end ? end.value : undefined
+        return value === 'bad' ? 'failure' : value === 'slow' ? 'slow' : undefined
+      },
     })
     for (const value of ['bad', 'slow']) await clock.until(guard.run(() => value))
     expect(log.since(1, 10).map(({ code, status }) => [code, status])).toEqual([

@@ -60,10 +60,28 @@ describe('DecisionLog of the page', () => {
       decision(6, { code: 'DEGRADED', stage: 'fallback' }),
     ])
     expect(ids(log.newest({ ...NO_FILTER, code: 'DEGRADED' }))).toEqual([6])
+    expect(ids(log.newest({ ...NO_FILTER, code: 'failed' }))).toEqual([5])
     expect(ids(log.newest({ ...NO_FILTER, user: 'AN' }))).toEqual([4, 2, 1])
     expect(ids(log.newest({ ...NO_FILTER, code: 'refused' }))).toEqual([4, 3, 2, 1])
     expect(
-      ids(log.newest({ user: 'ann', guard: 'openai', stage: 'breaker', code: 'CIRCUIT_OPEN' })),
+      ids(
+        log.newest({
+          ...NO_FILTER,
+          user: 'ann',
+          guard: 'openai',
+          stage: 'breaker',
+          code: 'CIRCUIT_OPEN',
+        }),
+      ),
     ).toEqual([2])
+  })
+
+  it('decision log finds decisions by a part of their request id', () => {
+    const log = new DecisionLog()
+    log.add([decision(1, { requestId: 'abc-1' }), decision(2), decision(3, { requestId: 'abd-1' })])
+    expect(ids(log.newest({ ...NO_FILTER, request: 'abc' }))).toEqual([1])
+    expect(ids(log.newest({ ...NO_FILTER, request: 'ab' }))).toEqual([3, 1])
+    expect(ids(log.ofRequest('abd-1'))).toEqual([3])
+    expect(log.ofRequest(undefined)).toEqual([])
   })
 })

@@ -17,8 +17,8 @@ import type {
 } from '../wire'
 import { DecisionLog } from './decision-log'
 import type { FeedState, Message } from './feed'
-import { TwoTracks } from './history'
 import { totalsOf } from './fleet-totals'
+import { TwoTracks } from './history'
 import { RateBook } from './rates'
 
 export const KNOWN_WIRE = 1

@@ -9,7 +9,10 @@ describe('dashboard routes', () => {
     { page: 'guards', guard: undefined, lane: undefined },
     { page: 'guards', guard: 'a/b <script>?#%', lane: 'קו/1' },
     { page: 'why', filter: NO_FILTER },
-    { page: 'why', filter: { request: 'r-1', user: 'ann & bob', guard: 'a=b', stage: 'queue', code: 'SHED' } },
+    {
+      page: 'why',
+      filter: { request: 'r-1', user: 'ann & bob', guard: 'a=b', stage: 'queue', code: 'SHED' },
+    },
   ])('readRoute restores the route %o', (route) => {
     expect(readRoute(hrefOf(route))).toEqual(route)
   })

@@ -122,8 +122,8 @@ function DrainBanner() {
       <Icon name="left" size={18} />
       <div class="banner-words">
         <strong>This pod is draining</strong>
-        It takes no new requests and exits when the running ones have ended. Open the page of another
-        pod.
+        It takes no new requests and exits when the running ones have ended. Open the page of
+        another pod.
       </div>
     </div>
   )

@@ -6,6 +6,7 @@ import { formatTime } from '../format'
 import type { TwoTracks } from '../model/history'
 import { hello, historyVersion, pausedAt, serverNow } from '../model/live'
 import { paint, range } from '../model/preferences'
+import { clockLabel, distinct, TIME_STEPS_S } from './axis-labels'
 import type { Tone } from './bits'
 
 export interface Line {
@@ -203,7 +204,7 @@ function optionsOf(
         size: 24,
         space: 70,
         incrs: TIME_STEPS_S,
-        values: (_, splits) => distinct(splits.map(clock)),
+        values: (_, splits) => distinct(splits.map(clockLabel)),
       },
       { ...axis, size: 52, space: 34, values: (_, splits) => distinct(splits.map(format)) },
     ],
@@ -221,17 +222,6 @@ function optionsOf(
     hooks: { setCursor: [onCursor] },
   }
 }
-
-/** Labels have minutes, so steps are whole minutes. */
-const TIME_STEPS_S = [60, 120, 300, 600, 900, 1_800, 3_600]
-
-/** Rounded labels may repeat; only the first of them is drawn. */
-export function distinct(labels: readonly string[]): string[] {
-  return labels.map((label, index) => (labels.indexOf(label) === index ? label : ''))
-}
-
-const clock = (seconds: number) =>
-  new Date(seconds * 1_000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })
 
 function niceTop(max: number | null): number {
   return max === null || max <= 0 ? 1 : max * 1.1

@@ -212,7 +212,9 @@ function Path({ decision }: { decision: Decision }) {
 function Step({ note }: { note: StageNote }) {
   const isAnswered =
     note.verdict === 'ended' &&
-    (note.stage === 'fallback' || note.numbers?.outcome === 'success' || note.numbers?.outcome === 'slow')
+    (note.stage === 'fallback' ||
+      note.numbers?.outcome === 'success' ||
+      note.numbers?.outcome === 'slow')
   const { tone, icon, word } = isAnswered
     ? { ...VERDICTS.passed, word: 'answered' }
     : VERDICTS[note.verdict]

@@ -49,8 +49,8 @@ export function FleetPage() {
       <Panel title="Guards">
         <Empty title="No guard yet">
           <p>
-            A guard appears here as soon as it is created:{' '}
-            <code>spillway.guard('openai', …)</code>, or a vendor in <code>spillway.yaml</code>.
+            A guard appears here as soon as it is created: <code>spillway.guard('openai', …)</code>,
+            or a vendor in <code>spillway.yaml</code>.
           </p>
         </Empty>
       </Panel>

@@ -131,15 +131,15 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
       <div class="stacks">
         <div>
           {card.breaker !== undefined && <BreakerPanel card={card} tick={tick} lane={lane} />}
-          {card.retry !== undefined && <RetryPanel card={card} tick={tick} />}
         </div>
         <div>
           {card.limits !== undefined && <LimitsPanel card={card} tick={tick} lane={lane} />}
-          {card.queue !== undefined && <QueuePanel card={card} tick={tick} />}
         </div>
         <div>
           <RefusalsPanel guard={card.name} lane={lane} />
           <LatencyPanel tick={tick} />
+          {card.queue !== undefined && <QueuePanel card={card} tick={tick} />}
+          {card.retry !== undefined && <RetryPanel card={card} tick={tick} />}
           <FallbackPanel card={card} />
           {tick.shed !== undefined && <ShedPanel tick={tick} />}
         </div>

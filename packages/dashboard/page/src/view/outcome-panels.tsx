@@ -67,7 +67,10 @@ function PercentileRow({ label, of }: { label: string; of: Percentiles | undefin
 export function RetryPanel({ card, tick }: { card: GuardCard; tick: GuardTick }) {
   const { retry, hedges } = tick
   return (
-    <Panel title="Retries" note={`at most ${countOf(card.retry?.attempts ?? 1, 'attempt')} per call`}>
+    <Panel
+      title="Retries"
+      note={`at most ${countOf(card.retry?.attempts ?? 1, 'attempt')} per call`}
+    >
       {retry === undefined ? (
         <p class="note">No retries.</p>
       ) : (

@@ -76,7 +76,10 @@ function GateView(props: {
           {number}
         </span>
         <h3>{titleOf(stage)}</h3>
-        <span class="gate-scope" title={scope === 'shared' ? 'shared by all pods' : 'local to this pod'}>
+        <span
+          class="gate-scope"
+          title={scope === 'shared' ? 'shared by all pods' : 'local to this pod'}
+        >
           <Icon name={scope} size={12} /> {scope}
         </span>
       </div>
@@ -93,7 +96,9 @@ function GateView(props: {
         {on ? (
           <>
             <b>{formatCount(leaving)}</b>
-            <span class="quiet">/s passed</span>
+            <span class="quiet">
+              /s<span class="visually-hidden"> pass</span>
+            </span>
           </>
         ) : (
           <span class="quiet">off</span>

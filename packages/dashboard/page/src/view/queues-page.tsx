@@ -206,7 +206,9 @@ function Letters({ queue, dead }: { queue: string; dead: number }) {
           </button>
         )}
       </div>
-      {problem.value !== undefined && <p class="note">Dead letters cannot be read now: {problem.value}</p>}
+      {problem.value !== undefined && (
+        <p class="note">Dead letters cannot be read now: {problem.value}</p>
+      )}
       {letters.value === undefined ? null : (
         <Table
           label={`Dead letters of ${queue}`}

@@ -4,26 +4,27 @@ import type { EndCode, Hello } from '../wire'
 
 export type StageName = Hello['stages'][number]['stage']
 
-const STAGE_WORDS: Readonly<Record<string, { title: string; purpose: string }>> = {
-  shed: { title: 'Load shedding', purpose: 'refuses early while this pod is overloaded' },
-  'user-limit': { title: 'User limits', purpose: 'limits calls per user' },
-  queue: { title: 'Queue', purpose: 'the only place where a call waits' },
-  breaker: { title: 'Breaker', purpose: 'fails fast while the vendor is broken' },
-  throttle: { title: 'Throttle', purpose: 'refuses a share while the vendor rejects calls' },
-  'vendor-limit': { title: 'Vendor limits', purpose: 'keeps to the vendor’s limits' },
-  pace: { title: 'Pace', purpose: 'smooths bursts' },
-  concurrency: { title: 'Concurrency', purpose: 'limits calls at the same time' },
-  timeout: { title: 'Timeout', purpose: 'limits how long a call may take' },
-  call: { title: 'The call', purpose: 'the request to the vendor' },
-  retry: { title: 'Retry', purpose: 'another attempt after a failure' },
-  hedge: { title: 'Hedge', purpose: 'a second attempt beside a slow one' },
-  fallback: { title: 'Fallback', purpose: 'an answer in place of a failed call' },
+const STAGE_TITLES: Readonly<Record<string, string>> = {
+  shed: 'Load shedding',
+  'user-limit': 'User limits',
+  queue: 'Queue',
+  breaker: 'Breaker',
+  throttle: 'Throttle',
+  'vendor-limit': 'Vendor limits',
+  pace: 'Pace',
+  concurrency: 'Concurrency',
+  timeout: 'Timeout',
+  call: 'The call',
+  retry: 'Retry',
+  hedge: 'Hedge',
+  fallback: 'Fallback',
+  /** The gateway refused the request itself. */
+  request: 'Gateway',
 }
 
 /** The title of a built-in stage, or the name of a stage that the application added. */
 export function titleOf(stage: StageName): string {
-  if (stage === 'request') return 'Gateway'
-  return Object.hasOwn(STAGE_WORDS, stage) ? (STAGE_WORDS[stage]?.title ?? stage) : stage
+  return Object.hasOwn(STAGE_TITLES, stage) ? (STAGE_TITLES[stage] ?? stage) : stage
 }
 
 const CODE_WORDS = {

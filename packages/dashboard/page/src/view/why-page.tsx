@@ -1,6 +1,6 @@
 /** The latest decisions of all pods, and everything about the selected one. */
 import { useComputed, useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { formatCount } from '../format'
 import { type DecisionFilter, MOST_DECISIONS, NO_FILTER } from '../model/decision-log'
 import { decisionRate, decisions, decisionsVersion, fleet, guardCards, hello } from '../model/live'
@@ -20,6 +20,8 @@ export function WhyPage() {
   /** The list does not move while the user reads. */
   const held = useSignal<{ list: readonly Decision[]; at: number } | undefined>(undefined)
   const detail = useRef<HTMLDivElement>(null)
+  /** A row was selected by hand, and its explanation is not drawn yet. */
+  const isTapped = useRef(false)
   const filter = route.value.page === 'why' ? route.value.filter : NO_FILTER
   const live = useComputed(() => {
     decisionsVersion.value
@@ -44,8 +46,14 @@ export function WhyPage() {
     chosen.value = decision
   }
   const onTap = () => {
-    if (matchMedia(ONE_COLUMN).matches) detail.current?.scrollIntoView({ block: 'start' })
+    isTapped.current = true
   }
+  // After the explanation is drawn: before, the page may be too short to scroll that far.
+  useLayoutEffect(() => {
+    if (!isTapped.current) return
+    isTapped.current = false
+    if (matchMedia(ONE_COLUMN).matches) detail.current?.scrollIntoView({ block: 'start' })
+  })
   const newer = held.value === undefined ? 0 : decisions.added - held.value.at
   const filtered = Object.values(filter).some((each) => each !== '')
   return (
@@ -53,7 +61,7 @@ export function WhyPage() {
       <h1 class="visually-hidden">Why was a call refused?</h1>
       <Panel
         title="Recent decisions"
-        note={`${formatCount(decisionRate.value)}/s on ${scopeOf()}, newest first; the last ${formatCount(MOST_DECISIONS)} are kept`}
+        note={`${scopeOf()}, ${formatCount(decisionRate.value)}/s, newest first; the last ${formatCount(MOST_DECISIONS)} are kept`}
       >
         <Filters filter={filter} change={change} />
         <RequestAnswer search={search} />
@@ -78,7 +86,7 @@ export function WhyPage() {
           />
         )}
       </Panel>
-      <div ref={detail} class="why-detail">
+      <div ref={detail} class={chosen.value === undefined ? 'why-detail' : 'why-detail why-chosen'}>
         <DecisionDetail chosen={chosen} show={show} />
       </div>
     </div>
@@ -87,7 +95,7 @@ export function WhyPage() {
 
 function scopeOf(): string {
   const pods = fleet.value?.pods.length ?? 1
-  if (pods > 1) return `${formatCount(pods)} pods`
+  if (pods > 1) return `all ${formatCount(pods)} pods`
   return hello.value?.hasPeers === true ? 'all workers' : 'this pod'
 }
 
