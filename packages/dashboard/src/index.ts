@@ -4,5 +4,6 @@ export type { DashboardPeers, DecisionPage, PeerDecisions } from './feed/peer-de
 export { askPods } from './requests/explain-request.js'
 export type { NotedRequest } from './requests/noted-request.js'
 export type { KnownRequest } from './requests/request-log.js'
+export { isRequestId } from './shown.js'
 export type { Decision } from './wire/decisions.js'
 export type { Explanation, RequestSummary } from './wire/explain.js'

@@ -41,6 +41,11 @@ const REQUEST_ID = /^[\w.:-]{1,128}$/
 const KEY_AS_ID =
   /^(?:[prs]k|gh[oprsu]|github_pat|glpat|npm|xox[abprs])[-_]|^(?:AIza|AKIA|ASIA|eyJ)/
 
+/** Whether a request can be found by this id: 1 to 128 letters, digits and `_ . : -`, and not like a key. */
+export function isRequestId(text: string): boolean {
+  return requestIdOf(text) !== undefined
+}
+
 /** A request id as it is shown and searched; undefined if it may be something else. */
 export function requestIdOf(id: string): string | undefined {
   return REQUEST_ID.test(id) && !KEY_AS_ID.test(id) ? id : undefined

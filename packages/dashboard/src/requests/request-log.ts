@@ -11,7 +11,9 @@ import { RequestRing } from './request-ring.js'
 
 /** What one process knows about a request. */
 export interface KnownRequest {
+  /** The request as its gateway saw it; absent if this process does not remember it. */
   request?: RequestSummary
+  /** Decisions of guards on its calls, the oldest first. */
   decisions: Decision[]
 }
 

@@ -36,7 +36,7 @@ export interface Decision {
   /** HTTP status of the downstream's answer, or of the gateway's refusal. */
   status?: number
   /** The call in whose place this one was made. */
-  replaces?: { guard: string; lane?: string; code: string; status?: number }
+  replaces?: ReplacedDecision
   /** What a refused call requested of a limit, against what was left. */
   requested?: Requested
   /** The stage where it ended; `request`: the gateway itself refused the request. */
@@ -61,6 +61,18 @@ export interface Decision {
   path: StageNote[]
   /** False: only its end was recorded, under load; times of the path are unknown. */
   traced: boolean
+}
+
+/** The call in whose place another one was made. */
+export interface ReplacedDecision {
+  /** Name of its guard. */
+  guard: string
+  /** Its lane, if it is known. */
+  lane?: string
+  /** Code of its decision. */
+  code: string
+  /** HTTP status of the downstream's answer, if it has one. */
+  status?: number
 }
 
 export type EndCode = 'OK' | 'DEGRADED' | 'FAILED' | 'REJECTED' | 'ABORTED'

@@ -1,14 +1,17 @@
 /** The answer to `GET explain?request=…`: what became of one request, on whichever pod it was. */
 import type { Decision } from './decisions.js'
 
+/** What became of one request, on whichever pod it was. */
 export interface Explanation {
+  /** The id that was asked for. */
   requestId: string
   /** The request as its gateway saw it; absent if no pod remembers it. */
   request?: RequestSummary
   /** Decisions of guards on its calls, the oldest first. Under load only some calls are recorded. */
   decisions: Decision[]
-  /** Other pods that were asked, and those that answered in time. */
+  /** Number of other pods that were asked. */
   podsAsked: number
+  /** Number of those that answered in time. */
   podsAnswered: number
 }
 
@@ -16,8 +19,9 @@ export interface Explanation {
 export interface RequestSummary {
   /** The pod that served it. */
   pod: string
-  /** When it came in, in ms since 1970, and how long it took. */
+  /** When it came in, in ms since 1970. */
   at: number
+  /** From its arrival to the end of its answer. */
   tookMs: number
   /** HTTP status of the answer. 499: the client disconnected before it. */
   status: number
@@ -25,12 +29,21 @@ export interface RequestSummary {
   code?: string
   /** The code in words, if the gateway itself refused the request. */
   why?: string
+  /** The user it was charged to, if any. */
   user?: string
+  /** The tier of the user, if any. */
   tier?: string
+  /** The model it named, if any. */
   model?: string
+  /** Name of the route that took it, if any. */
   route?: string
   /** The vendors that were tried, in order, with the number of requests to each. */
   tries: { vendor: string; attempts: number }[]
   /** What answered in place of the usual target, and why. */
-  degraded?: { step: string; reason: string }
+  degraded?: {
+    /** Name of the fallback. */
+    step: string
+    /** Why the usual target did not answer. */
+    reason: string
+  }
 }

@@ -1,5 +1,6 @@
 /** What operators may read and do over the admin port. Each action and each refusal is audited. */
 
+import { isRequestId } from '@spillway/dashboard'
 import {
   type Operator,
   OptionsError,
@@ -9,7 +10,6 @@ import {
 } from 'spillway'
 import type { OperatorAccess } from 'spillway/http'
 import type { OperatorRequest } from 'spillway/operate'
-import { isRequestId } from '../response/privacy.js'
 import { attempt } from './audit.js'
 import { denied } from './hardening.js'
 import { type AdminRequest, type AdminResponse, BodyError, Routes, readJson } from './http.js'

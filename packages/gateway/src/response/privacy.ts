@@ -67,14 +67,9 @@ export function requestIdFor(headers: IncomingHttpHeaders): string {
   return typeof given === 'string' && isSane(given, headers) ? given : uniqueId()
 }
 
-/** Whether a request can have this id. */
-export function isRequestId(text: string): boolean {
-  return SANE.test(text)
-}
-
 /** Ids appear in logs, so they must not be keys. 32 hex digits are allowed, because they are common as ids. */
 function isSane(given: string, headers: IncomingHttpHeaders): boolean {
-  if (!isRequestId(given)) return false
+  if (!SANE.test(given)) return false
   if (!HEX_ID.test(given) && looksLikeKey(given)) return false
   return !KEY_HEADERS.some((name) => String(headers[name] ?? '').endsWith(given))
 }

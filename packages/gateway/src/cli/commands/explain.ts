@@ -22,7 +22,7 @@ export const explainCommand: CommandRow = {
     const [requestId, ...more] = positionals
     if (requestId === undefined) throw new UsageError('explain: name the request, by its id')
     if (more.length > 0) throw new UsageError(`explain: unexpected argument "${more.join(' ')}"`)
-    const { isRequestId } = await import('../../response/privacy.js')
+    const { isRequestId } = await import('@spillway/dashboard')
     if (!isRequestId(requestId)) {
       throw new UsageError(
         'explain: a request id has 1 to 128 letters, digits and the characters _ . : -',
