@@ -207,7 +207,7 @@ describe('rejected operator actions', () => {
     ],
     [{ act: 'limit', guard: 'openai', id: 'requests', limit: 0, forMs: 1_000 }, 400, 'act.limit'],
     [{ act: 'isolate', guard: 'openai', forMs: 1_000, lanes: 'x' }, 400, 'lane'],
-    [{ act: 'demo', load: true }, 404, 'nothing to demonstrate'],
+    [{ act: 'demo', load: true }, 404, 'no demo'],
   ])('the invalid action %j is refused with a reason', async (act, status, problem) => {
     const answer = await asked.act(act as object, withToken)
     expect(answer.status).toBe(status)

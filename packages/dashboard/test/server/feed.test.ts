@@ -294,9 +294,7 @@ describe('dashboard feed', () => {
       ],
     })
     expect(refused?.why).toContain('the limit per user is used up')
-    expect(refused?.remedy).toMatch(
-      /^Coming .* min later, or a limit per user of more than 5 in 1 h/,
-    )
+    expect(refused?.remedy).toMatch(/^A retry .* min later, or a limit per user above 5 in 1 h/)
   })
 
   it('feed shows a rare refusal among thousands of others', async () => {
@@ -427,9 +425,9 @@ describe('dashboard feed', () => {
       const { problem } = (await response.json()) as { problem: string }
       return `${response.status} ${problem}`
     }
-    expect(await look('yes')).toBe('404 no such queue')
-    expect(await look('no')).toBe('403 not for you')
-    expect(await look('broken')).toBe('403 not for you')
+    expect(await look('yes')).toBe('404 no such job queue')
+    expect(await look('no')).toBe('403 access denied')
+    expect(await look('broken')).toBe('403 access denied')
     expect(await look('why')).toBe('403 your key is not for this')
     expect(await pod.act({ act: 'demo' }, { origin: pod.url, 'x-word': 'why' })).toMatchObject({
       status: 403,
