@@ -243,6 +243,15 @@ describe.each(SCENARIOS)('$name', (scenario) => {
     },
   )
 
+  it('a stream that the gateway breaks off is the error of the SDK', async () => {
+    const gateway = await start(scenario, { timeout: { idleMs: 150 } })
+    gateway.vendor.set({ stallAfter: 3 })
+    const error = (await errorOf(gateway.client.stream())) as Error
+    expect(error).toBeInstanceOf(refusal)
+    expect(error.message).toContain('Spillway gateway: llm')
+    await expectIdle(gateway)
+  })
+
   it('a stream that is cut off ends with an error', async () => {
     const gateway = await start(scenario)
     gateway.vendor.set({ cutAfter: 4, tokenMs: 2 })

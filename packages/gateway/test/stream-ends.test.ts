@@ -25,18 +25,26 @@ async function startSpeaker(pieces: readonly string[]): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-type Way = 'chat' | 'messages'
+type Way = 'chat' | 'messages' | 'generate'
+
+const GUARDS = { chat: 'openai', messages: 'anthropic', generate: 'gemini' }
+const GENERATE = '/v1beta/models/m:streamGenerateContent?alt=sse'
 
 async function through(way: Way, pieces: readonly string[]) {
   const url = await startSpeaker(pieces)
-  const running = await startGateway({ guard: { url } })
-  const answer = await running[way]({ stream: true })
+  const isGemini = way === 'generate'
+  const vendors = { gemini: { protocol: 'gemini', url } }
+  const running = await startGateway(isGemini ? { vendors } : { guard: { url } })
+  const body = JSON.stringify({ contents: [] })
+  const answer = await (isGemini
+    ? fetch(running.url + GENERATE, { method: 'POST', body })
+    : running[way]({ stream: true }))
   const { chunks, error } = await readAll(answer.body!)
   await until('it is recorded', () => running.records.length === 1)
   const { end, code } = running.records[0]!
   const { outcomes } = running.gateway.spillway
     .snapshot()
-    .guards.find(({ name }) => name === (way === 'chat' ? 'openai' : 'anthropic'))!
+    .guards.find(({ name }) => name === GUARDS[way])!
   const text = Buffer.concat(chunks).toString()
   return { status: answer.status, text, broken: error !== undefined, end, code, outcomes }
 }
@@ -44,6 +52,10 @@ async function through(way: Way, pieces: readonly string[]) {
 const chunk = (content: string, finish: string | null = null) =>
   `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":${JSON.stringify(content)}},"finish_reason":${JSON.stringify(finish)}}]}\n\n`
 const event = (type: string, more = '') => `event: ${type}\ndata: {"type":"${type}"${more}}\n\n`
+
+const candidate = (text: string, more = '') =>
+  `data: {"candidates":[{"content":{"parts":[{"text":${JSON.stringify(text)}}]}${more}}]}\r\n\r\n`
+const FINISHED = candidate('', ',"finishReason":"STOP"')
 
 const DONE = 'data: [DONE]\n\n'
 const STOP = chunk('', 'stop')
@@ -69,18 +81,22 @@ describe.each<[Way, string, string[]]>([
   ['messages', 'in the middle of an event', [event('message_start'), 'event: content_bl']],
   ['messages', 'between two events', [event('message_start'), event('content_block_delta')]],
   ['messages', 'after a ping', [event('message_start'), event('ping')]],
+  ['generate', 'between two events', [candidate('a'), candidate('b')]],
+  ['generate', 'with text that looks like an end', [candidate('"finishReason":"STOP"')]],
+  ['generate', 'in the middle of an event', [candidate('a'), FINISHED.slice(0, 40)]],
 ])('%s: an incomplete stream that ends %s', (way, _, pieces) => {
   it('an incomplete stream ends with an error event and counts as a vendor failure', async () => {
     const { text, broken, end, code, outcomes } = await through(way, pieces)
     expect({ broken, end, code, failures: outcomes.failure }).toEqual({
-      broken: false,
+      // The SDK of Google recognises an error only if it arrives in a chunk of its own.
+      broken: way === 'generate',
       end: 'truncated',
       code: 'VENDOR_ERROR',
       failures: 1,
     })
     expect(text).toMatch(/STREAM_CUT_OFF.*\n\n$/)
     // Only complete events were passed on.
-    const events = text.split('\n\n').slice(0, -2)
+    const events = text.split(/\r?\n\r?\n/).slice(0, -2)
     for (const each of events) expect(pieces.join('')).toContain(each)
   })
 })
@@ -125,6 +141,10 @@ describe.each<[Way, string, string[]]>([
     ],
   ],
   ['messages', 'with an error event', [event('message_start'), event('error')]],
+  ['generate', 'with a finish reason', [candidate('a'), FINISHED]],
+  ['generate', 'with a reason other than STOP', [candidate('a', ',"finishReason":"SAFETY"')]],
+  ['generate', 'with a blocked prompt', ['data: {"promptFeedback":{"blockReason":"OTHER"}}\n\n']],
+  ['generate', 'with an error', [candidate('a'), '{"error":{"code":503,"message":"busy"}}\n\n']],
 ])('%s: a complete stream that ends %s', (way, _, pieces) => {
   it('a complete stream is passed on unchanged', async () => {
     const { text, broken, end } = await through(way, pieces)

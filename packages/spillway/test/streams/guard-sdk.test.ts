@@ -327,6 +327,41 @@ describe('guard.sdk() and streamed usage', () => {
   })
 })
 
+describe('guard.sdk() and models in paths', () => {
+  it('the lane of AzureOpenAI is the deployment, whatever the request names', async () => {
+    const { url, vendor } = await startVendor({ knobs: { tokens: TOKENS } })
+    const guard = startGuard(llmDefaults({ tokensPerMinute: 10_000 }))
+    const client = new AzureOpenAI({
+      endpoint: url,
+      apiKey: 'key',
+      apiVersion: '2024-10-21',
+      deployment: 'deployed',
+      ...guard.sdk(AzureOpenAI),
+    })
+    await client.chat.completions.create({ model: 'named', messages: QUESTION })
+    expect(vendor.calls[0]).toMatchObject({ api: 'azure', model: 'deployed', status: 200 })
+    expect(guard.snapshot().lanes).toEqual(['deployed'])
+  })
+
+  it('a client of Gemini has lanes and refusals with the protocol gemini', async () => {
+    const { url, vendor } = await startVendor({ knobs: { tokens: TOKENS } })
+    const guard = startGuard({ limits: [{ limit: 1, windowMs: '1h' }] })
+    const { fetch } = guard.sdk(undefined as never, { protocol: 'gemini' })
+    const ask = () =>
+      fetch(`${url}/v1beta/models/m:generateContent`, {
+        method: 'POST',
+        body: JSON.stringify({ contents: [{ parts: [{ text: 'twelve chars' }] }] }),
+      })
+    expect((await ask()).status).toBe(200)
+    const refused = await ask()
+    expect(refused.status).toBe(429)
+    expect(await refused.json()).toMatchObject({
+      error: { code: 429, status: 'RESOURCE_EXHAUSTED' },
+    })
+    expect(vendor.calls.map(({ model }) => model)).toEqual(['m'])
+  })
+})
+
 describe('guard.sdk() and the class of the SDK', () => {
   const guard = () => startGuard(llmDefaults())
 
