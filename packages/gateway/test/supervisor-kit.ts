@@ -102,7 +102,11 @@ export function createSupervisor({ workers = 2, keepsSpare = false } = {}) {
   let files: FileContents = [['spillway.yaml', 'one']]
   const onConnection: Partial<Record<PortName, (socket: Socket) => void>> = {}
   const closed: PortName[] = []
-  const listening = { failure: undefined as Error | undefined }
+  const listening = {
+    failure: undefined as Error | undefined,
+    /** Opening the data port waits for it. */
+    mayOpen: undefined as Promise<void> | undefined,
+  }
   let forkError: Error | undefined
   const supervisor = new Supervisor(
     {
@@ -118,6 +122,7 @@ export function createSupervisor({ workers = 2, keepsSpare = false } = {}) {
       readFiles: () => files,
       listen: async (port, listener) => {
         if (port === 'data' && listening.failure !== undefined) throw listening.failure
+        if (port === 'data') await listening.mayOpen
         onConnection[port] = listener
         return { port: port === 'admin' ? 8_081 : 8_080, close: () => void closed.push(port) }
       },

@@ -11,7 +11,7 @@ interface Workers {
   readonly total: number
   /** Number of ready workers that are overloaded. */
   readonly overloaded: number
-  /** Whether all of them have been ready once. */
+  /** Whether all of them have been ready once, and the data port is open. */
   readonly started: boolean
 }
 

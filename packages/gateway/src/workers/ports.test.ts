@@ -31,6 +31,21 @@ describe('connections of a gateway with workers', () => {
     expect(connection.keepsProcess).toBe(false)
   })
 
+  it('workers count as not started until clients can connect to the data port', async () => {
+    const { forked, started, listening, clock } = createSupervisor()
+    let open = () => {}
+    listening.mayOpen = new Promise((resolve) => {
+      open = resolve
+    })
+    const starting = started()
+    await clock.settle()
+    const lastState = () => forked[0]?.callsOf('workersChanged').at(-1)
+    expect(lastState()).toMatchObject({ ready: 2, started: false })
+    open()
+    await starting
+    expect(lastState()).toMatchObject({ ready: 2, started: true })
+  })
+
   it('a data port in use ends the start with its error, and no worker is left', async () => {
     const { forked, started, listening } = createSupervisor()
     listening.failure = Object.assign(new Error('in use'), { code: 'EADDRINUSE' })

@@ -34,7 +34,7 @@ export interface WorkersState {
   readonly total: number
   /** Of those that are ready: how many are overloaded (`health.overload`). */
   readonly overloaded: number
-  /** False until all workers have been ready once. */
+  /** False until all workers have been ready once and the data port is open. */
   readonly started: boolean
 }
 

@@ -83,6 +83,8 @@ export class Supervisor {
   #contents: FileContents
   #reloading: Promise<unknown> = Promise.resolve()
   #started = false
+  /** Clients can connect to the data port. */
+  #isOpen = false
   #draining = false
   #onStarted: (() => void) | undefined
   #onEnded: (() => void) | undefined
@@ -120,7 +122,10 @@ export class Supervisor {
     })
     try {
       await Promise.race([started, failed])
-      return { port: await this.#ports.open('data'), adminPort }
+      const port = await this.#ports.open('data')
+      this.#isOpen = true
+      this.#tellState()
+      return { port, adminPort }
     } catch (error) {
       this.kill()
       this.#ports.closeAll()
@@ -394,7 +399,7 @@ export class Supervisor {
     const ready = [...this.#workers.values()].filter(({ state }) => state === 'ready')
     const overloaded = ready.filter(({ isOverloaded }) => isOverloaded).length
     const { workers: total } = this.#options
-    return { ready: ready.length, total, overloaded, started: this.#started }
+    return { ready: ready.length, total, overloaded, started: this.#isOpen }
   }
 
   #tellState(): void {
