@@ -120,7 +120,7 @@ function Headline() {
         label="Refused"
         value={formatCount(refused)}
         unit="/s"
-        hint={`${formatShare(refused / decided)} of decided calls, all pods`}
+        hint={`${formatShare(refused / decided)} refused, all pods`}
         tone="refused"
         testId="refused"
       >
