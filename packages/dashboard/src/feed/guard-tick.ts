@@ -119,9 +119,9 @@ function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSou
   const { limits, options } = watch.guard.parts
   if (limits === undefined || options.limits === undefined) return []
   const known = figures.of(watch.guard, lane)
-  if (limits.alone) return sharesOf(limits.shares, nowMs - (known?.atMs ?? nowMs))
+  if (limits.alone) return sharesOf(limits.sharesOf(lane), nowMs - (known?.atMs ?? nowMs))
   if (known === undefined) return []
-  const usual = new Map(usualLimits(watch))
+  const usual = limits.settings.configured
   const ageMs = nowMs - known.atMs
   return known.figures.limits.map(({ id, limit, used, remaining, nextFreeMs }): LimitTick => {
     const usually = usual.get(id)
@@ -135,16 +135,6 @@ function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSou
       scope: 'shared',
       ...(usually !== undefined && usually !== limit && { usual: usually }),
     }
-  })
-}
-
-/** By id, as configured. */
-function usualLimits(watch: GuardWatch): [string, number][] {
-  const seen = new Map<string, number>()
-  return (watch.guard.parts.options.limits ?? []).map(({ unit, limit }) => {
-    const number = (seen.get(unit) ?? 0) + 1
-    seen.set(unit, number)
-    return [number === 1 ? unit : `${unit}#${number}`, limit]
   })
 }
 

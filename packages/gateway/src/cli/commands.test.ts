@@ -154,6 +154,24 @@ describe('spillway check', () => {
       stdout: `${file}: good: 1 vendor, 1 route, 0 callers\n`,
     })
   })
+
+  it('check warns of models in routes that no entry of models matches', async () => {
+    const file = join(folder(), 'a.yaml')
+    const entry = '{ match: gpt-4*, limits: [{ limit: 5, windowMs: 1m }] }'
+    const text = `vendors: { a: { protocol: openai, models: [${entry}] } }
+routes: [{ vendor: a, models: [gpt-4o, gpt-5, 'o*'] }]
+`
+    writeFileSync(file, text)
+    const plain = await run('check', file)
+    expect(plain).toMatchObject({ code: 0, stdout: expect.stringContaining('good') })
+    expect(plain.stderr).toBe(
+      `${file}: warning: vendors.a.models: no entry matches the model 'gpt-5', so the vendor's own limits hold for it\n`,
+    )
+    const { warnings } = JSON.parse((await run('check', file, '--json')).stdout)
+    expect(warnings).toHaveLength(1)
+    writeFileSync(file, text.replace(`, models: [${entry}]`, ''))
+    expect((await run('check', file)).stderr).toBe('')
+  })
 })
 
 function escaped(text: string): string {

@@ -36,9 +36,19 @@ export interface VendorConfig {
   readonly hops: boolean
   /** Longest time until a connection is open. */
   readonly connectMs: number
+  /** Limits of single models. Their entries are in `guard.lanes`, for each key if there are several. */
+  readonly models?: readonly ModelLimitsConfig[]
+  /** Limits that several models share, by name. */
+  readonly pools?: PoolsConfig
   /** Options of its guard: limits, breaker, queue, timeouts, retries. */
   readonly guard: Omit<GuardOptions, 'fetch' | 'classify'>
 }
+
+/** Limits of the models whose names match. */
+export type ModelLimitsConfig = NonNullable<GuardOptions['lanes']>[number]
+
+/** Limits that several models share, by name of the pool. */
+export type PoolsConfig = NonNullable<GuardOptions['pools']>
 
 /** Where a request may go. */
 export interface TargetConfig {

@@ -150,7 +150,7 @@ export class Jobs implements AsyncRequests {
     const { caller, callerKey, harmless, facts, generates } = routed
     const { headers } = request
     const owner = ownerOf(callerKey, caller.user)
-    const cost = generates ? vendor.costOf(facts, lane) : undefined
+    const cost = generates ? vendor.costOf(facts, config.model, lane) : undefined
     const stored = storeRequest(request, routed, target, owner, cost)
     const { 'idempotency-key': given } = headers
     const options: AddOptions = {

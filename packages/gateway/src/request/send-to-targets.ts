@@ -287,11 +287,12 @@ export class TargetSender implements ResponseListener {
     const { vendor, config } = target
     const { facts, caller, generates } = routed
     const { body } = routed.parsed
-    const lane = vendor.laneOf(config.model ?? facts.model, config)
+    const model = config.model ?? facts.model
+    const lane = vendor.laneOf(model, config)
     this.#lane = lane
     this.#asksUsage = hidesUsage(routed, target)
     const request = vendorRequest(incoming, routed, target, this.#asksUsage)
-    const cost = generates ? vendor.costOf(facts, lane) : undefined
+    const cost = generates ? vendor.costOf(facts, model, lane) : undefined
     if (body.kind === 'streamed' && !body.progress.complete) signal.cause = 'upload'
     // User limits were charged at the first target that received the request.
     const charged = this.attempts > 0

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ModelLanes } from './model-lanes.js'
+import { ModelLanes, ModelLimits } from './model-lanes.js'
 
 const parts = (model: string, key?: string) => ({ model, key })
 
@@ -30,6 +30,20 @@ describe('lanes of models', () => {
     expect(lanes.laneOf(parts('new', 'first'))).toBe('(other) (first)')
     expect(lanes.answered(parts('new'))).toBe('new')
     expect(lanes.laneOf(parts('new'))).toBe('new')
+  })
+
+  it('a new model uses the lane of its entry of models, of its key if there are several', () => {
+    const { lanes } = createLanes()
+    const limits = new ModelLimits({
+      models: [{ match: 'opus-*', pool: 'opus' }],
+      pools: { opus: { limits: [{ limit: 1, windowMs: 1_000 }] } },
+      guard: {},
+    })
+    lanes.configure(1_000, ['named'], (each) => limits.otherLane(each))
+    expect(lanes.laneOf(parts('opus-4'))).toBe('(other opus-*)')
+    expect(lanes.laneOf(parts('opus-4', 'first'))).toBe('(other opus-* (first))')
+    expect(lanes.laneOf(parts('new'))).toBe('(other)')
+    expect(lanes.answered(parts('opus-4'))).toBe('opus-4')
   })
 
   it('a vendor that answers for every name gets 20 lanes at once and 5 more per second', () => {

@@ -1,11 +1,12 @@
 /**
  * The lanes of one vendor: one per model, and per key if it has several. Callers choose model names, so a model
  * that the configuration does not name uses the lane `(other)` until the vendor has answered a request for it
- * successfully. Made-up names therefore create no state, here or in the guard.
+ * successfully. Made-up names therefore create no state, here or in the guard. Models that an entry of `models` matches
+ * share the lane `(other)` of that entry, because its limits hold for them.
  */
 import type { Clock } from 'spillway'
-import { AnswerLengths } from 'spillway/internal'
-import type { VendorConfig } from '../config/config.js'
+import { AnswerLengths, NamePattern, overflowLane, Reservations } from 'spillway/internal'
+import type { ModelLimitsConfig, VendorConfig } from '../config/config.js'
 import { maskedName } from '../response/privacy.js'
 
 export const OTHER_LANE = '(other)'
@@ -16,6 +17,11 @@ export interface LaneParts {
   /** Name of the key, if the vendor has several. */
   readonly key: string | undefined
 }
+
+/** The lane of models without a lane of their own. */
+type OtherLane = (parts: LaneParts) => string | undefined
+
+const usualOther: OtherLane = ({ key }) => laneName({ model: OTHER_LANE, key })
 
 /** An answered model keeps its lane for at least this time after its last request. */
 const REST_MS = 60_000
@@ -34,6 +40,7 @@ interface KnownLane {
 export class ModelLanes {
   #maxLanes: number
   #named: ReadonlySet<string>
+  #otherLane: OtherLane = usualOther
   readonly #clock: Pick<Clock, 'now'>
   /** Named lanes and lanes of answered models, least recently used first. */
   readonly #known = new Map<string, KnownLane>()
@@ -51,9 +58,10 @@ export class ModelLanes {
   }
 
   /** For another configuration: models that were answered stay known. */
-  configure(maxLanes: number, named: Iterable<string>): void {
+  configure(maxLanes: number, named: Iterable<string>, otherLane = usualOther): void {
     this.#maxLanes = maxLanes
     this.#named = new Set(named)
+    this.#otherLane = otherLane
   }
 
   get size(): number {
@@ -64,7 +72,7 @@ export class ModelLanes {
   laneOf(parts: LaneParts): string | undefined {
     const lane = laneName(parts)
     if (lane === undefined || this.#exists(lane, parts)) return lane
-    return laneName({ ...parts, model: OTHER_LANE })
+    return this.#otherLane(parts)
   }
 
   /** The vendor has answered a request successfully. The lane that requests like it use from now on. */
@@ -147,4 +155,64 @@ export function laneName({ model, key }: LaneParts): string | undefined {
 /** Name of the key that a target uses, if the vendor has several. */
 export function keyNameOf({ keys }: VendorConfig, key: string | undefined): string | undefined {
   return keys.length > 1 ? (key ?? keys[0]?.name) : undefined
+}
+
+type Limits = NonNullable<VendorConfig['guard']['limits']>
+type Limited = Pick<VendorConfig, 'models' | 'pools' | 'guard'>
+
+interface Entry {
+  readonly pattern: NamePattern
+  readonly reservations: Reservations
+}
+
+/** Models that are remembered: callers choose their names. */
+const MOST_REMEMBERED = 2_000
+
+/** Which limits hold for a model: those of the first entry of `models` that matches, or the vendor's own. */
+export class ModelLimits {
+  readonly #entries: readonly Entry[]
+  readonly #rest: Reservations
+  readonly #units: ReadonlySet<string>
+  readonly #byModel = new Map<string, Entry | undefined>()
+
+  constructor({ models = [], pools = {}, guard: { limits = [] } }: Limited) {
+    const spanningAll = limits.filter(({ per }) => per === 'vendor')
+    const limitsOf = ({ limits: own = [], pool }: ModelLimitsConfig): Limits => {
+      const ofPool = pool === undefined ? [] : (pools[pool]?.limits ?? [])
+      return [...ofPool, ...own, ...spanningAll]
+    }
+    const all = [limits, ...models.map(limitsOf)]
+    this.#units = new Set(all.flat().map(({ unit = 'requests' }) => unit))
+    this.#rest = new Reservations(limits)
+    this.#entries = models.map((each) => ({
+      pattern: new NamePattern(each.match),
+      reservations: new Reservations(limitsOf(each)),
+    }))
+  }
+
+  /** Some model has a limit on this unit. */
+  counts(unit: string): boolean {
+    return this.#units.has(unit)
+  }
+
+  /** What requests for this model reserve. */
+  reservationsOf(model: string | undefined): Reservations {
+    return this.#entryOf(model)?.reservations ?? this.#rest
+  }
+
+  /** The lane of a model without a lane of its own. The limits of its entry hold there. */
+  otherLane({ model, key }: LaneParts): string | undefined {
+    const entry = this.#entryOf(model)
+    if (entry === undefined) return laneName({ model: OTHER_LANE, key })
+    return overflowLane(laneName({ model: entry.pattern.text, key }) as string)
+  }
+
+  #entryOf(model: string | undefined): Entry | undefined {
+    if (this.#entries.length === 0 || model === undefined) return undefined
+    if (this.#byModel.has(model)) return this.#byModel.get(model)
+    const found = this.#entries.find(({ pattern }) => pattern.matches(model))
+    if (this.#byModel.size >= MOST_REMEMBERED) this.#byModel.clear()
+    this.#byModel.set(model, found)
+    return found
+  }
 }

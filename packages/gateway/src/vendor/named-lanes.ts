@@ -1,4 +1,4 @@
-/** The lanes of a vendor that the configuration names: in routes, fallbacks and job queues. */
+/** The lanes of a vendor that the configuration names: in its `models`, in routes, fallbacks and job queues. */
 import type { GatewayConfig, VendorConfig } from '../config/config.js'
 import { keyNameOf, laneName, OTHER_LANE } from './model-lanes.js'
 
@@ -19,6 +19,10 @@ export function namedLanes({ routes, jobQueues = [] }: Named, vendor: VendorConf
       add(undefined, target.key)
       add(OTHER_LANE, target.key)
     }
+  }
+  for (const { match } of vendor.models ?? []) {
+    if (isExact(match)) for (const { name } of vendor.keys) add(match, name)
+    if (isExact(match) && vendor.keys.length === 0) add(match, undefined)
   }
   for (const { vendor: name, model, key } of jobQueues) if (name === vendor.name) add(model, key)
   return lanes

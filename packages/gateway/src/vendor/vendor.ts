@@ -1,19 +1,13 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
 import type { CallContext, Clock, Guard, GuardOptions, Spillway } from 'spillway'
-import {
-  type Cost,
-  nameLanes,
-  pressureOf,
-  Reservations,
-  withoutNestedCalls,
-} from 'spillway/internal'
+import { type Cost, nameLanes, pressureOf, withoutNestedCalls } from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
 import { classifyClientFailure } from '../request/deadline.js'
 import { RefCounted } from '../routing/ref-counted.js'
-import { keyNameOf, ModelLanes } from './model-lanes.js'
+import { keyNameOf, ModelLanes, ModelLimits } from './model-lanes.js'
 import { VendorClient, type VendorRequest } from './vendor-client.js'
 import { type ResponseListener, VendorResponse } from './vendor-response.js'
 
@@ -37,8 +31,7 @@ export class Vendor {
   readonly #client: RefCounted<VendorClient>
   readonly #origin: string
   readonly #basePath: string
-  readonly #units: ReadonlySet<string>
-  readonly #reservations: Reservations
+  readonly #limits: ModelLimits
   readonly #lanes: ModelLanes
   #closed: Promise<void> | undefined
 
@@ -62,8 +55,7 @@ export class Vendor {
     const { origin, pathname } = new URL(url)
     this.#origin = origin
     this.#basePath = pathname.replace(/\/+$/, '')
-    this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
-    this.#reservations = new Reservations(config.guard.limits ?? [])
+    this.#limits = new ModelLimits(config)
     this.#client = this.#clientAfter(before)
     this.#lanes = this.#lanesAfter(before, named, clock)
     nameLanes(this.guard, named)
@@ -85,9 +77,9 @@ export class Vendor {
   /** Lanes are kept, because the usual length of answers does not depend on the configuration. */
   #lanesAfter(before: Vendor | undefined, named: ReadonlySet<string>, clock: Clock): ModelLanes {
     const { maxLanes = DEFAULT_MAX_LANES } = this.#config.guard
-    if (before === undefined) return new ModelLanes(maxLanes, named, clock)
-    before.#lanes.configure(maxLanes, named)
-    return before.#lanes
+    const lanes = before === undefined ? new ModelLanes(maxLanes, named, clock) : before.#lanes
+    lanes.configure(maxLanes, named, (parts) => this.#limits.otherLane(parts))
+    return lanes
   }
 
   isAt(origin: string, connectMs: number): boolean {
@@ -100,12 +92,12 @@ export class Vendor {
 
   /** Whether a limit counts the tokens of answers. */
   get countsTokens(): boolean {
-    return this.#units.has('tokens') || this.#units.has('outputTokens')
+    return this.#limits.counts('tokens') || this.#limits.counts('outputTokens')
   }
 
   /** Whether a limit counts tokens of any kind. */
   get limitsTokens(): boolean {
-    return this.countsTokens || this.#units.has('inputTokens')
+    return this.countsTokens || this.#limits.counts('inputTokens')
   }
 
   /** The lane of a request: what the vendor counts separately, or `(other)`. */
@@ -124,8 +116,13 @@ export class Vendor {
   }
 
   /** What to reserve for a request until its response reports the actual cost. */
-  costOf(facts: RequestFacts, lane: string | undefined): Cost | undefined {
-    return this.#reservations.costOf(facts, () => this.#lanes.usualAnswer(lane))
+  costOf(
+    facts: RequestFacts,
+    model: string | undefined,
+    lane: string | undefined,
+  ): Cost | undefined {
+    const reservations = this.#limits.reservationsOf(model)
+    return reservations.costOf(facts, () => this.#lanes.usualAnswer(lane))
   }
 
   /** The vendor has answered a request for this model successfully, with a response of this size. */

@@ -6,7 +6,7 @@ import {
   MOST_LANES,
   readGuard,
 } from '../guard/fleet/fleet-report.js'
-import type { CheckedGuard } from '../guard/options.js'
+import { type CheckedGuard, checkGuard, type GuardOptions } from '../guard/options.js'
 import { toSpec } from '../shared/circuit-breaker/options.js'
 import { readStates } from '../shared/circuit-breaker/read-states.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/lanes/lane-names.js'
@@ -19,6 +19,11 @@ import type { BreakerCommand, Store } from '../store/port.js'
 type Command = BreakerCommand['command']
 /** Commands that can apply to all lanes at once, including lanes not used yet. */
 type Holding = Extract<Command, { kind: 'isolate' | 'release' }>
+
+/** The limits of a guard by id, as configured. */
+export function configuredLimits(name: string, options: GuardOptions): ReadonlyMap<string, number> {
+  return new LimitSettings(name, checkGuard(name, options)).configured
+}
 
 export class OperatedGuard {
   readonly name: string

@@ -25,18 +25,29 @@ export const checkCommand: CommandRow = {
     if (more.length > 0) throw new UsageError(`one file at a time: what is "${more.join(' ')}"?`)
     const { ConfigError } = await import('../../config/config-error.js')
     const { loadConfig } = await import('../../config/load.js')
+    const { unmatchedModels } = await import('../../config/unmatched-models.js')
     const { placeholderSecrets } = await import('../../config/placeholder-secrets.js')
     try {
-      const { vendors, routes, callers } = loadConfig(
+      const config = loadConfig(
         values['no-secrets'] ? { file, ...placeholderSecrets(file) } : { file },
+      )
+      const { vendors, routes, callers } = config
+      const warnings = unmatchedModels(config).map(
+        ({ vendor, model }) =>
+          `vendors.${vendor}.models: no entry matches the model '${model}', so the vendor's own limits hold for it`,
       )
       const counts = {
         vendors: vendors.length,
         routes: routes.length,
         callers: callers?.length ?? 0,
       }
-      if (values.json) process.stdout.write(`${JSON.stringify({ ok: true, ...counts })}\n`)
-      else process.stdout.write(`${file}: good: ${wordsOf(counts)}\n`)
+      if (values.json) {
+        const all = { ok: true, ...counts, ...(warnings.length > 0 && { warnings }) }
+        process.stdout.write(`${JSON.stringify(all)}\n`)
+        return EXIT.ok
+      }
+      for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)
+      process.stdout.write(`${file}: good: ${wordsOf(counts)}\n`)
       return EXIT.ok
     } catch (error) {
       if (!(error instanceof ConfigError) || !values.json) throw error

@@ -1,6 +1,7 @@
 /** How a fleet stands, as a person wants to see it. */
 
 import type { GuardOptions } from 'spillway'
+import { configuredLimits } from 'spillway/internal'
 import type { FleetGuardReport, FleetReport } from 'spillway/operate'
 import { formatDuration } from '../format-duration.js'
 import { table } from '../text-table.js'
@@ -43,8 +44,10 @@ function breakerRows({ name, breakers }: FleetGuardReport): string[][] {
 }
 
 function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[][] {
+  const options = guards?.[name]
+  const configured = options && configuredLimits(name, options)
   return limits.map(({ lane, id, limit, used, available, nextFreeMs, pausedMs }) => {
-    const usual = usualLimit(guards?.[name], id)
+    const usual = configured?.get(id)
     const of = usual === undefined || usual === limit ? `${limit}` : `${limit} (not ${usual})`
     const paused = pausedMs > 0 ? seconds(pausedMs) : ''
     return [
@@ -58,13 +61,6 @@ function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[]
       paused,
     ]
   })
-}
-
-/** The second limit of a unit is called `unit#2`. */
-function usualLimit(guard: GuardOptions | undefined, id: string): number | undefined {
-  const [unit = '', number = '1'] = id.split('#')
-  const same = guard?.limits?.filter((each) => (each.unit ?? 'requests') === unit)
-  return same?.[Number(number) - 1]?.limit
 }
 
 /** Lanes may be named after what callers send. */

@@ -51,6 +51,66 @@ describe('vendors in the configuration', () => {
     expect(timeoutOf(', timeout: { firstByteMs: 5m }')).toEqual({ firstByteMs: '5m' })
   })
 
+  const LIMIT = '[{ limit: 5, windowMs: 1m }]'
+
+  it('models and pools of a vendor become lanes and pools of its guard', () => {
+    const [one] = load(`vendors: { a: { protocol: openai, key: 'env:SPARE_KEY',
+      models: [{ match: gpt-4o*, limits: ${LIMIT} }, { match: opus-*, pool: opus }],
+      pools: { opus: { limits: ${LIMIT} } } } }`).vendors
+    expect(one?.guard).toMatchObject({
+      lanes: [{ match: 'gpt-4o*' }, { match: 'opus-*', pool: 'opus' }],
+      pools: { opus: { limits: [{ limit: 5 }] } },
+    })
+  })
+
+  it('every key of a vendor has the limits of its models and pools of its own', () => {
+    const [one] = load(`vendors: { a: { protocol: openai,
+      keys: { x: 'env:OPENAI_API_KEY', y: 'env:SPARE_KEY' },
+      models: [{ match: opus-*, pool: opus }], pools: { opus: { limits: ${LIMIT} } } } }`).vendors
+    expect(one?.guard.lanes).toEqual([
+      { match: 'opus-* (x)', pool: 'opus (x)' },
+      { match: 'opus-* (y)', pool: 'opus (y)' },
+    ])
+    expect(Object.keys(one?.guard.pools ?? {})).toEqual(['opus (x)', 'opus (y)'])
+    expect(one?.models).toEqual([{ match: 'opus-*', pool: 'opus' }])
+  })
+
+  it.each([
+    [
+      `models: [{ match: a, pool: opsu }], pools: { opus: { limits: ${LIMIT} } }`,
+      "vendors.a.models[0].pool: no pool 'opsu'; did you mean 'opus'?",
+    ],
+    [
+      `pools: { opus: { limits: ${LIMIT} } }`,
+      'vendors.a.pools.opus: no entry of `models` uses this pool',
+    ],
+    [
+      'models: [{ match: a, pool: b }], pools: { b: { limits: [] } }',
+      'vendors.a.pools.b.limits: must be 1 to 16 limits',
+    ],
+    [
+      `models: [{ match: "*", limits: ${LIMIT} }, { match: gpt-4o, limits: ${LIMIT} }]`,
+      "vendors.a.models[1].match: is never reached: '*' (entry 1) comes first and matches the same names; move this entry up",
+    ],
+    [
+      'models: [{ match: a, limits: [{ unit: dollars, limit: 5, windowMs: 1m }] }]',
+      `vendors.a.models[0].limits[0].unit: must be one of 'requests', 'tokens', 'inputTokens', 'outputTokens', got "dollars"`,
+    ],
+    [
+      'models: [{ match: a, limits: [{ limit: 5, windowMs: 1m, per: vendor }] }]',
+      "vendors.a.models[0].limits[0].per: must not be 'vendor' here; put limits of all lanes into the vendor's `limits`",
+    ],
+  ])('a vendor with %s is rejected', (options, mistake) => {
+    expect(vendor(`protocol: openai, ${options}`)).toContain(mistake)
+  })
+
+  it('models of an http vendor are rejected', () => {
+    const text = `protocol: http, url: "http://a", models: [{ match: a, limits: ${LIMIT} }]`
+    expect(vendor(text)).toContain(
+      'vendors.a.models: has no meaning with protocol http, whose requests have no model',
+    )
+  })
+
   const vendor = (options: string) => mistakesIn(`vendors: { a: { ${options} } }\n`)
 
   it.each([

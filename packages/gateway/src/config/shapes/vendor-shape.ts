@@ -19,6 +19,7 @@ import type { ProtocolName, VendorConfig, VendorKey } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 import { readHeaders } from './header-shape.js'
 import { checkUnits, withUnits } from './limit-units.js'
+import { guardLanes, modelLimitsSchema, readModelLimits } from './model-limits-shape.js'
 import { readNamedMap } from './named-map.js'
 import { type Sources, secret } from './secret-reference.js'
 
@@ -96,6 +97,8 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
     headers: optional(readHeaders(sources), {}),
     connectMs: optional(duration({ min: 1 }), 5_000),
     hops: optional(bool()),
+    models: asWritten(() => modelLimitsSchema('models')),
+    pools: asWritten(() => modelLimitsSchema('pools')),
     // Known here, so that a suggestion has all names to choose from; read below.
     ...Object.fromEntries(guardNames.map((name) => [name, asWritten(() => guardSchema(name))])),
   })
@@ -115,11 +118,15 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       const url = readUrl(own.url, `${path}.url`, problems, protocol)
       const guard = readGuard(value as Record<string, unknown>, path, problems)
       checkUnits(guard.limits, `${path}.limits`, problems, protocol)
+      const limits = readModelLimits(own, path, problems, protocol)
+      const keyNames = all.map((each) => each.name)
+      const withLanes = { ...guard, ...guardLanes(limits, keyNames, path, problems) }
+      const config = { name, protocol, url, keys: all, headers, connectMs, hops, ...limits }
       return {
         name,
         protocol,
-        keyNames: keys?.length === 0 ? undefined : all.map((each) => each.name),
-        config: { name, protocol, url, keys: all, headers, connectMs, hops, guard },
+        keyNames: keys?.length === 0 ? undefined : keyNames,
+        config: { ...config, guard: withLanes },
       }
     },
     () => schemaOf(readOwn),

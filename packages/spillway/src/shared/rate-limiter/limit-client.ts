@@ -125,6 +125,11 @@ export class LimitClient implements Spender {
     return this.#outage?.shares(this.settings.all().map(({ spec }) => spec)) ?? {}
   }
 
+  /** As `shares`, of the limits of one lane. */
+  sharesOf(lane: string): Record<string, number> {
+    return this.#outage?.shares(this.settings.of(lane).specs) ?? {}
+  }
+
   checkCost(cost: Cost | undefined): void {
     this.settings.checkCost(cost)
   }

@@ -46,6 +46,8 @@ export class LimitSettings {
   readonly rest: LaneLimits
   readonly #pools = new Map<string, LaneLimits>()
   readonly #byLane = new Map<string, LaneLimits>()
+  /** The limits as configured, by id, whatever is changed later. */
+  readonly configured: ReadonlyMap<string, number>
   /** Units that a cost may name, also of limits that were removed meanwhile. */
   readonly #units = new Set(['requests'])
 
@@ -69,6 +71,7 @@ export class LimitSettings {
       const all = [...own, ...spanningAll(guardLimits)]
       return { pattern: new NamePattern(match), own, lanes: this.#lanesWith(all, pool) }
     })
+    this.configured = new Map(this.all().map(({ spec }) => [spec.id, spec.limit]))
   }
 
   /** A permit may not be used if its round trip took longer. The other half is for the way to the vendor. */
