@@ -14,10 +14,12 @@ afterAll(() => redis?.stop())
 const requests = (limit: number) => [{ limit, windowMs: '1h' }]
 const OPUS = ['opus-4-1', 'opus-4-5', 'opus-4-5-fast']
 
-async function start(vendor: object = {}) {
+let gateways = 0
+
+async function start() {
   const mock = await startVendor({ knobs: { tokens: 1 } })
   const gateway = await startGateway({
-    redis: redis.url,
+    redis: { url: redis.url, prefix: `m${++gateways}:` },
     vendors: {
       openai: {
         protocol: 'openai',
@@ -28,7 +30,6 @@ async function start(vendor: object = {}) {
           { match: 'opus-4-*', pool: 'opus' },
         ],
         pools: { opus: { limits: requests(6) } },
-        ...vendor,
       },
     },
   })
