@@ -2,5 +2,5 @@
 export const FAILURES = {
   'vendor error after retries of the gateway': { model: 'retried', knobs: { status: 503 } },
   'vendor error without retries of the gateway': { model: 'suite-model', knobs: { status: 503 } },
-  'refused by the user limit': { model: 'limited', knobs: {}, spent: 2 },
+  'refused by the user limit': { model: 'refusing', knobs: {}, spent: 2 },
 }

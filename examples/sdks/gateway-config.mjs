@@ -3,10 +3,13 @@ import { CLIENTS } from './clients/all.mjs'
 import { FAILURES } from './failures.mjs'
 
 const PROTOCOLS = ['openai', 'anthropic']
-export const WINDOW_MS = 3_000
+export const WINDOW_MS = 10_000
 /** Model → options of its guard. */
 const SITUATIONS = {
-  limited: { userLimits: [{ per: 'user', limit: 2, windowMs: WINDOW_MS }] },
+  limited: { userLimits: [{ per: 'user', limit: 2, windowMs: '3s' }] },
+  refusing: {
+    userLimits: [{ per: 'user', limit: 2, windowMs: WINDOW_MS, algorithm: 'sliding-window' }],
+  },
   breaking: { breaker: { consecutiveFailures: 3, openMs: '1s' } },
   retried: { retry: { attempts: 3, budget: 1, baseMs: 1 } },
   // Nothing listens there, so the fallback answers.
