@@ -2,7 +2,7 @@
 
 import type { CallContext, Job } from 'spillway'
 import { judgeStatus } from 'spillway/http'
-import { anyUsage, UsageReader } from 'spillway/internal'
+import { anyUsage, noteFailure, readFailure, UsageReader } from 'spillway/internal'
 import { neverConnected } from '../vendor/vendor-error.js'
 import type { LaneQueue } from './lane-queue.js'
 import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'
@@ -59,12 +59,17 @@ export async function runRequest(
       job.progress({ receivedBytes })
     })
     const { statusCode: status, headers } = response
+    const { errors } = vendor.protocol
     // Who refuses or fails has generated nothing.
     if (status >= 400) free()
     if (judgeStatus(status).retryable) {
       // Who only wants us to slow down has not done it.
       if (status === 429) job.final = false
-      throw new BadAnswerError(vendor.name, { status, headers, said: bytes.toString() })
+      const said = bytes.toString()
+      const error = new BadAnswerError(vendor.name, { status, headers, said })
+      if (errors !== undefined)
+        noteFailure(error, readFailure(errors, { status, headers, body: said }, Date.now()))
+      throw error
     }
     const cost = status < 400 ? usage.read() : undefined
     if (cost !== undefined) context.settle({ ...cost })

@@ -12,6 +12,7 @@ export const anthropic: Protocol = {
   vendorKey: (secret) => ['x-api-key', secret],
   format: requestFormat(anthropicFormat),
   usage: anthropicFormat.usage,
+  errors: anthropicFormat.errors,
   // Anthropic's streams always report their usage.
   hidesUsage: () => false,
   isUsageEvent: () => false,

@@ -13,6 +13,7 @@ export const gemini: Protocol = {
   vendorKey: (secret) => ['x-goog-api-key', secret],
   format: requestFormat(geminiFormat),
   usage: geminiFormat.usage,
+  errors: geminiFormat.errors,
   // Every event of a stream has the usage so far.
   hidesUsage: () => false,
   isUsageEvent: () => false,

@@ -9,6 +9,7 @@ export const openai: Protocol = {
   vendorKey: (secret) => ['authorization', `Bearer ${secret}`],
   format: requestFormat(openaiFormat),
   usage: openaiFormat.usage,
+  errors: openaiFormat.errors,
   hidesUsage: (path, fields) => openaiFormat.hidesUsage(path, valuesOf(fields)),
   usageFields: (fields) => openaiFormat.usageFields?.(valuesOf(fields)) ?? {},
   isUsageEvent: openaiFormat.isUsageEvent,

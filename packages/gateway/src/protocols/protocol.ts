@@ -5,6 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type BodyKind,
+  type ErrorTable,
   type RequestAddress,
   type RequestFacts,
   remembered,
@@ -92,6 +93,8 @@ export interface Protocol {
   readonly format?: RequestFormat
   /** How answers report their tokens. Undefined: in any known format. */
   readonly usage?: UsageFormat
+  /** What answers with an error status mean. Undefined: the status decides. */
+  readonly errors?: ErrorTable
   /** Whether the response is a stream that reports no usage unless the request asks for it. */
   hidesUsage(path: string, fields: ReadonlyMap<string, JsonField>): boolean
   /** An event that is in a stream only because we asked what it cost. */

@@ -4,13 +4,18 @@
  * chunks are kept up to `MOST_KEPT_BYTES`.
  */
 
-import type { CallContext } from 'spillway'
+import type { CallContext, Clock } from 'spillway'
 import {
   type BodyEnd,
   type BodyOwner,
   type BodySigns,
+  type ErrorTable,
+  noteFailure,
   RELAYED,
   type Relayed,
+  readFailure,
+  systemClock,
+  type Timer,
   type TokenUsage,
   type UsageFormat,
 } from 'spillway/internal'
@@ -74,6 +79,15 @@ const PASSED: State = { kind: 'over' }
 const EVENTS = 'text/event-stream'
 /** Bytes that are kept until a sink is attached. Beyond that the vendor's socket is paused. */
 const MOST_KEPT_BYTES = 65_536
+/** The body of an error is read up to this size, and awaited for this long. Otherwise its status decides. */
+const MOST_ERROR_BYTES = 16_384
+const ERROR_BODY_MS = 1_000
+
+/** How the bodies of answers are read. */
+interface AnswerFormat {
+  readonly usage?: UsageFormat | undefined
+  readonly errors?: ErrorTable | undefined
+}
 
 export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAnswer {
   status = 0
@@ -84,6 +98,10 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   readonly #listener: ResponseListener
   readonly #onNothing: (() => void) | undefined
   readonly usageFormat: UsageFormat | undefined
+  readonly #errors: ErrorTable | undefined
+  /** Set while the body of an error is awaited, which says why it is one. */
+  #untilRead: Timer | undefined
+  readonly #clock: Pick<Clock, 'schedule' | 'wallMs'>
   #pending: PendingRequest | undefined
   #paused = false
   #state: State = ASKING
@@ -106,9 +124,12 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
     context: Pick<CallContext, 'onAbort'>,
     listener: ResponseListener,
     onNothing?: () => void,
-    usageFormat?: UsageFormat,
+    reads: AnswerFormat = {},
+    clock: Pick<Clock, 'schedule' | 'wallMs'> = systemClock,
   ) {
-    this.usageFormat = usageFormat
+    this.usageFormat = reads.usage
+    this.#errors = reads.errors
+    this.#clock = clock
     this.#context = context
     this.#listener = listener
     this.#onNothing = onNothing
@@ -242,7 +263,20 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
     this.ok = status < 300
     this.raw = headers
     this.#state = OPEN
-    if (status >= 400) this.#onNothing?.()
+    if (status < 400) return this.#resolve(this)
+    this.#onNothing?.()
+    if (this.#errors === undefined) return this.#resolve(this)
+    this.#untilRead = this.#clock.schedule(ERROR_BODY_MS, () => this.#readFailure())
+  }
+
+  /** The body of an error has arrived, or enough of it: its kind decides what happens next. */
+  #readFailure(): void {
+    if (this.#untilRead === undefined || this.#errors === undefined) return
+    this.#untilRead.cancel()
+    this.#untilRead = undefined
+    const { status, headers } = this
+    const answer = { status, headers, body: this.beginning.toString() }
+    noteFailure(this, readFailure(this.#errors, answer, this.#clock.wallMs()))
     this.#resolve(this)
   }
 
@@ -256,6 +290,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
     this.#kept.push(chunk)
     this.#keptBytes += chunk.length
     if (this.#keptBytes >= MOST_KEPT_BYTES) this.#paused = true
+    if (this.#keptBytes >= MOST_ERROR_BYTES) this.#readFailure()
     this.#onBegun?.()
     return !this.#paused
   }
@@ -263,6 +298,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   onComplete(): void {
     if (this.#state.kind !== 'open') return
     this.#state = ARRIVED
+    this.#readFailure()
     if (this.#sink !== undefined) this.#passAll([])
     else this.#onBegun?.()
   }
@@ -275,6 +311,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
       // After an abort by the guard, the guard reports the reason.
     } else if (this.#state.kind === 'open' && !this.#aborted) {
       this.#broken = { error }
+      this.#readFailure()
       const waiting = this.#sink === undefined && this.#kept.length > 0
       // Before the guard calls `[RELAYED]` the error is only remembered; `begin` or `pipe` reports it.
       if (!waiting && this.#signs !== undefined) this.#breakDown(error)
@@ -285,7 +322,9 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   #abort(reason: unknown): void {
     this.#aborted = true
     this.#pending?.abort(asError(reason))
-    if (this.#state.kind !== 'asking') return
+    if (this.#state.kind !== 'asking' && this.#untilRead === undefined) return
+    this.#untilRead?.cancel()
+    this.#untilRead = undefined
     this.#state = { kind: 'over', error: reason }
     this.#reject(reason)
   }

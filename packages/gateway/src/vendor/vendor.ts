@@ -175,7 +175,7 @@ export class Vendor {
   ): Promise<VendorResponse> {
     // A vendor that answered with an error, or was not reached, generated no tokens.
     const onNothing = cost && (() => context.settle(nothingOf(cost)))
-    const answer = new VendorResponse(context, listener, onNothing, this.protocol.usage)
+    const answer = new VendorResponse(context, listener, onNothing, this.protocol)
     return answer.askedBy((handler) => this.#client.value.dispatch(this.#at(request), handler))
   }
 

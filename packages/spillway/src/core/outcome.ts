@@ -4,6 +4,7 @@
  * says nothing.
  */
 import type { CallerSignal } from './abort.js'
+import { ERROR_KINDS, type ErrorKind, failureOf } from './error-kind.js'
 import { type ErrorCode, SpillwayError } from './errors.js'
 import { callSafely } from './events.js'
 import { OptionsError } from './options/checks.js'
@@ -41,6 +42,8 @@ export interface Verdict {
   retryable: boolean
   /** How long the downstream asks us to wait. */
   retryAfterMs?: number
+  /** Why the downstream answered with an error, if its answer was understood. */
+  kind?: ErrorKind
 }
 
 /** Options for judging how a call ended. */
@@ -97,7 +100,10 @@ function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined
   }
   const worthRetrying = outcome === 'failure' || outcome === 'throttled'
   const { retryable = typeof own === 'string' ? worthRetrying : standard.retryable } = verdict
-  const result = { outcome, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }
+  const kind = verdict.kind ?? standard.kind
+  const result: Verdict = { outcome, retryable }
+  if (retryAfterMs !== undefined) result.retryAfterMs = retryAfterMs
+  if (kind !== undefined) result.kind = kind
   if (verdict.outcome !== undefined) decidedByClassify.add(result)
   return result
 }
@@ -139,7 +145,8 @@ function judgeErrorKind(error: unknown, end: CallEnd, options: OutcomeOptions): 
   // An error with a success status: the response came but was not valid.
   const status = statusOf(facts)
   if (status !== undefined && status >= 400) {
-    return judgeStatus(status, facts.headers ?? asRecord(facts.response).headers, options)
+    const headers = facts.headers ?? asRecord(facts.response).headers
+    return byKind(error, judgeStatus(status, headers, options))
   }
   return { outcome: 'failure', retryable: !isBug(error) }
 }
@@ -164,10 +171,21 @@ function judgeValue(end: CallEnd & { value?: unknown }, options: OutcomeOptions)
   if (isResponse(value)) {
     const { status } = value
     const verdict = judgeStatus(status, status >= 400 ? value.headers : undefined, options)
-    if (verdict.outcome !== 'success') return verdict
+    if (verdict.outcome !== 'success') return byKind(value, verdict)
   }
   const slow = options.slowMs !== undefined && (end.durationMs ?? 0) >= options.slowMs
   return { outcome: slow ? 'slow' : 'success', retryable: false }
+}
+
+/** An error whose kind is known is judged by its kind. */
+function byKind(answer: unknown, byStatus: Verdict): Verdict {
+  const failure = failureOf(answer)
+  if (failure === undefined) return byStatus
+  const { kind, retryAfterMs = byStatus.retryAfterMs } = failure
+  // For these the status says more: 501 is a server error that would recur, 425 a request that may be repeated.
+  const byOwn = kind === 'server' || kind === 'bad-request' ? byStatus : ERROR_KINDS[kind]
+  const { outcome, retryable } = byOwn
+  return { outcome, retryable, kind, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 
 /**

@@ -7,6 +7,13 @@ export { ArrivalLog } from '../core/collections/arrival-log.js'
 export { BoundedCache } from '../core/collections/bounded-cache.js'
 export { type Durations, SECONDS } from '../core/collections/histogram.js'
 export { remembered } from '../core/collections/remembered.js'
+export {
+  ERROR_KINDS,
+  type ErrorKind,
+  failureOf,
+  noteFailure,
+  type VendorFailure,
+} from '../core/error-kind.js'
 export type { SpillwayErrorInit } from '../core/errors.js'
 export { emit } from '../core/events.js'
 export { hopHeadersFor, hopNames, leastReserveMs } from '../core/hops.js'
@@ -33,8 +40,18 @@ export {
 export { insideOf, type SpillwayInside } from '../guard/internals.js'
 export { AnswerLengths } from '../guard/llm/answer-lengths.js'
 export { anthropicFormat } from '../guard/llm/anthropic-format.js'
+
+<<<<<<< HEAD
+
 export { azureFormat } from '../guard/llm/azure-format.js'
 export { geminiFormat } from '../guard/llm/gemini-format.js'
+
+=======
+
+export { type ErrorTable, kindOfStatus, readFailure } from '../guard/llm/errors/error-table.js'
+
+>>>>>>> a7a9a441 (llm: understand errors of vendors by kind)
+
 export { openaiFormat } from '../guard/llm/openai-format.js'
 export { PromptEstimate } from '../guard/llm/prompt-estimate.js'
 export { Reservations } from '../guard/llm/reservation.js'

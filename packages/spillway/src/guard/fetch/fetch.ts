@@ -9,10 +9,12 @@ import { refusalBody, refusalHeaders } from '../../core/refusal-answer.js'
 import { noteRefusal } from '../../core/refusal-of.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
+import type { ErrorTable } from '../llm/errors/error-table.js'
 import type { CallContext } from '../pipeline/context.js'
 import type { RunOptions } from '../run-options.js'
 import { reportErrorsAs } from '../stream/watched-stream.js'
 import { withinConnectTime } from './connect-timeout.js'
+import { withFailure } from './failed-response.js'
 import { type SdkErrors, toSdkError } from './sdk-errors.js'
 
 export type Fetch = typeof globalThis.fetch
@@ -37,6 +39,8 @@ export interface FetchOptions {
   sdk?: SdkErrors
   /** The cost of an answer with an error status. Default: the estimated cost of the call. */
   refundOnError?: Cost
+  /** Reads why an answer has an error status. Default: the status decides. */
+  errors?: ErrorTable
 }
 
 type Run = <T>(fn: (context: CallContext) => Promise<T>, options: RunOptions) => Promise<T>
@@ -143,16 +147,17 @@ class GuardedRequest {
   }
 
   send(context: CallContext): Promise<Response> {
-    const { connectMs, clock, refundOnError } = this.#sender
+    const { connectMs, clock, refundOnError, errors } = this.#sender
     const headers = this.#headersFor(context)
     const answer =
       connectMs === undefined
         ? this.#sendWith(context.signal, headers)
         : withinConnectTime(connectMs, clock, context, (signal) => this.#sendWith(signal, headers))
-    if (refundOnError === undefined) return answer
+    if (refundOnError === undefined && errors === undefined) return answer
     return answer.then((response) => {
-      if (response.status >= 400) context.settle(refundOnError)
-      return response
+      if (response.status < 400) return response
+      if (refundOnError !== undefined) context.settle(refundOnError)
+      return errors === undefined ? response : withFailure(errors, response, clock.wallMs())
     })
   }
 

@@ -147,6 +147,7 @@ class SdkRequests {
         ...(repeatable && { idempotencyHeader: IDEMPOTENCY_HEADER }),
         ...(reserved !== undefined && { refundOnError: nothingOf(reserved) }),
         ...(this.#errors !== undefined && { sdk: this.#errors }),
+        errors: format.errors,
       },
       call,
     )

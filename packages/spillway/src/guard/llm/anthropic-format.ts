@@ -1,4 +1,5 @@
 /** Anthropic's messages API. */
+import { anthropicErrors } from './errors/anthropic-errors.js'
 import { anthropicUsage } from './usage/usage-format.js'
 import { largestOf, pathMatches, type ReportedError, type VendorFormat } from './vendor-format.js'
 
@@ -31,6 +32,7 @@ export const anthropicFormat: VendorFormat = {
   hidesUsage: () => false,
   isUsageEvent: () => false,
   usage: anthropicUsage,
+  errors: anthropicErrors,
   errorBody({ status, code, message, requestId, retryAfterMs }: ReportedError) {
     return {
       type: 'error',

@@ -1,4 +1,5 @@
 /** Google's Gemini API: generating, embedding and counting tokens. The model and the method are in the path. */
+import { geminiErrors } from './errors/gemini-errors.js'
 import { geminiUsage } from './usage/usage-format.js'
 import { largestOf, pathMatches, type ReportedError, type VendorFormat } from './vendor-format.js'
 
@@ -55,6 +56,7 @@ export const geminiFormat: VendorFormat = {
   hidesUsage: () => false,
   isUsageEvent: () => false,
   usage: geminiUsage,
+  errors: geminiErrors,
   errorBody({ status, code, message, requestId, retryAfterMs }: ReportedError) {
     const info = {
       '@type': 'type.googleapis.com/google.rpc.ErrorInfo',

@@ -1,4 +1,5 @@
 /** OpenAI's API, and every other one with the same format: chat completions, responses, embeddings. */
+import { openaiErrors } from './errors/openai-errors.js'
 import { openaiUsage } from './usage/usage-format.js'
 import {
   amountIn,
@@ -50,6 +51,7 @@ export const openaiFormat: VendorFormat = {
   usageFields: (fields) => ({ stream_options: { ...streamOptions(fields), include_usage: true } }),
   isUsageEvent: (event) => /"choices"\s*:\s*\[\s*\]/.test(event) && /"usage"\s*:\s*\{/.test(event),
   usage: openaiUsage,
+  errors: openaiErrors,
   errorBody({ status, code, message, requestId, retryAfterMs }: ReportedError) {
     const type = errorType(status)
     const own = { code, request_id: requestId, retry_after_ms: retryAfterMs }

@@ -2,6 +2,7 @@
  * What Spillway knows about the API of an LLM vendor: which requests generate, what they cost, which may be
  * repeated, how usage is reported, and how an error looks to the vendor's SDK. One object for each API.
  */
+import type { ErrorTable } from './errors/error-table.js'
 import type { UsageFormat } from './usage/usage-format.js'
 
 /** The parts of a request that lanes and limits depend on. */
@@ -71,6 +72,8 @@ export interface VendorFormat {
   isUsageEvent(event: string): boolean
   /** How answers report their tokens. */
   readonly usage: UsageFormat
+  /** What answers with an error status mean. */
+  readonly errors: ErrorTable
   errorBody(error: ReportedError): object
 }
 

@@ -105,12 +105,15 @@ export class VendorLimitStage implements Stage {
   #applyFeedback(
     limits: LimitClient,
     response: Answer['response'],
-    { outcome, retryAfterMs }: Verdict,
+    { outcome, retryAfterMs, kind }: Verdict,
     permit: LanePermit,
   ): void {
     try {
-      if (response !== undefined) swallow(limits.updateFromResponse(response, permit))
-      else if (outcome === 'throttled') {
+      if (response !== undefined) {
+        const { status, headers } = response
+        const failure = kind && { kind, retryAfterMs }
+        swallow(limits.updateFromResponse({ status, headers, failure }, permit))
+      } else if (outcome === 'throttled') {
         const pauseMs = retryAfterMs ?? limits.fixedPauseMs(permit)
         swallow(limits.pause(permit.lane, pauseMs, permit.grantedUs))
       }

@@ -1,4 +1,5 @@
 /** Reads the limit headers of vendor responses, decides whether they ask for a pause, and sends what is new to the store. */
+import { ERROR_KINDS, type VendorFailure } from '../../core/error-kind.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
@@ -6,6 +7,14 @@ import { FeedbackFilter, type FeedbackNews } from './feedback-filter.js'
 import type { UnitLimit } from './options.js'
 import type { LanePermit } from './permit.js'
 import { readVendorHeaders, type VendorHeaders } from './vendor-headers.js'
+
+/** A response of the vendor. */
+export interface AnswerFeedback {
+  readonly status: number
+  readonly headers: unknown
+  /** Why it has an error status, if that was understood: a 429 may be about one large request only. */
+  readonly failure?: VendorFailure | undefined
+}
 
 export interface LaneFeedback extends FeedbackNews {
   grantedUs: number
@@ -31,7 +40,7 @@ export class FeedbackReader {
 
   /** Undefined if the response says nothing new. */
   updateFromResponse(
-    answer: { status: number; headers: unknown },
+    answer: AnswerFeedback,
     permit: LanePermit,
     limits: readonly UnitLimit[],
   ): MaybePromise<number> | undefined {
@@ -41,10 +50,11 @@ export class FeedbackReader {
     const good = answer.status < 400
     if (good && this.#feedback.readEnough(lane, nowMs)) return undefined
     const headers = readVendorHeaders(answer.headers, clock.wallMs())
-    const throttled = asksForPause(answer.status, headers)
+    const throttled = asksForPause(answer, headers)
     const news = this.#feedback.read(lane, { headers, good, throttled }, limits, nowMs)
     if (news === undefined) return undefined
-    const pauseMs = headers.retryAfterMs ?? this.fixedPauseMs(permit)
+    const pauseMs =
+      headers.retryAfterMs ?? answer.failure?.retryAfterMs ?? this.fixedPauseMs(permit)
     const pauseUs = pauseMs === undefined ? undefined : Math.ceil(pauseMs * 1_000)
     return send(lane, { grantedUs, pauseUs, ...news })
   }
@@ -65,6 +75,11 @@ export class FeedbackReader {
 }
 
 /** A vendor that is overloaded or out of service may also say for how long. */
-function asksForPause(status: number, { retryAfterMs }: VendorHeaders): boolean {
-  return status === 429 || ((status === 503 || status === 529) && retryAfterMs !== undefined)
+function asksForPause(
+  { status, failure }: AnswerFeedback,
+  { retryAfterMs }: VendorHeaders,
+): boolean {
+  const throttled =
+    failure === undefined ? status === 429 : ERROR_KINDS[failure.kind].outcome === 'throttled'
+  return throttled || ((status === 503 || status === 529) && retryAfterMs !== undefined)
 }

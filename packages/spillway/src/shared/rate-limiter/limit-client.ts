@@ -12,7 +12,7 @@ import type { LaneRegistry } from '../lanes/lane-registry.js'
 import type { Spender } from '../outage/store-status.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
-import { FeedbackReader, type LaneFeedback } from './feedback-reader.js'
+import { type AnswerFeedback, FeedbackReader, type LaneFeedback } from './feedback-reader.js'
 import { figuresOf } from './figures.js'
 import type { readLimits, UnitLimit } from './options.js'
 import { OutageLimits } from './outage-limits.js'
@@ -139,10 +139,7 @@ export class LimitClient implements Spender {
   }
 
   /** Passes on what a vendor's response says about its limits. Undefined if it says nothing new. */
-  updateFromResponse(
-    answer: { status: number; headers: unknown },
-    permit: LanePermit,
-  ): MaybePromise<number> | undefined {
+  updateFromResponse(answer: AnswerFeedback, permit: LanePermit): MaybePromise<number> | undefined {
     const { limits } = this.settings.of(permit.lane)
     return this.#feedback.updateFromResponse(answer, permit, limits)
   }

@@ -105,7 +105,7 @@ const ISO_DATE = /^\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})$/
 const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/y
 
 /** Undefined if the text has any other part. */
-function readSpan(text: string): number | undefined {
+export function readSpan(text: string): number | undefined {
   let ms = 0
   for (let at = 0; at < text.length; at = PART.lastIndex) {
     PART.lastIndex = at

@@ -1,0 +1,49 @@
+/**
+ * Why a downstream answered with an error. The status alone does not say it: a 429 may mean "wait a second" or "the
+ * quota of this month is used up", and a 400 may mean that only a larger model can answer.
+ */
+import type { Verdict } from './outcome.js'
+
+/** The kinds of errors, with what each says about the downstream. */
+export const ERROR_KINDS = {
+  /** Too many requests or tokens now. Waiting helps. */
+  'rate-limited': { outcome: 'throttled', retryable: true },
+  /** A quota of a day or month, or the credit, is used up. A retry fails as well. */
+  'quota-exhausted': { outcome: 'throttled', retryable: false },
+  /** The key is unknown, revoked or expired. That says nothing about the vendor's health. */
+  'invalid-key': { outcome: 'ignored', retryable: false },
+  /** The request is too large for this model, or for the quota of one minute. Only another model can answer it. */
+  'context-window': { outcome: 'ignored', retryable: false },
+  /** The vendor's filter blocked the prompt or the answer. */
+  'content-filter': { outcome: 'ignored', retryable: false },
+  /**
+   * The vendor has too much to do, whatever this caller sends. It counts as a failure, so that the breaker opens and
+   * fallbacks take over: fewer requests of ours alone would not end the overload.
+   */
+  overloaded: { outcome: 'failure', retryable: true },
+  /** The request is wrong, and would be wrong again. */
+  'bad-request': { outcome: 'ignored', retryable: false },
+  /** The vendor failed. */
+  server: { outcome: 'failure', retryable: true },
+} as const satisfies Record<string, Verdict>
+
+export type ErrorKind = keyof typeof ERROR_KINDS
+
+/** An error answer, understood. */
+export interface VendorFailure {
+  readonly kind: ErrorKind
+  /** Time until a request may succeed, if the vendor says so. */
+  readonly retryAfterMs?: number | undefined
+}
+
+/** By response or error. */
+const failures = new WeakMap<object, VendorFailure>()
+
+/** Remembers why this response or error is one. Its verdict follows from the kind. */
+export function noteFailure(answer: object, failure: VendorFailure): void {
+  failures.set(answer, failure)
+}
+
+export function failureOf(answer: unknown): VendorFailure | undefined {
+  return typeof answer === 'object' && answer !== null ? failures.get(answer) : undefined
+}

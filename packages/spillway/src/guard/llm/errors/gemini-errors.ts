@@ -1,0 +1,54 @@
+/** Errors of Gemini's API, in the format of Google's APIs. */
+
+import { untilMidnightMs } from '../../../core/time/calendar-day.js'
+import { readSpan } from '../../../shared/rate-limiter/vendor-headers.js'
+import { type ErrorTable, objectIn, textIn } from './error-table.js'
+
+/** Gemini's daily quotas begin anew at midnight in this zone. */
+const QUOTA_ZONE = 'America/Los_Angeles'
+/** Not a name of Gemini's: the violated quota is one of a day. */
+const PER_DAY = 'quota of a day'
+
+/** `{ "error": { "code": 429, "status": "RESOURCE_EXHAUSTED", "message": …, "details": […] } }` */
+export const geminiErrors: ErrorTable = {
+  rules: [
+    { name: PER_DAY, kind: 'quota-exhausted' },
+    { name: 'API_KEY_INVALID', kind: 'invalid-key' },
+    { name: 'API_KEY_EXPIRED', kind: 'invalid-key' },
+    { name: 'CONSUMER_SUSPENDED', kind: 'invalid-key' },
+    { name: 'UNAUTHENTICATED', kind: 'invalid-key' },
+    { message: /api key (?:not valid|expired)|reported as leaked/i, kind: 'invalid-key' },
+    { status: 400, message: /input token count .*exceeds the maximum/i, kind: 'context-window' },
+    { message: /prohibited_content|blocked (?:by|due to) safety/i, kind: 'content-filter' },
+    { name: 'RESOURCE_EXHAUSTED', kind: 'rate-limited' },
+    { name: 'UNAVAILABLE', kind: 'overloaded' },
+  ],
+  read(status, body, wallMs) {
+    const error = objectIn(body, 'error')
+    const details = Array.isArray(error.details) ? error.details.map((each) => objectIn(each)) : []
+    const names = [textIn(error, 'status'), ...details.map((each) => textIn(each, 'reason'))]
+    const perDay = details.some(isPerDay)
+    if (perDay) names.push(PER_DAY)
+    // For a quota of a day, `RetryInfo` has the seconds after which the next request may be counted.
+    const retryAfterMs = perDay ? untilMidnightMs(QUOTA_ZONE, wallMs) : retryDelayMs(details)
+    return { status, names, message: textIn(error, 'message'), retryAfterMs }
+  },
+}
+
+type Detail = Readonly<Record<string, unknown>>
+
+/** `QuotaFailure` names the quota, such as `GenerateRequestsPerDayPerProjectPerModel-FreeTier`. */
+function isPerDay({ violations, metadata }: Detail): boolean {
+  const quotas = Array.isArray(violations) ? violations : []
+  const names = quotas.map((each) => textIn(objectIn(each), 'quotaId'))
+  return [...names, textIn(objectIn(metadata), 'quota_limit')].some((name) => /PerDay/i.test(name))
+}
+
+/** `RetryInfo`: `"retryDelay": "34.07s"`. */
+function retryDelayMs(details: readonly Detail[]): number | undefined {
+  for (const detail of details) {
+    const delay = textIn(detail, 'retryDelay')
+    if (delay !== '') return readSpan(delay)
+  }
+  return undefined
+}
