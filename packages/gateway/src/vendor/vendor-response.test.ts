@@ -1,6 +1,8 @@
 import type { BodySigns } from 'spillway/internal'
-import { RELAYED } from 'spillway/internal'
+import { failureOf, RELAYED } from 'spillway/internal'
+import { createVirtualClock } from 'spillway/testing'
 import { expect, it } from 'vitest'
+import { openai } from '../protocols/openai.js'
 import type { VendorHandler } from './vendor-client.js'
 import { type ResponseSink, VendorResponse } from './vendor-response.js'
 
@@ -93,4 +95,61 @@ it('an answer with an error status costs no tokens, and one with another status 
     await asked
   }
   expect(statuses).toEqual([400, 503])
+})
+
+/** An answer with an error status, whose body has not arrived yet. */
+function failed(status: number) {
+  const clock = createVirtualClock()
+  let abort: (reason: unknown) => void = () => {}
+  const context = {
+    onAbort(onReason: (reason: unknown) => void) {
+      abort = onReason
+    },
+  }
+  const listener = { onEnded: () => {} }
+  const answer = new VendorResponse(context, listener, undefined, openai, clock)
+  let vendor: VendorHandler | undefined
+  const asked = answer.askedBy((handler) => {
+    vendor = handler
+    return { abort: () => {}, resume: () => {} }
+  })
+  ;(vendor as unknown as VendorHandler).onHead(status, [])
+  return {
+    answer,
+    asked,
+    vendor: vendor as unknown as VendorHandler,
+    clock,
+    abort: (reason: unknown) => abort(reason),
+  }
+}
+
+const TOO_LONG = Buffer.from('{"error":{"code":"context_length_exceeded"}}')
+
+it('an answer with an error status is passed on with its kind once its body has arrived', async () => {
+  const { answer, asked, vendor } = failed(400)
+  vendor.onData(TOO_LONG.subarray(0, 20))
+  expect(failureOf(answer)).toBeUndefined()
+  vendor.onData(TOO_LONG.subarray(20))
+  vendor.onComplete()
+  expect(failureOf(await asked)).toEqual({ kind: 'context-window' })
+  expect(answer.beginning).toEqual(TOO_LONG)
+})
+
+it.each([
+  ['its body does not arrive', ({ clock }: ReturnType<typeof failed>) => clock.advance(1_000)],
+  [
+    'its body is large',
+    ({ vendor }: ReturnType<typeof failed>) => vendor.onData(Buffer.alloc(2e4)),
+  ],
+  ['it breaks off', ({ vendor }: ReturnType<typeof failed>) => vendor.onError(new Error('reset'))],
+])('the status of an error decides if %s', async (_, happen) => {
+  const each = failed(503)
+  await happen(each)
+  expect(failureOf(await each.asked)).toEqual({ kind: 'overloaded' })
+})
+
+it('an abort while the body of an error is awaited rejects with its reason', async () => {
+  const { asked, abort } = failed(400)
+  abort('the client left')
+  await expect(asked).rejects.toBe('the client left')
 })
