@@ -106,7 +106,7 @@ function failed(status: number) {
       abort = onReason
     },
   }
-  const listener = { onEnded: () => {} }
+  const listener = { onEnded: () => {}, holdsError: () => false }
   const answer = new VendorResponse(context, listener, undefined, openai, clock)
   let vendor: VendorHandler | undefined
   const asked = answer.askedBy((handler) => {

@@ -41,16 +41,9 @@ export { insideOf, type SpillwayInside } from '../guard/internals.js'
 export { AnswerLengths } from '../guard/llm/answer-lengths.js'
 export { anthropicFormat } from '../guard/llm/anthropic-format.js'
 
-<<<<<<< HEAD
-
 export { azureFormat } from '../guard/llm/azure-format.js'
-export { geminiFormat } from '../guard/llm/gemini-format.js'
-
-=======
-
 export { type ErrorTable, kindOfStatus, readFailure } from '../guard/llm/errors/error-table.js'
-
->>>>>>> a7a9a441 (llm: understand errors of vendors by kind)
+export { geminiFormat } from '../guard/llm/gemini-format.js'
 
 export { openaiFormat } from '../guard/llm/openai-format.js'
 export { PromptEstimate } from '../guard/llm/prompt-estimate.js'
