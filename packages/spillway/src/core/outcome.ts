@@ -4,9 +4,9 @@
  * says nothing.
  */
 import type { CallerSignal } from './abort.js'
-import { ERROR_KINDS, type ErrorKind, failureOf } from './error-kind.js'
 import { type ErrorCode, SpillwayError } from './errors.js'
 import { callSafely } from './events.js'
+import { ERROR_KINDS, type ErrorKind, failureOf } from './failures/error-kind.js'
 import { OptionsError } from './options/checks.js'
 import { retryAfterFromHeaders } from './retry-after.js'
 import { isThenable, swallow } from './thenable.js'

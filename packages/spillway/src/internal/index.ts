@@ -7,15 +7,15 @@ export { ArrivalLog } from '../core/collections/arrival-log.js'
 export { BoundedCache } from '../core/collections/bounded-cache.js'
 export { type Durations, SECONDS } from '../core/collections/histogram.js'
 export { remembered } from '../core/collections/remembered.js'
+export type { SpillwayErrorInit } from '../core/errors.js'
+export { emit } from '../core/events.js'
 export {
   ERROR_KINDS,
   type ErrorKind,
   failureOf,
   noteFailure,
   type VendorFailure,
-} from '../core/error-kind.js'
-export type { SpillwayErrorInit } from '../core/errors.js'
-export { emit } from '../core/events.js'
+} from '../core/failures/error-kind.js'
 export { hopHeadersFor, hopNames, leastReserveMs } from '../core/hops.js'
 export { omitUndefined } from '../core/options/omit-undefined.js'
 export { PRIORITIES } from '../core/options/priority.js'

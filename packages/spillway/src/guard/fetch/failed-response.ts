@@ -1,5 +1,5 @@
 /** Reads why a response has an error status. Its body is read for that, and the response gets a copy of it. */
-import { noteFailure } from '../../core/error-kind.js'
+import { noteFailure } from '../../core/failures/error-kind.js'
 import { type ErrorTable, readFailure } from '../llm/errors/error-table.js'
 import { withBody } from '../stream/watched-response.js'
 

@@ -1,5 +1,5 @@
 /** Reads the limit headers of vendor responses, decides whether they ask for a pause, and sends what is new to the store. */
-import { ERROR_KINDS, type VendorFailure } from '../../core/error-kind.js'
+import { ERROR_KINDS, type VendorFailure } from '../../core/failures/error-kind.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'

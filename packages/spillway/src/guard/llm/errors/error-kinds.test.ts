@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ErrorKind } from '../../../core/error-kind.js'
+import type { ErrorKind } from '../../../core/failures/error-kind.js'
 import { anthropicErrors } from './anthropic-errors.js'
 import { readFailure } from './error-table.js'
 import { geminiErrors } from './gemini-errors.js'

@@ -2,7 +2,7 @@
  * Reads an error answer of a vendor: its kind, and when a request may succeed again. Each protocol has a table of rules;
  * the first rule that matches decides, and after the last one the status.
  */
-import type { ErrorKind, VendorFailure } from '../../../core/error-kind.js'
+import type { ErrorKind, VendorFailure } from '../../../core/failures/error-kind.js'
 import { readVendorHeaders } from '../../../shared/rate-limiter/vendor-headers.js'
 
 /** The error in a body, as far as rules depend on it. */

@@ -2,7 +2,6 @@
  * Why a downstream answered with an error. The status alone does not say it: a 429 may mean "wait a second" or "the
  * quota of this month is used up", and a 400 may mean that only a larger model can answer.
  */
-import type { Verdict } from './outcome.js'
 
 /** The kinds of errors, with what each says about the downstream. */
 export const ERROR_KINDS = {
@@ -25,7 +24,7 @@ export const ERROR_KINDS = {
   'bad-request': { outcome: 'ignored', retryable: false },
   /** The vendor failed. */
   server: { outcome: 'failure', retryable: true },
-} as const satisfies Record<string, Verdict>
+} as const
 
 export type ErrorKind = keyof typeof ERROR_KINDS
 
