@@ -170,3 +170,61 @@ describe('fallbacks that are not used', () => {
     expect(spare.counts.arrived).toBe(0)
   })
 })
+
+describe('fallbacks after errors of a kind', () => {
+  const ERRORS: Record<string, [status: number, code: string]> = {
+    'context-window': [400, 'context_length_exceeded'],
+    'content-filter': [400, 'content_filter'],
+    'quota-exhausted': [400, 'billing_hard_limit_reached'],
+    'invalid-key': [401, 'invalid_api_key'],
+    'bad-request': [400, 'unknown_parameter'],
+  }
+
+  /** A vendor whose model `small` answers with an error of this kind, and all others well. */
+  async function startModels(kind: string, fallbacks: object[]) {
+    const [status, code] = ERRORS[kind] as [number, string]
+    const vendor = await startHttpVendor(({ body }, response) => {
+      const { model } = JSON.parse(body) as { model: string }
+      response.setHeader('content-type', 'application/json')
+      if (model !== 'small') return void response.end(JSON.stringify({ model }))
+      response.writeHead(status).end(JSON.stringify({ error: { message: 'no', code } }))
+    })
+    const { url } = await startGateway({
+      vendors: {
+        models: { protocol: 'openai', url: vendor.url, breaker: { consecutiveFailures: 1 } },
+      },
+      routes: [{ path: '/v1/chat/completions', vendor: 'models', fallbacks }],
+    })
+    const body = JSON.stringify({ model: 'small', messages: [] })
+    const headers = { 'content-type': 'application/json' }
+    return async () => {
+      const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body })
+      const { model } = (await answer.json()) as { model?: string }
+      return model ?? answer.status
+    }
+  }
+
+  it('a context-window error leads to the larger model that is configured for it', async () => {
+    const large = { model: 'large', on: ['context-window'] }
+    const ask = await startModels('context-window', [{ model: 'spare' }, large])
+    expect(await ask()).toBe('large')
+    // The error says nothing about the vendor, so its breaker stays closed.
+    expect(await ask()).toBe('large')
+  })
+
+  it.each([
+    ['context-window', 400],
+    ['content-filter', 400],
+    ['invalid-key', 401],
+    ['bad-request', 400],
+    ['quota-exhausted', 'spare'],
+  ])('without on, a fallback after %s answers %s', async (kind, expected) => {
+    expect(await (await startModels(kind, [{ model: 'spare' }]))()).toBe(expected)
+  })
+
+  it('a content-filter error leads to another model only if that is configured', async () => {
+    const on = ['content-filter']
+    expect(await (await startModels('content-filter', [{ model: 'other', on }]))()).toBe('other')
+    expect(await (await startModels('context-window', [{ model: 'other', on }]))()).toBe(400)
+  })
+})

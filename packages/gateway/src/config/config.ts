@@ -4,6 +4,7 @@
  */
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
 import type { DegradedReason } from 'spillway/degrade'
+import type { ErrorKind } from 'spillway/internal'
 import type { RedisStoreOptions } from 'spillway/redis'
 import type { LlmProtocol, RoutePath } from './default-paths.js'
 import type { HealthConfig } from './shapes/health-shape.js'
@@ -60,6 +61,8 @@ export interface TargetConfig {
   readonly model: string | undefined
   /** Used before the others while the pressure is at least this, and not otherwise. Undefined: always used. */
   readonly when?: { readonly pressure: number } | undefined
+  /** Only used after an error of one of these kinds. Undefined: after failures and refusals. */
+  readonly on?: readonly ErrorKind[] | undefined
 }
 
 /** An answer that needs no vendor, for a request that no target has answered. */

@@ -6,6 +6,9 @@ import { type CallContext, type Clock, type RunOptions, SpillwayError } from 'sp
 import { clientNetwork, judgeStatus } from 'spillway/http'
 import {
   type BodyEnd,
+  type ErrorKind,
+  failureOf,
+  kindOfStatus,
   noteFallback,
   REPLACES,
   type ReplacedCall,
@@ -144,9 +147,8 @@ export class TargetSender implements ResponseListener {
     const ordered = route.choices === 1 ? all : orderTargets(all, route.choices, routed.facts.model)
     const usable = ordered.filter((each) => canBeSentTo(routed, each))
     const targets = usable.length === 1 ? usable : orderByPressure(usable)
-    const last = targets.length - 1
-    for (let step = 0; ; step++) {
-      const target = targets[step] as Target
+    for (let target = targets[0] as Target; ; ) {
+      const next = (kind: ErrorKind) => nextTarget(targets, target, kind)
       const tries = { vendor: target.vendor.name, attempts: 0 }
       this.#target = target
       this.tries.push(tries)
@@ -154,10 +156,12 @@ export class TargetSender implements ResponseListener {
       try {
         const answer = await this.#run(routed, target, tries)
         this.#answer = answer
-        if (step < last && this.#isForAnother(routed, answer.status)) {
+        const other = answer.status < 400 ? undefined : this.#otherFor(routed, answer, next)
+        if (other !== undefined) {
           answer.cancel()
           this.#answer = undefined
           this.#replaced = this.#replacedBy(answer.status)
+          target = other
           continue
         }
         // Until the first chunk has arrived, the next target can still be tried.
@@ -171,7 +175,10 @@ export class TargetSender implements ResponseListener {
         return answer
       } catch (error) {
         this.#replaced = this.#replacedBy(undefined, error)
-        if (step === last || !this.#isWorthAnother(routed, error, tries)) throw error
+        const isWorth = this.#isWorthAnother(routed, error, tries)
+        const other = isWorth ? next(kindOfThrown(error)) : undefined
+        if (other === undefined) throw error
+        target = other
       }
     }
   }
@@ -264,8 +271,20 @@ export class TargetSender implements ResponseListener {
     return held.error
   }
 
-  #isForAnother(routed: RoutedRequest, status: number): boolean {
-    return judgeStatus(status).retryable && this.#mayAskAnother(routed, status === 429)
+  /** The target to ask after this error, if any. */
+  #otherFor(
+    routed: RoutedRequest,
+    answer: VendorResponse,
+    next: (kind: ErrorKind) => Target | undefined,
+  ): Target | undefined {
+    const { status } = answer
+    const { kind } = failureOf(answer) ?? { kind: kindOfStatus(status) }
+    const { retryable } = judgeStatus(status)
+    if (kind === 'server' && !retryable) return undefined
+    // The vendor refused the request before it did anything.
+    const untouched = status < 500 && status !== 408
+    if (!this.#mayAskAnother(routed, untouched)) return undefined
+    return next(kind === 'bad-request' && retryable ? 'server' : kind)
   }
 
   #isWorthAnother(routed: RoutedRequest, error: unknown, { attempts }: Tries): boolean {
@@ -356,6 +375,31 @@ export class TargetSender implements ResponseListener {
     this.shadow ??= []
     if (!this.shadow.includes(stage)) this.shadow.push(stage)
   }
+}
+
+/** After these errors every further target may help; after others only one whose `on` lists the kind. */
+const FOR_ANY_TARGET: ReadonlySet<ErrorKind> = new Set([
+  'rate-limited',
+  'quota-exhausted',
+  'overloaded',
+  'server',
+])
+
+/** The first target behind this one that is used after an error of this kind. */
+function nextTarget(
+  targets: readonly Target[],
+  target: Target,
+  kind: ErrorKind,
+): Target | undefined {
+  return targets
+    .slice(targets.indexOf(target) + 1)
+    .find(({ config: { on } }) => (on === undefined ? FOR_ANY_TARGET.has(kind) : on.includes(kind)))
+}
+
+/** Refusals and failures that are no answers of the vendor. */
+function kindOfThrown(error: unknown): ErrorKind {
+  const isLimited = error instanceof SpillwayError && error.code === 'VENDOR_LIMITED'
+  return isLimited ? 'rate-limited' : 'server'
 }
 
 function hidesUsage({ parsed: { json }, facts, path }: RoutedRequest, { vendor }: Target): boolean {

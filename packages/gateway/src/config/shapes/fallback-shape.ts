@@ -2,6 +2,8 @@
  * The `fallbacks` of a route in the configuration: other targets first, then answers that need no vendor. The reasons in
  * `on` have the names of the library's fallbacks.
  */
+
+import { ERROR_KINDS, type ErrorKind } from 'spillway/internal'
 import {
   arrayOf,
   bool,
@@ -23,6 +25,11 @@ import { size } from './byte-size.js'
 
 /** Without `limited`: if the caller or the vendor is over its limit, no fallback answers unless `on` lists it. */
 const DEFAULT_REASONS = ['timeout', 'error', 'circuit-open', 'shed'] as const
+
+/** Reasons for answers that need no vendor. */
+const REASONS = ['timeout', 'error', 'circuit-open', 'limited', 'shed'] as const
+/** Errors of a vendor after which another target may help. */
+const KINDS = Object.keys(ERROR_KINDS) as ErrorKind[]
 
 /** Fields that name the caller or the way of accounting. They do not change the question. */
 const IGNORED_FIELDS = [
@@ -129,7 +136,7 @@ const readOne = object({
   when: optional(readWhen),
   cached: optional(readCached),
   static: optional(readStatic),
-  on: optional(arrayOf(oneOf('timeout', 'error', 'circuit-open', 'limited', 'shed'))),
+  on: optional(arrayOf(oneOf(...REASONS, ...KINDS))),
 })
 
 export type WrittenFallback = ReturnType<typeof readOne>
@@ -144,7 +151,7 @@ const readStep: Check<WrittenFallback> = together(
       problems.push({ path: `${path}.${name}`, message, at: 'key' })
     const answer = kindOf(step)
     if (answer === undefined) {
-      if (step.on !== undefined) complain('on', 'only has a meaning with cached or static')
+      checkKinds(step, complain)
       return
     }
     if (step.cached !== undefined && step.static !== undefined) {
@@ -154,8 +161,37 @@ const readStep: Check<WrittenFallback> = together(
       if (step[name] !== undefined) complain(name, `must not come together with ${answer}`)
     }
     if (step.on?.length === 0) complain('on', 'must have at least one reason')
+    const kind = step.on?.find(isKind)
+    if (kind !== undefined) {
+      complain('on', `has '${kind}', which is for targets; with ${answer}: ${REASONS.join(', ')}`)
+    }
   },
 )
+
+function isKind(reason: string): reason is ErrorKind {
+  return Object.hasOwn(ERROR_KINDS, reason)
+}
+
+/** The `on` of a target. */
+function checkKinds(
+  { on, when }: WrittenFallback,
+  complain: (name: string, message: string) => void,
+) {
+  if (on === undefined) return
+  if (on.length === 0) complain('on', 'must have at least one kind of error')
+  if (when !== undefined) complain('on', 'must not come together with when')
+  const reason = on.find((each) => !isKind(each))
+  if (reason === undefined) return
+  complain(
+    'on',
+    `has '${reason}', which is for cached and static; with a target: ${KINDS.join(', ')}`,
+  )
+}
+
+/** The kinds of errors after which a target is used. */
+export function kindsOf({ on }: WrittenFallback): readonly ErrorKind[] | undefined {
+  return on?.filter(isKind)
+}
 
 /** The kind of an answer that needs no vendor; undefined for a target. */
 export function kindOf(step: WrittenFallback): 'cached' | 'static' | undefined {
@@ -186,7 +222,7 @@ export const readFallbacks: Check<WrittenFallback[]> = together(
 /** The answers without a vendor, with their defaults. */
 export function fallbackAnswers(steps: readonly WrittenFallback[]): FallbackAnswerConfig[] {
   return steps.flatMap((step): FallbackAnswerConfig[] => {
-    const on = step?.on ?? DEFAULT_REASONS
+    const on = step?.on?.filter((each) => !isKind(each)) ?? DEFAULT_REASONS
     if (step?.cached !== undefined) return [{ kind: 'cached', on, ...step.cached }]
     return step?.static === undefined ? [] : [{ kind: 'static', on, ...staticAnswer(step.static) }]
   })

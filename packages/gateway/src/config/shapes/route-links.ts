@@ -1,9 +1,11 @@
 /** Where routes lead, and which there are when none is written. */
+
+import type { ErrorKind } from 'spillway/internal'
 import { suggest } from 'spillway/options'
 import type { ProtocolName, RouteConfig, TargetConfig } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 import { DEFAULT_PATHS, defaultRouteName, type LlmProtocol } from '../default-paths.js'
-import { fallbackAnswers, kindOf } from './fallback-shape.js'
+import { fallbackAnswers, kindOf, kindsOf } from './fallback-shape.js'
 import { checkOverlaps, type LinkedRoute } from './route-overlaps.js'
 import type { WrittenRoute } from './route-shape.js'
 import type { WrittenVendor } from './vendor-shape.js'
@@ -242,6 +244,8 @@ function linkFallbacks(
   const tried = new Set(choices.map((each) => wholeOf(each, vendors)))
   // The same target may be listed twice: as a fallback for failures, and with `when` for times of pressure.
   const triedUnderPressure = new Set(tried)
+  // And for each kind of error.
+  const triedAfter = new Map<ErrorKind, Set<string>>()
   for (const [index, written] of (route.fallbacks ?? []).entries()) {
     // Invalid fallbacks have been reported already. Answers without a vendor are not targets.
     if (written === undefined || kindOf(written) !== undefined) continue
@@ -254,19 +258,39 @@ function linkFallbacks(
       key: written.key ?? (isOther ? undefined : key),
       model: written.model ?? model,
       ...(written.when && { when: written.when }),
+      ...(written.on && { on: kindsOf(written) }),
     }
     if (written.when !== undefined) checkPressure(choices, path, vendors, problems)
     checkKey(written.key, target.vendor, path, vendors, problems)
     const whole = wholeOf(target, vendors)
     const before = written.when === undefined ? tried : triedUnderPressure
-    if (before.has(whole)) {
+    const isRepeated =
+      target.on === undefined ? before.has(whole) : isTried(target.on, whole, tried, triedAfter)
+    if (isRepeated) {
       const message = 'is where the route went before: needs another vendor, key or model'
       problems.push({ path, message })
     }
-    before.add(whole)
+    if (target.on === undefined) before.add(whole)
     targets.push(target)
   }
   return targets
+}
+
+/** Whether every error of these kinds has led there before. */
+function isTried(
+  kinds: readonly ErrorKind[],
+  whole: string,
+  always: ReadonlySet<string>,
+  after: Map<ErrorKind, Set<string>>,
+): boolean {
+  let tried = 0
+  for (const kind of kinds) {
+    const before = after.get(kind) ?? new Set(always)
+    after.set(kind, before)
+    if (before.has(whole)) tried++
+    before.add(whole)
+  }
+  return tried > 0 && tried === kinds.length
 }
 
 /** Without these options the guard has no pressure, and the target would never be used. */
