@@ -19,7 +19,7 @@ import type { RouteConfig } from '../config/config.js'
 import type { Passing } from '../response/client-response.js'
 import { RequestError } from '../response/errors.js'
 import type { ConfigVersion } from '../routing/config-version.js'
-import { orderByPressure, orderTargets, type Target } from '../routing/target.js'
+import { nextTarget, orderByPressure, orderTargets, type Target } from '../routing/target.js'
 import { HeldError } from '../vendor/held-error.js'
 import type { Vendor } from '../vendor/vendor.js'
 import type { VendorRequest } from '../vendor/vendor-client.js'
@@ -375,25 +375,6 @@ export class TargetSender implements ResponseListener {
     this.shadow ??= []
     if (!this.shadow.includes(stage)) this.shadow.push(stage)
   }
-}
-
-/** After these errors every further target may help; after others only one whose `on` lists the kind. */
-const FOR_ANY_TARGET: ReadonlySet<ErrorKind> = new Set([
-  'rate-limited',
-  'quota-exhausted',
-  'overloaded',
-  'server',
-])
-
-/** The first target behind this one that is used after an error of this kind. */
-function nextTarget(
-  targets: readonly Target[],
-  target: Target,
-  kind: ErrorKind,
-): Target | undefined {
-  return targets
-    .slice(targets.indexOf(target) + 1)
-    .find(({ config: { on } }) => (on === undefined ? FOR_ANY_TARGET.has(kind) : on.includes(kind)))
 }
 
 /** Refusals and failures that are no answers of the vendor. */

@@ -1,4 +1,5 @@
 /** The vendor, model and key that a request may be sent to, and the order in which targets of a route are tried. */
+import type { ErrorKind } from 'spillway/internal'
 import type { TargetConfig } from '../config/config.js'
 import type { ForwardedHeaders } from '../vendor/forwarded-headers.js'
 import type { Vendor } from '../vendor/vendor.js'
@@ -49,6 +50,25 @@ export function orderByPressure(targets: readonly Target[]): readonly Target[] {
     .filter(({ config: { when } }) => when !== undefined && pressure >= when.pressure)
     .sort((one, other) => (other.config.when?.pressure ?? 0) - (one.config.when?.pressure ?? 0))
   return [...preferred, ...usual]
+}
+
+/** After these errors every further target may help; after others only one whose `on` lists the kind. */
+const FOR_ANY_TARGET: ReadonlySet<ErrorKind> = new Set([
+  'rate-limited',
+  'quota-exhausted',
+  'overloaded',
+  'server',
+])
+
+/** The first target behind this one that is used after an error of this kind. */
+export function nextTarget(
+  targets: readonly Target[],
+  target: Target,
+  kind: ErrorKind,
+): Target | undefined {
+  return targets
+    .slice(targets.indexOf(target) + 1)
+    .find(({ config: { on } }) => (on === undefined ? FOR_ANY_TARGET.has(kind) : on.includes(kind)))
 }
 
 function drawn(rooms: readonly number[], at: number): number {
