@@ -96,6 +96,11 @@ const ACTS = {
     ({ guard, id, limit, forMs }, around, by) =>
       operate(around, { action: 'override', guard, unit: id, limit, forMs, ...by }),
   ),
+  'release-key': row(
+    { guard: text(), key: text() },
+    ({ guard, key }) => `${guard} / ${key}`,
+    ({ guard, key }, around, by) => operate(around, { action: 'release-key', guard, key, ...by }),
+  ),
   drain: row(
     { pod: text() },
     ({ pod }) => pod,

@@ -129,7 +129,10 @@ export class FakeFleet {
       guards: this.#cards,
       jobQueues: Array.from({ length: this.#options.queues }, (_, index) => `queue-${index}`),
       acts,
-      may: ['isolate', 'release', 'reset', 'pause', 'limit', 'drain', 'replay', 'demo'],
+      may: [
+        ...(['isolate', 'release', 'reset', 'pause', 'limit'] as const),
+        ...(['release-key', 'drain', 'replay', 'demo'] as const),
+      ],
       demo: this.#options.demo ? this.#demo : undefined,
       keeps: { fineStepMs: 1_000, finePoints: 300, coarseStepMs: 10_000, coarsePoints: 360 },
     }
@@ -275,6 +278,16 @@ export class FakeFleet {
       lanes: Array.from({ length: this.#options.lanes }, (_, index) =>
         this.#lane(name, laneName(index)),
       ),
+      keys: [
+        {
+          key: 'main',
+          state: 'quarantined',
+          reason: 'quota-exhausted',
+          untilMs: 2_500_000 - 1_000 * count(100),
+        },
+        { key: 'batch', state: 'probing', reason: 'invalid-key' },
+        { key: 'spare', state: 'usable' },
+      ],
       store: this.store,
       closed: false,
     }

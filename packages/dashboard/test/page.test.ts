@@ -34,6 +34,23 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     expect(complaints).toEqual([])
   })
 
+  it('the page lists the API keys of a guard and releases a quarantined one', async () => {
+    const { page, feed, complaints } = await open('#/guards/openai')
+    const keys = page.getByRole('region', { name: 'API keys' })
+    const main = keys.locator('[data-key="main"]')
+    await main.getByText(/quarantined for \d+ min/).waitFor()
+    await main.getByText('quota exhausted').waitFor()
+    await keys.locator('[data-key="batch"]').getByText('being tested').waitFor()
+    expect(await keys.locator('[data-key="spare"] button').count()).toBe(0)
+    await main.getByRole('button', { name: 'Release … main' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('Release the key main of openai').waitFor()
+    await dialog.getByRole('button', { name: 'Release' }).click()
+    await dialog.getByTestId('act-answer').getByText('Done').waitFor()
+    expect(feed.asked.at(-1)?.act).toEqual({ act: 'release-key', guard: 'openai', key: 'main' })
+    expect(complaints).toEqual([])
+  })
+
   it('the page shows the stages of a guard in order with their refusals', async () => {
     const { page, complaints } = await open('#/guards/openai')
     const gates = page.locator('.gate')

@@ -21,7 +21,7 @@ import { createHostCheck } from './admin/host-check.js'
 import { OperatorNews } from './admin/operator-news.js'
 import { OverloadWatch } from './admin/overload-watch.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
-import type { GatewayConfig, VendorConfig } from './config/config.js'
+import { type GatewayConfig, keyNames, type VendorConfig } from './config/config.js'
 import { listenAddress } from './config/listen-address.js'
 import { Demo } from './demo/demo.js'
 import { Jobs } from './jobs/jobs.js'
@@ -154,11 +154,16 @@ export async function createGateway(
   const inside = await startMock(config, undefined)
   let mock = inside
   const reloads = new Reloads()
-  const metrics = createMetrics(spillway, () => data, reloads)
+  const metrics = createMetrics(
+    spillway,
+    () => data,
+    reloads,
+    () => versions.current.vendors.values(),
+  )
   const hooks = {
     clock,
     onRecord(record: RequestRecord) {
-      metrics.request(record)
+      metrics.requests.add(record)
       log.request(record)
       dashboard.noteRequest(record)
     },
@@ -202,8 +207,11 @@ export async function createGateway(
     ...(demo && { demo }),
     ...(supervisor && { peers: supervisor }),
   })
-  const operator = () =>
-    createOperator({ store: spillway.store, guards: guardsOf(versions.current.config) })
+  const operator = () => {
+    const { config: current } = versions.current
+    const keys = keyNames(current.vendors)
+    return createOperator({ store: spillway.store, guards: guardsOf(current), keys })
+  }
   // Without a shared store, operators act only through this gateway.
   const tellHeard = (facts: object) => log.notice?.('info', 'operator.acted-elsewhere', facts)
   const operatorNews = store && new OperatorNews(operator, tellHeard)

@@ -2,14 +2,15 @@
 
 import type { GuardSnapshot } from 'spillway'
 import type { LaneFlow } from 'spillway/internal'
-import { ALL_LANES, DEFAULT_LANE, toSpec, tripCause } from 'spillway/internal'
+import { ALL_LANES, DEFAULT_LANE, keyStatesOf, toSpec, tripCause } from 'spillway/internal'
 import type { BreakerSnapshot } from 'spillway/shared'
 import { inOrder, rounded, shown, shownLane } from '../shown.js'
-import type { BreakerTick, GuardTick, LaneTick, LimitTick } from '../wire/guards.js'
+import type { BreakerTick, GuardTick, KeyTick, LaneTick, LimitTick } from '../wire/guards.js'
 import type { GuardSample, GuardWatch } from './guard-watch.js'
 import type { LaneFigureBook } from './lane-figures.js'
 
 const MOST_LANES = 100
+const MOST_KEYS = 50
 
 export interface TickSources {
   at: number
@@ -46,9 +47,24 @@ export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickS
     ...(queueWait !== undefined && { queueWait }),
     fallbacks,
     lanes: laneTicks(watch, snapshot, sources),
+    ...keyTicks(watch),
     store: store?.status ?? 'memory',
     closed,
   }
+}
+
+function keyTicks({ guard }: GuardWatch): Pick<GuardTick, 'keys'> {
+  const states = keyStatesOf(guard).slice(0, MOST_KEYS)
+  if (states.length === 0) return {}
+  const keys = states.map(
+    ({ key, state, reason, untilMs }): KeyTick => ({
+      key: shown(key),
+      state,
+      ...(reason !== undefined && { reason }),
+      ...(untilMs !== undefined && { untilMs: Math.round(untilMs) }),
+    }),
+  )
+  return { keys }
 }
 
 function shedTick(shed: NonNullable<GuardSnapshot['shed']>): NonNullable<GuardTick['shed']> {

@@ -15,6 +15,8 @@ export type Act =
   | { act: 'pause'; guard: string; lane?: string; forMs: number; why?: string }
   /** Changes a limit for a while. */
   | { act: 'limit'; guard: string; id: string; limit: number; forMs: number; why?: string }
+  /** Ends every quarantine of an API key. */
+  | { act: 'release-key'; guard: string; key: string; why?: string }
   | { act: 'drain'; pod: string; why?: string }
   /** Replays dead letters: one, or all. */
   | { act: 'replay'; queue: string; id?: string; why?: string }

@@ -34,6 +34,8 @@ export interface GuardTick {
   fallbacks: { step: string; reason: string; count: number }[]
   /** The default lane first, if it was used; the busiest 100. */
   lanes: LaneTick[]
+  /** API keys of a gateway, at most 50; absent: it has none. */
+  keys?: KeyTick[]
   store: StoreWord
   closed: boolean
 }
@@ -65,6 +67,17 @@ export interface LaneTick {
   limits: LimitTick[]
   /** The vendor or an operator has paused the lane: no call starts before then. */
   pausedMs?: number
+}
+
+/** An API key, by its configured name; its secret is never sent. */
+export interface KeyTick {
+  key: string
+  /** `probing`: its reset time is over, and one request tests it. */
+  state: 'usable' | 'quarantined' | 'probing'
+  /** Absent while it is usable, or if only other pods know. */
+  reason?: 'quota-exhausted' | 'invalid-key' | 'operator'
+  /** Time until a request may test it. */
+  untilMs?: number
 }
 
 export interface BreakerTick {

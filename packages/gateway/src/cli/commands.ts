@@ -10,6 +10,7 @@ import { gatewayCommand } from './commands/gateway.js'
 import { hashKeyCommand } from './commands/hash-key.js'
 import { initCommand } from './commands/init.js'
 import { jobQueueCommand } from './commands/job-queue.js'
+import { keyCommand } from './commands/key.js'
 import { limitCommand } from './commands/limit.js'
 import { mockVendorCommand } from './commands/mock-vendor.js'
 import { pauseCommand, resumeCommand } from './commands/pause.js'
@@ -29,6 +30,7 @@ export const COMMANDS: readonly CommandRow[] = [
   explainCommand,
   breakerCommand,
   limitCommand,
+  keyCommand,
   pauseCommand,
   resumeCommand,
   jobQueueCommand,

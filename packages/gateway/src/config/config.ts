@@ -271,3 +271,8 @@ export interface GatewayConfig {
     readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   }
 }
+
+/** The names of each vendor's keys, for operators. */
+export function keyNames(vendors: readonly VendorConfig[]): Record<string, readonly string[]> {
+  return Object.fromEntries(vendors.map(({ name, keys }) => [name, keys.map((key) => key.name)]))
+}

@@ -1,8 +1,17 @@
 /** Runs a queued request: its permits are granted, and it is sent to its vendor. */
 
-import type { CallContext, Job } from 'spillway'
+import { type CallContext, type Job, SpillwayError } from 'spillway'
 import { judgeStatus } from 'spillway/http'
-import { anyUsage, noteFailure, readFailure, UsageReader } from 'spillway/internal'
+import {
+  anyUsage,
+  type KeyAnswer,
+  type KeyPermit,
+  noteFailure,
+  readFailure,
+  UsageReader,
+} from 'spillway/internal'
+import type { TargetConfig } from '../config/config.js'
+import { keyAnswerOf, rejectsKey, UNKNOWN } from '../vendor/key-answer.js'
 import { neverConnected } from '../vendor/vendor-error.js'
 import type { LaneQueue } from './lane-queue.js'
 import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'
@@ -49,6 +58,13 @@ export async function runRequest(
   const request = restoreRequest(data, vendor.ownHeaders(target))
   const free = () => data.cost && context.settle(nothingOf(data.cost))
   job.final = !data.harmless
+  const permit = await enterWithKey(vendor, target)
+  let said: KeyAnswer = UNKNOWN
+  if (permit instanceof SpillwayError) {
+    // It was not sent, so it waits until the key may be used again.
+    job.final = false
+    throw permit
+  }
   try {
     const response = await vendor.ask(request, context.signal)
     context.progress()
@@ -62,13 +78,17 @@ export async function runRequest(
     const { errors } = vendor.protocol
     // Who refuses or fails has generated nothing.
     if (status >= 400) free()
-    if (judgeStatus(status).retryable) {
+    const body = status < 400 ? '' : bytes.toString()
+    const failure =
+      status < 400
+        ? undefined
+        : errors && readFailure(errors, { status, headers, body }, Date.now())
+    if (permit !== undefined) said = keyAnswerOf(status, failure)
+    if (judgeStatus(status).retryable || rejectsKey(said)) {
       // Who only wants us to slow down has not done it.
-      if (status === 429) job.final = false
-      const said = bytes.toString()
-      const error = new BadAnswerError(vendor.name, { status, headers, said })
-      if (errors !== undefined)
-        noteFailure(error, readFailure(errors, { status, headers, body: said }, Date.now()))
+      if (status === 429 || rejectsKey(said)) job.final = false
+      const error = new BadAnswerError(vendor.name, { status, headers, said: body })
+      if (failure !== undefined) noteFailure(error, failure)
       throw error
     }
     const cost = status < 400 ? usage.read() : undefined
@@ -84,7 +104,18 @@ export async function runRequest(
       job.final = false
     }
     throw error
+  } finally {
+    if (permit !== undefined) vendor.keys?.answered(permit, said)
   }
+}
+
+/** A permit for the key of the queue's lane, or the refusal. Undefined: the vendor has no key of ours. */
+async function enterWithKey(
+  { keys }: LaneQueue['vendor'],
+  target: TargetConfig,
+): Promise<KeyPermit | SpillwayError | undefined> {
+  const key = keys?.choose(target)
+  return key === undefined || key instanceof SpillwayError ? key : keys?.enter(key)
 }
 
 function nothingOf(cost: Readonly<Record<string, number>>): Record<string, number> {

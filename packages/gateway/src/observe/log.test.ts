@@ -32,6 +32,8 @@ const IS_LOGGED: Record<SpillwayEvent['type'], boolean> = {
   'job-queue.full': true,
   'job-queue.paused': true,
   'job-queue.resumed': true,
+  'key.quarantined': true,
+  'key.released': true,
   'lanes.full': true,
   'limit.changed': false,
   'limiter.refused': false,

@@ -1,13 +1,15 @@
 /** What Prometheus is told. Requests are counted as they end; how guards stand is read when asked. */
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Spillway } from 'spillway'
+import type { KeyState } from 'spillway/internal'
 import { exposeToPrometheus, registerSamples } from 'spillway/metrics'
 import type { RequestRecord } from '../request/record.js'
 import { AllSeries, type Series } from './series.js'
 
 export interface GatewayMetrics {
   readonly registry: Registry
-  request(record: RequestRecord): void
+  /** Counts requests when they have ended. */
+  readonly requests: { add(record: RequestRecord): void }
 }
 
 /** How often another configuration was read, and which one is in force. */
@@ -24,10 +26,17 @@ interface Port {
   readonly connectionsRefused: number
 }
 
+/** A vendor with the state of its keys. */
+interface KeyHolder {
+  readonly name: string
+  readonly keys: { states(): readonly KeyState[] } | undefined
+}
+
 export function createMetrics(
   spillway: Spillway,
   port: () => Port,
   reloads: ReloadFigures,
+  vendors: () => Iterable<KeyHolder>,
 ): GatewayMetrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -36,10 +45,11 @@ export function createMetrics(
   addCounters(registry, series)
   addGauges(registry, spillway, port)
   addReloads(registry, reloads)
+  addKeys(registry, vendors)
 
   return {
     registry,
-    request: (record) => series.add(record),
+    requests: series,
   }
 }
 
@@ -111,6 +121,23 @@ function addGauges(registry: Registry, spillway: Spillway, port: () => Port): vo
   } as const
   registerSamples(registry, refused, () => [{ labels: {}, value: port().connectionsRefused }])
   exposeToPrometheus({ spillway, registry, guardLabel: 'vendor' })
+}
+
+/** The configuration names the keys, so there are few. */
+function addKeys(registry: Registry, vendors: () => Iterable<KeyHolder>): void {
+  const quarantined = {
+    name: 'spillway_key_quarantined',
+    help: '1: this API key of ours is not used, because its quota is exhausted, it is invalid, or an operator said so.',
+    type: 'gauge',
+  } as const
+  registerSamples(registry, quarantined, () =>
+    [...vendors()].flatMap(({ name: vendor, keys }) =>
+      (keys?.states() ?? []).map(({ key, state }) => ({
+        labels: { vendor, key },
+        value: state === 'usable' ? 0 : 1,
+      })),
+    ),
+  )
 }
 
 function addReloads(registry: Registry, reloads: ReloadFigures): void {

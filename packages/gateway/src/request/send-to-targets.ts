@@ -8,6 +8,7 @@ import {
   type BodyEnd,
   type ErrorKind,
   failureOf,
+  type KeyId,
   kindOfStatus,
   noteFallback,
   REPLACES,
@@ -154,7 +155,7 @@ export class TargetSender implements ResponseListener {
       this.tries.push(tries)
       if (target.config.when !== undefined) this.#triedUnderPressure++
       try {
-        const answer = await this.#run(routed, target, tries)
+        const answer = await this.#sendWithKeys(routed, target, tries)
         this.#answer = answer
         const other = answer.status < 400 ? undefined : this.#otherFor(routed, answer, next)
         if (other !== undefined) {
@@ -279,12 +280,43 @@ export class TargetSender implements ResponseListener {
   ): Target | undefined {
     const { status } = answer
     const { kind } = failureOf(answer) ?? { kind: kindOfStatus(status) }
+    // Ours to solve, so every fallback may take over.
+    if (answer.rejectsKey && this.#mayAskAnother(routed, true)) return next(kind) ?? next('server')
     const { retryable } = judgeStatus(status)
     if (kind === 'server' && !retryable) return undefined
     // The vendor refused the request before it did anything.
     const untouched = status < 500 && status !== 408
     if (!this.#mayAskAnother(routed, untouched)) return undefined
     return next(kind === 'bad-request' && retryable ? 'server' : kind)
+  }
+
+  /** With the first key of the target that is not quarantined, and with the next one if the vendor rejects it. */
+  async #sendWithKeys(
+    routed: RoutedRequest,
+    target: Target,
+    tries: Tries,
+  ): Promise<VendorResponse> {
+    const { vendor, config } = target
+    const { keys } = vendor
+    if (keys === undefined) return this.#run(routed, target, tries)
+    const rejected = new Set<KeyId>()
+    for (let key = keys.choose(config); ; ) {
+      if (key instanceof SpillwayError || key === undefined) throw key
+      const keyed = withKey(target, key)
+      this.#target = keyed
+      rejected.add(key)
+      const answer = await this.#run(routed, keyed, tries, key).catch((error) => {
+        if (isQuarantined(error) && isKey(keys.choose(config, rejected))) return undefined
+        throw error
+      })
+      const next = keys.choose(config, rejected)
+      const isOver = answer !== undefined && !answer.rejectsKey
+      if (answer !== undefined && (isOver || !isKey(next) || !this.#mayAskAnother(routed, true))) {
+        return answer
+      }
+      answer?.cancel()
+      key = next
+    }
   }
 
   #isWorthAnother(routed: RoutedRequest, error: unknown, { attempts }: Tries): boolean {
@@ -301,7 +333,7 @@ export class TargetSender implements ResponseListener {
     return untouched || canBeRepeated(routed)
   }
 
-  #run(routed: RoutedRequest, target: Target, tries: Tries): Promise<VendorResponse> {
+  #run(routed: RoutedRequest, target: Target, tries: Tries, key?: KeyId): Promise<VendorResponse> {
     const { id: requestId, request: incoming, signal, trace, clock, arrivedMs } = this.#options
     const { vendor, config } = target
     const { facts, caller, generates } = routed
@@ -339,10 +371,14 @@ export class TargetSender implements ResponseListener {
       onShadow: vendor.shadows ? ({ stage }) => this.#noteShadow(stage) : undefined,
     }
     return vendor.guard.run((context: CallContext) => {
-      if (tries.attempts++ === 0) this.waitedMs = clock.now() - arrivedMs
-      const traced = trace === undefined ? request : this.#inTrace(request, context)
-      const sent = vendor.hops ? withHeaders(traced, hopHeaders(context, theirAttempt)) : traced
-      return vendor.send(sent, context, this, cost)
+      const send = () => {
+        if (tries.attempts++ === 0) this.waitedMs = clock.now() - arrivedMs
+        const traced = trace === undefined ? request : this.#inTrace(request, context)
+        const sent = vendor.hops ? withHeaders(traced, hopHeaders(context, theirAttempt)) : traced
+        return vendor.send(sent, context, this, cost)
+      }
+      const { keys } = vendor
+      return keys === undefined || key === undefined ? send() : keys.send(key, send)
     }, options)
   }
 
@@ -381,6 +417,23 @@ export class TargetSender implements ResponseListener {
 function kindOfThrown(error: unknown): ErrorKind {
   const isLimited = error instanceof SpillwayError && error.code === 'VENDOR_LIMITED'
   return isLimited ? 'rate-limited' : 'server'
+}
+
+/** The same target, with another key of its vendor. */
+function withKey(target: Target, { name }: KeyId): Target {
+  const { vendor, config } = target
+  if (vendor.usesKey(config, name)) return target
+  const keyed = { ...config, key: name }
+  return { ...target, config: keyed, ownHeaders: vendor.ownHeaders(keyed) }
+}
+
+function isKey(choice: KeyId | SpillwayError | undefined): choice is KeyId {
+  return choice !== undefined && !(choice instanceof SpillwayError)
+}
+
+/** Refused because its key was quarantined while the request waited. */
+function isQuarantined(error: unknown): boolean {
+  return error instanceof SpillwayError && error.details.key !== undefined
 }
 
 function hidesUsage({ parsed: { json }, facts, path }: RoutedRequest, { vendor }: Target): boolean {

@@ -14,10 +14,14 @@ export function namedLanes({ routes, jobQueues = [] }: Named, vendor: VendorConf
     for (const target of targets) {
       if (target.vendor !== vendor.name) continue
       const named = target.model === undefined ? models.filter(isExact) : [target.model]
-      for (const model of named) add(model, target.key)
-      // Requests of a vendor that knows no models, and those for models without a lane of their own.
-      add(undefined, target.key)
-      add(OTHER_LANE, target.key)
+      // A request that names no key may use each of them.
+      const keys = target.key === undefined ? vendor.keys.map(({ name }) => name) : [target.key]
+      for (const key of keys.length === 0 ? [undefined] : keys) {
+        for (const model of named) add(model, key)
+        // Requests of a vendor that knows no models, and those for models without a lane of their own.
+        add(undefined, key)
+        add(OTHER_LANE, key)
+      }
     }
   }
   for (const { match } of vendor.models ?? []) {

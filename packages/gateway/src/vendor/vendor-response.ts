@@ -92,6 +92,8 @@ interface AnswerFormat {
 export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAnswer {
   status = 0
   ok = false
+  /** The vendor did not process the request, because of the key of ours that was sent with it. */
+  rejectsKey = false
   /** Lower-case names and values alternate; all of them are valid in another head. */
   raw: readonly string[] = []
   readonly #context: Pick<CallContext, 'onAbort'>

@@ -1,6 +1,15 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
-import type { CallContext, Clock, Guard, GuardOptions, Spillway } from 'spillway'
+import {
+  type CallContext,
+  type CallEnd,
+  type Clock,
+  type Guard,
+  type GuardOptions,
+  type OutcomeOptions,
+  type Spillway,
+  SpillwayError,
+} from 'spillway'
 import { type Cost, nameLanes, pressureOf, withoutNestedCalls } from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
@@ -9,6 +18,7 @@ import { classifyClientFailure } from '../request/deadline.js'
 import { RefCounted } from '../routing/ref-counted.js'
 import { keyNameOf, ModelLanes, ModelLimits } from './model-lanes.js'
 import { VendorClient, type VendorRequest } from './vendor-client.js'
+import { VendorKeys } from './vendor-keys.js'
 import { type ResponseListener, VendorResponse } from './vendor-response.js'
 
 /** As many as the guard has without `maxLanes`. */
@@ -26,6 +36,8 @@ export class Vendor {
   readonly name: string
   readonly protocol: Protocol
   readonly guard: Guard
+  /** Set if the configuration has keys, and the protocol says what is wrong with a key. */
+  readonly keys: VendorKeys | undefined
   readonly #config: VendorConfig
   readonly #sharedGuard: RefCounted<Guard>
   readonly #client: RefCounted<VendorClient>
@@ -52,6 +64,7 @@ export class Vendor {
     this.#config = config
     this.#sharedGuard = guardOf(config, spillway, before)
     this.guard = this.#sharedGuard.value
+    this.keys = this.#keysAfter(before, spillway)
     const { origin, pathname } = new URL(url)
     this.#origin = origin
     this.#basePath = pathname.replace(/\/+$/, '')
@@ -72,6 +85,14 @@ export class Vendor {
     const { connectMs } = this.#config
     if (before?.isAt(this.#origin, connectMs) === true) return before.#client.retain()
     return new RefCounted(new VendorClient(this.#origin, connectMs), (each) => each.destroy())
+  }
+
+  #keysAfter(before: Vendor | undefined, spillway: Spillway): VendorKeys | undefined {
+    const { keys, protocol } = this.#config
+    // Status 401 of another service may be about the caller.
+    if (keys.length === 0 || protocol === 'http') return undefined
+    const known = before?.guard === this.guard ? before.keys : undefined
+    return new VendorKeys(this.#config, { spillway, guard: this.guard }, known)
   }
 
   /** Lanes are kept, because the usual length of answers does not depend on the configuration. */
@@ -107,7 +128,10 @@ export class Vendor {
 
   /** Headroom of the target's lane, from 0 (none) to 1. */
   headroom(model: string | undefined, target: TargetConfig): number {
-    return this.guard.headroom(this.laneOf(target.model ?? model, target))
+    const key = this.keys?.choose(target)
+    if (key instanceof SpillwayError) return 0
+    const keyed = key === undefined ? target : { ...target, key: key.name }
+    return this.guard.headroom(this.laneOf(target.model ?? model, keyed))
   }
 
   /** How busy this gateway is with requests to the vendor; 1 is the limit. */
@@ -140,6 +164,11 @@ export class Vendor {
     if (key !== undefined) own.push(...this.protocol.vendorKey(key.secret))
     for (const [name, value] of Object.entries(this.#config.headers)) own.push(name, value)
     return own
+  }
+
+  /** Whether the headers of this target have the key of this name. The first key is that of targets that name none. */
+  usesKey(target: TargetConfig, name: string): boolean {
+    return this.#keyOf(target)?.name === name
   }
 
   /** Whether the configuration has credentials for the vendor: a key, or a header with one. */
@@ -186,10 +215,12 @@ export class Vendor {
 
   /** Closes the guard and the connections, unless another configuration uses them. */
   close(): Promise<void> {
-    this.#closed ??= Promise.all([this.#sharedGuard.release(), this.#client.release()]).then(
-      () => {},
-    )
+    this.#closed ??= this.#close()
     return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([this.keys?.close(), this.#sharedGuard.release(), this.#client.release()])
   }
 
   /** Adds the path of the vendor's `url`. */
@@ -213,7 +244,7 @@ function guardOf(
   if (known !== undefined) return known
   const options: GuardOptions = {
     ...(config.guard as GuardOptions),
-    classify: classifyClientFailure,
+    classify: classifyAnswer,
     ...(config.hops && { fetch: { hops: true } }),
   }
   const guard =
@@ -221,6 +252,15 @@ function guardOf(
       ? spillway.guard(config.name, options)
       : spillway.replaceGuard(config.name, options)
   return new RefCounted(guard, (each) => each.close())
+}
+
+/** A rejected key says nothing about the vendor and its limits, and a retry would use the same key. */
+function classifyAnswer(end: CallEnd): ReturnType<NonNullable<OutcomeOptions['classify']>> {
+  const value = 'value' in end ? end.value : undefined
+  if (value instanceof VendorResponse && value.rejectsKey) {
+    return { outcome: 'ignored', retryable: false }
+  }
+  return classifyClientFailure(end)
 }
 
 function nothingOf(cost: Cost): Cost {

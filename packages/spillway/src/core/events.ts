@@ -34,6 +34,19 @@ export type SpillwayEvent =
   /** Only this pod saw failures, so only this pod stops calling. */
   | { type: 'breaker.self-isolated'; name: string; lane: string }
   /**
+   * An API key of ours is not used for `forMs`, by the whole fleet: `quota-exhausted`, `invalid-key` or `operator`. The
+   * reason is undefined if another pod knows it. `name` is the vendor.
+   */
+  | {
+      type: 'key.quarantined'
+      name: string
+      key: string
+      reason: string | undefined
+      forMs: number
+    }
+  /** The key is used again: a probe succeeded, or an operator released it. */
+  | { type: 'key.released'; name: string; key: string }
+  /**
    * A guard has `maxLanes` lanes and none of them can be dropped. Calls of further lanes share
    * `lane`. Emitted once while that lasts.
    */
@@ -100,6 +113,8 @@ export type SpillwayEvent =
       from: string | undefined
       /** Undefined: all lanes. */
       lane: string | undefined
+      /** The API key that was quarantined or released. */
+      key?: string
       unit: string | undefined
       limit: number | undefined
       forMs: number | undefined

@@ -12,6 +12,7 @@ import type { RetryResult } from '../local/retry/retry.js'
 import type { BreakerChange } from '../shared/circuit-breaker/api.js'
 import type { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
+import { readQuarantined } from '../shared/key-quarantine/read-keys.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/lanes/lane-names.js'
 import { buildGuard, type GuardParts } from './build-guard.js'
 import { DecisionBook } from './decisions/decision-book.js'
@@ -294,8 +295,9 @@ export class SharedGuard implements Guard {
 
   /** The state of the whole fleet; `lanes`: those that other pods use. */
   readFleet(lanes: Iterable<string>): Promise<FleetGuardReport> {
-    const { name, breaker, countedLimits: limits, lanes: own } = this.parts
-    return readGuard({ name, breaker, limits, lanes: [...own.names(), ...lanes] })
+    const { name, breaker, countedLimits: limits, lanes: own, store } = this.parts
+    const keys = () => readQuarantined(store, name)
+    return readGuard({ name, breaker, limits, keys, lanes: [...own.names(), ...lanes] })
   }
 
   /** Measures how long calls wait and take from now on. */

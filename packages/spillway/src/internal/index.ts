@@ -27,6 +27,7 @@ export type { DecisionBook, LaneFlow } from '../guard/decisions/decision-book.js
 export { DecisionLog } from '../guard/decisions/decision-log.js'
 export type { DecisionRecord, PathNote } from '../guard/decisions/decision-record.js'
 export { REPLACES, type ReplacedCall } from '../guard/decisions/replaced-call.js'
+export { createKeyQuarantine, keyStatesOf } from '../guard/fleet/key-quarantine-of.js'
 export { ownStatus, worstOf, worstStore } from '../guard/fleet/own-status.js'
 export { packAsk } from '../guard/fleet/pod-commands.js'
 export { type GuardStatus, type PodStatus, readPodStatus } from '../guard/fleet/pod-status.js'
@@ -85,6 +86,13 @@ export { configuredLimits } from '../operate/operated-guard.js'
 export { operatorOf } from '../operate/operator.js'
 export { tripCause } from '../shared/circuit-breaker/lane/trip-cause.js'
 export { toSpec } from '../shared/circuit-breaker/options.js'
+export { type KeyId, keyIdOf } from '../shared/key-quarantine/key-id.js'
+export type {
+  KeyAnswer,
+  KeyPermit,
+  KeyQuarantine,
+  KeyState,
+} from '../shared/key-quarantine/key-quarantine.js'
 export { ALL_LANES, DEFAULT_LANE, overflowLane } from '../shared/lanes/lane-names.js'
 export { NamePattern } from '../shared/lanes/name-pattern.js'
 export { listMembers } from '../shared/membership.js'

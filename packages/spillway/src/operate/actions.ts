@@ -29,6 +29,11 @@ interface ForSomeTime {
   forMs: Duration
 }
 
+interface OnKey extends OnGuard {
+  /** Name of an API key in the configuration of a gateway. */
+  key: string
+}
+
 interface OnLane extends OnGuard {
   /** The lane to act on. Default: all lanes. */
   lane?: string
@@ -67,6 +72,10 @@ export type OperatorRequest =
       })
   /** Ends an override early. */
   | (OnGuard & { action: 'restore'; unit: string })
+  /** No pod uses this API key for `forMs`, whatever its secret is. */
+  | (OnKey & ForSomeTime & { action: 'quarantine-key' })
+  /** Ends every quarantine of this API key. */
+  | (OnKey & { action: 'release-key' })
 
 /** An action of an operator. */
 export type OperatorAction = OperatorRequest['action']
@@ -83,6 +92,8 @@ export interface OperatorResult {
   from: string | undefined
   /** Undefined: all lanes. */
   lane: string | undefined
+  /** The API key, if one was quarantined or released. */
+  key?: string
   /** In milliseconds. */
   forMs: number | undefined
   /** The unit of the limit, if one was set. */
@@ -96,6 +107,7 @@ export interface OperatorResult {
 const LONGEST_MS = 30 * 86_400_000
 const forMs = duration({ min: 1, max: LONGEST_MS })
 const onGuard = { guard: text(), by: singleLine(100), from: optional(singleLine(200)) }
+const onKey = { ...onGuard, key: singleLine(200) }
 const onLane = { ...onGuard, lane: optional(text()) }
 
 interface Row<F extends Fields> {
@@ -143,6 +155,13 @@ export const ACTIONS = {
     const { id, usual } = await guard.override(unit, 0, 0)
     return `limit on ${id} is ${usual} again`
   }),
+  'quarantine-key': row({ ...onKey, forMs }, async (guard, { key, by, forMs }) => {
+    await guard.quarantineKey(key, by, toUs(forMs))
+    return `quarantined key ${key}`
+  }),
+  'release-key': row(onKey, async (guard, { key }) =>
+    (await guard.releaseKey(key)) ? `released key ${key}` : `key ${key} was not quarantined`,
+  ),
 } as const satisfies Record<OperatorAction, unknown>
 
 function said(done: string, lanes: readonly string[] | 'all'): string {

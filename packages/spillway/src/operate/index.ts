@@ -2,6 +2,7 @@
 export type {
   FleetBreakerReport,
   FleetGuardReport,
+  FleetKeyReport,
   FleetLimitReport,
   FleetReport,
   FleetStoreStatus,

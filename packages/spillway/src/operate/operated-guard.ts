@@ -9,6 +9,10 @@ import {
 import { type CheckedGuard, checkGuard, type GuardOptions } from '../guard/options.js'
 import { toSpec } from '../shared/circuit-breaker/options.js'
 import { readStates } from '../shared/circuit-breaker/read-states.js'
+import { keysGroup } from '../shared/key-quarantine/key-id.js'
+import { dropNote, postNote } from '../shared/key-quarantine/key-notes.js'
+import { KEY_SPEC } from '../shared/key-quarantine/policy.js'
+import { readQuarantined } from '../shared/key-quarantine/read-keys.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/lanes/lane-names.js'
 import { listMembers, type Member } from '../shared/membership.js'
 import { figuresOf } from '../shared/rate-limiter/figures.js'
@@ -30,10 +34,13 @@ export class OperatedGuard {
   readonly #store: Store
   readonly #breaker: { spec: BreakerSpec; per: 'lane' | 'vendor' } | undefined
   readonly #limits: LimitSettings | undefined
+  readonly #keys: readonly string[] | undefined
 
-  constructor(name: string, options: CheckedGuard, store: Store) {
+  /** `keys`: the names of its API keys, if they are known. */
+  constructor(name: string, options: CheckedGuard, store: Store, keys?: readonly string[]) {
     const { breaker, limits } = options
     this.name = name
+    this.#keys = keys
     this.#store = store
     this.#breaker = breaker && { spec: toSpec(breaker), per: breaker.per }
     // The same as in pods; otherwise the store would take it for a change of the limits.
@@ -89,6 +96,37 @@ export class OperatedGuard {
     return { id, usual }
   }
 
+  /** No pod uses the API key of this name until the time is over or an operator releases it. */
+  async quarantineKey(key: string, holder: string, forUs: number): Promise<void> {
+    this.#checkKey(key)
+    await this.#commandKey(key, { kind: 'isolate', holder, forUs })
+    await postNote(this.#store, this.name, { id: key, reason: 'operator', forUs })
+  }
+
+  /** Ends every quarantine of the API key of this name. Returns whether there was any. */
+  async releaseKey(key: string): Promise<boolean> {
+    this.#checkKey(key)
+    const known = (await readQuarantined(this.#store, this.name)).filter((each) => each.key === key)
+    await this.#commandKey(key, { kind: 'release' })
+    for (const { id } of known) {
+      if (id !== key) await this.#commandKey(id, { kind: 'reset' })
+      await dropNote(this.#store, this.name, id)
+    }
+    return known.length > 0
+  }
+
+  #checkKey(key: string): void {
+    if (this.#keys === undefined || this.#keys.includes(key)) return
+    const known = this.#keys.length === 0 ? 'it has no key' : `it has ${this.#keys.join(', ')}`
+    const message = `'${this.name}' has no key '${key}'; ${known}`
+    throw new OptionsError([{ path: 'key', message }])
+  }
+
+  async #commandKey(lane: string, command: Command): Promise<void> {
+    const guard = keysGroup(this.name)
+    await this.#store.breakers.command({ guard, lane, spec: KEY_SPEC, command })
+  }
+
   /** Its state in the whole fleet, as stored. */
   report(members: readonly Member[]): Promise<FleetGuardReport> {
     const { name } = this
@@ -97,6 +135,7 @@ export class OperatedGuard {
     const limits = this.#limits
     return readGuard({
       name,
+      keys: () => readQuarantined(this.#store, name),
       breaker: breaker && {
         readStates: (lanes) => readStates(this.#store.breakers, name, lanes, breaker),
       },

@@ -28,6 +28,8 @@ export interface OperatorOptions {
   store: Store
   /** The options of the pods' guards, by name. */
   guards: Readonly<Record<string, GuardOptions>>
+  /** Names of the API keys that calls of each guard use. Other names are refused. Default: every name is accepted. */
+  keys?: Readonly<Record<string, readonly string[]>>
 }
 
 /** Operates a fleet by hand: breakers, limits, pauses. Created by `createOperator()`. */
@@ -52,7 +54,7 @@ export interface Operator {
 
 const anything: Check<unknown> = (value) => value
 
-const readOptions = object({ store: readStore, guards: anything })
+const readOptions = object({ store: readStore, guards: anything, keys: anything })
 
 const ACTION_NAMES = Object.keys(ACTIONS) as OperatorAction[]
 const readAction = oneOf(...ACTION_NAMES)
@@ -69,7 +71,7 @@ export function createOperator(options: OperatorOptions): Operator {
   const guards = new Map(
     Object.entries(options.guards).map(([name, each]) => [
       name,
-      new OperatedGuard(name, checkGuard(name, each), store),
+      new OperatedGuard(name, checkGuard(name, each), store, options.keys?.[name]),
     ]),
   )
   return new StoreOperator(store, guards)
@@ -145,9 +147,10 @@ class StoreOperator implements Operator {
       act: (guard: OperatedGuard, request: CheckedRequest) => Promise<string>
     }
     const checked = validate('', request, unprefixed(check))
-    const { guard, by, from, lane, forMs, unit, limit } = checked
+    const { guard, by, from, lane, key, forMs, unit, limit } = checked
     const message = await act(this.#guard(guard), checked)
-    return { action, guard, by, from, lane, forMs, unit, limit, message }
+    const about = { action, guard, by, from, lane, ...(key !== undefined && { key }) }
+    return { ...about, forMs, unit, limit, message }
   }
 
   #guard(name: string): OperatedGuard {
@@ -168,6 +171,7 @@ class StoreOperator implements Operator {
       by: textOr(about.by),
       from: typeof about.from === 'string' ? about.from : undefined,
       lane: typeof about.lane === 'string' ? about.lane : undefined,
+      ...(typeof about.key === 'string' && { key: about.key }),
       unit: typeof about.unit === 'string' ? about.unit : undefined,
       limit: typeof about.limit === 'number' ? about.limit : undefined,
       forMs: typeof about.forMs === 'number' ? about.forMs : undefined,

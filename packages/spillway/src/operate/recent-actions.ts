@@ -58,6 +58,7 @@ function parsed(snapshot: string): OperatorResult | undefined {
       by: textIn(said.by) ?? '',
       from: textIn(said.from),
       lane: textIn(said.lane),
+      ...(typeof said.key === 'string' && { key: said.key.slice(0, LONGEST) }),
       forMs: numberIn(said.forMs),
       unit: textIn(said.unit),
       limit: numberIn(said.limit),

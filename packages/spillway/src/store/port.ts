@@ -251,8 +251,12 @@ export interface BreakerCommand extends BreakerRef {
     | { kind: 'isolate'; holder: string; forUs: number }
     /** Of one holder, or of all. */
     | { kind: 'release'; holder?: string }
-    /** How long it is open; default: as long as after failures. */
-    | { kind: 'trip'; forUs?: number }
+    /**
+     * How long it is open; default: as long as after failures. With a generation, a call of that generation has
+     * found the reason: the command changes nothing in another one, and repeated openings last at least as long as
+     * after failures.
+     */
+    | { kind: 'trip'; forUs?: number; generation?: number }
     | { kind: 'reset' }
 }
 

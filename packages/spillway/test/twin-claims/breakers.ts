@@ -154,6 +154,12 @@ const operation = fc.oneof(
           { kind: 'trip' as const, forUs: 2_500_000 },
           { kind: 'reset' as const },
         ),
+        // A call has found a reason; `generation` stands for one the pod knows.
+        fc.record({
+          kind: fc.constant('trip' as const),
+          found: fc.constantFrom('known', 'known', 'stale', 'later'),
+          forUs: fc.constantFrom(undefined, 500_000, 30_000_000),
+        }),
       ),
     }),
   },
@@ -202,6 +208,7 @@ const reached = {
   resent: 0,
   setBack: 0,
   published: 0,
+  tripsFound: 0,
 }
 
 export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
@@ -423,9 +430,11 @@ async function replay(
         break
       }
       case 'command': {
-        const request = { ...ref, command: op.command as BreakerCommand['command'] }
+        const current = latest?.generation ?? 0
+        const request = { ...ref, command: commandOf(op.command, current) }
         const view = mine(commandBreaker, request)
         expect(await redis.command(request)).toEqual(view)
+        if ('found' in op.command && view.generation !== current) reached.tripsFound++
         hear(lane, view)
         break
       }
@@ -449,6 +458,17 @@ async function replay(
   await vi.waitUntil(() => heard().at(-1) === 'end', { interval: 1 })
   expect(heard().slice(0, -1).map(readPublished)).toEqual(expected)
   reached.published += expected.length
+}
+
+type PlannedCommand = Extract<Operation, { kind: 'command' }>['command']
+
+function commandOf(planned: PlannedCommand, current: number): BreakerCommand['command'] {
+  if (!('found' in planned)) return planned as BreakerCommand['command']
+  const { found, forUs } = planned
+  const generation = { known: current, stale: current - 1, later: current + 1_000_000 }[
+    found as 'known' | 'stale' | 'later'
+  ]
+  return { kind: 'trip', generation, ...(forUs !== undefined && { forUs }) }
 }
 
 function note(before: BreakerState, after: BreakerState): void {

@@ -48,6 +48,13 @@ export function wordsFor(act: Act): ActWords {
         button: 'Change the limit',
         harsh: true,
       }
+    case 'release-key':
+      return {
+        title: `Release the key ${act.key} of ${act.guard}`,
+        consequence: `Requests to ${act.guard} use the key ${act.key} again, on ${everyPod()}. If the vendor still rejects it, it is quarantined again.`,
+        button: 'Release',
+        harsh: false,
+      }
     case 'drain':
       return {
         title: `Drain pod ${act.pod}`,

@@ -10,6 +10,7 @@ import { lookOfGuard } from './breaker-words'
 import { Chart, type Line } from './chart'
 import { GuardActions } from './guard-actions'
 import { GuardPodsPanel } from './guard-pods-panel'
+import { KeysPanel } from './keys-panel'
 import { LanesPanel } from './lanes-panel'
 import { LimitsPanel } from './limits-panel'
 import { FallbackPanel, LatencyPanel, RetryPanel } from './outcome-panels'
@@ -134,6 +135,7 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
         </div>
         <div>
           {card.limits !== undefined && <LimitsPanel card={card} tick={tick} lane={lane} />}
+          <KeysPanel guard={card.name} keys={tick.keys} />
         </div>
         <div>
           <RefusalsPanel guard={card.name} lane={lane} />

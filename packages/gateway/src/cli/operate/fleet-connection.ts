@@ -8,7 +8,7 @@ import { askPods, type Explanation } from '@spillway/dashboard'
 import { createOperator, type GuardOptions } from 'spillway'
 import { listMembers, systemClock } from 'spillway/internal'
 import type { Store } from 'spillway/shared'
-import type { GatewayConfig } from '../../config/config.js'
+import { type GatewayConfig, keyNames } from '../../config/config.js'
 import { loadConfig } from '../../config/load.js'
 import { isPlaceholder, missingIn, placeholderSecrets } from '../../config/placeholder-secrets.js'
 import { openStore } from '../../shared-store.js'
@@ -52,7 +52,7 @@ export async function openFleetConnection({
   try {
     await untilReady(store)
     const guards = Object.fromEntries(vendors.map(({ name, guard }) => [name, guard]))
-    const operator = createOperator({ store, guards })
+    const operator = createOperator({ store, guards, keys: keyNames(vendors) })
     return { operator, guards, explain: (id) => explainFromStore(store, id), close }
   } catch (error) {
     await close()

@@ -24,6 +24,7 @@ export function statusText(report: FleetReport, guards: Guards): string {
       ['VENDOR', 'LANE', 'LIMIT', 'USED', 'OF', 'LEFT', 'NEXT', 'PAUSED'],
       report.guards.flatMap((guard) => limitRows(guard, guards)),
     ),
+    table(['VENDOR', 'KEY', 'STATE', 'REASON', 'FOR'], report.guards.flatMap(keyRows)),
   ]
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`
 }
@@ -60,6 +61,15 @@ function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[]
       nextFreeMs > 0 ? seconds(nextFreeMs) : 'now',
       paused,
     ]
+  })
+}
+
+/** Quarantined keys. A gateway of an older release reports none. */
+function keyRows({ name, keys = [] }: FleetGuardReport): string[][] {
+  return keys.map(({ key, state, reason, until }) => {
+    const leftMs = until === undefined ? undefined : Date.parse(until) - Date.now()
+    const time = leftMs === undefined ? '' : seconds(Math.max(0, leftMs))
+    return [name, laneName(key), state, reason, time]
   })
 }
 

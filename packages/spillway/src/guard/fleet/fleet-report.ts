@@ -4,6 +4,8 @@
  */
 
 import type { BreakerSnapshot, BreakerStateName } from '../../shared/circuit-breaker/api.js'
+import type { QuarantineReason } from '../../shared/key-quarantine/key-notes.js'
+import type { QuarantinedKey } from '../../shared/key-quarantine/read-keys.js'
 import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
 import type { Member } from '../../shared/membership.js'
 import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
@@ -52,6 +54,18 @@ export interface FleetLimitReport {
   pausedMs: number
 }
 
+/** An API key that the fleet does not use at present. */
+export interface FleetKeyReport {
+  /** Its name in the configuration. */
+  key: string
+  /** `probing`: its reset time is over, and one request tests it. */
+  state: 'quarantined' | 'probing'
+  /** Why it is not used. */
+  reason: QuarantineReason
+  /** Time of day, by the store's clock, from which a request may test it; nothing while it is probed. */
+  until: string | undefined
+}
+
 /** State of one guard in the fleet. */
 export interface FleetGuardReport {
   /** Name of the guard. */
@@ -60,6 +74,8 @@ export interface FleetGuardReport {
   breakers: FleetBreakerReport[]
   /** State of the limits of each lane. */
   limits: FleetLimitReport[]
+  /** API keys that are quarantined. Only a gateway has keys. */
+  keys: FleetKeyReport[]
   /** Calls of all pods that took from its limits; nothing without limits. Others tell within 5 seconds. */
   requestsLastMinute: number | undefined
 }
@@ -93,6 +109,8 @@ export interface FleetSources {
   name: string
   breaker: BreakerSource | undefined
   limits: LimitSource | undefined
+  /** Its quarantined API keys. */
+  keys(): Promise<QuarantinedKey[]>
   /** Used here, or by other pods. */
   lanes: Iterable<string>
 }
@@ -100,7 +118,8 @@ export interface FleetSources {
 export async function readGuard(sources: FleetSources): Promise<FleetGuardReport> {
   const { name, breaker, limits } = sources
   const lanes = [...new Set([DEFAULT_LANE, ...sources.lanes])].slice(0, MOST_LANES)
-  const [views, figures] = await Promise.all([
+  const [keys, views, figures] = await Promise.all([
+    sources.keys(),
     breaker?.readStates(lanes) ?? [],
     Promise.all(lanes.map(async (lane) => ({ lane, figures: await limits?.figures(lane) }))),
   ])
@@ -119,8 +138,16 @@ export async function readGuard(sources: FleetSources): Promise<FleetGuardReport
         pausedMs: figures?.pausedMs ?? 0,
       })),
     ),
+    keys: keys.map(keyReport),
     requestsLastMinute: first?.figures?.requestsLastMinute,
   }
+}
+
+function keyReport({ key, reason, view }: QuarantinedKey): FleetKeyReport {
+  const untilUs = Math.max(view.isolatedUntilUs, view.untilUs)
+  const isProbing = untilUs === 0
+  const until = isProbing ? undefined : isoTime(untilUs / 1_000)
+  return { key, state: isProbing ? 'probing' : 'quarantined', reason, until }
 }
 
 function breakerReport(lane: string, view: BreakerView): FleetBreakerReport {
@@ -156,6 +183,7 @@ export function knownOf(
       return { lane, state, calls, failures, slow, inFlight, consecutiveFailures, openUntil }
     }),
     limits: [],
+    keys: [],
     requestsLastMinute: undefined,
   }
 }

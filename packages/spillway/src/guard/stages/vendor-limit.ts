@@ -47,6 +47,8 @@ export class VendorLimitStage implements Stage {
   answered({ laneInUse, permits }: StageAttempt, { verdict, response }: Answer): void {
     const throttled = verdict.outcome === 'throttled'
     if (!throttled && response === undefined) return
+    // A 429 that `classify` ignores is not about these limits: the quota of a key is spent, for example.
+    if (verdict.outcome === 'ignored' && response?.status === 429) return
     const { limits } = this.#options
     if (limits === undefined) {
       if (throttled) this.#pauseHere(laneInUse, verdict)

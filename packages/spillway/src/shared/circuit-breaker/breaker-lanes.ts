@@ -44,6 +44,8 @@ export interface BreakerLanesOptions {
   watch?: StoreWatch | undefined
   /** The guard's lanes, which resolve the names of calls. Default: lanes of its own. */
   lanes?: LaneRegistry | undefined
+  /** Emits no events, because its owner emits others. Default: false. */
+  silent?: boolean
 }
 
 export class BreakerLanes {
@@ -74,7 +76,7 @@ export class BreakerLanes {
     this.#clock = clock
     this.#store = store
     this.#refusingWatch = policy.outage === 'refuse' ? watch : undefined
-    this.#events = new ChangeEvents(name, policy.shadow)
+    this.#events = new ChangeEvents(name, policy.shadow, options.silent)
     const breakers = watch === undefined ? store.breakers : this.#withOutages(watch)
     const common = { name, pod, clock, policy, spec: this.#spec, breakers }
     const lanes = options.lanes ?? new LaneRegistry({ name, clock })
@@ -267,6 +269,11 @@ export class BreakerLanes {
     } catch (cause) {
       throw storeUnavailable('breaker', this.name, cause)
     }
+  }
+
+  /** Opens a lane's breaker for a reason that a call has found, unless its state has changed meanwhile. */
+  async tripFound(lane: string, forUs: number): Promise<void> {
+    await this.#of(lane).fleet.tripFound(forUs)
   }
 
   flush(): Promise<void> {

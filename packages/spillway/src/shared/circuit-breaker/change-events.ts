@@ -15,13 +15,15 @@ const EVENT = {
 export class ChangeEvents {
   readonly #name: string
   readonly #shadow: boolean
+  readonly #silent: boolean
   readonly #listeners = new Set<ChangeListener>()
   readonly #ownListeners = new Set<ChangeListener>()
 
-  /** `shadow`: refusals are published, and the calls are made anyway. */
-  constructor(name: string, shadow: boolean) {
+  /** `shadow`: refusals are published, and the calls are made anyway. `silent`: only listeners are called. */
+  constructor(name: string, shadow: boolean, silent = false) {
     this.#name = name
     this.#shadow = shadow
+    this.#silent = silent
   }
 
   /** Returns a function that removes the listener. */
@@ -35,7 +37,7 @@ export class ChangeEvents {
   }
 
   changed(lane: string, from: BreakerStateName, to: BreakerStateName): void {
-    if (listening()) emit({ type: EVENT[to], name: this.#name, lane, from })
+    if (!this.#silent && listening()) emit({ type: EVENT[to], name: this.#name, lane, from })
     this.#notify(this.#listeners, { name: this.#name, lane, from, to })
   }
 
@@ -48,7 +50,7 @@ export class ChangeEvents {
 
   /** Reads the state only if there is a listener, because refusing has to be cheap. */
   refused(breaker: { readonly lane: string; readonly state: BreakerStateName }): void {
-    if (!listening()) return
+    if (this.#silent || !listening()) return
     const { lane, state } = breaker
     emit({ type: 'breaker.refused', name: this.#name, lane, state, shadow: this.#shadow })
   }

@@ -64,9 +64,15 @@ export class OutageBreakers implements BreakerStore {
     )
   }
 
-  /** Commands are for all pods, so they need the store. */
+  /** Commands of operators are for all pods, so they need the store. What a call has found does not. */
   command(request: BreakerCommand): BreakerView | Promise<BreakerView> {
-    return this.#remote.command(request)
+    const { command } = request
+    const isFound = command.kind === 'trip' && command.generation !== undefined
+    if (!isFound) return this.#remote.command(request)
+    return this.#useStore(
+      () => this.#remote.command(request),
+      () => this.#local.command(request) as BreakerView,
+    )
   }
 
   watch(watcher: BreakerWatcher): () => void {

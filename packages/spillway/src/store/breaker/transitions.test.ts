@@ -363,6 +363,38 @@ describe('breaker open time', () => {
     })
   })
 
+  it('a reason that a call found opens the breaker for exactly the time that it brings', () => {
+    const breaker = setup()
+    const { generation, nowUs } = breaker.sync()
+    const view = breaker.command({ kind: 'trip', forUs: 3_600 * SECOND, generation })
+    expect(view).toMatchObject({ kind: OPEN, untilUs: nowUs + 3_600 * SECOND })
+  })
+
+  it('a reason found by a call of an earlier generation changes nothing', () => {
+    const breaker = setup({ successes: 1 })
+    const { generation } = breaker.sync()
+    const opened = breaker.command({ kind: 'trip', forUs: 60 * SECOND, generation })
+    // The shorter of two times does not replace the longer.
+    const again = breaker.command({ kind: 'trip', forUs: SECOND, generation })
+    expect(again).toMatchObject({ version: opened.version, untilUs: opened.untilUs })
+    breaker.pass(60 * SECOND)
+    breaker.probe('a')
+    breaker.endProbe('a', SUCCESS)
+    expect(breaker.command({ kind: 'trip', generation })).toMatchObject({ kind: CLOSED })
+  })
+
+  it('a reason found again by a probe keeps the breaker open for the longer of two times', () => {
+    const breaker = setup({ successes: 1, openFactor: 2 })
+    const trip = (forUs: number) => {
+      const { generation } = breaker.sync()
+      const { untilUs, nowUs } = breaker.command({ kind: 'trip', forUs, generation })
+      breaker.pass(untilUs - nowUs)
+      breaker.probe(`p${nowUs}`)
+      return (untilUs - nowUs) / SECOND
+    }
+    expect([1, 1, 1, 300].map((each) => trip(each * SECOND))).toEqual([1, 20, 40, 300])
+  })
+
   it('open time and isolations keep their length when the clock is set back', () => {
     const breaker = setup()
     breaker.fail(2)

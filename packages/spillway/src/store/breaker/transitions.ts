@@ -157,6 +157,25 @@ export function syncBreaker(
   return kept(state, spec, now, before, (view) => view)
 }
 
+function trip(
+  state: BreakerState,
+  spec: BreakerSpec,
+  { forUs, generation }: Extract<BreakerCommand['command'], { kind: 'trip' }>,
+  now: number,
+): void {
+  const isFound = generation !== undefined
+  // The pod knows a later generation from before the store lost its state.
+  const isCurrent =
+    generation === state.generation ||
+    (state.kind === CLOSED && state.generation < Number(generation))
+  if (isFound && !isCurrent) return
+  const isRepeated = isFound && state.kind === HALF_OPEN
+  open(state, spec, now)
+  if (forUs === undefined) return
+  const untilUs = now + forUs
+  state.openUntilUs = isRepeated ? Math.max(state.openUntilUs, untilUs) : untilUs
+}
+
 export function commandBreaker(
   state: BreakerState,
   request: BreakerCommand,
@@ -176,8 +195,7 @@ export function commandBreaker(
       show(state, now)
       break
     case 'trip':
-      open(state, spec, now)
-      if (command.forUs !== undefined) state.openUntilUs = now + command.forUs
+      trip(state, spec, command, now)
       break
     case 'reset':
       state.openings = 0

@@ -278,6 +278,11 @@ export class LaneBreaker {
     return this.#client.command(command)
   }
 
+  /** Opens it for a reason that a call has found, unless the state has changed since this pod last knew it. */
+  tripFound(forUs: number): MaybePromise<void> {
+    return this.#client.command({ kind: 'trip', forUs, generation: this.#generation })
+  }
+
   async flush(): Promise<void> {
     await this.#firstState
     await this.#reporter.flush()

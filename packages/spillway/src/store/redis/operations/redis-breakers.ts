@@ -17,6 +17,8 @@ export interface RedisBreakers extends BreakerStore {
   close(): void
 }
 
+const NO_COMMAND = { holder: undefined, forUs: 0, generation: undefined }
+
 /** `time` replaces the server's time in twin tests. */
 export function createRedisBreakers(
   runner: ScriptRunner,
@@ -59,8 +61,9 @@ export function createRedisBreakers(
       return views
     },
     async command(request) {
-      const { kind: command, ...rest } = { holder: undefined, forUs: 0, ...request.command }
-      const own = { command, holder: rest.holder, for_us: rest.forUs }
+      const { kind: command, ...rest } = { ...NO_COMMAND, ...request.command }
+      const { holder, forUs: for_us, generation } = rest
+      const own = { command, holder, for_us, generation }
       const reply = await runner.run(
         SCRIPTS.commandBreaker,
         [keyOf(request)],

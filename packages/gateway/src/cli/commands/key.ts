@@ -1,0 +1,48 @@
+/** `spillway key`: one of your API keys at a vendor, quarantined or released on all gateways at once. */
+
+import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
+import { ACTION_OPTIONS } from '../operate/operate-options.js'
+import { didYouMean, parseArguments, readDuration, UsageError } from '../parse-args.js'
+
+const ACTIONS = ['release', 'quarantine'] as const
+
+const USUAL_QUARANTINE = '1h'
+
+const OPTIONS = {
+  for: {
+    type: 'string',
+    value: 'TIME',
+    about: `how long, such as 10m; of quarantine. Default: ${USUAL_QUARANTINE}`,
+  },
+  ...ACTION_OPTIONS,
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+export const keyCommand: CommandRow = {
+  name: 'key',
+  summary: 'releases or quarantines an API key of a vendor, on all gateways at once',
+  usage: ['release VENDOR KEY [--by NAME]', 'quarantine VENDOR KEY [--for TIME] [--by NAME]'],
+  words: ACTIONS,
+  options: OPTIONS,
+  notes: `KEY is the name of the key in the configuration; a vendor with one key calls it default.
+  release      uses the key again, before its reset time
+  quarantine   no gateway uses the key for --for; other keys and fallbacks take over
+spillway status lists the quarantined keys.`,
+  async run(args) {
+    const { values, positionals } = parseArguments(args, OPTIONS)
+    const [action, guard, key, ...more] = positionals
+    if (action !== 'release' && action !== 'quarantine') {
+      throw new UsageError(`key: do what?${didYouMean(action ?? '', ACTIONS)}`)
+    }
+    if (guard === undefined) throw new UsageError(`key ${action}: of which vendor?`)
+    if (key === undefined) throw new UsageError(`key ${action}: which key, such as default?`)
+    if (more.length > 0) throw new UsageError(`what is "${more.join(' ')}"?`)
+    const { performAction } = await import('../operate/perform-action.js')
+    if (action === 'release') {
+      if (values.for !== undefined) throw new UsageError('--for: has no meaning with key release')
+      return performAction({ action: 'release-key', guard, key }, values)
+    }
+    const forMs = readDuration('--for', values.for ?? USUAL_QUARANTINE)
+    return performAction({ action: 'quarantine-key', guard, key, forMs }, values)
+  },
+}

@@ -1,0 +1,29 @@
+/** How the store knows an API key: by its configured name and a short hash, never by the secret itself. */
+import { createHash } from 'node:crypto'
+
+/** One of our API keys at a vendor. */
+export interface KeyId {
+  /** Name in the configuration. An operator quarantines and releases by name. */
+  readonly name: string
+  /** Name and hash. Another secret under the same name is another key. */
+  readonly id: string
+}
+
+/** Too short to find a secret with, long enough to tell the keys of one vendor apart. */
+const HASH_DIGITS = 12
+
+export function keyIdOf(vendor: string, name: string, secret: string): KeyId {
+  const hash = createHash('sha256').update(`spillway key\0${vendor}\0${secret}`).digest('hex')
+  return { name, id: `${name}#${hash.slice(0, HASH_DIGITS)}` }
+}
+
+/** The name in an id. */
+export function keyNameIn(id: string): string {
+  const at = id.lastIndexOf('#')
+  return at === -1 ? id : id.slice(0, at)
+}
+
+/** Under this name the breakers and notes of a vendor's keys are kept. No vendor has a slash in its name. */
+export function keysGroup(vendor: string): string {
+  return `${vendor}/keys`
+}
