@@ -92,7 +92,9 @@ export async function runRequest(
       throw error
     }
     const cost = status < 400 ? usage.read() : undefined
-    if (cost !== undefined) context.settle({ ...cost })
+    if (cost !== undefined) {
+      context.settle(vendor.countedFor({ maxTokens: undefined, answers: data.answers }, cost))
+    }
     if (status < 300) {
       const { outputTokens } = cost ?? {}
       vendor.answered(config.model, target, { outputTokens, answers: data.answers })

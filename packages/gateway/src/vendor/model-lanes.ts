@@ -158,7 +158,8 @@ export function keyNameOf({ keys }: VendorConfig, key: string | undefined): stri
 }
 
 type Limits = NonNullable<VendorConfig['guard']['limits']>
-type Limited = Pick<VendorConfig, 'models' | 'pools' | 'guard'>
+type Limited = Pick<VendorConfig, 'models' | 'pools' | 'guard'> &
+  Partial<Pick<VendorConfig, 'quota'>>
 
 interface Entry {
   readonly pattern: NamePattern
@@ -175,7 +176,7 @@ export class ModelLimits {
   readonly #units: ReadonlySet<string>
   readonly #byModel = new Map<string, Entry | undefined>()
 
-  constructor({ models = [], pools = {}, guard: { limits = [] } }: Limited) {
+  constructor({ models = [], pools = {}, guard: { limits = [] }, quota }: Limited) {
     const spanningAll = limits.filter(({ per }) => per === 'vendor')
     const limitsOf = ({ limits: own = [], pool }: ModelLimitsConfig): Limits => {
       const ofPool = pool === undefined ? [] : (pools[pool]?.limits ?? [])
@@ -183,10 +184,10 @@ export class ModelLimits {
     }
     const all = [limits, ...models.map(limitsOf)]
     this.#units = new Set(all.flat().map(({ unit = 'requests' }) => unit))
-    this.#rest = new Reservations(limits)
+    this.#rest = new Reservations(limits, quota)
     this.#entries = models.map((each) => ({
       pattern: new NamePattern(each.match),
-      reservations: new Reservations(limitsOf(each)),
+      reservations: new Reservations(limitsOf(each), quota),
     }))
   }
 

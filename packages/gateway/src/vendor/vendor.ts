@@ -10,7 +10,14 @@ import {
   type Spillway,
   SpillwayError,
 } from 'spillway'
-import { type Cost, nameLanes, pressureOf, withoutNestedCalls } from 'spillway/internal'
+import {
+  type Cost,
+  nameLanes,
+  pressureOf,
+  QuotaModel,
+  type TokenUsage,
+  withoutNestedCalls,
+} from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
@@ -44,6 +51,7 @@ export class Vendor {
   readonly #origin: string
   readonly #basePath: string
   readonly #limits: ModelLimits
+  readonly #quota: QuotaModel
   readonly #lanes: ModelLanes
   #closed: Promise<void> | undefined
 
@@ -69,6 +77,7 @@ export class Vendor {
     this.#origin = origin
     this.#basePath = pathname.replace(/\/+$/, '')
     this.#limits = new ModelLimits(config)
+    this.#quota = new QuotaModel(config.quota)
     this.#client = this.#clientAfter(before)
     this.#lanes = this.#lanesAfter(before, named, clock)
     nameLanes(this.guard, named)
@@ -147,6 +156,11 @@ export class Vendor {
   ): Cost | undefined {
     const reservations = this.#limits.reservationsOf(model)
     return reservations.costOf(facts, () => this.#lanes.usualAnswer(lane))
+  }
+
+  /** What a request has cost, by the vendor's rules. */
+  countedFor(facts: Pick<RequestFacts, 'maxTokens' | 'answers'>, usage: TokenUsage): Cost {
+    return this.#quota.counted(usage, facts)
   }
 
   /** The vendor has answered a request for this model successfully, with a response of this size. */

@@ -51,6 +51,13 @@ export interface RunOptions {
    * `audioInputTokens` and `audioOutputTokens`. Default: none.
    */
   onUsage?: ((usage: Readonly<Record<string, number>>) => void) | undefined
+  /**
+   * Turns the usage that an answer reports into the cost that settles the call, by unit. Default: the usage as it is
+   * reported.
+   */
+  costOfUsage?:
+    | ((usage: Readonly<Record<string, number>>) => Readonly<Record<string, number>>)
+    | undefined
   /** Called with each refusal of a stage in shadow mode. Default: none. */
   onShadow?: ((would: SpillwayError) => void) | undefined
   /** False: the call is retried only with an `idempotencyKey`. Default: true. */

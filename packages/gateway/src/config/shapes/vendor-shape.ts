@@ -1,5 +1,6 @@
 /** How a vendor is written down. */
 import type { GuardOptions } from 'spillway'
+import { QUOTA_NAMES } from 'spillway/internal'
 import {
   bool,
   type Check,
@@ -95,6 +96,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
     key: optional(secret(sources)),
     keys: optional(readKeys(sources)),
     headers: optional(readHeaders(sources), {}),
+    quota: optional(oneOf(...QUOTA_NAMES)),
     connectMs: optional(duration({ min: 1 }), 5_000),
     hops: optional(bool()),
     models: asWritten(() => modelLimitsSchema('models')),
@@ -110,6 +112,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
         return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
       }
       const { protocol, key, keys, headers, connectMs, hops = protocol === 'http' } = own
+      const quota = own.quota ?? (protocol === 'http' ? 'reported' : protocol)
       if (key !== undefined && keys !== undefined) {
         const message = 'must not come together with key: put all of them here'
         problems.push({ path: `${path}.keys`, message, at: 'key' })
@@ -121,7 +124,8 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       const limits = readModelLimits(own, path, problems, protocol)
       const keyNames = all.map((each) => each.name)
       const withLanes = { ...guard, ...guardLanes(limits, keyNames, path, problems) }
-      const config = { name, protocol, url, keys: all, headers, connectMs, hops, ...limits }
+      const written = { name, protocol, url, keys: all, headers, quota, connectMs, hops }
+      const config = { ...written, ...limits }
       return {
         name,
         protocol,

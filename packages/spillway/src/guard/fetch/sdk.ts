@@ -11,8 +11,9 @@ import { anthropicFormat } from '../llm/anthropic-format.js'
 import { azureFormat } from '../llm/azure-format.js'
 import { geminiFormat } from '../llm/gemini-format.js'
 import { openaiFormat } from '../llm/openai-format.js'
+import { QUOTA_NAMES, type QuotaName } from '../llm/quota-model.js'
 import { Reservations, type ReservedLimit } from '../llm/reservation.js'
-import type { LlmProtocol, VendorFormat } from '../llm/vendor-format.js'
+import type { LlmProtocol, RequestFacts, VendorFormat } from '../llm/vendor-format.js'
 import { checkRunOptions } from '../pipeline/start-call.js'
 import type { RunOptions } from '../run-options.js'
 import { type Fetch, type FetchOptions, refusalResponse } from './fetch.js'
@@ -36,6 +37,11 @@ export interface SdkOptions {
    * if the guard limits tokens.
    */
   streamUsage?: boolean
+  /**
+   * How the vendor counts tokens towards its limits: `openai`, `azure`, `anthropic`, `bedrock`, `gemini`, or `reported`
+   * (the tokens that answers report, for other vendors with one of these APIs). Default: that of the protocol.
+   */
+  quota?: QuotaName
   /** Options of every call of this client, such as `user`, `priority` or `timeoutMs`. Default: none. */
   call?: RunOptions
 }
@@ -75,13 +81,14 @@ const readCall: Check<RunOptions> = (value, path, problems) => {
 
 const readOptions = object({
   protocol: optional(oneOf('openai', 'anthropic', 'gemini', 'azure')),
+  quota: optional(oneOf(...QUOTA_NAMES)),
   streamUsage: optional(bool(), true),
   call: optional(readCall, {}),
 })
 
 export function createSdk(guard: SdkGuard, sdk: unknown, options: SdkOptions): SdkSettings {
   const path = `guard(${guard.name}).sdk`
-  const { protocol, streamUsage, call } = validate(path, options, readOptions)
+  const { protocol, quota, streamUsage, call } = validate(path, options, readOptions)
   checkRunOptions(call)
   const format =
     FORMATS[
@@ -91,7 +98,7 @@ export function createSdk(guard: SdkGuard, sdk: unknown, options: SdkOptions): S
         return known ?? 'openai'
       })
     ]
-  const requests = new SdkRequests(guard, format, streamUsage, call, sdk)
+  const requests = new SdkRequests(guard, format, streamUsage, call, sdk, quota)
   return { fetch: (input, init) => requests.send(input, init ?? {}), maxRetries: 0 }
 }
 
@@ -127,12 +134,13 @@ class SdkRequests {
     streamUsage: boolean,
     call: RunOptions,
     sdk: unknown,
+    quota: QuotaName | undefined,
   ) {
     this.#guard = guard
     this.#format = format
     this.#call = call
     this.#errors = isSdkErrors(sdk) ? sdk : undefined
-    this.#reservations = new Reservations(guard.limits)
+    this.#reservations = new Reservations(guard.limits, quota ?? format.name)
     this.#streamUsage = streamUsage && this.#reservations.countsTokens
   }
 
@@ -141,7 +149,7 @@ class SdkRequests {
     const request = readSdkRequest(format, input, init, this.#streamUsage)
     const { model = '', facts, repeatable, body } = request
     const reserved = facts && this.#reservations.costOf(facts, () => this.#usualAnswer(model))
-    const call = this.#callOf(request.model, reserved, facts?.answers ?? 1)
+    const call = this.#callOf(request.model, reserved, facts)
     const fetch = this.#guard.fetchWith(
       {
         ...(repeatable && { idempotencyHeader: IDEMPOTENCY_HEADER }),
@@ -161,13 +169,19 @@ class SdkRequests {
     }
   }
 
-  #callOf(model: string | undefined, reserved: Cost | undefined, answers: number): RunOptions {
+  #callOf(
+    model: string | undefined,
+    reserved: Cost | undefined,
+    facts: RequestFacts | undefined,
+  ): RunOptions {
     const { lane = model, cost = reserved, onUsage } = this.#call
+    const { maxTokens, answers = 1 } = facts ?? {}
     return {
       ...this.#call,
       ...(lane !== undefined && { lane }),
       ...(cost !== undefined && { cost }),
       ...(reserved !== undefined && {
+        costOfUsage: (usage: Cost) => this.#reservations.countedFor({ maxTokens, answers }, usage),
         onUsage: (usage: Cost) => {
           this.#learn(model ?? '', usage.outputTokens, answers)
           onUsage?.(usage)

@@ -1,13 +1,7 @@
 /** How many tokens to reserve for a request, before the response reports what it cost. */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
-
-/** A request, as far as reservations depend on it. */
-export interface ReservedRequest {
-  readonly promptTokens: number
-  /** Of each answer. */
-  readonly maxTokens: number | undefined
-  readonly answers: number
-}
+import { QuotaModel, type QuotaName, type ReservedRequest } from './quota-model.js'
+import type { TokenUsage } from './usage/token-usage.js'
 
 /** A limit of a vendor, as far as reservations depend on it. */
 export interface ReservedLimit {
@@ -16,17 +10,23 @@ export interface ReservedLimit {
   readonly burst?: number | undefined
 }
 
-/** One request never reserves more than this part of a limit, so that it cannot block its lane. */
+/**
+ * One request never reserves more than this part of a limit, so that it cannot block its lane. If the vendor itself
+ * reserves `max_tokens`, a request may reserve the whole limit.
+ */
 const MAX_SHARE = 0.5
 
 export class Reservations {
   /** The largest reservation, by unit. */
   readonly #most = new Map<string, number>()
+  readonly #quota: QuotaModel
 
-  constructor(limits: readonly ReservedLimit[]) {
+  constructor(limits: readonly ReservedLimit[], quota: QuotaName = 'reported') {
+    this.#quota = new QuotaModel(quota)
+    const maxShare = this.#quota.reservesMax ? 1 : MAX_SHARE
     for (const { unit = 'requests', limit, burst } of limits) {
       if (unit === 'requests') continue
-      const share = Math.max(1, Math.floor(Math.min(limit, burst ?? limit) * MAX_SHARE))
+      const share = Math.max(1, Math.floor(Math.min(limit, burst ?? limit) * maxShare))
       this.#most.set(unit, Math.min(share, this.#most.get(unit) ?? share))
     }
   }
@@ -36,21 +36,17 @@ export class Reservations {
     return this.#most.has('tokens') || this.#most.has('outputTokens')
   }
 
-  /**
-   * The prompt and what the answers usually need, but at most what they may have. Undefined if no limit counts
-   * tokens. `usual`: tokens of one answer.
-   */
+  /** What to reserve for a request. Undefined if no limit counts tokens. `usual`: tokens of one answer. */
   costOf(request: ReservedRequest, usual: () => number): Cost | undefined {
     if (this.#most.size === 0) return undefined
-    const { promptTokens, maxTokens = Number.POSITIVE_INFINITY, answers } = request
-    const answerTokens = Math.min(usual(), maxTokens) * answers
-    const wanted: Readonly<Record<string, number>> = {
-      tokens: promptTokens + answerTokens,
-      inputTokens: promptTokens,
-      outputTokens: answerTokens,
-    }
+    const wanted = this.#quota.reserved(request, usual())
     const cost: Record<string, number> = {}
     for (const [unit, most] of this.#most) cost[unit] = Math.min(Math.ceil(wanted[unit] ?? 0), most)
     return cost
+  }
+
+  /** What the request has cost, by the vendor's rules. */
+  countedFor(request: Omit<ReservedRequest, 'promptTokens'>, usage: TokenUsage): Cost {
+    return this.#quota.counted(usage, request)
   }
 }

@@ -97,6 +97,7 @@ const KNOWN_OPTIONS = new Set(
     signal: true,
     onUserLimit: true,
     onUsage: true,
+    costOfUsage: true,
     onShadow: true,
     idempotent: true,
     callerAttempt: true,

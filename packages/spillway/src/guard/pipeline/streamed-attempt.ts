@@ -6,6 +6,7 @@ import { callSafely, emit, listening } from '../../core/events.js'
 import type { Outcome } from '../../core/outcome.js'
 import { swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
+import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { TokenUsage } from '../llm/usage/token-usage.js'
 import { anyUsage } from '../llm/usage/usage-format.js'
 import { UsageReader } from '../llm/usage/usage-reader.js'
@@ -74,13 +75,20 @@ export class StreamedAttempt implements BodyListener {
     let usage: TokenUsage | undefined
     try {
       usage = how === 'complete' ? this.#usage?.read() : undefined
-      if (usage !== undefined) permits.permit?.settle({ ...usage })
+      if (usage !== undefined) permits.permit?.settle(this.#costOf(usage))
     } finally {
       if (this.#begun !== undefined) this.#leave(endOutcome(this.#begun, how))
     }
     if (listening()) emit({ type: 'stream.ended', name, lane, how, error })
     this.owner?.ended?.(how, usage)
     if (usage !== undefined) this.#reportUsage(usage)
+  }
+
+  #costOf(usage: TokenUsage): Cost {
+    const { costOfUsage } = this.#attempt.options
+    const reported: Cost = { ...usage }
+    if (costOfUsage === undefined) return reported
+    return callSafely(this.#shared.guard, 'costOfUsage', () => costOfUsage(reported), reported)
   }
 
   #reportUsage(usage: TokenUsage): void {

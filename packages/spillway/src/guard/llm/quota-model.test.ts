@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest'
+import { QuotaModel } from './quota-model.js'
+import { Reservations } from './reservation.js'
+
+const REQUEST = { promptTokens: 1_000, maxTokens: 400, answers: 1 }
+/** An answer to it, of which nine tenths of the prompt were cached. */
+const USAGE = {
+  tokens: 1_300,
+  inputTokens: 1_100,
+  outputTokens: 200,
+  cachedTokens: 900,
+  cacheWriteTokens: 100,
+}
+const USUAL = 250
+
+describe('quota models', () => {
+  it.each([
+    ['openai', { tokens: 1_000, inputTokens: 1_000, outputTokens: 400 }, 1_100, 1_100],
+    ['azure', { tokens: 1_400, inputTokens: 1_000, outputTokens: 400 }, 1_500, 1_100],
+    ['anthropic', { tokens: 1_250, inputTokens: 1_000, outputTokens: 250 }, 400, 200],
+    ['bedrock', { tokens: 2_250, inputTokens: 1_000, outputTokens: 1_250 }, 1_200, 200],
+    ['gemini', { tokens: 1_000, inputTokens: 1_000, outputTokens: 250 }, 1_100, 1_100],
+    ['reported', { tokens: 1_250, inputTokens: 1_000, outputTokens: 250 }, 1_300, 1_100],
+  ] as const)(
+    '%s reserves and counts tokens as the vendor does',
+    (name, reserved, tokens, inputTokens) => {
+      const quota = new QuotaModel(name)
+      expect(quota.reserved(REQUEST, USUAL)).toEqual(reserved)
+      expect(quota.counted(USAGE, REQUEST)).toMatchObject({ tokens, inputTokens })
+    },
+  )
+
+  it('openai and azure keep what max_tokens has reserved for all answers', () => {
+    const request = { ...REQUEST, maxTokens: 4_000, answers: 2 }
+    for (const [name, tokens, counted] of [
+      ['openai', 8_000, 8_000],
+      ['azure', 9_000, 9_100],
+    ] as const) {
+      const quota = new QuotaModel(name)
+      expect(quota.reserved(request, USUAL).tokens).toBe(tokens)
+      expect(quota.counted(USAGE, request).tokens).toBe(counted)
+    }
+  })
+
+  it('without max_tokens, every vendor reserves what answers usually need', () => {
+    const request = { ...REQUEST, maxTokens: undefined }
+    for (const name of ['openai', 'azure', 'anthropic', 'reported'] as const) {
+      const quota = new QuotaModel(name)
+      expect(quota.reserved(request, USUAL).tokens).toBe(1_250)
+    }
+    expect(new QuotaModel('openai').counted(USAGE, request).tokens).toBe(1_300)
+  })
+
+  it('an incomplete usage leaves unknown units as they were reserved', () => {
+    for (const name of ['openai', 'azure', 'anthropic', 'bedrock', 'gemini'] as const) {
+      const quota = new QuotaModel(name)
+      expect(quota.counted({ outputTokens: 5 }, REQUEST)).toEqual({ outputTokens: 5 })
+    }
+  })
+
+  it('max_tokens above the limit reserves the limit where the vendor reserves max_tokens', () => {
+    const limits = [{ unit: 'tokens', limit: 1_000 }]
+    const request = { ...REQUEST, promptTokens: 10, maxTokens: 5_000 }
+    expect(new Reservations(limits, 'openai').costOf(request, () => 10)).toEqual({ tokens: 1_000 })
+    const usual = new Reservations(limits, 'anthropic').costOf(request, () => 5_000)
+    expect(usual).toEqual({ tokens: 500 })
+  })
+})

@@ -1,0 +1,91 @@
+/**
+ * How a vendor counts tokens towards its limits: what it charges when a request arrives, and what when the answer is
+ * complete. See docs/quotas.md for the rules that the vendors document.
+ */
+import type { Cost } from '../../shared/rate-limiter/permit.js'
+import type { TokenUsage } from './usage/token-usage.js'
+
+/** A request, as far as its cost depends on it. */
+export interface ReservedRequest {
+  readonly promptTokens: number
+  /** Of each answer. */
+  readonly maxTokens: number | undefined
+  readonly answers: number
+}
+
+/** The rules of one vendor. */
+interface QuotaRules {
+  /** `usual`: what answers usually need. `max`: `max_tokens`. `larger`: `max_tokens`, or the prompt if that is more. */
+  readonly reserves: 'usual' | 'max' | 'larger'
+  /** What was reserved for `max_tokens` is not given back. */
+  readonly keeps: boolean
+  /** Input that is read from a cache counts. */
+  readonly countsCached: boolean
+  /** What one token of output counts. */
+  readonly outputFactor: number
+}
+
+const RULES = {
+  openai: { reserves: 'larger', keeps: true, countsCached: true, outputFactor: 1 },
+  azure: { reserves: 'max', keeps: true, countsCached: true, outputFactor: 1 },
+  anthropic: { reserves: 'usual', keeps: false, countsCached: false, outputFactor: 1 },
+  bedrock: { reserves: 'max', keeps: false, countsCached: false, outputFactor: 5 },
+  gemini: { reserves: 'usual', keeps: false, countsCached: true, outputFactor: 0 },
+  reported: { reserves: 'usual', keeps: false, countsCached: true, outputFactor: 1 },
+} as const satisfies Record<string, QuotaRules>
+
+/** Names of the quota models. `reported`: the tokens that the answer reports, all counted once. */
+export type QuotaName = keyof typeof RULES
+
+export const QUOTA_NAMES = Object.keys(RULES) as [QuotaName, ...QuotaName[]]
+
+export class QuotaModel {
+  readonly #rules: QuotaRules
+
+  constructor(name: QuotaName) {
+    this.#rules = RULES[name]
+  }
+
+  /** A request may reserve a whole limit, because the vendor does so. */
+  get reservesMax(): boolean {
+    return this.#rules.reserves !== 'usual'
+  }
+
+  /** What a request is charged when it arrives. `usual`: tokens of one answer. */
+  reserved({ promptTokens, maxTokens, answers }: ReservedRequest, usual: number): Cost {
+    const { reserves, outputFactor } = this.#rules
+    const expected = Math.min(usual, maxTokens ?? usual) * answers
+    const inputTokens = promptTokens
+    if (reserves === 'usual' || maxTokens === undefined) {
+      const counted = expected * outputFactor
+      // Output that is not part of `tokens` is still counted on its own.
+      const outputTokens = Math.max(expected, counted)
+      return { tokens: inputTokens + counted, inputTokens, outputTokens }
+    }
+    // The vendor may count more than `max_tokens` in the end, if output counts several times.
+    const outputTokens = Math.max(maxTokens * answers, expected * outputFactor)
+    const tokens =
+      reserves === 'larger' ? Math.max(inputTokens, outputTokens) : inputTokens + outputTokens
+    return { tokens, inputTokens, outputTokens }
+  }
+
+  /** What the request counts once its answer is complete. Units that are not reported keep what was reserved. */
+  counted(usage: TokenUsage, { maxTokens, answers }: Omit<ReservedRequest, 'promptTokens'>): Cost {
+    const { reserves, keeps, countsCached, outputFactor } = this.#rules
+    const { inputTokens: whole, outputTokens, cachedTokens = 0 } = usage
+    const cost: Record<string, number> = { ...usage } as Record<string, number>
+    const inputTokens = whole === undefined || countsCached ? whole : whole - cachedTokens
+    if (inputTokens !== undefined) cost.inputTokens = inputTokens
+    if (inputTokens === undefined || outputTokens === undefined) return cost
+    if (keeps && maxTokens !== undefined) {
+      const most = maxTokens * answers
+      cost.outputTokens = most
+      cost.tokens = reserves === 'larger' ? Math.max(inputTokens, most) : inputTokens + most
+      return cost
+    }
+    const isPlain = countsCached && outputFactor === 1
+    if (!isPlain) cost.tokens = inputTokens + outputTokens * outputFactor
+    if (outputFactor > 1) cost.outputTokens = outputTokens * outputFactor
+    return cost
+  }
+}
