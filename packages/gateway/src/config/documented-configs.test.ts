@@ -27,7 +27,7 @@ const load = (text: string) =>
 
 describe('configuration examples in the documentation', () => {
   it('every configuration example in the documentation is valid', () => {
-    expect(blocks).toHaveLength(8)
+    expect(blocks).toHaveLength(9)
     for (const text of blocks) expect(load(text).vendors.length).toBeGreaterThan(0)
   })
 

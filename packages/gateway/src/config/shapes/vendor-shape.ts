@@ -1,6 +1,6 @@
 /** How a vendor is written down. */
 import type { GuardOptions } from 'spillway'
-import { QUOTA_NAMES } from 'spillway/internal'
+import { QUOTA_NAMES, quotaOf } from 'spillway/internal'
 import {
   bool,
   type Check,
@@ -112,7 +112,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
         return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
       }
       const { protocol, key, keys, headers, connectMs, hops = protocol === 'http' } = own
-      const quota = own.quota ?? (protocol === 'http' ? 'reported' : protocol)
+      const quota = own.quota ?? quotaOf(protocol ?? 'http')
       if (key !== undefined && keys !== undefined) {
         const message = 'must not come together with key: put all of them here'
         problems.push({ path: `${path}.keys`, message, at: 'key' })

@@ -11,7 +11,7 @@ import { anthropicFormat } from '../llm/anthropic-format.js'
 import { azureFormat } from '../llm/azure-format.js'
 import { geminiFormat } from '../llm/gemini-format.js'
 import { openaiFormat } from '../llm/openai-format.js'
-import { QUOTA_NAMES, type QuotaName } from '../llm/quota-model.js'
+import { QUOTA_NAMES, type QuotaName, quotaOf } from '../llm/quota-model.js'
 import { Reservations, type ReservedLimit } from '../llm/reservation.js'
 import type { LlmProtocol, RequestFacts, VendorFormat } from '../llm/vendor-format.js'
 import { checkRunOptions } from '../pipeline/start-call.js'
@@ -39,7 +39,8 @@ export interface SdkOptions {
   streamUsage?: boolean
   /**
    * How the vendor counts tokens towards its limits: `openai`, `azure`, `anthropic`, `bedrock`, `gemini`, or `reported`
-   * (the tokens that answers report, for other vendors with one of these APIs). Default: that of the protocol.
+   * (the tokens that answers report, for other vendors with one of these APIs). Default: that of the protocol, and `reported` for
+   * `openai`.
    */
   quota?: QuotaName
   /** Options of every call of this client, such as `user`, `priority` or `timeoutMs`. Default: none. */
@@ -140,7 +141,7 @@ class SdkRequests {
     this.#format = format
     this.#call = call
     this.#errors = isSdkErrors(sdk) ? sdk : undefined
-    this.#reservations = new Reservations(guard.limits, quota ?? format.name)
+    this.#reservations = new Reservations(guard.limits, quota ?? quotaOf(format.name))
     this.#streamUsage = streamUsage && this.#reservations.countsTokens
   }
 

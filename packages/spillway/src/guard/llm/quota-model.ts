@@ -39,6 +39,14 @@ export type QuotaName = keyof typeof RULES
 
 export const QUOTA_NAMES = Object.keys(RULES) as [QuotaName, ...QuotaName[]]
 
+/**
+ * The quota model of a protocol. Many vendors have OpenAI's API, but not its rules, so those have to be chosen: with
+ * another vendor, reserving `max_tokens` would leave most of a limit unused.
+ */
+export function quotaOf(protocol: 'openai' | 'anthropic' | 'gemini' | 'azure' | 'http'): QuotaName {
+  return protocol === 'openai' || protocol === 'http' ? 'reported' : protocol
+}
+
 export class QuotaModel {
   readonly #rules: QuotaRules
 
