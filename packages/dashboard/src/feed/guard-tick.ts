@@ -139,7 +139,8 @@ function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSou
   if (known === undefined) return []
   const usual = limits.settings.configured
   const ageMs = nowMs - known.atMs
-  return known.figures.limits.map(({ id, limit, used, remaining, nextFreeMs }): LimitTick => {
+  return known.figures.limits.map((figures): LimitTick => {
+    const { id, limit, configured, used, remaining, nextFreeMs } = figures
     const usually = usual.get(id)
     return {
       id: shown(id),
@@ -149,7 +150,8 @@ function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSou
       nextFreeMs: rounded(Math.max(0, nextFreeMs - ageMs)),
       ageMs: Math.round(ageMs),
       scope: 'shared',
-      ...(usually !== undefined && usually !== limit && { usual: usually }),
+      ...(configured > limit && { configured }),
+      ...(usually !== undefined && usually !== configured && { usual: usually }),
     }
   })
 }

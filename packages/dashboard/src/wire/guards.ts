@@ -124,6 +124,8 @@ export interface LimitTick {
   nextFreeMs?: number
   ageMs: number
   scope: Scope
+  /** The configured value, if the vendor gives less. */
+  configured?: number
   /** Its usual value, if it was changed temporarily by an operator or permanently. */
   usual?: number
 }

@@ -185,7 +185,7 @@ log: { level: warn }
       quota: 'reported',
       hops: false,
       guard: {
-        limits: [{ unit: 'requests', limit: 500, windowMs: '1m' }],
+        limits: [{ unit: 'requests', limit: 500, windowMs: '1m', learn: true }],
         queue: { size: 10 },
         timeout: { firstByteMs: 60_000 },
       },

@@ -36,6 +36,7 @@ const IS_LOGGED: Record<SpillwayEvent['type'], boolean> = {
   'key.released': true,
   'lanes.full': true,
   'limit.changed': false,
+  'limit.learned': true,
   'limiter.refused': false,
   'operator.acted': true,
   'pod.command': true,

@@ -72,7 +72,7 @@ function lineOf(record: RequestRecord, atMs: number): string {
 }
 
 const WORTH_A_LINE =
-  /^(breaker\.(?!refused)|key\.|store\.|callback\.|operator\.|pod\.|job-queue\.|job\.dead|lanes\.full|guard\.no-timeout)/
+  /^(breaker\.(?!refused)|key\.|store\.|callback\.|operator\.|pod\.|job-queue\.|job\.dead|lanes\.full|limit\.learned|guard\.no-timeout)/
 
 /** What changes for all requests, not what happens to one. */
 function logEvent(logger: Logger, event: SpillwayEvent): void {

@@ -9,6 +9,8 @@ const SHARED: Readonly<Record<string, 'max' | 'min'>> = {
   spillway_store_status: 'max',
   spillway_pods: 'max',
   spillway_limit_headroom_ratio: 'min',
+  spillway_limit_units: 'min',
+  spillway_limit_configured_units: 'max',
   spillway_fleet_requests_per_minute: 'max',
   spillway_retry_ratio: 'max',
   spillway_queue_oldest_seconds: 'max',

@@ -78,6 +78,19 @@ export type SpillwayEvent =
       tier: string | undefined
       priority: string
     }
+  /**
+   * The vendor gives less than a configured limit, so a limit with `learn` was lowered for the whole fleet. Emitted by
+   * the pod whose call was refused, at most every 10 seconds for each lane and limit.
+   */
+  | {
+      type: 'limit.learned'
+      name: string
+      lane: string
+      /** Id of the limit: its unit, and a number from the second limit of a unit on. */
+      limit: string
+      configured: number
+      effective: number
+    }
   /** An adaptive limit changed. */
   | { type: 'limit.changed'; name: string; from: number; to: number }
   /**

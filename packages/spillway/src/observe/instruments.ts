@@ -159,6 +159,34 @@ export const INSTRUMENTS: readonly Instrument[] = [
     },
   },
   {
+    name: 'spillway_limit_units',
+    dotted: 'spillway.limit.units',
+    unit: '{unit}',
+    help: 'A shared limit as in force, in units per window.',
+    kind: 'gauge',
+    *read({ fleet, guardLabel }) {
+      for (const { name, limits } of fleet.guards) {
+        for (const { lane, id, limit } of limits) {
+          yield [{ [guardLabel]: name, lane, limit: id }, limit]
+        }
+      }
+    },
+  },
+  {
+    name: 'spillway_limit_configured_units',
+    dotted: 'spillway.limit.configured',
+    unit: '{unit}',
+    help: 'A shared limit as configured. The vendor gives less if spillway_limit_units is lower.',
+    kind: 'gauge',
+    *read({ fleet, guardLabel }) {
+      for (const { name, limits } of fleet.guards) {
+        for (const { lane, id, configured } of limits) {
+          yield [{ [guardLabel]: name, lane, limit: id }, configured]
+        }
+      }
+    },
+  },
+  {
     name: 'spillway_fleet_requests_per_minute',
     dotted: 'spillway.fleet.requests',
     unit: '{call}/min',

@@ -11,4 +11,13 @@ export interface LimitSpec {
   burst: number
   /** One count for each lane, one for the lanes of a pool (`LaneRef.pool`), or one for all lanes of the guard. */
   span: 'lane' | 'pool' | 'vendor'
+  /** Follows what the vendor gives, if that is less. Default: false. */
+  learn?: boolean
+}
+
+/** The same limit with fewer units. */
+export function lowered(spec: LimitSpec, limit: number): LimitSpec {
+  if (limit >= spec.limit) return spec
+  const burst = Math.max(1, Math.floor((spec.burst * limit) / spec.limit))
+  return { ...spec, limit, burst: spec.burst === 0 ? 0 : burst }
 }

@@ -75,6 +75,25 @@ export interface FeedbackRequest extends LaneRef {
   maxPauseUs: number
   /** What the vendor says is left, for each limit that it named. */
   left: readonly { limit: number; remaining: number; resetUs: number }[]
+  /** With limits that learn: the call that the vendor refused. */
+  refused?: RefusedCall | undefined
+}
+
+/** A call that the vendor refused, with one number per limit. */
+export interface RefusedCall {
+  costs: readonly number[]
+  /** What is still booked for it, and where; the store gives it back. */
+  booked: readonly number[]
+  stamps: readonly number[]
+}
+
+export interface FeedbackReply {
+  /** The time until which the lane is paused, or 0. */
+  pausedUntilUs: number
+  /** Index of the limit about which something was learned, if any. */
+  learned: number | undefined
+  /** That limit, as in force now; 0 without one. */
+  effective: number
 }
 
 export interface ChangeRequest extends LaneRef {
@@ -95,7 +114,10 @@ export interface PauseRequest {
 
 export interface LimitFigures {
   id: string
+  /** The limit in force. */
   limit: number
+  /** The limit without what was learned about the vendor; higher if the vendor gives less. */
+  configured: number
   used: number
   remaining: number
   /**
@@ -136,8 +158,7 @@ export interface LimitStore {
   settle(request: SettleRequest): MaybePromise<number>
   /** Books units that were already used, in the slices they were used in, if those still count. */
   book(request: BookRequest): MaybePromise<void>
-  /** Returns the time until which the lane is paused, or 0. */
-  feedback(request: FeedbackRequest): MaybePromise<number>
+  feedback(request: FeedbackRequest): MaybePromise<FeedbackReply>
   /** Returns the time until which it is paused, or 0. */
   pause(request: PauseRequest): MaybePromise<number>
   /** Returns the version that is in force. */

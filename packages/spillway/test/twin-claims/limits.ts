@@ -100,6 +100,10 @@ const operations = (weight: number) =>
         remaining: small,
         resetUs: fc.nat(20_000_000),
         speaks: fc.boolean(),
+        /** The costs of the refused call, what is still booked, and of which reply its permit is. */
+        refused: fc.array(fc.nat(3), { minLength: 3, maxLength: 3 }),
+        booked: fc.boolean(),
+        repliesAgo: fc.nat(2),
       }),
     },
     {
@@ -195,6 +199,23 @@ const saturated: Kind = {
   weight: 30,
 }
 
+/** Short windows in full use, so that limits are lowered and raised again. */
+const learning: Kind = {
+  spec: fc.record({
+    algorithm: fc.constantFrom(
+      ...(['sliding-window', 'sliding-window', 'token-bucket', 'fixed-window'] as const),
+    ),
+    limit: fc.integer({ min: 10, max: 60 }),
+    windowUs: fc.integer({ min: 200_000, max: 2_000_000 }),
+    slices: fc.integer({ min: 1, max: 12 }),
+    burst: fc.constantFrom(0, 0, 20),
+    span: fc.constantFrom('lane', 'lane', 'vendor'),
+    learn: fc.constantFrom(true, true, false),
+  }),
+  usualPauseUs: 150_000,
+  weight: 12,
+}
+
 /** As `saturated`, with limits of a pool, of its lanes and of all lanes. */
 const pooled: Kind = {
   ...saturated,
@@ -253,6 +274,7 @@ const UNPOOLED = { pool: undefined, oldKnowsPool: false }
 let histories = 0
 /** How often the histories reached a state that must not be missed. */
 const reached = { messages: 0, severalWait: 0, shared: 0, members: 0 }
+let lowered = 0
 
 export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
   describe('Lua scripts of the limits', () => {
@@ -279,6 +301,22 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       if (runs < ALL_HISTORIES) return
       for (const [what, times] of Object.entries(reached)) {
         expect(times, what).toBeGreaterThan(runs / 4)
+      }
+    })
+
+    it('limit scripts lower limits that learn as the TypeScript transitions do', async () => {
+      await replayMany(learning)
+      if (runs < ALL_HISTORIES) return
+      expect(lowered).toBeGreaterThan(runs)
+    })
+
+    it('limit scripts follow a vendor that gives less, and later more, as the TypeScript transitions do', async () => {
+      const window = { windowUs: 500_000, slices: 10, burst: 0, span: 'lane', learn: true } as const
+      for (const algorithm of ['sliding-window', 'token-bucket', 'fixed-window'] as const) {
+        const limits: LimitSpec[] = [{ ...window, id: 'unit0', limit: 60, algorithm }]
+        const seen = await replayLearning(twin, limits)
+        expect(Math.min(...seen)).toBeLessThan(30)
+        expect(seen.at(-1)).toBe(60)
       }
     })
 
@@ -522,6 +560,39 @@ async function calls({ servers }: TwinRedis, command: string): Promise<number> {
   return stats.reduce((sum: number, each) => sum + Number(pattern.exec(String(each))?.[1] ?? 0), 0)
 }
 
+/** A vendor gives 20 units in any 450 ms, and everything after 10 seconds. Returns the limits that were in force. */
+async function replayLearning(twin: TwinRedis, limits: readonly LimitSpec[]): Promise<number[]> {
+  let nowUs = START_US
+  const keys = createKeys(`l${histories++}-`)
+  const clock = () => String(nowUs)
+  const redis = createRedisLimits(twin.runner, keys, () => ({ close() {} }), clock)
+  const [lane, guard] = [emptyLane(), emptyGuard()]
+  const ref = { guard: 'g', lane: 'a', limits, version: 0 }
+  const accepted: number[] = []
+  const seen: number[] = []
+  for (let turn = 0; turn < 600; turn++) {
+    nowUs += 40_000 + (turn % 7) * 1_000
+    const waiter = { pod: `p${turn % 2}`, forUs: 60_000_000 }
+    const take = { ...ref, costs: Array.from({ length: 10 }, () => [1]), waiter }
+    const { reply } = takePermits(lane, guard, take, nowUs)
+    expect(await redis.take(take)).toEqual(reply)
+    const { granted, stamps, nowUs: grantedUs } = reply
+    for (let call = 0; call < granted; call++) {
+      const used = accepted.filter((atUs) => atUs > nowUs - 450_000).length
+      if (used < 20 || nowUs > START_US + 10_000_000) accepted.push(nowUs)
+      else {
+        const pauses = { pauseUs: undefined, basePauseUs: 1_000, maxPauseUs: 1_000 }
+        const refused = { costs: [1], booked: [1], stamps }
+        const throttled = { ...ref, ...pauses, grantedUs, throttled: true, left: [], refused }
+        const feedback = applyFeedback(lane, guard, throttled, nowUs).reply
+        expect(await redis.feedback(throttled)).toEqual(feedback)
+      }
+    }
+    seen.push(readLimits(lane, guard, ref, nowUs).limits[0]?.limit as number)
+  }
+  return seen
+}
+
 async function replay(
   twin: TwinRedis,
   { specs, pool, oldKnowsPool, oldFactors, steps }: History,
@@ -585,6 +656,12 @@ async function replay(
     const release = releases[number] as LimitSpec[]
     const known = beliefs[number] as (typeof beliefs)[number]
     const ref = { guard: 'g', lane: name, pool: number === OLD_POD ? oldPool : pool, ...known }
+    const refusedBy = (op: { refused: number[]; booked: boolean; repliesAgo: number }) => {
+      const costs = op.refused.slice(0, release.length)
+      const booked = costs.map((units) => (op.booked ? units : 0))
+      const stampsOf = stamps[name]?.[op.repliesAgo] ?? []
+      return { costs, booked, stamps: costs.map((_, index) => stampsOf[index] ?? 0) }
+    }
     switch (op.kind) {
       case 'take': {
         const costs = op.costs.map((each) => each.slice(0, release.length))
@@ -629,8 +706,12 @@ async function replay(
           basePauseUs: 500_000,
           maxPauseUs: 15_000_000,
           left: op.speaks ? [{ limit: 0, remaining: op.remaining, resetUs: op.resetUs }] : [],
+          refused:
+            op.throttled && ref.limits.some(({ learn }) => learn) ? refusedBy(op) : undefined,
         }
-        expect(await redis.feedback(request)).toBe(mine(applyFeedback, request))
+        const reply = mine(applyFeedback, request)
+        expect(await redis.feedback(request)).toEqual(reply)
+        if (reply.learned !== undefined) lowered++
         break
       }
       case 'change': {

@@ -105,7 +105,7 @@ function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
 }
 
 function Hint({
-  limit: { remaining, used, nextFreeMs, scope, ageMs, usual },
+  limit: { limit, remaining, used, nextFreeMs, scope, ageMs, configured, usual },
 }: {
   limit: LimitTick
 }) {
@@ -117,6 +117,8 @@ function Hint({
     <>
       {when}; {formatCount(used ?? 0)} used;{' '}
       {scope === 'shared' ? `shared, ${formatMs(ageMs)} old` : 'share of this pod'}
+      {configured !== undefined &&
+        `; configured ${formatCount(configured)}, vendor gives ${formatCount(limit)}`}
       {usual !== undefined && `; changed by an operator, usual limit ${formatCount(usual)}`}
     </>
   )

@@ -25,6 +25,7 @@ export function statusText(report: FleetReport, guards: Guards): string {
       report.guards.flatMap((guard) => limitRows(guard, guards)),
     ),
     table(['VENDOR', 'KEY', 'STATE', 'REASON', 'FOR'], report.guards.flatMap(keyRows)),
+    report.guards.flatMap(learnedLines).join('\n'),
   ]
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`
 }
@@ -46,10 +47,11 @@ function breakerRows({ name, breakers }: FleetGuardReport): string[][] {
 
 function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[][] {
   const options = guards?.[name]
-  const configured = options && configuredLimits(name, options)
-  return limits.map(({ lane, id, limit, used, available, nextFreeMs, pausedMs }) => {
-    const usual = configured?.get(id)
-    const of = usual === undefined || usual === limit ? `${limit}` : `${limit} (not ${usual})`
+  const known = options && configuredLimits(name, options)
+  return limits.map(({ lane, id, limit, configured, used, available, nextFreeMs, pausedMs }) => {
+    const usual = known?.get(id)
+    const isUsual = usual === undefined || usual === configured
+    const of = isUsual ? `${limit}` : `${limit} (not ${usual})`
     const paused = pausedMs > 0 ? seconds(pausedMs) : ''
     return [
       name,
@@ -70,6 +72,14 @@ function keyRows({ name, keys = [] }: FleetGuardReport): string[][] {
     const leftMs = until === undefined ? undefined : Date.parse(until) - Date.now()
     const time = leftMs === undefined ? '' : seconds(Math.max(0, leftMs))
     return [name, laneName(key), state, reason, time]
+  })
+}
+
+/** Limits that the vendor does not grant in full. */
+function learnedLines({ name, limits }: FleetGuardReport): string[] {
+  const learned = limits.filter(({ limit, configured }) => limit < configured)
+  return learned.map(({ lane, id, limit, configured }) => {
+    return `${name} ${laneName(lane)} ${id}: configured ${configured}, vendor gives ${limit}`
   })
 }
 

@@ -66,7 +66,7 @@ describe('YAML aliases', () => {
       - { limit: 5, windowMs: 1m }
   b: { protocol: anthropic, limits: *limits }
 `)
-    expect(config.vendors[1]?.guard.limits).toEqual([{ limit: 5, windowMs: '1m' }])
+    expect(config.vendors[1]?.guard.limits).toEqual([{ limit: 5, windowMs: '1m', learn: true }])
     const report = reportOf(`vendors:
   a:
     protocol: openai

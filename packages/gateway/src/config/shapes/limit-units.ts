@@ -33,9 +33,17 @@ export function checkUnits(
   }
 }
 
-/** The schema of limits, with those units. */
+/** Limits of a vendor follow what the vendor gives, unless the file says otherwise. */
+export function withLearning<T>(limits: T): T {
+  if (!Array.isArray(limits)) return limits
+  const isObject = (limit: unknown) => typeof limit === 'object' && limit !== null
+  return limits.map((limit) => (isObject(limit) ? { learn: true, ...limit } : limit)) as T
+}
+
+/** The schema of limits, with those units and that default. */
 export function withUnits(limits: JsonSchema): JsonSchema {
   const items = limits.items as { properties: Record<string, JsonSchema> }
-  const properties = { ...items.properties, unit: schemaOf(readUnit) }
+  const learn = { ...items.properties.learn, default: true }
+  const properties = { ...items.properties, unit: schemaOf(readUnit), learn }
   return { ...limits, items: { ...items, properties } }
 }

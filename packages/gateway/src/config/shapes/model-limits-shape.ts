@@ -6,7 +6,7 @@ import type { GuardOptions } from 'spillway'
 import { type JsonSchema, readGuardOptions, schemaOf } from 'spillway/options'
 import type { ModelLimitsConfig, PoolsConfig, ProtocolName } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
-import { checkUnits, withUnits } from './limit-units.js'
+import { checkUnits, withLearning, withUnits } from './limit-units.js'
 
 /** Of models and keys together. */
 const MOST_ENTRIES = 1_000
@@ -66,12 +66,16 @@ function inOwnTerms(message: string): string {
 
 /** The options of the guard, whose lanes are models or, with several keys, `model (key)`. */
 export function guardLanes(
-  { models, pools }: ModelLimits,
+  written: ModelLimits,
   keys: readonly string[],
   path: string,
   problems: ConfigProblem[],
 ): Pick<GuardOptions, 'lanes' | 'pools'> {
-  if (models === undefined) return {}
+  if (written.models === undefined) return {}
+  const models = written.models.map((each) =>
+    each.limits === undefined ? each : { ...each, limits: withLearning(each.limits) },
+  )
+  const pools = written.pools && learningPools(written.pools)
   if (keys.length <= 1) return { lanes: models, ...(pools && { pools }) }
   if (models.length * keys.length > MOST_ENTRIES) {
     const message = `must have at most ${MOST_ENTRIES} entries for all ${keys.length} keys together`
@@ -88,6 +92,14 @@ export function guardLanes(
     keys.map((key) => [`${name} (${key})`, pool] as const),
   )
   return { lanes, ...(pools && { pools: Object.fromEntries(ofKeys) }) }
+}
+
+function learningPools(pools: PoolsConfig): PoolsConfig {
+  const all = Object.entries(pools).map(([name, pool]) => [
+    name,
+    { ...pool, limits: withLearning(pool.limits) },
+  ])
+  return Object.fromEntries(all)
 }
 
 /** The schemas of both options, by name. */

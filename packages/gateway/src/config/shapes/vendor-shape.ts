@@ -19,7 +19,7 @@ import { canonicalPath } from '../../request/request-url.js'
 import type { ProtocolName, VendorConfig, VendorKey } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 import { readHeaders } from './header-shape.js'
-import { checkUnits, withUnits } from './limit-units.js'
+import { checkUnits, withLearning, withUnits } from './limit-units.js'
 import { guardLanes, modelLimitsSchema, readModelLimits } from './model-limits-shape.js'
 import { readNamedMap } from './named-map.js'
 import { type Sources, secret } from './secret-reference.js'
@@ -155,6 +155,7 @@ function readGuard(
     }
     guard.shed = shed
   }
+  if (guard.limits !== undefined) guard.limits = withLearning(guard.limits)
   checkEndpoints(guard.userLimits, `${path}.userLimits`, problems)
   return withFirstByteTimeout(readGuardOptions(guard, path, problems))
 }

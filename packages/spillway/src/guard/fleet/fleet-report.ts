@@ -42,8 +42,10 @@ export interface FleetLimitReport {
   lane: string
   /** Identifies the limit in its guard. */
   id: string
-  /** Units per window. */
+  /** Units per window, as in force. */
   limit: number
+  /** Units per window as configured; more than `limit` if the vendor gives less (`learn`). */
+  configured: number
   /** Units used in the window. */
   used: number
   /** What can be taken now. */
@@ -128,10 +130,11 @@ export async function readGuard(sources: FleetSources): Promise<FleetGuardReport
     name,
     breakers: views.map(({ lane, view }) => breakerReport(lane, view)),
     limits: figures.flatMap(({ lane, figures }) =>
-      (figures?.limits ?? []).map(({ id, limit, used, remaining, nextFreeMs }) => ({
+      (figures?.limits ?? []).map(({ id, limit, configured, used, remaining, nextFreeMs }) => ({
         lane,
         id,
         limit,
+        configured,
         used,
         available: remaining,
         nextFreeMs,

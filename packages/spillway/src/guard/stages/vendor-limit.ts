@@ -115,15 +115,14 @@ export class VendorLimitStage implements Stage {
         const { status, headers } = response
         const failure = kind && { kind, retryAfterMs }
         swallow(limits.updateFromResponse({ status, headers, failure }, permit))
-      } else if (outcome === 'throttled') {
-        const pauseMs = retryAfterMs ?? limits.fixedPauseMs(permit)
-        swallow(limits.pause(permit.lane, pauseMs, permit.grantedUs))
-      }
+      } else if (outcome === 'throttled') swallow(limits.throttled(permit, retryAfterMs))
     } catch {
       // The call has ended: a report that cannot be sent does not fail it.
     }
     const { queue, clock, maxPauseMs, shadow } = this.#options
     if (shadow || outcome !== 'throttled' || retryAfterMs === undefined) return
+    // The store decides whether the lane needs the pause, or a lower limit is enough.
+    if (limits.settings.learns(permit.lane)) return
     const untilMs = clock.now() + Math.min(retryAfterMs, maxPauseMs)
     queue.dispatcher.pauseUntil(permit.lane, untilMs)
   }

@@ -113,6 +113,8 @@ export interface RateLimiterFigures {
   limits: readonly {
     id: string
     limit: number
+    /** More than `limit` if the vendor gives less than configured (`learn`). */
+    configured: number
     used: number
     remaining: number
     /** Milliseconds until one unit is free, if no other call takes it; 0: one is. Without pauses. */

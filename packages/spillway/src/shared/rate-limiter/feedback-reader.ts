@@ -1,7 +1,7 @@
 /** Reads the limit headers of vendor responses, decides whether they ask for a pause, and sends what is new to the store. */
 import { ERROR_KINDS, type VendorFailure } from '../../core/failures/error-kind.js'
 import type { Clock } from '../../core/time/clock.js'
-import type { MaybePromise } from '../../store/port.js'
+import type { MaybePromise, RefusedCall } from '../../store/port.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
 import { FeedbackFilter, type FeedbackNews } from './feedback-filter.js'
 import type { UnitLimit } from './options.js'
@@ -19,6 +19,7 @@ export interface AnswerFeedback {
 export interface LaneFeedback extends FeedbackNews {
   grantedUs: number
   pauseUs: number | undefined
+  refused?: RefusedCall | undefined
 }
 
 export interface FeedbackReaderOptions {
@@ -56,7 +57,8 @@ export class FeedbackReader {
     const pauseMs =
       headers.retryAfterMs ?? answer.failure?.retryAfterMs ?? this.fixedPauseMs(permit)
     const pauseUs = pauseMs === undefined ? undefined : Math.ceil(pauseMs * 1_000)
-    return send(lane, { grantedUs, pauseUs, ...news })
+    const refused = isRateLimited(answer) ? permit.refused(limits) : undefined
+    return send(lane, { grantedUs, pauseUs, refused, ...news })
   }
 
   /** The pause after a 429 without `Retry-After`, if it must not grow. */
@@ -72,6 +74,11 @@ export class FeedbackReader {
   close(): void {
     this.#feedback.close()
   }
+}
+
+/** A spent quota or an overloaded vendor says nothing about a limit. */
+function isRateLimited({ status, failure }: AnswerFeedback): boolean {
+  return failure === undefined ? status === 429 : failure.kind === 'rate-limited'
 }
 
 /** A vendor that is overloaded or out of service may also say for how long. */

@@ -5,7 +5,14 @@
  */
 import { SpillwayError, storeUnavailable } from '../../core/errors.js'
 import type { Clock } from '../../core/time/clock.js'
-import type { LaneRef, LimitStore, MaybePromise, SettleRequest } from '../../store/port.js'
+import type { LimitSpec } from '../../store/limit-spec.js'
+import type {
+  FeedbackReply,
+  LaneRef,
+  LimitStore,
+  MaybePromise,
+  SettleRequest,
+} from '../../store/port.js'
 import type { PiggybackedReport } from '../circuit-breaker/lane/breaker-client.js'
 import { DEFAULT_LANE } from '../lanes/lane-names.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
@@ -14,6 +21,7 @@ import type { StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
 import { type AnswerFeedback, FeedbackReader, type LaneFeedback } from './feedback-reader.js'
 import { figuresOf } from './figures.js'
+import { LearnedEvents } from './learned-events.js'
 import type { readLimits, UnitLimit } from './options.js'
 import { OutageLimits } from './outage-limits.js'
 import type { Correction, Cost, LanePermit } from './permit.js'
@@ -57,6 +65,7 @@ export class LimitClient implements Spender {
   readonly settings: LimitSettings
   readonly #settlements: SettlementSender
   readonly #feedback: FeedbackReader
+  readonly #learned: LearnedEvents
   readonly #watch: StoreWatch | undefined
   readonly #outage: OutageLimits | undefined
   readonly #wakeUps: WakeUps
@@ -75,6 +84,7 @@ export class LimitClient implements Spender {
       basePauseMs: options.basePauseMs,
       send: (lane, feedback) => this.#sendFeedback(lane, feedback),
     })
+    this.#learned = new LearnedEvents(name, clock, lanes)
     this.#settlements = new SettlementSender({
       clock,
       pod,
@@ -144,15 +154,19 @@ export class LimitClient implements Spender {
     return this.#feedback.updateFromResponse(answer, permit, limits)
   }
 
-  /** The pause after a 429 without `Retry-After`, if it must not grow. */
-  fixedPauseMs(permit: LanePermit): number | undefined {
-    return this.#feedback.fixedPauseMs(permit)
+  /** Replies until when the lane is paused. */
+  pause(lane: string, pauseMs: number | undefined): MaybePromise<number> {
+    const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
+    return this.#sendFeedback(lane, { grantedUs: 0, throttled: true, pauseUs, left: [] })
   }
 
-  /** Replies until when the lane is paused. */
-  pause(lane: string, pauseMs: number | undefined, grantedUs = 0): MaybePromise<number> {
+  /** The vendor refused the call of a permit, without a response that could be read. Replies until when the lane is paused. */
+  throttled(permit: LanePermit, retryAfterMs: number | undefined): MaybePromise<number> {
+    const { lane, grantedUs } = permit
+    const pauseMs = retryAfterMs ?? this.#feedback.fixedPauseMs(permit)
     const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
-    return this.#sendFeedback(lane, { grantedUs, throttled: true, pauseUs, left: [] })
+    const refused = permit.refused(this.settings.of(lane).limits)
+    return this.#sendFeedback(lane, { grantedUs, throttled: true, pauseUs, left: [], refused })
   }
 
   async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
@@ -194,6 +208,7 @@ export class LimitClient implements Spender {
     this.permits.close()
     this.#wakeUps.close()
     this.#feedback.close()
+    this.#learned.close()
     await this.#settlements.close()
     await this.#watch?.close(this)
   }
@@ -315,7 +330,19 @@ export class LimitClient implements Spender {
       return outage.pause(ref, feedback.pauseUs, basePauseUs, maxPauseUs)
     }
     const pauses = { basePauseUs, maxPauseUs }
-    return this.#store.feedback({ ...this.settings.ref(lane), ...feedback, ...pauses })
+    const ref = this.settings.ref(lane)
+    const reply = this.#store.feedback({ ...ref, ...feedback, ...pauses })
+    if (!(reply instanceof Promise)) return this.#heardFeedback(lane, ref.limits, reply)
+    return reply.then((each) => this.#heardFeedback(lane, ref.limits, each))
+  }
+
+  #heardFeedback(lane: string, specs: readonly LimitSpec[], reply: FeedbackReply): number {
+    const { learned, effective, pausedUntilUs } = reply
+    const spec = learned === undefined ? undefined : specs[learned]
+    if (spec !== undefined) {
+      this.#learned.changed({ lane, limit: spec.id, configured: spec.limit, effective })
+    }
+    return pausedUntilUs
   }
 }
 

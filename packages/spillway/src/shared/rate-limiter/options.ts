@@ -1,6 +1,7 @@
 /** The options of a limit, and their translation for the store. */
 import {
   arrayOf,
+  bool,
   type Check,
   type Duration,
   duration,
@@ -36,6 +37,11 @@ export interface SharedLimit {
   slices?: number
   /** One count for each lane, or one for all lanes together. Default: `lane`. */
   per?: 'lane' | 'vendor'
+  /**
+   * If the vendor refuses calls (429) below this limit, lowers it for the whole fleet to what the vendor accepts, and
+   * raises it again step by step, never above `limit`. Default: false.
+   */
+  learn?: boolean
   /** What this pod does while the store is unreachable. Default: `share`, its equal share of the limit. */
   outage?: OutageRule
 }
@@ -65,6 +71,7 @@ const readLimit = together(
     burst: optional(integer({ min: 1 })),
     slices: optional(integer({ min: 1, max: 100 })),
     per: optional(oneOf('lane', 'vendor'), 'lane'),
+    learn: optional(bool(), false),
     outage: limitOutage,
   }),
   ({ algorithm, burst, slices }, path, problems) => {
@@ -99,13 +106,14 @@ export function toUnitLimits(
   only?: { span: LimitSpec['span']; suffix: string },
 ): readonly UnitLimit[] {
   const seen = new Map<string, number>()
-  return limits.map(({ unit, limit, windowMs, algorithm, burst = 0, slices = 30, per }) => {
+  return limits.map(({ unit, limit, windowMs, algorithm, burst = 0, slices = 30, per, learn }) => {
     const number = (seen.get(unit) ?? 0) + 1
     seen.set(unit, number)
     const windowUs = Math.ceil((windowMs + jitterMs) * 1_000)
     const id = `${unit}${only?.suffix ?? ''}${number === 1 ? '' : `#${number}`}`
-    const span = only?.span ?? per
-    return { unit, spec: { id, algorithm, limit, windowUs, slices, burst, span } }
+    const spec = { id, algorithm, limit, windowUs, slices, burst, span: only?.span ?? per }
+    // Absent otherwise, so that limits without it are written as before.
+    return { unit, spec: learn ? { ...spec, learn } : spec }
   })
 }
 

@@ -4,7 +4,7 @@
  */
 import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
 import { type Fleet, shareOf } from '../../store/fleet-share.js'
-import type { LimitSpec } from '../../store/limit-spec.js'
+import { type LimitSpec, lowered } from '../../store/limit-spec.js'
 import {
   type KnownLanes,
   type LimitRule,
@@ -39,6 +39,8 @@ export class OutageLimits implements LaneHolder {
   readonly #pauses = new Map<string, Pause>()
   /** By pool; lanes in a pool have no pause of their own. */
   readonly #poolPauses = new Map<string, Pause>()
+  /** By lane and id: limits of which the vendor gives less. */
+  readonly #learned = new Map<string, ReadonlyMap<string, number>>()
   /** When each lane was last used, in the store's time. */
   readonly #used = new Map<string, number>()
   /** Reports that the store has not confirmed. */
@@ -65,6 +67,7 @@ export class OutageLimits implements LaneHolder {
     this.#own.drop(lane)
     this.#used.delete(lane)
     this.#pauses.delete(lane)
+    this.#learned.delete(lane)
   }
 
   /** Outage rules, by id of the limit. */
@@ -113,6 +116,9 @@ export class OutageLimits implements LaneHolder {
 
   saw(lane: SpendingLane, figures: LaneFigures): void {
     const { limits, nowUs, pausedUntilUs } = figures
+    const learned = limits.filter(({ limit, configured }) => limit < configured)
+    if (learned.length === 0) this.#learned.delete(lane.lane)
+    else this.#learned.set(lane.lane, new Map(learned.map(({ id, limit }) => [id, limit])))
     const left = limits.map(({ remaining }) => remaining)
     this.#own.saw(lane, left, nowUs)
     const known = this.#pauseOf(lane)
@@ -145,7 +151,12 @@ export class OutageLimits implements LaneHolder {
     if (rules.includes('refuse')) throw this.#unavailable()
     this.#use(at.lane, nowUs)
     const pausedUs = (this.#pauseOf(at)?.untilUs ?? 0) - nowUs
-    const asked = { at, rules: rules as LimitRule[], fleet: this.#watch.fleet, nowUs }
+    const asked = {
+      at: this.#given(at),
+      rules: rules as LimitRule[],
+      fleet: this.#watch.fleet,
+      nowUs,
+    }
     const reply = this.#own.take({ ...asked, costs: pausedUs > 0 ? [] : costs })
     if (pausedUs <= 0) return { ...reply, paused: false, nowUs }
     return { ...reply, waitUs: pausedUs, paused: true, nowUs }
@@ -213,6 +224,14 @@ export class OutageLimits implements LaneHolder {
   /** This pod's share of each limit, for display. */
   shares(specs: readonly LimitSpec[]): Record<string, number> {
     return Object.fromEntries(specs.map(({ id, limit }) => [id, shareOf(limit, this.#watch.fleet)]))
+  }
+
+  /** A pod's share is a share of what the vendor gives. */
+  #given(at: SpendingLane): SpendingLane {
+    const learned = this.#learned.get(at.lane)
+    if (learned === undefined) return at
+    const limits = at.limits.map((spec) => lowered(spec, learned.get(spec.id) ?? spec.limit))
+    return { ...at, limits }
   }
 
   /** The most recently used lane comes last. */

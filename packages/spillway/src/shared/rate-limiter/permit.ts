@@ -1,5 +1,5 @@
 /** A permit for one call, with what was booked for it. */
-import type { TakeReply } from '../../store/port.js'
+import type { RefusedCall, TakeReply } from '../../store/port.js'
 import type { UnitLimit } from './options.js'
 
 /** The cost of a call, by unit. */
@@ -47,6 +47,8 @@ export class LanePermit implements Permit {
   readonly #stamps: readonly number[]
   readonly #onSettle: (lane: string, corrections: Correction[]) => void
   #settled = false
+  /** What is booked after a correction. */
+  #corrected: readonly number[] | undefined
 
   constructor(
     lane: string,
@@ -78,6 +80,24 @@ export class LanePermit implements Permit {
     this.#settleWith(undefined)
   }
 
+  /**
+   * The vendor refused the call. Returns what the store needs to learn from it, and to give back what is booked;
+   * undefined if no limit learns.
+   */
+  refused(limits: readonly UnitLimit[]): RefusedCall | undefined {
+    if (!limits.some(({ spec }) => spec.learn === true)) return undefined
+    const known = limits.map(({ spec }) =>
+      this.#limits.findIndex((each) => each.spec.id === spec.id),
+    )
+    const of = (numbers: readonly number[]) => known.map((index) => numbers[index] ?? 0)
+    const costs = of(this.#costs)
+    const booked = of(this.#corrected ?? this.#costs)
+    // Nothing is left to settle.
+    this.#settled = true
+    this.#corrected = this.#costs.map(() => 0)
+    return { costs, booked, stamps: of(this.#stamps) }
+  }
+
   /** Undefined: the call was not made. */
   #settleWith(actual: Cost | undefined): void {
     if (this.#settled) return
@@ -93,6 +113,11 @@ export class LanePermit implements Permit {
       corrections ??= []
       corrections.push({ id: spec.id, stamp: this.#stamps[index] as number, delta })
     }
-    if (corrections !== undefined) this.#onSettle(this.lane, corrections)
+    if (corrections === undefined) return
+    const deltas = new Map(corrections.map(({ id, delta }) => [id, delta]))
+    this.#corrected = this.#limits.map(
+      ({ spec }, index) => (this.#costs[index] as number) + (deltas.get(spec.id) ?? 0),
+    )
+    this.#onSettle(this.lane, corrections)
   }
 }

@@ -39,7 +39,7 @@ function setup(change: Partial<LimitSpec> = {}) {
     throttled(grantedUs: number) {
       const pauses = { pauseUs: 5 * SECOND_US, basePauseUs: 1, maxPauseUs: MINUTE_US }
       const feedback = { ...ref, grantedUs, throttled: true, left: [], ...pauses }
-      return applyFeedback(lane, guard, feedback, nowUs).reply - nowUs
+      return applyFeedback(lane, guard, feedback, nowUs).reply.pausedUntilUs - nowUs
     },
     pause: (name: string | undefined) =>
       pauseLane(lane, guard, { lane: name, forUs: MINUTE_US }, nowUs),

@@ -3,6 +3,7 @@
  * same history. All numbers are whole and small enough for a double.
  */
 import type { LimitSpec } from '../limit-spec.js'
+import type { LearnedLimit } from './learned-state.js'
 
 /** The state of one limit. Windows use the first four fields and the last two, buckets the others. */
 export interface Count {
@@ -26,6 +27,8 @@ export interface Count {
   /** The window, and the version of the limits, that a window's numbers refer to. */
   windowUs: number
   version: number
+  /** What was learned about the vendor's limit, if it is lower than configured. */
+  learned: LearnedLimit | undefined
 }
 
 interface LowPoint {
@@ -48,6 +51,7 @@ export function emptyCount(): Count {
     lows: [],
     windowUs: 0,
     version: 0,
+    learned: undefined,
   }
 }
 

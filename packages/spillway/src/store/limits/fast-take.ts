@@ -53,9 +53,12 @@ export class FastTake {
       return undefined
     }
     for (let index = 0; index < limits.length; index++) {
-      const { limit } = limits[index] as LimitSpec
+      const { limit, learn } = limits[index] as LimitSpec
       const count = this.#counts[index] as Count
-      if (count.units + sumOf(costs, index) > limit) return undefined
+      const units = count.units + sumOf(costs, index)
+      if (units > limit) return undefined
+      if (learn === true && count.learned !== undefined && units > count.learned.limit)
+        return undefined
     }
     for (let index = 0; index < limits.length; index++) {
       const count = this.#counts[index] as Count
@@ -117,6 +120,7 @@ function areSame(some: readonly LimitSpec[], others: readonly LimitSpec[]): bool
       return false
     if (one.limit !== other.limit || one.windowUs !== other.windowUs) return false
     if (one.slices !== other.slices || one.burst !== other.burst) return false
+    if (one.learn !== other.learn) return false
   }
   return true
 }

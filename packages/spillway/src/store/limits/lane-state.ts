@@ -9,6 +9,7 @@ import { SET_BACK_US } from '../clock-setback.js'
 import type { LaneRef } from '../lane-port.js'
 import type { LimitSpec } from '../limit-spec.js'
 import { advance, type Count, emptyCount, lifeUs, rebase } from './counting.js'
+import { learnedLifeUs, learnedSpec, rebaseLearned } from './learned-limit.js'
 import { noneWaiting, type WaitingList, waitingLifeUs } from './waiting-pods.js'
 
 export interface LaneState extends WaitingList {
@@ -30,7 +31,7 @@ export interface GuardState extends WaitingList {
   version: number
   limits: Record<string, [limit: number, windowUs: number, burst: number, slices: number]>
   /** Temporary limits. */
-  overrides: Record<string, [limit: number, untilUs: number]>
+  overrides: Record<string, [limit: number, untilUs: number, setUs?: number]>
   /** Of limits that span all lanes. */
   counts: Record<string, Count>
 }
@@ -83,14 +84,21 @@ export function present(
     if (member !== undefined) rebaseLane(member, serverUs)
   }
   const now = setBack ? serverUs : Math.max(serverUs, latestUs)
+  const newest = Math.max(guard.version, version)
   let changed = setBack
   const entries: CountedLimit[] = []
   for (const each of specs) {
-    const spec = specInForce(each, guard, version, now)
+    let spec = specInForce(each, guard, version, now)
     const counts = homeOf(each, lane, guard, member).counts
     counts[each.id] ??= emptyCount()
     const count = counts[each.id] as Count
-    if (advance(spec, count, now, Math.max(guard.version, version))) changed = true
+    if (each.learn === true && count.learned !== undefined) {
+      const { steppedUs } = count.learned
+      const setUs = guard.overrides[each.id]?.[2] ?? 0
+      spec = learnedSpec(spec, count, { now, version: newest, setUs })
+      if (count.learned?.steppedUs !== steppedUs) changed = true
+    }
+    if (advance(spec, count, now, newest)) changed = true
     entries.push({ spec, count })
   }
   return { now, member, entries, changed }
@@ -115,7 +123,7 @@ export function hasMember({ pool, limits }: Pick<LaneRef, 'pool' | 'limits'>): b
 function rebaseLane(lane: LaneState, serverUs: number): void {
   const backUs = lane.changedUs - serverUs
   if (backUs <= 0) return
-  for (const count of Object.values(lane.counts)) rebase(count, backUs)
+  rebaseCounts(lane.counts, backUs)
   lane.pausedUntilUs = Math.max(0, lane.pausedUntilUs - backUs)
   lane.feedbackUs = 0
   Object.assign(lane, noneWaiting())
@@ -125,11 +133,18 @@ function rebaseLane(lane: LaneState, serverUs: number): void {
 function rebaseGuard(guard: GuardState, serverUs: number): void {
   const backUs = guard.changedUs - serverUs
   if (backUs <= 0) return
-  for (const count of Object.values(guard.counts)) rebase(count, backUs)
+  rebaseCounts(guard.counts, backUs)
   for (const override of Object.values(guard.overrides)) override[1] -= backUs
   guard.pausedUntilUs = Math.max(0, guard.pausedUntilUs - backUs)
   Object.assign(guard, noneWaiting())
   guard.changedUs = serverUs
+}
+
+function rebaseCounts(counts: Readonly<Record<string, Count>>, backUs: number): void {
+  for (const count of Object.values(counts)) {
+    rebase(count, backUs)
+    rebaseLearned(count, backUs)
+  }
 }
 
 /** When the lane's pause ends; in the past if it is not paused. */
@@ -151,7 +166,12 @@ export function spansVendor(entries: readonly CountedLimit[]): boolean {
 }
 
 /** The newest configuration is used; an override replaces its limit while it lasts. */
-function specInForce(spec: LimitSpec, guard: GuardState, version: number, now: number): LimitSpec {
+export function specInForce(
+  spec: LimitSpec,
+  guard: GuardState,
+  version: number,
+  now: number,
+): LimitSpec {
   const base = guard.version > version ? specStored(spec, guard) : spec
   const override = guard.overrides[spec.id]
   return override !== undefined && override[1] > now ? { ...base, limit: override[0] } : base
@@ -199,6 +219,10 @@ export function guardLifeUs(guard: GuardState, now: number): number {
 function longestLifeUs(counts: Readonly<Record<string, Count>>, now: number): number {
   let life = 0
   // Not `Object.values`: this runs for every call of a guard.
-  for (const id in counts) life = Math.max(life, lifeUs(counts[id] as Count, now))
+  for (const id in counts) {
+    const count = counts[id] as Count
+    life = Math.max(life, lifeUs(count, now))
+    if (count.learned !== undefined) life = Math.max(life, learnedLifeUs(count, now))
+  }
   return life
 }

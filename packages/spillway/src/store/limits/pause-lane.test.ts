@@ -48,8 +48,8 @@ describe('pausing a lane', () => {
         },
         nowUs,
       )
-      const forUs = reply - nowUs
-      nowUs = reply
+      const forUs = reply.pausedUntilUs - nowUs
+      nowUs = reply.pausedUntilUs
       return forUs / SECOND_US
     }
     expect([throttled(), throttled(), throttled()]).toEqual([1, 2, 4])

@@ -15,6 +15,7 @@ import {
   specStored,
   waitingListOf,
 } from './lane-state.js'
+import { noteFull } from './learned-limit.js'
 import { type Kept, keep } from './transitions.js'
 import { partOf, SHARE_RETRY_US, WaitingTurn, waitBehindUs } from './waiting-pods.js'
 
@@ -37,6 +38,7 @@ export function takePermits(
   // The end of an override may raise the limit.
   const waitUs = paused ? wait : Math.min(wait, overrideEndsInUs(guard, entries, now))
   turn.end(granted, paused ? 0 : waitUs, request.costs[granted])
+  const isFull = !paused && noteFullLimits(entries, request.costs[granted], now)
   const message = paused ? undefined : turn.wakeNext()
   const stamps = entries.map(({ spec, count }) => stampOf(spec, count, now))
   const capacities = entries.map(({ spec }) => capacity(spec))
@@ -45,7 +47,7 @@ export function takePermits(
   if (guard.version > request.version) {
     reply.newer = { version: guard.version, limits: newest(request.limits, guard) }
   }
-  const isKept = granted > 0 || at.changed || turn.changed
+  const isKept = granted > 0 || at.changed || turn.changed || isFull
   const kept = isKept ? keep(lane, guard, at, reply) : { reply }
   return message === undefined ? kept : { ...kept, message }
 }
@@ -53,6 +55,21 @@ export function takePermits(
 /** The limits in force, as a pod with older ones has to learn them. */
 export function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSpec[] {
   return limits.map((spec) => specStored(spec, guard))
+}
+
+/** A call with these costs has to wait. Returns whether that has to be stored. */
+function noteFullLimits(
+  entries: readonly CountedLimit[],
+  costs: readonly number[] | undefined,
+  now: number,
+): boolean {
+  let isNew = false
+  if (costs === undefined) return isNew
+  for (const [index, { spec, count }] of entries.entries()) {
+    if (count.learned === undefined) continue
+    if (noteFull(spec, count, now, costIn(spec, costs[index] as number))) isNew = true
+  }
+  return isNew
 }
 
 interface Granted {

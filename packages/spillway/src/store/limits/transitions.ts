@@ -3,9 +3,11 @@
  * `redis/lua/` (`bookPermits` is `book-spent.lua`); a differential test feeds both the same histories. See also take-permits.ts.
  */
 
+import type { LimitSpec } from '../limit-spec.js'
 import type {
   BookRequest,
   ChangeRequest,
+  FeedbackReply,
   FeedbackRequest,
   LaneFigures,
   LaneRef,
@@ -24,8 +26,10 @@ import {
   pausedUntilUs,
   present,
   spansVendor,
+  specInForce,
   waitingListOf,
 } from './lane-state.js'
+import { learnFromFeedback } from './learn-from-feedback.js'
 import { type WakeMessage, wakeAgainUs, wakeNext } from './waiting-pods.js'
 
 /** The result of a transition. A state without a life time need not be saved. */
@@ -93,18 +97,25 @@ export function applyFeedback(
   request: FeedbackRequest,
   serverUs: number,
   member?: LaneState,
-): Kept<number> {
+): Kept<FeedbackReply> {
   const at = present(lane, guard, request.limits, request.version, serverUs, member)
   const { now, entries } = at
+  const newest = Math.max(guard.version, request.version)
+  const lesson = learnFromFeedback(entries, request, now, newest)
+  if (lesson.limit !== undefined || request.refused !== undefined) at.changed = true
+  const replied = (): FeedbackReply => ({
+    pausedUntilUs: stillPausedUs(lane, guard, now),
+    learned: lesson.limit,
+    effective: lesson.limit === undefined ? 0 : (entries[lesson.limit] as CountedLimit).spec.limit,
+  })
   // Feedback on an earlier permit is older than what is known.
   if (request.grantedUs > 0) {
     if (request.grantedUs < lane.feedbackUs) {
-      const reply = stillPausedUs(lane, guard, now)
-      return at.changed ? keep(lane, guard, at, reply) : { reply }
+      return at.changed ? keep(lane, guard, at, replied()) : { reply: replied() }
     }
     lane.feedbackUs = request.grantedUs
   }
-  if (request.throttled) {
+  if (request.throttled && !lesson.holds) {
     let pause = request.pauseUs
     if (pause === undefined) {
       // Calls of one burst are throttled together: that counts once.
@@ -113,17 +124,18 @@ export function applyFeedback(
       if (lane.pausedUntilUs <= now) lane.pauseDoublings++
     }
     lane.pausedUntilUs = Math.max(lane.pausedUntilUs, now + Math.min(pause, request.maxPauseUs))
-  } else if (request.grantedUs > 0) {
+  } else if (!request.throttled && request.grantedUs > 0) {
     lane.pauseDoublings = 0
   }
   for (const { limit, remaining: left, resetUs } of request.left) {
     const { spec, count } = entries[limit] as CountedLimit
+    if (spec.learn === true) continue
     const more = remaining(spec, count, now) - left
     if (left === 0 && resetUs > 0)
       lane.pausedUntilUs = Math.max(lane.pausedUntilUs, now + Math.min(resetUs, request.maxPauseUs))
     else if (more > 0) charge(spec, count, now, more)
   }
-  return keep(lane, guard, at, stillPausedUs(lane, guard, now))
+  return keep(lane, guard, at, replied())
 }
 
 function stillPausedUs(lane: LaneState, guard: GuardState, now: number): number {
@@ -162,7 +174,7 @@ export function changeLimits(
   const at = present(own, guard, request.limits, request.version, serverUs, ofMember)
   if (request.override !== undefined) {
     const { id, limit, forUs } = request.override
-    if (forUs > 0) guard.overrides[id] = [limit, at.now + forUs]
+    if (forUs > 0) guard.overrides[id] = [limit, at.now + forUs, at.now]
     else delete guard.overrides[id]
   } else {
     guard.version = Math.max(guard.version, request.version) + 1
@@ -190,10 +202,12 @@ export function readLimits(
     nowUs: now,
     version: Math.max(guard.version, request.version),
     pausedUntilUs: stillPausedUs(lane, guard, now),
-    limits: entries.map(({ spec, count }) => {
+    limits: entries.map(({ spec, count }, index) => {
+      const own = request.limits[index] as LimitSpec
       return {
         id: spec.id,
         limit: spec.limit,
+        configured: specInForce(own, guard, request.version, now).limit,
         used: used(spec, count, now),
         remaining: remaining(spec, count, now),
         waitUs: fits(spec, count, now, 1) ? 0 : Math.max(1, waitUs(spec, count, now, 1)),

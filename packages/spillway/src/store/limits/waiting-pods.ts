@@ -162,15 +162,18 @@ export class WaitingTurn {
     this.#got += Math.max(0, ...parts)
   }
 
-  /** What the pods before this one need, per limit: all of them, or those that have just become due. */
+  /**
+   * What the pods before this one need, per limit: all of them, or those that have just become due. Of these, pods
+   * that were granted more come after this one: each of the two would leave the last free unit to the other.
+   */
   needsAhead(onlyDue: boolean): number[] {
     const { waiting } = this.#list
     const ahead = this.#own === -1 ? waiting.length : this.#own
     return this.#entries.map(({ spec }) => {
       let units = 0
       for (let index = 0; index < ahead; index++) {
-        const { wakeUs, need } = waiting[index] as WaitingPod
-        const isDue = wakeUs <= this.#now && this.#now < wakeUs + RESERVED_US
+        const { wakeUs, need, got } = waiting[index] as WaitingPod
+        const isDue = wakeUs <= this.#now && this.#now < wakeUs + RESERVED_US && got <= this.#got
         if (!onlyDue || isDue) units += need[spec.id] ?? 0
       }
       return units

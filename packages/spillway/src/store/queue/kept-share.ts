@@ -17,10 +17,15 @@ export function jobWaitUs(
   keep: number,
 ): number {
   if (cost === 0) return 0
-  const most = capacity(spec)
-  const wanted = cost + Math.min(most - cost, Math.ceil(most * keep))
+  const wanted = unitsWithShare(spec, cost, keep)
   const longest = fits(spec, count, now, wanted) ? 0 : Math.max(1, waitUs(spec, count, now, wanted))
   return keep === 0 ? longest : Math.max(longest, evenWaitUs(spec, count, now, cost, keep))
+}
+
+/** The units that have to be free before a job of this cost is handed out. */
+export function unitsWithShare(spec: LimitSpec, cost: number, keep: number): number {
+  const most = capacity(spec)
+  return cost === 0 ? 0 : cost + Math.min(most - cost, Math.ceil(most * keep))
 }
 
 function evenWaitUs(

@@ -19,13 +19,14 @@ import {
   pausedUntilUs,
   present as presentLane,
 } from '../limits/lane-state.js'
+import { noteFull } from '../limits/learned-limit.js'
 import { newest } from '../limits/take-permits.js'
 import { type Kept, keep } from '../limits/transitions.js'
 import type { BreakerView, TakeReply } from '../port.js'
 import type { Blocked, ReservedJob, ReserveReply, ReserveRequest } from '../queue-port.js'
 import type { Woken } from './add-jobs.js'
 import { finishNow } from './finish-jobs.js'
-import { jobWaitUs } from './kept-share.js'
+import { jobWaitUs, unitsWithShare } from './kept-share.js'
 import {
   ACTIVE,
   bringBack,
@@ -104,6 +105,7 @@ export function reserveJobs(
     waitUs = limits.waitUs(costs, request.keep)
     if (waitUs > 0) {
       blocked = 'limited'
+      limits.noteFull(costs, request.keep)
       break
     }
     limits.charge(costs)
@@ -228,6 +230,14 @@ class JobLimits {
       longest = Math.max(longest, wait)
     }
     return longest
+  }
+
+  /** A job with these costs waits. */
+  noteFull(costs: readonly number[], share: number): void {
+    for (const [index, { spec, count }] of this.#at.entries.entries()) {
+      const units = unitsWithShare(spec, costs[index] as number, share)
+      if (noteFull(spec, count, this.#at.now, units)) this.#at.changed = true
+    }
   }
 
   charge(costs: readonly number[]): void {

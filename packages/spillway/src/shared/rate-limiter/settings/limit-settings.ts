@@ -124,6 +124,11 @@ export class LimitSettings {
     return found
   }
 
+  /** A limit of this lane follows what the vendor gives. */
+  learns(lane: string): boolean {
+    return this.of(lane).specs.some(({ learn }) => learn === true)
+  }
+
   ref(lane: string): LaneRef {
     return this.of(lane).ref(lane)
   }

@@ -8,7 +8,7 @@
 --- @include lane-state
 local id = input.id
 if id ~= '' then
-  guard.overrides[id] = input.for_us > 0 and { input.limit, now + input.for_us } or nil
+  guard.overrides[id] = input.for_us > 0 and { input.limit, now + input.for_us, now } or nil
 else
   guard.v = max(guard.v, version) + 1
   for index = 1, limit_count do

@@ -51,6 +51,13 @@ local function open_limits()
     return longest
   end
 
+  function book.note_full(costs)
+    for index = 1, limit_count do
+      local units = units_with_share(specs[index], costs[index], input.keep)
+      changed = note_full(specs[index], counts[index], now, units) or changed
+    end
+  end
+
   function book.charge(costs)
     for index = 1, limit_count do
       if costs[index] > 0 then charge(specs[index], counts[index], now, costs[index]) end
@@ -234,6 +241,7 @@ while blocked == NOTHING_IN_THE_WAY and #jobs < math.min(wanted, gate.most) do
     wait = limits.wait_us(costs)
     if wait > 0 then
       blocked = BY_LIMIT
+      limits.note_full(costs)
       break
     end
     limits.charge(costs)

@@ -103,10 +103,13 @@ export function createRedisLimits(
         base: request.basePauseUs,
         longest: request.maxPauseUs,
         left: request.left.map(({ limit, remaining, resetUs }) => [limit + 1, remaining, resetUs]),
+        refused: request.refused,
       }
       const scriptKeys = laneKeys(request)
       const args = input(request, scriptKeys, own)
-      return (await runner.run(SCRIPTS.applyFeedback, scriptKeys, args)) as number
+      const reply = await runner.run(SCRIPTS.applyFeedback, scriptKeys, args)
+      const [pausedUntilUs, learned, effective] = reply as [number, number, number]
+      return { pausedUntilUs, learned: learned === 0 ? undefined : learned - 1, effective }
     },
     async pause({ guard, lane, pool, forUs }) {
       const ref = { guard, lane: lane ?? '', pool, limits: [], version: 0 }
@@ -229,7 +232,7 @@ const OF_MEMBER = 2
 function writeLimits(limits: readonly LimitSpec[]) {
   const ofLane = limits.some(({ span }) => span === 'pool') ? OF_MEMBER : OF_LANE_OR_POOL
   const spans = { lane: ofLane, pool: OF_LANE_OR_POOL, vendor: OF_VENDOR }
-  return limits.map(({ id, algorithm, limit, windowUs, slices, burst, span }) => [
+  return limits.map(({ id, algorithm, limit, windowUs, slices, burst, span, learn }) => [
     id,
     ALGORITHM[algorithm],
     limit,
@@ -237,6 +240,7 @@ function writeLimits(limits: readonly LimitSpec[]) {
     slices,
     burst,
     spans[span],
+    ...(learn === true ? [1] : []),
   ])
 }
 
@@ -318,11 +322,15 @@ type FiguresWire = [
   requests: number,
 ]
 
+/** Numbers for each limit. */
+const FIGURES = 5
+
 function readFigures(reply: FiguresWire, request: LaneRef): LaneFigures {
   const [nowUs, version, pausedUntilUs, figures, requestsLastMinute] = reply
   const limits = request.limits.map(({ id }, index) => {
-    const [limit = 0, used = 0, remaining = 0, waitUs = 0] = figures.slice(index * 4, index * 4 + 4)
-    return { id, limit, used, remaining, waitUs }
+    const numbers = figures.slice(index * FIGURES, (index + 1) * FIGURES)
+    const [limit = 0, used = 0, remaining = 0, waitUs = 0, configured = 0] = numbers
+    return { id, limit, configured, used, remaining, waitUs }
   })
   return { nowUs, version, pausedUntilUs, limits, requestsLastMinute }
 }

@@ -14,10 +14,15 @@ local function even_wait_us(spec, count, now, cost, share)
   return 0
 end
 
+-- The units that have to be free before a job of this cost is handed out.
+local function units_with_share(spec, cost, share)
+  local most = capacity(spec)
+  return cost == 0 and 0 or cost + min(most - cost, ceil(most * share))
+end
+
 local function job_wait_us(spec, count, now, cost, share)
   if cost == 0 then return 0 end
-  local most = capacity(spec)
-  local wanted = cost + min(most - cost, ceil(most * share))
+  local wanted = units_with_share(spec, cost, share)
   local longest = 0
   if not fits(spec, count, now, wanted) then longest = max(1, wait_us(spec, count, now, wanted)) end
   return share == 0 and longest or max(longest, even_wait_us(spec, count, now, cost, share))

@@ -4,7 +4,7 @@
 -- ARGV[1] time (see include/server-time)
 -- ARGV[2] the request as JSON, because one long argument costs less than many short ones:
 --         version v, limits l as { id, algorithm, limit, window us, slices, burst, span: 0 the lane or its
---         pool, 1 all lanes, 2 the member }, m: number of the member's key in KEYS, if there is one, and
+--         pool, 1 all lanes, 2 the member; 1 if it learns }, m: number of the member's key in KEYS, if there is one, and
 --         the operation's own fields
 -- ARGV[3] tag of these limits (see include/lane-head)
 local MARGIN_US = 1000000
@@ -18,12 +18,13 @@ local IN_GUARD, IN_MEMBER = 1, 2
 --- @include server-time
 --- @include packed-lane
 --- @include waiting-pods
+--- @include learned-limit
 
 local function spec_stored(spec, guard)
   local stored = guard.limits[spec[ID]]
   if not stored then return spec end
   local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-  return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[COUNTED_IN] }
+  return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[COUNTED_IN], spec[LEARN] }
 end
 
 local function spec_in_force(spec, guard, now)
@@ -31,13 +32,16 @@ local function spec_in_force(spec, guard, now)
   local override = guard.overrides[spec[ID]]
   if not override or override[2] <= now then return base end
   local limit = override[1]
-  return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[COUNTED_IN] }
+  return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[COUNTED_IN], base[LEARN] }
 end
 
 local function rebase_state(state, server)
   local back_us = state.t - server
   if back_us <= 0 then return end
-  for _, count in pairs(state.counts) do rebase(count, back_us) end
+  for _, count in pairs(state.counts) do
+    rebase(count, back_us)
+    rebase_learned(count, back_us)
+  end
   state.p = max(0, state.p - back_us)
   state.w = none_waiting()
   if state.f then
@@ -79,6 +83,11 @@ for index = 1, limit_count do
     count = empty_count()
     home.counts[spec[ID]] = count
   end
+  if own[LEARN] and count[LEARNED] then
+    local override, has_changed = guard.overrides[own[ID]], false
+    spec, has_changed = learned_spec(spec, count, now, max(guard.v, version), override and override[3] or 0)
+    changed = has_changed or changed
+  end
   changed = advance(spec, count, now, max(guard.v, version)) or changed
   own_specs[index] = own
   specs[index] = spec
@@ -99,7 +108,7 @@ end
 
 local function longest_life_us(all_counts)
   local life = 0
-  for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
+  for _, count in pairs(all_counts) do life = max(life, life_us(count, now), learned_life_us(count, now)) end
   return life
 end
 
@@ -128,7 +137,8 @@ local function save_lane()
     if not is_in_head(own, counts[index]) then tag = NO_TAG end
     if own[COUNTED_IN] == 0 then
       ids[#ids + 1] = own[ID]
-      limits[own[ID]] = own[LIMIT]
+      local learned = own[LEARN] and counts[index][LEARNED]
+      limits[own[ID]] = learned and min(own[LIMIT], learned[L_LIMIT]) or own[LIMIT]
     end
   end
   for id in pairs(lane.counts) do

@@ -104,12 +104,13 @@ local function subtract_least()
   for _, entry in ipairs(entries) do entry[GOT] = min(WHOLE, max(0, entry[GOT] - least)) end
 end
 
--- What the pods before this one need of a limit: all of them, or those that have just become due.
+-- What the pods before this one need of a limit: all of them, or those that have just become due. Of these,
+-- pods that were granted more come after this one.
 local function needs_ahead(id, only_due)
   local units = 0
   for index = 1, (own or #entries + 1) - 1 do
     local entry = entries[index]
-    local is_due = entry[WAKE] <= now and now < entry[WAKE] + RESERVED_US
+    local is_due = entry[WAKE] <= now and now < entry[WAKE] + RESERVED_US and entry[GOT] <= got
     if not only_due or is_due then units = units + (entry[NEED][id] or 0) end
   end
   return units
@@ -238,6 +239,12 @@ if not paused then
 end
 if waiter then
   end_turn(not paused and granted < call_count and costs_at(costs, granted + 1) or nil)
+end
+if not paused and granted < call_count then
+  local missing = costs_at(costs, granted + 1)
+  for index = 1, limit_count do
+    changed = note_full(specs[index], counts[index], now, missing[index]) or changed
+  end
 end
 if not paused and wake_next(waiting, specs, counts, now, waiter) then changed_waiting = true end
 
