@@ -33,6 +33,10 @@ export class SseData {
   }
 
   push(chunk: Buffer): void {
+    const bytes = chunk.length
+    const isWhole = chunk[bytes - 1] === LINE_FEED && chunk[bytes - 2] === LINE_FEED
+    // Most chunks are whole events. This path takes a third of the time of the other one.
+    if (isWhole && this.#held.length === 0) return this.#readEvents(chunk)
     let rest = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
     // No event ends in the held bytes, but the end of one may begin there.
     const end = endOfLastEvent(rest, Math.max(0, this.#held.length - END_OVERLAP))
@@ -66,14 +70,22 @@ export class SseData {
   #mayReport(events: Buffer): boolean {
     const needle = this.#needle
     for (let at = events.indexOf(needle); at !== -1; at = events.indexOf(needle, at + 1)) {
-      if (!IS_NULL.test(events.toString('latin1', at, at + MAX_NAME_BYTES))) return true
+      if (!isNull(events, at + needle.length)) return true
     }
     return false
   }
 }
 
-const MAX_NAME_BYTES = 48
-const IS_NULL = /^"\w*"\s*:\s*null/
+const [QUOTE, COLON, SPACE, LETTER_N] = [0x22, 0x3a, 0x20, 0x6e]
+
+/** Whether the name that goes on at `from` is followed by `null`. Read byte by byte, because every event may have it. */
+function isNull(events: Buffer, from: number): boolean {
+  let at = from
+  while (at < events.length && events[at] !== QUOTE) at++
+  at++
+  while (events[at] === SPACE || events[at] === COLON) at++
+  return events[at] === LETTER_N
+}
 
 /** Passes on what the `data` lines of events hold, joined by line feeds. */
 class EventLines {
