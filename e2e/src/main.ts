@@ -1,6 +1,7 @@
 /** npm run e2e: scenarios with real processes that take long or want a machine of their own. */
 import { parseArgs } from 'node:util'
 import { faults } from './faults/faults.js'
+import { learnedLimits } from './learned-limits/learned-limits.js'
 import { operate } from './operate/operate.js'
 import { overload } from './overload/overload.js'
 import type { Scenario } from './scenario.js'
@@ -8,7 +9,7 @@ import { shed } from './shed/shed.js'
 import { workers } from './workers/workers.js'
 
 /** A new scenario is a folder and a word here. */
-const SCENARIOS: readonly Scenario[] = [overload, shed, faults, operate, workers]
+const SCENARIOS: readonly Scenario[] = [overload, shed, faults, operate, workers, learnedLimits]
 
 const OPTIONS = {
   json: { type: 'boolean' },

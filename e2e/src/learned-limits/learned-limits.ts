@@ -1,0 +1,149 @@
+/**
+ * Two gateways that are configured for 200 requests per 3 seconds, 60 callers, and a vendor that gives 60, later 30 or
+ * 200: how many requests the vendor refuses, and how much of its limit is used, with and without `learn`.
+ */
+import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import { startRedis } from '../faults/redis-process.js'
+import { type GatewayProcess, startGateway } from '../gateway-process.js'
+import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { startLimitedVendor, type VendorRules, type WindowCount } from './limited-vendor.js'
+
+const WINDOW_MS = 3_000
+const CALLERS = 60
+const WINDOWS = 14
+const CHANGE = 8
+const REST_MS = 10
+
+interface Variant {
+  readonly name: string
+  readonly limits: VendorRules['limits']
+  readonly windows: number
+}
+
+const VARIANTS: readonly Variant[] = [
+  { name: '60', limits: [[0, 60]], windows: WINDOWS },
+  {
+    name: '60-30',
+    limits: [
+      [0, 60],
+      [CHANGE, 30],
+    ],
+    windows: WINDOWS,
+  },
+  {
+    name: '60-200',
+    limits: [
+      [0, 60],
+      [CHANGE, 200],
+    ],
+    windows: CHANGE + 14,
+  },
+]
+
+export const learnedLimits: Scenario = {
+  name: 'learned-limits',
+  what: 'two gateways learn that their vendor gives less than configured',
+  seconds: 800,
+  async run(only) {
+    const figures: Figure[] = []
+    for (const window of ['fixed', 'sliding'] as const) {
+      for (const retryAfter of [true, false]) {
+        for (const variant of VARIANTS) {
+          const name = `${window} ${retryAfter ? 'retry-after' : 'without'} ${variant.name}`
+          if (only !== undefined && !name.includes(only)) continue
+          const rules = { windowMs: WINDOW_MS, window, retryAfter, limits: variant.limits }
+          const learned = await measure(rules, variant.windows, true)
+          figures.push(...judged(name, variant, learned))
+          if (variant.limits.length > 1) continue
+          const { refused } = shares(await measure(rules, variant.windows, false), 4)
+          figures.push(told(`${name}: refused, learn: false`, refused))
+        }
+      }
+    }
+    return figures
+  },
+}
+
+function judged(
+  name: string,
+  { limits, windows }: Variant,
+  counts: readonly WindowCount[],
+): Figure[] {
+  const rises = limits.length > 1 && (limits[1]?.[1] as number) > (limits[0]?.[1] as number)
+  const { refused, use } = shares(counts.slice(0, windows), 4)
+  const figures = [atMost(`${name}: refused`, refused, 0.1)]
+  if (!rises) return [...figures, atLeast(`${name}: use`, use, 0.85)]
+  const until = counts.slice(CHANGE).findIndex(({ accepted, limit }) => accepted >= 0.85 * limit)
+  const recovered = until === -1 ? Number.POSITIVE_INFINITY : until + 1
+  return [...figures, atMost(`${name}: windows to 85 %`, recovered, 10)]
+}
+
+function shares(counts: readonly WindowCount[], from: number) {
+  const sum = { accepted: 0, refused: 0, limit: 0 }
+  for (const { accepted, refused, limit } of counts.slice(from)) {
+    sum.accepted += accepted
+    sum.refused += refused
+    sum.limit += limit
+  }
+  return { refused: sum.refused / (sum.refused + sum.accepted), use: sum.accepted / sum.limit }
+}
+
+async function measure(
+  rules: VendorRules,
+  windows: number,
+  learn: boolean,
+): Promise<WindowCount[]> {
+  const vendor = await startLimitedVendor(rules)
+  const redis = await startRedis(await freePort())
+  const limits = [{ limit: 200, windowMs: WINDOW_MS, learn }]
+  const queue = { size: 1_000, timeoutMs: 30_000 }
+  const config = {
+    redis: `redis://127.0.0.1:${redis.port}`,
+    expectedPods: 2,
+    vendors: { openai: { protocol: 'openai', url: vendor.url, limits, queue } },
+    // Named, so that its limit is one lane's from the first request on.
+    routes: [{ path: '/v1/*', vendor: 'openai', models: ['gpt-4o', '*'] }],
+  }
+  const gateways = [await startGateway(config, {}), await startGateway(config, {})]
+  const agent = new Agent({ connections: CALLERS })
+  let over = false
+  const callers = Array.from({ length: CALLERS }, async (_, index) => {
+    const { url } = gateways[index % gateways.length] as GatewayProcess
+    while (!over) if ((await ask(url, agent)) !== 200) await sleep(REST_MS)
+  })
+  await sleep(windows * WINDOW_MS)
+  const counts = vendor.counts.slice(0, windows)
+  over = true
+  await Promise.all(callers)
+  await Promise.all(gateways.map((each) => each.stop()))
+  await agent.destroy()
+  await redis.stop()
+  await vendor.stop()
+  return counts
+}
+
+async function ask(url: string, dispatcher: Agent): Promise<number> {
+  const body = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'yes?' }] })
+  try {
+    const { statusCode, body: answer } = await request(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+      dispatcher,
+    })
+    await answer.dump()
+    return statusCode
+  } catch {
+    return 0
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
