@@ -88,7 +88,7 @@ describe('loadConfig', () => {
           keys: [],
           headers: {},
           connectMs: 5_000,
-          quota: 'reported',
+          quota: 'openai',
           hops: false,
           guard: { timeout: { firstByteMs: 60_000 } },
         },
@@ -182,7 +182,7 @@ log: { level: warn }
       ],
       headers: { 'openai-organization': 'sk-openai-spare', 'x-team': 'search' },
       connectMs: 3_000,
-      quota: 'reported',
+      quota: 'openai',
       hops: false,
       guard: {
         limits: [{ unit: 'requests', limit: 500, windowMs: '1m', learn: true }],

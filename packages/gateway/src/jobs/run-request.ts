@@ -93,7 +93,7 @@ export async function runRequest(
     }
     const cost = status < 400 ? usage.read() : undefined
     if (cost !== undefined) {
-      context.settle(vendor.countedFor({ maxTokens: undefined, answers: data.answers }, cost))
+      context.settle(vendor.countedFor(data, config.model, cost))
     }
     if (status < 300) {
       const { outputTokens } = cost ?? {}

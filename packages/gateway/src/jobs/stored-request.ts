@@ -28,6 +28,8 @@ export interface StoredRequest {
   readonly cost: Cost | undefined
   /** Answers it asks for. */
   readonly answers: number
+  /** Of each answer. Undefined as well if an older release has stored the request. */
+  readonly maxTokens: number | undefined
 }
 
 /** As text where it is text. */
@@ -59,6 +61,7 @@ export function storeRequest(
     harmless: routed.harmless,
     cost,
     answers: routed.facts.answers,
+    maxTokens: routed.facts.maxTokens,
   }
 }
 

@@ -367,7 +367,7 @@ export class TargetSender implements ResponseListener {
       onUserLimit: (standing) => {
         this.#standing = standing
       },
-      costOfUsage: cost && ((usage) => vendor.countedFor(facts, usage)),
+      costOfUsage: cost && ((usage) => vendor.countedFor(facts, model, usage)),
       traceParent: trace?.context,
       onShadow: vendor.shadows ? ({ stage }) => this.#noteShadow(stage) : undefined,
     }

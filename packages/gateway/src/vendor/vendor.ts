@@ -14,7 +14,6 @@ import {
   type Cost,
   nameLanes,
   pressureOf,
-  QuotaModel,
   type TokenUsage,
   withoutNestedCalls,
 } from 'spillway/internal'
@@ -51,7 +50,6 @@ export class Vendor {
   readonly #origin: string
   readonly #basePath: string
   readonly #limits: ModelLimits
-  readonly #quota: QuotaModel
   readonly #lanes: ModelLanes
   #closed: Promise<void> | undefined
 
@@ -77,7 +75,6 @@ export class Vendor {
     this.#origin = origin
     this.#basePath = pathname.replace(/\/+$/, '')
     this.#limits = new ModelLimits(config)
-    this.#quota = new QuotaModel(config.quota)
     this.#client = this.#clientAfter(before)
     this.#lanes = this.#lanesAfter(before, named, clock)
     nameLanes(this.guard, named)
@@ -159,8 +156,12 @@ export class Vendor {
   }
 
   /** What a request has cost, by the vendor's rules. */
-  countedFor(facts: Pick<RequestFacts, 'maxTokens' | 'answers'>, usage: TokenUsage): Cost {
-    return this.#quota.counted(usage, facts)
+  countedFor(
+    facts: Pick<RequestFacts, 'maxTokens' | 'answers'>,
+    model: string | undefined,
+    usage: TokenUsage,
+  ): Cost {
+    return this.#limits.reservationsOf(model).countedFor(facts, usage)
   }
 
   /** The vendor has answered a request for this model successfully, with a response of this size. */

@@ -255,7 +255,7 @@ export class SharedGuard implements Guard {
   }
 
   sdk(sdk: SdkClass, options: SdkOptions = {}): SdkSettings {
-    const { limits = [] } = this.parts.options
+    const limits = this.parts.countedLimits?.settings
     const fetchWith = (own: FetchOptions, call: RunOptions) =>
       createFetch(
         (fn, about) => this.#call(fn, about),

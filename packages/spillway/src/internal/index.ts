@@ -48,7 +48,7 @@ export { geminiFormat } from '../guard/llm/gemini-format.js'
 
 export { openaiFormat } from '../guard/llm/openai-format.js'
 export { PromptEstimate } from '../guard/llm/prompt-estimate.js'
-export { QUOTA_NAMES, QuotaModel, type QuotaName, quotaOf } from '../guard/llm/quota-model.js'
+export { QUOTA_NAMES, type QuotaName, quotaOf } from '../guard/llm/quota-model.js'
 export { Reservations } from '../guard/llm/reservation.js'
 export { SseFrames } from '../guard/llm/sse-frames.js'
 export type { TokenUsage } from '../guard/llm/usage/token-usage.js'

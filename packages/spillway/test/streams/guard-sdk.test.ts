@@ -253,6 +253,21 @@ describe.each(SDKS)('$name SDK with guard.sdk()', (sdk) => {
     expect(await client.ask({ maxTokens: 20_000 })).toBe(TEXT)
   })
 
+  it('requests reserve tokens of the limits of their lane and its pool', async () => {
+    const pools = { small: { limits: [{ unit: 'tokens', limit: 100, windowMs: '1h' as const }] } }
+    const lanes = [{ match: 'model-*', pool: 'small' }]
+    const limits = [{ unit: 'requests', limit: 100, windowMs: '1h' as const }]
+    const { vendor, client } = await start(sdk, { neverAnswer: true }, { limits, lanes, pools })
+    const leave = new AbortController()
+    const ask = (model: string) =>
+      errorOf(client.ask({ model, maxTokens: 50, signal: leave.signal }))
+    const calls = [ask('model-a'), ask('model-b')]
+    await until('both arrived', () => vendor.counts.arrived === 2)
+    expect(await ask('model-c')).toBeInstanceOf(client.errors.RateLimitError)
+    leave.abort()
+    await Promise.all(calls)
+  })
+
   it('later reservations follow the length of earlier answers', async () => {
     const { vendor, guard, client } = await start(sdk)
     await client.ask({ maxTokens: 5_000 })
@@ -277,6 +292,26 @@ describe.each(SDKS)('$name SDK with guard.sdk()', (sdk) => {
     expect(guard.snapshot().lanes).toEqual(['mine'])
     await expect.poll(() => usages).toHaveLength(1)
     expect(usages[0]).toMatchObject({ outputTokens: TOKENS })
+  })
+})
+
+describe('guard.sdk() and quotas', () => {
+  it('the rules of OpenAI hold at its public API, and not at other hosts with its protocol', async () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 6, total_tokens: 9 }
+    const fetch = async () => Response.json({ choices: [], usage })
+    const limits = llmDefaults({ tokensPerMinute: 10_000 })
+    const usedAt = async (baseURL: string, options: SdkOptions = {}) => {
+      const guard = startGuard({ ...limits, fetch: { fetch } })
+      const client = new OpenAI({ baseURL, apiKey: 'key', ...guard.sdk(OpenAI, options) })
+      const body = { model: MODEL, messages: QUESTION, max_tokens: 500 }
+      await client.chat.completions.create(body)
+      await until('it is settled', () => guard.snapshot().inFlight === 0)
+      return tokensIn(guard)
+    }
+    expect(await usedAt('https://api.openai.com/v1')).toBe(500)
+    expect(await usedAt('https://eu.api.openai.com/v1')).toBe(500)
+    expect(await usedAt('https://vendor.example/v1')).toBe(9)
+    expect(await usedAt('https://api.openai.com/v1', { quota: 'reported' })).toBe(9)
   })
 })
 

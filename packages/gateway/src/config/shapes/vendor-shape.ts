@@ -112,13 +112,14 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
         return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
       }
       const { protocol, key, keys, headers, connectMs, hops = protocol === 'http' } = own
-      const quota = own.quota ?? quotaOf(protocol ?? 'http')
       if (key !== undefined && keys !== undefined) {
         const message = 'must not come together with key: put all of them here'
         problems.push({ path: `${path}.keys`, message, at: 'key' })
       }
       const all = keys ?? (key === undefined ? [] : [{ name: ONLY_KEY, secret: key }])
       const url = readUrl(own.url, `${path}.url`, problems, protocol)
+      const quota =
+        own.quota ?? quotaOf(protocol ?? 'http', URL.canParse(url) ? new URL(url).hostname : '')
       const guard = readGuard(value as Record<string, unknown>, path, problems)
       checkUnits(guard.limits, `${path}.limits`, problems, protocol)
       const limits = readModelLimits(own, path, problems, protocol)

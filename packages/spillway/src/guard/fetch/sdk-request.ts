@@ -4,6 +4,8 @@ import type { RequestAddress, RequestFacts, VendorFormat } from '../llm/vendor-f
 import type { Fetch } from './fetch.js'
 
 export interface SdkRequest {
+  /** The host that it is sent to, without the port. */
+  readonly host: string
   readonly model: string | undefined
   /** Undefined if the request generates nothing, or its body cannot be read. */
   readonly facts: RequestFacts | undefined
@@ -21,17 +23,17 @@ export function readSdkRequest(
   asksUsage: boolean,
 ): SdkRequest {
   const address = addressOf(input)
-  const { path } = address
+  const { path, host } = address
   const repeatable = format.isRepeatable(path)
   const kind = format.bodyOn(path)
   const { body } = init
   if (kind === 'form' && body instanceof FormData) {
     const model = format.modelIn?.(path) ?? nameIn(body.get('model'))
-    return { model, facts: undefined, repeatable, body: undefined }
+    return { host, model, facts: undefined, repeatable, body: undefined }
   }
   const parsed = kind === 'json' && typeof body === 'string' ? objectIn(body) : undefined
   if (parsed === undefined)
-    return { model: undefined, facts: undefined, repeatable, body: undefined }
+    return { host, model: undefined, facts: undefined, repeatable, body: undefined }
   const fields = new Map(
     format.valueFields
       .map((name) => [name, valueAt(parsed, name)] as const)
@@ -41,6 +43,7 @@ export function readSdkRequest(
   const added =
     asksUsage && format.hidesUsage(path, fields) ? format.usageFields?.(fields) : undefined
   return {
+    host,
     model: nameIn(facts.model),
     facts: format.isFree(path) ? undefined : facts,
     repeatable,
@@ -48,13 +51,13 @@ export function readSdkRequest(
   }
 }
 
-function addressOf(input: Parameters<Fetch>[0]): RequestAddress {
+function addressOf(input: Parameters<Fetch>[0]): RequestAddress & { host: string } {
   try {
-    const { pathname, search } = new URL(input instanceof Request ? input.url : String(input))
-    return { path: pathname, query: search }
+    const url = new URL(input instanceof Request ? input.url : String(input))
+    return { host: url.hostname, path: url.pathname, query: url.search }
   } catch {
     // fetch itself rejects it.
-    return { path: '', query: '' }
+    return { host: '', path: '', query: '' }
   }
 }
 

@@ -5,7 +5,10 @@
 import { BoundedCache } from '../../core/collections/bounded-cache.js'
 import { SpillwayError } from '../../core/errors.js'
 import { bool, type Check, object, oneOf, optional, validate } from '../../core/options/checks.js'
+import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
+import type { UnitLimit } from '../../shared/rate-limiter/options.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
+import type { LimitSettings } from '../../shared/rate-limiter/settings/limit-settings.js'
 import { AnswerLengths } from '../llm/answer-lengths.js'
 import { anthropicFormat } from '../llm/anthropic-format.js'
 import { azureFormat } from '../llm/azure-format.js'
@@ -13,12 +16,12 @@ import { geminiFormat } from '../llm/gemini-format.js'
 import { openaiFormat } from '../llm/openai-format.js'
 import { QUOTA_NAMES, type QuotaName, quotaOf } from '../llm/quota-model.js'
 import { Reservations, type ReservedLimit } from '../llm/reservation.js'
-import type { LlmProtocol, RequestFacts, VendorFormat } from '../llm/vendor-format.js'
+import type { LlmProtocol, VendorFormat } from '../llm/vendor-format.js'
 import { checkRunOptions } from '../pipeline/start-call.js'
 import type { RunOptions } from '../run-options.js'
 import { type Fetch, type FetchOptions, refusalResponse } from './fetch.js'
 import { isSdkErrors, type SdkErrors } from './sdk-errors.js'
-import { readSdkRequest } from './sdk-request.js'
+import { readSdkRequest, type SdkRequest } from './sdk-request.js'
 import { withoutEvents } from './without-events.js'
 
 /** The class of a vendor's SDK, such as `OpenAI` or `Anthropic`. */
@@ -39,8 +42,8 @@ export interface SdkOptions {
   streamUsage?: boolean
   /**
    * How the vendor counts tokens towards its limits: `openai`, `azure`, `anthropic`, `bedrock`, `gemini`, or `reported`
-   * (the tokens that answers report, for other vendors with one of these APIs). Default: that of the protocol, and `reported` for
-   * `openai`.
+   * (the tokens that answers report, for other vendors with one of these APIs). Default: that of the protocol; for
+   * `openai` that of the host: `openai` for `api.openai.com`, `reported` for all others.
    */
   quota?: QuotaName
   /** Options of every call of this client, such as `user`, `priority` or `timeoutMs`. Default: none. */
@@ -58,7 +61,8 @@ export interface SdkSettings {
 /** What `guard.sdk()` needs of its guard. */
 export interface SdkGuard {
   readonly name: string
-  readonly limits: readonly ReservedLimit[]
+  /** Undefined: the guard has none. */
+  readonly limits: Pick<LimitSettings, 'all' | 'of'> | undefined
   fetchWith(options: FetchOptions, call: RunOptions): Fetch
 }
 
@@ -126,7 +130,9 @@ class SdkRequests {
   readonly #streamUsage: boolean
   readonly #call: RunOptions
   readonly #errors: SdkErrors | undefined
-  readonly #reservations: Reservations
+  readonly #quota: QuotaName | undefined
+  /** By the limits of a lane, which are another array after each change. */
+  readonly #reservations = new WeakMap<readonly UnitLimit[], Map<QuotaName, Reservations>>()
   readonly #answers = new BoundedCache<string, AnswerLengths>(MOST_MODELS)
 
   constructor(
@@ -141,16 +147,17 @@ class SdkRequests {
     this.#format = format
     this.#call = call
     this.#errors = isSdkErrors(sdk) ? sdk : undefined
-    this.#reservations = new Reservations(guard.limits, quota ?? quotaOf(format.name))
-    this.#streamUsage = streamUsage && this.#reservations.countsTokens
+    this.#quota = quota
+    this.#streamUsage = streamUsage && guard.limits?.all().some(countsAnswers) === true
   }
 
   async send(input: Parameters<Fetch>[0], init: RequestInit): Promise<Response> {
     const format = this.#format
     const request = readSdkRequest(format, input, init, this.#streamUsage)
     const { model = '', facts, repeatable, body } = request
-    const reserved = facts && this.#reservations.costOf(facts, () => this.#usualAnswer(model))
-    const call = this.#callOf(request.model, reserved, facts)
+    const reservations = facts && this.#reservationsFor(request)
+    const reserved = facts && reservations?.costOf(facts, () => this.#usualAnswer(model))
+    const call = this.#callOf(request, reservations, reserved)
     const fetch = this.#guard.fetchWith(
       {
         ...(repeatable && { idempotencyHeader: IDEMPOTENCY_HEADER }),
@@ -170,10 +177,28 @@ class SdkRequests {
     }
   }
 
+  /** By the limits of its lane, and the rules of the vendor that it is sent to. */
+  #reservationsFor({ model, host }: SdkRequest): Reservations | undefined {
+    const limits = this.#guard.limits?.of(this.#call.lane ?? model ?? DEFAULT_LANE).limits
+    if (limits === undefined) return undefined
+    let byQuota = this.#reservations.get(limits)
+    if (byQuota === undefined) {
+      byQuota = new Map()
+      this.#reservations.set(limits, byQuota)
+    }
+    const quota = this.#quota ?? quotaOf(this.#format.name, host)
+    let found = byQuota.get(quota)
+    if (found === undefined) {
+      found = new Reservations(limits.map(reservedLimit), quota)
+      byQuota.set(quota, found)
+    }
+    return found
+  }
+
   #callOf(
-    model: string | undefined,
+    { model, facts }: SdkRequest,
+    reservations: Reservations | undefined,
     reserved: Cost | undefined,
-    facts: RequestFacts | undefined,
   ): RunOptions {
     const { lane = model, cost = reserved, onUsage } = this.#call
     const { maxTokens, answers = 1 } = facts ?? {}
@@ -181,13 +206,14 @@ class SdkRequests {
       ...this.#call,
       ...(lane !== undefined && { lane }),
       ...(cost !== undefined && { cost }),
-      ...(reserved !== undefined && {
-        costOfUsage: (usage: Cost) => this.#reservations.countedFor({ maxTokens, answers }, usage),
-        onUsage: (usage: Cost) => {
-          this.#learn(model ?? '', usage.outputTokens, answers)
-          onUsage?.(usage)
-        },
-      }),
+      ...(reservations !== undefined &&
+        reserved !== undefined && {
+          costOfUsage: (usage: Cost) => reservations.countedFor({ maxTokens, answers }, usage),
+          onUsage: (usage: Cost) => {
+            this.#learn(model ?? '', usage.outputTokens, answers)
+            onUsage?.(usage)
+          },
+        }),
     }
   }
 
@@ -209,4 +235,12 @@ class SdkRequests {
 /** A vendor that answers with an error has generated nothing. */
 function nothingOf(cost: Cost): Cost {
   return Object.fromEntries(Object.keys(cost).map((unit) => [unit, 0]))
+}
+
+function reservedLimit({ unit, spec: { limit, burst } }: UnitLimit): ReservedLimit {
+  return { unit, limit, burst: burst === 0 ? undefined : burst }
+}
+
+function countsAnswers({ unit }: UnitLimit): boolean {
+  return unit === 'tokens' || unit === 'outputTokens'
 }

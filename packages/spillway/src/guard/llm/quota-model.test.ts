@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { QuotaModel } from './quota-model.js'
+import { QuotaModel, quotaOf } from './quota-model.js'
 import { Reservations } from './reservation.js'
 
 const REQUEST = { promptTokens: 1_000, maxTokens: 400, answers: 1 }
@@ -64,5 +64,29 @@ describe('quota models', () => {
     expect(new Reservations(limits, 'openai').costOf(request, () => 10)).toEqual({ tokens: 1_000 })
     const usual = new Reservations(limits, 'anthropic').costOf(request, () => 5_000)
     expect(usual).toEqual({ tokens: 500 })
+  })
+
+  it('max_tokens above the limit counts as the limit, unless the answer was longer', () => {
+    const limits = [{ unit: 'tokens', limit: 1_000 }]
+    const request = { maxTokens: 1e12, answers: 1 }
+    for (const name of ['openai', 'azure'] as const) {
+      const reservations = new Reservations(limits, name)
+      const short = { tokens: 30, inputTokens: 10, outputTokens: 20 }
+      expect(reservations.countedFor(request, short).tokens).toBe(1_000)
+      const long = { tokens: 3_000, inputTokens: 1_000, outputTokens: 2_000 }
+      expect(reservations.countedFor(request, long).tokens).toBe(3_000)
+    }
+  })
+
+  it.each([
+    ['openai', 'api.openai.com', 'openai'],
+    ['openai', 'eu.api.openai.com', 'openai'],
+    ['openai', 'api.openai.com.example', 'reported'],
+    ['openai', 'openrouter.ai', 'reported'],
+    ['anthropic', '127.0.0.1', 'anthropic'],
+    ['azure', 'mine.openai.azure.com', 'azure'],
+    ['http', 'api.openai.com', 'reported'],
+  ] as const)('the default for %s at %s is %s', (protocol, host, quota) => {
+    expect(quotaOf(protocol, host)).toBe(quota)
   })
 })

@@ -39,12 +39,19 @@ export type QuotaName = keyof typeof RULES
 
 export const QUOTA_NAMES = Object.keys(RULES) as [QuotaName, ...QuotaName[]]
 
+/** The public API of OpenAI, also its hosts for single regions. */
+const OPENAI_HOST = /^([a-z0-9-]+\.)?api\.openai\.com$/
+
 /**
- * The quota model of a protocol. Many vendors have OpenAI's API, but not its rules, so those have to be chosen: with
- * another vendor, reserving `max_tokens` would leave most of a limit unused.
+ * The quota model of a protocol. Many vendors have OpenAI's API, but not its rules, so the host decides: with another
+ * vendor, reserving `max_tokens` would leave most of a limit unused.
  */
-export function quotaOf(protocol: 'openai' | 'anthropic' | 'gemini' | 'azure' | 'http'): QuotaName {
-  return protocol === 'openai' || protocol === 'http' ? 'reported' : protocol
+export function quotaOf(
+  protocol: 'openai' | 'anthropic' | 'gemini' | 'azure' | 'http',
+  host: string,
+): QuotaName {
+  if (protocol === 'openai') return OPENAI_HOST.test(host) ? 'openai' : 'reported'
+  return protocol === 'http' ? 'reported' : protocol
 }
 
 export class QuotaModel {
@@ -57,6 +64,11 @@ export class QuotaModel {
   /** A request may reserve a whole limit, because the vendor does so. */
   get reservesMax(): boolean {
     return this.#rules.reserves !== 'usual'
+  }
+
+  /** What was reserved for `max_tokens` is not given back. */
+  get keepsMax(): boolean {
+    return this.#rules.keeps
   }
 
   /** What a request is charged when it arrives. `usual`: tokens of one answer. */

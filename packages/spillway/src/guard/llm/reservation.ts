@@ -47,6 +47,15 @@ export class Reservations {
 
   /** What the request has cost, by the vendor's rules. */
   countedFor(request: Omit<ReservedRequest, 'promptTokens'>, usage: TokenUsage): Cost {
-    return this.#quota.counted(usage, request)
+    const cost = this.#quota.counted(usage, request)
+    if (!this.#quota.keepsMax) return cost
+    // Callers choose `max_tokens`: a huge one must not block the lane for longer than a window.
+    const capped = { ...cost } as Record<string, number>
+    for (const [unit, most] of this.#most) {
+      const counted = cost[unit]
+      const actual = (usage as Cost)[unit] ?? 0
+      if (counted !== undefined) capped[unit] = Math.min(counted, Math.max(most, actual))
+    }
+    return capped
   }
 }
