@@ -249,6 +249,19 @@ describe('vendor answers to jobs', () => {
     await expect.poll(used).toSatisfy((units) => units > 0 && units < 1_000)
   })
 
+  it('with the quota of OpenAI a job counts its max_tokens', async () => {
+    const limits = [{ unit: 'tokens', limit: 100_000, windowMs: '1m' }]
+    const gateway = await start({}, { guard: { limits, quota: 'openai' } }, { tokens: 7 })
+    const { address } = await submit(gateway, {}, { max_tokens: 30_000 })
+    await untilStatus(gateway.url, address, 'done')
+    const used = async () => {
+      const { guards } = await gateway.gateway.spillway.fleet()
+      const all = guards.flatMap((guard) => guard.limits)
+      return all.find(({ lane }) => lane === 'gpt')?.used ?? 0
+    }
+    await expect.poll(used).toBe(30_000)
+  })
+
   it('a job that is not idempotent is attempted only once', async () => {
     const { vendorUrl, ...gateway } = await startGateway({}, { knobs: { tokens: 1 } })
     const front = await startGateway({

@@ -1,10 +1,16 @@
 // test-group: io
 
 /** Keys of ours that a vendor rejects: another key or a fallback takes over, in the whole fleet. */
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { readFeed } from '../../dashboard/test/server/dashboard-kit.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { pauseMs } from '../../spillway/test/streams/stream-kit.js'
+import { openShell } from './command-kit.js'
 import { type RunningGateway, startGateway } from './gateway-kit.js'
+import { startGatewayProcess } from './gateway-process.js'
 import { type KeyVendor, startKeyVendor } from './key-vendor.js'
 
 const FIRST = 'sk-first-0123456789'
@@ -63,6 +69,52 @@ describe('one gateway', () => {
     expect(error.code).toBe('CIRCUIT_OPEN')
     expect(error.message).toContain('the key default is quarantined: its quota is exhausted')
     expect(vendor.seen).toHaveLength(1)
+  })
+
+  it('a refusal because of a key is counted and listed with its reason', async () => {
+    const vendor = await startKeyVendor()
+    const gateway = await start(vendor, { key: 'env:FIRST' })
+    expect((await gateway.chat()).status).toBe(200)
+    const reader = await readFeed(`${gateway.adminUrl}/dashboard/events`)
+    await reader.until('hello')
+    await act(gateway, { action: 'quarantine-key', key: 'default', forMs: '1h' })
+    const refused = await gateway.chat()
+    expect(refused.status).toBe(503)
+    const requestId = refused.headers.get('spillway-request-id')
+    const { records } = await reader.until('decisions', (news) =>
+      news.records.some((each) => each.requestId === requestId),
+    )
+    expect(records.find((each) => each.requestId === requestId)).toMatchObject({
+      code: 'CIRCUIT_OPEN',
+      guard: 'openai',
+      lane: 'gpt',
+      why: expect.stringContaining('an operator quarantined it'),
+    })
+    const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+    expect(metrics).toMatch(/^spillway_refused_total\{[^}]*code="CIRCUIT_OPEN"[^}]*\} 1$/m)
+  })
+
+  it('a changed file with the secret lifts the quarantine', async () => {
+    const vendor = await startKeyVendor()
+    vendor.standing.set(FIRST, 'exhausted')
+    const folder = mkdtempSync(join(tmpdir(), 'secret-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'key')
+    writeFileSync(file, FIRST)
+    const config = { vendors: vendorsOf(vendor, { key: `file:${file}` }) }
+    const { url, child, exit } = await startGatewayProcess({ config })
+    const chat = async () => {
+      const body = JSON.stringify({ model: 'gpt', messages: [] })
+      const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body })
+      await answer.text()
+      return answer.status
+    }
+    expect([await chat(), await chat()]).toEqual([429, 503])
+    writeFileSync(file, SECOND)
+    await vi.waitFor(async () => expect(await chat()).toBe(200), PATIENCE)
+    expect([vendor.requestsOf(FIRST), vendor.requestsOf(SECOND)]).toEqual([1, 1])
+    child.kill('SIGTERM')
+    expect(await exit).toBe(0)
   })
 
   it('three answers that a key is invalid quarantine it, and another secret lifts the quarantine', async () => {
@@ -215,6 +267,37 @@ describe('fleet', () => {
       await vi.waitFor(async () => expect(await metric(gateway, 'default')).toBe('0'), PATIENCE)
       expect((await gateway.chat()).status).toBe(200)
     }
+  })
+})
+
+describe('spillway key', () => {
+  let redis: RedisServer
+  beforeAll(async () => {
+    redis = await startRedis()
+  })
+  afterAll(() => redis?.stop())
+
+  it('quarantines and releases a key of running gateways, through Redis alone', async () => {
+    const vendor = await startKeyVendor()
+    const written = {
+      vendors: vendorsOf(vendor, { key: 'env:FIRST' }),
+      redis: { url: redis.url, prefix: 'command-', commandTimeoutMs: '10s' },
+    }
+    const gateway = await startGateway(written, {}, ENV)
+    const shell = openShell(written, ENV)
+    const run = async (...args: string[]) => {
+      const { code, stdout, stderr } = await shell.run(...args)
+      expect([code, stderr]).toEqual([0, ''])
+      return stdout
+    }
+    expect((await gateway.chat()).status).toBe(200)
+    await run('key', 'quarantine', 'openai', 'default', '--for', '1h', '--by', 'ann')
+    await vi.waitFor(async () => expect((await gateway.chat()).status).toBe(503), PATIENCE)
+    expect(await run('status')).toMatch(/openai +default +quarantined/)
+    const released = await run('key', 'release', 'openai', 'default', '--by', 'ann')
+    expect(released).toContain('released key default')
+    await vi.waitFor(async () => expect((await gateway.chat()).status).toBe(200), PATIENCE)
+    expect(await run('status')).not.toContain('quarantined')
   })
 })
 

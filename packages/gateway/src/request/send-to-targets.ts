@@ -11,6 +11,7 @@ import {
   type KeyId,
   kindOfStatus,
   noteFallback,
+  noteQuarantined,
   REPLACES,
   type ReplacedCall,
   type TokenUsage,
@@ -301,7 +302,8 @@ export class TargetSender implements ResponseListener {
     if (keys === undefined) return this.#run(routed, target, tries)
     const rejected = new Set<KeyId>()
     for (let key = keys.choose(config); ; ) {
-      if (key instanceof SpillwayError || key === undefined) throw key
+      if (key instanceof SpillwayError) this.#noteQuarantined(routed, target, key)
+      if (!isKey(key)) throw key
       const keyed = withKey(target, key)
       this.#target = keyed
       rejected.add(key)
@@ -317,6 +319,17 @@ export class TargetSender implements ResponseListener {
       answer?.cancel()
       key = next
     }
+  }
+
+  /** All keys of the target are quarantined. Its guard counts the refusal, but the request does not reach it. */
+  #noteQuarantined({ facts, caller }: RoutedRequest, target: Target, error: SpillwayError): void {
+    const { vendor, config } = target
+    const { user, tier, priority } = caller
+    const lane = vendor.laneOf(config.model ?? facts.model, config)
+    this.#lane = lane
+    const { id: requestId } = this.#options
+    const call = { requestId, lane, user, tier, priority, [REPLACES]: this.#replaced }
+    noteQuarantined(vendor.guard, error, call)
   }
 
   #isWorthAnother(routed: RoutedRequest, error: unknown, { attempts }: Tries): boolean {

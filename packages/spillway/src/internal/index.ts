@@ -27,7 +27,11 @@ export type { DecisionBook, LaneFlow } from '../guard/decisions/decision-book.js
 export { DecisionLog } from '../guard/decisions/decision-log.js'
 export type { DecisionRecord, PathNote } from '../guard/decisions/decision-record.js'
 export { REPLACES, type ReplacedCall } from '../guard/decisions/replaced-call.js'
-export { createKeyQuarantine, keyStatesOf } from '../guard/fleet/key-quarantine-of.js'
+export {
+  createKeyQuarantine,
+  keyStatesOf,
+  noteQuarantined,
+} from '../guard/fleet/key-quarantine-of.js'
 export { ownStatus, worstOf, worstStore } from '../guard/fleet/own-status.js'
 export { packAsk } from '../guard/fleet/pod-commands.js'
 export { type GuardStatus, type PodStatus, readPodStatus } from '../guard/fleet/pod-status.js'

@@ -1,9 +1,33 @@
 /** The quarantine of the API keys that calls of a guard use, for the gateway. */
+import type { SpillwayError } from '../../core/errors.js'
+import { importanceOf } from '../../core/options/priority.js'
 import { KeyQuarantine, type KeyState } from '../../shared/key-quarantine/key-quarantine.js'
+import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
 import { watchStore } from '../../shared/outage/store-watch.js'
+import type { ReplacingOptions } from '../decisions/replaced-call.js'
 import type { Guard, SharedGuard } from '../guard.js'
 import { insideOf } from '../internals.js'
 import type { Spillway } from '../spillway.js'
+
+/**
+ * Counts and logs a call that was refused because of its key, before it reached the guard. A call that has to wait for its
+ * key would otherwise take a place in the queue, and permits.
+ */
+export function noteQuarantined(
+  guard: Guard,
+  error: SpillwayError,
+  options: ReplacingOptions,
+): void {
+  const { calls, clock, lanes } = (guard as SharedGuard).parts
+  const { counters, observers } = calls
+  const lane = lanes.expected(options.lane ?? DEFAULT_LANE)
+  const priority = importanceOf(options.priority ?? 'normal')
+  const arrivedMs = clock.now()
+  counters.calls++
+  counters.refused(error, options.tier)
+  const follower = observers.decisions?.begin(options, lane, priority, arrivedMs)
+  observers.decisions?.refused(follower, error, () => ({ options, lane, priority, arrivedMs }))
+}
 
 /** Close it before the guard. */
 export function createKeyQuarantine(spillway: Spillway, guard: Guard): KeyQuarantine {
