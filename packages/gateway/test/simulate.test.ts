@@ -120,7 +120,9 @@ describe('spillway plan', () => {
     expect(code).toBe(0)
     expect(stdout).toContain('All promises hold with Spillway.')
     const { vendors } = loadConfig({ file, env: { VENDOR_API_KEY: 'key' } })
-    expect(vendors[0]?.guard.limits).toEqual([{ unit: 'requests', limit: 300, windowMs: 10_000 }])
+    expect(vendors[0]?.guard.limits).toMatchObject([
+      { unit: 'requests', limit: 300, windowMs: 10_000 },
+    ])
   })
 
   it('plan finds conflicting values of a configuration', async () => {
