@@ -517,7 +517,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
           own,
           applyFeedback(own.lane, own.guard, request, nowUs, own.member),
         )
-        expect(await limits.feedback(request)).toBe(paused)
+        expect(await limits.feedback(request)).toEqual(paused)
         break
       }
       case 'take': {

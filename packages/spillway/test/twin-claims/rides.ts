@@ -347,7 +347,7 @@ async function replay(
       case 'pause': {
         const pauses = { pauseUs: 2_000_000, basePauseUs: 500_000, maxPauseUs: 15_000_000 }
         const request = { ...ref, grantedUs: 0, throttled: true, left: [], ...pauses }
-        expect(await redis.limits.feedback(request)).toBe(onLimits(applyFeedback, request))
+        expect(await redis.limits.feedback(request)).toEqual(onLimits(applyFeedback, request))
         break
       }
       case 'change': {
