@@ -88,7 +88,11 @@ const env = {
 }
 
 const FAILURES = ['401', '500', '503', 'cut', 'garbage', 'hang', 'stream-cut', '429']
-const MODELS = ['gpt', 'gpt-limit', ...FAILURES.map((what) => `gpt-${what}`)]
+/** The model of a vendor that does not answer. */
+const SILENT = 'gpt-hang'
+const MODELS = ['gpt', 'gpt-limit', ...FAILURES.map((what) => `gpt-${what}`)].filter(
+  (model) => model !== SILENT,
+)
 
 function configFor(url: string, redisUrl: string, callers: object[] | undefined) {
   const guard = {
@@ -96,19 +100,25 @@ function configFor(url: string, redisUrl: string, callers: object[] | undefined)
     url,
     key: 'env:VENDOR_KEY',
     headers: { 'x-secret': 'env:VENDOR_HEADER' },
-    userLimits: [{ per: 'user', limit: 40, windowMs: '1m' }],
+    userLimits: [{ per: 'user', limit: 40, windowMs: '1h' }],
     queue: { size: 2, timeoutMs: 100 },
     breaker: { consecutiveFailures: 8, openMs: '1s' },
     limits: [{ unit: 'tokens', limit: 1_000_000, windowMs: '1m' }],
     concurrency: { limit: 4 },
-    timeout: { firstByteMs: 800 },
+    // A vendor that answers has time to do so on a busy machine.
+    timeout: { firstByteMs: '1m' },
     retry: { attempts: 2, baseMs: 5 },
   }
   return {
     // A busy machine is not an outage.
     redis: { url: redisUrl, commandTimeoutMs: '10s' },
-    vendors: { openai: guard, nowhere: { ...guard, url: 'http://127.0.0.1:1' } },
+    vendors: {
+      openai: guard,
+      silent: { ...guard, timeout: { firstByteMs: 800 } },
+      nowhere: { ...guard, url: 'http://127.0.0.1:1' },
+    },
     routes: [
+      { path: '/v1/*', vendor: 'silent', name: 'silent', models: [SILENT] },
       { path: '/v1/nowhere', vendor: 'nowhere', name: 'nowhere' },
       { path: '/only', vendor: 'openai', models: ['gpt*'], name: 'only' },
       // Named, so that failures of one do not open the breaker of another.
@@ -117,7 +127,7 @@ function configFor(url: string, redisUrl: string, callers: object[] | undefined)
     ],
     ...(callers && { callers }),
     body: { maxBytes: '64kb' },
-    server: { bodyMs: 300 },
+    server: { bodyMs: 2_000 },
     log: { level: 'debug' },
   }
 }
@@ -179,7 +189,9 @@ async function drive(gateway: GatewayProcess, key: string): Promise<string[]> {
       ),
     )
   }
-  const crowd = Array.from({ length: 12 }, () => ask(path, { 'x-do': 'hang' }, chat))
+  const crowd = Array.from({ length: 12 }, () =>
+    ask(path, { 'x-do': 'hang' }, { ...chat, model: SILENT }),
+  )
   statuses.push(...(await Promise.all(crowd)))
   while (statuses.length < 60) statuses.push(await ask(path, {}, { ...chat, model: 'gpt-limit' }))
   const head = `POST ${PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n`
