@@ -5,7 +5,7 @@ import type { AddedJob } from 'spillway/shared'
 import type { GatewayAnswer, JobRequestListener } from '../request/async-requests.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
 import { KEY_HEADERS } from '../request/key-headers.js'
-import { requestTarget } from '../request/request-url.js'
+import { requestTarget } from '../request/validation/request-url.js'
 import { RequestError } from '../response/errors.js'
 import type { ConfigVersions } from '../routing/config-versions.js'
 import {

@@ -13,8 +13,8 @@ import type { RouteQuery } from '../routing/routes.js'
 import type { Caller } from './callers.js'
 import type { ClientRequest } from './client-http.js'
 import { parseRequest } from './parse-request.js'
-import { faultInLlmPath } from './request-url.js'
 import { canBeSentTo, type RoutedRequest, routedRequest } from './routed-request.js'
+import { faultInLlmPath } from './validation/request-url.js'
 
 /** Told what is found out about a request, also if it is refused afterwards. */
 export interface RoutingListener {

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { remembered } from 'spillway/internal'
 import { KEY_HEADERS } from '../request/key-headers.js'
-import { isShort, LONGEST_NAME } from '../request/short-text.js'
+import { isShort, LONGEST_NAME } from '../request/validation/short-text.js'
 
 /** Prefixes of the keys of well-known services, or at least 32 letters and digits in a row. */
 const KEY_LIKE =

@@ -4,7 +4,7 @@
  */
 import type { GatewayConfig, RouteConfig } from '../config/config.js'
 import { matchesPath, type RoutePath } from '../config/default-paths.js'
-import { isShort } from '../request/short-text.js'
+import { isShort } from '../request/validation/short-text.js'
 
 type Matcher = (text: string) => boolean
 

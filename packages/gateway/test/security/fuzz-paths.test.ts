@@ -10,8 +10,12 @@ import { usualOrLong } from '../../../spillway/test/long-run.js'
 import { loadConfig } from '../../src/config/load.js'
 import { ByteList } from '../../src/request/body/byte-list.js'
 import type { ClientRequest } from '../../src/request/client-http.js'
-import { faultInLlmPath, faultInUrl, requestTarget } from '../../src/request/request-url.js'
 import type { RoutedRequest } from '../../src/request/routed-request.js'
+import {
+  faultInLlmPath,
+  faultInUrl,
+  requestTarget,
+} from '../../src/request/validation/request-url.js'
 import { Routes } from '../../src/routing/routes.js'
 import type { Target } from '../../src/routing/target.js'
 import { vendorRequest } from '../../src/vendor/vendor-request.js'

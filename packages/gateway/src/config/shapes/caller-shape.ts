@@ -8,7 +8,7 @@ import {
   schemaOf,
   text,
 } from 'spillway/options'
-import { isShort, LONGEST_NAME } from '../../request/short-text.js'
+import { isShort, LONGEST_NAME } from '../../request/validation/short-text.js'
 import type { CallerConfig } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 import { hashOfKey, writtenHash } from '../key-hash.js'

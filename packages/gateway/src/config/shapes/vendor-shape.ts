@@ -15,7 +15,7 @@ import {
   readGuardOptions,
   schemaOf,
 } from 'spillway/options'
-import { canonicalPath } from '../../request/request-url.js'
+import { canonicalPath } from '../../request/validation/request-url.js'
 import type { ProtocolName, VendorConfig, VendorKey } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 import { readHeaders } from './header-shape.js'

@@ -3,9 +3,9 @@
  * that is unsafe or unsupported: duplicate headers, heads that two servers could read in two ways, and features that
  * the gateway does not have.
  */
-import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
-import type { Fault } from '../response/errors.js'
-import { type ClientRequest, hasBody, hostOf } from './client-http.js'
+import type { ServerLimits } from '../../config/shapes/server-limits-shape.js'
+import type { Fault } from '../../response/errors.js'
+import { type ClientRequest, hasBody, hostOf } from '../client-http.js'
 import { faultInUrl, splitAuthority } from './request-url.js'
 import { isShort, LONGEST_NAME } from './short-text.js'
 

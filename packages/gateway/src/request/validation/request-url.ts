@@ -4,7 +4,7 @@
  * could read in another way are refused: with a host, dot segments, control characters, or several encodings.
  */
 import { type RequestAddress, remembered } from 'spillway/internal'
-import type { Fault } from '../response/errors.js'
+import type { Fault } from '../../response/errors.js'
 
 const ESCAPE = /%[0-9a-f]{2}/gi
 const UNRESERVED = /[A-Za-z0-9\-._~]/

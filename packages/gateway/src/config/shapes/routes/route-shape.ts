@@ -9,7 +9,7 @@ import {
   optional,
   text,
 } from 'spillway/options'
-import { canonicalPath, faultInUrl } from '../../request/request-url.js'
+import { canonicalPath, faultInUrl } from '../../../request/validation/request-url.js'
 import { readFallbacks } from './fallback-shape.js'
 
 const PATH = /^\/[^\s?#*]*\*?$/

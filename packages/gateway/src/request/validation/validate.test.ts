@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { SERVER_LIMITS } from '../config/shapes/server-limits-shape.js'
-import type { ClientRequest } from './client-http.js'
+import { SERVER_LIMITS } from '../../config/shapes/server-limits-shape.js'
+import type { ClientRequest } from '../client-http.js'
 import { validateRequest } from './validate.js'
 
 interface Sent {

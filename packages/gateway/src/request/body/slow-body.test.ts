@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { SERVER_LIMITS } from '../config/shapes/server-limits-shape.js'
+import { SERVER_LIMITS } from '../../config/shapes/server-limits-shape.js'
 import { SlowBody } from './slow-body.js'
 
 describe('a client that sends its body slowly', () => {

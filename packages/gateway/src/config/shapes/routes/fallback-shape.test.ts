@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigError } from '../config-error.js'
-import { loadConfig } from '../load.js'
+import { ConfigError } from '../../config-error.js'
+import { loadConfig } from '../../load.js'
 
 const load = (fallbacks: string, vendor = 'concurrency: { limit: 5 }') =>
   loadConfig({

@@ -2,9 +2,9 @@
  * Finds routes of different protocols that could match the same request. The protocol of the first route on its path
  * reads the request before its model is known, so a route of another protocol must not get it afterwards.
  */
-import type { ProtocolName, RouteConfig } from '../config.js'
-import type { ConfigProblem } from '../config-error.js'
-import { matchesPath, type RoutePath } from '../default-paths.js'
+import type { ProtocolName, RouteConfig } from '../../config.js'
+import type { ConfigProblem } from '../../config-error.js'
+import { matchesPath, type RoutePath } from '../../default-paths.js'
 
 export interface LinkedRoute {
   readonly index: number

@@ -1,6 +1,6 @@
 /** Whether a client sends the body of its request fast enough. */
-import type { ServerLimits } from '../config/shapes/server-limits-shape.js'
-import type { ClientRequest } from './client-http.js'
+import type { ServerLimits } from '../../config/shapes/server-limits-shape.js'
+import type { ClientRequest } from '../client-http.js'
 
 export class SlowBody {
   readonly #request: Pick<ClientRequest, 'complete'>

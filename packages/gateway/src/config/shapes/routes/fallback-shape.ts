@@ -19,9 +19,9 @@ import {
   text,
   together,
 } from 'spillway/options'
-import type { FallbackAnswerConfig, StaticAnswerConfig } from '../config.js'
-import type { ConfigProblem } from '../config-error.js'
-import { size } from './byte-size.js'
+import type { FallbackAnswerConfig, StaticAnswerConfig } from '../../config.js'
+import type { ConfigProblem } from '../../config-error.js'
+import { size } from '../byte-size.js'
 
 /** Without `limited`: if the caller or the vendor is over its limit, no fallback answers unless `on` lists it. */
 const DEFAULT_REASONS = ['timeout', 'error', 'circuit-open', 'shed'] as const

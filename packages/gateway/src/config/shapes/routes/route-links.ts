@@ -2,13 +2,13 @@
 
 import type { ErrorKind } from 'spillway/internal'
 import { suggest } from 'spillway/options'
-import type { ProtocolName, RouteConfig, TargetConfig } from '../config.js'
-import type { ConfigProblem } from '../config-error.js'
-import { DEFAULT_PATHS, defaultRouteName, type LlmProtocol } from '../default-paths.js'
+import type { ProtocolName, RouteConfig, TargetConfig } from '../../config.js'
+import type { ConfigProblem } from '../../config-error.js'
+import { DEFAULT_PATHS, defaultRouteName, type LlmProtocol } from '../../default-paths.js'
+import type { WrittenVendor } from '../vendor-shape.js'
 import { fallbackAnswers, kindOf, kindsOf } from './fallback-shape.js'
 import { checkOverlaps, type LinkedRoute } from './route-overlaps.js'
 import type { WrittenRoute } from './route-shape.js'
-import type { WrittenVendor } from './vendor-shape.js'
 
 type Vendors = ReadonlyMap<string, WrittenVendor>
 

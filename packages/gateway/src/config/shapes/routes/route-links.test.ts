@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigError } from '../config-error.js'
-import { DEFAULT_PATHS } from '../default-paths.js'
-import { loadConfig } from '../load.js'
+import { ConfigError } from '../../config-error.js'
+import { DEFAULT_PATHS } from '../../default-paths.js'
+import { loadConfig } from '../../load.js'
 
 const env = { OPENAI_API_KEY: 'sk-main', SPARE_KEY: 'sk-spare' }
 const load = (text: string) => loadConfig({ file: 'a.yaml', text, env })
