@@ -153,7 +153,7 @@ export async function createGateway(
   })
   const inside = await startMock(config, undefined)
   let mock = inside
-  const reloads = new Reloads()
+  const reloads = new Reloads(clock)
   const metrics = createMetrics(
     spillway,
     () => data,
@@ -178,7 +178,7 @@ export async function createGateway(
     hooks,
     urlOf: ({ url }) => (url === 'mock' ? (mock?.url ?? '') : url),
   })
-  const jobs = config.jobQueues && new Jobs(config.jobQueues, versions, spillway)
+  const jobs = config.jobQueues && new Jobs(config.jobQueues, versions, spillway, clock)
   hooks.asyncRequests = jobs
   const data = new DataServer(versions, (path) => health.at(path), clock)
   const overload =
@@ -214,7 +214,7 @@ export async function createGateway(
   }
   // Without a shared store, operators act only through this gateway.
   const tellHeard = (facts: object) => log.notice?.('info', 'operator.acted-elsewhere', facts)
-  const operatorNews = store && new OperatorNews(operator, tellHeard)
+  const operatorNews = store && new OperatorNews(operator, tellHeard, clock)
   const admin = createAdminServer({
     health,
     registry: {

@@ -1,4 +1,5 @@
 import type { RecentAction } from 'spillway/operate'
+import { createVirtualClock } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
 import { OperatorNews } from './operator-news.js'
 
@@ -28,6 +29,7 @@ describe('OperatorNews', () => {
     const news = new OperatorNews(
       () => ({ recent }),
       (facts) => lines.push(facts),
+      createVirtualClock(),
     )
     await news.look()
     await news.look()
@@ -40,5 +42,29 @@ describe('OperatorNews', () => {
     answers = [action('a'), action('c')]
     await news.look()
     expect(lines).toHaveLength(2)
+  })
+
+  it('gateway reads the actions of other pods every 5 s until it is closed', async () => {
+    const clock = createVirtualClock()
+    let looks = 0
+    const recent = async () => {
+      looks++
+      return []
+    }
+    const news = new OperatorNews(
+      () => ({ recent }),
+      () => {},
+      clock,
+    )
+    news.begin()
+    await clock.advance(4_999)
+    expect(looks).toBe(0)
+    await clock.advance(1)
+    expect(looks).toBe(1)
+    await clock.advance(10_000)
+    expect(looks).toBe(3)
+    news.close()
+    await clock.advance(60_000)
+    expect(looks).toBe(3)
   })
 })

@@ -2,7 +2,8 @@
  * Lines in the log for what operators did elsewhere: from the command line, which goes straight to the store, or through
  * another gateway. What was done here has been told already.
  */
-import type { Operator } from 'spillway'
+import type { Clock, Operator } from 'spillway'
+import type { Timer } from 'spillway/internal'
 
 /** Often enough to hear of everything: the store knows it for a minute. */
 const EVERY_MS = 5_000
@@ -11,20 +12,30 @@ export class OperatorNews {
   readonly #operator: () => Pick<Operator, 'recent'>
   readonly #tell: (facts: object) => void
   #heard = new Set<string>()
-  #timer: NodeJS.Timeout | undefined
+  readonly #clock: Clock
+  #timer: Timer | undefined
   #looking = false
 
-  constructor(operator: () => Pick<Operator, 'recent'>, tell: (facts: object) => void) {
+  constructor(
+    operator: () => Pick<Operator, 'recent'>,
+    tell: (facts: object) => void,
+    clock: Clock,
+  ) {
     this.#operator = operator
     this.#tell = tell
+    this.#clock = clock
   }
 
   begin(): void {
-    this.#timer = setInterval(() => void this.look(), EVERY_MS).unref()
+    this.#timer = this.#clock.schedule(EVERY_MS, () => {
+      this.begin()
+      void this.look()
+    })
+    this.#timer.unref()
   }
 
   close(): void {
-    clearInterval(this.#timer)
+    this.#timer?.cancel()
   }
 
   async look(): Promise<void> {

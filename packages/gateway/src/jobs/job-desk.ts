@@ -1,6 +1,6 @@
 /** What a client does with its job: asks how it stands, reads what came of it, has it stopped. */
 
-import { systemClock } from 'spillway/internal'
+import type { Clock } from 'spillway'
 import type { AddedJob } from 'spillway/shared'
 import type { GatewayAnswer, JobRequestListener } from '../request/async-requests.js'
 import type { ClientRequest, ClientResponse } from '../request/client-http.js'
@@ -34,11 +34,17 @@ interface Found {
 export class JobDesk {
   readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #queues: ReadonlyMap<string, LaneQueue>
+  readonly #clock: Clock
   readonly #streams = new JobStreams()
 
-  constructor(versions: Pick<ConfigVersions, 'current'>, queues: ReadonlyMap<string, LaneQueue>) {
+  constructor(
+    versions: Pick<ConfigVersions, 'current'>,
+    queues: ReadonlyMap<string, LaneQueue>,
+    clock: Clock,
+  ) {
     this.#versions = versions
     this.#queues = queues
+    this.#clock = clock
   }
 
   /** Something has happened to this job, in this gateway. */
@@ -96,7 +102,9 @@ export class JobDesk {
     if (caller === undefined) throw unauthorized()
     listener.onCaller(caller)
     const job =
-      queue === undefined || !ID.test(id) ? undefined : await surely(() => queue.jobs.job(id))
+      queue === undefined || !ID.test(id)
+        ? undefined
+        : await surely(() => queue.jobs.job(id), this.#clock)
     if (queue === undefined || job === undefined) throw noJob()
     // A damaged record has no owner.
     if (job.data?.owner !== ownerOf(key, caller.user)) throw noJob()
@@ -105,9 +113,9 @@ export class JobDesk {
 
   async #cancel({ queue, job }: Found): Promise<GatewayAnswer> {
     const { name } = queue.config
-    const stopped = await surely(() => queue.jobs.cancel(job.id))
+    const stopped = await surely(() => queue.jobs.cancel(job.id), this.#clock)
     this.nudge(name, job.id)
-    const now = (await surely(() => queue.jobs.job(job.id))) ?? job
+    const now = (await surely(() => queue.jobs.job(job.id), this.#clock)) ?? job
     if (!stopped && now.state !== 'cancelled') throw hasEndedAlready(now)
     // One that runs is aborted at once, wherever it runs, and has ended when its worker reports that.
     return hasEnded(now) ? stateOf(name, now) : pending(202, describeJob(name, now))
@@ -129,7 +137,7 @@ export class JobDesk {
         read: () => queue.jobs.job(job.id),
         isDraining: () => this.#versions.current.hooks.draining,
         onShutdown: () => listener.onShutdown(),
-        clock: systemClock,
+        clock: this.#clock,
         onEnd: (ended) => {
           leave()
           unwatch()

@@ -4,7 +4,7 @@
  * names, because that is what vendors count apart.
  */
 import { createHash } from 'node:crypto'
-import { onEvent, type Priority, type Spillway } from 'spillway'
+import { type Clock, onEvent, type Priority, type Spillway } from 'spillway'
 import { clientNetwork } from 'spillway/http'
 import type { AddOptions } from 'spillway/shared'
 import type { QueueConfig } from '../config/config.js'
@@ -33,6 +33,7 @@ export class Jobs implements AsyncRequests {
   readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #byName = new Map<string, LaneQueue>()
   readonly #byLane = new Map<string, LaneQueue>()
+  readonly #clock: Clock
   readonly #desk: JobDesk
   readonly #stopListening: () => void
 
@@ -40,10 +41,12 @@ export class Jobs implements AsyncRequests {
     queues: readonly QueueConfig[],
     versions: Pick<ConfigVersions, 'current'>,
     spillway: Spillway,
+    clock: Clock,
   ) {
     this.#versions = versions
+    this.#clock = clock
     for (const config of queues) this.#open(config, spillway)
-    this.#desk = new JobDesk(versions, this.#byName)
+    this.#desk = new JobDesk(versions, this.#byName, clock)
     this.#stopListening = onEvent((event) => {
       if (event.type.startsWith('job.') && 'id' in event) this.#desk.nudge(event.name, event.id)
     })
@@ -94,7 +97,7 @@ export class Jobs implements AsyncRequests {
           const vendor = version.vendors.get(config.vendor) as Vendor
           version.enter()
           try {
-            return await runRequest(job, context, { config, vendor })
+            return await runRequest(job, context, { config, vendor, clock: this.#clock })
           } finally {
             version.leave()
           }
@@ -169,7 +172,7 @@ export class Jobs implements AsyncRequests {
       },
     }
     // Under its key it is added once, however often.
-    const { id, fresh } = await surely(() => jobs.add(stored, options))
+    const { id, fresh } = await surely(() => jobs.add(stored, options), this.#clock)
     // Under a key of our own it can only be known because we had added it ourselves.
     return this.#desk.accepted(
       config.name,

@@ -1,6 +1,6 @@
 /** Runs a queued request: its permits are granted, and it is sent to its vendor. */
 
-import { type CallContext, type Job, SpillwayError } from 'spillway'
+import { type CallContext, type Clock, type Job, SpillwayError } from 'spillway'
 import { judgeStatus } from 'spillway/http'
 import {
   anyUsage,
@@ -50,7 +50,11 @@ class UnreadableRequestError extends Error {
 export async function runRequest(
   job: Job<StoredRequest>,
   context: CallContext,
-  { vendor, config }: Pick<LaneQueue, 'vendor' | 'config'>,
+  {
+    vendor,
+    config,
+    clock,
+  }: Pick<LaneQueue, 'vendor' | 'config'> & { clock: Pick<Clock, 'wallMs'> },
 ): Promise<StoredAnswer> {
   const { data } = job
   if (!isStoredRequest(data)) throw new UnreadableRequestError(job.id)
@@ -82,7 +86,7 @@ export async function runRequest(
     const failure =
       status < 400
         ? undefined
-        : errors && readFailure(errors, { status, headers, body }, Date.now())
+        : errors && readFailure(errors, { status, headers, body }, clock.wallMs())
     if (permit !== undefined) said = keyAnswerOf(status, failure)
     if (judgeStatus(status).retryable || rejectsKey(said)) {
       // Who only wants us to slow down has not done it.

@@ -2,13 +2,12 @@
  * Asks a store again that did not answer in time: it may only be slow for a moment, and a client that need
  * not have its answer now can wait for that. For what does no harm if it is done twice.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { SpillwayError } from 'spillway'
+import { type Clock, SpillwayError } from 'spillway'
 
 const FIRST_PAUSE_MS = 50
 const LAST_PAUSE_MS = 800
 
-export async function surely<T>(ask: () => Promise<T>): Promise<T> {
+export async function surely<T>(ask: () => Promise<T>, clock: Clock): Promise<T> {
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
     try {
       return await ask()
@@ -16,6 +15,6 @@ export async function surely<T>(ask: () => Promise<T>): Promise<T> {
       const isAway = error instanceof SpillwayError && error.code === 'STORE_UNAVAILABLE'
       if (!isAway || pauseMs > LAST_PAUSE_MS) throw error
     }
-    await sleep(pauseMs)
+    await new Promise<void>((resolve) => clock.schedule(pauseMs, resolve))
   }
 }

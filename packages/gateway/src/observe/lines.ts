@@ -4,6 +4,8 @@
  * When the process ends, what was said before is written first.
  */
 import { write, writeSync } from 'node:fs'
+import type { Clock } from 'spillway'
+import { systemClock } from 'spillway/internal'
 
 /** Lines are written together; at the latest so often. */
 const TOGETHER_CHARACTERS = 32_768
@@ -28,13 +30,18 @@ export class Lines {
   readonly #flushing: NodeJS.Timeout
   /** Whether other processes write to the same pipe, so that lines must not be split. */
   readonly #isShared: boolean
+  readonly #clock: Pick<Clock, 'wallMs'>
   #waiting = ''
   /** Since when some are being written. */
   #writingMs: number | undefined
   #lost = 0
 
-  constructor({ isShared = false }: { isShared?: boolean } = {}) {
+  constructor({
+    isShared = false,
+    clock = systemClock,
+  }: { isShared?: boolean; clock?: Pick<Clock, 'wallMs'> } = {}) {
     this.#isShared = isShared
+    this.#clock = clock
     this.#flushing = setInterval(() => this.flush(), FLUSH_MS).unref()
     open.add(this)
     if (watching) return
@@ -81,7 +88,7 @@ export class Lines {
 
   #take(): Buffer {
     if (this.#lost > 0) {
-      const facts = { level: WARN, time: Date.now(), msg: 'lines of this log are lost' }
+      const facts = { level: WARN, time: this.#clock.wallMs(), msg: 'lines of this log are lost' }
       this.#waiting += `${JSON.stringify({ ...facts, lines: this.#lost })}\n`
       this.#lost = 0
     }
@@ -121,7 +128,10 @@ export function wholeLines(bytes: Buffer): Buffer {
   return end === -1 ? bytes : bytes.subarray(0, end + 1)
 }
 
-/** Writes everything, or gives up after waiting this long for a reader. */
+/**
+ * Writes everything, or gives up after waiting this long for a reader. It blocks the process, so it reads the real time:
+ * no other clock advances meanwhile.
+ */
 function writeNow(
   fd: number,
   bytes: Buffer,

@@ -38,7 +38,7 @@ export function createLog(
     clock = systemClock,
   }: { isShared?: boolean; clock?: Pick<Clock, 'wallMs'> } = {},
 ): GatewayLog {
-  const lines = new Lines({ isShared })
+  const lines = new Lines({ isShared, clock })
   const scrubbed = { write: (line: string) => lines.write(scrub(line)) }
   const timestamp = () => `,"time":${clock.wallMs()}`
   const logger = pino({ level, base: null, timestamp, serializers: { err: errorFacts } }, scrubbed)

@@ -1,4 +1,5 @@
 /** What became of every attempt to take over another configuration, for operators and for metrics. */
+import type { Clock } from 'spillway'
 import type { Changes } from './changes.js'
 
 /** What a reload came to. */
@@ -21,10 +22,16 @@ export interface ReloadStatus {
 
 export class Reloads {
   readonly counts = { applied: 0, unchanged: 0, refused: 0 }
+  readonly #clock: Pick<Clock, 'wallMs'>
   #generation = 1
-  #sinceMs = Date.now()
+  #sinceMs: number
   #afterRestart: readonly string[] = []
   #refused: ReloadStatus['refused']
+
+  constructor(clock: Pick<Clock, 'wallMs'>) {
+    this.#clock = clock
+    this.#sinceMs = clock.wallMs()
+  }
 
   get generation(): number {
     return this.#generation
@@ -42,7 +49,7 @@ export class Reloads {
   applied(changes: Changes): ReloadReport {
     this.#accepted('applied', changes.afterRestart)
     this.#generation++
-    this.#sinceMs = Date.now()
+    this.#sinceMs = this.#clock.wallMs()
     return { result: 'applied', generation: this.#generation, ...changes }
   }
 
@@ -53,7 +60,7 @@ export class Reloads {
 
   refused(reason: string): ReloadReport {
     this.counts.refused++
-    this.#refused = { at: new Date().toISOString(), reason }
+    this.#refused = { at: new Date(this.#clock.wallMs()).toISOString(), reason }
     return { result: 'refused', reason }
   }
 

@@ -7,6 +7,8 @@ import { createHash } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
 import { readFile, realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import type { Clock } from 'spillway'
+import { systemClock, type Timer } from 'spillway/internal'
 
 /** Whoever writes a file is rarely done with the first byte. */
 const SETTLE_MS = 100
@@ -24,26 +26,33 @@ export interface FilesWatch {
 
 export function watchFiles(
   onChange: () => void,
-  { lookEveryMs = LOOK_EVERY_MS }: { lookEveryMs?: number } = {},
+  {
+    lookEveryMs = LOOK_EVERY_MS,
+    clock = systemClock,
+  }: { lookEveryMs?: number; clock?: Clock } = {},
 ): FilesWatch {
-  return new FoldersWatch(onChange, lookEveryMs)
+  return new FoldersWatch(onChange, lookEveryMs, clock)
 }
 
 class FoldersWatch implements FilesWatch {
   readonly #onChange: () => void
-  readonly #looking: NodeJS.Timeout
+  readonly #lookEveryMs: number
+  readonly #clock: Clock
   readonly #watchers = new Map<string, FSWatcher>()
   #files: readonly string[] = []
   /** What was in the files when they were last looked at. */
   #known = ''
-  #settling: NodeJS.Timeout | undefined
+  #looking: Timer | undefined
+  #settling: Timer | undefined
   #firstMs = 0
   #underWay: Promise<void> | undefined
   #closed = false
 
-  constructor(onChange: () => void, lookEveryMs: number) {
+  constructor(onChange: () => void, lookEveryMs: number, clock: Clock) {
     this.#onChange = onChange
-    this.#looking = setInterval(() => this.#look(), lookEveryMs).unref()
+    this.#lookEveryMs = lookEveryMs
+    this.#clock = clock
+    this.#lookLater()
   }
 
   loaded(contents: Contents): void {
@@ -55,22 +64,31 @@ class FoldersWatch implements FilesWatch {
 
   close(): void {
     this.#closed = true
-    clearInterval(this.#looking)
-    clearTimeout(this.#settling)
+    this.#looking?.cancel()
+    this.#settling?.cancel()
     for (const watcher of this.#watchers.values()) watcher.close()
     this.#watchers.clear()
   }
 
   /** Something happened in a folder: when it is quiet again, or at the latest soon. */
   #touched(): void {
-    const nowMs = performance.now()
+    const nowMs = this.#clock.now()
     if (this.#settling === undefined) this.#firstMs = nowMs
     else if (nowMs - this.#firstMs > LONGEST_SETTLE_MS) return
-    clearTimeout(this.#settling)
-    this.#settling = setTimeout(() => {
+    this.#settling?.cancel()
+    this.#settling = this.#clock.schedule(SETTLE_MS, () => {
       this.#settling = undefined
       this.#look()
-    }, SETTLE_MS).unref()
+    })
+    this.#settling.unref()
+  }
+
+  #lookLater(): void {
+    this.#looking = this.#clock.schedule(this.#lookEveryMs, () => {
+      this.#lookLater()
+      this.#look()
+    })
+    this.#looking.unref()
   }
 
   #look(): void {
