@@ -84,7 +84,7 @@ export const CASES = {
     run: (make) =>
       fails(
         () => make({ tokens: 20, stallAfter: 5 }).streamed(MODEL),
-        /Spillway gateway: .*timed out, nothing more/,
+        /Spillway gateway: .*timed out, no data for/,
       ),
   },
 }

@@ -1,8 +1,7 @@
 /**
- * Something to look at: requests on the gateway itself and on two pods beside it, all to the vendor inside, some that
- * may wait for its job queue, and a switch that breaks that vendor. The pods share the gateway's store, so a breaker that opens on one is open on all.
+ * The demo of the dashboard: load on the gateway and on two more pods, and a switch that breaks the mock vendor. Some
+ * requests go to a job queue. All pods share the gateway's store, so a breaker that opens on one pod is open on all.
  */
-
 import type { DashboardDemo } from '@spillway/dashboard'
 import type { MockVendor } from '@spillway/mock-vendor'
 import { createSpillway, type Spillway } from 'spillway'
@@ -11,21 +10,21 @@ import { DemoClient } from './client.js'
 
 export interface DemoOptions {
   readonly vendors: readonly VendorConfig[]
-  /** Of the gateway; one for what these vendors may do later gets something to do. */
+  /** Job queues of the gateway. The first one for a model of an OpenAI vendor gets jobs. */
   readonly jobQueues?: readonly QueueConfig[] | undefined
   readonly mock: MockVendor
   readonly mockUrl: string
   readonly store: Spillway['store']
-  /** Where the gateway listens. */
+  /** Base URL of the gateway, known once it listens. */
   readonly gatewayUrl: () => string
 }
 
 const PODS_BESIDE = ['demo-b', 'demo-c']
-/** Requests a second: over the gateway, and from each pod beside it. */
+/** Requests per second: through the gateway, and from each of the two pods. */
 const OVER_THE_GATEWAY = 8
 const FROM_A_POD = 4
 const LATER_MS = 10_000
-/** What a mock vendor remembers grows with every request. */
+/** Interval of clearing the mock vendor's log, which grows with every request. */
 const FORGET_MS = 60_000
 
 export class Demo implements DashboardDemo {
@@ -46,16 +45,16 @@ export class Demo implements DashboardDemo {
     return { load: this.#load, broken: this.#broken }
   }
 
-  /** One after the other, whoever presses how often. */
+  /** Applies changes one after the other. */
   set(change: { load?: boolean; broken?: boolean }): Promise<void> {
     const done = this.#switching.then(() => this.#set(change))
-    // One that failed does not stand in the way of the next.
+    // A failed change does not prevent the next one.
     this.#switching = done.catch(() => {})
     return done
   }
 
   async close(): Promise<void> {
-    // Whatever could not be ended ends with the process.
+    // Pods that fail to close end with the process.
     await this.set({ load: false, broken: false }).catch(() => {})
   }
 

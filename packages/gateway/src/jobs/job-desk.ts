@@ -224,12 +224,14 @@ function decoded(name: string): string {
   }
 }
 
+const NO_JOB = 'there is no such job, or its result has expired; check its id'
+
 function noJob(): RequestError {
-  return new RequestError({ status: 404, code: 'NOT_FOUND', message: 'there is no such job' })
+  return new RequestError({ status: 404, code: 'NOT_FOUND', message: NO_JOB })
 }
 
 function unauthorized(): RequestError {
-  const message = 'the API key is missing or unknown'
+  const message = 'the API key is missing or unknown; send the key that created the job'
   return new RequestError({ status: 401, code: 'UNKNOWN_KEY', message })
 }
 
@@ -244,6 +246,6 @@ function hasEndedAlready({ state }: KeptJob): RequestError {
 }
 
 function keyReused(): RequestError {
-  const message = 'another request was sent with this idempotency key'
+  const message = 'another request was sent with this idempotency key; use a new key'
   return new RequestError({ status: 422, code: 'IDEMPOTENCY_KEY_REUSED', message })
 }

@@ -47,6 +47,6 @@ function isAllowed(origins: readonly string[], origin: string): boolean {
 }
 
 function notAllowed(): RequestError {
-  const message = 'cors.origins does not contain the origin of this page'
+  const message = 'cors.origins does not contain the origin of this page; add it'
   return new RequestError({ status: 403, code: 'ORIGIN_NOT_ALLOWED', message })
 }

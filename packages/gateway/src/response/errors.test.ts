@@ -1,7 +1,9 @@
 import { SpillwayError } from 'spillway'
 import { describe, expect, it } from 'vitest'
+import { tooLarge } from '../request/body/body.js'
 import { deadlineMs } from '../request/deadline.js'
-import { clientMessage, faultOf, RequestError } from './errors.js'
+import { faultOfParser } from '../server/parser-errors.js'
+import { clientMessage, type Fault, faultOf, RequestError, SHUTTING_DOWN } from './errors.js'
 
 const coded = (code: string, options?: ErrorOptions) =>
   Object.assign(new Error('connect 10.0.0.1:443', options), { code })
@@ -22,7 +24,7 @@ describe('faults of requests', () => {
     expect(faultOf(new Error('secret'), undefined, false)).toEqual({
       status: 500,
       code: 'INTERNAL',
-      message: 'the gateway failed',
+      message: 'the gateway failed; its log has the error',
     })
   })
 
@@ -34,7 +36,9 @@ describe('faults of requests', () => {
   ])('an error of a vendor is a 502 with its code and not its message: %s', (error, reason) => {
     const fault = faultOf(error, 'openai', true)
     expect(fault).toMatchObject({ status: 502, code: 'VENDOR_ERROR' })
-    expect(fault.message).toBe(`openai could not be reached or ended its answer early: ${reason}`)
+    expect(fault.message).toBe(
+      `openai could not be reached or ended its answer early: ${reason}; retry, or check the vendor`,
+    )
     expect(faultOf(error, undefined, true).message).toMatch(/^the vendor could not/)
   })
 })
@@ -57,6 +61,50 @@ describe('messages of errors', () => {
     expect(said('within 12.34 ms, 999 ms, 1500 ms, 119000 ms, 3600000.5 ms')).toBe(
       'Spillway gateway: within 12 ms, 999 ms, 1.5 s, 119 s, 60 min',
     )
+  })
+})
+
+describe('advice in messages of errors', () => {
+  const timeout = (text: string): Fault => ({
+    status: 504,
+    code: 'CALL_TIMEOUT',
+    message: `openai: timed out, ${text}`,
+  })
+
+  it.each<[Fault, string]>([
+    [
+      timeout('no data for 1000 ms (timeout.idleMs)'),
+      'openai: timed out, no data for 1 s (timeout.idleMs); retry, or raise this option',
+    ],
+    [
+      timeout('no answer within 90500.2 ms (timeout.callMs)'),
+      'openai: timed out, no answer within 90.5 s (timeout.callMs); retry, or raise this option',
+    ],
+    [
+      {
+        status: 504,
+        code: 'DEADLINE_EXCEEDED',
+        message: 'openai: the deadline passed after 1200 ms in the queue',
+      },
+      'openai: the deadline passed after 1.2 s in the queue; retry with more time (spillway-deadline-ms or timeout.totalMs)',
+    ],
+    [SHUTTING_DOWN, 'the gateway is shutting down; retry in 1 s'],
+    [tooLarge(50), 'the body is larger than body.maxBytes (50 bytes); send less or raise it'],
+    [
+      faultOf(coded('ECONNRESET'), 'openai', true),
+      'openai could not be reached or ended its answer early: ECONNRESET; retry, or check the vendor',
+    ],
+    [faultOf(new Error('secret'), 'openai', false), 'the gateway failed; its log has the error'],
+    [
+      faultOfParser('HPE_HEADER_OVERFLOW') as Fault,
+      'the headers are larger than server.maxHeaderBytes; send less or raise it',
+    ],
+    [
+      faultOfParser('ERR_HTTP_REQUEST_TIMEOUT') as Fault,
+      'the headers did not arrive within server.headersMs; retry',
+    ],
+  ])('a message names the option and says what to do: %j', (fault, expected) => {
+    expect(clientMessage(fault)).toBe(`Spillway gateway: ${expected}`)
   })
 })
 

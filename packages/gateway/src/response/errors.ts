@@ -36,18 +36,26 @@ export class RequestError extends Error {
   }
 }
 
+/** What to do, for guards' errors that have no time to retry. */
+const ADVICE: Readonly<Record<string, string>> = {
+  CALL_TIMEOUT: 'retry, or raise this option',
+  DEADLINE_EXCEEDED: 'retry with more time (spillway-deadline-ms or timeout.totalMs)',
+}
+
 const MILLISECONDS = /\b(\d+(?:\.\d+)?) ms\b/g
 
 /**
  * The message of an error as clients get it. It names the gateway, because SDKs show it like an error of the vendor,
  * and says when to retry.
  */
-export function clientMessage({ message, retryAfterMs }: Fault): string {
+export function clientMessage({ code, message, retryAfterMs }: Fault): string {
   const readable = message.replace(MILLISECONDS, (_, ms) => readableTime(Number(ms)))
-  const isAdvised = retryAfterMs === undefined || /\bretry\b/.test(message)
-  const advice = isAdvised ? '' : `; retry in ${Math.max(1, Math.ceil(retryAfterMs / 1_000))} s`
-  return `Spillway gateway: ${readable}${advice}`
+  if (/\bretry\b/.test(message)) return `Spillway gateway: ${readable}`
+  const advice = retryAfterMs === undefined ? ADVICE[code] : `retry in ${seconds(retryAfterMs)} s`
+  return `Spillway gateway: ${readable}${advice === undefined ? '' : `; ${advice}`}`
 }
+
+const seconds = (ms: number) => Math.max(1, Math.ceil(ms / 1_000))
 
 function readableTime(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
@@ -57,11 +65,11 @@ function readableTime(ms: number): string {
 /** `called`: a request was sent to a vendor, so the failure is the vendor's or the network's. */
 export function faultOf(error: unknown, vendor: string | undefined, called: boolean): Fault {
   if (error instanceof SpillwayError || error instanceof RequestError) return error
-  if (!called) return { status: 500, code: 'INTERNAL', message: 'the gateway failed' }
+  if (!called) return { status: 500, code: 'INTERNAL', message: 'the gateway failed; its log has the error' }
   return {
     status: 502,
     code: 'VENDOR_ERROR',
-    message: `${vendor ?? 'the vendor'} could not be reached or ended its answer early: ${reasonOf(error)}`,
+    message: `${vendor ?? 'the vendor'} could not be reached or ended its answer early: ${reasonOf(error)}; retry, or check the vendor`,
   }
 }
 

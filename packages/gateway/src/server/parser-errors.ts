@@ -15,10 +15,10 @@ const REASONS: Readonly<Record<number, string>> = {
 /** The answer to an error of Node's parser. Undefined if the connection has failed, so that there is none. */
 export function faultOfParser(code: string | undefined): Fault | undefined {
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return fault(431, 'HEADERS_TOO_LARGE', 'the headers are larger than server.maxHeaderBytes')
+    return fault(431, 'HEADERS_TOO_LARGE', 'the headers are larger than server.maxHeaderBytes; send less or raise it')
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return fault(408, 'SLOW_HEADERS', 'the headers did not arrive within server.headersMs')
+    return fault(408, 'SLOW_HEADERS', 'the headers did not arrive within server.headersMs; retry')
   }
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') {
     return fault(400, 'MALFORMED_REQUEST', 'the extensions of a chunk are too long')

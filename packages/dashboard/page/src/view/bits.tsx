@@ -105,12 +105,15 @@ export function Empty({ title, children }: { title: string; children?: Component
   )
 }
 
-/** A table that may be wider and longer than its place. What scrolls has to be reached by keyboard. */
+/**
+ * A table that may be wider and longer than its place. Scrolling areas need the keyboard focus. A group is no landmark,
+ * so its name may repeat the title of its panel.
+ */
 export function Scroller({ label, children }: { label: string; children: ComponentChildren }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: see above
-    <section class="scroll tall" tabIndex={0} aria-label={label}>
+    <div class="scroll tall" role="group" tabIndex={0} aria-label={label}>
       {children}
-    </section>
+    </div>
   )
 }

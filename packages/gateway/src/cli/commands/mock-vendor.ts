@@ -1,4 +1,4 @@
-/** `spillway mock-vendor`: a vendor on this machine, that misbehaves as told. */
+/** `spillway mock-vendor`: a simulated vendor on this machine whose faults are options. */
 import { once } from 'node:events'
 import type { MockVendorOptions } from '@spillway/mock-vendor'
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
@@ -9,31 +9,31 @@ const OPTIONS = {
     type: 'string',
     short: 'p',
     value: 'N',
-    about: 'where it listens. Default: 9090; 0: any free one',
+    about: 'port to listen on. Default: 9090; 0: any free port',
   },
   host: { type: 'string', value: 'HOST', about: 'Default: 127.0.0.1' },
   limit: {
     type: 'string',
     multiple: true,
     value: 'N/TIME',
-    about: 'its contract, such as 60/1m or "9000 tokens/1m"; more than once',
+    about: 'rate limit, such as 60/1m or "9000 tokens/1m"; may be repeated',
   },
   quota: {
     type: 'string',
     value: 'VENDOR',
     about: 'counts limits like openai, anthropic, azure, bedrock or gemini',
   },
-  latency: { type: 'string', value: 'TIME', about: 'until an answer begins, such as 200ms' },
-  tokens: { type: 'string', value: 'N', about: 'of an answer. Default: 16' },
-  'token-time': { type: 'string', value: 'TIME', about: 'between two tokens' },
+  latency: { type: 'string', value: 'TIME', about: 'time until an answer begins, such as 200ms' },
+  tokens: { type: 'string', value: 'N', about: 'tokens of an answer. Default: 16' },
+  'token-time': { type: 'string', value: 'TIME', about: 'time between two tokens' },
   status: { type: 'string', value: 'N', about: 'answers with this status, 400 to 599' },
   'error-rate': {
     type: 'string',
     value: 'SHARE',
-    about: 'such a share of the requests fails, 0 to 1',
+    about: 'share of requests that fail, 0 to 1',
   },
-  knobs: { type: 'string', value: 'JSON', about: 'any others, as in docs/mock-vendor.md' },
-  seed: { type: 'string', value: 'N', about: 'other chance. Default: 1' },
+  knobs: { type: 'string', value: 'JSON', about: 'other options, see docs/mock-vendor.md' },
+  seed: { type: 'string', value: 'N', about: 'seed of the random numbers. Default: 1' },
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
@@ -42,11 +42,11 @@ const USUAL_PORT = 9_090
 export const mockVendorCommand: CommandRow = {
   name: 'mock-vendor',
   summary:
-    'a vendor on this machine that speaks OpenAI, Azure, Anthropic and Gemini, and misbehaves as told',
+    'simulates OpenAI, Azure, Anthropic and Gemini on this machine, with faults on request',
   usage: ['[--port N] [--limit N/TIME] [--latency TIME] [--error-rate SHARE] [--knobs JSON]'],
   options: OPTIONS,
   notes: `spillway mock-vendor --limit 60/1m --latency 300ms --error-rate 0.1 --knobs '{"status": 503}'
-A request may turn the same knobs for itself, with the header x-mock: {"status": 503}`,
+A single request sets the same knobs with the header x-mock: {"status": 503}`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     noArguments(positionals)

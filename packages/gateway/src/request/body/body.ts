@@ -59,7 +59,7 @@ export class HungUpError extends Error {
 }
 
 export function tooLarge(maxBytes: number): RequestError {
-  const message = `the body is larger than body.maxBytes (${maxBytes} bytes)`
+  const message = `the body is larger than body.maxBytes (${maxBytes} bytes); send less or raise it`
   return new RequestError({ status: 413, code: 'BODY_TOO_LARGE', message, closes: true })
 }
 

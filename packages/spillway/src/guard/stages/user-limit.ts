@@ -219,8 +219,8 @@ export function userLimitedError(
   })
 }
 
-function explainLimited({ name, level, retryAfterMs }: Details): string {
-  return `${name}: the limit per ${level} is used up for ${inMs(retryAfterMs)}`
+function explainLimited({ name, level, limit, windowMs, retryAfterMs }: Details): string {
+  return `${name}: the limit per ${level} is used up (${limit} in ${inMs(windowMs)}); retry in ${inMs(retryAfterMs)}`
 }
 
 function explainAlone(details: Details): string {

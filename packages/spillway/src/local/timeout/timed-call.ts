@@ -328,9 +328,10 @@ const CONTEXT_OPTIONS = { requireManualDestroy: true }
 type CallTimeoutKind = Exclude<TimeoutKind, 'connect'>
 
 const EXPLAIN: Record<CallTimeoutKind, (details: Details) => string> = {
-  call: ({ name, limitMs }) => `${name}: timed out, no answer within ${inMs(limitMs)}`,
-  firstByte: ({ name, limitMs }) => `${name}: timed out, no first byte within ${inMs(limitMs)}`,
-  idle: ({ name, limitMs }) => `${name}: timed out, nothing more for ${inMs(limitMs)}`,
+  call: ({ name, limitMs }) => `${name}: timed out, no answer within ${inMs(limitMs)} (timeout.callMs)`,
+  firstByte: ({ name, limitMs }) =>
+    `${name}: timed out, no first byte within ${inMs(limitMs)} (timeout.firstByteMs)`,
+  idle: ({ name, limitMs }) => `${name}: timed out, no data for ${inMs(limitMs)} (timeout.idleMs)`,
   deadline: ({ name, limitMs }) =>
     `${name}: timed out, no answer in the ${inMs(limitMs)} that were left of the deadline`,
 }

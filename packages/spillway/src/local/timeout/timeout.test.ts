@@ -25,7 +25,7 @@ describe('call timeout', () => {
       scope: 'local',
       status: 504,
       details: { kind: 'call', limitMs: 100, elapsedMs: 100 },
-      message: 'openai: timed out, no answer within 100 ms',
+      message: 'openai: timed out, no answer within 100 ms (timeout.callMs)',
     })
     expect(clock.now()).toBe(100)
     expect(clock.pending).toBe(0)
@@ -223,13 +223,13 @@ describe('firstByteMs and idleMs', () => {
     {
       pauses: [101],
       kind: 'firstByte',
-      message: 'openai: timed out, no first byte within 100 ms',
+      message: 'openai: timed out, no first byte within 100 ms (timeout.firstByteMs)',
       atMs: 100,
     },
     {
       pauses: [10, 51],
       kind: 'idle',
-      message: 'openai: timed out, nothing more for 50 ms',
+      message: 'openai: timed out, no data for 50 ms (timeout.idleMs)',
       atMs: 60,
     },
   ])('timeout cuts off a silent call: $kind', async ({ pauses, kind, message, atMs }) => {
