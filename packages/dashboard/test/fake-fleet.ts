@@ -311,7 +311,15 @@ export class FakeFleet {
         ? { ...this.#breaker(guard, lane), failures: 0, slow: 0 }
         : this.#breaker(guard, lane),
       limits: [
-        { id: 'requests', limit: 500, used: 388, remaining: 112, ageMs: 240, scope },
+        {
+          id: 'requests',
+          limit: 500,
+          configured: 800,
+          used: 388,
+          remaining: 112,
+          ageMs: 240,
+          scope,
+        },
         {
           id: 'tokens',
           limit: 90_000,

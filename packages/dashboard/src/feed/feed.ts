@@ -6,43 +6,33 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from 'spillway'
 import { ORDER } from 'spillway'
 import type { PodStatus, SpillwayInside, Timer } from 'spillway/internal'
-import { DecisionLog, ownStatus, readProcess, VERSION } from 'spillway/internal'
+import { ownStatus, readProcess, VERSION } from 'spillway/internal'
 import { readActNote } from '../act-note.js'
-import { explainRequest } from '../requests/explain-request.js'
-import { FleetExchange } from '../requests/fleet-exchange.js'
 import type { NotedRequest } from '../requests/noted-request.js'
-import { type KnownRequest, RequestLog } from '../requests/request-log.js'
+import type { KnownRequest } from '../requests/request-log.js'
 import { shown } from '../shown.js'
 import type { Act, ActNote } from '../wire/acts.js'
-import type { Decisions } from '../wire/decisions.js'
 import type { Explanation } from '../wire/explain.js'
 import type { Transition } from '../wire/guards.js'
 import type { DemoState, Hello } from '../wire/hello.js'
 import type { PodColumn } from '../wire/history.js'
 import type { Messages } from '../wire/messages.js'
-import { decisionView } from './decision-view.js'
+import { DecisionFeed } from './decision-feed.js'
 import { FleetWatch } from './fleet-watch.js'
 import { guardCard } from './guard-card.js'
 import { guardTick } from './guard-tick.js'
 import { GuardWatch } from './guard-watch.js'
 import { HistoryOf, KEEPS, POD_COLUMNS, type Point } from './history.js'
 import { LaneFigureBook } from './lane-figures.js'
-import { type DashboardPeers, type DecisionPage, PeerDecisionWatch } from './peer-decisions.js'
+import type { DashboardPeers, DecisionPage } from './peer-decisions.js'
 import { queueTicks } from './queue-tick.js'
 import type { FeedReader } from './reader.js'
-import { RecentDecisions } from './recent-decisions.js'
 import { StoreStanding } from './store-standing.js'
 
 const TICK_MS = 1_000
-const DECISIONS_MS = 100
 /** Callers may choose guard names, so there is a limit. */
 const MOST_GUARDS = 200
-/** Number of earlier decisions that a new reader gets. */
-const EARLIER_DECISIONS = 100
-const MOST_IN_A_MESSAGE = 50
 const EARLIER_ACTS = 20
-/** More is recorded for this time after another process has asked for decisions. */
-const ASKED_MS = 5_000
 
 export interface FeedOptions {
   inside: SpillwayInside
@@ -58,7 +48,7 @@ export class Feed {
   readonly #options: FeedOptions
   readonly #clock: Clock
   readonly #boot = randomBytes(6).toString('base64url')
-  readonly #log: DecisionLog
+  readonly #decisions: DecisionFeed
   readonly #figures: LaneFigureBook
   readonly #fleet: FleetWatch
   readonly #standing: StoreStanding
@@ -69,57 +59,34 @@ export class Feed {
   readonly #acts: ActNote[] = []
   readonly #last = new Map<Standing, string>()
   readonly #stopMeeting: () => void
-  readonly #peers: PeerDecisionWatch | undefined
-  /** Of other processes and pods. */
-  readonly #others = new RecentDecisions()
-  readonly #requests: RequestLog
-  readonly #exchange: FleetExchange
   #watches: GuardWatch[] = []
   #sampledMs: number
   #sinceMs = TICK_MS
-  #nextDecision = 1
-  #seen = 0
   #telling = false
   /** Grows whenever the content of `hello` changes. */
   #news = 0
   #closed = false
   #timer: Timer
-  #decisionTimer: Timer | undefined
-  /** Runs for `ASKED_MS` after the last question of another process. */
-  #asked: Timer | undefined
 
   constructor(options: FeedOptions) {
     this.#options = options
-    const { clock, membership } = options.inside
+    const { inside, peers } = options
+    const { clock, membership } = inside
     this.#clock = clock
-    this.#log = new DecisionLog(clock)
+    this.#decisions = new DecisionFeed({
+      inside,
+      peers,
+      boot: this.#boot,
+      hasReaders: () => this.#readers.size > 0,
+      onDecisions: (each) => this.#broadcast('decisions', each),
+    })
     this.#figures = new LaneFigureBook(clock)
     this.#fleet = new FleetWatch(membership, clock, (text) => this.#onNote(text))
     this.#standing = new StoreStanding()
     this.#sampledMs = clock.now()
-    const { peers } = options
-    this.#peers = peers && new PeerDecisionWatch(peers, clock, (each) => this.#fromOthers(each))
-    this.#requests = new RequestLog({
-      clock,
-      log: this.#log,
-      pod: membership.pod,
-      views: (records) => this.#views(records),
-    })
-    this.#exchange = new FleetExchange({
-      store: options.inside.store,
-      clock,
-      membership,
-      hasReaders: () => this.#readers.size > 0,
-      since: (id) => {
-        this.#watchForOthers()
-        return this.#views(this.#log.since(id, MOST_IN_A_MESSAGE))
-      },
-      find: (requestId) => this.#requests.find(requestId),
-      onDecisions: (records) => this.#fromOthers({ seen: records.length, records: [...records] }),
-    })
     this.#meetGuards()
     // At once and not with the next tick, so that nothing of a new guard is missed.
-    this.#stopMeeting = options.inside.onGuard(() => {
+    this.#stopMeeting = inside.onGuard(() => {
       if (this.#meetGuards()) this.#tellHello()
     })
     this.#timer = this.#schedule()
@@ -166,56 +133,27 @@ export class Feed {
 
   detach(reader: FeedReader): void {
     if (!this.#readers.delete(reader) || this.#readers.size > 0) return
-    this.#log.watched = this.#asked !== undefined
-    this.#peers?.stop()
-    this.#decisionTimer?.cancel()
-    this.#decisionTimer = undefined
+    this.#decisions.stop()
     this.#last.clear()
   }
 
   /** Decisions of this process after a cursor, for the process that serves the dashboard. */
   decisions(cursor: string | undefined): DecisionPage {
-    this.#watchForOthers()
-    const { nextId, seen } = this.#log
-    const [boot, from, seenBefore] = (cursor ?? '').split('.')
-    const isOwn = boot === this.#boot
-    const records = this.#log.since(isOwn ? Number(from) : 1, EARLIER_DECISIONS)
-    return {
-      cursor: `${this.#boot}.${nextId}.${seen}`,
-      seen: isOwn ? seen - Number(seenBefore) : records.length,
-      records: this.#views(records),
-    }
-  }
-
-  /** Another process reads the decisions of this one. */
-  #watchForOthers(): void {
-    this.#log.watched = true
-    this.#asked?.cancel()
-    this.#asked = this.#clock.schedule(ASKED_MS, () => {
-      this.#asked = undefined
-      this.#log.watched = this.#readers.size > 0
-    })
-    this.#asked.unref()
-  }
-
-  #fromOthers({ seen, records }: Decisions): void {
-    const fresh = this.#others.add(records, Math.round(this.#clock.wallMs()))
-    if (fresh.length > 0) this.#broadcast('decisions', { seen, records: fresh })
+    return this.#decisions.page(cursor)
   }
 
   noteRequest(request: NotedRequest): void {
-    this.#requests.note(request)
+    this.#decisions.requests.note(request)
   }
 
   /** What this process knows about a request. */
   find(requestId: string): KnownRequest {
-    return this.#requests.find(requestId)
+    return this.#decisions.requests.find(requestId)
   }
 
   /** What all processes and pods know about a request. */
   explain(requestId: string): Promise<Explanation> {
-    const { inside, peers } = this.#options
-    return explainRequest(requestId, { own: this.#requests, peers, ...inside })
+    return this.#decisions.explain(requestId)
   }
 
   /** An operator has acted. */
@@ -245,10 +183,7 @@ export class Feed {
     this.#closed = true
     this.#stopMeeting()
     this.#timer.cancel()
-    this.#decisionTimer?.cancel()
-    this.#asked?.cancel()
-    this.#peers?.stop()
-    this.#exchange.close()
+    this.#decisions.close()
     for (const reader of [...this.#coming, ...this.#readers]) reader.end()
     for (const watch of this.#watches) watch.close()
   }
@@ -282,7 +217,7 @@ export class Feed {
         known.get(guard) ??
         new GuardWatch(
           guard,
-          this.#log,
+          this.#decisions.log,
           () => this.#clock.wallMs(),
           (each) => this.#onTransition(each),
         ),
@@ -368,42 +303,12 @@ export class Feed {
   }
 
   #beginWatching(): void {
-    this.#log.watched = true
-    this.#nextDecision = this.#log.nextId
-    this.#seen = this.#log.seen
+    this.#decisions.start()
     if (this.#watches.some(({ last }) => last === undefined)) this.#sample()
-    this.#flushLater()
-    this.#peers?.start()
-  }
-
-  #flushLater(): void {
-    this.#decisionTimer = this.#clock.schedule(DECISIONS_MS, () => {
-      this.#flushLater()
-      this.#flush()
-    })
-    this.#decisionTimer.unref()
-  }
-
-  #flush(): void {
-    const records = this.#log.since(this.#nextDecision, MOST_IN_A_MESSAGE)
-    if (records.length === 0) return
-    const seen = this.#log.seen - this.#seen
-    this.#nextDecision = this.#log.nextId
-    this.#seen = this.#log.seen
-    this.#broadcast('decisions', { seen, records: this.#views(records) })
-  }
-
-  #views(records: ReturnType<DecisionLog['since']>) {
-    const aheadMs = this.#clock.wallMs() - this.#clock.now()
-    const pod = shown(this.#options.inside.membership.pod)
-    return records.map((record) => decisionView(record, pod, aheadMs))
   }
 
   #sendDecisions(reader: FeedReader, has: { decision: number; at: number } | undefined): void {
-    const own = this.#log
-      .since(has?.decision ?? 1, EARLIER_DECISIONS)
-      .filter(({ id }) => id < this.#nextDecision)
-    const records = [...this.#views(own), ...this.#others.since(has?.at ?? 0)]
+    const records = this.#decisions.since(has)
     if (records.length === 0) return
     this.#send(reader, 'decisions', { seen: records.length, records })
   }
@@ -423,7 +328,7 @@ export class Feed {
       boot: this.#boot,
       at: this.#clock.wallMs(),
       pod: shown(inside.membership.pod),
-      hasPeers: this.#peers !== undefined,
+      hasPeers: this.#decisions.hasPeers,
       version: VERSION,
       stages: ORDER,
       guards: this.#watches.map(({ guard }) => guardCard(guard.name, guard.parts.options)),
@@ -472,7 +377,7 @@ export class Feed {
    * no id, because a reader that was cut off before them does not have them.
    */
   #withId(message: string): string {
-    return `id: ${this.#boot}.${this.#nextDecision}.${Math.round(this.#clock.wallMs())}\n${message}`
+    return `id: ${this.#boot}.${this.#decisions.nextId}.${Math.round(this.#clock.wallMs())}\n${message}`
   }
 
   #readId(id: string | undefined): { decision: number; at: number } | undefined {

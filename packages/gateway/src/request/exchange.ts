@@ -330,6 +330,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
 }
 
 function slowBody(): RequestError {
-  const message = 'the body arrived too slowly (server.bodyMs, server.bodyBytesPerSecond); send it faster or change these options'
+  const message =
+    'the body arrived too slowly (server.bodyMs, server.bodyBytesPerSecond); send it faster or change these options'
   return new RequestError({ status: 408, code: 'SLOW_BODY', message, closes: true })
 }

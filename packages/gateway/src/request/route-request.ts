@@ -117,7 +117,8 @@ function noRoute(
 const LLM_PATH = /^\/(v1|openai\/)/
 
 function misplacedKey(): RequestError {
-  const message = 'the API key is in the path or in the model, where logs would show it; send it in a header'
+  const message =
+    'the API key is in the path or in the model, where logs would show it; send it in a header'
   return new RequestError({ status: 400, code: 'MISPLACED_KEY', message })
 }
 

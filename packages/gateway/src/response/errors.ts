@@ -65,7 +65,8 @@ function readableTime(ms: number): string {
 /** `called`: a request was sent to a vendor, so the failure is the vendor's or the network's. */
 export function faultOf(error: unknown, vendor: string | undefined, called: boolean): Fault {
   if (error instanceof SpillwayError || error instanceof RequestError) return error
-  if (!called) return { status: 500, code: 'INTERNAL', message: 'the gateway failed; its log has the error' }
+  if (!called)
+    return { status: 500, code: 'INTERNAL', message: 'the gateway failed; its log has the error' }
   return {
     status: 502,
     code: 'VENDOR_ERROR',

@@ -15,7 +15,11 @@ const REASONS: Readonly<Record<number, string>> = {
 /** The answer to an error of Node's parser. Undefined if the connection has failed, so that there is none. */
 export function faultOfParser(code: string | undefined): Fault | undefined {
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return fault(431, 'HEADERS_TOO_LARGE', 'the headers are larger than server.maxHeaderBytes; send less or raise it')
+    return fault(
+      431,
+      'HEADERS_TOO_LARGE',
+      'the headers are larger than server.maxHeaderBytes; send less or raise it',
+    )
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return fault(408, 'SLOW_HEADERS', 'the headers did not arrive within server.headersMs; retry')

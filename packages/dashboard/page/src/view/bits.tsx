@@ -112,6 +112,7 @@ export function Empty({ title, children }: { title: string; children?: Component
 export function Scroller({ label, children }: { label: string; children: ComponentChildren }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: see above
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields
     <div class="scroll tall" role="group" tabIndex={0} aria-label={label}>
       {children}
     </div>

@@ -32,6 +32,7 @@ export function Pipeline({ card, tick, lane }: GuardInView) {
   )
   return (
     <section class="panel pipe-panel" aria-label="Pipeline of stages">
+      <h2 class="visually-hidden">Pipeline of stages</h2>
       <ol class="pipe">
         {gates.map((gate, index) => (
           <GateView

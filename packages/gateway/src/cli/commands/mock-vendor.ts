@@ -41,8 +41,7 @@ const USUAL_PORT = 9_090
 
 export const mockVendorCommand: CommandRow = {
   name: 'mock-vendor',
-  summary:
-    'simulates OpenAI, Azure, Anthropic and Gemini on this machine, with faults on request',
+  summary: 'simulates OpenAI, Azure, Anthropic and Gemini on this machine, with faults on request',
   usage: ['[--port N] [--limit N/TIME] [--latency TIME] [--error-rate SHARE] [--knobs JSON]'],
   options: OPTIONS,
   notes: `spillway mock-vendor --limit 60/1m --latency 300ms --error-rate 0.1 --knobs '{"status": 503}'

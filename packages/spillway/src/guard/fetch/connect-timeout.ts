@@ -51,6 +51,6 @@ function connectError(name: string, connectMs: number): SpillwayError {
     scope: 'local',
     details: { name, kind: 'connect', limitMs: connectMs },
     explain: (details: Details) =>
-      `${details.name}: timed out, no connection within ${inMs(details.limitMs)}`,
+      `${details.name}: timed out, no connection within ${inMs(details.limitMs)} (connectMs)`,
   })
 }

@@ -199,5 +199,5 @@ function unreadError(name: string, unreadMs: number): SpillwayError {
 }
 
 function explainUnread({ name, limitMs }: Details): string {
-  return `${name}: the answer was not read for ${inMs(limitMs)} (timeout.unreadMs), so it was abandoned`
+  return `${name}: the answer was not read for ${inMs(limitMs)} (unreadMs), so it was abandoned`
 }

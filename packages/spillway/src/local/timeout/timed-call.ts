@@ -328,7 +328,8 @@ const CONTEXT_OPTIONS = { requireManualDestroy: true }
 type CallTimeoutKind = Exclude<TimeoutKind, 'connect'>
 
 const EXPLAIN: Record<CallTimeoutKind, (details: Details) => string> = {
-  call: ({ name, limitMs }) => `${name}: timed out, no answer within ${inMs(limitMs)} (timeout.callMs)`,
+  call: ({ name, limitMs }) =>
+    `${name}: timed out, no answer within ${inMs(limitMs)} (timeout.callMs)`,
   firstByte: ({ name, limitMs }) =>
     `${name}: timed out, no first byte within ${inMs(limitMs)} (timeout.firstByteMs)`,
   idle: ({ name, limitMs }) => `${name}: timed out, no data for ${inMs(limitMs)} (timeout.idleMs)`,
