@@ -224,5 +224,5 @@ function explainLimited({ name, level, limit, windowMs, retryAfterMs }: Details)
 }
 
 function explainAlone(details: Details): string {
-  return `${explainLimited(details)}, as far as this pod can tell: the store is unreachable`
+  return `${explainLimited(details)}; the store is unreachable, so this pod decides alone`
 }
