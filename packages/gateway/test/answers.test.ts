@@ -165,7 +165,7 @@ describe('gateway refusals', () => {
     expect(await answer.json()).toEqual({
       error: {
         message: expect.stringMatching(
-          /^Spillway gateway: openai: the circuit is open, .*; retry in \d+ s$/,
+          /^Spillway gateway: openai: the circuit is open \(1 failure in a row\), .*; retry in \d+ s$/,
         ),
         type: 'server_error',
         param: null,
