@@ -180,7 +180,7 @@ describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
 
   it('a program counts its first calls in Redis and not locally', async () => {
     expect((await runCounted()).stdout).toBe('ran')
-    const store = redisStore({ url: server.url, prefix })
+    const store = redisStore({ ...patient, url: server.url, prefix })
     const spillway = createSpillway({ store })
     const guard = spillway.guard('vendor', { userLimits: levels })
     await expect(guard.run(() => 'ran', { user: 'u' })).rejects.toThrow(
@@ -192,7 +192,7 @@ describe.concurrent.each(DRIVERS)('a program with %s', (driver) => {
 
   it('a program does not end before a settlement at its end has reached Redis', async () => {
     expect(await runCounted()).toMatchObject({ code: 0, stderr: '' })
-    const store = redisStore({ url: server.url, prefix })
+    const store = redisStore({ ...patient, url: server.url, prefix })
     const limiter = createSharedRateLimiter({ store, name: 'last', limits, jitterMs: '1m' })
     const figures = await limiter.figures()
     expect(figures.limits).toMatchObject([{ used: 100 }])
