@@ -132,7 +132,8 @@ function fileOf({ guard = {}, vendors = {}, ...rest }: Written, vendorUrl: strin
       openai: { protocol: 'openai', ...ours },
       anthropic: { protocol: 'anthropic', ...ours },
       ...Object.fromEntries(
-        Object.entries(vendors).map(([name, each]) => [name, { url: vendorUrl, ...each }]),
+        // `undefined` leaves a vendor out.
+        Object.entries(vendors).map(([name, each]) => [name, each && { url: vendorUrl, ...each }]),
       ),
     },
     ...(Object.keys(vendors).length === 0 && { routes: ROUTES }),
