@@ -24,8 +24,9 @@ async function start(quota: NonNullable<MockVendorOptions['quota']>) {
   }
   const sendMany = (count: number) => Promise.all(Array.from({ length: count }, send))
   const useAll = async () => {
-    // The usual length of answers is known. Then more requests than the limit allows, before headers of the vendor help.
+    // The gateway learns the usual length of answers.
     for (let index = 0; index < 3; index++) await send()
+    // More requests than the limit allows, before the vendor's headers report what is left.
     await sendMany(200)
     while ((await sendMany(10)).includes(200));
   }

@@ -37,7 +37,7 @@ class BadAnswerError extends Error {
   }
 }
 
-/** A record that something else has damaged: it is given up, and says nothing about the vendor. */
+/** A damaged record. The job is given up, and the breaker does not count it. */
 class UnreadableRequestError extends Error {
   readonly status = 400
 
@@ -80,7 +80,7 @@ export async function runRequest(
     })
     const { statusCode: status, headers } = response
     const { errors } = vendor.protocol
-    // Who refuses or fails has generated nothing.
+    // A vendor that refuses or fails has generated nothing.
     if (status >= 400) free()
     const body = status < 400 ? '' : bytes.toString()
     const failure =
@@ -89,7 +89,7 @@ export async function runRequest(
         : errors && readFailure(errors, { status, headers, body }, clock.wallMs())
     if (permit !== undefined) said = keyAnswerOf(status, failure)
     if (judgeStatus(status).retryable || rejectsKey(said)) {
-      // Who only wants us to slow down has not done it.
+      // The vendor has not processed the request.
       if (status === 429 || rejectsKey(said)) job.final = false
       const error = new BadAnswerError(vendor.name, { status, headers, said: body })
       if (failure !== undefined) noteFailure(error, failure)

@@ -1,6 +1,6 @@
 /**
- * A request as it waits in the store: all that a vendor needs to know, and nothing secret. Our keys are
- * put in when it is sent, by whoever sends it; the caller's is kept as a mark that cannot be read back.
+ * A queued request as it is stored: what the vendor needs, and no secret. The pod that sends it adds our key. The
+ * caller's key is stored as a hash only.
  */
 import { createHash, createHmac } from 'node:crypto'
 import type { Dispatcher } from 'undici'
@@ -13,16 +13,16 @@ import { heldBody, vendorRequest } from '../vendor/vendor-request.js'
 type Cost = Readonly<Record<string, number>>
 
 export interface StoredRequest {
-  /** A mark of whoever may know what comes of it. */
+  /** Hash of the caller, who alone may read the answer. */
   readonly owner: string
-  /** Two with the same idempotency key must have the same mark. */
+  /** Hash of the request. Requests with the same idempotency key must have the same one. */
   readonly mark: string
   readonly method: string
   readonly path: string
-  /** Names and values in turn. */
+  /** Names and values alternate. */
   readonly headers: readonly string[]
   readonly body: StoredBytes | undefined
-  /** Doing it twice does no harm. */
+  /** It may be sent twice. */
   readonly harmless: boolean
   /** Reserved for it, by unit. */
   readonly cost: Cost | undefined
@@ -35,10 +35,10 @@ export interface StoredRequest {
 /** As text where it is text. */
 export type StoredBytes = { readonly text: string } | { readonly base64: string }
 
-/** What says who somebody is, or may be thought to; not a key that only tells two requests apart. */
+/** Headers with credentials. An idempotency key is none. */
 export const CREDENTIAL =
   /authorization|cookie|^(?!idempotency-)(.*[-_])?(api-?)?(key|token|secret|password)$/i
-/** Heeded here: the vendor is to answer when it has an answer. */
+/** `respond-async` is for the gateway: the vendor answers as usual. */
 const HEEDED = 'prefer'
 
 export function storeRequest(
@@ -65,7 +65,7 @@ export function storeRequest(
   }
 }
 
-/** With our key, or whatever else goes with every request. */
+/** `ownHeaders`: our key and the configured headers of the vendor. */
 export function restoreRequest(
   stored: StoredRequest,
   ownHeaders: readonly string[],
@@ -93,7 +93,7 @@ function markOf(method: string, path: string, { parsed: { body } }: RoutedReques
   return hash.digest('base64url')
 }
 
-/** A key cannot be found out from it, short of trying all keys there could be. */
+/** The key cannot be read from it, only guessed. */
 export function ownerOf(key: string | undefined, user: string): string {
   const [secret, what] = key === undefined ? [user, 'user'] : [key, 'key']
   return createHmac('sha256', secret).update(`spillway job of ${what}`).digest('base64url')
@@ -110,7 +110,7 @@ export function restoreBytes(stored: StoredBytes): Buffer {
   return 'text' in stored ? Buffer.from(stored.text) : Buffer.from(stored.base64, 'base64')
 }
 
-/** False: something else has written to the store, or the record was damaged there. */
+/** False: the record is damaged, or was written by another program. */
 export function isStoredRequest(data: unknown): data is StoredRequest {
   if (typeof data !== 'object' || data === null) return false
   const { method, path, headers, body } = data as Partial<Record<keyof StoredRequest, unknown>>
