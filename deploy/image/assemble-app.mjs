@@ -15,7 +15,8 @@ const DEVELOPERS_ONLY = /\.(d\.ts|map|tsbuildinfo)$/
 const [folder] = process.argv.slice(2)
 if (folder === undefined) fail('usage: node deploy/image/assemble-app.mjs FOLDER')
 const app = resolve(folder)
-if (existsSync(join(app, 'node_modules'))) fail(`${app} has been assembled already; delete it first`)
+if (existsSync(join(app, 'node_modules')))
+  fail(`${app} has been assembled already; delete it first`)
 
 await setupOrExit({ build: ['packages/gateway'], types: false })
 const { workspaces } = manifestOf(root)
