@@ -24,17 +24,22 @@ const GRACE_MS = 45_000
 
 const say = (line) => process.stderr.write(`${line}\n`)
 
-if (!isOnPath('buildah')) {
-  const problem = canInstall()
-    ? (say('installing buildah with apt-get (first run only) …'), await installPackage('buildah'))
-    : 'npm run image needs buildah and root on a Debian machine. With Docker, run: docker build -f deploy/image/Dockerfile .'
-  if (problem !== undefined) {
-    say(problem)
-    process.exit(1)
-  }
+const problem = await ensureBuildah()
+if (problem !== undefined) {
+  say(problem)
+  process.exit(1)
 }
 await buildImage()
 await tryImage()
+
+async function ensureBuildah() {
+  if (isOnPath('buildah')) return undefined
+  if (!canInstall()) {
+    return 'npm run image needs root on a Debian machine. With Docker: docker build -f deploy/image/Dockerfile .'
+  }
+  say('installing buildah with apt-get (first run only) …')
+  return installPackage('buildah')
+}
 
 async function buildImage() {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-image-'))
