@@ -92,6 +92,11 @@ const STEPS = [
     args: [join(root, 'scripts/check-paths.mjs')],
   },
   {
+    name: 'manifests',
+    what: 'Kubernetes manifests in deploy/ fit the schemas',
+    args: [join(root, 'scripts/check-manifests.mjs')],
+  },
+  {
     name: 'packages',
     what: 'packed and installed with Node 20 to 26: imports, types, gateway, command',
     args: [join(root, 'scripts/check-packages.mjs')],
