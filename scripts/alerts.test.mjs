@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { prometheusRule, RULE_FILE } from './build-alerts.mjs'
 import { root, run } from './run-command.mjs'
 
 const folder = join(root, 'deploy/prometheus')
@@ -24,6 +25,10 @@ describe('alerts', () => {
       .filter(({ exp_alerts }) => exp_alerts.length > 0)
       .map(({ alertname }) => alertname)
     expect(new Set(fired)).toEqual(new Set(alerts.map(({ alert }) => alert)))
+  })
+
+  it('the PrometheusRule for Kubernetes has the same rules; npm run alerts copies them', () => {
+    expect(readFileSync(RULE_FILE, 'utf8')).toBe(prometheusRule())
   })
 
   it('every alert links to its section of the runbooks', () => {

@@ -2,7 +2,7 @@
 // result against the schemas of Kubernetes and of the Prometheus operator. TypeScript finds misspelt fields, which
 // the schemas allow. `spillway check` validates the gateway's configuration in each overlay.
 
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as prometheus from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1'
 import * as apps from 'kubernetes-models/apps/v1'
@@ -97,12 +97,16 @@ async function checkOverlays() {
     if (code === 0) rendered.set(name, stdout)
     else errors.push(`${name}: ${output}`)
   }
+  const operator = join(root, 'deploy/kubernetes/components/prometheus')
+  for (const file of ['service-monitor.yaml', 'prometheus-rule.yaml']) {
+    rendered.set(file, readFileSync(join(operator, file), 'utf8'))
+  }
   for (const [name, yaml] of rendered) {
     errors.push(...schemaErrors(yaml).map((error) => `${name}: ${error}`))
   }
   errors.push(...(await unknownFields([...rendered.values()].join('\n---\n'))))
   for (const error of errors) process.stdout.write(`${error}\n`)
-  process.stdout.write(`${rendered.size} overlays rendered, ${errors.length} mistakes\n`)
+  process.stdout.write(`${rendered.size} manifests rendered, ${errors.length} mistakes\n`)
   return errors.length === 0 ? 0 : 1
 }
 
