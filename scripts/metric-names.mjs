@@ -1,0 +1,59 @@
+// The metrics that a gateway exports, and the metrics that a PromQL query names.
+
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { root } from './run-command.mjs'
+
+/** Prometheus adds these to every target. */
+const ADDED_BY_PROMETHEUS = ['up']
+const HISTOGRAM_SUFFIXES = ['_bucket', '_sum', '_count']
+
+/** Words of PromQL without a parenthesis behind them. */
+const WORDS = new Set(
+  [
+    'and or unless bool offset inf nan by without on ignoring group_left group_right',
+    'sum min max avg count group stddev stdvar topk bottomk quantile count_values',
+  ].flatMap((line) => line.split(' ')),
+)
+
+/** Names of all series of a gateway. They are read from its registry, so the gateway has to be built. */
+export async function exportedMetrics() {
+  const { createMetrics } = await importBuilt('packages/gateway/dist/observe/metrics.js')
+  const { createSpillway } = await importBuilt('packages/spillway/dist/index.js')
+  const spillway = createSpillway()
+  try {
+    const port = () => ({ running: 0, connectionsRefused: 0 })
+    const reloads = { counts: {}, generation: 1, since: 0, refusedLast: false }
+    const { registry } = createMetrics(spillway, port, reloads, () => [])
+    return new Set([...registry.getMetricsAsArray().flatMap(seriesOf), ...ADDED_BY_PROMETHEUS])
+  } finally {
+    await spillway.close()
+  }
+}
+
+function seriesOf({ name, type }) {
+  return type === 'histogram' ? HISTOGRAM_SUFFIXES.map((suffix) => name + suffix) : [name]
+}
+
+function importBuilt(path) {
+  return import(pathToFileURL(join(root, path)).href)
+}
+
+/** The metrics that `query` names: identifiers that are no function, word, label, string or duration. */
+export function metricsIn(query) {
+  const bare = query
+    .replace(/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g, '')
+    .replace(/\{[^}]*\}|\[[^\]]*\]/g, ' ')
+    .replace(/\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)/gi, ' ')
+  const names = [...bare.matchAll(/(?<![\w$.])[a-z_:][\w:]*(?!\w|\s*\()/gi)].map(([name]) => name)
+  return [...new Set(names.filter((name) => !WORDS.has(name.toLowerCase())))]
+}
+
+/** One line for each metric of `queries` (`{ place, query }`) that is not in `exported`. */
+export function unknownMetrics(queries, exported) {
+  return queries.flatMap(({ place, query }) =>
+    metricsIn(query)
+      .filter((name) => !exported.has(name))
+      .map((name) => `${place}: the gateway exports no metric ${name}`),
+  )
+}
