@@ -32,7 +32,7 @@ import {
   spell,
 } from './path-spellings.js'
 
-const CASES = usualOrLong(10_000, 100_000)
+const CASES = usualOrLong(40_000, 100_000)
 /** On each listener. */
 const OVER_SOCKETS = 600
 const SEED = 31
