@@ -17,7 +17,7 @@ const MAX_FUNCTIONS = 150
  */
 const WARM_UP_CALLS = 200
 /** A call now and then also does periodic work, such as sampling the load. The median call does not. */
-const MEASURED_CALLS = 5
+const MEASURED_CALLS = 21
 
 const DIST = join(root, 'packages/spillway/dist/')
 
