@@ -307,11 +307,14 @@ export class TargetSender implements ResponseListener {
       const keyed = withKey(target, key)
       this.#target = keyed
       rejected.add(key)
+      let refusal: unknown
       const answer = await this.#run(routed, keyed, tries, key).catch((error) => {
-        if (isQuarantined(error) && isKey(keys.choose(config, rejected))) return undefined
-        throw error
+        if (!isQuarantined(error)) throw error
+        refusal = error
+        return undefined
       })
       const next = keys.choose(config, rejected)
+      if (answer === undefined && !isKey(next)) throw refusal
       const isOver = answer !== undefined && !answer.rejectsKey
       if (answer !== undefined && (isOver || !isKey(next) || !this.#mayAskAnother(routed, true))) {
         return answer
