@@ -204,7 +204,7 @@ function keyOf(owner: string, given: string): string {
   return createHash('sha256').update(`${owner} ${given}`).digest('base64url')
 }
 
-/** What the client says it has, but no longer than anybody may. */
+/** The time that the client has set, but at most the job queue's `timeoutMs`. */
 function timeOf(said: string | string[] | undefined, mostMs: number): number {
   const theirs = deadlineMs(said)
   if (theirs < 1) throw invalidDeadline('must be at least 1')

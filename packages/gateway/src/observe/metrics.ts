@@ -1,4 +1,4 @@
-/** What Prometheus is told. Requests are counted as they end; how guards stand is read when asked. */
+/** The metrics for Prometheus. Requests are counted as they end; the state of guards is read at each scrape. */
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Spillway } from 'spillway'
 import type { KeyState } from 'spillway/internal'
@@ -106,7 +106,7 @@ function addCounters(registry: Registry, series: AllSeries): void {
   )
 }
 
-/** How everything stands, at the moment somebody asks: the gateway, and the guards in it. */
+/** The state of the gateway and of its guards at the moment of a scrape. */
 function addGauges(registry: Registry, spillway: Spillway, port: () => Port): void {
   const requests = {
     name: 'spillway_requests_running',

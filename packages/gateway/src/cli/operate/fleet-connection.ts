@@ -28,7 +28,7 @@ export interface FleetConnection {
 }
 
 export const USUAL_FILE = 'spillway.yaml'
-/** Nobody's call waits for an operator, so a slow answer is better than none. */
+/** No call waits for an operator, so a slow answer is better than none. */
 const COMMAND_MS = 5_000
 
 export async function openFleetConnection({
@@ -98,7 +98,7 @@ function readUrl(text: string): URL {
   throw new UsageError(`--admin: must be a URL such as http://127.0.0.1:8081, got "${text}"`)
 }
 
-/** Who does it, unless somebody says otherwise. */
+/** The operator's name in the audit log, unless `--by` is given. */
 export function usualName(): string {
   return `${userInfo().username}@${hostname()}`.slice(0, 100)
 }
