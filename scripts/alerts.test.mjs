@@ -32,7 +32,7 @@ describe('alerts', () => {
   })
 
   it('every alert links to its section of the runbooks', () => {
-    const page = readFileSync(join(root, 'docs/runbooks.md'), 'utf8')
+    const page = readFileSync(join(root, 'docs/operations/runbooks.md'), 'utf8')
     for (const { alert, annotations } of alerts) {
       expect(page).toContain(`## ${alert}\n`)
       expect(annotations.runbook_url).toMatch(new RegExp(`/runbooks\\.md#${alert.toLowerCase()}$`))

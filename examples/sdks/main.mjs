@@ -10,7 +10,7 @@ import { callerKeys, gatewayConfig } from './gateway-config.mjs'
 import { problemsOf, withTables } from './table.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const page = join(root, 'docs/sdks.md')
+const page = join(root, 'docs/gateway/sdks.md')
 const work = mkdtempSync(join(tmpdir(), 'sdks-'))
 const logFile = join(work, 'gateway.log')
 const config = join(work, 'spillway.yaml')
@@ -37,7 +37,7 @@ try {
   for (const problem of problems) process.stderr.write(`${problem}\n`)
   failed = problems.length > 0
   process.stdout.write(
-    failed ? 'The suite failed.\n' : 'The suite passed; docs/sdks.md is written.\n',
+    failed ? 'The suite failed.\n' : 'The suite passed; docs/gateway/sdks.md is written.\n',
   )
 } finally {
   gateway.kill('SIGTERM')

@@ -1,4 +1,4 @@
-// npm run sdks: installs the SDKs, runs the suite with the Node they need, and writes the tables of docs/sdks.md.
+// npm run sdks: installs the SDKs, runs the suite with the Node they need, and writes the tables of docs/gateway/sdks.md.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 
 const read = (path) => readFileSync(new URL(path, import.meta.url), 'utf8')
-const page = read('../../docs/sdks.md')
+const page = read('../../docs/gateway/sdks.md')
 const { dependencies } = JSON.parse(read('package.json'))
 const CASES = [
   'plain',
@@ -29,7 +29,7 @@ function tableOf(name) {
   return { heads, rows }
 }
 
-describe('docs/sdks.md', () => {
+describe('docs/gateway/sdks.md', () => {
   it('the page of the SDKs has every case and no client that failed one', () => {
     const { heads, rows } = tableOf('results')
     expect(heads).toEqual(['Client', ...CASES])

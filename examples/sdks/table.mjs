@@ -1,4 +1,4 @@
-/** The tables of docs/sdks.md. */
+/** The tables of docs/gateway/sdks.md. */
 import { CASES } from './cases.mjs'
 import { FAILURES } from './failures.mjs'
 

@@ -390,7 +390,7 @@ describe('a smaller model under load', () => {
 describe('the page about fallbacks', () => {
   it('the documented configuration answers as the page says', async () => {
     const page = readFileSync(
-      new URL('../../../docs/gateway-fallbacks.md', import.meta.url),
+      new URL('../../../docs/gateway/fallbacks.md', import.meta.url),
       'utf8',
     )
     const [, text = ''] = /```yaml\n(.*?)```/s.exec(page) ?? []

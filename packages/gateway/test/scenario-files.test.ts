@@ -7,7 +7,7 @@ import { parse } from 'yaml'
 const at = (path: string) => new URL(`../../../${path}`, import.meta.url)
 const files = readdirSync(at('examples/scenarios'))
 const textOf = (file: string) => readFileSync(at(`examples/scenarios/${file}`), 'utf8')
-const page = readFileSync(at('docs/simulator.md'), 'utf8')
+const page = readFileSync(at('docs/operations/simulator.md'), 'utf8')
 
 describe('scenario files', () => {
   it.each(files)('scenario file %s is valid', (file) => {

@@ -1,4 +1,4 @@
-/** The table "When to retry" of docs/errors.md against refusals that really happen, one for each code. */
+/** The table "When to retry" of docs/reference/errors.md against refusals that really happen, one for each code. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { type ErrorCode, SpillwayError } from '../src/core/errors.js'
@@ -8,7 +8,7 @@ import type { RunOptions } from '../src/guard/run-options.js'
 import { customStage } from '../src/guard/stages/custom.js'
 import { createGuardPod, vendorError } from './guard-pod.js'
 
-const PAGE = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
+const PAGE = readFileSync(new URL('../../../docs/reference/errors.md', import.meta.url), 'utf8')
 
 interface Row {
   readonly retryAfter: string
@@ -99,7 +99,7 @@ const PROVOKED: Record<ErrorCode, () => Promise<SpillwayError>> = {
     }),
 }
 
-describe('table of waits in docs/errors.md', () => {
+describe('table of waits in docs/reference/errors.md', () => {
   const table = readTable()
 
   it('the table has a row for every code, and for nothing else', () => {

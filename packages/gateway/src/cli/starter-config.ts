@@ -1,6 +1,6 @@
 /** What `spillway init` writes. It can be used as it is, with a key in OPENAI_API_KEY. */
 export const STARTER_CONFIG = `# yaml-language-server: $schema=./spillway.schema.json
-# A Spillway gateway. docs/gateway-config.md explains every option; 'spillway check' finds mistakes.
+# A Spillway gateway. docs/gateway/configuration.md explains every option; 'spillway check' finds mistakes.
 
 port: 8080 # where callers connect
 admin:

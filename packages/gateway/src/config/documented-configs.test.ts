@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from './load.js'
 
 const PAGES = [
-  'docs/gateway-config.md',
-  'docs/gateway.md',
-  'docs/gateway-fallbacks.md',
+  'docs/gateway/configuration.md',
+  'docs/gateway/index.md',
+  'docs/gateway/fallbacks.md',
   'README.md',
 ]
 const text = PAGES.map((page) =>
@@ -19,7 +19,7 @@ const env = Object.fromEntries(
 )
 const load = (text: string) =>
   loadConfig({
-    file: 'docs/gateway-config.md',
+    file: 'docs/gateway/configuration.md',
     text,
     env: { ...env, REDIS_URL: 'redis://cache' },
     readFile: (path) => `from ${path}`.replaceAll(/\W/g, '-'),

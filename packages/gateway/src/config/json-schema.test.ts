@@ -5,7 +5,7 @@ import { STARTER_CONFIG } from '../cli/starter-config.js'
 import { gatewaySchema } from './json-schema.js'
 
 const FILE = new URL('../../schema.json', import.meta.url)
-const PAGE = new URL('../../../../docs/gateway-config.md', import.meta.url)
+const PAGE = new URL('../../../../docs/gateway/configuration.md', import.meta.url)
 
 interface Schema {
   type?: string

@@ -7,7 +7,7 @@ export function gatewaySchema(): JsonSchema {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Spillway gateway',
-    description: 'spillway.yaml: vendors, routes, callers; see docs/gateway-config.md',
+    description: 'spillway.yaml: vendors, routes, callers; see docs/gateway/configuration.md',
     ...schemaOf(gatewayShape(nothing)),
   }
 }

@@ -30,7 +30,8 @@ async function loadApi(): Promise<Api> {
   try {
     return await import('@opentelemetry/api')
   } catch (cause) {
-    const message = 'tracing: needs the package @opentelemetry/api, and an SDK: see docs/tracing.md'
+    const message =
+      'tracing: needs the package @opentelemetry/api, and an SDK: see docs/operations/tracing.md'
     throw new TypeError(message, { cause })
   }
 }

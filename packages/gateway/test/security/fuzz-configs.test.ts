@@ -13,7 +13,10 @@ const MALFORMED = usualOrLong(250, 10_000)
 const SEED = 7
 const HUSH = 'hush-0123456789abcdef'
 
-const page = readFileSync(new URL('../../../../docs/gateway-config.md', import.meta.url), 'utf8')
+const page = readFileSync(
+  new URL('../../../../docs/gateway/configuration.md', import.meta.url),
+  'utf8',
+)
 const SAMPLES = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = '']) => block)
 const env = Object.fromEntries(
   [...page.matchAll(/env:(\w+)/g)].map(([, name = '']) => [name, `${HUSH}-${name}`]),

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { refusalHeaders } from './refusal-answer.js'
 
-const PAGE = new URL('../../../../docs/errors.md', import.meta.url)
+const PAGE = new URL('../../../../docs/reference/errors.md', import.meta.url)
 
 describe('headers of a refusal', () => {
   it('the docs have the x-should-retry of every code', () => {

@@ -7,7 +7,7 @@ import { hashOfName, isLongName } from '../core/long-name.js'
 
 /**
  * The format of stored values. Pods of two versions share state only if this number is equal.
- * docs/upgrading.md has the rule for changing it, and a row for each number.
+ * docs/operations/upgrading.md has the rule for changing it, and a row for each number.
  */
 const SCHEMA = '1'
 /** The format of job queues, which changes separately by the same rule. */

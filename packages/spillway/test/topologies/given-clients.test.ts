@@ -25,7 +25,7 @@ beforeAll(async () => {
 }, START_MS)
 afterAll(() => Promise.all([server.stop(), watched.stop(), cluster.stop()]))
 
-/** The settings required by docs/redis.md. */
+/** The settings required by docs/operations/redis.md. */
 const ONE = { enableOfflineQueue: false, autoResendUnfulfilledCommands: false }
 const MANY = { enableOfflineQueue: false, retryDelayOnFailover: 0 }
 

@@ -12,9 +12,12 @@ import { type RedisCluster, startCluster } from '../redis-cluster.js'
 import { type RedisServer, startRedis } from '../redis-server.js'
 import { DRIVERS, driversToTest, START_MS } from '../topologies.js'
 
-/** The permissions that docs/redis.md calls sufficient. */
+/** The permissions that docs/operations/redis.md calls sufficient. */
 const LEAST = (() => {
-  const page = readFileSync(new URL('../../../../docs/redis.md', import.meta.url), 'utf8')
+  const page = readFileSync(
+    new URL('../../../../docs/operations/redis.md', import.meta.url),
+    'utf8',
+  )
   const [, rules = ''] = /ACL SETUSER spillway on >password (.*?)```/s.exec(page) ?? []
   return rules.trim().replace(/\s+/g, ' ')
 })()

@@ -2,7 +2,7 @@
 
 /**
  * Pods of the previous commit's build beside pods of the current one, on one Redis. With the same key format they
- * share all state. With another format each version has its own state, as docs/upgrading.md says.
+ * share all state. With another format each version has its own state, as docs/operations/upgrading.md says.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { previousBuild } from './previous-build.js'
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const PROGRAM = pathOf('../fixtures/version-pod.mjs')
 const CURRENT = pathOf('../..')
-const PAGE = pathOf('../../../../docs/upgrading.md')
+const PAGE = pathOf('../../../../docs/operations/upgrading.md')
 
 const previous = previousBuild()
 if (previous === undefined) {
@@ -128,7 +128,7 @@ async function passedOf(
 }
 
 describe(`pods of ${previous?.what ?? 'the current build'} and of the current build`, () => {
-  it('docs/upgrading.md has a row for each key format that says what happens beside the previous one', () => {
+  it('docs/operations/upgrading.md has a row for each key format that says what happens beside the previous one', () => {
     const page = readFileSync(PAGE, 'utf8')
     const rows = page.split('\n').map((line) => line.split('|').map((cell) => cell.trim()))
     for (const format of Object.values(formats[1] as object)) {

@@ -32,7 +32,7 @@ const OPTIONS = {
     value: 'SHARE',
     about: 'share of requests that fail, 0 to 1',
   },
-  knobs: { type: 'string', value: 'JSON', about: 'other options, see docs/mock-vendor.md' },
+  knobs: { type: 'string', value: 'JSON', about: 'other options, see docs/how-to/mock-vendor.md' },
   seed: { type: 'string', value: 'N', about: 'seed of the random numbers. Default: 1' },
   ...HELP_OPTION,
 } as const satisfies OptionRows

@@ -33,7 +33,7 @@ export const simulateCommand: CommandRow = {
   takesFiles: true,
   options: OPTIONS,
   notes: `SCENARIO is one that comes along; all: one after the other. FILE is one of your own, YAML or JSON;
-docs/simulator.md says how to write it.
+docs/operations/simulator.md says how to write it.
 
 Exit code 0: all promises of the scenario hold. 1: some do not.`,
   async run(args) {

@@ -111,7 +111,7 @@ function persistenceFinding(info: Info): Finding {
     )
   }
   const advice =
-    'after a restart it may know less; gateways then go by their shares for a window, see docs/outages.md'
+    'after a restart it may know less; gateways then go by their shares for a window, see docs/concepts/outages.md'
   return warn('persistence', 'snapshots at most, no append-only file', advice)
 }
 

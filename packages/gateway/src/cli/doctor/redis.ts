@@ -28,14 +28,18 @@ async function examineUse(redis: RedisConfig): Promise<Finding[]> {
   const store = openStore(redis)
   try {
     const ready = await isReady(store)
-    const warnings = store.warnings.map((each) => warn('permissions', each, 'see docs/redis.md'))
+    const warnings = store.warnings.map((each) =>
+      warn('permissions', each, 'see docs/operations/redis.md'),
+    )
     if (ready) {
       if (warnings.length > 0) return warnings
       return [ok('permissions', 'all that Spillway does is allowed')]
     }
     const why = store.problem === undefined ? 'no answer' : messageOf(store.problem)
     const isSetup = (store.problem as { code?: string } | undefined)?.code === 'REDIS_SETUP'
-    const advice = isSetup ? 'see docs/redis.md' : 'is it running, and may this machine reach it?'
+    const advice = isSetup
+      ? 'see docs/operations/redis.md'
+      : 'is it running, and may this machine reach it?'
     return [fail('store', why, advice), ...warnings.filter(({ message }) => message !== why)]
   } finally {
     await store.close()

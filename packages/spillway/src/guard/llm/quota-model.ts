@@ -1,6 +1,6 @@
 /**
  * How a vendor counts tokens towards its limits: what it charges when a request arrives, and what when the answer is
- * complete. See docs/quotas.md for the rules that the vendors document.
+ * complete. See docs/gateway/quotas.md for the rules that the vendors document.
  */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { TokenUsage } from './usage/token-usage.js'
