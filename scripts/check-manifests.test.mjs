@@ -1,13 +1,12 @@
 // test-group: io
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { schemaErrors, unknownFields } from './check-manifests.mjs'
 import { root } from './run-command.mjs'
 
-const base = join(root, 'deploy/kubernetes/base')
-const deployment = readFileSync(join(base, 'deployment.yaml'), 'utf8')
+const deployment = read('deploy/kubernetes/base/deployment.yaml')
 
 describe('check-manifests', () => {
   it('the deployment of the base fits the schema of Kubernetes', () => {
@@ -15,8 +14,8 @@ describe('check-manifests', () => {
   })
 
   it('a value of the wrong type is reported with its path', () => {
-    expect(schemaErrors(deployment.replace('replicas: 1', 'replicas: "1"'))).toEqual([
-      'Deployment/spillway /spec/replicas: must be integer',
+    expect(schemaErrors(deployment.replace('maxSkew: 1', 'maxSkew: "1"'))).toEqual([
+      'Deployment/spillway /spec/template/spec/topologySpreadConstraints/0/maxSkew: must be integer',
     ])
   })
 
@@ -26,16 +25,45 @@ describe('check-manifests', () => {
   })
 
   it('a misspelt field is reported, although the schemas allow it', async () => {
-    const misspelt = deployment.replace('replicas: 1', 'replcas: 1')
+    const misspelt = deployment.replace('strategy:', 'stratgy:')
     expect(schemaErrors(misspelt)).toEqual([])
     expect(await unknownFields(deployment)).toEqual([])
-    expect(await unknownFields(misspelt)).toEqual([expect.stringContaining('"replcas"')])
+    expect(await unknownFields(misspelt)).toEqual([expect.stringContaining('"stratgy"')])
   })
 
-  it('the grace period of a pod is longer than its drain', () => {
-    const { drain } = parse(readFileSync(join(base, 'spillway.yaml'), 'utf8'))
-    const { terminationGracePeriodSeconds } = parse(deployment).spec.template.spec
-    const drainSeconds = Number.parseInt(drain.delayMs, 10) + Number.parseInt(drain.graceMs, 10)
-    expect(terminationGracePeriodSeconds).toBeGreaterThanOrEqual(drainSeconds + 10)
+  it('the grace period of a pod is preStop, drain and 8 s, with the configuration of every overlay', () => {
+    const { containers, terminationGracePeriodSeconds } = parse(deployment).spec.template.spec
+    const [, , hook] = containers[0].lifecycle.preStop.exec.command
+    const preStopMs = Number(/(\d+)\)$/.exec(hook)[1])
+    const files = readdirSync(join(root, 'deploy/kubernetes'), { recursive: true })
+      .filter((file) => file.endsWith('spillway.yaml'))
+      .map((file) => `deploy/kubernetes/${file}`)
+    expect(files).toHaveLength(6)
+    for (const file of files) {
+      const graceMs = preStopMs + drainMsOf(file) + 8_000
+      expect(terminationGracePeriodSeconds, file).toBe(Math.ceil(graceMs / 1_000))
+    }
+  })
+
+  it('compose gives the image more time to stop than its default configuration drains', () => {
+    const { 'x-gateway': gateway } = parse(read('deploy/compose/compose.yaml'))
+    const stopMs = parseDuration(gateway.stop_grace_period)
+    for (const file of ['deploy/image/spillway.yaml', 'deploy/compose/spillway.yaml']) {
+      expect(stopMs, file).toBeGreaterThanOrEqual(drainMsOf(file) + 10_000)
+    }
   })
 })
+
+function drainMsOf(file) {
+  const { drain } = parse(read(file))
+  return parseDuration(drain.delayMs) + parseDuration(drain.graceMs)
+}
+
+function parseDuration(text) {
+  const [, amount, unit] = /^(\d+)(s|m)$/.exec(text)
+  return Number(amount) * { s: 1_000, m: 60_000 }[unit]
+}
+
+function read(file) {
+  return readFileSync(join(root, file), 'utf8')
+}
