@@ -27,14 +27,21 @@ const MODELS = {
   ],
 }
 
+const OVERLAYS = join(root, 'deploy/kubernetes/overlays')
+
+/** @returns {Promise<{ yaml: string } | { error: string }>} */
+export async function renderOverlay(name) {
+  const { code, stdout, output } = await run('kubectl', ['kustomize', join(OVERLAYS, name)])
+  return code === 0 ? { yaml: stdout } : { error: output }
+}
+
 /**
  * Mistakes in a rendered manifest, such as `Deployment/spillway /spec/replicas: must be integer`.
  * @param {string} yaml
  * @returns {string[]}
  */
 export function schemaErrors(yaml) {
-  return parseAllDocuments(yaml).flatMap((document) => {
-    const resource = document.toJS()
+  return resourcesOf(yaml).flatMap((resource) => {
     const name = `${resource.kind}/${resource.metadata?.name}`
     const Model = MODELS[resource.apiVersion]?.[0][resource.kind]
     if (Model === undefined) return [`${name}: unknown kind in ${resource.apiVersion}`]
@@ -53,8 +60,8 @@ export function schemaErrors(yaml) {
  * @returns {Promise<string[]>}
  */
 export async function unknownFields(yaml) {
-  const lines = parseAllDocuments(yaml).map((document, index) => {
-    const { apiVersion, kind, ...rest } = document.toJS()
+  const lines = resourcesOf(yaml).map((resource, index) => {
+    const { apiVersion, kind, ...rest } = resource
     const [, module] = MODELS[apiVersion]
     const value = JSON.stringify({ apiVersion, kind, ...rest })
     return `export const resource${index}: import('${module}').I${kind} = ${value}`
@@ -84,18 +91,24 @@ export async function unknownFields(yaml) {
   }
 }
 
+/** Empty documents, such as a template of a chart that is switched off, are left out. */
+function resourcesOf(yaml) {
+  return parseAllDocuments(yaml)
+    .map((document) => document.toJS())
+    .filter((resource) => resource !== null)
+}
+
 async function checkOverlays() {
   if (!isOnPath('kubectl')) {
     process.stdout.write('kubectl is not installed, so the manifests are not rendered\n')
     return SKIPPED
   }
-  const overlays = join(root, 'deploy/kubernetes/overlays')
   const rendered = new Map()
   const errors = []
-  for (const name of readdirSync(overlays)) {
-    const { code, stdout, output } = await run('kubectl', ['kustomize', join(overlays, name)])
-    if (code === 0) rendered.set(name, stdout)
-    else errors.push(`${name}: ${output}`)
+  for (const name of readdirSync(OVERLAYS)) {
+    const { yaml, error } = await renderOverlay(name)
+    if (error === undefined) rendered.set(name, yaml)
+    else errors.push(`${name}: ${error}`)
   }
   const operator = join(root, 'deploy/kubernetes/components/prometheus')
   for (const file of ['service-monitor.yaml', 'prometheus-rule.yaml']) {

@@ -97,6 +97,11 @@ const STEPS = [
     args: [join(root, 'scripts/check-manifests.mjs')],
   },
   {
+    name: 'chart',
+    what: 'the Helm chart renders to the same manifests as the overlays',
+    args: [join(root, 'scripts/check-chart.mjs')],
+  },
+  {
     name: 'packages',
     what: 'packed and installed with Node 20 to 26: imports, types, gateway, command',
     args: [join(root, 'scripts/check-packages.mjs')],

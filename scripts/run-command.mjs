@@ -35,12 +35,13 @@ export function runNode(args, { stdio = 'collect', cwd = root } = {}) {
   return run(process.execPath, args, { stdio, cwd })
 }
 
-export function run(command, args, { stdio = 'collect', cwd = root, shell = false } = {}) {
+/** Further options are those of `spawn`, such as `env`. */
+export function run(command, args, { stdio = 'collect', cwd = root, ...options } = {}) {
   return new Promise((resolve) => {
     const collect = stdio === 'collect'
     const child = spawn(command, args, {
+      ...options,
       cwd,
-      shell,
       stdio: collect ? ['ignore', 'pipe', 'pipe'] : stdio,
     })
     const result = { code: 127, stdout: '', output: '' }
