@@ -2,9 +2,9 @@ import type { Scenario } from '../scenario/scenario.js'
 
 export const burst: Scenario = {
   name: 'burst',
-  title: 'Five hundred requests at one pod, in one moment',
+  title: '500 requests to one pod at once',
   story:
-    'A batch job sends 500 requests to one pod at once, beside what the pod does anyway. Sent on at once they are ten times what the vendor works on; each is slower for all the others, times out and is tried again. With a queue to wait in and so many at once, all of them are served, one after the other.',
+    'A batch job sends 500 requests to one pod at once, beside its normal traffic. Without a queue the vendor gets ten times its capacity: each request slows down the others, times out and is retried. With a queue and a concurrency limit the pod sends 50 at a time, and every request is served.',
   durationMs: '12s',
   pods: 1,
   store: 'memory',

@@ -2,9 +2,9 @@ import type { Scenario } from '../scenario/scenario.js'
 
 export const failing: Scenario = {
   name: 'failing',
-  title: 'A vendor that fails a little, then more, then always',
+  title: 'A vendor whose error rate rises to 100 %',
   story:
-    'The share of failing calls grows from nothing to all of them and back. Retries without a budget multiply the load just when the vendor can bear it least: three attempts here, three there, nine calls for one. A budget allows a few retries for the many calls that went well, so there are none left when nothing does, and the breaker ends the rest.',
+    'The error rate rises from 0 to 100 % and falls again. Retries without a budget multiply the load when the vendor can bear it least: three attempts on each of two levels make nine calls. A retry budget is earned by successful calls, so no retries are left when every call fails. The breaker then stops the rest.',
   durationMs: '48s',
   pods: 4,
   vendor: { serviceMs: { min: 40, max: 60 }, capacity: 60 },

@@ -2,9 +2,9 @@ import type { Scenario } from '../scenario/scenario.js'
 
 export const oneKey: Scenario = {
   name: 'one-key',
-  title: 'Eight pods, one key, 600 calls a minute',
+  title: 'Eight pods share one key with 600 calls per minute',
   story:
-    'Eight pods share an API key that allows 600 calls in any minute. Each pod’s clock is wrong, and of the store’s replies one in fifty gets lost. Twice as many requests come as are allowed. Nothing may ever go beyond the contract, in any minute wherever it begins: vendors ban keys that do.',
+    'Eight pods share an API key that allows 600 calls in any minute. The pods’ clocks are wrong, and one in fifty replies of the store is lost. Demand is twice the limit. The fleet must never exceed the contract in any minute, wherever that minute begins: vendors ban keys that do.',
   durationMs: '5m',
   pods: 8,
   clocks: { skewMs: '30s', driftPpm: 200 },

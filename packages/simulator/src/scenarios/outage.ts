@@ -2,9 +2,9 @@ import type { Scenario } from '../scenario/scenario.js'
 
 export const outage: Scenario = {
   name: 'outage',
-  title: 'Ten seconds without a vendor, at 280 of 300 calls a second',
+  title: 'A vendor is down for ten seconds at 93 % load',
   story:
-    'A vendor that can do 300 calls a second gets 280, and answers nothing for ten seconds. What was lost piles up as retries: when it is back, it gets more than it can do, so most of that fails too and is tried again. With a breaker for the whole fleet nobody calls while it is away; a few probes find out that it is back.',
+    'A vendor with a capacity of 300 calls per second gets 280 and stops answering for ten seconds. Retries pile up: when the vendor recovers, it gets more than its capacity, so most calls fail and are retried again. With a breaker shared by the fleet no pod calls during the outage, and a few probes detect the recovery.',
   durationMs: '30s',
   pods: 8,
   vendor: { serviceMs: { min: 80, max: 120 }, capacity: 30 },

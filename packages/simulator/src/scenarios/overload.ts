@@ -3,9 +3,9 @@ import type { Scenario } from '../scenario/scenario.js'
 /** Two pods, ten calls at once each: 200 a second. */
 export const overload: Scenario = {
   name: 'overload',
-  title: 'Twice, five times, ten times what the vendor can do',
+  title: 'Two, five and ten times the vendor’s capacity',
   story:
-    'Load rises from half of the capacity to 2, 5 and 10 times of it. Without protection everybody waits until nobody is served in time: work goes on, answers come too late, goodput falls to nothing. With it as many are served as there is capacity for; the others are told at once.',
+    'Load rises from half of the capacity to 2, 5 and 10 times. Without protection every call waits until its answer is too late: work continues, and goodput falls to zero. With protection the vendor serves as many calls as it has capacity for, and the other calls are refused immediately.',
   durationMs: '16s',
   pods: 2,
   vendor: { serviceMs: { min: 80, max: 120 }, capacity: 20 },

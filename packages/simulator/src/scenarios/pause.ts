@@ -3,9 +3,9 @@ import type { Scenario } from '../scenario/scenario.js'
 /** The vendor can do 200 a second; 140 come. */
 export const pause: Scenario = {
   name: 'pause',
-  title: 'One second of silence, and clients who ask again at once',
+  title: 'A pause of one second, and clients that retry at once',
   story:
-    'A vendor at 70 % of its capacity stands still for one second (a garbage collection, a failover). Clients wait half a second and ask again, up to five times. Without protection their retries keep the vendor full of work nobody waits for any more, long after it is well: a collapse that feeds itself.',
+    'A vendor at 70 % of its capacity stops for one second (a garbage collection, a failover). Clients wait half a second and retry, up to five times. Without protection the vendor works on requests whose callers have left, long after it has recovered: an overload that sustains itself.',
   durationMs: '18s',
   pods: 4,
   vendor: { serviceMs: { min: 80, max: 120 }, capacity: 20 },

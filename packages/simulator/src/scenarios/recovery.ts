@@ -4,7 +4,7 @@ export const recovery: Scenario = {
   name: 'recovery',
   title: 'A thousand callers return when the breaker closes',
   story:
-    'The vendor fails for ten seconds. A thousand callers ask again and again, and all of them are there when it is well. Released at once they would bury it. After closing, the breaker lets more in step by step, and what each pod may run at once never adds up to more than the vendor can do.',
+    'The vendor fails for ten seconds. A thousand callers retry, and all of them are waiting when it recovers. Released together they would overload it again. After closing, the breaker admits more calls step by step, and the concurrency limits of all pods add up to no more than the vendor’s capacity.',
   durationMs: '30s',
   pods: 5,
   vendor: { serviceMs: { min: 80, max: 120 }, capacity: 50 },

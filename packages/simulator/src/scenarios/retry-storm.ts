@@ -4,7 +4,7 @@ export const retryStorm: Scenario = {
   name: 'retry-storm',
   title: 'A full pod, and a vendor that fails half of its calls',
   story:
-    'For fifteen seconds one pod gets more requests than its slots can serve, and the vendor fails every other call. Three attempts each double the work just when there is no slot for it: retries take the slots of requests that have not been tried once. A guard does not retry while its slots and its queue are full, nor beyond its budget, so nearly every slot serves a first attempt. When the load falls and the vendor still fails, retries begin again.',
+    'For fifteen seconds one pod gets more requests than its slots can serve, and the vendor fails every other call. Three attempts per call double the work when no slot is free: retries take the slots of requests that have not been tried once. A guard does not retry while its slots and its queue are full, nor beyond its budget, so nearly every slot serves a first attempt. When the load falls and the vendor still fails, retries begin again.',
   durationMs: '30s',
   pods: 1,
   store: 'memory',

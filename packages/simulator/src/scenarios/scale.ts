@@ -4,7 +4,7 @@ export const scale: Scenario = {
   name: 'scale',
   title: 'From ten pods to twenty, then all of them replaced',
   story:
-    'Load doubles and the fleet grows from ten pods to twenty; later a rolling deploy replaces every pod, with five more for a while. A limit that each pod keeps for itself would double with the fleet, and start anew with each new pod. One budget for all does not notice.',
+    'Load doubles, and the fleet grows from ten pods to twenty. Later a rolling deploy replaces every pod, with five extra pods for a while. Limits kept by each pod would double with the fleet and restart with each new pod. A shared limit stays the same.',
   durationMs: '2m',
   pods: 10,
   autoscale: { min: 10, max: 20, perPod: 1.2, everyMs: '5s', startMs: '3s' },

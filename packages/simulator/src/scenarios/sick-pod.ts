@@ -2,9 +2,9 @@ import type { Scenario } from '../scenario/scenario.js'
 
 export const sickPod: Scenario = {
   name: 'sick-pod',
-  title: 'One pod of eight loses its way to the vendor',
+  title: 'One pod of eight loses its connection to the vendor',
   story:
-    'Calls of one pod get no answer any more: a broken route, a dead proxy. Alone it would hold on to every eighth request until its caller gives up. With a quorum it finds that it is alone, stops calling and refuses at once, so that its callers can ask another pod; the seven others go on, because a sick pod is not a sick vendor.',
+    'Calls of one pod get no answer: a broken route, a dead proxy. Without a quorum it would hold every eighth request until the caller gives up. With a quorum the pod detects that only it is affected, stops calling and refuses immediately, so that callers can use another pod. The other seven continue, because one failing pod does not mean a failing vendor.',
   durationMs: '30s',
   pods: 8,
   vendor: { serviceMs: { min: 80, max: 120 }, capacity: 60 },

@@ -2,9 +2,9 @@ import type { Scenario } from '../scenario/scenario.js'
 
 export const spike: Scenario = {
   name: 'spike',
-  title: 'Twelve times the capacity, of low priority',
+  title: 'Low-priority traffic at twelve times the capacity',
   story:
-    'Paying users need half of the capacity. Then free users come with twelve times what there is, for six seconds. Where all are equal everybody goes down; with priorities the paying users hardly notice.',
+    'Paying users need half of the capacity. Then free users send twelve times the capacity for six seconds. Without priorities all users fail alike. With priorities paying users hardly notice.',
   durationMs: '14s',
   pods: 2,
   vendor: { serviceMs: { min: 80, max: 120 }, capacity: 20 },

@@ -2,9 +2,9 @@ import type { Scenario } from '../scenario/scenario.js'
 
 export const storeLoss: Scenario = {
   name: 'store-loss',
-  title: 'The store stops, dies, and comes back empty',
+  title: 'The store hangs, dies, and comes back empty',
   story:
-    'All pods share one contract through one store. The store stops for five seconds, later it is killed, and what comes back has forgotten everything. Meanwhile each pod goes on with its share of what was left, so that the vendor never gets more than it allows, and hardly anybody is refused because of it.',
+    'All pods share one contract through one store. The store hangs for five seconds. Later it is killed and comes back empty. Meanwhile each pod continues with its share of what was left, so the vendor never gets more than it allows, and very few calls are refused.',
   durationMs: '2m',
   pods: 6,
   vendor: {

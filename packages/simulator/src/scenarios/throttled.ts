@@ -2,9 +2,9 @@ import type { Scenario } from '../scenario/scenario.js'
 
 export const throttled: Scenario = {
   name: 'throttled',
-  title: 'A hundred clients, and a vendor that says 429',
+  title: 'A hundred clients, and a vendor that answers 429',
   story:
-    'The vendor allows a quarter of what the guard believes, and says so: 429, with Retry-After. With exponential backoff each caller finds out alone, again and again. With Spillway the first 429 is heard by the whole fleet, which comes back when it was told to.',
+    'The vendor allows a quarter of the configured limit and answers 429 with Retry-After. With exponential backoff each caller finds out on its own, again and again. With Spillway the first 429 pauses the whole fleet until the vendor’s reset time.',
   durationMs: '2m',
   pods: 4,
   vendor: {
