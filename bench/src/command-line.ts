@@ -38,7 +38,7 @@ export function readCommand(args: string[], suites: readonly Suite[]): Command {
 }
 
 export function helpText(suites: readonly Suite[]): string {
-  return `Measures Spillway, mostly against libraries that do the same.
+  return `Measures Spillway, mostly against comparable libraries.
 
   npm run bench                              lists the suites
   npm run bench -- SUITE                     runs one and prints a table

@@ -11,7 +11,7 @@ export interface Contender<T> {
 
 const ROUND_MS = 300
 
-/** So many callers, each of which asks again as soon as it has its answer. Counts the answers. */
+/** Runs `callers` loops that each ask again after every answer. Returns the number of answers. */
 export async function decide<T>(callers: number, contender: Contender<T>): Promise<number> {
   const endMs = performance.now() + ROUND_MS
   let decisions = 0

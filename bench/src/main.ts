@@ -78,7 +78,7 @@ async function run({ suite, benches, json }: RunCommand): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => interrupt(stop, new Interrupted(signal)))
   }
-  // Whoever read the results has gone, as in `| head -1`.
+  // The reader of the results has ended, as in `| head -1`.
   process.stdout.on('error', () => stop.abort(new Interrupted('SIGPIPE')))
   for (const bench of benches) {
     const measured =
@@ -90,8 +90,8 @@ async function run({ suite, benches, json }: RunCommand): Promise<void> {
 }
 
 /**
- * A signal may come twice: from the terminal, and from npm or from whoever started us. One that comes
- * later is an impatient Ctrl-C, and ends us in the way that still runs what listens for `exit`.
+ * A signal may come twice: from the terminal, and from npm or another parent process. One that comes
+ * later is a second Ctrl-C and ends the process through `process.exit`, so that `exit` listeners run.
  */
 function interrupt(stop: AbortController, interrupted: Interrupted): void {
   if (!stop.signal.aborted) return stop.abort(interrupted)

@@ -1,6 +1,6 @@
 /**
- * Measures two contenders in turn, so that a noisy neighbour hits both alike, and goes by the
- * medians, so that a single garbage collection counts for neither.
+ * Measures two contenders in turn, so that noise hits both alike, and compares
+ * medians, so that a single garbage collection does not matter.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
@@ -9,9 +9,9 @@ export type Round = () => number | Promise<number>
 
 type MaybePromise<T> = T | Promise<T>
 
-/** What a bench is told while it prepares. */
+/** Passed to a bench while it prepares. */
 export interface Preparation {
-  /** Aborted when nobody wants the result any more. Rounds are short; longer work has to look. */
+  /** Aborted when the bench is interrupted. Rounds are short; longer work has to check it. */
   readonly signal: AbortSignal
   /** Has this called when the bench is over, however it ends; what came last goes first. */
   atEnd(close: () => MaybePromise<unknown>): void
@@ -33,14 +33,14 @@ interface Pair {
 type Cost = 'ns/op' | 'ms' | 'bytes'
 const COSTS: readonly string[] = ['ns/op', 'ms', 'bytes'] satisfies Cost[]
 
-/** Spillway against something that does the same. */
+/** Spillway compared with a peer. */
 export interface Comparison extends Described {
   /** How many times as fast as the peer we want to be, at least. */
   target: number
   peerName: string
   /** A cost, of which less is better, or a rate, of which more is. */
   unit: Cost | 'decisions/s' | 'jobs/s' | 'calls/s' | 'requests/s' | 'kB/s'
-  /** Makes both contenders; the time this takes does not count. Of several pairs the worst is told. */
+  /** Makes both contenders; the time this takes does not count. Of several pairs the worst is reported. */
   prepare(preparation: Preparation): MaybePromise<Pair | readonly Pair[]>
 }
 
@@ -170,7 +170,7 @@ export function callEach(times: number, operation: () => number): Round {
   }
 }
 
-/** A round of so many nanoseconds an operation, told as operations a second. */
+/** Converts a round's nanoseconds per operation to operations per second. */
 export function perSecond(round: Round): Round {
   return async () => 1e9 / (await round())
 }

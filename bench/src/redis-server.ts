@@ -23,7 +23,7 @@ export async function startRedis(): Promise<RedisServer> {
       return { url: `redis://127.0.0.1:${port}`, stop: () => endProcess(server) }
     }
     await endProcess(server)
-    // Somebody else may have taken the port in between.
+    // Another process may have taken the port in between.
     if (attempt === ATTEMPTS || server.pid === undefined) throw new BenchError(problem)
   }
 }

@@ -6,7 +6,7 @@ const random = createRandom(1)
 const vendor = createVendor({ clock, random, capacity: 40, serviceMs: 100 })
 const spillway = createSpillway({ clock, random })
 
-// Nobody told the guard how many the vendor works on at once.
+// The guard does not know the vendor's capacity.
 const guard = spillway.guard('vendor', {
   timeout: { callMs: '30s' },
   queue: { size: 50, timeoutMs: '1s' },

@@ -7,7 +7,7 @@ const bulkheads = createBulkheadRegistry({ limit: 10, queue: { size: 20 } })
 const payments = bulkheads.get('payments', { limit: 2 })
 const search = bulkheads.get('search')
 
-// A slow dependency fills its own bulkhead and nobody else's.
+// A slow downstream fills only its own bulkhead.
 const slow = Array.from({ length: 5 }, () => payments.run(() => sleep(50)))
 console.log(await search.run(() => 'search is not affected'))
 

@@ -18,8 +18,8 @@ const searches = [
   find('apples', 20), // takes a slot
   find('pears', 300), // takes the other one
   find('plums', 300), // waits, and gets the slot of the apples
-  find('figs', 20), // waits in vain
-  find('dates', 20), // finds the line full
+  find('figs', 20), // waits, and times out in the queue
+  find('dates', 20), // finds the queue full
 ]
 console.log(search.snapshot())
 

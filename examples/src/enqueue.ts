@@ -21,7 +21,7 @@ const printer: Guard = spillway.guard('printer', {
 })
 const invoices = spillway.jobQueue<number, string>('invoices', { guard: printer, keep: 0 })
 
-// What the job would need to know is said with the call; so is who asks, and what makes two calls one.
+// The job's input, tenant and deduplication key are options of the call.
 const tickets: EnqueuedJob[] = []
 for (const invoice of [1, 2, 3, 3]) {
   const { value, reason, message } = await printer.runDegradable<string | EnqueuedJob>(
@@ -39,6 +39,6 @@ const worker = invoices.work(({ data }) => print(data))
 isDown = false
 while ((await invoices.counts()).done < 3) await new Promise((wake) => setTimeout(wake, 20))
 for (const { id } of tickets.slice(0, 3)) console.log((await invoices.job(id))?.result)
-console.log(`tried in vain by workers: ${worker.snapshot().retried}`)
+console.log(`retried by workers: ${worker.snapshot().retried}`)
 
 await spillway.close()

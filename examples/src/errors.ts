@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { OptionsError, SpillwayError } from 'spillway'
 import { createBulkhead, createTimeout } from 'spillway/local'
 
-/** What a client is told. Only what Spillway decided has a status of its own. */
+/** The response to a client. Only refusals by Spillway have their own status. */
 function toResponse(error: unknown): Response {
   if (!(error instanceof SpillwayError)) return new Response('internal error', { status: 500 })
   const { code, message, status, retryAfterMs } = error

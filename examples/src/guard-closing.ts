@@ -21,7 +21,7 @@ function start(name: string, takesMs: number) {
 const calls = [start('a short call', 2_000), start('a long call', 60_000), start('a third', 100)]
 await clock.advance(1_000)
 
-// As on SIGTERM: whoever waits is refused, whoever runs has five seconds more.
+// As on SIGTERM: waiting calls are refused, running calls get five more seconds.
 const closed = spillway.close({ graceMs: '5s' })
 calls.push(start('a late call', 100))
 await clock.until(closed)

@@ -32,7 +32,7 @@ async function ask(lane: string, timeoutMs: number) {
 
 await clock.until(ask('large', 10_000))
 
-// Its lane is paused, on all pods. Who cannot wait so long hears of it at once.
+// The lane is paused on all pods. Calls that cannot wait until it resumes are refused immediately.
 const asked = [ask('large', 10_000), ask('large', 1_000), ask('small', 1_000), ask('small', 1_000)]
 await clock.until(Promise.all(asked))
 

@@ -27,12 +27,12 @@ async function order(name: string, options: RunOptions) {
 const priorities: Priority[] = ['normal', 'low', 'normal', 'high', 'low']
 const all = priorities.map((priority, index) => order(`${priority} ${index + 1}`, { priority }))
 
-// The queue is full: the newest of the least important has to go.
+// The queue is full: the newest call of the lowest priority is evicted.
 all.push(order('critical 6', { priority: 'critical' }))
-// Nobody is less important than this one.
+// No queued call has a lower priority, so this one is refused.
 all.push(order('low 7', { priority: 'low' }))
 
-// Its turn comes 350 ms from now, and then nobody wants its answer any more.
+// Its turn would come in 350 ms, after its deadline.
 await clock.advance(150)
 all.push(order('hurried 8', { timeoutMs: 80 }))
 

@@ -7,7 +7,7 @@ const limit = (limit: number): GuardOptions => ({
 })
 const guards = [spillway.guard('main-key', limit(20)), spillway.guard('spare-key', limit(10))]
 
-/** By chance, each as often as it has room; nobody has any: the first says how long to wait. */
+/** Picks a guard at random, weighted by its free units. If none has any, the one that is free first. */
 function pick() {
   const rooms = guards.map((guard) => guard.headroom())
   let at = Math.random() * rooms.reduce((sum, room) => sum + room, 0)

@@ -21,8 +21,8 @@ for (let i = 0; i < 30; i++) {
 const health = createHealth({ spillway: podB })
 health.register('database', async () => ({ details: { connections: 3 } }))
 health.register('search index', () => new Promise<never>(() => {}), {
-  timeoutMs: '100ms', // hangs, and nobody waits for it longer than this
-  critical: false, // does without it
+  timeoutMs: '100ms', // hangs; the check fails after this time
+  critical: false, // the service works without it
 })
 
 const { status, ready, checks, fleet } = await health.ready()

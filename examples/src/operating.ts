@@ -23,7 +23,7 @@ const operator = createOperator({ store, guards: { openai } })
 
 await operator.perform({ action: 'isolate', guard: 'openai', forMs: '10m', by: 'ada' })
 console.log((await call('gpt-4o')).replace(/[\d.]+ ms/, '… ms'))
-console.log((await call('a lane nobody has used')).replace(/[\d.]+ ms/, '… ms'))
+console.log((await call('a new lane')).replace(/[\d.]+ ms/, '… ms'))
 await operator.perform({ action: 'release', guard: 'openai', by: 'ada' })
 console.log(await call('gpt-4o'))
 

@@ -24,7 +24,7 @@ const stop = onEvent((event) => {
   if (event.type === 'store.restored') console.log(`  ${event.name}: shared again`)
 })
 
-/** So many calls at once, and how many were let through. */
+/** Makes `count` calls at once and reports how many were allowed. */
 async function callsOf(count: number): Promise<string> {
   const calls = Array.from({ length: count }, () => openai.run(() => 'fine', { user: 'ann' }))
   const ends = await fleet.settle(Promise.allSettled(calls))

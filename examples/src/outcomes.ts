@@ -23,7 +23,7 @@ show('the caller hung up', { error: caller.reason, signal: caller })
 show('an error that says no', { error: Object.assign(status(503), { retryable: false }) })
 show('an error that says when', { error: Object.assign(status(503), { retryAfterMs: 500 }) })
 
-// Your own word: this vendor says "busy" in the body of a 200.
+// A custom rule: this vendor answers "busy" in the body of a 200.
 const classify: OutcomeOptions['classify'] = (end) =>
   'value' in end && end.value === 'busy' ? 'throttled' : undefined
 show('a 200 that says "busy"', { value: 'busy' }, { classify })

@@ -56,7 +56,7 @@ async function run({ fast, seed }: { fast: boolean; seed: number }): Promise<voi
   for (const text of NEXT) terminal.print([{ text }])
 }
 
-// Whoever reads our output may leave before the end: `npm run demo | head`.
+// The reader of the output may end early: `npm run demo | head`.
 process.stdout.on('error', () => process.exit(0))
 process.once('SIGINT', () => process.exit(0))
 process.once('SIGTERM', () => process.exit(143))

@@ -36,14 +36,14 @@ const PROTECTED = {
   breaker: { consecutiveFailures: 2, openMs: '1s', successes: 1 },
 } as const
 const guards = {
-  // What the page is about: rather an hour old than not at all.
+  // The main content: an answer that is an hour old is better than none.
   product: spillway.guard('product', { ...PROTECTED, fallback: [staleCache({ maxAgeMs: '1h' })] }),
-  // Nice to have: what everybody buys will do.
+  // Optional: popular products are good enough.
   recommendations: spillway.guard('recommendations', {
     ...PROTECTED,
     fallback: [reduced(() => ['Bestseller'], { name: 'popular' })],
   }),
-  // Nobody misses it.
+  // Not needed at all.
   views: spillway.guard('views', { ...PROTECTED, fallback: [staticValue(null)] }),
 }
 

@@ -9,8 +9,8 @@ async function send(mail: string, waitMs: number) {
   console.log(`${String(clock.now()).padStart(3)} ms  ${mail} ${allowed ? 'sent' : 'refused'}`)
 }
 
-// The bucket holds two, and gets a new token every 100 ms. Nobody overtakes; who would have to
-// wait too long is told so at once.
+// The bucket holds two tokens and gets a new one every 100 ms. Calls keep their order; a call that would have to
+// wait too long is refused immediately.
 const sending = [
   send('first', 500),
   send('second', 500),

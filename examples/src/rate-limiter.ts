@@ -4,7 +4,7 @@ import { createVirtualClock } from 'spillway/testing'
 const ALGORITHMS = ['token-bucket', 'leaky-bucket', 'fixed-window', 'sliding-window'] as const
 const TIMES = [750, 1_000, 1_250, 1_500, 1_750, 2_000]
 
-// Eight a second. Somebody comes every 250 ms and takes all that is to be had.
+// Eight per second. A caller takes all free permits every 250 ms.
 console.log('at ms'.padEnd(14), ...TIMES.map((ms) => String(ms).padStart(5)))
 for (const algorithm of ALGORITHMS) {
   const clock = createVirtualClock({ startMs: 750, wallMs: 750 })

@@ -9,11 +9,11 @@ const old = spillway.guard('openai', { limits, timeout, queue, concurrency: { li
 const slow = old.run(() => new Promise((resolve) => setTimeout(resolve, 50, 'slow')))
 const waiting = old.run(() => 'waited')
 
-// Other options, the same guard as far as anybody shares it: two of its three are used already.
+// Other options, the same shared state: two of three permits are already used.
 const openai = spillway.replaceGuard('openai', { limits, timeout, concurrency: { limit: 5 } })
 console.log('the old one:', await slow, 'and', await waiting)
 console.log('the new one:', await openai.run(() => 'answered'))
 await openai.run(() => 'answered').catch(({ code }) => console.log('the new one:', code))
 
-await old.close() // everybody who had it is done
+await old.close() // its calls have ended
 await spillway.close()

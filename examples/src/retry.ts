@@ -20,7 +20,7 @@ const retry = createRetry({ name: 'vendor', attempts: 3, baseMs: 5 })
 // A blip: gone at the third attempt.
 console.log(await retry.run(vendor(503, 502, 200)))
 
-// Not a blip: what the function threw comes out unchanged, and tells of all attempts.
+// Every attempt fails: the function's last error comes out unchanged, with the number of attempts.
 try {
   await retry.run(vendor(503, 503, 503))
 } catch (error) {

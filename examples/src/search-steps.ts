@@ -11,7 +11,7 @@ const dependency = (name: string, answer: string) => async () => {
   return answer
 }
 const personal = dependency('search', 'results for you')
-const trending = dependency('trending', 'what everybody looks for')
+const trending = dependency('trending', 'popular searches')
 const fromDisk = dependency('disk', 'the catalogue of last night')
 
 const breaker = { consecutiveFailures: 3, openMs: '10s', successes: 1 } as const

@@ -13,7 +13,7 @@ await app.register(spillwayFastify, {
     { per: 'user', limit: 2, windowMs: '1m' },
   ],
   // From a checked token, in production: a client must not choose its own tier.
-  identify: ({ headers }) => ({ user: String(headers.authorization ?? 'nobody'), tier: 'free' }),
+  identify: ({ headers }) => ({ user: String(headers.authorization ?? 'anonymous'), tier: 'free' }),
   trustedProxies: ['10.0.0.0/8'],
   health: createHealth({ spillway }),
 })

@@ -9,7 +9,7 @@ const openai = spillway.guard('openai', {
   timeout: { callMs: '30s' },
   limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }],
   fetch: {
-    // What a request may cost at most, before anybody knows: its answer's limit.
+    // The highest cost of a request, reserved until the actual cost is known: the limit of its answer.
     describe: ({ headers }) => ({ cost: { tokens: Number(headers.get('x-max-tokens')) } }),
   },
 })
@@ -30,9 +30,9 @@ async function ask(maxTokens: number, includeUsage: boolean) {
   }
 }
 
-// Each books 600 of 1,000 and uses 30. What was not used is free again when the answer has ended.
+// Each reserves 600 of 1,000 and uses 30. The rest is free again when the answer has ended.
 for (let i = 0; i < 3; i++) await ask(600, true)
-// Without usage in the answer nobody knows, so all of it counts as spent.
+// Without usage in the answer the actual cost is unknown, so the whole reservation counts.
 await ask(600, false)
 await ask(600, false)
 

@@ -39,7 +39,7 @@ await ask('the reader has enough', { tokenMs: 50 }, async ({ body }) => {
   for await (const _chunk of body ?? []) break
   return 'read one piece'
 })
-await ask('nobody reads it', { tokenMs: 50 }, () => sleep(600, 'not read'))
+await ask('the answer is not read', { tokenMs: 50 }, () => sleep(600, 'not read'))
 await ask('the caller aborts', { tokenMs: 50 }, async (answer) => {
   setTimeout(() => leaving.abort(), 100)
   return answer.text()

@@ -15,7 +15,7 @@ const fleet = createHarness({
 const { clock, random } = fleet
 const vendor = createVendor({ clock, random, limits, serviceMs: (draw) => 50 + 100 * draw() })
 
-// Four workers a pod, who want more than there is, for as long as the pod lives.
+// Four workers per pod request more than the limit, as long as the pod lives.
 async function work(pod: (typeof fleet.pods)[number]): Promise<void> {
   while (pod.alive) {
     const answer = await pod.value.acquireWithin('5s').catch(() => undefined)

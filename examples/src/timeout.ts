@@ -21,7 +21,7 @@ await report(slots.run(() => timeout.run(({ signal }) => sleep(200, 'rain', { si
 await sleep(10)
 console.log(`slots in use: ${slots.active}`)
 
-// This one does not. The caller is told just as soon; the slot stays taken until the work is over.
+// This one ignores it. The call fails just as early; its slot stays taken until the work has ended.
 await report(slots.run(() => timeout.run(() => sleep(200, 'hail'))))
 console.log(`slots in use: ${slots.active}`)
 await sleep(200)

@@ -39,7 +39,7 @@ export async function openRealPage(
         await sleep(500)
         const before = await page.locator('main').innerText()
         found.push(await measure(page, VIEW_MS))
-        // A page that stands still draws as many frames as anybody likes.
+        // A page without changes reaches any frame rate, so it would prove nothing.
         if ((await page.locator('main').innerText()) === before || complaints.length > 0) {
           throw new BenchError(`${hash} does not live: ${complaints[0] ?? 'nothing moves'}`)
         }
@@ -55,7 +55,7 @@ async function startBrowser(): Promise<Browser> {
   if (executablePath === undefined) {
     throw new BenchError('There is no Chromium on the PATH; SPILLWAY_CHROMIUM may name one.')
   }
-  // Whoever runs this in a container is often root, and has little shared memory.
+  // In a container the user is often root and shared memory is small.
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
 }
 

@@ -1,6 +1,6 @@
 /**
- * A pod with a dashboard, in a process of its own: twenty guards over Redis, and so many decisions a second, some
- * of them refusals. It says how much CPU time it has used when asked.
+ * A pod with a dashboard, in a process of its own: twenty guards over Redis, and DECISIONS_A_SECOND calls, some
+ * of them refused. Reports its CPU time on request.
  */
 import { createServer } from 'node:http'
 import { createDashboard } from '@spillway/dashboard'
@@ -29,7 +29,7 @@ function start(redis: string): void {
   let decisions = 0
   let dueMs = performance.now()
   setInterval(() => {
-    // What a late timer owes is made up for: it is so many a second, whatever else goes on.
+    // A late timer catches up, so the rate is the same on a busy machine.
     for (; dueMs <= performance.now(); dueMs += 1_000 / DECISIONS_A_SECOND) {
       decide(guards, decisions++)
     }

@@ -26,8 +26,8 @@ const MESSAGES = [
   {
     role: 'user',
     content:
-      'It is WS-2291-7741. The mail says two to four days, and today is the sixth. Could somebody ' +
-      'have signed for it next door, and can I still change the address if it has not been sent?',
+      'It is WS-2291-7741. The mail says two to four days, and today is the sixth. Could a ' +
+      'neighbour have signed for it, and can I still change the address if it has not been sent?',
   },
 ]
 
@@ -54,7 +54,7 @@ export const STREAMED = '"stream":true'
 const SENTENCES = [
   'The parcel left our warehouse on Thursday, ',
   'and the carrier has tried to deliver it once; ',
-  'nobody signed for it. ',
+  'without a signature. ',
   'The address can no longer be changed, ',
   'but it waits at the post office for a week.',
 ]

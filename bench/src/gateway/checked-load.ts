@@ -14,7 +14,7 @@ export interface Forwarder {
 
 export interface Span {
   seconds: number
-  /** Ends early when the vendor has seen so many requests since it started. */
+  /** Ends early when the vendor has received `total` requests since it started. */
   total?: number
 }
 
@@ -66,7 +66,7 @@ async function untilSeen(vendor: Vendor, total: number, stopped: () => boolean):
   while (!stopped() && (await vendor.count()) < total) await sleep(POLL_MS)
 }
 
-/** Counts when nobody is left who still forwards a request, though its caller has gone. */
+/** Returns the vendor's count once no request is in flight, including those whose client has disconnected. */
 async function settled(vendor: Vendor): Promise<number> {
   let seen = await vendor.count()
   while (true) {

@@ -1,6 +1,6 @@
 /**
- * Portkey's gateway, another one for Node. It brings a hundred packages that nobody else here needs, so
- * it is not among our dependencies: the first run installs it, from a lockfile, into a folder of its own.
+ * Portkey's gateway, another one for Node. It has a hundred dependencies, so
+ * it is not a dependency of this repository: the first run installs it from a lockfile into its own folder.
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'

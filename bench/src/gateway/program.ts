@@ -24,7 +24,7 @@ export async function startProgram(
   { atEnd, signal }: Preparation,
 ): Promise<ChildProcess> {
   const child = spawnOwn(process.execPath, args, {
-    // Whatever it logs, it logs it; there is nobody who reads it.
+    // Its log is discarded.
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, NODE_ENV: 'production', ...env },
   })

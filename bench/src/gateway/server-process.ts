@@ -43,6 +43,6 @@ export function serve(server: Server): void {
   // Contenders take turns; a connection that idles meanwhile must not be closed under their hands.
   server.keepAliveTimeout = 600_000
   server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
-  // Whoever started us has gone, however that happened.
+  // The parent process has ended.
   process.once('disconnect', () => process.exit())
 }

@@ -34,7 +34,7 @@ export async function startGateway(
   { vendor, redis, workers = 1, nodeArgs = [] }: GatewayOptions,
   preparation: Preparation,
 ): Promise<SpillwayGateway> {
-  // Both at once, or they might be the same.
+  // Both are reserved at once, so that they differ.
   const [port, adminPort] = await Promise.all([freePort(), freePort()])
   const folder = await mkdtemp(join(tmpdir(), 'spillway-bench-'))
   preparation.atEnd(() => rm(folder, { recursive: true, force: true }))

@@ -1,6 +1,6 @@
 /**
- * The vendor that everybody forwards to: as fast as node:http gets, in a process of its own. It counts
- * the requests, so that nobody can answer one without it.
+ * The vendor behind all gateways: as fast as node:http allows, in its own process. It counts
+ * the requests, which shows that no gateway answers without forwarding.
  */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'

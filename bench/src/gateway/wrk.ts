@@ -1,4 +1,4 @@
-/** Load from wrk, which costs the machine next to nothing, and leaves it to those who are measured. */
+/** Load from wrk, which uses little CPU time and leaves the cores to the measured processes. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

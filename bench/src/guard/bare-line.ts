@@ -1,8 +1,8 @@
 import { SLOTS } from '../all-stages.js'
 
 /**
- * The least that can wait: a promise and a place in a list, and no stage at all. What it loses with
- * its length it loses to collecting memory that all waits for long; nobody who keeps more loses less.
+ * The smallest possible queue: promises in a list, without stages. It gets slower with its length only
+ * because of garbage collection, so no queue that keeps more per call can do better.
  */
 export class BareLine {
   #free = SLOTS

@@ -1,4 +1,4 @@
-/** A call that nothing stands in the way of, beside libraries that have some of the stages. */
+/** An unobstructed call, beside libraries that have some of the stages. */
 import { callOptions, openGuard } from '../all-stages.js'
 import { awaitEach, type Comparison, perSecond } from '../measure.js'
 import { peerName } from '../peer-name.js'

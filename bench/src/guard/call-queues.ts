@@ -10,7 +10,7 @@ import { work } from './contenders.js'
 const MANY = 10_000
 const FEW = 100
 
-/** A queue for very many, and nobody is let go for waiting too long. */
+/** A very long queue without a timeout. */
 function openRoom(preparation: Preparation): Guard {
   return openGuard(preparation, {
     options: {
@@ -20,7 +20,7 @@ function openRoom(preparation: Preparation): Guard {
   })
 }
 
-/** So many calls wait at once, for slots that come free as soon as a call has begun. */
+/** Starts `waiting` calls at once. Each slot is freed as soon as its call has started. */
 function drain(waiting: number, run: () => Promise<number>, length: () => number): Round {
   return async () => {
     const startMs = performance.now()
@@ -92,7 +92,7 @@ export const growthQueue: Comparison = {
   },
 }
 
-/** So many others wait, of a lower priority, and stay, while as many callers as slots pass them. */
+/** `others` calls of a lower priority stay in the queue while high-priority callers overtake them. */
 function pass(others: number, guard: Guard): Round {
   const passing = standing(SLOTS, () => guard.run(work, { ...callOptions(), priority: 'high' }))
   return async () => {

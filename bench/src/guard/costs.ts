@@ -55,7 +55,7 @@ async function openStore({ atEnd }: Preparation): Promise<RedisStore> {
   return store
 }
 
-/** As long as a breaker knows of 100 calls at most, it is told of each at once: a trip more for each. */
+/** A breaker reports each of its first 100 calls at once, which costs a round trip each. */
 const FIRST_CALLS = 200
 
 export function commandsPerCall(callers: number, atMost: number): Figure {

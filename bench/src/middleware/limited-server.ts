@@ -1,6 +1,6 @@
 /**
- * The same Fastify server, limited by us or by its own plugin, in a process of its own. Limits are so generous
- * that nobody is ever refused, but everybody is counted and told what is left.
+ * The same Fastify server, limited by us or by its own plugin, in a process of its own. The limits are never reached,
+ * but each request is counted and its answer states what is left.
  */
 
 import rateLimit from '@fastify/rate-limit'

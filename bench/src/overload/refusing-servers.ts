@@ -11,7 +11,7 @@ import type { Preparation } from '../measure.js'
 
 /** Both look as often, at the same things. */
 const SAMPLE_MS = 100
-/** Never reached, and looked at all the same. */
+/** Never reached; checked for each request nevertheless. */
 const LOOP_DELAY_MS = 60_000
 
 type Kind = 'spillway' | 'under-pressure'

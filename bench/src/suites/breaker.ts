@@ -118,8 +118,8 @@ const ROUND_MS = 300
 const PATIENCE_MS = 5_000
 
 /**
- * So many callers at once, then a turn of the event loop, and again: without it no timer would fire
- * and no socket be read, and a remote store would cost nothing. What is still to be told is told
+ * Starts all callers at once, then lets the event loop turn once, and repeats: otherwise no timer would fire,
+ * no socket would be read, and a remote store would cost nothing. Pending reports are sent
  * within the round.
  */
 async function callsPerSecond(breaker: CircuitBreaker): Promise<number> {
@@ -152,7 +152,7 @@ const breakerRedisVsMemory: Comparison = {
     return {
       async ours() {
         const calls = await callsPerSecond(remote)
-        if (remote.snapshot().calls === 0) throw new Error('the store was told nothing')
+        if (remote.snapshot().calls === 0) throw new Error('the store received no report')
         return calls
       },
       peer: () => callsPerSecond(local),

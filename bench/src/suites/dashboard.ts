@@ -1,7 +1,7 @@
 /**
- * A dashboard that somebody looks at, with 50 pods in the store, 20 guards, and 5,000 decisions a second in the
+ * A dashboard with a reader, 50 pods in the store, 20 guards, and 5,000 decisions a second in the
  * process that serves it. What it costs that process: CPU time, read from the system, with a reader attached and
- * without, in turns. What it is to the one who looks: frames and memory of the page in a real Chromium.
+ * without, in turns. For the reader: frames and memory of the page in a real Chromium.
  */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
@@ -47,7 +47,7 @@ async function shareOf(pod: ServerProcess): Promise<number> {
   return (after.cpuMs - before.cpuMs) / ms
 }
 
-/** Somebody looks for as long as this takes. */
+/** Keeps the event feed open while `run` runs. */
 async function whileWatched<T>({ url }: ServerProcess, run: () => Promise<T>): Promise<T> {
   const [response] = (await once(get(`${url}/events`), 'response')) as [IncomingMessage]
   let text = ''
@@ -71,9 +71,9 @@ async function whileWatched<T>({ url }: ServerProcess, run: () => Promise<T>): P
 function checkTold(text: string, bytes: number): void {
   const fleet = text.split('\n\n').findLast((each) => each.includes('event: fleet\n'))
   const { pods = [] } = fleet === undefined ? {} : JSON.parse(fleet.slice(fleet.indexOf('{')))
-  if (pods.length !== PODS) throw new BenchError(`the feed tells of ${pods.length} pods`)
+  if (pods.length !== PODS) throw new BenchError(`the feed has ${pods.length} pods`)
   if (!text.includes('event: decisions\n') || bytes < STRETCH_MS) {
-    throw new BenchError('the feed tells of no decisions')
+    throw new BenchError('the feed has no decisions')
   }
 }
 
@@ -93,7 +93,7 @@ async function cpuShare(preparation: Preparation): Promise<Round> {
   }
 }
 
-/** So many frames were drawn in a second, as told by `of` all seconds of a tour through the page. */
+/** Frames per second, aggregated by `of` over all seconds of a tour through the page. */
 function framesOf(of: (seconds: readonly number[]) => number) {
   return async (preparation: Preparation): Promise<Round> => {
     const { url } = await startWatched(preparation)
@@ -152,6 +152,6 @@ const share: Figure = {
 
 export const dashboard: Suite = {
   name: 'dashboard',
-  what: 'what a dashboard that somebody looks at costs, and how it feels',
+  what: 'CPU time, frame rate and memory of an open dashboard',
   benches: [share, frames, usualFrames, memory],
 }

@@ -218,7 +218,7 @@ async function warmUp(pool: Pool, { signal }: Preparation): Promise<void> {
   }
 }
 
-/** Ours and the vendor's in turn, so many at once. */
+/** Measures the gateway and the vendor in turn, with `atOnce` requests in flight. */
 async function addedMs(ours: Pool, direct: Pool, atOnce: number): Promise<number> {
   const [ourMs, directMs]: [number[], number[]] = [[], []]
   const take = async (pool: Pool, all: number[]) => {

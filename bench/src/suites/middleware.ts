@@ -1,6 +1,6 @@
 /**
  * What limits cost a server: the same Fastify with ours, two levels of it, and with its own plugin, which has
- * one. Both count every request and tell what is left; nobody is ever refused.
+ * one. Both count every request and answer with what is left; no request is refused.
  */
 import { BenchError } from '../bench-error.js'
 import { CONNECTIONS, openWrk } from '../gateway/wrk.js'
@@ -38,7 +38,7 @@ async function checkAnswer(by: By, url: string): Promise<void> {
     if (response.status !== 200 || text !== '{"hello":"world"}') {
       throw new BenchError(`${by} does not answer as the server should: ${response.status} ${text}`)
     }
-    // Until its store is connected, nobody is counted.
+    // No request is counted until its store is connected.
     if (response.headers.has(TOLD_IN[by])) return
     await new Promise((resolve) => setTimeout(resolve, 50))
   }

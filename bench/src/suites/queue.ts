@@ -28,7 +28,7 @@ async function openStore(url: string, { atEnd }: Preparation): Promise<RedisStor
   return store
 }
 
-/** Counts jobs that are done, and says when it were so many. */
+/** Counts finished jobs and resolves when the expected number is reached. */
 function createCounter() {
   let left = 0
   let finish = () => {}
@@ -136,7 +136,7 @@ const FEW = 1_000
 const IN_A_STEP = 50
 const STEPS = 20
 
-/** A queue with so many jobs, and how fast others come, are handed out and end meanwhile. */
+/** Measures how fast jobs are added, reserved and finished while `waiting` other jobs are in the queue. */
 async function openLong(waiting: number, preparation: Preparation): Promise<Round> {
   const { queues } = await openStore(await startServer(preparation), preparation)
   const ref = { guard: 'vendor', queue: 'batch', lifeUs: 3_600_000_000 }

@@ -138,8 +138,8 @@ function userAt(index: number): string {
 }
 
 /**
- * So many users in turn, over and over, in another order than 0, 1, 2, which is the order in which
- * they lie in the server's memory.
+ * Cycles through the users in another order than 0, 1, 2, which is their order
+ * in the server's memory.
  */
 function usersInTurn(count: number): () => string {
   const step = 7_919
@@ -182,7 +182,7 @@ function createLastingLimits(store: RedisStore): UserLimits {
   return createUserLimits({ store, levels: [{ per: 'user', ...LASTING }] })
 }
 
-/** So many users have their first request; many at a time, or it would take minutes. */
+/** Makes the first request of `count` users, many at a time, because one by one would take minutes. */
 async function meet(count: number, limits: UserLimits, signal: AbortSignal): Promise<void> {
   let next = 0
   const caller = async () => {

@@ -36,7 +36,7 @@ async function openServer({ atEnd }: Preparation): Promise<BodyServer> {
   return server
 }
 
-/** Reads chunk by chunk, as somebody does who passes it on. */
+/** Reads chunk by chunk, as a proxy does. */
 async function read(response: Response): Promise<number> {
   const reader = response.body!.getReader()
   let bytes = 0

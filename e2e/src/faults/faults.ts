@@ -1,7 +1,7 @@
 /**
- * Everything that can happen to a store, done to one that four pods under saturating load share. For
- * each fault: how long calls waited, what callers were told, what reached the vendor, and when all was
- * shared again.
+ * Injects every fault into a store that four pods under saturating load share. Reports for
+ * each fault: how long calls waited, how they were answered, what reached the vendor, and when the pods
+ * shared their state again.
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'

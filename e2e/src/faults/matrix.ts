@@ -7,7 +7,7 @@ export interface Fault {
   readonly name: string
   /** The store keeps what it knows on disk. */
   readonly durable?: true
-  /** It is there all the time: nobody should notice. */
+  /** The store stays reachable: no caller should notice. */
   readonly harmless?: true
   inject(fleet: Fleet): Promise<void>
   lift(fleet: Fleet): Promise<void>

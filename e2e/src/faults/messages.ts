@@ -2,7 +2,7 @@
 export interface PodReport {
   calls: number
   refused: number
-  /** From asking the guard to the call or the refusal; nobody waits for anything but the store. */
+  /** From `guard.run` to the start of the function or the refusal. Calls wait only for the store. */
   longestWaitMs: number
   /** The longest this process itself was late. */
   stallMs: number

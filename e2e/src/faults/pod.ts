@@ -90,7 +90,7 @@ async function callOnce(vendor: ReturnType<typeof connect>): Promise<void> {
     waited()
     report.refused++
     if (!(error instanceof SpillwayError)) throw error
-    // A 429 that blames the fleet although nobody asked it, or an outage passed on to the caller.
+    // A shared 429 without a reply of the store, or an outage passed on to the caller.
     const { code, scope, details } = error
     const byOutageRule = details.byOutageRule === true
     const blamesFleet =

@@ -1,6 +1,6 @@
 /**
- * Ten times what a slow vendor can do, for twenty seconds, from three tiers: whoever matters is served,
- * the vendor is kept busy and not overrun, and everybody else hears at once that it is not their turn.
+ * Sends ten times a slow vendor's capacity for twenty seconds, from three tiers: the highest tier is served,
+ * the vendor is busy and not overloaded, and all other calls are refused immediately.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor } from '@spillway/mock-vendor'

@@ -16,7 +16,7 @@ const OVERLOAD = 10
 /** As many as keep a pod busy, to find out what it can do: on this machine, with all else it does. */
 const BUSY_CALLERS = 8
 const CALIBRATION_MS = 2_000
-/** Between a pod and its callers there is a proxy with so many connections. */
+/** Connections of the proxy between a pod and its callers. */
 const CONNECTIONS = 256
 const USERS = 500
 const TICK_MS = 5
@@ -79,7 +79,7 @@ async function overload(kind: 'naive' | 'protected', seconds: number): Promise<R
     prober.send('end')
     const [health] = (await once(prober, 'message')) as [Health]
     prober.kill()
-    // Those who have no answer by now leave.
+    // Callers without an answer disconnect.
     await callers.destroy()
     const recoveryMs = kind === 'naive' ? Number.NaN : await recovery(url, later)
     const goodput = served(answers, 1_000).length / (seconds * capacity)

@@ -1,4 +1,4 @@
-/** One act: a pod, a vendor of its own, and the clients who come. */
+/** One act: a pod, its vendor, and its clients. */
 import { type Clock, createRandom } from 'spillway/testing'
 import { sendClients } from './clients.js'
 import { createNaivePod } from './naive-pod.js'
@@ -29,7 +29,7 @@ export const ACTS: readonly Act[] = [
   },
 ]
 
-/** An act under way, for whoever watches. */
+/** A running act, as its viewer sees it. */
 export interface Stage {
   readonly pod: Pod
   readonly vendor: Vendor

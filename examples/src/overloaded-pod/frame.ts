@@ -36,7 +36,7 @@ function withNote(line: Line, note: string, width: number): Line {
 
 /** A fact has a label and a value, each of a fixed width. */
 function figures({ visits, elapsedMs }: Stage): Line[] {
-  // Once nobody comes any more, the last second in which somebody did.
+  // After the last client, the figures of the last second with clients.
   const nowMs = Math.min(elapsedMs(), ACT_MS)
   const lastSecond = { startMs: Math.max(0, nowMs - 1_000), endMs: Math.max(1, nowMs) }
   const total = (label: string, outcome: Parameters<typeof countOf>[1], colour: Colour) => {

@@ -31,7 +31,7 @@ export const PHASES = { before: BEFORE, overload: OVERLOAD, after: AFTER }
 /** How long clients keep coming, in one act. */
 export const ACT_MS = AFTER.endMs
 
-/** The phase at this moment; none once nobody comes any more. */
+/** The phase at this time; undefined after the last client. */
 export function phaseAt(atMs: number): Phase | undefined {
   return Object.values(PHASES).find(({ endMs }) => atMs < endMs)
 }

@@ -17,7 +17,7 @@ export interface Summary {
   goodput: Record<keyof typeof PHASES, number>
   /** Milliseconds from the end of the overload until clients are served again; none, if never. */
   recoveryMs: number | undefined
-  /** What became of those who came in the overload, as fractions. */
+  /** Outcomes of the clients that arrived during the overload, as fractions. */
   overload: Record<Outcome, number>
   answerP50Ms: number | undefined
   answerP99Ms: number | undefined

@@ -1,7 +1,7 @@
 /**
  * The vendor, in this process. Up to `servers` calls run side by side at full speed. Beyond that
- * they share the servers, so that everybody gets slower; and juggling them costs, so that the whole
- * gets slower, too. Far beyond, it turns callers away, and it cuts off what takes too long.
+ * they share the servers, so that each call gets slower; switching between them costs time, so that the total
+ * throughput falls, too. Far beyond, it refuses calls, and it aborts calls that take too long.
  */
 import type { Clock, Random, Timer } from 'spillway/testing'
 
@@ -20,7 +20,7 @@ export interface Vendor {
   readonly peakInFlight: number
   /** Calls ever made. */
   readonly calls: number
-  /** Whoever aborts hangs up: the work is dropped. */
+  /** An abort ends the work. */
   call(signal?: AbortSignal): Promise<string>
   /** Drops everything; later calls fail. */
   close(): void

@@ -5,9 +5,9 @@ export type Outcome =
   | 'answered'
   /** Told at once that there is no room. */
   | 'refused'
-  /** Told of an error. */
+  /** Got an error. */
   | 'failed'
-  /** Left, or was told after a wait that it took too long. */
+  /** Left, or got a timeout after waiting. */
   | 'timed out'
 
 export const OUTCOMES: readonly Outcome[] = ['answered', 'refused', 'failed', 'timed out']
@@ -48,7 +48,7 @@ export function goodputIn(visits: readonly Visit[], span: Span): number {
   return perSecond(answers.length, span)
 }
 
-/** Milliseconds in which this fraction of those who ended so had their answer; none, if nobody did. */
+/** The time within which this fraction of the visits with this outcome ended; undefined if there are none. */
 export function percentile(
   visits: readonly Visit[],
   outcome: Outcome,
