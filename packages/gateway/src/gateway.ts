@@ -146,7 +146,7 @@ export async function createGateway(
     ...podOptions(config, supervisor),
     ...(tracing && { tracer: tracing.guards }),
   })
-  const health = new Health({
+  const health: Health = new Health({
     shared: () => spillway.health(),
     isOverloaded: () => overload?.isOverloaded === true,
     workers: supervisor && (() => supervisor.workers()),
@@ -180,7 +180,7 @@ export async function createGateway(
   })
   const jobs = config.jobQueues && new Jobs(config.jobQueues, versions, spillway, clock)
   hooks.asyncRequests = jobs
-  const data = new DataServer(versions, (path) => health.at(path), clock)
+  const data: DataServer = new DataServer(versions, (path) => health.at(path), clock)
   const overload =
     config.health.overload &&
     new OverloadWatch({

