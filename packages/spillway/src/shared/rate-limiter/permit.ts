@@ -36,6 +36,8 @@ export interface Permit {
   refund(): void
 }
 
+const NONE: readonly Correction[] = []
+
 export class LanePermit implements Permit {
   readonly lane: string
   /** Store time of the grant. Vendor feedback on an older permit is stale. */
@@ -47,8 +49,10 @@ export class LanePermit implements Permit {
   readonly #stamps: readonly number[]
   readonly #onSettle: (lane: string, corrections: Correction[]) => void
   #settled = false
-  /** What is booked after a correction. */
-  #corrected: readonly number[] | undefined
+  /** What was sent to the store since the permit was granted. */
+  #corrections: readonly Correction[] = NONE
+  /** The vendor refused the call, and the store was told to give everything back. */
+  #isReturned = false
 
   constructor(
     lane: string,
@@ -91,10 +95,10 @@ export class LanePermit implements Permit {
     )
     const of = (numbers: readonly number[]) => known.map((index) => numbers[index] ?? 0)
     const costs = of(this.#costs)
-    const booked = of(this.#corrected ?? this.#costs)
+    const booked = this.#isReturned ? costs.map(() => 0) : of(this.#booked())
     // Nothing is left to settle.
     this.#settled = true
-    this.#corrected = this.#costs.map(() => 0)
+    this.#isReturned = true
     return { costs, booked, stamps: of(this.#stamps) }
   }
 
@@ -114,10 +118,15 @@ export class LanePermit implements Permit {
       corrections.push({ id: spec.id, stamp: this.#stamps[index] as number, delta })
     }
     if (corrections === undefined) return
-    const deltas = new Map(corrections.map(({ id, delta }) => [id, delta]))
-    this.#corrected = this.#limits.map(
-      ({ spec }, index) => (this.#costs[index] as number) + (deltas.get(spec.id) ?? 0),
-    )
+    this.#corrections = corrections
     this.#onSettle(this.lane, corrections)
+  }
+
+  /** The cost under each limit, after the corrections. */
+  #booked(): number[] {
+    return this.#limits.map(({ spec }, index) => {
+      const correction = this.#corrections.find(({ id }) => id === spec.id)
+      return (this.#costs[index] as number) + (correction?.delta ?? 0)
+    })
   }
 }

@@ -53,9 +53,12 @@ export class SettlementSender {
 
   add(lane: string, corrections: Correction[]): void {
     if (this.#options.collectMs === 0 && !this.#busy) return this.#sendNow(lane, corrections)
-    const waiting = this.#waiting.get(lane)
-    if (waiting === undefined) this.#waiting.set(lane, corrections)
-    else merge(waiting, corrections)
+    let waiting = this.#waiting.get(lane)
+    if (waiting === undefined) {
+      waiting = []
+      this.#waiting.set(lane, waiting)
+    }
+    merge(waiting, corrections)
     if (!this.#busy) this.#collect()
   }
 

@@ -32,6 +32,8 @@ class KeptGuard {
   readonly lanes = new ExpiringMap<KeptLane>()
   readonly pools = new ExpiringMap<KeptLane>()
   readonly reports: Reports = new Map()
+  /** The last batch of settlements from each pod. */
+  readonly sequences = new ExpiringMap<number>()
   #state: GuardState | undefined
   #untilUs = 0
 
@@ -67,7 +69,6 @@ export function createMemoryLimits(
   report: MemoryBreakers['report'],
 ): MemoryLimits {
   const guards = new Map<string, KeptGuard>()
-  const sequences = new ExpiringMap<number>()
   const watchers = new Map<string, Set<PermitWatcher>>()
 
   function guardOf(name: string): KeptGuard {
@@ -125,9 +126,9 @@ export function createMemoryLimits(
     sequence,
   }: Pick<SettleRequest, 'guard' | 'pod' | 'sequence'>): boolean {
     const now = nowUs()
-    const key = `${guard}\0${pod}`
-    if ((sequences.get(key, now) ?? 0) >= sequence) return false
-    sequences.set(key, sequence, now, now + SEQUENCE_LIFE_US)
+    const { sequences } = guardOf(guard)
+    if ((sequences.get(pod, now) ?? 0) >= sequence) return false
+    sequences.set(pod, sequence, now, now + SEQUENCE_LIFE_US)
     return true
   }
 

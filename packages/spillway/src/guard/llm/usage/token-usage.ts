@@ -32,8 +32,15 @@ export function tokenUsage(
   const { inputTokens, outputTokens } = counts
   const isWhole = inputTokens !== undefined && outputTokens !== undefined
   const tokens = counts.tokens ?? (isWhole ? inputTokens + outputTokens : undefined)
-  const known = Object.entries({ ...counts, tokens }).filter(([, count]) => count !== undefined)
-  return known.length === 0 ? undefined : Object.fromEntries(known)
+  const known: { -readonly [name in keyof TokenUsage]: number } = {}
+  if (tokens !== undefined) known.tokens = tokens
+  // A loop, because every answer is counted: with `Object.entries` and `fromEntries` this takes 2 µs longer.
+  for (const name in counts) {
+    const count = counts[name as keyof TokenUsage]
+    if (count !== undefined && name !== 'tokens') known[name as keyof TokenUsage] = count
+  }
+  for (const _ in known) return known
+  return undefined
 }
 
 /** The first of these names that has a count. */
