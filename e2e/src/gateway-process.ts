@@ -57,7 +57,7 @@ export async function startGateway(
     signal: (signal) => void child.kill(signal),
     async stop() {
       child.kill('SIGTERM')
-      if (child.exitCode === null) await once(child, 'exit')
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
       process.off('exit', endWithUs)
       rmSync(folder, { recursive: true, force: true })
     },

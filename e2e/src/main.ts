@@ -1,5 +1,6 @@
 /** npm run e2e: scenarios with real processes that take long or want a machine of their own. */
 import { parseArgs } from 'node:util'
+import { alerts } from './alerts/alerts.js'
 import { faults } from './faults/faults.js'
 import { learnedLimits } from './learned-limits/learned-limits.js'
 import { operate } from './operate/operate.js'
@@ -9,7 +10,15 @@ import { shed } from './shed/shed.js'
 import { workers } from './workers/workers.js'
 
 /** A new scenario is a folder and a word here. */
-const SCENARIOS: readonly Scenario[] = [overload, shed, faults, operate, workers, learnedLimits]
+const SCENARIOS: readonly Scenario[] = [
+  overload,
+  shed,
+  faults,
+  operate,
+  workers,
+  learnedLimits,
+  alerts,
+]
 
 const OPTIONS = {
   json: { type: 'boolean' },
@@ -40,7 +49,7 @@ async function main(): Promise<number> {
   for (const { figure, value, target, holds } of rows) {
     const line = values.json
       ? JSON.stringify({ figure, value, target, holds })
-      : `${figure.padEnd(34)} ${String(value).padStart(10)}  ${target.padEnd(12)} ${verdictOf(target, holds)}`.trimEnd()
+      : `${figure.padEnd(38)} ${String(value).padStart(10)}  ${target.padEnd(12)} ${verdictOf(target, holds)}`.trimEnd()
     process.stdout.write(`${line}\n`)
   }
   return rows.every(({ holds }) => holds) ? 0 : 1
