@@ -1,6 +1,6 @@
 // test-group: sockets
 
-import { AnswerLengths, PromptEstimate, Reservations } from 'spillway/internal'
+import { NO_PROMPT, PromptEstimate, Reservations, tokensOf } from 'spillway/internal'
 /** Tokens are reserved before a call and settled after it, per model and key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/shapes/limit-units.js'
@@ -172,7 +172,7 @@ function estimateTokens(parts: readonly unknown[]): number {
     Buffer.from(JSON.stringify(Object.fromEntries(names.map((name, i) => [name, parts[i]])))),
   )
   reader.end()
-  return prompt.tokens
+  return tokensOf(prompt, 4)
 }
 
 describe('estimateTokens', () => {
@@ -195,19 +195,6 @@ describe('estimateTokens', () => {
   })
 })
 
-describe('the usual length of an answer', () => {
-  it('the estimated length of an answer is 1,000 tokens before any answer is known', () => {
-    expect(new AnswerLengths().estimate()).toBe(1_000)
-  })
-
-  it('the estimated length of an answer is the 95th percentile of the last hundred answers', () => {
-    const lengths = new AnswerLengths()
-    for (let i = 0; i < 500; i++) lengths.add(100_000)
-    for (let tokens = 1; tokens <= 100; tokens++) lengths.add(tokens)
-    expect(lengths.estimate()).toBe(95)
-  })
-})
-
 describe('a reservation', () => {
   const limits = [
     { limit: 500 },
@@ -218,12 +205,16 @@ describe('a reservation', () => {
   const facts = {
     model: 'm',
     streamed: false,
-    promptTokens: 100,
+    prompt: NO_PROMPT,
     maxTokens: undefined,
     answers: 1,
   }
-  const reserve = (more: object, usual = 300) =>
-    new Reservations(limits).costOf({ ...facts, ...more }, () => usual)
+  const estimates = (promptTokens = 100) => ({
+    prompt: () => ({ promptTokens, cachedTokens: 0 }),
+    answer: () => 300,
+  })
+  const reserve = (more: object, promptTokens?: number) =>
+    new Reservations(limits).costOf({ ...facts, ...more }, estimates(promptTokens))
 
   it('a reservation is the prompt and the usual answer', () => {
     expect(reserve({})).toEqual({ tokens: 400, outputTokens: 300 })
@@ -238,10 +229,10 @@ describe('a reservation', () => {
 
   it('a reservation is at most half of the smallest limit in each unit', () => {
     expect(reserve({ answers: 1e15 })).toEqual({ tokens: 45_000, outputTokens: 4_000 })
-    expect(reserve({ promptTokens: 80_000 })?.tokens).toBe(45_000)
+    expect(reserve({}, 80_000)?.tokens).toBe(45_000)
   })
 
   it('nothing is reserved where no limit counts tokens', () => {
-    expect(new Reservations([{ limit: 5 }]).costOf(facts, () => 300)).toBeUndefined()
+    expect(new Reservations([{ limit: 5 }]).costOf(facts, estimates())).toBeUndefined()
   })
 })

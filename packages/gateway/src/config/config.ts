@@ -4,7 +4,7 @@
  */
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
 import type { DegradedReason } from 'spillway/degrade'
-import type { ErrorKind, QuotaName } from 'spillway/internal'
+import type { ErrorKind, EstimateName, QuotaName } from 'spillway/internal'
 import type { RedisStoreOptions } from 'spillway/redis'
 import type { LlmProtocol, RoutePath } from './default-paths.js'
 import type { HealthConfig } from './shapes/health-shape.js'
@@ -37,6 +37,8 @@ export interface VendorConfig {
   readonly hops: boolean
   /** How it counts tokens towards its limits. */
   readonly quota: QuotaName
+  /** Where the tokens to reserve come from. */
+  readonly estimate: EstimateName
   /** Longest time until a connection is open. */
   readonly connectMs: number
   /** Limits of single models. Their entries are in `guard.lanes`, for each key if there are several. */

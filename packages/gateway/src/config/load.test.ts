@@ -89,6 +89,7 @@ describe('loadConfig', () => {
           headers: {},
           connectMs: 5_000,
           quota: 'openai',
+          estimate: 'learned',
           hops: false,
           guard: { timeout: { firstByteMs: 60_000 } },
         },
@@ -183,6 +184,7 @@ log: { level: warn }
       headers: { 'openai-organization': 'sk-openai-spare', 'x-team': 'search' },
       connectMs: 3_000,
       quota: 'openai',
+      estimate: 'learned',
       hops: false,
       guard: {
         limits: [{ unit: 'requests', limit: 500, windowMs: '1m', learn: true }],

@@ -100,8 +100,9 @@ export async function runRequest(
       context.settle(vendor.countedFor(data, config.model, cost))
     }
     if (status < 300) {
-      const { outputTokens } = cost ?? {}
-      vendor.answered(config.model, target, { outputTokens, answers: data.answers })
+      // The prompt was estimated when the job was added, perhaps by another gateway.
+      const known = { prompt: undefined, answers: data.answers, sentMs: 0 }
+      vendor.answered(config.model, target, known, cost)
     }
     return storeAnswer(response, bytes)
   } catch (error) {

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import {
   type BodyKind,
   type ErrorTable,
+  type Prompt,
   type RequestAddress,
   type RequestFacts,
   remembered,
@@ -23,11 +24,7 @@ export interface RequestFormat {
   /** Values: what decides route, cost and streaming. Contents: what the vendor charges as input. */
   readonly fields: FieldNames
   /** `values`: those that are set, in their right types. */
-  read(
-    values: ReadonlyMap<string, unknown>,
-    promptTokens: number,
-    address: RequestAddress,
-  ): RequestFacts
+  read(values: ReadonlyMap<string, unknown>, prompt: Prompt, address: RequestAddress): RequestFacts
   /** The model that a path names. Undefined if the model is in the body. */
   modelIn(path: string): string | undefined
   /** The path with another model. Only for paths in which `modelIn` finds one. */

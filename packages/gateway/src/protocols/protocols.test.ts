@@ -1,3 +1,4 @@
+import { NO_PROMPT } from 'spillway/internal'
 import { describe, expect, it } from 'vitest'
 import type { JsonField } from '../request/body/json-fields.js'
 import { PROTOCOLS } from './index.js'
@@ -8,7 +9,7 @@ const { openai, anthropic, gemini, azure, http } = PROTOCOLS
 const fieldsOf = (values: object): ReadonlyMap<string, JsonField> =>
   new Map(Object.entries(values).map(([name, value]) => [name, { value, start: 0, end: 0 }]))
 const read = (protocol: typeof openai, values: object, path = '/v1/x', query = '') =>
-  protocol.format?.read(new Map(Object.entries(values)), 7, { path, query })
+  protocol.format?.read(new Map(Object.entries(values)), NO_PROMPT, { path, query })
 
 describe('keys of callers', () => {
   it.each([
@@ -183,7 +184,7 @@ describe('costs of a request', () => {
     expect(read(openai, { model: 'gpt', max_tokens: 5, max_completion_tokens: 9, n: 2 })).toEqual({
       model: 'gpt',
       streamed: false,
-      promptTokens: 7,
+      prompt: NO_PROMPT,
       maxTokens: 9,
       answers: 2,
     })
@@ -198,7 +199,7 @@ describe('costs of a request', () => {
     expect(read(gemini, limits, '/v1beta/models/a:generateContent')).toEqual({
       model: 'a',
       streamed: false,
-      promptTokens: 7,
+      prompt: NO_PROMPT,
       maxTokens: 9,
       answers: 3,
     })
@@ -217,7 +218,7 @@ describe('costs of a request', () => {
     expect(read(anthropic, { stream: true, max_tokens: 5 })).toEqual({
       model: undefined,
       streamed: true,
-      promptTokens: 7,
+      prompt: NO_PROMPT,
       maxTokens: 5,
       answers: 1,
     })

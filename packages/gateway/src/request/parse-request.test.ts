@@ -1,5 +1,6 @@
 import { type IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
+import { tokensOf } from 'spillway/internal'
 import { describe, expect, it } from 'vitest'
 import { PROTOCOLS } from '../protocols/index.js'
 import { type ParsedRequest, type ParseOptions, parseRequest } from './parse-request.js'
@@ -10,14 +11,23 @@ interface Sent extends Partial<ParseOptions> {
   method?: string
   headers?: IncomingHttpHeaders
   body?: string | Buffer
+  chunkBytes?: number
 }
 
-async function parse({ method = 'POST', headers = JSON_TYPE, body = '', ...options }: Sent) {
+async function parse({
+  method = 'POST',
+  headers = JSON_TYPE,
+  body = '',
+  chunkBytes = Number.POSITIVE_INFINITY,
+  ...options
+}: Sent) {
   const bytes = Buffer.from(body)
   const request = new IncomingMessage(new Socket())
   request.method = method
   Object.assign(request.headers, { 'content-length': String(bytes.length), ...headers })
-  if (bytes.length > 0) request.push(bytes)
+  for (let at = 0; at < bytes.length; at += chunkBytes) {
+    request.push(bytes.subarray(at, at + chunkBytes))
+  }
   request.push(null)
   return parseRequest(request, {
     protocol: PROTOCOLS.openai,
@@ -38,14 +48,43 @@ describe('body of a request that generates', () => {
   it('model, stream, tokens and answers are read, and the body is held as it was', async () => {
     const text = '{ "model":"gpt", "stream":true, "max_tokens":50, "n":3, "prompt":"12345678" }'
     const parsed = await parse({ body: text })
-    expect(parsed.facts).toEqual({
+    expect(tokensOf(parsed.facts.prompt, 4)).toBe(2)
+    expect(parsed.facts).toMatchObject({
       model: 'gpt',
       streamed: true,
-      promptTokens: 2,
       maxTokens: 50,
       answers: 3,
     })
     expect([held(parsed), parsed.isUnread, parsed.json?.isEmpty]).toEqual([text, false, false])
+  })
+
+  it('prefixes of a conversation are the same in any chunks, order of fields and marks for the cache', async () => {
+    const [system, question] = ['Be brief. '.repeat(9_000), 'Why? '.repeat(2_000)]
+    const cache_control = { type: 'ephemeral', ttl: '1h' }
+    const turn = (text: string) => ({ role: 'user', content: text })
+    const first = {
+      messages: [{ role: 'user', content: [{ type: 'text', text: question, cache_control }] }],
+      system: [{ type: 'text', text: system, cache_control }],
+    }
+    const second = { system, messages: [turn(question), { role: 'assistant', content: 'So.' }] }
+    const keysOf = async (body: object, chunkBytes?: number) => {
+      const { facts } = await parse({
+        body: JSON.stringify({ model: 'a', ...body }),
+        path: '/v1/messages',
+        protocol: PROTOCOLS.anthropic,
+        limits: { keepBytes: 1_000, maxBytes: 1_000_000 },
+        ...(chunkBytes && { chunkBytes }),
+      })
+      return facts.prompt.prefixes().map(({ hash }) => hash.keyFor(0))
+    }
+    const known = await keysOf(first)
+    expect(known).toHaveLength(2)
+    for (const bytes of [17_001, 40_000]) expect(await keysOf(first, bytes)).toEqual(known)
+    const grown = await keysOf(second, 30_000)
+    expect(grown).toHaveLength(3)
+    expect(grown.slice(0, 2)).toEqual(known)
+    const other = await keysOf({ ...first, system: `X${system.slice(1)}` })
+    expect(other.filter((key) => known.includes(key))).toEqual([])
   })
 
   it('a field that is null counts as not set', async () => {

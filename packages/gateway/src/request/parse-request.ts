@@ -3,7 +3,7 @@
  * and to replace the model. A body that must be read and cannot be is refused, never forwarded unread.
  */
 import { isUtf8 } from 'node:buffer'
-import { PromptEstimate } from 'spillway/internal'
+import { NO_PROMPT, PromptEstimate } from 'spillway/internal'
 import type {
   Protocol,
   RequestAddress,
@@ -58,7 +58,7 @@ export interface ParseOptions extends RequestAddress {
 const NO_FACTS: RequestFacts = {
   model: undefined,
   streamed: false,
-  promptTokens: 0,
+  prompt: NO_PROMPT,
   maxTokens: undefined,
   answers: 1,
 }
@@ -152,7 +152,8 @@ function readJson(
     const pathModel = format.modelIn(path)
     if (pathModel !== undefined) checkModel(pathModel)
     const values = checked(json.fields, pathModel !== undefined)
-    const facts = format.read(values, prompt.tokens, { path, query })
+    prompt.readWith(bytes.sampler())
+    const facts = format.read(values, prompt, { path, query })
     return { body, facts, json, isUnread: false }
   }
   onReading?.()

@@ -246,8 +246,9 @@ export class TargetSender implements ResponseListener {
     const whole = how === 'complete' || usage?.outputTokens !== undefined
     if (!whole || status >= 300 || this.#target === undefined) return
     const { vendor, config } = this.#target
-    const { model, answers = 1 } = this.#routed?.facts ?? {}
-    vendor.answered(config.model ?? model, config, { outputTokens: usage?.outputTokens, answers })
+    const { model, prompt, answers = 1 } = this.#routed?.facts ?? {}
+    const { arrivedMs: sentMs } = this.#options
+    vendor.answered(config.model ?? model, config, { prompt, answers, sentMs }, usage)
   }
 
   holdsError(answer: VendorResponse): boolean {

@@ -89,7 +89,7 @@ describe('lanes of models', () => {
 
   it('a lane that the configuration names is not given to a new model', () => {
     const { lanes, wait, answer } = createLanes(1)
-    lanes.learn('named', 100)
+    learn(lanes, 'named', 100)
     wait(100_000)
     expect(answer('new', 1)).toBe(0)
     expect(lanes.size).toBe(1)
@@ -125,12 +125,18 @@ describe('lanes of models', () => {
 
   it('the usual answer of a lane follows the answers of that lane only', () => {
     const { lanes } = createLanes()
-    const before = lanes.usualAnswer('a')
-    for (let i = 0; i < 100; i++) lanes.learn('a', before + 1_000)
-    expect(lanes.usualAnswer('a')).toBeGreaterThan(before)
-    expect(lanes.usualAnswer('b')).toBe(before)
-    expect(lanes.usualAnswer()).toBe(before)
-    for (let i = 0; i < 100; i++) lanes.learn(undefined, before + 1_000)
-    expect(lanes.usualAnswer()).toBeGreaterThan(before)
+    const usual = (lane?: string) => lanes.estimatesOf(lane).answer()
+    const before = usual('a')
+    for (let i = 0; i < 100; i++) learn(lanes, 'a', before + 1_000)
+    expect(usual('a')).toBeGreaterThan(before)
+    expect(usual('b')).toBe(before)
+    expect(usual()).toBe(before)
+    for (let i = 0; i < 100; i++) learn(lanes, undefined, before + 1_000)
+    expect(usual()).toBeGreaterThan(before)
   })
 })
+
+/** An answer of this length in a lane. */
+function learn(lanes: ModelLanes, lane: string | undefined, outputTokens: number): void {
+  lanes.learn(lane, { outputTokens }, { prompt: undefined, answers: 1 }, 0)
+}

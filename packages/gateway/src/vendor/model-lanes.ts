@@ -5,7 +5,13 @@
  * share the lane `(other)` of that entry, because its limits hold for them.
  */
 import type { Clock } from 'spillway'
-import { AnswerLengths, NamePattern, overflowLane, Reservations } from 'spillway/internal'
+import {
+  CachedPrefixes,
+  LaneEstimates,
+  NamePattern,
+  overflowLane,
+  Reservations,
+} from 'spillway/internal'
 import type { ModelLimitsConfig, VendorConfig } from '../config/config.js'
 import { maskedName } from '../response/privacy.js'
 
@@ -33,7 +39,7 @@ const NEW_AT_ONCE = 20
 const NEW_PER_SECOND = 5
 
 interface KnownLane {
-  readonly answers: AnswerLengths
+  readonly estimates: LaneEstimates
   usedMs: number
 }
 
@@ -44,6 +50,7 @@ export class ModelLanes {
   readonly #clock: Pick<Clock, 'now'>
   /** Named lanes and lanes of answered models, least recently used first. */
   readonly #known = new Map<string, KnownLane>()
+  readonly #prefixes: CachedPrefixes
   /** The last one of them. */
   #newest: string | undefined
   /** How many new lanes there may be, as of `#allowedMs`. */
@@ -54,6 +61,7 @@ export class ModelLanes {
     this.#maxLanes = maxLanes
     this.#named = new Set(named)
     this.#clock = clock
+    this.#prefixes = new CachedPrefixes(clock)
     this.#allowedMs = clock.now()
   }
 
@@ -83,15 +91,14 @@ export class ModelLanes {
     return this.laneOf(parts)
   }
 
-  /** How many tokens one answer of this lane usually has. */
-  usualAnswer(lane: string = OTHER_LANE): number {
-    const known = this.#known.get(lane)
-    return (known?.answers ?? new AnswerLengths()).estimate()
+  /** What requests of this lane are expected to need. */
+  estimatesOf(lane: string = OTHER_LANE): LaneEstimates {
+    return this.#known.get(lane)?.estimates ?? new LaneEstimates(lane, this.#prefixes)
   }
 
-  learn(lane: string = OTHER_LANE, outputTokens: number): void {
+  learn(lane: string = OTHER_LANE, ...answer: Parameters<LaneEstimates['learn']>): void {
     const known = this.#known.get(lane) ?? this.#add(lane)
-    known.answers.add(outputTokens)
+    known.estimates.learn(...answer)
   }
 
   #exists(lane: string, { model }: LaneParts): boolean {
@@ -134,7 +141,8 @@ export class ModelLanes {
   }
 
   #add(lane: string): KnownLane {
-    const known = { answers: new AnswerLengths(), usedMs: this.#clock.now() }
+    const estimates = new LaneEstimates(lane, this.#prefixes)
+    const known = { estimates, usedMs: this.#clock.now() }
     this.#moveToEnd(lane, known)
     return known
   }

@@ -12,7 +12,9 @@ import {
 } from 'spillway'
 import {
   type Cost,
+  FIXED_ESTIMATES,
   nameLanes,
+  type Prompt,
   pressureOf,
   type TokenUsage,
   withoutNestedCalls,
@@ -31,11 +33,14 @@ import { type ResponseListener, VendorResponse } from './vendor-response.js'
 const DEFAULT_MAX_LANES = 1_000
 const CREDENTIAL = /authorization|(^|[-_])(key|token)$/
 
-/** What a response contained. */
-interface AnswerSize {
-  readonly outputTokens: number | undefined
-  /** Answers that were generated for one request. */
+/** A request that was answered. */
+interface AnsweredRequest {
+  /** Undefined if it is not known any more. */
+  readonly prompt: Prompt | undefined
+  /** Answers that were generated for it. */
   readonly answers: number
+  /** When it was sent, or earlier. */
+  readonly sentMs: number
 }
 
 export class Vendor {
@@ -101,7 +106,7 @@ export class Vendor {
     return new VendorKeys(this.#config, { spillway, guard: this.guard }, known)
   }
 
-  /** Lanes are kept, because the usual length of answers does not depend on the configuration. */
+  /** Lanes are kept, because estimates do not depend on the configuration. */
   #lanesAfter(before: Vendor | undefined, named: ReadonlySet<string>, clock: Clock): ModelLanes {
     const { maxLanes = DEFAULT_MAX_LANES } = this.#config.guard
     const lanes = before === undefined ? new ModelLanes(maxLanes, named, clock) : before.#lanes
@@ -151,8 +156,9 @@ export class Vendor {
     model: string | undefined,
     lane: string | undefined,
   ): Cost | undefined {
-    const reservations = this.#limits.reservationsOf(model)
-    return reservations.costOf(facts, () => this.#lanes.usualAnswer(lane))
+    const isFixed = this.#config.estimate === 'fixed'
+    const estimates = isFixed ? FIXED_ESTIMATES : this.#lanes.estimatesOf(lane)
+    return this.#limits.reservationsOf(model).costOf(facts, estimates)
   }
 
   /** What a request has cost, by the vendor's rules. */
@@ -164,12 +170,16 @@ export class Vendor {
     return this.#limits.reservationsOf(model).countedFor(facts, usage)
   }
 
-  /** The vendor has answered a request for this model successfully, with a response of this size. */
-  answered(model: string | undefined, target: TargetConfig, size: AnswerSize): void {
+  /** The vendor has answered a request for this model successfully. `usage`: undefined if it reported none. */
+  answered(
+    model: string | undefined,
+    target: TargetConfig,
+    { prompt, answers, sentMs }: AnsweredRequest,
+    usage: TokenUsage | undefined,
+  ): void {
     const lane = this.#lanes.answered({ model, key: keyNameOf(this.#config, target.key) })
-    if (size.outputTokens !== undefined) {
-      this.#lanes.learn(lane, size.outputTokens / size.answers)
-    }
+    if (usage === undefined || this.#config.estimate === 'fixed') return
+    this.#lanes.learn(lane, usage, { prompt, answers }, sentMs)
   }
 
   /** The vendor's key and the configured `headers`. Names and values alternate. */

@@ -9,6 +9,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { isDeepStrictEqual } from 'node:util'
+import { tokensOf } from 'spillway/internal'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { usualOrLong } from '../../../spillway/test/long-run.js'
 import { PROTOCOLS } from '../../src/protocols/index.js'
@@ -79,7 +80,12 @@ async function seen(decided: ParsedRequest | RequestError) {
   if (isUnread) return { isUnread, bytes }
   if (json === undefined || body.kind !== 'held') return {}
   const replaced = withFields(body.bytes, json, { model: 'replaced' }).toBuffer()
-  return { facts, json: JSON.parse(bytes.toString()), replaced: JSON.parse(replaced.toString()) }
+  const { prompt, ...others } = facts
+  return {
+    facts: { ...others, promptTokens: tokensOf(prompt, 4) },
+    json: JSON.parse(bytes.toString()),
+    replaced: JSON.parse(replaced.toString()),
+  }
 }
 
 function wanted({ status, isUnread, facts, json }: Expected, { bytes }: BodyCase): object {

@@ -22,6 +22,7 @@ import { createSdk, type SdkClass, type SdkOptions, type SdkSettings } from './f
 import { type FleetGuardReport, readGuard } from './fleet/fleet-report.js'
 import { headroomOf } from './fleet/headroom.js'
 import { JobGate } from './jobs/job-gate.js'
+import { TokenEstimates } from './llm/estimate/token-estimates.js'
 import type { CheckedGuard } from './options.js'
 import type { CallWatchers, JudgedCall } from './pipeline/call.js'
 import type { CallFunction } from './pipeline/context.js'
@@ -145,6 +146,8 @@ export class SharedGuard implements Guard {
   readonly breaker: BreakerControls | undefined
   readonly fetch: Fetch
   readonly #fetching: FetchOptions
+  /** Of `sdk`; undefined until it is used. */
+  #estimates: TokenEstimates | undefined
   /** Fallbacks of the gateway; those of the option `fallback` count themselves. */
   readonly #fallbackCounts: FallbackCounts
   /** A breaker may outlive its guard: the guard that replaces this one may use it. */
@@ -263,7 +266,10 @@ export class SharedGuard implements Guard {
         { ...this.#fetching, respond: false, ...own },
         call,
       )
-    return createSdk({ name: this.name, limits, fetchWith }, sdk, options)
+    const { clock } = this.parts
+    this.#estimates ??= new TokenEstimates(clock)
+    const estimates = this.#estimates
+    return createSdk({ name: this.name, limits, estimates, clock, fetchWith }, sdk, options)
   }
 
   snapshot(): GuardSnapshot {

@@ -43,15 +43,29 @@ export {
   withoutNestedCalls,
 } from '../guard/guard.js'
 export { insideOf, type SpillwayInside } from '../guard/internals.js'
-export { AnswerLengths } from '../guard/llm/answer-lengths.js'
 export { anthropicFormat } from '../guard/llm/anthropic-format.js'
 
 export { azureFormat } from '../guard/llm/azure-format.js'
 export { type ErrorTable, kindOfStatus, readFailure } from '../guard/llm/errors/error-table.js'
+export { CachedPrefixes } from '../guard/llm/estimate/cached-prefixes.js'
+export {
+  ESTIMATE_NAMES,
+  type EstimateName,
+  type Estimates,
+  FIXED_ESTIMATES,
+  LaneEstimates,
+} from '../guard/llm/estimate/lane-estimates.js'
+export { sampleText } from '../guard/llm/estimate/prefix-hash.js'
+export {
+  NO_PROMPT,
+  type Prompt,
+  PromptEstimate,
+  type TextSampler,
+  tokensOf,
+} from '../guard/llm/estimate/prompt-estimate.js'
 export { geminiFormat } from '../guard/llm/gemini-format.js'
 
 export { openaiFormat } from '../guard/llm/openai-format.js'
-export { PromptEstimate } from '../guard/llm/prompt-estimate.js'
 export { QUOTA_NAMES, type QuotaName, quotaOf } from '../guard/llm/quota-model.js'
 export { Reservations } from '../guard/llm/reservation.js'
 export { SseFrames } from '../guard/llm/sse-frames.js'

@@ -270,14 +270,16 @@ describe.each(SDKS)('$name SDK with guard.sdk()', (sdk) => {
 
   it('later reservations follow the length of earlier answers', async () => {
     const { vendor, guard, client } = await start(sdk)
-    await client.ask({ maxTokens: 5_000 })
-    await expect.poll(() => tokensIn(guard)).toBe(PROMPT_TOKENS + TOKENS)
+    const ask = () => client.ask({ maxTokens: 5_000 })
+    await Promise.all(Array.from({ length: 20 }, ask))
+    const used = 20 * (PROMPT_TOKENS + TOKENS)
+    await expect.poll(() => tokensIn(guard)).toBe(used)
     vendor.set({ neverAnswer: true })
     const leave = new AbortController()
     const call = errorOf(client.ask({ maxTokens: 5_000, signal: leave.signal }))
-    await until('it arrived', () => vendor.counts.arrived === 2)
-    // The first reserved 1,000 tokens for its answer.
-    expect(await tokensIn(guard)).toBeLessThan(100)
+    await until('it arrived', () => vendor.counts.arrived === 21)
+    // The first ones reserved 1,000 tokens for their answers.
+    expect(await tokensIn(guard)).toBeLessThan(used + 100)
     leave.abort()
     await call
   })

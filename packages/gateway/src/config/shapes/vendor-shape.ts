@@ -1,6 +1,6 @@
 /** How a vendor is written down. */
 import type { GuardOptions } from 'spillway'
-import { QUOTA_NAMES, quotaOf } from 'spillway/internal'
+import { ESTIMATE_NAMES, QUOTA_NAMES, quotaOf } from 'spillway/internal'
 import {
   bool,
   type Check,
@@ -97,6 +97,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
     keys: optional(readKeys(sources)),
     headers: optional(readHeaders(sources), {}),
     quota: optional(oneOf(...QUOTA_NAMES)),
+    estimate: optional(oneOf(...ESTIMATE_NAMES), 'learned'),
     connectMs: optional(duration({ min: 1 }), 5_000),
     hops: optional(bool()),
     models: asWritten(() => modelLimitsSchema('models')),
@@ -111,7 +112,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       if (own === undefined) {
         return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
       }
-      const { protocol, key, keys, headers, connectMs, hops = protocol === 'http' } = own
+      const { protocol, key, keys, headers, connectMs, estimate, hops = protocol === 'http' } = own
       if (key !== undefined && keys !== undefined) {
         const message = 'must not come together with key: put all of them here'
         problems.push({ path: `${path}.keys`, message, at: 'key' })
@@ -125,7 +126,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       const limits = readModelLimits(own, path, problems, protocol)
       const keyNames = all.map((each) => each.name)
       const withLanes = { ...guard, ...guardLanes(limits, keyNames, path, problems) }
-      const written = { name, protocol, url, keys: all, headers, quota, connectMs, hops }
+      const written = { name, protocol, url, keys: all, headers, quota, estimate, connectMs, hops }
       const config = { ...written, ...limits }
       return {
         name,

@@ -79,6 +79,7 @@ describe('fields that the gateway sets in a body', () => {
       onText() {},
       onObject() {},
       onScalar() {},
+      onPart() {},
       beginningLength: 0,
       beginningPattern: /^/,
     })

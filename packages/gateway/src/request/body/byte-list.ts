@@ -1,5 +1,7 @@
 /** Bytes in chunks: a large body is never copied into one piece, nor held twice. */
 
+import { sampleText, type TextSampler } from 'spillway/internal'
+
 /** Smaller chunks are copied together, so that a body sent byte by byte does not cost an object for each. */
 const BLOCK_BYTES = 16_384
 
@@ -59,6 +61,29 @@ export class ByteList {
     return first !== undefined && this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks)
   }
 
+  /** Hashes texts in the bytes. They are mostly read in order, so it begins at the last chunk that it has found. */
+  sampler(): TextSampler {
+    let index = 0
+    let offset = 0
+    return (hash, start, end) => {
+      hash.addNumber(end - start)
+      if (start < offset) [index, offset] = [0, 0]
+      let chunk = this.#chunks[index]
+      while (chunk !== undefined && start >= offset + chunk.length) {
+        offset += chunk.length
+        chunk = this.#chunks[++index]
+      }
+      if (chunk !== undefined && end <= offset + chunk.length) {
+        const bytes = chunk
+        sampleText(start - offset, end - offset, (from, to) => hash.addBytes(bytes, from, to))
+        return
+      }
+      sampleText(start, end, (from, to) => {
+        this.#forEach(from, to, (each, first, last) => hash.addBytes(each, first, last))
+      })
+    }
+  }
+
   /** With these edits, which must be in order and apart. Shares the bytes that stay. */
   edited(edits: readonly ByteEdit[]): ByteList {
     const list = new ByteList()
@@ -73,10 +98,21 @@ export class ByteList {
   }
 
   #append(other: ByteList, start: number, end: number): void {
+    other.#forEach(start, end, (chunk, from, to) => this.push(chunk.subarray(from, to)))
+  }
+
+  /** The chunks that have bytes from `start` up to `end`, and where in the chunk they are. */
+  #forEach(
+    start: number,
+    end: number,
+    visit: (chunk: Buffer, from: number, to: number) => void,
+  ): void {
     let offset = 0
-    for (const chunk of other.#chunks) {
-      const [from, to] = [Math.max(0, start - offset), Math.min(chunk.length, end - offset)]
-      if (from < to) this.push(chunk.subarray(from, to))
+    for (const chunk of this.#chunks) {
+      if (offset >= end) return
+      const from = Math.max(0, start - offset)
+      const to = Math.min(chunk.length, end - offset)
+      if (from < to) visit(chunk, from, to)
       offset += chunk.length
     }
   }

@@ -21,6 +21,8 @@ class Log implements ContentVisitor {
   onScalar(): void {
     this.entries.push('scalar')
   }
+
+  onPart(): void {}
 }
 
 function read(text: string | Buffer, chunkBytes = Infinity): { json: JsonObject; log: unknown[] } {

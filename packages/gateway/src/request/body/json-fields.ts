@@ -65,11 +65,16 @@ export class FieldNames {
 
 /** Receives what is inside the `contents` fields, in order. */
 export interface ContentVisitor {
-  /** `bytes`: length of the decoded text in UTF-8. `beginning`: see below. */
-  onText(bytes: number, beginning: string): void
+  /**
+   * `bytes`: length of the decoded text in UTF-8. `beginning`: see below. `start` and `end`: position in the body, without
+   * the quotes.
+   */
+  onText(bytes: number, beginning: string, start: number, end: number): void
   onObject(): void
   /** A number, boolean or null below the field itself. */
   onScalar(): void
+  /** An item of the field ends here, or the field itself. */
+  onPart(field: string): void
   /** A text's beginning is passed up to this length, and only if all its characters match. */
   readonly beginningLength: number
   readonly beginningPattern: RegExp
@@ -132,6 +137,8 @@ export class JsonFieldReader {
   /** Characters of an escape sequence so far, behind the backslash. */
   #escape: string | undefined
   #textBytes = 0
+  /** Position of the text in the body. */
+  #textStart = 0
   #beginning = ''
   /** More of the beginning is wanted. */
   #keepsBeginning = false
@@ -231,6 +238,7 @@ export class JsonFieldReader {
       this.#isName = false
       this.#inString = true
       this.#textBytes = 0
+      this.#textStart = this.#offset + at + 1
       this.#beginning = ''
       this.#keepsBeginning = this.#isContent
       this.#highSurrogate = false
@@ -336,7 +344,10 @@ export class JsonFieldReader {
   #endString(chunk: Buffer, end: number): void {
     this.#inString = false
     if (!this.#isName) {
-      if (this.#isContent) this.#content.onText(this.#textBytes, this.#beginning)
+      if (this.#isContent) {
+        const textEnd = this.#offset + end - 1
+        this.#content.onText(this.#textBytes, this.#beginning, this.#textStart, textEnd)
+      }
       return this.#endValue(chunk, end)
     }
     this.#isName = false
@@ -373,8 +384,10 @@ export class JsonFieldReader {
 
   #endValue(chunk: Buffer, end: number): void {
     this.#expected = this.#open.length === 0 ? 'nothing' : ', or end'
-    if (this.#open.length !== this.#depth) return
+    if (this.#open.length > this.#depth + 1) return
     const field = this.#field
+    if (this.#isContent) this.#content.onPart(field as string)
+    if (this.#open.length !== this.#depth) return
     if (field !== undefined && !this.#isContent) {
       const start = this.#kept?.start ?? 0
       const value = this.#takeKept(chunk, end)

@@ -1,5 +1,6 @@
 /** Reads what limits and lanes need from a request of an SDK. Its body is parsed, but not kept. */
-import { PromptEstimate } from '../llm/prompt-estimate.js'
+import { sampleText } from '../llm/estimate/prefix-hash.js'
+import { type Prompt, PromptEstimate } from '../llm/estimate/prompt-estimate.js'
 import type { RequestAddress, RequestFacts, VendorFormat } from '../llm/vendor-format.js'
 import type { Fetch } from './fetch.js'
 
@@ -39,7 +40,7 @@ export function readSdkRequest(
       .map((name) => [name, valueAt(parsed, name)] as const)
       .filter(([, value]) => value !== undefined && value !== null),
   )
-  const facts = format.factsOf(fields, promptTokens(format, parsed), address)
+  const facts = format.factsOf(fields, promptIn(format, parsed), address)
   const added =
     asksUsage && format.hidesUsage(path, fields) ? format.usageFields?.(fields) : undefined
   return {
@@ -85,21 +86,40 @@ function nameIn(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-function promptTokens(format: VendorFormat, parsed: Record<string, unknown>): number {
+function promptIn(format: VendorFormat, parsed: Record<string, unknown>): Prompt {
   const estimate = new PromptEstimate()
+  const texts: string[] = []
+  for (const field of format.contentFields) {
+    const content = parsed[field] ?? undefined
+    if (content === undefined) continue
+    for (const item of Array.isArray(content) ? content : [content]) {
+      visit(item, estimate, texts)
+      estimate.onPart(field)
+    }
+  }
+  estimate.readWith((hash, index) => {
+    const text = texts[index] as string
+    hash.addNumber(text.length)
+    sampleText(0, text.length, (from, to) => hash.addText(text, from, to))
+  })
+  return estimate
+}
+
+/** `texts`: receives those that were found. */
+function visit(content: unknown, estimate: PromptEstimate, texts: string[]): void {
   // A list of what is still to be visited, because bodies may be nested deeper than the call stack.
-  const waiting = format.contentFields.map((name) => parsed[name] ?? undefined)
+  const waiting = [content]
   while (waiting.length > 0) {
     const value = waiting.pop()
-    if (value === undefined) continue
     if (typeof value === 'string') {
-      estimate.onText(Buffer.byteLength(value), value.slice(0, estimate.beginningLength))
+      const beginning = value.slice(0, estimate.beginningLength)
+      estimate.onText(Buffer.byteLength(value), beginning, texts.length, texts.length)
+      texts.push(value)
     } else if (typeof value === 'object' && value !== null) {
       if (!Array.isArray(value)) estimate.onObject()
       for (const inner of Object.values(value)) waiting.push(inner)
     } else estimate.onScalar()
   }
-  return estimate.tokens
 }
 
 /** Fields are put in front of the others where possible, which copies nothing until the body is sent. */

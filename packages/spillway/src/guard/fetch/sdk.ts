@@ -2,16 +2,22 @@
  * The constructor options by which a vendor's SDK sends its requests through a guard. The lane of a request is
  * its model, its cost is estimated from its body, and the usage in its answer replaces the estimate.
  */
-import { BoundedCache } from '../../core/collections/bounded-cache.js'
 import { SpillwayError } from '../../core/errors.js'
 import { bool, type Check, object, oneOf, optional, validate } from '../../core/options/checks.js'
+import type { Clock } from '../../core/time/clock.js'
 import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
 import type { UnitLimit } from '../../shared/rate-limiter/options.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { LimitSettings } from '../../shared/rate-limiter/settings/limit-settings.js'
-import { AnswerLengths } from '../llm/answer-lengths.js'
 import { anthropicFormat } from '../llm/anthropic-format.js'
 import { azureFormat } from '../llm/azure-format.js'
+import {
+  ESTIMATE_NAMES,
+  type EstimateName,
+  type Estimates,
+  FIXED_ESTIMATES,
+} from '../llm/estimate/lane-estimates.js'
+import type { TokenEstimates } from '../llm/estimate/token-estimates.js'
 import { geminiFormat } from '../llm/gemini-format.js'
 import { openaiFormat } from '../llm/openai-format.js'
 import { QUOTA_NAMES, type QuotaName, quotaOf } from '../llm/quota-model.js'
@@ -46,6 +52,11 @@ export interface SdkOptions {
    * `openai` that of the host: `openai` for `api.openai.com`, `reported` for all others.
    */
   quota?: QuotaName
+  /**
+   * Where the tokens to reserve come from. `learned`: from earlier answers of the lane. `fixed`: four bytes of text per
+   * token, and 1,000 tokens for an answer or `max_tokens` if that is less. Default: `learned`.
+   */
+  estimate?: EstimateName
   /** Options of every call of this client, such as `user`, `priority` or `timeoutMs`. Default: none. */
   call?: RunOptions
 }
@@ -63,6 +74,8 @@ export interface SdkGuard {
   readonly name: string
   /** Undefined: the guard has none. */
   readonly limits: Pick<LimitSettings, 'all' | 'of'> | undefined
+  readonly estimates: TokenEstimates
+  readonly clock: Pick<Clock, 'now'>
   fetchWith(options: FetchOptions, call: RunOptions): Fetch
 }
 
@@ -75,8 +88,6 @@ const FORMATS: Readonly<Record<LlmProtocol, VendorFormat>> = {
 
 /** Sent with requests that may be repeated. Both SDKs and their APIs use this name. */
 const IDEMPOTENCY_HEADER = 'idempotency-key'
-/** Models whose answer lengths are remembered. */
-const MOST_MODELS = 1_000
 
 const readCall: Check<RunOptions> = (value, path, problems) => {
   if (typeof value === 'object' && value !== null) return value
@@ -88,13 +99,15 @@ const readOptions = object({
   protocol: optional(oneOf('openai', 'anthropic', 'gemini', 'azure')),
   quota: optional(oneOf(...QUOTA_NAMES)),
   streamUsage: optional(bool(), true),
+  estimate: optional(oneOf(...ESTIMATE_NAMES), 'learned'),
   call: optional(readCall, {}),
 })
 
 export function createSdk(guard: SdkGuard, sdk: unknown, options: SdkOptions): SdkSettings {
   const path = `guard(${guard.name}).sdk`
-  const { protocol, quota, streamUsage, call } = validate(path, options, readOptions)
-  checkRunOptions(call)
+  const checked = validate(path, options, readOptions)
+  const { protocol } = checked
+  checkRunOptions(checked.call)
   const format =
     FORMATS[
       validate(path, sdk, (value, at, problems) => {
@@ -103,7 +116,7 @@ export function createSdk(guard: SdkGuard, sdk: unknown, options: SdkOptions): S
         return known ?? 'openai'
       })
     ]
-  const requests = new SdkRequests(guard, format, streamUsage, call, sdk, quota)
+  const requests = new SdkRequests(guard, format, checked, isSdkErrors(sdk) ? sdk : undefined)
   return { fetch: (input, init) => requests.send(input, init ?? {}), maxRetries: 0 }
 }
 
@@ -127,36 +140,35 @@ function notRecognised(sdk: unknown): string {
 class SdkRequests {
   readonly #guard: SdkGuard
   readonly #format: VendorFormat
+  readonly #options: Pick<ReturnType<typeof readOptions>, 'quota' | 'estimate'>
   readonly #streamUsage: boolean
   readonly #call: RunOptions
   readonly #errors: SdkErrors | undefined
-  readonly #quota: QuotaName | undefined
   /** By the limits of a lane, which are another array after each change. */
   readonly #reservations = new WeakMap<readonly UnitLimit[], Map<QuotaName, Reservations>>()
-  readonly #answers = new BoundedCache<string, AnswerLengths>(MOST_MODELS)
 
   constructor(
     guard: SdkGuard,
     format: VendorFormat,
-    streamUsage: boolean,
-    call: RunOptions,
-    sdk: unknown,
-    quota: QuotaName | undefined,
+    options: ReturnType<typeof readOptions>,
+    errors: SdkErrors | undefined,
   ) {
+    const { streamUsage, call } = options
     this.#guard = guard
     this.#format = format
+    this.#options = options
     this.#call = call
-    this.#errors = isSdkErrors(sdk) ? sdk : undefined
-    this.#quota = quota
+    this.#errors = errors
     this.#streamUsage = streamUsage && guard.limits?.all().some(countsAnswers) === true
   }
 
   async send(input: Parameters<Fetch>[0], init: RequestInit): Promise<Response> {
     const format = this.#format
     const request = readSdkRequest(format, input, init, this.#streamUsage)
-    const { model = '', facts, repeatable, body } = request
-    const reservations = facts && this.#reservationsFor(request)
-    const reserved = facts && reservations?.costOf(facts, () => this.#usualAnswer(model))
+    const { facts, repeatable, body } = request
+    const lane = this.#call.lane ?? request.model ?? DEFAULT_LANE
+    const reservations = facts && this.#reservationsFor(lane, request)
+    const reserved = facts && reservations?.costOf(facts, this.#estimatesOf(lane))
     const call = this.#callOf(request, reservations, reserved)
     const fetch = this.#guard.fetchWith(
       {
@@ -178,15 +190,15 @@ class SdkRequests {
   }
 
   /** By the limits of its lane, and the rules of the vendor that it is sent to. */
-  #reservationsFor({ model, host }: SdkRequest): Reservations | undefined {
-    const limits = this.#guard.limits?.of(this.#call.lane ?? model ?? DEFAULT_LANE).limits
+  #reservationsFor(lane: string, { host }: SdkRequest): Reservations | undefined {
+    const limits = this.#guard.limits?.of(lane).limits
     if (limits === undefined) return undefined
     let byQuota = this.#reservations.get(limits)
     if (byQuota === undefined) {
       byQuota = new Map()
       this.#reservations.set(limits, byQuota)
     }
-    const quota = this.#quota ?? quotaOf(this.#format.name, host)
+    const quota = this.#options.quota ?? quotaOf(this.#format.name, host)
     let found = byQuota.get(quota)
     if (found === undefined) {
       found = new Reservations(limits.map(reservedLimit), quota)
@@ -201,7 +213,8 @@ class SdkRequests {
     reserved: Cost | undefined,
   ): RunOptions {
     const { lane = model, cost = reserved, onUsage } = this.#call
-    const { maxTokens, answers = 1 } = facts ?? {}
+    const { maxTokens, answers = 1, prompt } = facts ?? {}
+    const sentMs = this.#guard.clock.now()
     return {
       ...this.#call,
       ...(lane !== undefined && { lane }),
@@ -210,25 +223,23 @@ class SdkRequests {
         reserved !== undefined && {
           costOfUsage: (usage: Cost) => reservations.countedFor({ maxTokens, answers }, usage),
           onUsage: (usage: Cost) => {
-            this.#learn(model ?? '', usage.outputTokens, answers)
+            this.#learn(lane ?? DEFAULT_LANE, usage, { prompt, answers }, sentMs)
             onUsage?.(usage)
           },
         }),
     }
   }
 
-  #usualAnswer(model: string): number {
-    return (this.#answers.get(model) ?? new AnswerLengths()).estimate()
+  #estimatesOf(lane: string): Estimates {
+    return this.#learns ? this.#guard.estimates.of(lane) : FIXED_ESTIMATES
   }
 
-  #learn(model: string, outputTokens: number | undefined, answers: number): void {
-    if (outputTokens === undefined) return
-    let lengths = this.#answers.get(model)
-    if (lengths === undefined) {
-      lengths = new AnswerLengths()
-      this.#answers.set(model, lengths)
-    }
-    lengths.add(outputTokens / answers)
+  #learn(...answer: Parameters<TokenEstimates['learn']>): void {
+    if (this.#learns) this.#guard.estimates.learn(...answer)
+  }
+
+  get #learns(): boolean {
+    return this.#options.estimate === 'learned'
   }
 }
 

@@ -19,11 +19,11 @@ export const anthropicFormat: VendorFormat = {
   isRepeatable: (path) => /\/messages(\/count_tokens)?$/.test(path),
   valueFields: ['model', 'stream', ...MAX_TOKENS],
   contentFields: ['system', 'messages', 'tools', 'prompt'],
-  factsOf(fields, promptTokens) {
+  factsOf(fields, prompt) {
     return {
       model: fields.get('model') as string | undefined,
       streamed: fields.get('stream') === true,
-      promptTokens,
+      prompt,
       maxTokens: largestOf(fields, MAX_TOKENS),
       answers: 1,
     }

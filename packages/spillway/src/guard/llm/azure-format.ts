@@ -11,8 +11,8 @@ export const azureFormat: VendorFormat = {
   modelIn: deploymentIn,
   withModel: (path, model) =>
     path.replace(DEPLOYMENT, (_, prefix) => prefix + encodeURIComponent(model)),
-  factsOf(fields, promptTokens, address) {
-    const facts = openaiFormat.factsOf(fields, promptTokens, address)
+  factsOf(fields, prompt, address) {
+    const facts = openaiFormat.factsOf(fields, prompt, address)
     // Azure ignores the model in the body if the path names a deployment.
     return { ...facts, model: deploymentIn(address.path) ?? facts.model }
   },

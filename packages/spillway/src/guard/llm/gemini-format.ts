@@ -43,11 +43,11 @@ export const geminiFormat: VendorFormat = {
     'requests',
     'instances',
   ],
-  factsOf(fields, promptTokens, { path, query }) {
+  factsOf(fields, prompt, { path, query }) {
     return {
       model: modelIn(path),
       streamed: STREAMING.test(path) && AS_EVENTS.test(query),
-      promptTokens,
+      prompt,
       maxTokens: INPUT_ONLY.test(path) ? 0 : largestOf(fields, MAX_TOKENS),
       answers: Math.max(1, largestOf(fields, ANSWERS) ?? 1),
     }

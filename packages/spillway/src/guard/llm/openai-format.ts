@@ -35,11 +35,11 @@ export const openaiFormat: VendorFormat = {
   isRepeatable: (path) => REPEATABLE.test(path),
   valueFields: ['model', 'stream', 'stream_options', ...MAX_TOKENS, 'n', 'best_of'],
   contentFields: ['messages', 'prompt', 'input', 'instructions', 'tools'],
-  factsOf(fields, promptTokens, { path }) {
+  factsOf(fields, prompt, { path }) {
     return {
       model: fields.get('model') as string | undefined,
       streamed: fields.get('stream') === true,
-      promptTokens,
+      prompt,
       maxTokens: INPUT_ONLY.test(path) ? 0 : largestOf(fields, MAX_TOKENS),
       answers: answersIn(fields),
     }

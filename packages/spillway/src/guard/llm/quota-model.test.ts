@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { NO_PROMPT } from './estimate/prompt-estimate.js'
 import { QuotaModel, quotaOf } from './quota-model.js'
 import { Reservations } from './reservation.js'
 
-const REQUEST = { promptTokens: 1_000, maxTokens: 400, answers: 1 }
+const REQUEST = { promptTokens: 1_000, cachedTokens: 900, maxTokens: 400, answers: 1 }
 /** An answer to it, of which nine tenths of the prompt were cached. */
 const USAGE = {
   tokens: 1_300,
@@ -17,7 +18,7 @@ describe('quota models', () => {
   it.each([
     ['openai', { tokens: 1_000, inputTokens: 1_000, outputTokens: 400 }, 1_100, 1_100],
     ['azure', { tokens: 1_400, inputTokens: 1_000, outputTokens: 400 }, 1_500, 1_100],
-    ['anthropic', { tokens: 1_250, inputTokens: 1_000, outputTokens: 250 }, 400, 200],
+    ['anthropic', { tokens: 350, inputTokens: 100, outputTokens: 250 }, 400, 200],
     ['bedrock', { tokens: 2_250, inputTokens: 1_000, outputTokens: 1_250 }, 1_200, 200],
     ['gemini', { tokens: 1_000, inputTokens: 1_000, outputTokens: 250 }, 1_100, 1_100],
     ['reported', { tokens: 1_250, inputTokens: 1_000, outputTokens: 250 }, 1_300, 1_100],
@@ -43,7 +44,7 @@ describe('quota models', () => {
   })
 
   it('without max_tokens, every vendor reserves what answers usually need', () => {
-    const request = { ...REQUEST, maxTokens: undefined }
+    const request = { ...REQUEST, cachedTokens: 0, maxTokens: undefined }
     for (const name of ['openai', 'azure', 'anthropic', 'reported'] as const) {
       const quota = new QuotaModel(name)
       expect(quota.reserved(request, USUAL).tokens).toBe(1_250)
@@ -60,9 +61,10 @@ describe('quota models', () => {
 
   it('max_tokens above the limit reserves the limit where the vendor reserves max_tokens', () => {
     const limits = [{ unit: 'tokens', limit: 1_000 }]
-    const request = { ...REQUEST, promptTokens: 10, maxTokens: 5_000 }
-    expect(new Reservations(limits, 'openai').costOf(request, () => 10)).toEqual({ tokens: 1_000 })
-    const usual = new Reservations(limits, 'anthropic').costOf(request, () => 5_000)
+    const request = { prompt: NO_PROMPT, maxTokens: 5_000, answers: 1 }
+    const estimates = { prompt: () => ({ promptTokens: 10, cachedTokens: 0 }), answer: () => 5_000 }
+    expect(new Reservations(limits, 'openai').costOf(request, estimates)).toEqual({ tokens: 1_000 })
+    const usual = new Reservations(limits, 'anthropic').costOf(request, estimates)
     expect(usual).toEqual({ tokens: 500 })
   })
 

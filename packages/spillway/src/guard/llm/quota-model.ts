@@ -8,6 +8,8 @@ import type { TokenUsage } from './usage/token-usage.js'
 /** A request, as far as its cost depends on it. */
 export interface ReservedRequest {
   readonly promptTokens: number
+  /** The part of the prompt that is expected to be read from a cache. */
+  readonly cachedTokens: number
   /** Of each answer. */
   readonly maxTokens: number | undefined
   readonly answers: number
@@ -19,8 +21,8 @@ interface QuotaRules {
   readonly reserves: 'usual' | 'max' | 'larger'
   /** What was reserved for `max_tokens` is not given back. */
   readonly keeps: boolean
-  /** Input that is read from a cache counts. */
-  readonly countsCached: boolean
+  /** Input that is read from a cache counts. `reserved`: until the answer is complete. */
+  readonly countsCached: boolean | 'reserved'
   /** What one token of output counts. */
   readonly outputFactor: number
 }
@@ -29,7 +31,7 @@ const RULES = {
   openai: { reserves: 'larger', keeps: true, countsCached: true, outputFactor: 1 },
   azure: { reserves: 'max', keeps: true, countsCached: true, outputFactor: 1 },
   anthropic: { reserves: 'usual', keeps: false, countsCached: false, outputFactor: 1 },
-  bedrock: { reserves: 'max', keeps: false, countsCached: false, outputFactor: 5 },
+  bedrock: { reserves: 'max', keeps: false, countsCached: 'reserved', outputFactor: 5 },
   gemini: { reserves: 'usual', keeps: false, countsCached: true, outputFactor: 0 },
   reported: { reserves: 'usual', keeps: false, countsCached: true, outputFactor: 1 },
 } as const satisfies Record<string, QuotaRules>
@@ -71,11 +73,19 @@ export class QuotaModel {
     return this.#rules.keeps
   }
 
+  /** Input that is read from a cache is not even reserved. */
+  get freesCached(): boolean {
+    return this.#rules.countsCached === false
+  }
+
   /** What a request is charged when it arrives. `usual`: tokens of one answer. */
-  reserved({ promptTokens, maxTokens, answers }: ReservedRequest, usual: number): Cost {
+  reserved(
+    { promptTokens, cachedTokens, maxTokens, answers }: ReservedRequest,
+    usual: number,
+  ): Cost {
     const { reserves, outputFactor } = this.#rules
     const expected = Math.min(usual, maxTokens ?? usual) * answers
-    const inputTokens = promptTokens
+    const inputTokens = this.freesCached ? promptTokens - cachedTokens : promptTokens
     if (reserves === 'usual' || maxTokens === undefined) {
       const counted = expected * outputFactor
       // Output that is not part of `tokens` is still counted on its own.
@@ -90,11 +100,14 @@ export class QuotaModel {
   }
 
   /** What the request counts once its answer is complete. Units that are not reported keep what was reserved. */
-  counted(usage: TokenUsage, { maxTokens, answers }: Omit<ReservedRequest, 'promptTokens'>): Cost {
+  counted(
+    usage: TokenUsage,
+    { maxTokens, answers }: Pick<ReservedRequest, 'maxTokens' | 'answers'>,
+  ): Cost {
     const { reserves, keeps, countsCached, outputFactor } = this.#rules
     const { inputTokens: whole, outputTokens, cachedTokens = 0 } = usage
     const cost: Record<string, number> = { ...usage } as Record<string, number>
-    const inputTokens = whole === undefined || countsCached ? whole : whole - cachedTokens
+    const inputTokens = whole === undefined || countsCached === true ? whole : whole - cachedTokens
     if (inputTokens !== undefined) cost.inputTokens = inputTokens
     if (inputTokens === undefined || outputTokens === undefined) return cost
     if (keeps && maxTokens !== undefined) {
@@ -103,7 +116,7 @@ export class QuotaModel {
       cost.tokens = reserves === 'larger' ? Math.max(inputTokens, most) : inputTokens + most
       return cost
     }
-    const isPlain = countsCached && outputFactor === 1
+    const isPlain = countsCached === true && outputFactor === 1
     if (!isPlain) cost.tokens = inputTokens + outputTokens * outputFactor
     if (outputFactor > 1) cost.outputTokens = outputTokens * outputFactor
     return cost

@@ -1,7 +1,9 @@
 /** How many tokens to reserve for a request, before the response reports what it cost. */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
-import { QuotaModel, type QuotaName, type ReservedRequest } from './quota-model.js'
+import type { Estimates } from './estimate/lane-estimates.js'
+import { QuotaModel, type QuotaName } from './quota-model.js'
 import type { TokenUsage } from './usage/token-usage.js'
+import type { RequestFacts } from './vendor-format.js'
 
 /** A limit of a vendor, as far as reservations depend on it. */
 export interface ReservedLimit {
@@ -36,17 +38,31 @@ export class Reservations {
     return this.#most.has('tokens') || this.#most.has('outputTokens')
   }
 
-  /** What to reserve for a request. Undefined if no limit counts tokens. `usual`: tokens of one answer. */
-  costOf(request: ReservedRequest, usual: () => number): Cost | undefined {
+  get #countsInput(): boolean {
+    return this.#most.has('tokens') || this.#most.has('inputTokens')
+  }
+
+  /** What to reserve for a request. Undefined if no limit counts tokens. `estimates`: of its lane. */
+  costOf(
+    { prompt, maxTokens, answers }: Pick<RequestFacts, 'prompt' | 'maxTokens' | 'answers'>,
+    estimates: Estimates,
+  ): Cost | undefined {
     if (this.#most.size === 0) return undefined
-    const wanted = this.#quota.reserved(request, usual())
+    const cached = this.#quota.freesCached && this.#countsInput
+    const tokens = estimates.prompt(prompt, cached)
+    const wanted = this.#quota.reserved({ ...tokens, maxTokens, answers }, estimates.answer())
     const cost: Record<string, number> = {}
-    for (const [unit, most] of this.#most) cost[unit] = Math.min(Math.ceil(wanted[unit] ?? 0), most)
+    for (const [unit, most] of this.#most) {
+      const units = wanted[unit]
+      // Whatever was learnt, a request needs some tokens. Embeddings have no output.
+      const least = units === undefined || (unit === 'outputTokens' && maxTokens === 0) ? 0 : 1
+      cost[unit] = Math.min(Math.max(least, Math.ceil(units ?? 0)), most)
+    }
     return cost
   }
 
   /** What the request has cost, by the vendor's rules. */
-  countedFor(request: Omit<ReservedRequest, 'promptTokens'>, usage: TokenUsage): Cost {
+  countedFor(request: Pick<RequestFacts, 'maxTokens' | 'answers'>, usage: TokenUsage): Cost {
     const cost = this.#quota.counted(usage, request)
     if (!this.#quota.keepsMax) return cost
     // Callers choose `max_tokens`: a huge one must not block the lane for longer than a window.

@@ -3,6 +3,7 @@
  * repeated, how usage is reported, and how an error looks to the vendor's SDK. One object for each API.
  */
 import type { ErrorTable } from './errors/error-table.js'
+import type { Prompt } from './estimate/prompt-estimate.js'
 import type { UsageFormat } from './usage/usage-format.js'
 
 /** The parts of a request that lanes and limits depend on. */
@@ -10,8 +11,8 @@ export interface RequestFacts {
   readonly model: string | undefined
   /** The response is requested as an event stream. */
   readonly streamed: boolean
-  /** Estimated from the length of the prompt. */
-  readonly promptTokens: number
+  /** From which its tokens are estimated. */
+  readonly prompt: Prompt
   /** Most tokens each answer may have; undefined if the request sets no limit. */
   readonly maxTokens: number | undefined
   /** How many answers are generated. */
@@ -63,7 +64,7 @@ export interface VendorFormat {
   readonly valueFields: readonly string[]
   /** Fields that the vendor charges as input. */
   readonly contentFields: readonly string[]
-  factsOf(fields: RequestFields, promptTokens: number, address: RequestAddress): RequestFacts
+  factsOf(fields: RequestFields, prompt: Prompt, address: RequestAddress): RequestFacts
   /** Whether the response is a stream that reports its usage only if the request asks for it. */
   hidesUsage(path: string, fields: RequestFields): boolean
   /** Fields to set so that the response stream reports its usage. */

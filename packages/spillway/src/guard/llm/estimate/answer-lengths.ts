@@ -3,8 +3,10 @@
  * block all others; reserving nothing would let too many through.
  */
 
-/** Reserved for an answer before any is known. */
-const FIRST_ESTIMATE = 1_000
+/** Reserved for an answer before enough are known. */
+export const FIRST_ANSWER_TOKENS = 1_000
+/** Fewer answers have no 95th percentile. */
+const ENOUGH_ANSWERS = 20
 /** Answers that are remembered: enough for a percentile, and small enough to keep for each lane. */
 const MAX_ANSWERS = 100
 const PERCENTILE = 0.95
@@ -15,12 +17,13 @@ export class AnswerLengths {
   /** Computed when it is first needed after a new answer. */
   #percentile: number | undefined
 
-  /** The 95th percentile of recent answers, in tokens. */
+  /** The 95th percentile of recent answers, in tokens. At first a constant, or the longest answer if that is more. */
   estimate(): number {
-    if (this.#recent.length === 0) return FIRST_ESTIMATE
     if (this.#percentile === undefined) {
       const sorted = this.#recent.toSorted((one, other) => one - other)
-      this.#percentile = sorted[Math.ceil(PERCENTILE * sorted.length) - 1] as number
+      const percentile = sorted[Math.ceil(PERCENTILE * sorted.length) - 1] ?? 0
+      const isEnough = sorted.length >= ENOUGH_ANSWERS
+      this.#percentile = isEnough ? percentile : Math.max(FIRST_ANSWER_TOKENS, percentile)
     }
     return this.#percentile
   }
