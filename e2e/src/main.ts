@@ -5,6 +5,7 @@ import { faults } from './faults/faults.js'
 import { learnedLimits } from './learned-limits/learned-limits.js'
 import { operate } from './operate/operate.js'
 import { overload } from './overload/overload.js'
+import { quotas } from './quotas/quotas.js'
 import type { Scenario } from './scenario.js'
 import { shed } from './shed/shed.js'
 import { workers } from './workers/workers.js'
@@ -18,6 +19,7 @@ const SCENARIOS: readonly Scenario[] = [
   workers,
   learnedLimits,
   alerts,
+  quotas,
 ]
 
 const OPTIONS = {

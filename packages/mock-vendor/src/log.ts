@@ -44,6 +44,8 @@ export interface MockCall {
   readonly cacheWriteTokens: number
   /** Of the whole response, whether it was sent or not. */
   readonly completionTokens: number
+  /** What its quota charged it, by unit: corrected when the response has ended. Undefined if it was refused. */
+  readonly charged: Readonly<Record<LimitUnit, number>> | undefined
   /** HTTP status of the response, once it is known. */
   readonly status: number | undefined
   /** When the headers were sent. */
@@ -136,7 +138,9 @@ export class CallLog {
   }
 
   /** The limits admitted a request. The cost of the admission may change when its response has ended. */
-  admit({ key, model }: OpenCall, atMs: number, admission: Pick<Admission, 'cost'>): void {
+  admit(call: OpenCall, atMs: number, admission: Pick<Admission, 'cost'>): void {
+    const { key, model } = call
+    call.charged = admission.cost
     this.#lanes.get(laneOf(key, model))?.admitted.push({ atMs, admission })
   }
 

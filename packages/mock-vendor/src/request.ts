@@ -46,6 +46,7 @@ export function callOf(
     cachedTokens: 0,
     cacheWriteTokens: 0,
     completionTokens: 0,
+    charged: undefined,
     status: undefined,
     headersAtMs: undefined,
     chunks: 0,

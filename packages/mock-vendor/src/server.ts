@@ -192,6 +192,7 @@ export class VendorServer {
     await play({ ...scene, plan, reply }, answer)
     if (taken === undefined) return
     limits.settle(taken, systemClock.now(), { ...weight, outputTokens: call.tokensSent })
+    call.charged = taken.cost
   }
 
   #admit(call: OpenCall, response: ServerResponse): Exchange {

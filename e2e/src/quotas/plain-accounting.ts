@@ -1,0 +1,56 @@
+/**
+ * How Spillway counted before it knew the vendors' rules, for comparison: the prompt at four bytes per token and the
+ * usual answer are reserved, and the answer's `input_tokens` and `output_tokens` count. With Anthropic's API these are
+ * neither the tokens that were read from the cache nor those that were written to it.
+ */
+import type { Guard } from 'spillway'
+import type { Vendor } from './vendors.js'
+
+const BYTES_PER_TOKEN = 4
+const FIRST_ANSWER = 1_000
+const MAX_ANSWERS = 100
+/** Of a limit: the most that one request reserved. */
+const MAX_SHARE = 0.5
+
+type Cost = Readonly<Record<string, number>>
+
+export class PlainAccounting {
+  readonly #vendor: Vendor
+  readonly #answers = new Map<string, number[]>()
+
+  constructor(vendor: Vendor) {
+    this.#vendor = vendor
+  }
+
+  fetchFor(guard: Guard, model: string, body: string): typeof fetch {
+    const { limits, protocol } = this.#vendor
+    const inputTokens = Math.ceil(body.length / BYTES_PER_TOKEN)
+    const outputTokens = this.#usualAnswer(model)
+    const wanted: Cost = { tokens: inputTokens + outputTokens, inputTokens, outputTokens }
+    const cost = Object.fromEntries(
+      limits.map(({ unit, limit }) => [unit, Math.min(wanted[unit] as number, limit * MAX_SHARE)]),
+    )
+    return guard.fetchFor({
+      lane: model,
+      cost,
+      costOfUsage: (usage) => (protocol === 'anthropic' ? withoutCache(usage) : usage),
+      onUsage: ({ outputTokens: tokens }) => this.#learn(model, tokens),
+    })
+  }
+
+  #usualAnswer(model: string): number {
+    const sorted = this.#answers.get(model)?.toSorted((one, other) => one - other)
+    return sorted?.[Math.ceil(0.95 * sorted.length) - 1] ?? FIRST_ANSWER
+  }
+
+  #learn(model: string, tokens = 0): void {
+    const recent = [...(this.#answers.get(model) ?? []), tokens]
+    this.#answers.set(model, recent.slice(-MAX_ANSWERS))
+  }
+}
+
+function withoutCache(usage: Cost): Cost {
+  const { inputTokens = 0, outputTokens = 0, cachedTokens = 0, cacheWriteTokens = 0 } = usage
+  const rest = inputTokens - cachedTokens - cacheWriteTokens
+  return { tokens: rest + outputTokens, inputTokens: rest, outputTokens }
+}
