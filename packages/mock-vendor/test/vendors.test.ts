@@ -256,4 +256,16 @@ describe('prompt caches over HTTP', () => {
     ])
     expect(vendor.calls.at(-1)).toMatchObject({ cachedTokens: 2_048 })
   })
+
+  it('calls have what their quota charged them, and refused calls have nothing', async () => {
+    const limits = [{ unit: 'tokens' as const, limit: 500, windowMs: '1h' as const }]
+    const { post, vendor } = await start({ quota: 'bedrock', limits, knobs: { tokens: 10 } })
+    const ask = async () => (await post('/v1/chat/completions', body)).text()
+    const body = { model: 'm', max_tokens: 400, messages: [{ role: 'user', content: 'Hi!!' }] }
+    await ask()
+    // One token of input, and five times ten of output in place of `max_tokens`.
+    expect(vendor.calls[0]?.charged).toMatchObject({ requests: 1, tokens: 51 })
+    await Promise.all([ask(), ask()])
+    expect(vendor.calls.map(({ charged }) => charged?.tokens)).toEqual([51, 51, undefined])
+  })
 })
