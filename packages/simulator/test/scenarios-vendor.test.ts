@@ -1,3 +1,3 @@
 import { holds } from './holds.js'
 
-holds('pause', 'outage', 'failing', 'retry-storm', 'sick-pod')
+holds('pause', 'outage', 'failing', 'retry-storm', 'sick-pod', 'learned-limits')

@@ -46,6 +46,12 @@ const METRIC: Record<MetricName, Metric> = {
   },
   worstWindow: ({ record }) => Math.max(0, ...record.worstWindows),
   throttled: ({ record, from, until }) => sum(record.throttled, from, until),
+  throttledShare: ({ record, from, until }) =>
+    sum(record.throttled, from, until) / Math.max(1, sum(record.vendorCalls, from, until)),
+  limitUse({ record, from, until }) {
+    const accepted = sum(record.vendorCalls, from, until) - sum(record.throttled, from, until)
+    return accepted / sum(record.allowed, from, until)
+  },
   throttledOfNaive({ record, naive, from, until }) {
     const theirs = sum(naive.throttled, from, until)
     return theirs === 0 ? 0 : sum(record.throttled, from, until) / theirs

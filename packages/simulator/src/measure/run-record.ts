@@ -40,6 +40,8 @@ export class RunRecord {
   readonly firstAttempts: Float64Array
   readonly vendorAtOnce: Float64Array
   readonly throttled: Float64Array
+  /** Requests that the vendor's first limit allows in each stretch. */
+  readonly allowed: Float64Array
   readonly pods: Float64Array
   readonly waiting: Float64Array
   readonly storeCommands: Float64Array
@@ -66,6 +68,7 @@ export class RunRecord {
     this.firstAttempts = zeros()
     this.vendorAtOnce = zeros()
     this.throttled = zeros()
+    this.allowed = zeros()
     this.pods = zeros()
     this.waiting = zeros()
     this.storeCommands = zeros()

@@ -28,6 +28,7 @@ export class VendorSide {
   #probes = 0
   #breaker: { state: BreakerState; sinceMs: number } = { state: 'closed', sinceMs: 0 }
   #throttledBefore = 0
+  #limitFactor = 1
 
   constructor(plan: CheckedVendor, clock: Clock, random: Random, record: RunRecord) {
     this.#plan = plan
@@ -100,8 +101,14 @@ export class VendorSide {
     else if ('hang' in what) vendor.hangSome(what.hang)
     else if ('slow' in what) vendor.brownOut(what.slow)
     else if ('throttleMs' in what) vendor.throttle(what.throttleMs)
+    else if ('limits' in what) this.#scaleLimits(what.limits)
     else if ('capacity' in what) vendor.resize(what.capacity)
     else this.#startSlowly(what.slowStart)
+  }
+
+  #scaleLimits(factor: number): void {
+    this.#limitFactor = factor
+    this.#vendor.scaleLimits(factor)
   }
 
   #startSlowly({ from, overMs }: { from: number; overMs: number }): void {
@@ -117,8 +124,15 @@ export class VendorSide {
   sample(at: number): void {
     this.#record.throttled[at]! += this.#vendor.calls.throttled - this.#throttledBefore
     this.#throttledBefore = this.#vendor.calls.throttled
+    this.#record.allowed[at] = this.#allowedWithin(this.#record.stretchMs)
     const { vendorAtOnce } = this.#record
     if (at + 1 < vendorAtOnce.length) vendorAtOnce[at + 1] = this.#vendor.atOnce
+  }
+
+  #allowedWithin(ms: number): number {
+    const [first] = this.#plan.limits
+    if (first?.unit !== 'requests') return Number.POSITIVE_INFINITY
+    return (first.limit * this.#limitFactor * ms) / first.windowMs
   }
 
   /** What its contract says of what came. */

@@ -16,6 +16,7 @@ export type CheckedVendorEvent =
   | { slow: number }
   | { throttleMs: number }
   | { capacity: number }
+  | { limits: number }
   | { slowStart: { from: number; overMs: number } }
 
 export type CheckedStoreEvent =
@@ -60,6 +61,7 @@ const readVendorEvent = wordOr<CheckedVendorEvent>(['pause', 'fail', 'hang', 're
   slow: object({ slow: number({ min: 0.001 }) }),
   throttleMs: object({ throttleMs: ms }),
   capacity: object({ capacity: some }),
+  limits: object({ limits: number({ min: 0.001 }) }),
   slowStart: object({ slowStart: object({ from: some, overMs: ms }) }),
 })
 

@@ -10,6 +10,8 @@ export const METRICS = {
   recoveredMs: 'time until nine of ten requests are served, and stay so',
   worstWindow: 'most calls at the vendor in any window, as a share of its limit',
   throttled: 'calls the vendor answered with 429',
+  throttledShare: 'share of the calls at the vendor that it answered with 429',
+  limitUse: 'calls that the vendor accepted, as a share of what its first limit allows',
   throttledOfNaive: 'calls answered with 429, as a share of the baseline’s',
   vendorAtOnce: 'most calls at the vendor at once, as a share of its capacity',
   probesAtOnce: 'most calls begun at once while the breaker was not closed',

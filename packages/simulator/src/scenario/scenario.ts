@@ -198,6 +198,10 @@ export type VendorEvent =
       capacity: number
     }
   | {
+      /** Factor by which the vendor's limits differ from the initial ones from now on. Range: from 0.001. */
+      limits: number
+    }
+  | {
       /** Reduces the capacity and lets it grow back. */
       slowStart: {
         /** Capacity at first, in calls at once. Range: integers from 1. */

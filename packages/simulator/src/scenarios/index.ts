@@ -2,6 +2,7 @@
 import type { Scenario } from '../scenario/scenario.js'
 import { burst } from './burst.js'
 import { failing } from './failing.js'
+import { learnedLimits } from './learned-limits.js'
 import { oneKey } from './one-key.js'
 import { outage } from './outage.js'
 import { overload } from './overload.js'
@@ -25,6 +26,7 @@ export const SCENARIOS: readonly Scenario[] = [
   retryStorm,
   recovery,
   throttled,
+  learnedLimits,
   oneKey,
   scale,
   sickPod,

@@ -1,7 +1,8 @@
 /** A vendor's limit: a number of units in any window, counted exactly, call by call. */
 export class Contract {
   readonly unit: string
-  readonly #limit: number
+  readonly #initial: number
+  #limit: number
   readonly #windowMs: number
   readonly #times: number[] = []
   readonly #amounts: number[] = []
@@ -10,6 +11,7 @@ export class Contract {
   #used = 0
 
   constructor({ limit, windowMs, unit }: { limit: number; windowMs: number; unit: string }) {
+    this.#initial = limit
     this.#limit = limit
     this.#windowMs = windowMs
     this.unit = unit
@@ -25,6 +27,11 @@ export class Contract {
       if (tooMany <= 0) return (this.#times[index] as number) + this.#windowMs - nowMs
     }
     return this.#windowMs
+  }
+
+  /** Changes the limit to this multiple of the initial one, rounded, at least 1. */
+  scale(factor: number): void {
+    this.#limit = Math.max(1, Math.round(this.#initial * factor))
   }
 
   charge(nowMs: number, amount: number): void {

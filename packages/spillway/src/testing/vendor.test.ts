@@ -236,6 +236,21 @@ describe('vendor limits', () => {
     expect(vendor.mostInAnyWindow('1m', 'images')).toBe(0)
   })
 
+  it('scaleLimits() changes a limit for calls from now on, and earlier calls still count', async () => {
+    const { clock, vendor } = setup({ limits: [{ limit: 4, windowMs: '1m' }] })
+    const statusesOf = async (calls: number) => {
+      const answers = await clock.until(
+        Promise.all(Array.from({ length: calls }, () => vendor.call())),
+      )
+      return answers.map(({ status }) => status)
+    }
+    expect(await statusesOf(2)).toEqual([200, 200])
+    vendor.scaleLimits(0.5)
+    expect(await statusesOf(1)).toEqual([429])
+    vendor.scaleLimits(1.25)
+    expect(await statusesOf(4)).toEqual([200, 200, 200, 429])
+  })
+
   it('a refusal takes a moment, so an immediate retry loop does not stop time', async () => {
     const { clock, vendor } = setup()
     vendor.throttle('1s')

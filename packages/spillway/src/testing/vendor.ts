@@ -97,6 +97,8 @@ export interface Vendor {
   brownOut(factor: number): void
   /** Changes the capacity; `recover` does not undo that. */
   resize(capacity: number): void
+  /** Changes each limit to this multiple of the initial one; `recover` does not undo that. Range: above 0. */
+  scaleLimits(factor: number): void
   /** Answers calls of the next `forMs` with 429 and the time left. */
   throttle(forMs: Duration): void
   /** Undoes all of the above. Calls that hang go on hanging. */
@@ -231,6 +233,11 @@ class VirtualVendor implements Vendor {
 
   brownOut(factor: number): void {
     this.#capacityModel.slowDown(validate('factor', factor, positive()))
+  }
+
+  scaleLimits(factor: number): void {
+    const scale = validate('factor', factor, positive())
+    for (const contract of this.#contracts) contract.scale(scale)
   }
 
   throttle(forMs: Duration): void {
