@@ -82,10 +82,11 @@ function breakerCard(breaker: NonNullable<CheckedGuard['breaker']>): GuardCard['
 /** Several limits of one unit are numbered, as in the store. */
 function limitCards(limits: NonNullable<CheckedGuard['limits']>): Limits {
   const seen = new Map<string, number>()
-  return limits.map(({ unit, limit, windowMs, per }) => {
+  return limits.map(({ unit, limit, windowMs, timeZone = 'UTC', per }) => {
     const number = (seen.get(unit) ?? 0) + 1
     seen.set(unit, number)
     const id = number === 1 ? unit : `${unit}#${number}`
-    return { id: shown(id), unit: shown(unit), limit, windowMs, per }
+    const window = windowMs === undefined ? { timeZone } : { windowMs }
+    return { id: shown(id), unit: shown(unit), limit, ...window, per }
   })
 }

@@ -63,7 +63,16 @@ export interface GuardCard {
     per: 'lane' | 'vendor'
     shadow: boolean
   }
-  limits?: { id: string; unit: string; limit: number; windowMs: number; per: 'lane' | 'vendor' }[]
+  limits?: {
+    id: string
+    unit: string
+    limit: number
+    /** Undefined for calendar days. */
+    windowMs?: number
+    /** Of calendar days. */
+    timeZone?: string
+    per: 'lane' | 'vendor'
+  }[]
   pace?: { limit: number; windowMs: number }
   concurrency?: { limit: number; adaptive: boolean }
   timeout?: { callMs?: number; firstByteMs?: number; idleMs?: number }

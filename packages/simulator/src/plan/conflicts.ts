@@ -53,9 +53,11 @@ const RULES: readonly Rule[] = [
     return `breaker.minimumCalls: ${least}, but the contract allows ${formatCount(calls)} in its window: it never trips; take a longer window`
   },
   ({ limits }, { limits: contract }) => {
-    const own = limits?.find(({ unit = 'requests' }) => unit === 'requests')
+    const own = limits?.find(
+      ({ unit = 'requests', window }) => unit === 'requests' && window !== 'day',
+    )
     const theirs = contract.find(({ unit }) => unit === 'requests')
-    if (own === undefined || theirs === undefined) return undefined
+    if (own?.windowMs === undefined || theirs === undefined) return undefined
     const ours = own.limit / msOf(own.windowMs)
     if (ours <= (theirs.limit / theirs.windowMs) * 1.001) return undefined
     return `limits: ${own.limit} requests in ${formatMs(msOf(own.windowMs))} are more than the contract allows; take the contract`

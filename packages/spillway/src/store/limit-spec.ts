@@ -11,8 +11,18 @@ export interface LimitSpec {
   burst: number
   /** One count for each lane, one for the lanes of a pool (`LaneRef.pool`), or one for all lanes of the guard. */
   span: 'lane' | 'pool' | 'vendor'
+  /** Fixed window of `DAY_US`: counts calendar days of a time zone. Default: windows since 1970 in UTC. */
+  day?: CalendarDay
   /** Follows what the vendor gives, if that is less. Default: false. */
   learn?: boolean
+}
+
+/** The days of a time zone. */
+export interface CalendarDay {
+  /** The offset from UTC, then each change of the clock: its time, and the offset from then on. */
+  offsets: readonly number[]
+  /** Nothing is granted in this time before midnight. */
+  quietUs: number
 }
 
 /** The same limit with fewer units. */

@@ -10,6 +10,7 @@
 import { counted, type Fleet, scaled, shareOf } from './fleet-share.js'
 import type { LaneRef } from './lane-port.js'
 import type { LimitSpec } from './limit-spec.js'
+import { countsUntilUs } from './limits/calendar-day.js'
 import {
   advance,
   type Count,
@@ -275,7 +276,7 @@ export class LocalSpend {
     if (own.left === undefined || nowUs >= settledUs(spec, own)) return spec
     if (own.budget === undefined) {
       const fresh = own.heardUs - own.leftUs <= spec.windowUs * FRESH
-      const tight = fleet.pods > 1 && own.heardUs - own.tightUs < spec.windowUs
+      const tight = fleet.pods > 1 && own.heardUs < countsUntilUs(spec, own.tightUs)
       own.budget = fresh && !tight ? shareOf(own.left, fleet) : 0
       if (isBucket(spec)) {
         // Lowers a bucket to this pod's part of what was left; it refills from there.
@@ -347,8 +348,8 @@ function costIn(spec: LimitSpec, cost: number): number {
 /**
  * When all units have left the window that were used before the others noticed this pod's outage.
  */
-function settledUs({ windowUs }: LimitSpec, own: Own): number {
-  return own.heardUs + MISSED_AFTER_US + windowUs
+function settledUs(spec: LimitSpec, own: Own): number {
+  return countsUntilUs(spec, own.heardUs + MISSED_AFTER_US)
 }
 
 /** At most until everything from before has left the window. */

@@ -9,6 +9,7 @@ import { checkLevels, isWindow } from '../../src/store/levels/check-levels.js'
 import { refundLevels } from '../../src/store/levels/refund-levels.js'
 import type { ChargeLog } from '../../src/store/levels/sliding-window.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
+import { DAY_US } from '../../src/store/limits/calendar-day.js'
 import {
   emptyGuard,
   emptyLane,
@@ -30,6 +31,7 @@ import {
 import type { LaneRef, LevelRequest } from '../../src/store/port.js'
 import { createRedisLevels } from '../../src/store/redis/operations/redis-levels.js'
 import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
+import { dayHistories, replayDays } from '../day-histories.js'
 import { fc } from '../fast-check.js'
 import { poolHistories, replayPool } from '../pool-histories.js'
 import { saturate } from '../saturated-fleet.js'
@@ -38,6 +40,8 @@ import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
 /** In 2096: some keys expire at a time of the history, which must still be in the future. */
 const START_US = 4_000_000_000_000_000
+
+const HOUR_US = 3_600_000_000
 
 /** A failing history is shrunk for at most this time. */
 
@@ -216,6 +220,38 @@ const learning: Kind = {
   weight: 12,
 }
 
+/** Calendar days, in a zone whose clock changes twice soon. */
+const calendarDays: Kind = {
+  spec: fc
+    .record({
+      algorithm: fc.constant('fixed-window'),
+      limit: fc.integer({ min: 5, max: 150 }),
+      windowUs: fc.constant(DAY_US),
+      slices: fc.constant(30),
+      burst: fc.constant(0),
+      span: fc.constantFrom('lane', 'lane', 'vendor'),
+      day: fc.record({
+        offsets: fc
+          .tuple(...[-12, 0, 13].map((most) => fc.integer({ min: most - 1, max: most + 1 })))
+          .chain(([first = 0, second = 0, third = 0]) =>
+            fc
+              .tuple(fc.nat(40), fc.integer({ min: 41, max: 90 }))
+              .map(([one, two]) => [
+                first * HOUR_US,
+                START_US + one * HOUR_US,
+                second * HOUR_US,
+                START_US + two * HOUR_US,
+                third * HOUR_US,
+              ]),
+          ),
+        quietUs: fc.constantFrom(0, 100_000, HOUR_US),
+      }),
+    })
+    .map((spec) => spec as LimitSpec),
+  usualPauseUs: HOUR_US,
+  weight: 10,
+}
+
 /** As `saturated`, with limits of a pool, of its lanes and of all lanes. */
 const pooled: Kind = {
   ...saturated,
@@ -302,6 +338,29 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       for (const [what, times] of Object.entries(reached)) {
         expect(times, what).toBeGreaterThan(runs / 4)
       }
+    })
+
+    it('limit scripts count calendar days as the TypeScript transitions do', async () => {
+      await replayMany(calendarDays)
+    })
+
+    it('limit scripts grant no calendar day of a time zone more than the limit', async () => {
+      const total = { granted: 0, refused: 0 }
+      await fc.assert(
+        fc.asyncProperty(dayHistories, async (history) => {
+          let nowUs = 0
+          const keys = createKeys(`l${histories++}-`)
+          const clock = () => String(nowUs)
+          const redis = createRedisLimits(runner, keys, () => ({ close() {} }), clock)
+          const counts = await replayDays(redis, history, (us) => {
+            nowUs = us
+          })
+          total.granted += counts.granted
+          total.refused += counts.refused
+        }),
+        { numRuns: runs },
+      )
+      expect(Math.min(total.granted, total.refused)).toBeGreaterThan(2 * runs)
     })
 
     it('limit scripts lower limits that learn as the TypeScript transitions do', async () => {

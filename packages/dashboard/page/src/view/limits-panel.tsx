@@ -23,9 +23,9 @@ export function LimitsPanel({ card, tick, lane }: GuardInView) {
     <Panel title="Vendor limits" note="left for all pods">
       {shown.length === 0 && (
         <Empty title="Unused so far">
-          {(card.limits ?? []).map(({ id, limit, windowMs }) => (
+          {(card.limits ?? []).map(({ id, limit, ...window }) => (
             <p key={id}>
-              {formatCount(limit)} {id} per {formatMs(windowMs)}
+              {formatCount(limit)} {id} {perWindow(window)}
             </p>
           ))}
         </Empty>
@@ -62,11 +62,16 @@ function Paused({ lane }: { lane: LaneTick }) {
   )
 }
 
+/** `per 1 min`, or `per day (Europe/Berlin)`. */
+function perWindow({ windowMs, timeZone }: { windowMs?: number; timeZone?: string }): string {
+  return windowMs === undefined ? `per day (${timeZone})` : `per ${formatMs(windowMs)}`
+}
+
 function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
   const { id } = limit
-  const windowMs = card.limits?.find((each) => each.id === id)?.windowMs
+  const known = card.limits?.find((each) => each.id === id)
   const left = leftOf(limit)
-  const window = windowMs === undefined ? '' : ` per ${formatMs(windowMs)}`
+  const window = known === undefined ? '' : ` ${perWindow(known)}`
   return (
     <div class="limit" data-limit={id}>
       {left === undefined ? (

@@ -36,8 +36,10 @@ export function checkUnits(
 /** Limits of a vendor follow what the vendor gives, unless the file says otherwise. */
 export function withLearning<T>(limits: T): T {
   if (!Array.isArray(limits)) return limits
-  const isObject = (limit: unknown) => typeof limit === 'object' && limit !== null
-  return limits.map((limit) => (isObject(limit) ? { learn: true, ...limit } : limit)) as T
+  // A vendor's refusal says nothing about its limit per day: that pauses the lane until the reset.
+  const learns = (limit: unknown) =>
+    typeof limit === 'object' && limit !== null && !('window' in limit)
+  return limits.map((limit) => (learns(limit) ? { learn: true, ...limit } : limit)) as T
 }
 
 /** The schema of limits, with those units and that default. */

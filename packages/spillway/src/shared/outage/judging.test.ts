@@ -92,9 +92,9 @@ describe('store epoch', () => {
     const epoch = new StoreEpoch()
     expect(epoch.distrustMs(0)).toBeLessThanOrEqual(0)
     const loss = { ...reply, lostUs: 10_000_000, nowUs: 13_000_000 }
-    expect(epoch.hasLost(loss, 60_000, 500)).toBe(true)
+    expect(epoch.hasLost(loss, 70_000_000, 500)).toBe(true)
     expect(epoch.distrustMs(500)).toBe(57_000)
-    expect(epoch.hasLost({ ...loss, nowUs: 80_000_000 }, 60_000, 900)).toBe(false)
+    expect(epoch.hasLost({ ...loss, nowUs: 80_000_000 }, 70_000_000, 900)).toBe(false)
     // A window later to the microsecond.
     expect(epoch.hasLost({ ...loss, nowUs: 70_000_000 }, 60_000, 900)).toBe(false)
   })

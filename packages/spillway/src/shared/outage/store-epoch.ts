@@ -26,10 +26,11 @@ export class StoreEpoch {
     return other
   }
 
-  /** Whether the store has lost data that still counts. `windowMs`: how long spent units count. */
-  hasLost({ lostUs, nowUs }: PulseReply, windowMs: number, nowMs: number): boolean {
+  /** Whether the store has lost data that still counts. `countsUntilUs`: until when units spent before count. */
+  hasLost({ lostUs, nowUs }: PulseReply, countsUntilUs: number, nowMs: number): boolean {
     if (lostUs === 0) return false
-    const distrustMs = Math.max(windowMs, ALL_HERE_MS) - (nowUs - lostUs) / 1_000
+    const untilUs = Math.max(countsUntilUs, lostUs + ALL_HERE_MS * 1_000)
+    const distrustMs = (untilUs - nowUs) / 1_000
     if (distrustMs <= 0) return false
     this.#trustedFromMs = nowMs + distrustMs
     return true

@@ -27,8 +27,8 @@ export interface StoreSnapshot {
 
 /** Spends units of limits and reports them to the store: the limits of a guard. */
 export interface Spender {
-  /** How long spent units count. */
-  readonly windowMs: number
+  /** Until when units spent at this time of the store count. */
+  countsUntilUs(usedUs: number): number
   /** Replies that take longer are useless. */
   readonly usableMs: number
   /** Replies so far are no longer valid: waiting calls have to ask again. */

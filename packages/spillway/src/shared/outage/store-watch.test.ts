@@ -26,7 +26,7 @@ function setup() {
   }
   const note = (name: string) => () => void log.push(name)
   const spender: Spender = {
-    windowMs: WINDOW_MS,
+    countsUntilUs: (usedUs) => usedUs + WINDOW_MS * 1_000,
     usableMs: USABLE_MS,
     wake: note('wake'),
     forgotten: note('forgotten'),

@@ -330,7 +330,7 @@ export class StoreWatch {
     const spender = this.#spender
     if (this.#epoch.isOther(reply)) spender?.forgotten()
     if (spender === undefined) return
-    if (this.#epoch.hasLost(reply, spender.windowMs, nowMs)) {
+    if (this.#epoch.hasLost(reply, spender.countsUntilUs(reply.lostUs), nowMs)) {
       this.#why = new Error('the store has lost what it knew')
     }
     this.#shares.count(reply, nowMs)

@@ -122,7 +122,8 @@ function worthPassingOn(
   const known: VendorLeft[] = []
   let news = nowMs - told.toldMs >= TELL_EVERY_MS
   for (const { unit, remaining, resetMs } of left) {
-    const limit = limits.findIndex((each) => each.unit === unit)
+    // What a vendor says is left is about its short windows, not about the day.
+    const limit = limits.findIndex(({ unit: own, spec }) => own === unit && spec.day === undefined)
     if (limit === -1) continue
     known.push({ limit, remaining, resetUs: Math.ceil(resetMs * 1_000) })
     const scarce = remaining <= (limits[limit] as UnitLimit).spec.limit * SCARCE

@@ -125,6 +125,10 @@ export class LimitClient implements Spender {
     return this.settings.windowMs
   }
 
+  countsUntilUs(usedUs: number): number {
+    return this.settings.countsUntilUs(usedUs)
+  }
+
   /** Permits are decided by this pod, because the store is unreachable or not trusted yet. */
   get alone(): boolean {
     return this.permits.alone

@@ -17,7 +17,9 @@ import {
 import { describedAs } from '../../core/options/schema.js'
 import { suggest } from '../../core/options/suggest.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
+import { DAY_US } from '../../store/limits/calendar-day.js'
 import { limitOutage, type OutageRule } from '../outage/rules.js'
+import { offsetsOf, readTimeZone } from './settings/time-zone.js'
 
 /** One limit of a vendor, shared by all pods. */
 export interface SharedLimit {
@@ -25,10 +27,21 @@ export interface SharedLimit {
   unit?: string
   /** Units per window. Range: integers from 1. */
   limit: number
-  /** Length of the window. Range: from 1 ms. */
-  windowMs: Duration
+  /** Length of the window. Range: from 1 ms. Required, unless `window` is given. */
+  windowMs?: Duration
   /**
-   * How units are counted. `sliding-window` never exceeds the limit in any window. Default: `sliding-window`.
+   * `day`: counts calendar days of `timeZone`, in place of `windowMs`. A day may have 23 or 25 hours. Default: none.
+   */
+  window?: 'day'
+  /** With `window: 'day'`: the time zone whose midnight resets the limit, by its IANA name. Default: `UTC`. */
+  timeZone?: string
+  /**
+   * For vendors that enforce a limit over shorter periods as well: the part of `limit` that belongs to this period also
+   * holds within it. Range: from 1 ms, less than `windowMs`, and long enough for one unit. Default: none.
+   */
+  subWindowMs?: Duration
+  /**
+   * How units are counted in `windowMs`. `sliding-window` never exceeds the limit in any window. Default: `sliding-window`.
    */
   algorithm?: LimitSpec['algorithm']
   /** `token-bucket` only: units that may be taken at once. Range: integers from 1. Default: `limit`. */
@@ -59,30 +72,72 @@ const readUnit: Check<string> = (value, path, problems) => {
 const readText = text()
 describedAs(readUnit, readText)
 
-const readLimit = together(
-  object({
-    unit: optional(readUnit, 'requests'),
-    limit: integer({ min: 1 }),
-    windowMs: duration({ min: 1 }),
-    algorithm: optional(
-      oneOf('sliding-window', 'token-bucket', 'leaky-bucket', 'fixed-window'),
-      'sliding-window',
-    ),
-    burst: optional(integer({ min: 1 })),
-    slices: optional(integer({ min: 1, max: 100 })),
-    per: optional(oneOf('lane', 'vendor'), 'lane'),
-    learn: optional(bool(), false),
-    outage: limitOutage,
-  }),
-  ({ algorithm, burst, slices }, path, problems) => {
-    if (burst !== undefined && algorithm !== 'token-bucket') {
-      problems.push(only(`${path}.burst`, 'token-bucket'))
-    }
-    if (slices !== undefined && algorithm !== 'sliding-window') {
-      problems.push(only(`${path}.slices`, 'sliding-window'))
-    }
-  },
-)
+const readFields = object({
+  unit: optional(readUnit, 'requests'),
+  limit: integer({ min: 1 }),
+  windowMs: optional(duration({ min: 1 })),
+  window: optional(oneOf('day')),
+  timeZone: optional(readTimeZone),
+  subWindowMs: optional(duration({ min: 1 })),
+  algorithm: optional(oneOf('sliding-window', 'token-bucket', 'leaky-bucket', 'fixed-window')),
+  burst: optional(integer({ min: 1 })),
+  slices: optional(integer({ min: 1, max: 100 })),
+  per: optional(oneOf('lane', 'vendor'), 'lane'),
+  learn: optional(bool(), false),
+  outage: limitOutage,
+})
+
+const readLimit = together(readFields, (limit, path, problems) => {
+  const { window, algorithm = 'sliding-window', burst, slices } = limit
+  checkWindow(limit, path, problems)
+  if (window === 'day') return checkDay(limit, path, problems)
+  if (burst !== undefined && algorithm !== 'token-bucket') {
+    problems.push(only(`${path}.burst`, 'token-bucket'))
+  }
+  if (slices !== undefined && algorithm !== 'sliding-window') {
+    problems.push(only(`${path}.slices`, 'sliding-window'))
+  }
+})
+
+type CheckedLimit = ReturnType<typeof readFields>
+
+/** A limit has one window, and the options that belong to it. */
+function checkWindow(limit: CheckedLimit, path: string, problems: OptionProblem[]): void {
+  const { windowMs, window, timeZone, subWindowMs } = limit
+  if (windowMs === undefined && window === undefined) {
+    const message = "is required, such as '1m'; or use window: 'day' for calendar days"
+    problems.push({ path: `${path}.windowMs`, message })
+  }
+  if (timeZone !== undefined && window !== 'day') {
+    problems.push({ path: `${path}.timeZone`, message: "only has a meaning with window: 'day'" })
+  }
+  if (subWindowMs === undefined || windowMs === undefined) return
+  if (subWindowMs >= windowMs) {
+    const message = `must be shorter than windowMs (${windowMs})`
+    return void problems.push({ path: `${path}.subWindowMs`, message })
+  }
+  if (subLimit(limit.limit, windowMs, subWindowMs) > 0) return
+  const leastMs = Math.ceil(windowMs / limit.limit)
+  const message = `must be at least ${leastMs} ms: a limit of ${limit.limit} in ${windowMs} ms has no whole unit in ${subWindowMs} ms`
+  problems.push({ path: `${path}.subWindowMs`, message })
+}
+
+/** Options that calendar days do not have. */
+function checkDay(limit: CheckedLimit, path: string, problems: OptionProblem[]): void {
+  for (const name of ['windowMs', 'subWindowMs', 'algorithm', 'burst', 'slices'] as const) {
+    if (limit[name] === undefined) continue
+    problems.push({ path: `${path}.${name}`, message: "must not be set with window: 'day'" })
+  }
+  if (limit.learn !== true) return
+  const message =
+    "must not be true with window: 'day': after a refusal the lane is paused until the vendor's reset"
+  problems.push({ path: `${path}.learn`, message })
+}
+
+/** The part of a limit that belongs to the sub-window. */
+function subLimit(limit: number, windowMs: number, subWindowMs: number): number {
+  return Math.floor((limit * subWindowMs) / windowMs)
+}
 
 export const readLimits = together(arrayOf(readLimit), (limits, path, problems) => {
   if (limits.length > 0 && limits.length <= MOST_LIMITS) return
@@ -95,31 +150,69 @@ export interface UnitLimit {
   spec: LimitSpec
 }
 
-/**
- * `jitterMs` widens every window. A call reaches the vendor up to that much later than its permit was granted, so
- * two calls can be that much closer together at the vendor than in the store's count.
- */
+/** What the limits of a guard need beside their own options. */
+export interface SpecContext {
+  /**
+   * Widens every window. A call reaches the vendor up to that much later than its permit was granted, so two calls can
+   * be that much closer together at the vendor than in the store's count. At the end of a calendar day nothing is
+   * granted for this time.
+   */
+  jitterMs: number
+  /** For time zones. */
+  wallMs: number
+  /** For limits that do not hold for every lane of the guard. Their ids have a suffix. */
+  only?: { span: LimitSpec['span']; suffix: string }
+}
+
+/** A limit with a sub-window becomes two. */
 export function toUnitLimits(
   limits: ReturnType<typeof readLimits>,
-  jitterMs: number,
-  /** For limits that do not hold for every lane of the guard. Their ids have a suffix. */
-  only?: { span: LimitSpec['span']; suffix: string },
-): readonly UnitLimit[] {
+  context: SpecContext,
+): (UnitLimit & { outage: OutageRule })[] {
+  const { only: part } = context
   const seen = new Map<string, number>()
-  return limits.map(({ unit, limit, windowMs, algorithm, burst = 0, slices = 30, per, learn }) => {
+  return limits.flatMap((limit) => {
+    const { unit, outage, windowMs = 0, subWindowMs } = limit
     const number = (seen.get(unit) ?? 0) + 1
     seen.set(unit, number)
-    const windowUs = Math.ceil((windowMs + jitterMs) * 1_000)
-    const id = `${unit}${only?.suffix ?? ''}${number === 1 ? '' : `#${number}`}`
-    const spec = { id, algorithm, limit, windowUs, slices, burst, span: only?.span ?? per }
-    // Absent otherwise, so that limits without it are written as before.
-    return { unit, spec: learn ? { ...spec, learn } : spec }
+    const id = `${unit}${part?.suffix ?? ''}${number === 1 ? '' : `#${number}`}`
+    const whole = { unit, outage, spec: specOf(id, limit, context) }
+    if (subWindowMs === undefined) return [whole]
+    const units = subLimit(limit.limit, windowMs, subWindowMs)
+    const sub = { ...limit, limit: units, windowMs: subWindowMs, ...WHOLE_SUB_WINDOW }
+    const subId = `${id}/${subWindowMs % 1_000 === 0 ? `${subWindowMs / 1_000}s` : `${subWindowMs}ms`}`
+    return [whole, { unit, outage, spec: specOf(subId, sub, context) }]
   })
 }
 
+/** What a refusal says is about the whole window, so sub-windows do not learn. */
+const WHOLE_SUB_WINDOW = {
+  algorithm: 'sliding-window',
+  burst: 0,
+  slices: 30,
+  learn: false,
+} as const
+
+function specOf(id: string, limit: CheckedLimit, context: SpecContext): LimitSpec {
+  const { jitterMs, wallMs, only: part } = context
+  const { burst = 0, slices = 30, window, timeZone = 'UTC', learn } = limit
+  const span = part?.span ?? limit.per
+  const jitterUs = Math.ceil(jitterMs * 1_000)
+  const common = { id, limit: limit.limit, slices, burst, span }
+  if (window === 'day') {
+    const day = { offsets: offsetsOf(timeZone, wallMs), quietUs: jitterUs }
+    return { ...common, algorithm: 'fixed-window', windowUs: DAY_US, day }
+  }
+  const { algorithm = 'sliding-window', windowMs = 0 } = limit
+  const spec = { ...common, algorithm, windowUs: Math.ceil((windowMs + jitterMs) * 1_000) }
+  // Absent otherwise, so that limits without it are written as before.
+  return learn ? { ...spec, learn } : spec
+}
+
 /** The default of `jitterMs`. */
-export function usualJitterMs(limits: readonly { windowMs: number }[]): number {
-  const shortestMs = Math.min(...limits.map(({ windowMs }) => windowMs))
+export function usualJitterMs(limits: ReturnType<typeof readLimits>): number {
+  const windows = limits.map(({ windowMs, subWindowMs }) => subWindowMs ?? windowMs)
+  const shortestMs = Math.min(...windows.map((each) => each ?? DAY_US / 1_000))
   return Math.min(100, Math.max(10, shortestMs / 20))
 }
 

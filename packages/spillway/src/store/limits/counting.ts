@@ -3,6 +3,7 @@
  * same history. All numbers are whole and small enough for a double.
  */
 import type { LimitSpec } from '../limit-spec.js'
+import { DAY_US, isEnding, windowAt, windowEndUs } from './calendar-day.js'
 import type { LearnedLimit } from './learned-state.js'
 
 /** The state of one limit. Windows use the first four fields and the last two, buckets the others. */
@@ -108,10 +109,10 @@ function advanceWindow(spec: LimitSpec, count: Count, now: number, version: numb
     count.sliceUs = spec.windowUs
     count.windowUs = spec.windowUs
     count.version = version
-    count.newestSlice = Math.floor(now / spec.windowUs)
+    count.newestSlice = windowAt(spec, count.sliceUs, now)
     return count.units > 0
   }
-  const window = Math.floor(now / count.sliceUs)
+  const window = windowAt(spec, count.sliceUs, now)
   if (window > count.newestSlice) {
     count.newestSlice = window
     count.units = 0
@@ -155,6 +156,7 @@ export function fits(spec: LimitSpec, count: Count, now: number, cost: number): 
   if (spec.algorithm === 'token-bucket') {
     return Math.max(count.freeAtUs, now) + unitsToUs(spec, cost) - now <= burstUs(spec)
   }
+  if (isEnding(spec, count.sliceUs, count.newestSlice, now)) return false
   return count.units + cost <= spec.limit
 }
 
@@ -169,7 +171,9 @@ export function waitUs(spec: LimitSpec, count: Count, now: number, cost: number)
   if (spec.algorithm === 'token-bucket') {
     return Math.max(count.freeAtUs, now) + unitsToUs(spec, cost) - burstUs(spec) - now
   }
-  if (spec.algorithm === 'fixed-window') return (count.newestSlice + 1) * count.sliceUs - now
+  if (spec.algorithm === 'fixed-window') {
+    return windowEndUs(spec, count.sliceUs, count.newestSlice) - now
+  }
   const length = count.slices.length
   let missing = count.units + cost - spec.limit
   for (
@@ -301,6 +305,7 @@ export function remaining(spec: LimitSpec, count: Count, now: number): number {
     const freeUs = burstUs(spec) - Math.max(0, count.freeAtUs - now)
     return Math.max(0, Math.floor((freeUs * spec.limit) / spec.windowUs))
   }
+  if (isEnding(spec, count.sliceUs, count.newestSlice, now)) return 0
   return Math.max(0, spec.limit - count.units)
 }
 
@@ -314,7 +319,8 @@ export function used(spec: LimitSpec, count: Count, now: number): number {
 /** How long this count still matters. */
 export function lifeUs(count: Count, now: number): number {
   // Units of the newest slice, or of the fixed window, are the last to leave.
-  const slices = Math.max(1, count.slices.length)
+  // Midnight of a time zone is at most a day after that of UTC.
+  const slices = Math.max(1, count.slices.length) + (count.sliceUs === DAY_US ? 1 : 0)
   const windowUs =
     count.sliceUs === 0 ? count.windowUs : (count.newestSlice + slices) * count.sliceUs - now
   return Math.max(0, count.freeAtUs - now, windowUs)

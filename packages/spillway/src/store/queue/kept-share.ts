@@ -6,6 +6,7 @@
  * Twin: `redis/lua/include/kept-share.lua`.
  */
 import type { LimitSpec } from '../limit-spec.js'
+import { windowEndUs } from '../limits/calendar-day.js'
 import { type Count, capacity, fits, waitUs } from '../limits/counting.js'
 
 /** 0: it fits now. */
@@ -43,7 +44,7 @@ function evenWaitUs(
     return inSlice > 0 && inSlice + cost > even ? (count.newestSlice + 1) * count.sliceUs - now : 0
   }
   if (spec.algorithm === 'fixed-window') {
-    const elapsed = now - count.newestSlice * count.sliceUs
+    const elapsed = now - windowEndUs(spec, count.sliceUs, count.newestSlice - 1)
     const due = Math.floor(((count.units + cost - 1) * count.sliceUs) / spec.limit)
     return count.units > 0 && elapsed < due ? due - elapsed : 0
   }

@@ -1,7 +1,9 @@
 /** The limits of a guard as this pod knows them, by lane: those of the first entry that matches, or the guard's own. */
 import { isDeepStrictEqual } from 'node:util'
 import { number, object, validate } from '../../../core/options/checks.js'
+import { type Clock, systemClock } from '../../../core/time/clock.js'
 import type { LimitSpec } from '../../../store/limit-spec.js'
+import { countsUntilUs } from '../../../store/limits/calendar-day.js'
 import type { LaneRef, TakeReply } from '../../../store/port.js'
 import { overflowLane } from '../../lanes/lane-names.js'
 import { NamePattern } from '../../lanes/name-pattern.js'
@@ -9,6 +11,7 @@ import type { OutageRule } from '../../outage/rules.js'
 import type { CallCost } from '../../permit-queue/ports.js'
 import {
   type readLimits,
+  type SpecContext,
   toUnitLimits,
   type UnitLimit,
   unknownUnit,
@@ -24,6 +27,8 @@ export interface LimitOptions {
   lanes?: CheckedEntries | undefined
   pools?: CheckedPools | undefined
   jitterMs?: number | undefined
+  /** For the time zones of calendar days. Default: the system clock. */
+  clock?: Pick<Clock, 'wallMs'>
 }
 
 /** Lanes of one entry. */
@@ -40,6 +45,7 @@ const MOST_REMEMBERED = 2_000
 export class LimitSettings {
   readonly #guard: string
   readonly #options: LimitOptions
+  readonly #clock: Pick<Clock, 'wallMs'>
   readonly #jitterMs: number
   readonly #entries: readonly Entry[]
   /** Of lanes that no entry matches. */
@@ -55,19 +61,20 @@ export class LimitSettings {
     const { limits = [], lanes = [], pools = {} } = options
     this.#guard = guard
     this.#options = options
+    this.#clock = options.clock ?? systemClock
     const every = [...limits, ...lanes.flatMap((each) => each.limits ?? [])]
     for (const pool of Object.values(pools)) every.push(...pool.limits)
     this.#jitterMs = options.jitterMs ?? usualJitterMs(every)
     for (const { unit } of every) this.#units.add(unit)
-    const guardLimits = toUnitLimits(limits, this.#jitterMs)
+    const guardLimits = this.#toUnitLimits(limits)
     this.rest = this.#lanesWith(guardLimits, undefined)
     for (const [name, pool] of Object.entries(pools)) {
-      const own = toUnitLimits(pool.limits, this.#jitterMs, ofPool(name))
+      const own = this.#toUnitLimits(pool.limits, ofPool(name))
       this.#pools.set(name, this.#lanesWith(own, name))
     }
     this.#entries = lanes.map(({ match, limits: ofLanes = [], pool }) => {
       const shared = pool === undefined ? [] : (this.#pools.get(pool)?.limits ?? [])
-      const own = [...shared, ...toUnitLimits(ofLanes, this.#jitterMs, ofEntry(match))]
+      const own = [...shared, ...this.#toUnitLimits(ofLanes, ofEntry(match))]
       const all = [...own, ...spanningAll(guardLimits)]
       return { pattern: new NamePattern(match), own, lanes: this.#lanesWith(all, pool) }
     })
@@ -84,14 +91,17 @@ export class LimitSettings {
     return Math.max(0, ...this.all().map(({ spec }) => spec.windowUs)) / 1_000
   }
 
+  /** Until when units used at this time count, in the store's time. */
+  countsUntilUs(usedUs: number): number {
+    return Math.max(usedUs, ...this.all().map(({ spec }) => countsUntilUs(spec, usedUs)))
+  }
+
   /** Outage rules, by id of the limit. */
   get outageRules(): Map<string, OutageRule> {
     const { limits = [], lanes = [], pools = {} } = this.#options
     const rules = new Map<string, OutageRule>()
     const add = (some: CheckedLimits, only?: Only) => {
-      for (const [index, { spec }] of toUnitLimits(some, 0, only).entries()) {
-        rules.set(spec.id, (some[index] as CheckedLimits[number]).outage)
-      }
+      for (const { spec, outage } of this.#toUnitLimits(some, only)) rules.set(spec.id, outage)
     }
     add(limits)
     for (const { match, limits: own = [] } of lanes) add(own, ofEntry(match))
@@ -176,7 +186,7 @@ export class LimitSettings {
     limits: CheckedLimits,
     store: (specs: readonly LimitSpec[]) => number | Promise<number>,
   ): Promise<void> {
-    const next = toUnitLimits(limits, this.#jitterMs)
+    const next = this.#toUnitLimits(limits)
     const version = await store(next.map(({ spec }) => spec))
     for (const { unit } of next) this.#units.add(unit)
     this.rest.replace(next, version)
@@ -214,6 +224,11 @@ export class LimitSettings {
     for (const each of this.#each()) each.version = Math.max(each.version, version)
   }
 
+  #toUnitLimits(limits: CheckedLimits, only?: Only) {
+    const context = { jitterMs: this.#jitterMs, wallMs: this.#clock.wallMs() }
+    return toUnitLimits(limits, only === undefined ? context : { ...context, only })
+  }
+
   #lanesWith(limits: readonly UnitLimit[], pool: string | undefined): LaneLimits {
     const checkCost = (cost: Cost | undefined) => this.checkCost(cost)
     return new LaneLimits({ guard: this.#guard, pool, limits, checkCost })
@@ -226,7 +241,7 @@ export class LimitSettings {
   }
 }
 
-type Only = NonNullable<Parameters<typeof toUnitLimits>[2]>
+type Only = NonNullable<SpecContext['only']>
 
 function ofEntry(match: string): Only {
   return { span: 'lane', suffix: `:${match}` }

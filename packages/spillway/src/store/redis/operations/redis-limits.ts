@@ -232,7 +232,7 @@ const OF_MEMBER = 2
 function writeLimits(limits: readonly LimitSpec[]) {
   const ofLane = limits.some(({ span }) => span === 'pool') ? OF_MEMBER : OF_LANE_OR_POOL
   const spans = { lane: ofLane, pool: OF_LANE_OR_POOL, vendor: OF_VENDOR }
-  return limits.map(({ id, algorithm, limit, windowUs, slices, burst, span, learn }) => [
+  return limits.map(({ id, algorithm, limit, windowUs, slices, burst, span, learn, day }) => [
     id,
     ALGORITHM[algorithm],
     limit,
@@ -240,7 +240,9 @@ function writeLimits(limits: readonly LimitSpec[]) {
     slices,
     burst,
     spans[span],
-    ...(learn === true ? [1] : []),
+    // Absent where possible, so that limits without them are written as before.
+    ...(learn === true ? [1] : day === undefined ? [] : [false]),
+    ...(day === undefined ? [] : [[day.quietUs, ...day.offsets]]),
   ])
 }
 

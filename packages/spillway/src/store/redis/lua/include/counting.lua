@@ -1,5 +1,6 @@
 -- How each algorithm counts. Twin of store/limits/counting.ts.
 --- @include count-fields
+--- @include calendar-day
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 -- A low point of a token bucket.
@@ -46,10 +47,10 @@ end
 local function advance_window(spec, count, now, version)
   if adopts(spec, count, spec[WINDOW], version) then
     count[SLICE_US], count[COUNT_WINDOW], count[COUNT_VERSION] = spec[WINDOW], spec[WINDOW], version
-    count[NEWEST_SLICE] = floor(now / spec[WINDOW])
+    count[NEWEST_SLICE] = window_at(spec, spec[WINDOW], now)
     return count[UNITS] > 0
   end
-  local window = floor(now / count[SLICE_US])
+  local window = window_at(spec, count[SLICE_US], now)
   if window > count[NEWEST_SLICE] then
     count[NEWEST_SLICE] = window
     count[UNITS] = 0
@@ -100,6 +101,7 @@ local function fits(spec, count, now, cost)
   if spec[ALGORITHM] == TOKEN then
     return max(count[FREE_AT_US], now) + units_to_us(spec, cost) - now <= burst_us(spec)
   end
+  if is_ending(spec, count, now) then return false end
   return count[UNITS] + cost <= spec[LIMIT]
 end
 
@@ -112,7 +114,7 @@ local function wait_us(spec, count, now, cost)
   if spec[ALGORITHM] == TOKEN then
     return max(count[FREE_AT_US], now) + units_to_us(spec, cost) - burst_us(spec) - now
   end
-  if spec[ALGORITHM] == FIXED then return (count[NEWEST_SLICE] + 1) * count[SLICE_US] - now end
+  if spec[ALGORITHM] == FIXED then return window_end_us(spec, count[SLICE_US], count[NEWEST_SLICE]) - now end
   local length = count[SLICE_COUNT]
   local slices = open_slices(count)
   local missing = count[UNITS] + cost - spec[LIMIT]
@@ -219,6 +221,7 @@ local function remaining(spec, count, now)
     local free_us = burst_us(spec) - max(0, count[FREE_AT_US] - now)
     return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
   end
+  if is_ending(spec, count, now) then return 0 end
   return max(0, spec[LIMIT] - count[UNITS])
 end
 
@@ -230,7 +233,8 @@ local function used(spec, count, now)
 end
 
 local function life_us(count, now)
-  local slices = max(1, count[SLICE_COUNT])
+  -- Midnight of a time zone is at most a day after that of UTC.
+  local slices = max(1, count[SLICE_COUNT]) + (count[SLICE_US] == DAY_US and 1 or 0)
   local window_us = count[SLICE_US] == 0 and count[COUNT_WINDOW]
     or (count[NEWEST_SLICE] + slices) * count[SLICE_US] - now
   return max(0, count[FREE_AT_US] - now, window_us)

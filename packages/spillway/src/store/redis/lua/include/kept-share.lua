@@ -7,7 +7,7 @@ local function even_wait_us(spec, count, now, cost, share)
     return count[NEWEST_UNITS] > 0 and count[NEWEST_UNITS] + cost > even and (count[NEWEST_SLICE] + 1) * count[SLICE_US] - now or 0
   end
   if spec[ALGORITHM] == FIXED then
-    local elapsed = now - count[NEWEST_SLICE] * count[SLICE_US]
+    local elapsed = now - window_end_us(spec, count[SLICE_US], count[NEWEST_SLICE] - 1)
     local due = floor(((count[UNITS] + cost - 1) * count[SLICE_US]) / spec[LIMIT])
     return count[UNITS] > 0 and elapsed < due and due - elapsed or 0
   end

@@ -4,7 +4,7 @@
 -- ARGV[1] time (see include/server-time)
 -- ARGV[2] the request as JSON, because one long argument costs less than many short ones:
 --         version v, limits l as { id, algorithm, limit, window us, slices, burst, span: 0 the lane or its
---         pool, 1 all lanes, 2 the member; 1 if it learns }, m: number of the member's key in KEYS, if there is one, and
+--         pool, 1 all lanes, 2 the member; 1 if it learns; its day (see include/calendar-day) }, m: number of the member's key in KEYS, if there is one, and
 --         the operation's own fields
 -- ARGV[3] tag of these limits (see include/lane-head)
 local MARGIN_US = 1000000
@@ -24,7 +24,7 @@ local function spec_stored(spec, guard)
   local stored = guard.limits[spec[ID]]
   if not stored then return spec end
   local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-  return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[COUNTED_IN], spec[LEARN] }
+  return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[COUNTED_IN], spec[LEARN], spec[DAY] }
 end
 
 local function spec_in_force(spec, guard, now)
@@ -32,7 +32,9 @@ local function spec_in_force(spec, guard, now)
   local override = guard.overrides[spec[ID]]
   if not override or override[2] <= now then return base end
   local limit = override[1]
-  return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[COUNTED_IN], base[LEARN] }
+  return {
+    base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[COUNTED_IN], base[LEARN], base[DAY],
+  }
 end
 
 local function rebase_state(state, server)

@@ -9,7 +9,9 @@ local ANSWERED = 4
 local function lowered(spec, limit)
   if limit >= spec[LIMIT] then return spec end
   local burst = spec[BURST] > 0 and max(1, floor((spec[BURST] * limit) / spec[LIMIT])) or 0
-  return { spec[ID], spec[ALGORITHM], limit, spec[WINDOW], spec[SLICES], burst, spec[COUNTED_IN], spec[LEARN] }
+  return {
+    spec[ID], spec[ALGORITHM], limit, spec[WINDOW], spec[SLICES], burst, spec[COUNTED_IN], spec[LEARN], spec[DAY],
+  }
 end
 
 local function is_raise_due(learned, window, now)
