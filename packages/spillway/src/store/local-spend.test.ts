@@ -83,3 +83,41 @@ describe('LocalSpend: limits of a pod that has just lost the store', () => {
     expect(told).toMatchObject([{ at: { pool: 'p' }, ofPool: true, spent: [{ units: 50 }] }])
   })
 })
+
+describe('LocalSpend: limits per calendar day', () => {
+  const HOUR = 3_600 * SECOND
+  const MIDNIGHT = 20_000 * 24 * HOUR
+  const perDay: LimitSpec = {
+    ...windows,
+    algorithm: 'fixed-window',
+    limit: 100,
+    windowUs: 24 * HOUR,
+    day: { offsets: [0], quietUs: 0 },
+  }
+  const at = { lane: 'a', limits: [perDay] }
+
+  it('pod spends its share of what was left until midnight, and its share of the limit on the next day', () => {
+    const own = new LocalSpend()
+    own.saw(at, [40], MIDNIGHT - HOUR)
+    expect(takes(own, MIDNIGHT - HOUR + SECOND, 4, perDay)).toBe(10)
+    expect(takes(own, MIDNIGHT - 1, 4, perDay)).toBe(0)
+    expect(takes(own, MIDNIGHT, 4, perDay)).toBe(25)
+    expect(takes(own, MIDNIGHT + 23 * HOUR, 4, perDay)).toBe(0)
+  })
+
+  it('a day that was nearly used up does not lower the share of the next day', () => {
+    const own = new LocalSpend()
+    own.saw(at, [1], MIDNIGHT - HOUR)
+    own.saw(at, [100], MIDNIGHT + HOUR)
+    expect(takes(own, MIDNIGHT + HOUR + SECOND, 4, perDay)).toBe(25)
+  })
+
+  it('units spent during an outage are reported to the day in which they were spent', () => {
+    const own = new LocalSpend()
+    own.saw(at, [100], MIDNIGHT - HOUR)
+    expect(takes(own, MIDNIGHT - HOUR, 4, perDay)).toBe(25)
+    const known = { ref: () => at, poolRef: () => undefined }
+    const [{ spent } = { spent: [] }] = own.takeUnreported(known, MIDNIGHT - 1)
+    expect(spent).toEqual([{ limit: 0, stamp: 19_999, units: 25 }])
+  })
+})

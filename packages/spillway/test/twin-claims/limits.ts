@@ -222,32 +222,30 @@ const learning: Kind = {
 
 /** Calendar days, in a zone whose clock changes twice soon. */
 const calendarDays: Kind = {
-  spec: fc
-    .record({
-      algorithm: fc.constant('fixed-window'),
-      limit: fc.integer({ min: 5, max: 150 }),
-      windowUs: fc.constant(DAY_US),
-      slices: fc.constant(30),
-      burst: fc.constant(0),
-      span: fc.constantFrom('lane', 'lane', 'vendor'),
-      day: fc.record({
-        offsets: fc
-          .tuple(...[-12, 0, 13].map((most) => fc.integer({ min: most - 1, max: most + 1 })))
-          .chain(([first = 0, second = 0, third = 0]) =>
-            fc
-              .tuple(fc.nat(40), fc.integer({ min: 41, max: 90 }))
-              .map(([one, two]) => [
-                first * HOUR_US,
-                START_US + one * HOUR_US,
-                second * HOUR_US,
-                START_US + two * HOUR_US,
-                third * HOUR_US,
-              ]),
-          ),
-        quietUs: fc.constantFrom(0, 100_000, HOUR_US),
-      }),
-    })
-    .map((spec) => spec as LimitSpec),
+  spec: fc.record({
+    algorithm: fc.constant('fixed-window'),
+    limit: fc.integer({ min: 5, max: 150 }),
+    windowUs: fc.constant(DAY_US),
+    slices: fc.constant(30),
+    burst: fc.constant(0),
+    span: fc.constantFrom('lane', 'lane', 'vendor'),
+    day: fc.record({
+      offsets: fc
+        .tuple(...[-12, 0, 13].map((most) => fc.integer({ min: most - 1, max: most + 1 })))
+        .chain(([first = 0, second = 0, third = 0]) =>
+          fc
+            .tuple(fc.nat(40), fc.integer({ min: 41, max: 90 }))
+            .map(([one, two]) => [
+              first * HOUR_US,
+              START_US + one * HOUR_US,
+              second * HOUR_US,
+              START_US + two * HOUR_US,
+              third * HOUR_US,
+            ]),
+        ),
+      quietUs: fc.constantFrom(0, 100_000, HOUR_US),
+    }),
+  }),
   usualPauseUs: HOUR_US,
   weight: 10,
 }

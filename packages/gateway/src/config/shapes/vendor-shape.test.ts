@@ -51,6 +51,20 @@ describe('vendors in the configuration', () => {
     expect(timeoutOf(', timeout: { firstByteMs: 5m }')).toEqual({ firstByteMs: '5m' })
   })
 
+  it('a limit per calendar day does not learn, and an unknown time zone is an error with its path', () => {
+    const perDay = (zone: string) =>
+      `protocol: gemini, limits: [{ limit: 5, windowMs: 1m }, { limit: 900, window: day, timeZone: ${zone} }]`
+    const [one] = load(`vendors: { a: { ${perDay('America/Los_Angeles')} } }`).vendors
+    expect(one?.guard.limits).toMatchObject([
+      { limit: 5, learn: true },
+      { limit: 900, window: 'day', timeZone: 'America/Los_Angeles' },
+    ])
+    expect(one?.guard.limits?.[1]).not.toHaveProperty('learn', true)
+    expect(vendor(perDay('Pacific/Los_Angeles'))[0]).toMatch(
+      /^vendors\.a\.limits\[1\]\.timeZone: no time zone 'Pacific\/Los_Angeles'; .*use a name of the IANA database/,
+    )
+  })
+
   const LIMIT = '[{ limit: 5, windowMs: 1m }]'
 
   it('models and pools of a vendor become lanes and pools of its guard', () => {
