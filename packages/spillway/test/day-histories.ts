@@ -1,8 +1,8 @@
 /** Random histories of one limit per calendar day, for every store that counts it. */
 import { expect } from 'vitest'
 import { offsetsOf } from '../src/shared/rate-limiter/settings/time-zone.js'
+import { DAY_US } from '../src/store/calendar-day.js'
 import type { LimitSpec } from '../src/store/limit-spec.js'
-import { DAY_US } from '../src/store/limits/calendar-day.js'
 import type { LimitStore } from '../src/store/port.js'
 import { fc } from './fast-check.js'
 

@@ -7,10 +7,11 @@
  * are used again only by that pod. Once everything from before has left the window, each pod stays
  * below L / N.
  */
+
+import { countsUntilUs } from './calendar-day.js'
 import { counted, type Fleet, scaled, shareOf } from './fleet-share.js'
 import type { LaneRef } from './lane-port.js'
 import type { LimitSpec } from './limit-spec.js'
-import { countsUntilUs } from './limits/calendar-day.js'
 import {
   advance,
   type Count,

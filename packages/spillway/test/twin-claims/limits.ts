@@ -4,12 +4,12 @@
  */
 
 import { describe, expect, it, vi } from 'vitest'
+import { DAY_US } from '../../src/store/calendar-day.js'
 import { createKeys } from '../../src/store/keys.js'
 import { checkLevels, isWindow } from '../../src/store/levels/check-levels.js'
 import { refundLevels } from '../../src/store/levels/refund-levels.js'
 import type { ChargeLog } from '../../src/store/levels/sliding-window.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
-import { DAY_US } from '../../src/store/limits/calendar-day.js'
 import {
   emptyGuard,
   emptyLane,

@@ -16,8 +16,8 @@ import {
 } from '../../core/options/checks.js'
 import { describedAs } from '../../core/options/schema.js'
 import { suggest } from '../../core/options/suggest.js'
+import { DAY_US } from '../../store/calendar-day.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
-import { DAY_US } from '../../store/limits/calendar-day.js'
 import { limitOutage, type OutageRule } from '../outage/rules.js'
 import { offsetsOf, readTimeZone } from './settings/time-zone.js'
 

@@ -2,8 +2,9 @@
  * How each algorithm counts. Twin: `redis/lua/include/counting.lua`; both have to give the same replies for the
  * same history. All numbers are whole and small enough for a double.
  */
+
+import { DAY_US, isEnding, windowAt, windowEndUs } from '../calendar-day.js'
 import type { LimitSpec } from '../limit-spec.js'
-import { DAY_US, isEnding, windowAt, windowEndUs } from './calendar-day.js'
 import type { LearnedLimit } from './learned-state.js'
 
 /** The state of one limit. Windows use the first four fields and the last two, buckets the others. */

@@ -5,8 +5,9 @@
  * slices. Then each slice that leaves the window frees the same amount, and calls get it first.
  * Twin: `redis/lua/include/kept-share.lua`.
  */
+
+import { windowEndUs } from '../calendar-day.js'
 import type { LimitSpec } from '../limit-spec.js'
-import { windowEndUs } from '../limits/calendar-day.js'
 import { type Count, capacity, fits, waitUs } from '../limits/counting.js'
 
 /** 0: it fits now. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../../test/fast-check.js'
-import { dayAt, dayEndUs } from '../../../store/limits/calendar-day.js'
+import { dayAt, dayEndUs } from '../../../store/calendar-day.js'
 import { readLimits } from '../options.js'
 import { offsetsOf } from './time-zone.js'
 

@@ -1,4 +1,4 @@
--- Days of a time zone. Twin of store/limits/calendar-day.ts.
+-- Days of a time zone. Twin of store/calendar-day.ts.
 -- A limit's day: { quiet us, offset us, then each change of the clock: at us, offset us afterwards }
 local DAY_US = 86400000000
 local QUIET_US, FIRST_OFFSET = 1, 2

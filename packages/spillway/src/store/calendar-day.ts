@@ -2,7 +2,7 @@
  * Days of a time zone, for limits that a vendor resets at midnight. A pod knows the zone's rules and sends its offsets
  * from UTC; the store's clock decides which day it is. Twin: `redis/lua/include/calendar-day.lua`.
  */
-import type { CalendarDay, LimitSpec } from '../limit-spec.js'
+import type { CalendarDay, LimitSpec } from './limit-spec.js'
 
 /** The nominal length of a day, by which days are numbered. Days with a change of the clock are shorter or longer. */
 export const DAY_US = 86_400_000_000
