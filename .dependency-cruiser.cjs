@@ -41,6 +41,8 @@ const folderRules = Object.entries(MAY_IMPORT).map(([folder, allowed]) => ({
 const OPTIONAL_PEERS = {
   fastify: 'http/fastify\\.ts$',
   hono: 'http/hono\\.ts$',
+  '(@nestjs|rxjs)': 'http/nest\\.ts$',
+  axios: 'guard/fetch/axios\\.ts$',
   piscina: 'local/bulkhead/worker-[\\w-]+\\.ts$',
   redis: 'store/redis/drivers/node-redis\\.ts$',
   ioredis: 'store/redis/drivers/ioredis\\.ts$',

@@ -24,14 +24,19 @@ import { setupOrExit } from './setup.mjs'
 const NODE_VERSIONS = ['20.19.0', '22', '24', '26']
 /** What the optional entries of the library are for. Their types refer to these packages. */
 const PEERS = [
+  '@nestjs/common@12',
+  '@nestjs/core@12',
   '@opentelemetry/api@1',
   '@types/express@5',
+  'axios@1',
   'express@5',
   'fastify@5',
   'hono@4',
   'ioredis@5',
   'piscina@5',
   'prom-client@15',
+  'reflect-metadata@0.2',
+  'rxjs@7',
 ]
 const FIXTURES = fileURLToPath(new URL('./packed', import.meta.url))
 const NPM_FLAGS = ['--no-audit', '--no-fund', '--prefer-offline', '--no-update-notifier']

@@ -16,6 +16,7 @@ import {
   staleCache,
   staticValue,
 } from 'spillway'
+import * as axiosEntry from 'spillway/axios'
 import * as degrade from 'spillway/degrade'
 import * as expressEntry from 'spillway/express'
 import * as fastifyEntry from 'spillway/fastify'
@@ -25,6 +26,7 @@ import * as http from 'spillway/http'
 import * as internal from 'spillway/internal'
 import * as local from 'spillway/local'
 import * as metrics from 'spillway/metrics'
+import * as nestEntry from 'spillway/nest'
 import * as operate from 'spillway/operate'
 import * as options from 'spillway/options'
 import { redisStore } from 'spillway/redis'
@@ -49,4 +51,5 @@ export const dashboard = createDashboard({ spillway })
 export const vendor = createMockVendor({ knobs: { tokens: 3 } })
 export const simulation = simulate(Object.values(SCENARIOS)[0]!)
 export const entries = [degrade, expressEntry, fastifyEntry, health, honoEntry, http, internal]
+export const clients = [axiosEntry, nestEntry].length
 export const others = [local, metrics, operate, options, shared, testing].length

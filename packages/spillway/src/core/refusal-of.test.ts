@@ -84,7 +84,7 @@ describe('refusalToAnswer', () => {
     },
   )
 
-  it.each([undefined, null, 0, 200, 500, 'ECONNRESET'])(
+  it.each([undefined, null, 0, 200, 500, 503, 'ECONNRESET'])(
     'an error around a refusal with the status %s is answered as the refusal',
     (status) => {
       const error = Object.assign(new Error('theirs', { cause: refusal }), { status })

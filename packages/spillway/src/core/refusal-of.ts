@@ -62,13 +62,14 @@ function read(error: unknown, field: string): unknown {
 
 /**
  * The refusal that a server answers an error with. An error with an HTTP status of its own was given it on
- * purpose and keeps it; 500 is what every other error gets.
+ * purpose and keeps it; 500 is what every other error gets. Axios copies the status of the refusal.
  */
 export function refusalToAnswer(error: unknown): SpillwayError | undefined {
   if (error instanceof SpillwayError) return error
   const refusal = refusalOf(error)
   if (refusal === undefined || answeredRefusal(error) !== undefined) return refusal
   const status = read(error, 'statusCode') ?? read(error, 'status')
+  if (status === refusal.status) return refusal
   const isChosen = typeof status === 'number' && status >= 400 && status < 600 && status !== 500
   return isChosen ? undefined : refusal
 }

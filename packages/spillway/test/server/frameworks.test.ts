@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { HttpException } from '@nestjs/common'
 import { fastify } from 'fastify'
 import { HTTPException } from 'hono/http-exception'
 import OpenAI from 'openai'
@@ -127,7 +128,8 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     })
     const { host, hostname, port } = new URL(url)
     const spellings = ['/chat?a', `http://${host}/chat`, '/ch%61t', '/chat#x']
-    if (framework === 'express') spellings.push('/CHAT', '/chat/', '/Ch%61t/')
+    if (framework === 'express' || framework === 'nest')
+      spellings.push('/CHAT', '/chat/', '/Ch%61t/')
     const statuses: number[] = []
     for (const path of spellings) {
       const asking = request({ hostname, port, path, agent: false }).end()
@@ -359,6 +361,7 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     const { ask } = await start({}, async () => {
       const cause = await guard.run(() => 1).catch((error: unknown) => error)
       if (framework === 'hono') throw new HTTPException(404, { cause })
+      if (framework.startsWith('nest')) throw new HttpException('not here', 404, { cause })
       throw Object.assign(new Error('not here', { cause }), { status: 404 })
     })
     // With node:http the status of an error means nothing.

@@ -1,8 +1,13 @@
 /** The same server in each framework, so that one set of tests covers all of them. */
+import 'reflect-metadata'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
+import { All, Controller, type INestApplication, Req } from '@nestjs/common'
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core'
+import { ExpressAdapter } from '@nestjs/platform-express'
+import { FastifyAdapter } from '@nestjs/platform-fastify'
 import express from 'express'
 import { fastify } from 'fastify'
 import { type Context, Hono } from 'hono'
@@ -10,6 +15,7 @@ import { spillwayExpress, spillwayExpressErrors } from '../../src/http/express.j
 import { spillwayFastify } from '../../src/http/fastify.js'
 import { type HonoVariables, spillwayHono } from '../../src/http/hono.js'
 import { spillwayHttp } from '../../src/http/index.js'
+import { RequestCaller, SpillwayModule } from '../../src/http/nest.js'
 import type { ServerCall, ServerSnapshot } from '../../src/http/server-gate.js'
 import type { ServerOptions } from '../../src/http/server-options.js'
 
@@ -84,6 +90,51 @@ export const FRAMEWORKS: Readonly<Record<string, Start>> = {
     const url = await app.listen({ port: 0, host: '127.0.0.1' })
     return { url, close: () => app.close(), snapshot: () => app.spillway.snapshot() }
   },
+  nest(options, handler) {
+    const app = express().use(express.text({ type: '*/*' }))
+    return startNest(new ExpressAdapter(app), options, handler)
+  },
+  'nest on fastify'(options, handler) {
+    const adapter = new FastifyAdapter()
+    adapter
+      .getInstance()
+      .addContentTypeParser('*', { parseAs: 'string' }, (_, body, done) => done(null, body))
+    return startNest(adapter, options, handler)
+  },
+}
+
+interface NestRequest {
+  url: string
+  body?: unknown
+}
+
+async function startNest(
+  adapter: AbstractHttpAdapter,
+  options: Options,
+  handler: Handler,
+): Promise<Running> {
+  class Answers {
+    answer({ url, body }: NestRequest, call: ServerCall) {
+      return handler({ path: url, body: typeof body === 'string' ? body : '', call })
+    }
+  }
+  // Decorators without their syntax, for which these tests would need a compiler option.
+  const method = Object.getOwnPropertyDescriptor(Answers.prototype, 'answer')
+  Controller()(Answers)
+  All('*')(Answers.prototype, 'answer', method as PropertyDescriptor)
+  Req()(Answers.prototype, 'answer', 0)
+  RequestCaller()(Answers.prototype, 'answer', 1)
+  class App {}
+  const root = {
+    module: App,
+    imports: [SpillwayModule.forRoot({ server: options })],
+    controllers: [Answers],
+  }
+  const settings = { logger: false, bodyParser: false, forceCloseConnections: true } as const
+  const app: INestApplication = await NestFactory.create(root, adapter, settings)
+  await app.listen(0, '127.0.0.1')
+  const snapshot = () => app.get(SpillwayModule).snapshot() as ServerSnapshot
+  return { url: await app.getUrl(), close: () => app.close(), snapshot }
 }
 
 function headersOf(context: Context): IncomingMessage['headers'] {
