@@ -5,7 +5,7 @@
 import type { Clock, Operator } from 'spillway'
 import type { Timer } from 'spillway/internal'
 
-/** Often enough to hear of everything: the store knows it for a minute. */
+/** Often enough to miss no action: the store keeps each for a minute. */
 const EVERY_MS = 5_000
 
 export class OperatorNews {
@@ -39,7 +39,7 @@ export class OperatorNews {
   }
 
   async look(): Promise<void> {
-    // Two answers at once would be told twice.
+    // Two reads at once would report an action twice.
     if (this.#looking) return
     this.#looking = true
     const recent = await this.#operator()

@@ -1,4 +1,4 @@
-/** What a person can do something about is told without a stack. */
+/** Errors that users can fix are shown without a stack. */
 
 import { CommandError } from './command-error.js'
 import { UsageError } from './parse-args.js'

@@ -48,7 +48,7 @@ export function readPort(option: string, text: string | undefined): number | und
   throw new UsageError(`${option}: must be a port, 0 to 65535, got "${text}"`)
 }
 
-/** Milliseconds. With a unit: nobody should have to guess what 10 means. */
+/** Returns milliseconds. The text needs a unit, because a bare 10 is ambiguous. */
 export function readDuration(option: string, text: string): number {
   const problems: OptionProblem[] = []
   const ms = duration({ min: 1 })(text, option, problems)

@@ -24,9 +24,9 @@ vendors:
     limits:
       - { unit: requests, limit: 500, windowMs: 1m }
       - { unit: tokens, limit: 90000, windowMs: 1m }
-    # When half of at least ten calls fail, nobody calls for 30 seconds; then a few try.
+    # If half of at least ten calls fail, all calls are refused for 30 seconds; then a few probes decide.
     breaker: { failureRate: 0.5, minimumCalls: 10, windowMs: 30s, openMs: 30s }
-    # Who cannot be served at once waits here, in order, but not for ever.
+    # Calls that cannot start at once wait here, in order, for at most timeoutMs.
     queue: { size: 450, timeoutMs: 5s }
     # Calls at once from each gateway.
     concurrency: { limit: 50 }
@@ -48,7 +48,7 @@ vendors:
 #       - model: gpt-4o-mini
 #   - vendor: openai # the default paths
 
-# Without callers, everybody who reaches the port may ask.
+# Without callers, every client that reaches the port is served.
 # callers:
 #   - { key: env:SEARCH_TEAM_KEY, user: search, tier: pro, priority: high }
 `

@@ -425,7 +425,7 @@ log:
       'log: { level: inf }',
       "log.level: must be one of 'debug', 'info', 'warn', 'error', 'silent', got \"inf\"; did you mean 'info'?",
     ],
-    ['callers: []', 'callers: must be an array of callers; leave it out to let everybody in'],
+    ['callers: []', 'callers: must be an array of callers; leave it out to serve every client'],
     [
       'callers: [{ key: env:SEARCH_KEY }]',
       'callers[0].user: must be a non-empty string, got nothing',

@@ -1,6 +1,6 @@
 /**
- * For those who read a configuration and send nothing to anybody: secrets need not be there. Whoever asks for
- * one gets something of its shape.
+ * For commands that read a configuration and send no requests: secrets may be missing. Placeholders
+ * of the same form replace them.
  */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'

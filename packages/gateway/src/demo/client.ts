@@ -16,12 +16,12 @@ const REQUESTS: readonly DemoRequest[] = [
   { user: 'edsger', tier: 'free', priority: 'low', model: 'gpt-4o-mini' },
   { user: 'barbara', tier: 'pro', priority: 'critical', model: 'gpt-4o' },
 ]
-/** Every so many requests a batch comes along, so that the queue has somebody in it. */
+/** A batch is sent after this number of requests, so that the queue is in use. */
 const BATCH_EVERY = 120
 const BATCH = 60
-/** Requests that may wait, as a batch: about as many as two at a time can do until the next one comes. */
+/** Async requests per batch: about as many as two workers finish until the next batch. */
 const LATER = 20
-/** More than so many at once are not begun: a vendor that never answers must not fill the memory. */
+/** Requests in flight at most, so that a vendor that never answers does not fill the memory. */
 const MOST_AT_ONCE = 200
 
 export class DemoClient {

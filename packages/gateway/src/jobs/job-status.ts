@@ -1,4 +1,4 @@
-/** What a client is told of its job. */
+/** The status of a job, as clients see it. */
 import type { JobInfo } from 'spillway/shared'
 import type { StoredAnswer } from './stored-answer.js'
 import type { StoredRequest } from './stored-request.js'
@@ -28,7 +28,7 @@ export function hasEnded(job: KeptJob): boolean {
   return status !== 'queued' && status !== 'running'
 }
 
-/** As JSON. What failed last is told while it is tried again, too. */
+/** As JSON. Includes the last error, also while the job is retried. */
 export function describeJob(queue: string, job: KeptJob): string {
   const { id, priority, attempt, attempts, ageMs, progress, result, error } = job
   const status = statusOf(job)

@@ -1,4 +1,4 @@
-/** Who reads a job's changes as they come, and how many one caller may read at once. */
+/** Open streams of job changes, and the maximum per caller. */
 import { RequestError } from '../response/errors.js'
 import type { JobStream } from './job-stream.js'
 

@@ -1,7 +1,7 @@
 /**
- * Requests that may wait: taken with 202 and an address, done when the vendor has room for them, by
- * whichever gateway has time, and read by whoever asked. A queue for each lane that the configuration
- * names, because that is what vendors count apart.
+ * Async requests: accepted with 202 and a URL, executed by any gateway when the vendor has
+ * capacity, and read by their caller. There is a job queue for each lane that the configuration
+ * names, because vendors count lanes separately.
  */
 import { createHash } from 'node:crypto'
 import { type Clock, onEvent, type Priority, type Spillway } from 'spillway'
@@ -160,7 +160,7 @@ export class Jobs implements AsyncRequests {
       priority: priorityOf(caller, config),
       tenant: caller.user,
       timeoutMs: timeOf(headers['spillway-deadline-ms'], config.timeoutMs),
-      // Of this caller: others may have the same.
+      // Unique per caller, because callers may choose the same key.
       key: given === undefined ? uniqueId() : keyOf(owner, String(given)),
       ...(cost && { cost }),
       ...(!harmless && { attempts: 1 }),

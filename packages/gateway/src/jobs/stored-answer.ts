@@ -8,7 +8,7 @@ export interface StoredAnswer {
   readonly body: StoredBytes
 }
 
-/** What says how to read a body. Nothing else is anybody's business an hour later. */
+/** Headers that describe the body. Others are not stored. */
 const KEPT = [
   'content-type',
   'content-encoding',
@@ -25,7 +25,7 @@ class AnswerTooLargeError extends Error {
   }
 }
 
-/** `onPiece`: so many bytes have come. */
+/** `onPiece` is called with the size of each chunk. */
 export async function readWhole(
   body: Dispatcher.ResponseData['body'],
   maxBytes: number,

@@ -1,7 +1,7 @@
 /**
- * Standard output, many lines at a time, and without waiting for it: whoever reads the log may be slow, or gone,
- * or its disk full, and none of that is the requests' business. What nobody takes is lost, and the log says so.
- * When the process ends, what was said before is written first.
+ * Writes to standard output in batches and without waiting. If the reader of the log is slow or has ended,
+ * or its disk is full, requests are not delayed: lines are dropped, and the log reports how many.
+ * When the process ends, pending lines are written first.
  */
 import { write, writeSync } from 'node:fs'
 import type { Clock } from 'spillway'
@@ -25,7 +25,7 @@ const open = new Set<Lines>()
 let watching = false
 
 export class Lines {
-  /** As Node has opened it: to write to a pipe that nobody reads must not block. */
+  /** Non-blocking, as Node opens it, so that a pipe without a reader does not block the process. */
   readonly #fd = process.stdout.fd
   readonly #flushing: NodeJS.Timeout
   /** Whether other processes write to the same pipe, so that lines must not be split. */

@@ -1,4 +1,4 @@
-/** For what somebody else has put into words, such as the message of an error: without any secret we know of. */
+/** Removes known secrets from texts of other programs, such as error messages. */
 import type { GatewayConfig } from '../config/config.js'
 
 const MASK = '***'

@@ -1,6 +1,6 @@
 /**
- * Counts of requests that have their labels in common. Kept as plain numbers, because every request is
- * counted and hardly anybody asks; put into the form of Prometheus when somebody does.
+ * Counts of requests with the same labels. Kept as plain numbers, because every request is
+ * counted and scrapes are rare; converted to the Prometheus format by a scrape.
  */
 import type { Registry } from 'prom-client'
 import { Durations, histogramOf, registerSamples, type Sample } from 'spillway/metrics'

@@ -25,7 +25,7 @@ export async function loadTracing(options: TracingOptions): Promise<Tracing> {
   return { guards: openTelemetryTracer(api), requests: createRequestTracer(api, options) }
 }
 
-/** An optional peer: nobody has it who does not want it. */
+/** An optional peer dependency. */
 async function loadApi(): Promise<Api> {
   try {
     return await import('@opentelemetry/api')
@@ -68,7 +68,7 @@ class RequestSpan implements RequestTrace {
     this.context = context
   }
 
-  /** What is logged, but for who asked. */
+  /** Sets the fields of the access log, except the caller. */
   end(record: RequestRecord): void {
     const { method, route, vendor, model, status, code, stage, attempts, degraded, id } = record
     const span = this.#span

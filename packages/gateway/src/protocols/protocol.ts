@@ -94,9 +94,9 @@ export interface Protocol {
   readonly errors?: ErrorTable
   /** Whether the response is a stream that reports no usage unless the request asks for it. */
   hidesUsage(path: string, fields: ReadonlyMap<string, JsonField>): boolean
-  /** An event that is in a stream only because we asked what it cost. */
+  /** An event that is in a stream only because the gateway requested usage. */
   isUsageEvent(event: string): boolean
-  /** Whether a stream that ends with these events lacks its last ones; where it is missing, nobody can tell. */
+  /** Whether a stream that ends with these events was cut off. Protocols without this method cannot tell. */
   isCutOff?(end: string): boolean
   /** Fields to set so that the response stream reports its usage. */
   usageFields?(fields: ReadonlyMap<string, JsonField>): Readonly<Record<string, unknown>>

@@ -10,7 +10,7 @@ import { dirname, resolve } from 'node:path'
 import type { Clock } from 'spillway'
 import { systemClock, type Timer } from 'spillway/internal'
 
-/** Whoever writes a file is rarely done with the first byte. */
+/** A writer needs several writes, so a change is read after this quiet time. */
 const SETTLE_MS = 100
 const LONGEST_SETTLE_MS = 1_000
 const LOOK_EVERY_MS = 5_000

@@ -1,4 +1,4 @@
-/** The file of a Unix socket that nobody listens on any more. */
+/** Removes the file of a Unix socket without a listener. */
 import { lstat, unlink } from 'node:fs/promises'
 import { connect } from 'node:net'
 

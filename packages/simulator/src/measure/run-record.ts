@@ -1,4 +1,4 @@
-/** What is written down while a fleet runs: by stretch of time, so that an hour takes no more than a minute. */
+/** Figures of a running fleet, per interval of time, so that an hour needs no more memory than a minute. */
 import { Latencies } from './latencies.js'
 
 const STRETCHES = 240
@@ -6,11 +6,11 @@ const SHORTEST_MS = 50
 
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
-/** Requests of one client, by when they came. */
+/** Requests of one client, by arrival time. */
 export class ClientRecord {
   readonly offered: Float64Array
   readonly served: Float64Array
-  /** Those who hung up before there was an answer: nobody failed them. */
+  /** Clients that disconnected before the answer. They do not count as failures. */
   readonly left: Float64Array
   /** Until a good answer. */
   readonly good: (Latencies | undefined)[] = []

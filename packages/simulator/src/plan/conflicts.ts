@@ -1,4 +1,4 @@
-/** Where values of a guard fight each other, or what they are for. */
+/** Finds options of a guard that contradict each other or cannot have an effect. */
 import type { GuardOptions } from 'spillway'
 import { duration, validate } from 'spillway/options'
 import { formatCount, formatMs } from '../report/format.js'
@@ -10,47 +10,47 @@ const RULES: readonly Rule[] = [
   ({ queue }, { deadlineMs }) => {
     const ms = queue && msOf(queue.timeoutMs ?? 5_000)
     if (ms === undefined || ms < deadlineMs) return undefined
-    return `queue.timeoutMs: ${formatMs(ms)} is not below the deadline, ${formatMs(deadlineMs)}: whoever waits that long is served too late; take less`
+    return `queue.timeoutMs: ${formatMs(ms)} is not below the deadline, ${formatMs(deadlineMs)}: calls that wait this long are served too late; lower it`
   },
   ({ concurrency }, { sockets }) => {
     const limit = concurrency?.limit
     if (limit === undefined || sockets === undefined || limit <= sockets) return undefined
-    return `concurrency.limit: ${limit} is more than the ${sockets} connections there are: the rest waits in the client, where nothing times it; take ${sockets}`
+    return `concurrency.limit: ${limit} is more than the ${sockets} connections there are: the other calls wait in the HTTP client, where no timeout applies; set it to ${sockets}`
   },
   ({ pace }, { contractRps }) => {
     if (pace === undefined) return undefined
     const rps = (pace.limit * 1_000) / msOf(pace.windowMs)
     if (rps <= contractRps * 1.001) return undefined
-    return `pace: ${formatCount(rps)} a second is more than the contract gives the whole fleet, ${formatCount(contractRps)}: it smooths nothing; take less`
+    return `pace: ${formatCount(rps)} a second is more than the contract gives the whole fleet, ${formatCount(contractRps)}: it smooths nothing; lower it`
   },
   ({ timeout }, { deadlineMs }) => {
     const ms = timeout?.callMs && msOf(timeout.callMs)
     if (!ms || ms <= deadlineMs) return undefined
-    return `timeout.callMs: ${formatMs(ms)} is past the deadline, ${formatMs(deadlineMs)}: it never ends a call; take less`
+    return `timeout.callMs: ${formatMs(ms)} is past the deadline, ${formatMs(deadlineMs)}: it never ends a call; lower it`
   },
   ({ timeout }, { p99Ms }) => {
     const ms = timeout?.callMs && msOf(timeout.callMs)
     if (!ms || ms >= p99Ms) return undefined
-    return `timeout.callMs: ${formatMs(ms)} is less than 99 of 100 calls take, ${formatMs(p99Ms)}: calls that would have been answered fail; take more`
+    return `timeout.callMs: ${formatMs(ms)} is less than 99 of 100 calls take, ${formatMs(p99Ms)}: calls fail that would have been answered; raise it`
   },
   ({ retry, timeout }, { deadlineMs, latencyMs }) => {
     const attempts = retry && (retry.attempts ?? 3)
     if (attempts === undefined || attempts === 1 || timeout === undefined) return undefined
     if (attempts * latencyMs <= deadlineMs) return undefined
-    return `retry.attempts: ${attempts} calls of ${formatMs(latencyMs)} do not fit before the deadline, ${formatMs(deadlineMs)}: the last ones never happen; take fewer`
+    return `retry.attempts: ${attempts} calls of ${formatMs(latencyMs)} do not fit before the deadline, ${formatMs(deadlineMs)}: the last attempts never start; lower it`
   },
   ({ shed, queue }) => {
     if (shed?.maxQueue === undefined || queue === undefined || shed.maxQueue <= queue.size) {
       return undefined
     }
-    return `shed.maxQueue: ${shed.maxQueue} is more than queue.size, ${queue.size}: the queue is full before anything is shed; take ${queue.size}`
+    return `shed.maxQueue: ${shed.maxQueue} is more than queue.size, ${queue.size}: the queue is full before a call is shed; set it to ${queue.size}`
   },
   ({ breaker }, { contractRps }) => {
     if (breaker === undefined || breaker.windowCalls !== undefined) return undefined
     const calls = (contractRps * msOf(breaker.windowMs ?? 30_000)) / 1_000
     const least = breaker.minimumCalls ?? 10
     if (breaker.consecutiveFailures !== undefined || calls >= least) return undefined
-    return `breaker.minimumCalls: ${least}, but the contract allows ${formatCount(calls)} in its window: it never trips; take a longer window`
+    return `breaker.minimumCalls: ${least}, but the contract allows ${formatCount(calls)} in its window: it never trips; use a longer window`
   },
   ({ limits }, { limits: contract }) => {
     const own = limits?.find(
@@ -60,7 +60,7 @@ const RULES: readonly Rule[] = [
     if (own?.windowMs === undefined || theirs === undefined) return undefined
     const ours = own.limit / msOf(own.windowMs)
     if (ours <= (theirs.limit / theirs.windowMs) * 1.001) return undefined
-    return `limits: ${own.limit} requests in ${formatMs(msOf(own.windowMs))} are more than the contract allows; take the contract`
+    return `limits: ${own.limit} requests in ${formatMs(msOf(own.windowMs))} are more than the contract allows; use the contract's limit`
   },
 ]
 

@@ -1,4 +1,4 @@
-/** From what is known to a guard, each number with its reason. */
+/** Computes guard options from a contract, each number with its reason. */
 import type { GuardOptions } from 'spillway'
 import { formatCount, formatMs } from '../report/format.js'
 import { findConflicts } from './conflicts.js'
@@ -119,7 +119,7 @@ function queueOf(
   pace: { limit: number; windowMs: number },
   note: Note,
 ) {
-  // A slow call may need all of it: then whoever has waited for a quarter still has a chance.
+  // A slow call may need the whole deadline. Then calls that have waited for a quarter of it can still succeed.
   const spareMs = Math.max(deadlineMs - p99Ms * 1.2, deadlineMs / 4)
   const timeoutMs = Math.ceil(Math.min(LONGEST_QUEUE_MS, spareMs))
   note(
@@ -131,7 +131,7 @@ function queueOf(
   note(
     'queue.size',
     size,
-    'as many as leave the queue at this pace before they lose patience; more would only wait in vain',
+    'as many as can leave the queue at this pace before queue.timeoutMs; more would time out',
   )
   return { size, timeoutMs }
 }
@@ -147,17 +147,17 @@ function breakerOf({ pods, p99Ms, contractRps }: CheckedNeeds, note: Note) {
     formatMs(windowMs),
     `about ${formatCount(inWindow)} calls of the fleet: enough for a rate to mean something`,
   )
-  note('breaker.minimumCalls', minimumCalls, 'below a quarter of that nothing is decided')
+  note('breaker.minimumCalls', minimumCalls, 'below a quarter of that the rate is not meaningful')
   note(
     'breaker.openMs',
     formatMs(openMs),
-    'two slow calls long: time to get well, short enough to notice',
+    'the duration of two slow calls: time to recover, short enough to notice the recovery',
   )
   note(
     'breaker.quorum',
     quorum,
     quorum === 1
-      ? 'too few pods to tell a sick pod from a sick vendor'
+      ? 'too few pods to distinguish a failing pod from a failing vendor'
       : 'one sick pod does not stop the others',
   )
   return { failureRate: 0.5, windowMs, minimumCalls, openMs, probes: 3, successes: 2, quorum }
@@ -172,7 +172,7 @@ function retryOf({ deadlineMs, latencyMs }: CheckedNeeds, callMs: number, note: 
   note(
     'retry.attempts',
     attempts,
-    'as many as have a chance before the deadline, the first included',
+    'as many as fit before the deadline, including the first',
   )
   note(
     'retry.budget',
@@ -182,7 +182,7 @@ function retryOf({ deadlineMs, latencyMs }: CheckedNeeds, callMs: number, note: 
   return { attempts, budget: 0.2, baseMs }
 }
 
-/** What follows from the numbers and might not be expected. */
+/** Consequences of the numbers that users may not expect. */
 function surprises(
   { pods, latencyMs, contractRps, limits }: CheckedNeeds,
   calls: number,
@@ -191,7 +191,7 @@ function surprises(
   const needed = (contractRps * latencyMs) / 1_000
   if (needed > calls * pods) {
     found.push(
-      `the fleet cannot use its contract: ${formatCount(needed)} calls at once would be needed, ${pods} pods run ${formatCount(calls * pods)}; take more pods or larger ones`,
+      `the fleet cannot use its contract: ${formatCount(needed)} calls at once would be needed, ${pods} pods run ${formatCount(calls * pods)}; use more or larger pods`,
     )
   }
   for (const { limit, unit } of limits) {

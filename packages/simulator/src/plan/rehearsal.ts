@@ -1,4 +1,4 @@
-/** Advice tried out: the guard against a vendor as described, with more callers than the contract allows. */
+/** Tests a planned guard against a vendor with this contract and 150 % of the allowed load. */
 import type { GuardOptions } from 'spillway'
 import { type Simulation, simulate } from '../run/simulate.js'
 import type { Scenario } from '../scenario/scenario.js'
@@ -18,9 +18,9 @@ export function rehearsalOf(written: PlanNeeds, guard: GuardOptions): Scenario {
   const durationMs = Math.round(Math.max(5_000, Math.min(wishMs, (MOST_CALLS / rps) * 1_000)))
   return {
     name: 'plan',
-    title: `Half as much again as the contract allows, at ${pods} pods`,
+    title: `150 % of the contract, with ${pods} pods`,
     story:
-      'The advice of spillway plan, tried out: a vendor with this contract and this latency, and callers who want half as much again as it allows.',
+      'Tests the result of spillway plan: a vendor with this contract and latency, and callers that request 150 % of the limit.',
     durationMs,
     pods,
     vendor: {
@@ -37,7 +37,7 @@ export function rehearsalOf(written: PlanNeeds, guard: GuardOptions): Scenario {
       {
         metric: 'served',
         atLeast: 0.85 / OVERLOAD,
-        says: 'served, of half as much again as is possible',
+        says: 'served, at 150 % load',
       },
       {
         metric: 'endedP99Ms',

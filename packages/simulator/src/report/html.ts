@@ -76,7 +76,7 @@ function totals({ spillway, naive }: Simulation): string {
 <thead><tr><th></th><th>with Spillway</th><th>without</th></tr></thead><tbody>
 ${row('requests', ({ requests }) => formatCount(requests))}
 ${row('served in time', ({ served, requests }) => `${formatCount(served)} (${formatShare(served / requests)})`)}
-${row('refused by Spillway, each time somebody asked', refused)}
+${row('refusals by Spillway, including repeated requests', refused)}
 ${row('failed, or too late, each time', ({ failed }) => formatCount(failed))}
 ${row('calls at the vendor', ({ vendorCalls }) => formatCount(vendorCalls))}
 ${row('answers of 429', ({ throttled }) => formatCount(throttled))}
@@ -85,7 +85,7 @@ ${row('commands at the store', ({ storeCommands }) => formatCount(storeCommands)
 </tbody></table></div></section>`
 }
 
-/** Beyond so many times ours the other one leaves the scale, or ours would be a line on the ground. */
+/** Values of the other run above this multiple of ours are cut off, or ours would be a flat line. */
 const FARTHEST = 6
 
 function rowSection({ title, hint, lines, format, caption }: Row, simulation: Simulation): string {

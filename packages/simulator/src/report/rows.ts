@@ -39,7 +39,7 @@ const OFFERED: Row = {
 
 const REFUSED: Row = {
   title: 'Not served, by where they were turned away',
-  hint: 'A second each. A refusal costs next to nothing and is told at once; “failed, or too late” has cost the vendor its work.',
+  hint: 'One second each. A refusal is immediate and costs almost nothing; “failed, or too late” has cost the vendor its work.',
   format: formatCount,
   lines: (run) =>
     refusalsByStage(run).map(({ name, colour, values }) => ({

@@ -48,7 +48,7 @@ function refusals({ totals }: RunSummary): string {
   const each = Object.entries(totals.refused).map(
     ([code, count]) => `${code} ${formatCount(count)}`,
   )
-  return each.length === 0 ? 'nobody' : each.join(', ')
+  return each.length === 0 ? 'none' : each.join(', ')
 }
 
 /** The first column to the left, the others to the right. */

@@ -1,4 +1,4 @@
-/** The clients of one kind: when they come, how often they ask, when they lose patience. */
+/** The clients of one kind: when they arrive, how often they ask, when they give up. */
 
 import { type Clock, SpillwayError } from 'spillway'
 import { LeaveSignal } from 'spillway/internal'
@@ -8,7 +8,7 @@ import type { CheckedClient } from '../scenario/read-scenario.js'
 import { drawFrom } from '../scenario/spread.js'
 import type { Ask } from './pod.js'
 
-/** A caller of a closed loop who was refused at once does not ask again in the same moment. */
+/** A caller of a closed loop that was refused immediately does not ask again at the same time. */
 const AFTER_FAILURE_MS = 100
 
 export interface CrowdOptions {
@@ -21,7 +21,7 @@ export interface CrowdOptions {
 }
 
 export class Crowd {
-  /** Requests that are not over. */
+  /** Requests in flight. */
   open = 0
   readonly #options: CrowdOptions
   readonly #record: ClientRecord
@@ -45,7 +45,7 @@ export class Crowd {
         for (let each = 0; each < client.burst; each++) this.#request(nothing)
       } else if (client.callers !== undefined) {
         for (let each = 0; each < client.callers; each++) {
-          // Not all in one moment, unless they have nothing else to do.
+          // Spread over time, unless they have no pause between requests.
           clock.schedule(random() * draw(client.thinkMs, random), () => this.#keepAsking())
         }
       } else {

@@ -1,4 +1,4 @@
-/** The pods of a run: which there are, who serves, what each one's connection to the store is like. */
+/** The pods of a run: which exist, which serve, and the state of each one's connection to the store. */
 import { createHarness, type Harness, type HarnessPod, type PodTools } from 'spillway/testing'
 import type { CheckedPodsEvent, CheckedStoreEvent } from '../scenario/events.js'
 import type { CheckedScenario } from '../scenario/read-scenario.js'
@@ -16,7 +16,7 @@ export interface FleetPod {
 interface Serving {
   readonly index: number
   readonly harness: HarnessPod<FleetPod>
-  /** Who waits for an answer of this pod, so that they hear of its death. */
+  /** Requests that wait for an answer of this pod; they fail when it dies. */
   readonly asking: Set<(error: unknown) => void>
 }
 
@@ -29,12 +29,12 @@ export interface FleetOptions {
 export class Fleet {
   readonly harness: Harness<FleetPod>
   readonly #scenario: CheckedScenario
-  /** In the order of their start; those that drain are not among them. */
+  /** In the order of their start, without draining pods. */
   readonly #serving: Serving[] = []
   readonly #draining = new Set<Promise<void>>()
   readonly #executed = { before: 0 }
   #next = 0
-  /** What the store suffers now, for pods that come later. */
+  /** Current faults of the store, for pods that start later. */
   #faults: Exclude<CheckedStoreEvent, 'restart'>[] = []
 
   constructor({ scenario, seed, create }: FleetOptions) {
@@ -54,17 +54,17 @@ export class Fleet {
     return this.#serving.length
   }
 
-  /** Calls in line, in all of them. */
+  /** Queued calls of all pods. */
   get waiting(): number {
     return this.#serving.reduce((sum, { harness }) => sum + harness.value.pod.waiting, 0)
   }
 
-  /** Requests under way. */
+  /** Requests in flight. */
   get asking(): number {
     return this.#serving.reduce((sum, { asking }) => sum + asking.size, 0)
   }
 
-  /** Commands the store has run since it was last asked. */
+  /** Commands of the store since the last read. */
   commandsSince(): number {
     const executed = this.harness.pods.reduce((sum, { store }) => sum + store.counts.executed, 0)
     const since = executed - this.#executed.before
@@ -72,7 +72,7 @@ export class Fleet {
     return since
   }
 
-  /** At the pod named, or at the next one. Callbacks: a promise more for each request would be felt. */
+  /** Sends to the named pod, or to the next one. Takes callbacks, because a promise per request slows a simulation noticeably. */
   ask(ask: Ask, answered: () => void, failed: (error: unknown) => void): void {
     const named = ask.client.pod
     const serving =
@@ -85,7 +85,7 @@ export class Fleet {
     }
     const { asking } = serving
     asking.add(failed)
-    // Who was told of the pod's death is not told again.
+    // Requests that failed with the pod's death are not answered again.
     serving.harness.value.pod.run(ask).then(
       () => {
         if (asking.delete(failed)) answered()
@@ -105,7 +105,7 @@ export class Fleet {
     for (const fault of this.#faults) applyTo(harness, fault)
   }
 
-  /** The oldest drains. */
+  /** Drains the oldest pod. */
   stop(): void {
     const serving = this.#serving.shift()
     if (serving === undefined) return
@@ -114,14 +114,14 @@ export class Fleet {
     void closing.finally(() => this.#draining.delete(closing))
   }
 
-  /** The oldest dies. */
+  /** Kills the oldest pod. */
   kill(): void {
     const serving = this.#serving.shift()
     if (serving === undefined) return
     this.harness.kill(serving.index)
-    const told = [...serving.asking]
+    const failures = [...serving.asking]
     serving.asking.clear()
-    for (const tell of told) tell(new Error('the pod died'))
+    for (const fail of failures) fail(new Error('the pod died'))
   }
 
   applyToPods(what: CheckedPodsEvent): void {
@@ -156,7 +156,7 @@ export class Fleet {
     this.#repeat(rounds, everyMs, (round) => {
       const some = Math.min(surge, old - round * surge)
       for (let each = 0; each < some; each++) this.start()
-      // New ones serve before old ones go.
+      // New pods serve before old ones leave.
       this.harness.clock.schedule(everyMs / 2, () => {
         for (let each = 0; each < some; each++) this.stop()
       })
@@ -181,7 +181,7 @@ function applyTo({ store }: PodTools, what: Exclude<CheckedStoreEvent, 'restart'
   else store.setLatency(drawFrom(what.latencyMs as CheckedSpread))
 }
 
-/** Of faults of one kind the last one counts. */
+/** Of several faults of one kind the last one applies. */
 function undoes(now: CheckedStoreEvent, old: CheckedStoreEvent): boolean {
   return kindOf(now) === kindOf(old)
 }

@@ -1,4 +1,4 @@
-/** A pod with the real thing in it. */
+/** A pod with a real guard. */
 import {
   type CallContext,
   createSpillway,

@@ -1,7 +1,7 @@
 /**
- * What people write without Spillway: every call has a timeout and tries again by itself; whoever finds all
- * places taken waits in an array, however long it is. Callers who have left are served all the same: nothing
- * tells the work that they have.
+ * A typical service without Spillway: every call has a timeout and its own retries. Calls without a free slot
+ * wait in an unbounded array. Requests of callers that have left are served nevertheless, because
+ * aborts are not passed on.
  */
 import type { PodTools, VendorCallOptions } from 'spillway/testing'
 import { sleep } from 'spillway/testing'

@@ -1,19 +1,19 @@
-/** What a client's request meets: a pod, guarded or not. */
+/** A pod as a client sees it, with or without a guard. */
 import type { LeaveSignal } from 'spillway/internal'
 import type { CheckedClient } from '../scenario/read-scenario.js'
 
-/** One time that a client asks. */
+/** One request of a client. */
 export interface Ask {
   readonly client: CheckedClient
   readonly user: string | undefined
-  /** Of those who will hang up. */
+  /** Only if the client may disconnect. */
   readonly signal: LeaveSignal | undefined
 }
 
 export interface SimulatedPod {
   run(ask: Ask): Promise<unknown>
-  /** Calls in line. */
+  /** Queued calls. */
   readonly waiting: number
-  /** Drains. */
+  /** Drains the pod. */
   close(graceMs: number): Promise<void>
 }

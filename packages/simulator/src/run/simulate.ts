@@ -1,4 +1,4 @@
-/** A scenario run twice, with Spillway and without, and what was promised held against both. */
+/** Runs a scenario twice, with Spillway and without, and compares both with the expectations. */
 import { measure } from '../measure/metrics.js'
 import type { RunRecord } from '../measure/run-record.js'
 import { type RunSummary, summarise } from '../measure/summary.js'

@@ -1,4 +1,4 @@
-/** The vendor of a run, and what is noted of every call that comes to it. */
+/** The vendor of a run; records every call it receives. */
 
 import type { CallContext, Clock } from 'spillway'
 import type { Random } from 'spillway/testing'
@@ -13,7 +13,7 @@ import type { CheckedVendorEvent } from '../scenario/events.js'
 import type { CheckedVendor } from '../scenario/read-scenario.js'
 import { drawFrom } from '../scenario/spread.js'
 
-/** Pods hear of a breaker's opening a moment after the store has decided; calls until then are no probes. */
+/** Pods learn of an open breaker shortly after the store's decision; calls until then are not probes. */
 const HEARD_MS = 20
 const FOREVER = 1e9
 const STEPS = 20
@@ -49,17 +49,17 @@ export class VendorSide {
     })
   }
 
-  /** Whether it is worth telling it that a caller has left. */
+  /** Whether the vendor stops working when a caller leaves. */
   get cancels(): boolean {
     return this.#plan.cancels
   }
 
-  /** A call makes its first attempt. */
+  /** Records the first attempt of a call. */
   noteFirstAttempt(): void {
     this.#record.firstAttempts[this.#record.at(this.#clock.now())]!++
   }
 
-  /** `caller` says when it has left, whatever the vendor goes on doing. */
+  /** `caller` is aborted when the caller leaves, even if the vendor continues. */
   call(options?: VendorCallOptions, caller?: Caller): Promise<VendorAnswer> {
     const nowMs = this.#clock.now()
     const at = this.#record.at(nowMs)
@@ -120,7 +120,7 @@ export class VendorSide {
     }
   }
 
-  /** At the end of a stretch. */
+  /** Called at the end of an interval. */
   sample(at: number): void {
     this.#record.throttled[at]! += this.#vendor.calls.throttled - this.#throttledBefore
     this.#throttledBefore = this.#vendor.calls.throttled
@@ -135,7 +135,7 @@ export class VendorSide {
     return (first.limit * this.#limitFactor * ms) / first.windowMs
   }
 
-  /** What its contract says of what came. */
+  /** The share of its contract that was used. */
   finish(): void {
     const [first] = this.#plan.limits
     this.#record.worstWindows = this.#plan.limits.map(
@@ -146,7 +146,7 @@ export class VendorSide {
   }
 }
 
-/** The fullest window that ended in each stretch, as a share of the limit. */
+/** The fullest window that ended in each interval, as a share of the limit. */
 function windowUse(
   arrivals: Float64Array,
   { limit, windowMs }: { limit: number; windowMs: number },

@@ -1,4 +1,4 @@
-/** One pod's way to the vendor, which may be broken although the vendor is not. */
+/** One pod's connection to the vendor, which may be broken although the vendor works. */
 import type { Clock } from 'spillway'
 import type { VendorCallOptions } from 'spillway/testing'
 import type { Caller, VendorSide } from './vendor-side.js'
@@ -16,7 +16,7 @@ export class Way {
   call(options?: VendorCallOptions, caller?: Caller): Promise<unknown> {
     if (this.state === 'recover') return this.vendor.call(options, caller)
     return new Promise((_, reject) => {
-      // What hangs goes on hanging: whoever waits needs a timeout.
+      // A hanging call never ends: the caller needs a timeout.
       if (this.state === 'hang') return
       const reset = Object.assign(new Error('the connection was reset'), { code: 'ECONNRESET' })
       this.clock.schedule(REFUSED_MS, () => reject(reset))

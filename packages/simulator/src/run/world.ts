@@ -1,4 +1,4 @@
-/** One run of a scenario from beginning to end, guarded or not. */
+/** One run of a scenario from beginning to end, with or without guards. */
 import type { GuardOptions } from 'spillway'
 import { createRandom, type PodTools } from 'spillway/testing'
 import { type BreakerState, RunRecord } from '../measure/run-record.js'
@@ -21,7 +21,7 @@ export interface RunOptions {
 
 const SLICES = 50
 const LONGEST_END_MS = 60_000
-/** The machine's own load is no part of a simulation, or no two runs would be the same. */
+/** The machine's own load is left out, so that runs are reproducible. */
 const QUIET_SENSORS = {
   cpu: () => 0,
   memory: () => 0,
@@ -62,7 +62,7 @@ export async function run({ scenario, kind, seed, onProgress }: RunOptions): Pro
     onProgress(slice / SLICES)
     await fleet.harness.run(durationMs / SLICES)
   }
-  // Those who still wait hear how it ended.
+  // Pending requests get their result.
   for (let ms = 0; ms < LONGEST_END_MS && crowds.some(({ open }) => open > 0); ms += 1_000) {
     await fleet.harness.run(1_000)
   }
@@ -80,7 +80,7 @@ function quiet(guard: GuardOptions): GuardOptions {
     : { ...guard, shed: { ...guard.shed, sensors: QUIET_SENSORS } }
 }
 
-/** Everything that happens by the clock. */
+/** Schedules all timed events. */
 function plan(scenario: CheckedScenario, fleet: Fleet, vendor: VendorSide): void {
   const { clock } = fleet.harness
   for (const event of scenario.events) {
@@ -130,11 +130,11 @@ function sample(fleet: Fleet, vendor: VendorSide, record: RunRecord): void {
     vendor.sample(at)
     if (++at < record.stretches) clock.schedule(record.stretchMs, look)
   }
-  // A moment before the stretch ends, so that what is read still belongs to it.
+  // Just before the interval ends, so that the values belong to it.
   clock.schedule(record.stretchMs * 0.999, look)
 }
 
-/** What the store says, the one truth of the fleet; and, of course, what it says after it lost everything. */
+/** Reads the breaker's state from the store, also after the store has lost its data. */
 function watchBreaker(fleet: Fleet, vendor: VendorSide, record: RunRecord): () => void {
   const { clock } = fleet.harness
   let watched = fleet.harness.store

@@ -4,7 +4,7 @@ export const scale: Scenario = {
   name: 'scale',
   title: 'From ten pods to twenty, then all of them replaced',
   story:
-    'Load doubles, and the fleet grows from ten pods to twenty. Later a rolling deploy replaces every pod, with five extra pods for a while. Limits kept by each pod would double with the fleet and restart with each new pod. A shared limit stays the same.',
+    'Load doubles, and the fleet grows from ten pods to twenty. Later a rolling deploy replaces every pod, with five extra pods for a while. Limits kept by each pod would double with the fleet and restart with each new pod. A shared limit does not change.',
   durationMs: '2m',
   pods: 10,
   autoscale: { min: 10, max: 20, perPod: 1.2, everyMs: '5s', startMs: '3s' },

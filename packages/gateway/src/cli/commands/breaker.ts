@@ -22,11 +22,11 @@ export const breakerCommand: CommandRow = {
   usage: [`${ACTIONS.join('|')} VENDOR [--lane LANE] [--for TIME] [--by NAME]`],
   words: ACTIONS,
   options: OPTIONS,
-  notes: `  open      nobody calls for --for, or as long as after failures; then a few probes decide
-  close     calls go through again, whoever isolated it
-  isolate   nobody calls for --for (${USUAL_ISOLATION}), whatever else happens; no probes
-  release   ends what you isolated (--by)
-  reset     closes it and forgets what was counted; what is isolated stays so`,
+  notes: `  open      refuse all calls for --for (default: as after failures); then a few probes decide
+  close     allow calls again, also if another operator isolated the vendor
+  isolate   refuse all calls for --for (default ${USUAL_ISOLATION}), without probes
+  release   end an isolation by the same operator (--by)
+  reset     close it and reset its counts; an isolation stays in force`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     const [action, guard, ...more] = positionals

@@ -14,10 +14,10 @@ const OPTIONS = {
     type: 'string',
     short: 'n',
     value: 'N',
-    about: `so many dead letters are shown. Default: ${SHOWN}`,
+    about: `number of dead letters to show. Default: ${SHOWN}`,
   },
-  yes: { type: 'boolean', short: 'y', about: 'does not ask before it drops more than one' },
-  json: { type: 'boolean', about: 'on stdout, for programs' },
+  yes: { type: 'boolean', short: 'y', about: 'do not ask before dropping more than one' },
+  json: { type: 'boolean', about: 'write JSON to stdout, for programs' },
   ...HELP_OPTION,
 } as const satisfies OptionRows
 

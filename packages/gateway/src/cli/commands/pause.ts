@@ -17,10 +17,10 @@ const PAUSE_OPTIONS = {
 
 export const pauseCommand: CommandRow = {
   name: 'pause',
-  summary: 'lets nobody call a vendor for a while, as if it had asked for that',
+  summary: 'pause all calls to a vendor for a while, as after a 429 with Retry-After',
   usage: ['VENDOR --for TIME [--lane LANE] [--by NAME]'],
   options: PAUSE_OPTIONS,
-  notes: `Who may wait so long waits, others are told when to come again (429). Jobs wait. The breaker is not touched.`,
+  notes: `Calls that can wait that long wait; others are refused with 429 and Retry-After. Jobs wait. The breaker does not change.`,
   async run(args) {
     const { values, positionals } = parseArguments(args, PAUSE_OPTIONS)
     const guard = theVendor('pause', positionals)

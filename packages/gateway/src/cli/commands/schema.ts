@@ -7,7 +7,7 @@ export const schemaCommand: CommandRow = {
   summary: 'the JSON Schema of a configuration, for editors',
   usage: ['> spillway.schema.json'],
   options: HELP_OPTION,
-  notes: `An editor with a YAML language server goes by a line in the configuration:
+  notes: `Editors with a YAML language server use the schema named in the configuration:
   # yaml-language-server: $schema=./spillway.schema.json`,
   async run(args) {
     noArguments(parseArguments(args, HELP_OPTION).positionals)

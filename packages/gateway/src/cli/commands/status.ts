@@ -1,4 +1,4 @@
-/** `spillway status`: how the whole fleet stands, by the store's own word. */
+/** `spillway status`: the state of the whole fleet, read from the store. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { OPERATING_OPTIONS } from '../operate/operate-options.js'

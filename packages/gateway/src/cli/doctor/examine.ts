@@ -60,7 +60,7 @@ function adminFindings({ admin }: GatewayConfig): Finding[] {
   const { host, port, token } = admin
   const at = `${host}:${port}`
   if (token !== undefined) return [ok('admin', `${at}, with a token`)]
-  if (/^(localhost|127\.|::1$)/.test(host)) return [ok('admin', `${at}, for this machine alone`)]
-  const message = `${at} is open to other machines and has no token: nobody can operate it`
+  if (/^(localhost|127\.|::1$)/.test(host)) return [ok('admin', `${at}, for this machine only`)]
+  const message = `${at} is reachable from other machines and has no token, so operator actions are refused`
   return [warn('admin', message, 'set admin.token: env:NAME, or admin.host: 127.0.0.1')]
 }

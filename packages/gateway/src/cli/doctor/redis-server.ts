@@ -85,7 +85,7 @@ async function clockFinding(link: Link): Promise<Finding> {
   const message = `${Math.abs(Math.round(skewMs))} ms ${skewMs < 0 ? 'behind' : 'ahead of'} this machine`
   if (Math.abs(skewMs) < MOST_SKEW_MS) return ok('clock', message)
   const advice =
-    "decisions go by the server's alone, but logs and times of day will not agree: run NTP"
+    "decisions use the server's clock only, but timestamps in logs will not agree: run NTP"
   return warn('clock', message, advice)
 }
 
@@ -111,7 +111,7 @@ function persistenceFinding(info: Info): Finding {
     )
   }
   const advice =
-    'after a restart it may know less; gateways then go by their shares for a window, see docs/concepts/outages.md'
+    'after a restart it may have lost data; gateways then use their shares of the limits for one window, see docs/concepts/outages.md'
   return warn('persistence', 'snapshots at most, no append-only file', advice)
 }
 

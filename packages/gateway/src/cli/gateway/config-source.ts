@@ -49,7 +49,7 @@ export class ConfigSource {
     return this.#load((path) => this.#readFile(path))
   }
 
-  /** As `read`, with the files as they are on the disk now. `contents` stays, because nobody uses the result. */
+  /** As `read`, with the files as they are on the disk now. `contents` does not change, because the result is not used. */
   check(): GatewayConfig {
     return this.#load((path) => readFileSync(path, 'utf8'))
   }

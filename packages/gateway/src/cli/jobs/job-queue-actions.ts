@@ -114,9 +114,9 @@ async function change({ name, jobs }: NamedQueue, command: Change): Promise<bool
   return count > 0
 }
 
-/** Nobody is asked who is not there. */
+/** Asks only if a terminal is attached. */
 async function confirmed(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY) return complain(`${question} Say so with --yes`)
+  if (!process.stdin.isTTY) return complain(`${question} Confirm with --yes`)
   const dialogue = createInterface({ input: process.stdin, output: process.stderr })
   try {
     const answer = await dialogue.question(`${question} [y/N] `)

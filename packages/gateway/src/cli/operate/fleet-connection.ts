@@ -1,6 +1,6 @@
 /**
- * The way to the fleet for whoever operates it: straight to the store that its gateways share, by their
- * configuration; or, where there is none, through the admin port of one gateway.
+ * An operator's connection to the fleet: directly to the store named in the gateways'
+ * configuration; or, without a shared store, through the admin port of one gateway.
  */
 import { existsSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'

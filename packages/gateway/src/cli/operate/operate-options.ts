@@ -16,9 +16,9 @@ export const ACTION_OPTIONS = {
   by: {
     type: 'string',
     value: 'NAME',
-    about: 'who wants it, for the log. Default: you, at this machine',
+    about: 'name of the operator, for the log. Default: your user name and this machine',
   },
-  json: { type: 'boolean', about: 'what was done, on stdout' },
+  json: { type: 'boolean', about: 'write the result as JSON to stdout' },
   ...OPERATING_OPTIONS,
 } as const satisfies OptionRows
 

@@ -40,7 +40,7 @@ export async function runPlan({
   return rehearsal?.passed !== false
 }
 
-/** Somebody else's numbers: only looked at. */
+/** Checks the given options and computes none. */
 function planOf(guard: Plan['guard'], needs: PlanCommand['needs']): Plan {
   return { guard, numbers: [], warnings: findConflicts(guard, checkNeeds(needs)) }
 }

@@ -5,7 +5,7 @@ import { ConfigError, type ConfigMistake } from '../config-error.js'
 import { createRedaction, MASK, type Redaction, redactText } from './redact.js'
 import type { WrittenDocument } from './yaml-document.js'
 
-/** Nobody reads more. */
+/** Problems shown in one report. */
 const MOST_REPORTED = 100
 
 export function configError(

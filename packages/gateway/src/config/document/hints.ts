@@ -1,4 +1,4 @@
-/** What somebody probably meant, where a check can only say what it expected. */
+/** Hints at what the user probably meant, for checks that only state what they expect. */
 import type { ConfigProblem } from '../config-error.js'
 
 /** Mistakes with a hint at the end, where there is one. `root`: what was written. */

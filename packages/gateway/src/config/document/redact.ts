@@ -19,12 +19,12 @@ export interface Span {
 export const MASK = '***'
 
 const REFERENCE = /^\s*(env:\w+\s*$|file:)/
-/** Where a secret belongs, or where somebody who got the form wrong would have put it. */
+/** Paths where secrets belong, or where a user may put them by mistake. */
 const SECRET_PLACE =
   /^\.vendors\..+?\.(key|keys|headers)([.[]|$)|^\.callers(\[\d+\])?(\.key)?$|^\.redis(\.(url|urls|sentinels|password|tls))?([.[]|$)|^\.admin\.token$/
-/** What somebody may call a secret whose right name he does not know. */
+/** Names that users may give to secrets. */
 const SECRET_NAME = /(key|secret|token|passw|auth|credential)[^.]*$/i
-/** Names of keys, and of models, are no secrets, though they may look like one. */
+/** Names of keys and models are not secrets, although they may look like one. */
 const NAME_PLACE = /^\.routes\b.*\.(key|model|models|path|name|stripPrefix)(\[\d+\])?$/
 /** Where a name without a value is perhaps a value without a name. */
 const LONE_PLACE = /^\.vendors\..+?\.(keys|headers)\.|^\.callers\[\d+\]\.(?!priority$)/
@@ -34,7 +34,7 @@ const HARMLESS_URL = /^https?:\/\/[\w.-]+(:\d+)?(\/[\w./-]*)?$/
 /** A shorter word is taken for an ordinary one where nothing else is known about it. */
 const LONG = 8
 
-/** `unknown`: paths of options that do not exist, so that nobody knows what is written there. */
+/** `unknown`: paths of options that do not exist; their values may be secrets. */
 export function createRedaction(
   scalars: readonly YamlScalar[],
   unknown: readonly string[],
@@ -54,7 +54,7 @@ function isSecret({ path, kind, text }: YamlScalar): boolean {
   if (REFERENCE.test(text)) return false
   if (NAME_PLACE.test(path)) return path.endsWith('.key') && looksSecret(text)
   if (looksSecret(text) || hasCredentials(text)) return true
-  // Callers are a list; whoever writes a map may well begin with the key.
+  // Callers are a list. A user who writes a map instead may use the key as a name.
   if (kind !== 'value' && /^\.callers\.[^.[]+$/.test(path)) return true
   if (kind === 'lone-name') return text.length >= LONG && LONE_PLACE.test(path)
   if (kind === 'name') return false
@@ -78,8 +78,8 @@ function hasCredentials(text: string): boolean {
 }
 
 /**
- * The same for text of which nobody knows what is what: comments, and lines that are no YAML. Names
- * and signs are enough to see what is wrong there; long words that are neither are left out.
+ * Redacts text without structure: comments, and lines that are not YAML. Known names
+ * and punctuation are enough to see the mistake; other long words are removed.
  */
 export function redactText(text: string): string {
   return text

@@ -64,10 +64,10 @@ export function readDocument(text: string): WrittenDocument {
   }
 }
 
-/** More than anybody writes; a few aliases of aliases can stand for billions. */
+/** More than real files have. A few aliases of aliases can expand to billions of values. */
 const MOST_VALUES = 20_000
 const DEEPEST = 50
-/** What is wrong once and repeated is wrong a thousand times. */
+/** A mistake in an anchor is repeated by each alias. */
 const MOST_MISTAKES = 100
 
 interface Entry {
@@ -130,13 +130,13 @@ class Reader {
     this.scalars.push({ path, kind, text: String(scalar.value), start, end })
   }
 
-  /** What nobody will read may be quoted all the same. */
+  /** Values that are not read may still be quoted in an error. */
   #noteUnread(value: Node | null, path: string): void {
     if (value === null) return
     visit(value, { Scalar: (_, scalar) => void this.#readScalar(scalar, path) })
   }
 
-  /** A word of which nobody knows where it stands. */
+  /** A text without a known position. */
   #noteText(text: string, path: string): void {
     this.scalars.push({ path, kind: 'value', text, start: 0, end: 0 })
   }

@@ -1,4 +1,4 @@
-/** How those who may use the gateway are written down. */
+/** The shape of `callers`: clients that may use the gateway. */
 import {
   type Check,
   described,
@@ -33,7 +33,7 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
   })
   const check: Check<readonly CallerConfig[]> = (value, path, problems: ConfigProblem[]) => {
     if (!Array.isArray(value) || value.length === 0) {
-      const message = 'must be an array of callers; leave it out to let everybody in'
+      const message = 'must be an array of callers; leave it out to serve every client'
       problems.push({ path, message })
       return []
     }

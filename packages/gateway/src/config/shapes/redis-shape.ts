@@ -96,7 +96,7 @@ function isRedisUrl(text: string): boolean {
   return protocol === 'unix:' || (/^rediss?:$/.test(protocol) && hostname !== '')
 }
 
-/** In a cluster the variable is there for everybody. */
+/** Kubernetes sets this variable for all pods of a namespace. */
 function usualRedis(
   sources: Sources,
   path: string,

@@ -25,7 +25,7 @@ export function resolve(text: unknown, sources: Sources): Resolved | undefined {
 }
 
 function fromVariable(name: string, { env }: Sources): Resolved {
-  // Not shown: whoever writes no name here has perhaps written the secret.
+  // The text is not shown, because it may be the secret itself.
   if (!VARIABLE.test(name)) return { problem: 'must have the name of a variable after env:' }
   const value = Object.hasOwn(env, name) ? env[name]?.trim() : undefined
   if (value === undefined) {

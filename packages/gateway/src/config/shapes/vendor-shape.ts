@@ -28,9 +28,9 @@ import { type Sources, secret } from './secret-reference.js'
 export interface WrittenVendor {
   readonly name: string
   readonly protocol: ProtocolName | undefined
-  /** None: nobody knows. */
+  /** Undefined if unknown. */
   readonly keyNames: readonly string[] | undefined
-  /** Counts only if there are no mistakes. */
+  /** Valid only if there are no problems. */
   readonly config: VendorConfig
 }
 
