@@ -51,5 +51,5 @@ export function configOption(about: string) {
 }
 
 export const HELP_OPTION = {
-  help: { type: 'boolean', short: 'h', about: 'this' },
+  help: { type: 'boolean', short: 'h', about: 'show this help' },
 } as const satisfies OptionRows

@@ -9,10 +9,10 @@ export function overview(commands: readonly CommandRow[]): string {
   return `Spillway calls slow, broken or rate-limited services without hurting them.
 
 ${rows.join('\n')}
-  spillway ${'--version'.padEnd(widest)}  ${'its version'}
+  spillway ${'--version'.padEnd(widest)}  ${'Print the version'}
 
-spillway COMMAND --help says more. Exit codes: 0 all is well, 1 it is not, 2 what was typed makes no
-sense, 3 the store or the gateway does not answer.
+Run spillway COMMAND --help for its options. Exit codes: 0 success, 1 failure, 2 wrong usage,
+3 store or gateway unreachable.
 `
 }
 

@@ -9,7 +9,7 @@ type Action = (typeof ACTIONS)[number]
 
 const OPTIONS = {
   ...LANE_OPTION,
-  for: { type: 'string', value: 'TIME', about: 'how long, such as 10m; of open and isolate' },
+  for: { type: 'string', value: 'TIME', about: 'duration, such as 10m; for open and isolate' },
   ...ACTION_OPTIONS,
   ...HELP_OPTION,
 } as const satisfies OptionRows
@@ -18,7 +18,7 @@ const USUAL_ISOLATION = '10m'
 
 export const breakerCommand: CommandRow = {
   name: 'breaker',
-  summary: "opens, closes or isolates a vendor's breaker, on all gateways at once",
+  summary: "Open, close or isolate a vendor's breaker, on all gateways",
   usage: [`${ACTIONS.join('|')} VENDOR [--lane LANE] [--for TIME] [--by NAME]`],
   words: ACTIONS,
   options: OPTIONS,

@@ -5,15 +5,15 @@ import { parseArguments, UsageError } from '../parse-args.js'
 const OPTIONS = {
   'no-secrets': {
     type: 'boolean',
-    about: 'secrets need not be there: for build servers, which have none',
+    about: 'allow missing secrets, for build servers that have none',
   },
-  json: { type: 'boolean', about: 'every mistake with file, line and column, on stdout' },
+  json: { type: 'boolean', about: 'write every problem with file, line and column to stdout as JSON' },
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
 export const checkCommand: CommandRow = {
   name: 'check',
-  summary: 'says every mistake in a configuration, with its line',
+  summary: 'Validate a configuration file',
   usage: ['CONFIG [--no-secrets] [--json]'],
   takesFiles: true,
   options: OPTIONS,

@@ -7,7 +7,7 @@ import { completionsFor, SHELLS, type Shell } from '../shell-completions.js'
 export function completionsCommand(commands: () => readonly CommandRow[]): CommandRow {
   return {
     name: 'completions',
-    summary: 'what a shell needs to complete its commands and options',
+    summary: 'Print a completion script for a shell',
     usage: [SHELLS.join('|')],
     words: SHELLS,
     options: HELP_OPTION,

@@ -4,13 +4,13 @@ import { noArguments, parseArguments } from '../parse-args.js'
 
 const OPTIONS = {
   ...configOption('the configuration. Default: spillway.yaml, or $REDIS_URL alone'),
-  json: { type: 'boolean', about: 'every finding on stdout' },
+  json: { type: 'boolean', about: 'write every finding as JSON to stdout' },
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
 export const doctorCommand: CommandRow = {
   name: 'doctor',
-  summary: 'looks at configuration and Redis, and says what to do about what is wrong',
+  summary: 'Check configuration and Redis, and suggest fixes',
   usage: ['[--config FILE] [--json]'],
   options: OPTIONS,
   notes: `Looks at: the configuration, Node, and of every Redis server its version, topology, latency, clock,

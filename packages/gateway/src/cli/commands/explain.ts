@@ -11,7 +11,7 @@ const OPTIONS = {
 
 export const explainCommand: CommandRow = {
   name: 'explain',
-  summary: 'explain what became of a request, on whichever pod it was',
+  summary: 'Explain how a request was decided, on any pod',
   usage: ['REQUEST-ID [--json] [--config FILE | --admin URL]'],
   options: OPTIONS,
   notes:

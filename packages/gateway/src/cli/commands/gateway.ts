@@ -11,12 +11,12 @@ const OPTIONS = {
     type: 'string',
     short: 'p',
     value: 'N',
-    about: "where callers connect. Default: the configuration's, or 8080",
+    about: "port for callers. Default: the configuration's, or 8080",
   },
   'admin-port': {
     type: 'string',
     value: 'N',
-    about: "health, metrics, operating. Default: the configuration's, or 8081",
+    about: "port for health, metrics and operators. Default: the configuration's, or 8081",
   },
   workers: {
     type: 'string',
@@ -30,7 +30,7 @@ const OPTIONS = {
 
 export const gatewayCommand: CommandRow = {
   name: 'gateway',
-  summary: 'runs an HTTP gateway in front of LLM vendors and other services',
+  summary: 'Run the HTTP gateway in front of LLM vendors and other services',
   usage: ['[--config FILE] [--port N] [--admin-port N] [--workers N]'],
   options: OPTIONS,
   notes: `Environment:

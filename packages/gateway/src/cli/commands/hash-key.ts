@@ -15,7 +15,7 @@ const SHORTEST = 20
 
 export const hashKeyCommand: CommandRow = {
   name: 'hash-key',
-  summary: "prints a caller's key as the hash that may stand in a configuration",
+  summary: "Print the hash of a caller's key, for use in a configuration",
   usage: ['< FILE', ''],
   options: OPTIONS,
   notes: `The key comes from standard input; at a terminal it is asked for, and not shown while it is typed. It is no

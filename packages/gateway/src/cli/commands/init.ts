@@ -6,7 +6,7 @@ import { parseArguments, UsageError } from '../parse-args.js'
 import { STARTER_CONFIG } from '../starter-config.js'
 
 const OPTIONS = {
-  force: { type: 'boolean', short: 'f', about: 'writes over a file that is there' },
+  force: { type: 'boolean', short: 'f', about: 'overwrite an existing file' },
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
@@ -14,7 +14,7 @@ const SCHEMA_FILE = 'spillway.schema.json'
 
 export const initCommand: CommandRow = {
   name: 'init',
-  summary: 'writes a configuration to begin with, every line explained',
+  summary: 'Write a commented starter configuration',
   usage: ['[FILE] [--force]'],
   takesFiles: true,
   options: OPTIONS,

@@ -8,8 +8,8 @@ const SHOWN = 20
 
 const OPTIONS = {
   ...configOption('the configuration. Default: spillway.yaml, if there is one here'),
-  redis: { type: 'string', value: 'URL', about: "in place of the configuration's" },
-  prefix: { type: 'string', value: 'TEXT', about: 'what all keys in that Redis begin with' },
+  redis: { type: 'string', value: 'URL', about: "Redis server. Default: the configuration's" },
+  prefix: { type: 'string', value: 'TEXT', about: 'prefix of all keys in that Redis' },
   count: {
     type: 'string',
     short: 'n',
@@ -23,7 +23,7 @@ const OPTIONS = {
 
 export const jobQueueCommand: CommandRow = {
   name: 'job-queue',
-  summary: 'looks after the jobs that wait in Redis',
+  summary: 'Inspect and repair job queues',
   usage: ['ls', 'show NAME [ID]', 'retry NAME [ID]', 'drop NAME [ID]'],
   words: VERBS,
   options: OPTIONS,

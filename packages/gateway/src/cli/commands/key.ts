@@ -12,7 +12,7 @@ const OPTIONS = {
   for: {
     type: 'string',
     value: 'TIME',
-    about: `how long, such as 10m; of quarantine. Default: ${USUAL_QUARANTINE}`,
+    about: `duration of a quarantine, such as 10m. Default: ${USUAL_QUARANTINE}`,
   },
   ...ACTION_OPTIONS,
   ...HELP_OPTION,
@@ -20,7 +20,7 @@ const OPTIONS = {
 
 export const keyCommand: CommandRow = {
   name: 'key',
-  summary: 'releases or quarantines an API key of a vendor, on all gateways at once',
+  summary: 'Release or quarantine an API key of a vendor, on all gateways',
   usage: ['release VENDOR KEY [--by NAME]', 'quarantine VENDOR KEY [--for TIME] [--by NAME]'],
   words: ACTIONS,
   options: OPTIONS,

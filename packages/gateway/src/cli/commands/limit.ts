@@ -7,14 +7,14 @@ import { didYouMean, parseArguments, readDuration, readWhole, UsageError } from 
 const ACTIONS = ['set', 'clear'] as const
 
 const OPTIONS = {
-  for: { type: 'string', value: 'TIME', about: 'how long, such as 10m; of set, which needs it' },
+  for: { type: 'string', value: 'TIME', about: 'duration of the override, such as 10m; required by set' },
   ...ACTION_OPTIONS,
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
 export const limitCommand: CommandRow = {
   name: 'limit',
-  summary: "another value for one of a vendor's limits, for a while, on all gateways at once",
+  summary: "Override a vendor's limit for a while, on all gateways",
   usage: ['set VENDOR UNIT VALUE --for TIME [--by NAME]', 'clear VENDOR UNIT [--by NAME]'],
   words: ACTIONS,
   options: OPTIONS,

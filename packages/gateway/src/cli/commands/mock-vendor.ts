@@ -11,7 +11,7 @@ const OPTIONS = {
     value: 'N',
     about: 'port to listen on. Default: 9090; 0: any free port',
   },
-  host: { type: 'string', value: 'HOST', about: 'Default: 127.0.0.1' },
+  host: { type: 'string', value: 'HOST', about: 'address to listen on. Default: 127.0.0.1' },
   limit: {
     type: 'string',
     multiple: true,
@@ -21,12 +21,12 @@ const OPTIONS = {
   quota: {
     type: 'string',
     value: 'VENDOR',
-    about: 'counts limits like openai, anthropic, azure, bedrock or gemini',
+    about: 'count limits like openai, anthropic, azure, bedrock or gemini',
   },
   latency: { type: 'string', value: 'TIME', about: 'time until an answer begins, such as 200ms' },
   tokens: { type: 'string', value: 'N', about: 'tokens of an answer. Default: 16' },
   'token-time': { type: 'string', value: 'TIME', about: 'time between two tokens' },
-  status: { type: 'string', value: 'N', about: 'answers with this status, 400 to 599' },
+  status: { type: 'string', value: 'N', about: 'answer with this status, 400 to 599' },
   'error-rate': {
     type: 'string',
     value: 'SHARE',
@@ -41,7 +41,7 @@ const USUAL_PORT = 9_090
 
 export const mockVendorCommand: CommandRow = {
   name: 'mock-vendor',
-  summary: 'simulates OpenAI, Azure, Anthropic and Gemini on this machine, with faults on request',
+  summary: 'Run a mock of OpenAI, Azure, Anthropic and Gemini on this machine',
   usage: ['[--port N] [--limit N/TIME] [--latency TIME] [--error-rate SHARE] [--knobs JSON]'],
   options: OPTIONS,
   notes: `spillway mock-vendor --limit 60/1m --latency 300ms --error-rate 0.1 --knobs '{"status": 503}'

@@ -11,13 +11,13 @@ const RESUME_OPTIONS = {
 } as const satisfies OptionRows
 
 const PAUSE_OPTIONS = {
-  for: { type: 'string', value: 'TIME', about: 'how long, such as 5m; needed' },
+  for: { type: 'string', value: 'TIME', about: 'duration, such as 5m; required' },
   ...RESUME_OPTIONS,
 } as const satisfies OptionRows
 
 export const pauseCommand: CommandRow = {
   name: 'pause',
-  summary: 'pause all calls to a vendor for a while, as after a 429 with Retry-After',
+  summary: 'Pause all calls to a vendor for a while, as after a 429 with Retry-After',
   usage: ['VENDOR --for TIME [--lane LANE] [--by NAME]'],
   options: PAUSE_OPTIONS,
   notes: `Calls that can wait that long wait; others are refused with 429 and Retry-After. Jobs wait. The breaker does not change.`,
@@ -33,7 +33,7 @@ export const pauseCommand: CommandRow = {
 
 export const resumeCommand: CommandRow = {
   name: 'resume',
-  summary: 'ends a pause, also one that the vendor asked for',
+  summary: 'End a pause, also one that a vendor requested',
   usage: ['VENDOR [--lane LANE] [--by NAME]'],
   options: RESUME_OPTIONS,
   async run(args) {

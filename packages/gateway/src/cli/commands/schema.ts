@@ -4,7 +4,7 @@ import { noArguments, parseArguments } from '../parse-args.js'
 
 export const schemaCommand: CommandRow = {
   name: 'schema',
-  summary: 'the JSON Schema of a configuration, for editors',
+  summary: 'Print the JSON Schema of configuration files, for editors',
   usage: ['> spillway.schema.json'],
   options: HELP_OPTION,
   notes: `Editors with a YAML language server use the schema named in the configuration:

@@ -5,27 +5,27 @@ import type { SimulateCommand } from '../simulator/run-simulate.js'
 
 const OPTIONS = {
   ...configOption("runs the guard of this configuration in place of the scenario's"),
-  vendor: { type: 'string', value: 'NAME', about: 'of this vendor. Default: the first' },
+  vendor: { type: 'string', value: 'NAME', about: 'vendor of the configuration. Default: the first' },
   seed: {
     type: 'string',
     value: 'N',
-    about: 'other chance. Default: 1. The same seed is the same result, every time',
+    about: 'seed of the random numbers; the same seed gives the same result. Default: 1',
   },
-  pods: { type: 'string', value: 'N', about: "in place of the scenario's number" },
+  pods: { type: 'string', value: 'N', about: "number of pods. Default: the scenario's" },
   report: {
     type: 'string',
     short: 'r',
     value: 'FILE',
-    about: 'writes a page with plots; it needs nothing but a browser',
+    about: 'write an HTML page with plots to this file',
   },
-  json: { type: 'boolean', about: 'the whole result on stdout' },
-  list: { type: 'boolean', about: 'lists the scenarios that come along' },
+  json: { type: 'boolean', about: 'write the result as JSON to stdout' },
+  list: { type: 'boolean', about: 'list the built-in scenarios' },
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
 export const simulateCommand: CommandRow = {
   name: 'simulate',
-  summary: 'a fleet in virtual time, with Spillway and without',
+  summary: 'Simulate a fleet in virtual time, with Spillway and without',
   usage: [
     'SCENARIO|FILE|all [--config FILE [--vendor NAME]] [--seed N] [--pods N] [--report FILE] [--json]',
     '--list',

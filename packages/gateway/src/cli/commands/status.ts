@@ -5,9 +5,9 @@ import { OPERATING_OPTIONS } from '../operate/operate-options.js'
 import { noArguments, parseArguments, readDuration, UsageError } from '../parse-args.js'
 
 const OPTIONS = {
-  json: { type: 'boolean', about: 'everything on stdout; with --watch, a line each time' },
-  watch: { type: 'boolean', short: 'w', about: 'again and again, until Ctrl-C' },
-  every: { type: 'string', value: 'TIME', about: 'how often, with --watch. Default: 2s' },
+  json: { type: 'boolean', about: 'write everything as JSON to stdout; with --watch, one line per update' },
+  watch: { type: 'boolean', short: 'w', about: 'repeat until Ctrl-C' },
+  every: { type: 'string', value: 'TIME', about: 'interval of --watch. Default: 2s' },
   ...OPERATING_OPTIONS,
   ...HELP_OPTION,
 } as const satisfies OptionRows
@@ -18,7 +18,7 @@ const CLEAR = '\x1b[H\x1b[2J'
 
 export const statusCommand: CommandRow = {
   name: 'status',
-  summary: 'pods, breakers and limits of the whole fleet, as the store has them',
+  summary: 'Show pods, breakers, limits and keys of the whole fleet',
   usage: ['[--json] [--watch [--every TIME]] [--config FILE | --admin URL]'],
   options: OPTIONS,
   notes: 'Exit code 0: the store answers. 3: it does not.',

@@ -1,14 +1,13 @@
-/** The options of commands that do something to a fleet. */
+/** Options of commands that operate a fleet. */
 import { configOption, type OptionRows } from '../command.js'
 
-/** Of every command that operates a fleet. */
 export const OPERATING_OPTIONS = {
-  ...configOption('the configuration of the gateways. Default: spillway.yaml'),
+  ...configOption('configuration of the gateways. Default: spillway.yaml'),
   admin: {
     type: 'string',
     value: 'URL',
     about:
-      'asks the gateway with this admin port, in place of the store;\nits token is taken from SPILLWAY_ADMIN_TOKEN',
+      'use the admin port of a gateway instead of the store;\nits token is read from SPILLWAY_ADMIN_TOKEN',
   },
 } as const satisfies OptionRows
 
@@ -23,5 +22,5 @@ export const ACTION_OPTIONS = {
 } as const satisfies OptionRows
 
 export const LANE_OPTION = {
-  lane: { type: 'string', value: 'LANE', about: 'one lane, such as a model. Default: all' },
+  lane: { type: 'string', value: 'LANE', about: 'a lane, such as a model. Default: all' },
 } as const satisfies OptionRows
