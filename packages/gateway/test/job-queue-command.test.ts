@@ -152,16 +152,16 @@ describe('spillway job-queue', () => {
     await fill('by-hand', 1)
     expect((await run('show', 'openai/by-hand')).stdout).toContain('openai/by-hand, of openai')
     await expect(run('show', 'nigt')).rejects.toThrow(
-      'there is no queue "nigt"; did you mean night?',
+      'unknown job queue "nigt"; did you mean night?',
     )
   })
 
   it.each([
-    [[], 'job-queue what? ls, show, retry, drop'],
-    [['sohw', 'night'], 'unknown command "job-queue sohw"; did you mean show?'],
-    [['drop'], 'job-queue drop: of which job queue? Name it'],
-    [['show', 'a', 'b', 'c'], 'what is "c"? One job at a time, or all'],
-    [['ls', 'night'], 'what is "night"? job-queue ls takes no arguments'],
+    [[], 'job-queue: missing action; expected one of: ls, show, retry, drop'],
+    [['sohw', 'night'], 'job-queue: unknown action "sohw"; did you mean show?'],
+    [['drop'], 'job-queue drop: missing name of the job queue'],
+    [['show', 'a', 'b', 'c'], 'unexpected argument "c"; name one job, or all'],
+    [['ls', 'night'], 'job-queue ls: unexpected argument "night"'],
   ])('the arguments %j of job-queue are rejected', async (args, message) => {
     await expect(jobQueueCommand.run(args)).rejects.toThrow(new UsageError(message))
   })

@@ -97,13 +97,13 @@ describe('spillway simulate', () => {
   })
 
   it.each([
-    [['simulate'], 'simulate what?'],
+    [['simulate'], 'simulate: missing scenario'],
     [['simulate', 'overlod'], 'did you mean overload?'],
     [['simulate', 'burst', '--seeds', '1'], 'did you mean --seed?'],
     [['simulate', 'burst', '--pods', 'many'], '--pods: must be a whole number'],
     [['simulate', 'nowhere.yaml'], 'cannot be read (ENOENT)'],
     [['plan', '--limit', '5 a minute', '--latency', '1s'], '--limit: must be like 500/1m'],
-    [['plan', '--limit', '5/1m'], '--latency: say how long'],
+    [['plan', '--limit', '5/1m'], 'missing --latency'],
   ])('the arguments %j exit with 2', async (args, words) => {
     const { code, stderr } = await runHere(...args)
     expect(code).toBe(2)

@@ -63,18 +63,18 @@ describe('CLI usage errors', () => {
     [['stauts'], 'unknown command "stauts"; did you mean status?'],
     [['--hepl'], 'unknown option --hepl; did you mean --help?'],
     [['status', '--jsno'], 'did you mean --json?'],
-    [['status', 'now'], 'It takes no arguments'],
+    [['status', 'now'], 'unexpected argument "now"'],
     [['status', '--every', '1s'], '--every: needs --watch'],
-    [['breaker'], 'breaker: do what?'],
+    [['breaker'], 'breaker: missing action; expected one of: open, close'],
     [['breaker', 'isolte', 'a'], 'did you mean isolate?'],
-    [['breaker', 'open'], 'breaker open: of which vendor?'],
-    [['breaker', 'reset', 'a', '--for', '1m'], '--for: has no meaning with breaker reset'],
-    [['limit', 'set', 'a', 'requests', '5'], 'for how long? Say --for 10m'],
+    [['breaker', 'open'], 'breaker open: missing vendor'],
+    [['breaker', 'reset', 'a', '--for', '1m'], '--for: not allowed with breaker reset'],
+    [['limit', 'set', 'a', 'requests', '5'], 'limit set: missing duration; use --for 10m'],
     [['limit', 'set', 'a', 'requests', '-5', '--for', '1m'], '-5'],
     [['limit', 'set', 'a', 'requests', 'many', '--for', '1m'], 'must be a whole number'],
-    [['pause', 'a'], 'for how long?'],
-    [['check'], 'check which file?'],
-    [['completions', 'powershell'], 'for which shell?'],
+    [['pause', 'a'], 'pause: missing duration'],
+    [['check'], 'check: missing file'],
+    [['completions', 'powershell'], 'unknown shell "powershell"'],
     [['mock-vendor', '--knobs', '{'], 'must be JSON'],
     [['gateway', '--port', '99999'], 'must be a port'],
   ])('the arguments %j are rejected with a hint', async (args, message) => {
@@ -151,7 +151,7 @@ describe('spillway check', () => {
     })
     expect(await run('check', file, '--no-secrets')).toMatchObject({
       code: 0,
-      stdout: `${file}: good: 1 vendor, 1 route, 0 callers\n`,
+      stdout: `${file}: valid: 1 vendor, 1 route, 0 callers\n`,
     })
   })
 
@@ -163,7 +163,7 @@ routes: [{ vendor: a, models: [gpt-4o, gpt-5, 'o*'] }]
 `
     writeFileSync(file, text)
     const plain = await run('check', file)
-    expect(plain).toMatchObject({ code: 0, stdout: expect.stringContaining('good') })
+    expect(plain).toMatchObject({ code: 0, stdout: expect.stringContaining('valid') })
     expect(plain.stderr).toBe(
       `${file}: warning: vendors.a.models: no entry matches the model 'gpt-5', so the vendor's own limits hold for it\n`,
     )

@@ -15,7 +15,7 @@ const KNOWN = new Set([
 
 /** Nothing: it is a mistake of ours, and its stack is wanted. */
 export function errorMessage(error: unknown): string | undefined {
-  if (error instanceof UsageError) return `${error.message}\nspillway --help explains.`
+  if (error instanceof UsageError) return `${error.message}\nRun spillway --help for usage.`
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE') return `${message}\nAnother port: --port N, --admin-port N`

@@ -1,4 +1,4 @@
-/** What all commands need to read what was typed. */
+/** Reads options and arguments for all commands. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { duration, type OptionProblem, suggest } from 'spillway/options'
 
@@ -11,7 +11,7 @@ type Parsed<O extends Options> = ReturnType<
   typeof parseArgs<{ args: string[]; options: O; allowPositionals: true }>
 >
 
-/** Options and arguments, or a UsageError that says what to type instead. */
+/** Returns options and arguments. Throws a UsageError with a suggestion. */
 export function parseArguments<O extends Options>(args: readonly string[], options: O): Parsed<O> {
   refuseUnknown(args, options)
   try {
@@ -21,7 +21,7 @@ export function parseArguments<O extends Options>(args: readonly string[], optio
   }
 }
 
-/** Node refuses them, too, but suggests to pass them as arguments. */
+/** Node refuses them as well, but suggests passing them as arguments. */
 function refuseUnknown(args: readonly string[], options: Options): void {
   const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true })
   for (const token of tokens) {
@@ -33,12 +33,26 @@ function refuseUnknown(args: readonly string[], options: Options): void {
 
 export function didYouMean(word: string, known: readonly string[]): string {
   const close = suggest(word, known)
-  return close === undefined ? `; there are: ${known.join(', ')}` : `; did you mean ${close}?`
+  return close === undefined ? `; expected one of: ${known.join(', ')}` : `; did you mean ${close}?`
+}
+
+/** Returns the action if it is one of `actions`. */
+export function readAction<T extends string>(
+  command: string,
+  action: string | undefined,
+  actions: readonly T[],
+): T {
+  if (action === undefined) {
+    throw new UsageError(`${command}: missing action; expected one of: ${actions.join(', ')}`)
+  }
+  const found = actions.find((each) => each === action)
+  if (found !== undefined) return found
+  throw new UsageError(`${command}: unknown action "${action}"${didYouMean(action, actions)}`)
 }
 
 export function noArguments(positionals: readonly string[]): void {
   if (positionals.length === 0) return
-  throw new UsageError(`what is "${positionals.join(' ')}"? It takes no arguments`)
+  throw new UsageError(`unexpected argument "${positionals.join(' ')}"`)
 }
 
 export function readPort(option: string, text: string | undefined): number | undefined {

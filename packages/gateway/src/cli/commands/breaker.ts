@@ -2,7 +2,7 @@
 
 import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
 import { ACTION_OPTIONS, LANE_OPTION } from '../operate/operate-options.js'
-import { didYouMean, parseArguments, readDuration, UsageError } from '../parse-args.js'
+import { parseArguments, readAction, readDuration, UsageError } from '../parse-args.js'
 
 const ACTIONS = ['open', 'close', 'isolate', 'release', 'reset'] as const
 type Action = (typeof ACTIONS)[number]
@@ -29,14 +29,12 @@ export const breakerCommand: CommandRow = {
   reset     close it and reset its counts; an isolation stays in force`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
-    const [action, guard, ...more] = positionals
-    if (action === undefined || !(ACTIONS as readonly string[]).includes(action)) {
-      throw new UsageError(`breaker: do what?${didYouMean(action ?? '', ACTIONS)}`)
-    }
-    if (guard === undefined) throw new UsageError(`breaker ${action}: of which vendor?`)
-    if (more.length > 0) throw new UsageError(`what is "${more.join(' ')}"?`)
+    const [word, guard, ...more] = positionals
+    const action = readAction('breaker', word, ACTIONS)
+    if (guard === undefined) throw new UsageError(`breaker ${action}: missing vendor`)
+    if (more.length > 0) throw new UsageError(`unexpected argument "${more.join(' ')}"`)
     const { performAction } = await import('../operate/perform-action.js')
-    const request = requestOf(action as Action, values.for)
+    const request = requestOf(action, values.for)
     return performAction(
       { ...request, guard, ...(values.lane !== undefined && { lane: values.lane }) },
       values,
@@ -53,6 +51,6 @@ function requestOf(action: Action, time: string | undefined) {
       ? ({ action } as const)
       : ({ action, forMs: readDuration('--for', time) } as const)
   }
-  if (time !== undefined) throw new UsageError(`--for: has no meaning with breaker ${action}`)
+  if (time !== undefined) throw new UsageError(`--for: not allowed with breaker ${action}`)
   return { action }
 }

@@ -1,13 +1,17 @@
 /** `spillway check`: whether a configuration could be used, without using it. */
-import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
-import { parseArguments, UsageError } from '../parse-args.js'
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { noArguments, parseArguments, UsageError } from '../parse-args.js'
 
 const OPTIONS = {
+  ...configOption('configuration to validate; same as the argument CONFIG'),
   'no-secrets': {
     type: 'boolean',
     about: 'allow missing secrets, for build servers that have none',
   },
-  json: { type: 'boolean', about: 'write every problem with file, line and column to stdout as JSON' },
+  json: {
+    type: 'boolean',
+    about: 'write every problem with file, line and column to stdout as JSON',
+  },
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
@@ -17,12 +21,15 @@ export const checkCommand: CommandRow = {
   usage: ['CONFIG [--no-secrets] [--json]'],
   takesFiles: true,
   options: OPTIONS,
-  notes: 'Exit code 0: it can be used. 1: there are mistakes.',
+  notes: 'Exit code 0: the file is valid. 1: it has problems.',
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
-    const [file, ...more] = positionals
-    if (file === undefined) throw new UsageError('check which file? spillway check spillway.yaml')
-    if (more.length > 0) throw new UsageError(`one file at a time: what is "${more.join(' ')}"?`)
+    const [file, ...more] = [
+      ...positionals,
+      ...(values.config === undefined ? [] : [values.config]),
+    ]
+    if (file === undefined) throw new UsageError('check: missing file, such as spillway.yaml')
+    noArguments(more)
     const { ConfigError } = await import('../../config/config-error.js')
     const { loadConfig } = await import('../../config/load.js')
     const { unmatchedModels } = await import('../../config/unmatched-models.js')
@@ -47,7 +54,7 @@ export const checkCommand: CommandRow = {
         return EXIT.ok
       }
       for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)
-      process.stdout.write(`${file}: good: ${wordsOf(counts)}\n`)
+      process.stdout.write(`${file}: valid: ${wordsOf(counts)}\n`)
       return EXIT.ok
     } catch (error) {
       if (!(error instanceof ConfigError) || !values.json) throw error

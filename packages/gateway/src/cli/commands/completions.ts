@@ -17,7 +17,7 @@ fish: spillway completions fish > ~/.config/fish/completions/spillway.fish`,
     async run(args) {
       const [shell = '', ...more] = parseArguments(args, HELP_OPTION).positionals
       if (!(SHELLS as readonly string[]).includes(shell) || more.length > 0) {
-        throw new UsageError(`completions: for which shell?${didYouMean(shell, SHELLS)}`)
+        throw new UsageError(`completions: unknown shell "${shell}"${didYouMean(shell, SHELLS)}`)
       }
       process.stdout.write(completionsFor(shell as Shell, commands()))
       return EXIT.ok

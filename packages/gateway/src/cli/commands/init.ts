@@ -23,7 +23,7 @@ completes and checks it.`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     const [file = 'spillway.yaml', ...more] = positionals
-    if (more.length > 0) throw new UsageError(`one file at a time: what is "${more.join(' ')}"?`)
+    if (more.length > 0) throw new UsageError(`unexpected argument "${more.join(' ')}"`)
     return (await writeStarterConfig(file, values.force === true)) ? EXIT.ok : EXIT.failure
   },
 }

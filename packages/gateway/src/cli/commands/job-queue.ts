@@ -1,7 +1,7 @@
 /** `spillway job-queue`, as typed. */
 import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import type { QueueCommand } from '../jobs/open-job-queues.js'
-import { didYouMean, parseArguments, readWhole, UsageError } from '../parse-args.js'
+import { parseArguments, readAction, readWhole, UsageError } from '../parse-args.js'
 
 const VERBS = ['ls', 'show', 'retry', 'drop'] as const
 const SHOWN = 20
@@ -27,11 +27,13 @@ export const jobQueueCommand: CommandRow = {
   usage: ['ls', 'show NAME [ID]', 'retry NAME [ID]', 'drop NAME [ID]'],
   words: VERBS,
   options: OPTIONS,
-  notes: `ls lists all job queues of the configuration, and how they stand. show is about one queue and its dead
-letters, the oldest first, or about one job. retry sends dead letters back to work, drop forgets them: one, or
-all. NAME is one of the configuration, or GUARD/QUEUE for a queue of a program.
+  notes: `  ls      list all job queues of the configuration with their counts
+  show    show a job queue and its dead letters, oldest first, or one job
+  retry   run a dead letter again, or all of them
+  drop    delete a dead letter, or all of them
+NAME is a job queue of the configuration, or GUARD/QUEUE for one of an application.
 
-Exit code 0: done. 1: no such job, nothing to do, or not confirmed. 2: no such queue. 3: Redis does not answer.`,
+Exit code 0: done. 1: no such job, nothing to do, or not confirmed. 2: no such job queue. 3: Redis is unreachable.`,
   async run(args) {
     const command = readQueue(args)
     const { runQueue } = await import('../jobs/job-queue-actions.js')
@@ -42,21 +44,16 @@ Exit code 0: done. 1: no such job, nothing to do, or not confirmed. 2: no such q
 function readQueue(args: readonly string[]): QueueCommand {
   const { values, positionals } = parseArguments(args, OPTIONS)
   const [word, name, id, ...more] = positionals
-  const verb = VERBS.find((each) => each === word)
-  if (verb === undefined) {
-    if (word === undefined) throw new UsageError(`job-queue what? ${VERBS.join(', ')}`)
-    throw new UsageError(`unknown command "job-queue ${word}"${didYouMean(word, VERBS)}`)
-  }
+  const verb = readAction('job-queue', word, VERBS)
   const { config, redis, prefix } = values
   const common = { config, redis, prefix, json: values.json === true } as const
   if (verb === 'ls') {
-    if (name !== undefined)
-      throw new UsageError(`what is "${name}"? job-queue ls takes no arguments`)
+    if (name !== undefined) throw new UsageError(`job-queue ls: unexpected argument "${name}"`)
     return { ...common, verb }
   }
-  if (name === undefined) throw new UsageError(`job-queue ${verb}: of which job queue? Name it`)
+  if (name === undefined) throw new UsageError(`job-queue ${verb}: missing name of the job queue`)
   if (more.length > 0)
-    throw new UsageError(`what is "${more.join(' ')}"? One job at a time, or all`)
+    throw new UsageError(`unexpected argument "${more.join(' ')}"; name one job, or all`)
   if (verb === 'show') {
     const count = readWhole('--count', values.count, { min: 0, max: 1_000 }) ?? SHOWN
     return { ...common, verb, name, id, count }

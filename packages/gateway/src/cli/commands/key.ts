@@ -2,7 +2,7 @@
 
 import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
 import { ACTION_OPTIONS } from '../operate/operate-options.js'
-import { didYouMean, parseArguments, readDuration, UsageError } from '../parse-args.js'
+import { parseArguments, readAction, readDuration, UsageError } from '../parse-args.js'
 
 const ACTIONS = ['release', 'quarantine'] as const
 
@@ -25,21 +25,20 @@ export const keyCommand: CommandRow = {
   words: ACTIONS,
   options: OPTIONS,
   notes: `KEY is the name of the key in the configuration; a vendor with one key calls it default.
-  release      uses the key again, before its reset time
-  quarantine   no gateway uses the key for --for; other keys and fallbacks take over
+  release      use the key again, before its reset time
+  quarantine   stop using the key for --for, on all gateways; other keys and fallbacks take over
 spillway status lists the quarantined keys.`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
-    const [action, guard, key, ...more] = positionals
-    if (action !== 'release' && action !== 'quarantine') {
-      throw new UsageError(`key: do what?${didYouMean(action ?? '', ACTIONS)}`)
-    }
-    if (guard === undefined) throw new UsageError(`key ${action}: of which vendor?`)
-    if (key === undefined) throw new UsageError(`key ${action}: which key, such as default?`)
-    if (more.length > 0) throw new UsageError(`what is "${more.join(' ')}"?`)
+    const [word, guard, key, ...more] = positionals
+    const action = readAction('key', word, ACTIONS)
+    if (guard === undefined) throw new UsageError(`key ${action}: missing vendor`)
+    if (key === undefined)
+      throw new UsageError(`key ${action}: missing name of the key, such as default`)
+    if (more.length > 0) throw new UsageError(`unexpected argument "${more.join(' ')}"`)
     const { performAction } = await import('../operate/perform-action.js')
     if (action === 'release') {
-      if (values.for !== undefined) throw new UsageError('--for: has no meaning with key release')
+      if (values.for !== undefined) throw new UsageError('--for: not allowed with key release')
       return performAction({ action: 'release-key', guard, key }, values)
     }
     const forMs = readDuration('--for', values.for ?? USUAL_QUARANTINE)

@@ -2,12 +2,16 @@
 
 import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
 import { ACTION_OPTIONS } from '../operate/operate-options.js'
-import { didYouMean, parseArguments, readDuration, readWhole, UsageError } from '../parse-args.js'
+import { parseArguments, readAction, readDuration, readWhole, UsageError } from '../parse-args.js'
 
 const ACTIONS = ['set', 'clear'] as const
 
 const OPTIONS = {
-  for: { type: 'string', value: 'TIME', about: 'duration of the override, such as 10m; required by set' },
+  for: {
+    type: 'string',
+    value: 'TIME',
+    about: 'duration of the override, such as 10m; required by set',
+  },
   ...ACTION_OPTIONS,
   ...HELP_OPTION,
 } as const satisfies OptionRows
@@ -23,20 +27,17 @@ spillway limit set openai tokens@opus 50000 --for 10m   of a pool; spillway stat
 What was counted goes on counting. The limit of the configuration is back when the time is over, or with clear.`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
-    const [action, guard, unit, value, ...more] = positionals
-    if (action !== 'set' && action !== 'clear') {
-      throw new UsageError(`limit: do what?${didYouMean(action ?? '', ACTIONS)}`)
-    }
-    if (guard === undefined) throw new UsageError(`limit ${action}: of which vendor?`)
-    if (unit === undefined)
-      throw new UsageError(`limit ${action}: of which unit, such as requests?`)
+    const [word, guard, unit, value, ...more] = positionals
+    const action = readAction('limit', word, ACTIONS)
+    if (guard === undefined) throw new UsageError(`limit ${action}: missing vendor`)
+    if (unit === undefined) throw new UsageError(`limit ${action}: missing unit, such as requests`)
     const extra = action === 'clear' ? value : more[0]
-    if (extra !== undefined) throw new UsageError(`what is "${extra}"?`)
+    if (extra !== undefined) throw new UsageError(`unexpected argument "${extra}"`)
     const { performAction } = await import('../operate/perform-action.js')
     if (action === 'clear') return performAction({ action: 'restore', guard, unit }, values)
     const limit = readWhole('limit set: VALUE', value, { min: 1 })
-    if (limit === undefined) throw new UsageError('limit set: to which value?')
-    if (values.for === undefined) throw new UsageError('limit set: for how long? Say --for 10m')
+    if (limit === undefined) throw new UsageError('limit set: missing value')
+    if (values.for === undefined) throw new UsageError('limit set: missing duration; use --for 10m')
     const forMs = readDuration('--for', values.for)
     return performAction({ action: 'override', guard, unit, limit, forMs }, values)
   },

@@ -24,7 +24,7 @@ export const pauseCommand: CommandRow = {
   async run(args) {
     const { values, positionals } = parseArguments(args, PAUSE_OPTIONS)
     const guard = theVendor('pause', positionals)
-    if (values.for === undefined) throw new UsageError('pause: for how long? Say --for 5m')
+    if (values.for === undefined) throw new UsageError('pause: missing duration; use --for 5m')
     const { performAction } = await import('../operate/perform-action.js')
     const forMs = readDuration('--for', values.for)
     return performAction({ action: 'pause', guard, forMs, ...laneOf(values) }, values)
@@ -45,8 +45,8 @@ export const resumeCommand: CommandRow = {
 }
 
 function theVendor(command: string, [guard, ...more]: readonly string[]): string {
-  if (guard === undefined) throw new UsageError(`${command}: which vendor?`)
-  if (more.length > 0) throw new UsageError(`what is "${more.join(' ')}"?`)
+  if (guard === undefined) throw new UsageError(`${command}: missing vendor`)
+  if (more.length > 0) throw new UsageError(`unexpected argument "${more.join(' ')}"`)
   return guard
 }
 

@@ -22,7 +22,11 @@ const OPTIONS = {
   memory: { type: 'string', value: 'SIZE', about: 'memory of each pod. Default: 512MB' },
   sockets: { type: 'string', value: 'N', about: 'maximum connections of a pod to the vendor' },
   ...configOption('looks for values that fight in this configuration, and tries it out instead'),
-  vendor: { type: 'string', value: 'NAME', about: 'vendor of the configuration. Default: the first' },
+  vendor: {
+    type: 'string',
+    value: 'NAME',
+    about: 'vendor of the configuration. Default: the first',
+  },
   out: { type: 'string', short: 'o', value: 'FILE', about: 'write a configuration to this file' },
   json: { type: 'boolean', about: 'write everything as JSON to stdout' },
   'no-check': { type: 'boolean', about: 'skip the test in the simulator' },
@@ -49,9 +53,10 @@ function readPlan(args: readonly string[]): PlanCommand {
   const { values, positionals } = parseArguments(args, OPTIONS)
   noArguments(positionals)
   const { limit, pods, latency, p99, deadline, cores, memory, sockets } = values
-  if (limit === undefined) throw new UsageError('--limit: say the contract, such as --limit 500/1m')
+  if (limit === undefined)
+    throw new UsageError('missing --limit, the contract of the vendor, such as --limit 500/1m')
   if (latency === undefined)
-    throw new UsageError('--latency: say how long a call takes, such as --latency 800ms')
+    throw new UsageError('missing --latency, the duration of a call, such as --latency 800ms')
   const places = readWhole('--sockets', sockets, { min: 1 })
   return {
     needs: {

@@ -5,7 +5,11 @@ import type { SimulateCommand } from '../simulator/run-simulate.js'
 
 const OPTIONS = {
   ...configOption("runs the guard of this configuration in place of the scenario's"),
-  vendor: { type: 'string', value: 'NAME', about: 'vendor of the configuration. Default: the first' },
+  vendor: {
+    type: 'string',
+    value: 'NAME',
+    about: 'vendor of the configuration. Default: the first',
+  },
   seed: {
     type: 'string',
     value: 'N',
@@ -49,14 +53,14 @@ function readSimulate(args: readonly string[]): SimulateCommand | 'list' {
   const { values, positionals } = parseArguments(args, OPTIONS)
   if (values.list) return 'list'
   const [what, ...more] = positionals
-  if (what === undefined) throw new UsageError('simulate what? spillway simulate --list lists it')
+  if (what === undefined) throw new UsageError('simulate: missing scenario; --list shows them')
   if (more.length > 0)
-    throw new UsageError(`one scenario at a time, or all: what is "${more.join(' ')}"?`)
+    throw new UsageError(`unexpected argument "${more.join(' ')}"; name one scenario, or all`)
   if (what === 'all' && values.report !== undefined) {
-    throw new UsageError('--report: is of one scenario; name it')
+    throw new UsageError('--report: needs a single scenario')
   }
   if (values.vendor !== undefined && values.config === undefined) {
-    throw new UsageError('--vendor: needs --config, in which it stands')
+    throw new UsageError('--vendor: needs --config')
   }
   return {
     what,

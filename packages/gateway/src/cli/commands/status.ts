@@ -5,7 +5,10 @@ import { OPERATING_OPTIONS } from '../operate/operate-options.js'
 import { noArguments, parseArguments, readDuration, UsageError } from '../parse-args.js'
 
 const OPTIONS = {
-  json: { type: 'boolean', about: 'write everything as JSON to stdout; with --watch, one line per update' },
+  json: {
+    type: 'boolean',
+    about: 'write everything as JSON to stdout; with --watch, one line per update',
+  },
   watch: { type: 'boolean', short: 'w', about: 'repeat until Ctrl-C' },
   every: { type: 'string', value: 'TIME', about: 'interval of --watch. Default: 2s' },
   ...OPERATING_OPTIONS,

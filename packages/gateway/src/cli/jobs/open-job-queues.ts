@@ -78,7 +78,7 @@ function whereIs(
   }
   const url = redis ?? process.env.REDIS_URL
   if (url === undefined) {
-    throw new UsageError('where is Redis? Name a configuration with --config, or --redis URL')
+    throw new UsageError('missing Redis server; use --config FILE or --redis URL')
   }
   if (!URL.canParse(url)) throw new UsageError('--redis: must be a redis:// URL')
   return { url, ...own }
@@ -99,5 +99,5 @@ function find(name: string, configured: readonly QueueConfig[], store: Store): N
   }
   const names = configured.map((each) => each.name)
   const hint = names.length === 0 ? '; write GUARD/QUEUE' : didYouMean(name, names)
-  throw new UsageError(`there is no queue "${name}"${hint}`)
+  throw new UsageError(`unknown job queue "${name}"${hint}`)
 }

@@ -44,7 +44,9 @@ export async function openFleetConnection({
     return { operator, guards: undefined, explain, close: async () => {} }
   }
   if (file === USUAL_FILE && !existsSync(file)) {
-    throw new UsageError('there is no spillway.yaml here: say --config FILE, or --admin URL')
+    throw new UsageError(
+      'missing configuration: no spillway.yaml in this folder; use --config FILE or --admin URL',
+    )
   }
   const { redis, vendors } = loadConfig({ file, ...placeholderSecrets(file) })
   const store = openStore({ ...requiredRedis(redis, file), commandTimeoutMs: COMMAND_MS })
