@@ -95,6 +95,8 @@ describe('findConflicts', () => {
     ['breaker.minimumCalls', { breaker: { failureRate: 0.5, windowMs: '1s' } }],
     ['limits', { limits: [{ limit: 501, windowMs: '1m' }] }],
   ] as [string, GuardOptions][])('the conflicting value %s is found', (path, guard) => {
-    expect(findConflicts(guard, needs)).toEqual([expect.stringMatching(`^${path}: .*; (lower|raise|set|use) `)])
+    expect(findConflicts(guard, needs)).toEqual([
+      expect.stringMatching(`^${path}: .*; (lower|raise|set|use) `),
+    ])
   })
 })

@@ -169,11 +169,7 @@ function retryOf({ deadlineMs, latencyMs }: CheckedNeeds, callMs: number, note: 
     Math.min(3, Math.floor(deadlineMs / Math.max(latencyMs, callMs / 2))),
   )
   const baseMs = Math.round(Math.min(1_000, Math.max(50, latencyMs / 4)))
-  note(
-    'retry.attempts',
-    attempts,
-    'as many as fit before the deadline, including the first',
-  )
+  note('retry.attempts', attempts, 'as many as fit before the deadline, including the first')
   note(
     'retry.budget',
     '0.2',
