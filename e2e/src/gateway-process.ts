@@ -19,7 +19,8 @@ export interface GatewayProcess {
   /** Puts this in place of its configuration, or a text that is none. */
   rewrite(config: object | string): void
   signal(signal: NodeJS.Signals): void
-  stop(): Promise<void>
+  /** Ends it with SIGTERM. Resolves with its exit code, or null if a signal ended it. */
+  stop(): Promise<number | null>
 }
 
 export async function startGateway(
@@ -60,6 +61,7 @@ export async function startGateway(
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
       process.off('exit', endWithUs)
       rmSync(folder, { recursive: true, force: true })
+      return child.exitCode
     },
   }
 }

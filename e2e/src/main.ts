@@ -6,6 +6,7 @@ import { learnedLimits } from './learned-limits/learned-limits.js'
 import { operate } from './operate/operate.js'
 import { overload } from './overload/overload.js'
 import { quotas } from './quotas/quotas.js'
+import { rollout } from './rollout/rollout.js'
 import type { Scenario } from './scenario.js'
 import { shed } from './shed/shed.js'
 import { workers } from './workers/workers.js'
@@ -20,6 +21,7 @@ const SCENARIOS: readonly Scenario[] = [
   learnedLimits,
   alerts,
   quotas,
+  rollout,
 ]
 
 const OPTIONS = {
