@@ -47,10 +47,22 @@ export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickS
     ...(queueWait !== undefined && { queueWait }),
     fallbacks,
     lanes: laneTicks(watch, snapshot, sources),
+    ...estimateTicks(snapshot),
     ...keyTicks(watch),
     store: store?.status ?? 'memory',
     closed,
   }
+}
+
+function estimateTicks({ estimates }: GuardSnapshot): Pick<GuardTick, 'estimates'> {
+  if (estimates.length === 0) return {}
+  const ticks = estimates.map(({ unit, calls, reserved, actual, ranges }) => ({
+    unit: shown(unit),
+    calls,
+    ratio: rounded(reserved / actual),
+    near: rounded(ranges['0.8 to 1.25'] / calls),
+  }))
+  return { estimates: ticks }
 }
 
 function keyTicks({ guard }: GuardWatch): Pick<GuardTick, 'keys'> {

@@ -34,6 +34,8 @@ export interface GuardTick {
   fallbacks: { step: string; reason: string; count: number }[]
   /** The default lane first, if it was used; the busiest 100. */
   lanes: LaneTick[]
+  /** Reserved against actual costs since the pod started; absent: none is known. */
+  estimates?: EstimateTick[]
   /** API keys of a gateway, at most 50; absent: it has none. */
   keys?: KeyTick[]
   store: StoreWord
@@ -67,6 +69,16 @@ export interface LaneTick {
   limits: LimitTick[]
   /** The vendor or an operator has paused the lane: no call starts before then. */
   pausedMs?: number
+}
+
+/** How well reserved costs matched the actual ones, in one unit. */
+export interface EstimateTick {
+  unit: string
+  calls: number
+  /** Reserved / actual, of all calls together. */
+  ratio: number
+  /** Part of the calls whose reserved cost was 0.8 to 1.25 times the actual one. */
+  near: number
 }
 
 /** An API key, by its configured name; its secret is never sent. */

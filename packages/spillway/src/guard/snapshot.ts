@@ -6,6 +6,7 @@ import type { RetryBudget } from '../local/retry/retry-budget.js'
 import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 import type { OutageRule } from '../shared/outage/rules.js'
 import type { StoreSnapshot, StoreStatus } from '../shared/outage/store-status.js'
+import type { EstimateSnapshot } from '../shared/rate-limiter/estimate-counts.js'
 import type { GuardParts } from './build-guard.js'
 import { MOST_LANES } from './fleet/fleet-report.js'
 import type { JobQueueSnapshot } from './jobs/queue-snapshot.js'
@@ -75,6 +76,8 @@ export interface GuardSnapshot extends CallCounts {
   hedges: HedgeCounts | undefined
   /** Retries made in the last seconds, and the calls they are a fraction of. */
   retries: ReturnType<RetryBudget['snapshot']> | undefined
+  /** Reserved against actual costs of this pod's calls, for each unit of the limits other than `requests`. */
+  estimates: EstimateSnapshot[]
   /** How the store stands for this guard; nothing, where there is none but memory. */
   store: GuardStoreSnapshot | undefined
   /** The stages that are on, in order. */
@@ -146,6 +149,7 @@ export function snapshotOf(parts: GuardParts): GuardSnapshot {
     throttles: throttle?.snapshots(nowMs) ?? [],
     hedges: hedge?.counts(),
     retries: retry.budget?.snapshot(),
+    estimates: parts.countedLimits?.estimates.snapshot() ?? [],
     store: storeOf(parts),
     stages: stageSnapshots(parts),
     fallbacks: fallback?.counts() ?? [],

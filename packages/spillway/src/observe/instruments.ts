@@ -187,6 +187,39 @@ export const INSTRUMENTS: readonly Instrument[] = [
     },
   },
   {
+    name: 'spillway_reserved_units_total',
+    dotted: 'spillway.estimate.reserved',
+    unit: '{unit}',
+    help: 'Units that were reserved for calls whose actual cost is known.',
+    kind: 'counter',
+    read: (view) =>
+      ofGuards(view, ({ estimates }) =>
+        estimates.map(({ unit, reserved }) => [{ unit }, reserved]),
+      ),
+  },
+  {
+    name: 'spillway_actual_units_total',
+    dotted: 'spillway.estimate.actual',
+    unit: '{unit}',
+    help: 'Actual cost of the calls in spillway_reserved_units_total.',
+    kind: 'counter',
+    read: (view) =>
+      ofGuards(view, ({ estimates }) => estimates.map(({ unit, actual }) => [{ unit }, actual])),
+  },
+  {
+    name: 'spillway_estimates_total',
+    dotted: 'spillway.estimates',
+    unit: '{call}',
+    help: 'Calls whose actual cost is known, by unit and by the range of reserved / actual cost.',
+    kind: 'counter',
+    read: (view) =>
+      ofGuards(view, ({ estimates }) =>
+        estimates.flatMap(({ unit, ranges }) =>
+          Object.entries(ranges).map(([ratio, count]): Row => [{ unit, ratio }, count]),
+        ),
+      ),
+  },
+  {
     name: 'spillway_fleet_requests_per_minute',
     dotted: 'spillway.fleet.requests',
     unit: '{call}/min',

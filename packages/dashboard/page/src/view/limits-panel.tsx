@@ -1,6 +1,6 @@
 /** Vendor limits: what is left of each, and when the next unit becomes free. */
-import { countOf, formatCount, formatMs, formatSeconds } from '../format'
-import type { GuardCard, LaneTick, LimitTick } from '../wire'
+import { countOf, formatCount, formatMs, formatSeconds, formatShare } from '../format'
+import type { EstimateTick, GuardCard, LaneTick, LimitTick } from '../wire'
 import { askFor, may } from './act-dialog'
 import { Badge, Empty, Meter, Name, Panel } from './bits'
 import type { GuardInView } from './guard-in-view'
@@ -48,7 +48,20 @@ export function LimitsPanel({ card, tick, lane }: GuardInView) {
       {lanes.length > shown.length && (
         <p class="note">{countOf(lanes.length - shown.length, 'more lane')} in the table below</p>
       )}
+      {(tick.estimates ?? []).map((each) => (
+        <Estimate key={each.unit} estimate={each} />
+      ))}
     </Panel>
+  )
+}
+
+/** Reserved before the vendor reports the actual cost. */
+function Estimate({ estimate: { unit, calls, ratio, near } }: { estimate: EstimateTick }) {
+  return (
+    <p class="note" data-estimate={unit}>
+      <bdi>{unit}</bdi> reserved: {formatShare(ratio)} of the actual cost; {formatShare(near)} of{' '}
+      {countOf(calls, 'call')} between 80 % and 125 % (this pod)
+    </p>
   )
 }
 

@@ -19,6 +19,7 @@ import type { LaneRegistry } from '../lanes/lane-registry.js'
 import type { Spender } from '../outage/store-status.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
+import { EstimateCounts } from './estimate-counts.js'
 import { type AnswerFeedback, FeedbackReader, type LaneFeedback } from './feedback-reader.js'
 import { figuresOf } from './figures.js'
 import { LearnedEvents } from './learned-events.js'
@@ -71,11 +72,14 @@ export class LimitClient implements Spender {
   readonly #wakeUps: WakeUps
   /** Requests permits. */
   readonly permits: PermitTaker
+  /** Reserved against actual costs, since the pod started. */
+  readonly estimates: EstimateCounts
 
   constructor(options: LimitClientOptions) {
     const { name, pod, clock, watch, before, registry: lanes } = options
     this.name = name
     this.#options = options
+    this.estimates = before?.estimates ?? new EstimateCounts()
     this.#store = options.store
     this.settings = new LimitSettings(name, options)
     this.#feedback = new FeedbackReader({
@@ -113,6 +117,7 @@ export class LimitClient implements Spender {
       },
       onSettle: this.#onSettle,
       onSettleAlone: this.#onSettleAlone,
+      estimates: this.estimates,
     })
     watch?.start(this)
   }

@@ -16,6 +16,7 @@ import type {
 import type { PiggybackedReport } from '../circuit-breaker/lane/breaker-client.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { LimitPort } from '../permit-queue/ports.js'
+import type { EstimateCounts } from './estimate-counts.js'
 import { figuresOf } from './figures.js'
 import type { OutageLimits } from './outage-limits.js'
 import { type Correction, LanePermit, type LimitReply } from './permit.js'
@@ -50,6 +51,8 @@ export interface PermitTakerOptions {
   onSettle(lane: string, corrections: Correction[]): void
   /** As `onSettle`, for a permit of an outage rule. */
   onSettleAlone(lane: string, corrections: Correction[]): void
+  /** Counts reserved against actual costs. */
+  estimates: EstimateCounts
 }
 
 type Costs = readonly (readonly number[])[]
@@ -112,7 +115,7 @@ export class PermitTaker implements LimitPort {
   }
 
   createPermit(lane: string, costs: readonly number[], reply: LimitReply): LanePermit {
-    const { onSettle, onSettleAlone } = this.#options
+    const { onSettle, onSettleAlone, estimates } = this.#options
     const { under: limits, capacities, stamps, nowUs } = reply
     let booked = costs
     for (let index = 0; index < costs.length; index++) {
@@ -121,7 +124,7 @@ export class PermitTaker implements LimitPort {
       break
     }
     const settle = reply.alone === true ? onSettleAlone : onSettle
-    return new LanePermit(lane, limits, booked, stamps, nowUs, settle)
+    return new LanePermit(lane, limits, booked, stamps, nowUs, settle, estimates)
   }
 
   /** How long the store says that the lane is paused; undefined while the store is unreachable. */

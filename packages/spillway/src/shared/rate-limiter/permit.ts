@@ -1,5 +1,6 @@
 /** A permit for one call, with what was booked for it. */
 import type { RefusedCall, TakeReply } from '../../store/port.js'
+import type { EstimateCounts } from './estimate-counts.js'
 import type { UnitLimit } from './options.js'
 
 /** The cost of a call, by unit. */
@@ -48,6 +49,7 @@ export class LanePermit implements Permit {
   readonly #costs: readonly number[]
   readonly #stamps: readonly number[]
   readonly #onSettle: (lane: string, corrections: Correction[]) => void
+  readonly #estimates: EstimateCounts
   #settled = false
   /** What was sent to the store since the permit was granted. */
   #corrections: readonly Correction[] = NONE
@@ -61,6 +63,7 @@ export class LanePermit implements Permit {
     stamps: readonly number[],
     grantedUs: number,
     onSettle: (lane: string, corrections: Correction[]) => void,
+    estimates: EstimateCounts,
   ) {
     this.lane = lane
     this.grantedUs = grantedUs
@@ -68,6 +71,7 @@ export class LanePermit implements Permit {
     this.#costs = costs
     this.#stamps = stamps
     this.#onSettle = onSettle
+    this.#estimates = estimates
   }
 
   get cost(): Cost {
@@ -111,6 +115,7 @@ export class LanePermit implements Permit {
       const { unit, spec } = this.#limits[index] as UnitLimit
       const booked = this.#costs[index] as number
       const units = actual === undefined ? 0 : (actual[unit] ?? booked)
+      if (actual?.[unit] !== undefined) this.#estimates.add(unit, booked, units)
       const delta = Math.max(0, Math.round(units)) - booked
       // Without a number the booked cost stays.
       if (delta === 0 || !Number.isFinite(units)) continue
