@@ -52,7 +52,9 @@ describe('request ids', () => {
   ])('the gateway makes an id for a request with the headers %j', (headers) => {
     const id = requestIdFor(headers)
     expect(id).not.toBe((headers as Record<string, string>)['x-request-id'])
-    expect(id).toMatch(/^[\w-]{16}-[0-9a-z]+$/)
+    // The first character is no dash, so `spillway explain <id>` does not read the id as an option.
+    expect(id).toMatch(/^[0-9a-f]{24}-[0-9a-z]+$/)
+    expect(requestIdFor({ 'x-request-id': id })).toBe(id)
   })
 
   it('ids that the gateway makes are unique', () => {

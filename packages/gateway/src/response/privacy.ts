@@ -58,7 +58,8 @@ function keyIn(header: string | string[] | undefined): string | undefined {
 
 const HEX_ID = /^[0-9a-f]{32}$/
 const SANE = /^[\w.:-]{1,128}$/
-const START = randomBytes(12).toString('base64url')
+/** Hexadecimal, because base64url may start with `-`, which `spillway explain` reads as an option. */
+const START = randomBytes(12).toString('hex')
 let number = 0
 
 /** The client's `x-request-id` if it may be shown, otherwise a new id. */

@@ -101,7 +101,8 @@ function configFor(url: string, redisUrl: string, callers: object[] | undefined)
     key: 'env:VENDOR_KEY',
     headers: { 'x-secret': 'env:VENDOR_HEADER' },
     userLimits: [{ per: 'user', limit: 40, windowMs: '1h' }],
-    queue: { size: 2, timeoutMs: 100 },
+    // Calls also wait in the queue while Redis answers.
+    queue: { size: 2, timeoutMs: '1m' },
     breaker: { consecutiveFailures: 8, openMs: '1s' },
     limits: [{ unit: 'tokens', limit: 1_000_000, windowMs: '1m' }],
     concurrency: { limit: 4 },
@@ -114,7 +115,7 @@ function configFor(url: string, redisUrl: string, callers: object[] | undefined)
     redis: { url: redisUrl, commandTimeoutMs: '10s' },
     vendors: {
       openai: guard,
-      silent: { ...guard, timeout: { firstByteMs: 800 } },
+      silent: { ...guard, queue: { size: 2, timeoutMs: 100 }, timeout: { firstByteMs: 800 } },
       nowhere: { ...guard, url: 'http://127.0.0.1:1' },
     },
     routes: [
