@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** What became of a request: on the dashboard, over the admin port and with `spillway explain`. */
 import { connect } from 'node:net'

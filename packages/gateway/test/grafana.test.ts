@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Every query of the Grafana dashboards and alerts, evaluated by a Prometheus that scrapes two gateways. */
 import { readdirSync, readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Keys of ours that a vendor rejects: another key or a fallback takes over, in the whole fleet. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

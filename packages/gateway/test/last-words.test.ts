@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Logged lines are written, whatever ends the process. */
 import { type StdioOptions, spawn, spawnSync } from 'node:child_process'

@@ -1,4 +1,4 @@
-// test-group: sockets
+// test-group: sockets, slow
 
 /** The data port over TLS, with HTTP/2 and HTTP/1.1, and on a Unix socket. */
 import { once } from 'node:events'

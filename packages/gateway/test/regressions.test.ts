@@ -1,4 +1,4 @@
-// test-group: sockets
+// test-group: sockets, slow
 
 /** Fixed bugs, each with the claim that it broke. */
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// test-group: sockets
+// test-group: sockets, slow
 
 /** The vendors' SDKs against the gateway, for every knob, streamed or not. */
 import type { MockKnobs } from '@spillway/mock-vendor'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** The commands `spillway simulate` and `spillway plan` as users start them. */
 import { execFile } from 'node:child_process'

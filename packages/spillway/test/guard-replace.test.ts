@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Replacing a guard refuses no call and keeps all shared state. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'

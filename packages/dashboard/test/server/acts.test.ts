@@ -1,4 +1,4 @@
-// test-group: sockets
+// test-group: sockets, slow
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../../../spillway/src/index.js'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /**
  * Keys, tokens and prompts in every possible place: no output of the gateway contains them, except
