@@ -109,10 +109,10 @@ export function claimCosts(fleet: Fleet): void {
     'a refund counts in the current %s and not for an earlier one',
     async (algorithm) => {
       const limits = [{ limit: 2, windowMs: 200, algorithm }]
-      const pod = createVendor(fleet, { jitterMs: 200, limits })
+      const pod = createVendor(fleet, { jitterMs: 1_000, limits })
       const one = pod()
       const old = await take(one)
-      await fleet.sleep(450)
+      await fleet.sleep(1_250)
       await take(one)
       old.refund()
       await one.close()
