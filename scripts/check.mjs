@@ -68,6 +68,12 @@ const STEPS = [
     args: [join(root, 'scripts/sync-docs.mjs'), '--check'],
   },
   {
+    name: 'site',
+    what: 'the documentation site builds, without broken links',
+    args: [join(root, 'scripts/check-site.mjs')],
+    after: 'types',
+  },
+  {
     name: 'walk',
     what: 'files and functions that one call passes (--list names them)',
     args: [join(root, 'scripts/check-walk.mjs')],

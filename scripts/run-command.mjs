@@ -24,6 +24,7 @@ export const tools = {
   publint: join(root, 'node_modules/publint/src/cli.js'),
   // The native compiler needs a quarter of the time of the JavaScript one, which other tools import.
   tsc: join(root, 'node_modules/typescript-native/bin/tsc'),
+  vitepress: join(root, 'node_modules/vitepress/bin/vitepress.js'),
   vitest: join(root, 'node_modules/vitest/vitest.mjs'),
 }
 

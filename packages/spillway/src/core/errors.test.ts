@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { refuse, SpillwayError } from './errors.js'
+import { project } from './project.js'
 
 function queueFull(overrides: object = {}): SpillwayError {
   return new SpillwayError({
@@ -68,6 +69,7 @@ describe('SpillwayError', () => {
       retryAfterMs: 250,
       status: 503,
       details: { active: 10, limit: 10 },
+      url: `${project.documentation}/reference/error-codes#queue-full`,
     })
   })
 

@@ -3,6 +3,8 @@
  * the cases apart. An error that a user's function throws is never wrapped in it.
  */
 
+import { documentationUrl } from './project.js'
+
 /** HTTP status of each code, unless the thrower overrides it. The keys are the codes. */
 const STATUS = {
   SHED: 503,
@@ -119,9 +121,14 @@ export class SpillwayError extends Error {
     Object.defineProperty(this, 'message', { value: text, writable: true, configurable: true })
   }
 
+  /** The page that explains the code: its causes, how to check them, and what to do. */
+  get url(): string {
+    return documentationUrl(`reference/error-codes#${this.code.toLowerCase().replaceAll('_', '-')}`)
+  }
+
   toJSON(): object {
-    const { code, message, stage, scope, retryAfterMs, status, details } = this
-    return { code, message, stage, scope, retryAfterMs, status, details }
+    const { code, message, stage, scope, retryAfterMs, status, details, url } = this
+    return { code, message, stage, scope, retryAfterMs, status, details, url }
   }
 }
 

@@ -1,0 +1,35 @@
+import { defineConfig } from 'vitepress'
+import { project } from '../../packages/spillway/src/core/project.ts'
+import { inlineDiagrams } from './diagrams.mjs'
+import { repositoryLinks } from './links.mjs'
+import { navigation, sidebar } from './sidebar.mjs'
+
+const { pathname } = new URL(`${project.documentation}/`)
+
+export default defineConfig({
+  title: 'Spillway',
+  description: 'Shared limits, circuit breakers and load shedding for a fleet of Node.js processes',
+  lang: 'en',
+  base: pathname,
+  cleanUrls: true,
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${pathname}logo.svg` }]],
+  sitemap: { hostname: `${project.documentation}/` },
+  markdown: {
+    config(md) {
+      repositoryLinks(md)
+      inlineDiagrams(md)
+    },
+  },
+  themeConfig: {
+    logo: '/logo.svg',
+    nav: navigation(),
+    sidebar: sidebar(),
+    outline: { level: [2, 3] },
+    search: { provider: 'local' },
+    socialLinks: [{ icon: 'github', link: project.repository }],
+    editLink: {
+      pattern: `${project.repository}/edit/main/docs/:path`,
+      text: 'Edit this page on GitHub',
+    },
+  },
+})
