@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { nextTickBatch } from '../core/next-tick-batch.js'
+import { nextTickBatch } from '../core/time/next-tick-batch.js'
 import { createVirtualClock } from './virtual-clock.js'
 
 /** Timers that defer work repeatedly through promises and ticks. */

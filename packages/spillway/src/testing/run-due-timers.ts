@@ -3,7 +3,7 @@
  * callbacks and no async loop: a simulated call has about three events, and with AsyncLocalStorage
  * each promise of a loop costs as much as the rest of its turn.
  */
-import { nextTickBatches } from '../core/next-tick-batch.js'
+import { nextTickBatches } from '../core/time/next-tick-batch.js'
 
 /** The event loop turns after this many events, for sockets and signals. */
 const EVENTS_A_TURN = 256

@@ -5,8 +5,8 @@
  * writes, while a clock timer needs a heap and a handle.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { nextTickBatch } from '../next-tick-batch.js'
 import type { Clock, Timer } from './clock.js'
+import { nextTickBatch } from './next-tick-batch.js'
 
 /**
  * The shared timer belongs to no request. If it were armed in the async context of one, all entries

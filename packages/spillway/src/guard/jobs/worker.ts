@@ -5,9 +5,9 @@
  */
 
 import { callSafely, emit, listening } from '../../core/events.js'
-import { nextTickBatch } from '../../core/next-tick-batch.js'
 import type { Random } from '../../core/random.js'
 import type { Clock, Timer } from '../../core/time/clock.js'
+import { nextTickBatch } from '../../core/time/next-tick-batch.js'
 import { type BackoffPolicy, backoffMs } from '../../local/retry/backoff.js'
 import { type CheckedSettings, toUs } from '../../shared/job-queue/options.js'
 import type {

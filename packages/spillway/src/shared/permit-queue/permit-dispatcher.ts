@@ -4,8 +4,8 @@
  * the lane sleeps exactly as long as the store says. While a round trip is in flight, the next batch collects.
  */
 import type { SpillwayError } from '../../core/errors.js'
-import { nextTickBatch } from '../../core/next-tick-batch.js'
 import type { Timer } from '../../core/time/clock.js'
+import { nextTickBatch } from '../../core/time/next-tick-batch.js'
 import { LaneRegistry } from '../lanes/lane-registry.js'
 import { ImmediatePermits } from './immediate-permits.js'
 import { type LaneBlock, LaneBlocks } from './lane-block.js'

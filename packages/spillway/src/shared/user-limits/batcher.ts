@@ -3,8 +3,9 @@
  * one was in flight, in order. A single request does not wait. Requesters are called back by a
  * method, because a promise for each would be most of the cost.
  */
-import { nextTickBatch } from '../../core/next-tick-batch.js'
+
 import { isThenable } from '../../core/thenable.js'
+import { nextTickBatch } from '../../core/time/next-tick-batch.js'
 import type { MaybePromise } from '../../store/port.js'
 
 const MOST_IN_A_TRIP = 256
