@@ -4,7 +4,7 @@
  */
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
 import type { DegradedReason } from 'spillway/degrade'
-import type { ErrorKind, EstimateName, QuotaName } from 'spillway/internal'
+import type { ErrorKind, EstimateName, QuotaSetting } from 'spillway/internal'
 import type { RedisStoreOptions } from 'spillway/redis'
 import type { LlmProtocol, RoutePath } from './default-paths.js'
 import type { HealthConfig } from './shapes/health-shape.js'
@@ -36,7 +36,7 @@ export interface VendorConfig {
   /** Whether it receives the remaining time and the number of the attempt, and reports its own retries. */
   readonly hops: boolean
   /** How it counts tokens towards its limits. */
-  readonly quota: QuotaName
+  readonly quota: QuotaSetting
   /** Where the tokens to reserve come from. */
   readonly estimate: EstimateName
   /** Longest time until a connection is open. */

@@ -6,7 +6,7 @@ import type { GuardOptions } from 'spillway'
 import { type JsonSchema, readGuardOptions, schemaOf } from 'spillway/options'
 import type { ModelLimitsConfig, PoolsConfig, ProtocolName } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
-import { checkUnits, withLearning, withUnits } from './limit-units.js'
+import { checkUnits, withUnits } from './limit-units.js'
 
 /** Of models and keys together. */
 const MOST_ENTRIES = 1_000
@@ -70,12 +70,14 @@ export function guardLanes(
   keys: readonly string[],
   path: string,
   problems: ConfigProblem[],
+  /** What follows from the vendor for its limits. */
+  counted: <T>(limits: T) => T,
 ): Pick<GuardOptions, 'lanes' | 'pools'> {
   if (written.models === undefined) return {}
   const models = written.models.map((each) =>
-    each.limits === undefined ? each : { ...each, limits: withLearning(each.limits) },
+    each.limits === undefined ? each : { ...each, limits: counted(each.limits) },
   )
-  const pools = written.pools && learningPools(written.pools)
+  const pools = written.pools && countedPools(written.pools, counted)
   if (keys.length <= 1) return { lanes: models, ...(pools && { pools }) }
   if (models.length * keys.length > MOST_ENTRIES) {
     const message = `must have at most ${MOST_ENTRIES} entries for all ${keys.length} keys together`
@@ -94,10 +96,10 @@ export function guardLanes(
   return { lanes, ...(pools && { pools: Object.fromEntries(ofKeys) }) }
 }
 
-function learningPools(pools: PoolsConfig): PoolsConfig {
+function countedPools(pools: PoolsConfig, counted: <T>(limits: T) => T): PoolsConfig {
   const all = Object.entries(pools).map(([name, pool]) => [
     name,
-    { ...pool, limits: withLearning(pool.limits) },
+    { ...pool, limits: counted(pool.limits) },
   ])
   return Object.fromEntries(all)
 }

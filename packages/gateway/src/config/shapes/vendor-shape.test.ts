@@ -65,6 +65,60 @@ describe('vendors in the configuration', () => {
     )
   })
 
+  const quotaOf = (protocol: string, more: string) =>
+    load(`vendors: { a: { protocol: ${protocol}, ${more} } }`).vendors[0]
+
+  it('a vendor can replace single rules of a quota preset', () => {
+    const rules =
+      'quota: { countCacheReads: true, reserve: max, outputFactor: 2, keepReserved: true }'
+    expect(quotaOf('anthropic', rules)?.quota).toMatchObject({
+      preset: 'anthropic',
+      countCacheReads: true,
+      reserve: 'max',
+      outputFactor: 2,
+      keepReserved: true,
+    })
+    expect(quotaOf('anthropic', 'quota: bedrock')?.quota).toBe('bedrock')
+    expect(vendor('protocol: openai, quota: { countCachedReads: true }')[0]).toMatch(
+      /^vendors\.a\.quota\.countCachedReads: .*countCacheReads/,
+    )
+    expect(vendor('protocol: openai, quota: { outputFactor: -1 }')[0]).toMatch(
+      /^vendors\.a\.quota\.outputFactor: must be a number from 0 to 100/,
+    )
+    expect(vendor('protocol: openai, quota: azur')[0]).toMatch(/^vendors\.a\.quota: .*'azure'/)
+  })
+
+  it("limits of a vendor have the sub-windows and the time zone of the vendor's quota", () => {
+    const limits = `limits: [{ limit: 600, windowMs: 1m }, { limit: 5, windowMs: 1m },
+      { unit: tokens, limit: 600, windowMs: 1m }, { limit: 900, window: day }]`
+    const windowsOf = (protocol: string, quota: string) =>
+      quotaOf(protocol, `${quota}${limits}`)?.guard.limits?.map(
+        ({ subWindowMs, timeZone }) => subWindowMs ?? timeZone,
+      )
+    const none = [undefined, undefined, undefined, undefined]
+    expect(windowsOf('azure', 'url: "https://a.openai.azure.com", ')).toEqual([
+      10_000,
+      ...none.slice(1),
+    ])
+    expect(windowsOf('gemini', '')).toEqual([...none.slice(1), 'America/Los_Angeles'])
+    expect(windowsOf('anthropic', '')).toEqual(none)
+    const own = 'quota: { preset: azure, subWindowMs: 1s, timeZone: Asia/Tokyo }, '
+    expect(windowsOf('anthropic', own)).toEqual([1_000, ...none.slice(2), 'Asia/Tokyo'])
+    const off = 'quota: { preset: azure, subWindowMs: none }, '
+    expect(windowsOf('anthropic', off)).toEqual(none)
+  })
+
+  it('models and pools of a vendor have its sub-windows and time zone as well', () => {
+    const perDay = '[{ limit: 5, window: day }]'
+    const guard = quotaOf(
+      'gemini',
+      `models: [{ match: a*, limits: ${perDay} }, { match: b*, pool: p }], pools: { p: { limits: ${perDay} } }`,
+    )?.guard
+    const zone = [{ timeZone: 'America/Los_Angeles' }]
+    expect(guard?.lanes?.[0]?.limits).toMatchObject(zone)
+    expect(guard?.pools?.p?.limits).toMatchObject(zone)
+  })
+
   const LIMIT = '[{ limit: 5, windowMs: 1m }]'
 
   it('models and pools of a vendor become lanes and pools of its guard', () => {

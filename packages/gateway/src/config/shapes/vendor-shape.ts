@@ -1,6 +1,6 @@
 /** How a vendor is written down. */
 import type { GuardOptions } from 'spillway'
-import { ESTIMATE_NAMES, QUOTA_NAMES, quotaOf } from 'spillway/internal'
+import { ESTIMATE_NAMES, quotaOf } from 'spillway/internal'
 import {
   bool,
   type Check,
@@ -22,6 +22,7 @@ import { readHeaders } from './header-shape.js'
 import { checkUnits, withLearning, withUnits } from './limit-units.js'
 import { guardLanes, modelLimitsSchema, readModelLimits } from './model-limits-shape.js'
 import { readNamedMap } from './named-map.js'
+import { quotaRules, readVendorQuota, withWindows } from './quota-shape.js'
 import { type Sources, secret } from './secret-reference.js'
 
 /** Of a vendor with mistakes, too, so that routes to it are not mistakes as well. */
@@ -96,7 +97,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
     key: optional(secret(sources)),
     keys: optional(readKeys(sources)),
     headers: optional(readHeaders(sources), {}),
-    quota: optional(oneOf(...QUOTA_NAMES)),
+    quota: optional(readVendorQuota),
     estimate: optional(oneOf(...ESTIMATE_NAMES), 'learned'),
     connectMs: optional(duration({ min: 1 }), 5_000),
     hops: optional(bool()),
@@ -119,13 +120,14 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       }
       const all = keys ?? (key === undefined ? [] : [{ name: ONLY_KEY, secret: key }])
       const url = readUrl(own.url, `${path}.url`, problems, protocol)
-      const quota =
-        own.quota ?? quotaOf(protocol ?? 'http', URL.canParse(url) ? new URL(url).hostname : '')
-      const guard = readGuard(value as Record<string, unknown>, path, problems)
+      const host = URL.canParse(url) ? new URL(url).hostname : ''
+      const { quota, windows } = quotaRules(own.quota, quotaOf(protocol ?? 'http', host))
+      const counted = <T>(limits: T) => withLearning(withWindows(limits, windows))
+      const guard = readGuard(value as Record<string, unknown>, path, problems, counted)
       checkUnits(guard.limits, `${path}.limits`, problems, protocol)
       const limits = readModelLimits(own, path, problems, protocol)
       const keyNames = all.map((each) => each.name)
-      const withLanes = { ...guard, ...guardLanes(limits, keyNames, path, problems) }
+      const withLanes = { ...guard, ...guardLanes(limits, keyNames, path, problems, counted) }
       const written = { name, protocol, url, keys: all, headers, quota, estimate, connectMs, hops }
       const config = { ...written, ...limits }
       return {
@@ -144,6 +146,7 @@ function readGuard(
   vendor: Readonly<Record<string, unknown>>,
   path: string,
   problems: ConfigProblem[],
+  counted: <T>(limits: T) => T,
 ): VendorConfig['guard'] {
   const written = guardNames.filter((name) => Object.hasOwn(vendor, name))
   const guard = Object.fromEntries(written.map((name) => [name, vendor[name]]))
@@ -157,7 +160,7 @@ function readGuard(
     }
     guard.shed = shed
   }
-  if (guard.limits !== undefined) guard.limits = withLearning(guard.limits)
+  if (guard.limits !== undefined) guard.limits = counted(guard.limits)
   checkEndpoints(guard.userLimits, `${path}.userLimits`, problems)
   return withFirstByteTimeout(readGuardOptions(guard, path, problems))
 }

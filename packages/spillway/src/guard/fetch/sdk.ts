@@ -20,7 +20,8 @@ import {
 import type { TokenEstimates } from '../llm/estimate/token-estimates.js'
 import { geminiFormat } from '../llm/gemini-format.js'
 import { openaiFormat } from '../llm/openai-format.js'
-import { QUOTA_NAMES, type QuotaName, quotaOf } from '../llm/quota-model.js'
+import { type QuotaName, quotaOf } from '../llm/quota-model.js'
+import { type QuotaOptions, readQuota } from '../llm/quota-options.js'
 import { Reservations, type ReservedLimit } from '../llm/reservation.js'
 import type { LlmProtocol, VendorFormat } from '../llm/vendor-format.js'
 import { checkRunOptions } from '../pipeline/start-call.js'
@@ -48,10 +49,11 @@ export interface SdkOptions {
   streamUsage?: boolean
   /**
    * How the vendor counts tokens towards its limits: `openai`, `azure`, `anthropic`, `bedrock`, `gemini`, or `reported`
-   * (the tokens that answers report, for other vendors with one of these APIs). Default: that of the protocol; for
+   * (the tokens that answers report, for other vendors with one of these APIs); or an object with a `preset` and single
+   * rules that differ. Default: that of the protocol; for
    * `openai` that of the host: `openai` for `api.openai.com`, `reported` for all others.
    */
-  quota?: QuotaName
+  quota?: QuotaName | QuotaOptions
   /**
    * Where the tokens to reserve come from. `learned`: from earlier answers of the lane. `fixed`: four bytes of text per
    * token, and 1,000 tokens for an answer or `max_tokens` if that is less. Default: `learned`.
@@ -97,7 +99,7 @@ const readCall: Check<RunOptions> = (value, path, problems) => {
 
 const readOptions = object({
   protocol: optional(oneOf('openai', 'anthropic', 'gemini', 'azure')),
-  quota: optional(oneOf(...QUOTA_NAMES)),
+  quota: optional(readQuota),
   streamUsage: optional(bool(), true),
   estimate: optional(oneOf(...ESTIMATE_NAMES), 'learned'),
   call: optional(readCall, {}),
@@ -198,11 +200,14 @@ class SdkRequests {
       byQuota = new Map()
       this.#reservations.set(limits, byQuota)
     }
-    const quota = this.#options.quota ?? quotaOf(this.#format.name, host)
-    let found = byQuota.get(quota)
+    const { quota: own } = this.#options
+    const named = typeof own === 'string' ? own : own?.preset
+    const preset = named ?? quotaOf(this.#format.name, host)
+    let found = byQuota.get(preset)
     if (found === undefined) {
-      found = new Reservations(limits.map(reservedLimit), quota)
-      byQuota.set(quota, found)
+      const quota = typeof own === 'object' ? { ...own, preset } : preset
+      found = new Reservations(limits.filter(isWhole).map(reservedLimit), quota)
+      byQuota.set(preset, found)
     }
     return found
   }
@@ -246,6 +251,11 @@ class SdkRequests {
 /** A vendor that answers with an error has generated nothing. */
 function nothingOf(cost: Cost): Cost {
   return Object.fromEntries(Object.keys(cost).map((unit) => [unit, 0]))
+}
+
+/** What a request reserves depends on the whole limit, not on the part of a sub-window. */
+function isWhole({ isSubWindow }: UnitLimit): boolean {
+  return isSubWindow !== true
 }
 
 function reservedLimit({ unit, spec: { limit, burst } }: UnitLimit): ReservedLimit {

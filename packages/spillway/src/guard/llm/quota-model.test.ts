@@ -31,6 +31,19 @@ describe('quota models', () => {
     },
   )
 
+  it('single rules of a preset can be replaced', () => {
+    const request = { ...REQUEST, maxTokens: 400 }
+    const cached = new QuotaModel({ preset: 'anthropic', countCacheReads: true })
+    expect(cached.counted(USAGE, request)).toMatchObject({ tokens: 1_300, inputTokens: 1_100 })
+    const generous = new QuotaModel({ preset: 'azure', keepReserved: false })
+    expect(generous.reserved(request, USUAL)).toMatchObject({ tokens: 1_400 })
+    expect(generous.counted(USAGE, request)).toMatchObject({ tokens: 1_300 })
+    const doubled = new QuotaModel({ preset: 'gemini', reserve: 'max', outputFactor: 2 })
+    expect(doubled.reserved(request, USUAL)).toMatchObject({ tokens: 1_500 })
+    expect(doubled.counted(USAGE, request)).toMatchObject({ tokens: 1_500, outputTokens: 400 })
+    expect(new QuotaModel({}).counted(USAGE, request)).toMatchObject({ tokens: 1_300 })
+  })
+
   it('openai and azure keep what max_tokens has reserved for all answers', () => {
     const request = { ...REQUEST, maxTokens: 4_000, answers: 2 }
     for (const [name, tokens, counted] of [

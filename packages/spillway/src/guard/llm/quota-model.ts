@@ -3,6 +3,7 @@
  * complete. See docs/gateway/quotas.md for the rules that the vendors document.
  */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
+import type { QuotaSetting } from './quota-options.js'
 import type { TokenUsage } from './usage/token-usage.js'
 
 /** A request, as far as its cost depends on it. */
@@ -41,6 +42,18 @@ export type QuotaName = keyof typeof RULES
 
 export const QUOTA_NAMES = Object.keys(RULES) as [QuotaName, ...QuotaName[]]
 
+/** The rules of a preset, unless the options replace them. */
+function rulesOf(quota: QuotaSetting): QuotaRules {
+  if (typeof quota === 'string') return RULES[quota]
+  const preset: QuotaRules = RULES[quota.preset ?? 'reported']
+  return {
+    reserves: quota.reserve ?? preset.reserves,
+    keeps: quota.keepReserved ?? preset.keeps,
+    countsCached: quota.countCacheReads ?? preset.countsCached,
+    outputFactor: quota.outputFactor ?? preset.outputFactor,
+  }
+}
+
 /** The public API of OpenAI, also its hosts for single regions. */
 const OPENAI_HOST = /^([a-z0-9-]+\.)?api\.openai\.com$/
 
@@ -59,8 +72,8 @@ export function quotaOf(
 export class QuotaModel {
   readonly #rules: QuotaRules
 
-  constructor(name: QuotaName) {
-    this.#rules = RULES[name]
+  constructor(quota: QuotaSetting) {
+    this.#rules = rulesOf(quota)
   }
 
   /** A request may reserve a whole limit, because the vendor does so. */

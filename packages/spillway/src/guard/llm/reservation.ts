@@ -1,7 +1,8 @@
 /** How many tokens to reserve for a request, before the response reports what it cost. */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { Estimates } from './estimate/lane-estimates.js'
-import { QuotaModel, type QuotaName } from './quota-model.js'
+import { QuotaModel } from './quota-model.js'
+import type { QuotaSetting } from './quota-options.js'
 import type { TokenUsage } from './usage/token-usage.js'
 import type { RequestFacts } from './vendor-format.js'
 
@@ -23,7 +24,7 @@ export class Reservations {
   readonly #most = new Map<string, number>()
   readonly #quota: QuotaModel
 
-  constructor(limits: readonly ReservedLimit[], quota: QuotaName = 'reported') {
+  constructor(limits: readonly ReservedLimit[], quota: QuotaSetting = 'reported') {
     this.#quota = new QuotaModel(quota)
     const maxShare = this.#quota.reservesMax ? 1 : MAX_SHARE
     for (const { unit = 'requests', limit, burst } of limits) {

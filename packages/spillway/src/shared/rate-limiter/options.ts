@@ -27,7 +27,7 @@ export interface SharedLimit {
   unit?: string
   /** Units per window. Range: integers from 1. */
   limit: number
-  /** Length of the window. Range: from 1 ms. Required, unless `window` is given. */
+  /** Length of the window. Range: from 1 ms. Default: none; either this or `window` is required. */
   windowMs?: Duration
   /**
    * `day`: counts calendar days of `timeZone`, in place of `windowMs`. A day may have 23 or 25 hours. Default: none.
@@ -148,6 +148,8 @@ export const readLimits = together(arrayOf(readLimit), (limits, path, problems) 
 export interface UnitLimit {
   unit: string
   spec: LimitSpec
+  /** Part of another limit, for a shorter period. Default: false. */
+  isSubWindow?: boolean
 }
 
 /** What the limits of a guard need beside their own options. */
@@ -181,7 +183,7 @@ export function toUnitLimits(
     const units = subLimit(limit.limit, windowMs, subWindowMs)
     const sub = { ...limit, limit: units, windowMs: subWindowMs, ...WHOLE_SUB_WINDOW }
     const subId = `${id}/${subWindowMs % 1_000 === 0 ? `${subWindowMs / 1_000}s` : `${subWindowMs}ms`}`
-    return [whole, { unit, outage, spec: specOf(subId, sub, context) }]
+    return [whole, { unit, outage, spec: specOf(subId, sub, context), isSubWindow: true }]
   })
 }
 

@@ -345,8 +345,8 @@ export class LaneLimits {
     this.version = newer.version
     if (isDeepStrictEqual(newer.limits, this.specs)) return
     this.isChanged = true
-    this.limits = this.limits.map(({ unit }, index) => ({
-      unit,
+    this.limits = this.limits.map((limit, index) => ({
+      ...limit,
       spec: newer.limits[index] as LimitSpec,
     }))
     this.specs = newer.limits

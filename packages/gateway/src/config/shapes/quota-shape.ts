@@ -1,0 +1,69 @@
+/** How a vendor counts its limits: the option `quota`, and what follows from it for the vendor's limits. */
+import { nameOr, type QuotaName, quotaFields, readTimeZone } from 'spillway/internal'
+import { duration, either, object, oneOf, optional } from 'spillway/options'
+import type { VendorConfig } from '../config.js'
+
+const readPeriod = duration({ min: 1 })
+
+/** A preset, or an object with a preset and single rules that differ. */
+export const readVendorQuota = nameOr(
+  object({
+    ...quotaFields,
+    subWindowMs: optional(either(readPeriod, oneOf('none'))),
+    timeZone: optional(readTimeZone),
+  }),
+)
+
+type WrittenQuota = ReturnType<typeof readVendorQuota> | undefined
+
+/** Rules about windows. */
+interface WindowRules {
+  /** Limits on requests hold in periods of this length as well. */
+  readonly subWindowMs?: number
+  /** Of calendar days. */
+  readonly timeZone?: string
+}
+
+/** See docs/gateway/quotas.md for the sources. */
+const WINDOWS: Partial<Record<QuotaName, WindowRules>> = {
+  azure: { subWindowMs: 10_000 },
+  gemini: { timeZone: 'America/Los_Angeles' },
+}
+
+/** `usual`: the preset if the file names none. */
+export function quotaRules(
+  written: WrittenQuota,
+  usual: QuotaName,
+): { quota: VendorConfig['quota']; windows: WindowRules } {
+  if (typeof written !== 'object') {
+    const quota = written ?? usual
+    return { quota, windows: WINDOWS[quota] ?? {} }
+  }
+  const { subWindowMs, timeZone, ...rules } = written
+  const preset = rules.preset ?? usual
+  const known = WINDOWS[preset] ?? {}
+  const subMs = subWindowMs ?? known.subWindowMs
+  const zone = timeZone ?? known.timeZone
+  return {
+    quota: { ...rules, preset },
+    windows: {
+      ...(typeof subMs === 'number' && { subWindowMs: subMs }),
+      ...(zone !== undefined && { timeZone: zone }),
+    },
+  }
+}
+
+/** Limits as written, with the vendor's time zone and sub-windows where the file says nothing else. */
+export function withWindows<T>(limits: T, { subWindowMs, timeZone }: WindowRules): T {
+  if (!Array.isArray(limits)) return limits
+  return limits.map((limit: unknown) => {
+    if (typeof limit !== 'object' || limit === null) return limit
+    const { unit = 'requests', window, windowMs, limit: units } = limit as Record<string, unknown>
+    if (window === 'day') return timeZone === undefined ? limit : { timeZone, ...limit }
+    if (subWindowMs === undefined || unit !== 'requests') return limit
+    const wholeMs = readPeriod(windowMs, '', [])
+    // Too few units for a part: the whole window alone holds.
+    const hasPart = wholeMs > subWindowMs && (Number(units) * subWindowMs) / wholeMs >= 1
+    return hasPart ? { subWindowMs, ...limit } : limit
+  }) as T
+}
