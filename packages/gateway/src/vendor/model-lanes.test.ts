@@ -39,11 +39,40 @@ describe('lanes of models', () => {
       pools: { opus: { limits: [{ limit: 1, windowMs: 1_000 }] } },
       guard: {},
     })
-    lanes.configure(1_000, ['named'], (each) => limits.otherLane(each))
+    lanes.configure(1_000, ['named'], limits)
     expect(lanes.laneOf(parts('opus-4'))).toBe('(other opus-*)')
     expect(lanes.laneOf(parts('opus-4', 'first'))).toBe('(other opus-* (first))')
     expect(lanes.laneOf(parts('new'))).toBe('(other)')
     expect(lanes.answered(parts('opus-4'))).toBe('opus-4')
+  })
+
+  it('a new model whose entry has limits has its lane at once, and made-up names get at most 20', () => {
+    const { lanes, wait } = createLanes()
+    const own = { match: 'gpt-*', limits: [{ limit: 3, windowMs: '1h' as const }] }
+    lanes.configure(1_000, [], new ModelLimits({ models: [own], guard: {} }))
+    expect(lanes.laneOf(parts('gpt-4'))).toBe('gpt-4')
+    const names = Array.from({ length: 100 }, (_, index) => lanes.laneOf(parts(`gpt-x${index}`)))
+    expect(names.filter((name) => name === '(other gpt-*)')).toHaveLength(81)
+    expect(lanes.laneOf(parts('gpt-sk-proj-abcdef123 please'))).toBe('(other gpt-*)')
+    expect(lanes.laneOf(parts('new'))).toBe('(other)')
+    wait(1_000)
+    expect(lanes.laneOf(parts('gpt-5'))).toBe('gpt-5')
+  })
+
+  it('an answered model keeps its lane while its requests may count, and a name without answer for a minute', () => {
+    const { lanes, wait } = createLanes()
+    const own = { match: 'gpt-*', limits: [{ limit: 3, windowMs: '1h' as const }] }
+    const rules = new ModelLimits({ models: [own], guard: {} })
+    lanes.configure(2, [], rules)
+    lanes.answered(parts('gpt-4'))
+    lanes.laneOf(parts('gpt-made-up'))
+    wait(61_000)
+    expect(lanes.laneOf(parts('gpt-5'))).toBe('gpt-5')
+    expect(lanes.laneOf(parts('gpt-4'))).toBe('gpt-4')
+    wait(59 * 60_000)
+    lanes.answered(parts('gpt-5'))
+    wait(2 * 60_000)
+    expect(lanes.laneOf(parts('gpt-6'))).toBe('gpt-6')
   })
 
   it('a vendor that answers for every name gets 20 lanes at once and 5 more per second', () => {

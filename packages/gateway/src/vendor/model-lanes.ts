@@ -1,8 +1,11 @@
 /**
  * The lanes of one vendor: one per model, and per key if it has several. Callers choose model names, so a model
  * that the configuration does not name uses the lane `(other)` until the vendor has answered a request for it
- * successfully. Made-up names therefore create no state, here or in the guard. Models that an entry of `models` matches
- * share the lane `(other)` of that entry, because its limits hold for them.
+ * successfully. Made-up names therefore create no state, here or in the guard.
+ *
+ * A model that matches an entry of `models` with limits of its own has its lane from the first request on. Otherwise its
+ * first requests would be charged to another lane, and the whole limit would be free again with the first answer. These
+ * lanes are few: see `NEW_AT_ONCE`. Further models share the lane `(other)` of their entry.
  */
 import type { Clock } from 'spillway'
 import {
@@ -12,6 +15,7 @@ import {
   overflowLane,
   Reservations,
 } from 'spillway/internal'
+import { duration } from 'spillway/options'
 import type { ModelLimitsConfig, VendorConfig } from '../config/config.js'
 import { maskedName } from '../response/privacy.js'
 
@@ -24,12 +28,26 @@ export interface LaneParts {
   readonly key: string | undefined
 }
 
-/** The lane of models without a lane of their own. */
-type OtherLane = (parts: LaneParts) => string | undefined
+/** What the limits of a vendor mean for its lanes. */
+export interface LaneRules {
+  /** The lane of models without a lane of their own. */
+  otherLane(parts: LaneParts): string | undefined
+  /** Each model of its entry has limits of its own. */
+  hasOwnLimits(model: string | undefined): boolean
+  /** The longest window of a limit. */
+  readonly windowMs: number
+}
 
-const usualOther: OtherLane = ({ key }) => laneName({ model: OTHER_LANE, key })
+const NO_LIMITS: LaneRules = {
+  otherLane: ({ key }) => laneName({ model: OTHER_LANE, key }),
+  hasOwnLimits: () => false,
+  windowMs: 0,
+}
 
-/** An answered model keeps its lane for at least this time after its last request. */
+/**
+ * A model keeps its lane for at least this time after its last request. An answered model keeps it while its requests
+ * may still count: in another lane the whole limit would be free again.
+ */
 const REST_MS = 60_000
 /**
  * Some vendors answer for every name. Each new lane costs Redis a few commands, so there are this many new ones
@@ -41,12 +59,14 @@ const NEW_PER_SECOND = 5
 interface KnownLane {
   readonly estimates: LaneEstimates
   usedMs: number
+  /** The vendor has answered a request for it successfully. */
+  isAnswered: boolean
 }
 
 export class ModelLanes {
   #maxLanes: number
   #named: ReadonlySet<string>
-  #otherLane: OtherLane = usualOther
+  #rules = NO_LIMITS
   readonly #clock: Pick<Clock, 'now'>
   /** Named lanes and lanes of answered models, least recently used first. */
   readonly #known = new Map<string, KnownLane>()
@@ -66,10 +86,10 @@ export class ModelLanes {
   }
 
   /** For another configuration: models that were answered stay known. */
-  configure(maxLanes: number, named: Iterable<string>, otherLane = usualOther): void {
+  configure(maxLanes: number, named: Iterable<string>, rules = NO_LIMITS): void {
     this.#maxLanes = maxLanes
     this.#named = new Set(named)
-    this.#otherLane = otherLane
+    this.#rules = rules
   }
 
   get size(): number {
@@ -80,7 +100,11 @@ export class ModelLanes {
   laneOf(parts: LaneParts): string | undefined {
     const lane = laneName(parts)
     if (lane === undefined || this.#exists(lane, parts)) return lane
-    return this.#otherLane(parts)
+    if (this.#rules.hasOwnLimits(parts.model) && this.#mayAdd(parts)) {
+      this.#add(lane, false)
+      return lane
+    }
+    return this.#rules.otherLane(parts)
   }
 
   /** The vendor has answered a request successfully. The lane that requests like it use from now on. */
@@ -88,6 +112,8 @@ export class ModelLanes {
     const lane = laneName(parts)
     if (lane === undefined) return undefined
     if (!this.#exists(lane, parts) && this.#mayAdd(parts)) this.#add(lane)
+    const known = this.#known.get(lane)
+    if (known !== undefined) known.isAnswered = true
     return this.laneOf(parts)
   }
 
@@ -130,19 +156,21 @@ export class ModelLanes {
   }
 
   #forgetRested(): boolean {
-    const oldestMs = this.#clock.now() - REST_MS
-    for (const [lane, { usedMs }] of this.#known) {
-      if (usedMs > oldestMs) return false
-      if (this.#named.has(lane)) continue
+    const nowMs = this.#clock.now()
+    const countsMs = Math.max(REST_MS, this.#rules.windowMs)
+    for (const [lane, { usedMs, isAnswered }] of this.#known) {
+      const restMs = nowMs - usedMs
+      if (restMs < REST_MS) return false
+      if (this.#named.has(lane) || (isAnswered && restMs < countsMs)) continue
       if (lane === this.#newest) this.#newest = undefined
       return this.#known.delete(lane)
     }
     return false
   }
 
-  #add(lane: string): KnownLane {
+  #add(lane: string, isAnswered = true): KnownLane {
     const estimates = new LaneEstimates(lane, this.#prefixes)
-    const known = { estimates, usedMs: this.#clock.now() }
+    const known = { estimates, usedMs: this.#clock.now(), isAnswered }
     this.#moveToEnd(lane, known)
     return known
   }
@@ -171,6 +199,7 @@ type Limited = Pick<VendorConfig, 'models' | 'pools' | 'guard'> &
 
 interface Entry {
   readonly pattern: NamePattern
+  readonly hasOwnLimits: boolean
   readonly reservations: Reservations
 }
 
@@ -178,7 +207,8 @@ interface Entry {
 const MOST_REMEMBERED = 2_000
 
 /** Which limits hold for a model: those of the first entry of `models` that matches, or the vendor's own. */
-export class ModelLimits {
+export class ModelLimits implements LaneRules {
+  readonly windowMs: number
   readonly #entries: readonly Entry[]
   readonly #rest: Reservations
   readonly #units: ReadonlySet<string>
@@ -191,10 +221,12 @@ export class ModelLimits {
       return [...ofPool, ...own, ...spanningAll]
     }
     const all = [limits, ...models.map(limitsOf)]
+    this.windowMs = Math.max(0, ...all.flat().map(windowMsOf))
     this.#units = new Set(all.flat().map(({ unit = 'requests' }) => unit))
     this.#rest = new Reservations(limits, quota)
     this.#entries = models.map((each) => ({
       pattern: new NamePattern(each.match),
+      hasOwnLimits: each.limits !== undefined,
       reservations: new Reservations(limitsOf(each), quota),
     }))
   }
@@ -207,6 +239,10 @@ export class ModelLimits {
   /** What requests for this model reserve. */
   reservationsOf(model: string | undefined): Reservations {
     return this.#entryOf(model)?.reservations ?? this.#rest
+  }
+
+  hasOwnLimits(model: string | undefined): boolean {
+    return this.#entryOf(model)?.hasOwnLimits === true
   }
 
   /** The lane of a model without a lane of its own. The limits of its entry hold there. */
@@ -224,4 +260,12 @@ export class ModelLimits {
     this.#byModel.set(model, found)
     return found
   }
+}
+
+/** A day with a change of the clock has up to 25 hours. */
+const LONGEST_DAY_MS = 25 * 3_600_000
+const readWindow = duration({ min: 1 })
+
+function windowMsOf({ windowMs }: Limits[number]): number {
+  return windowMs === undefined ? LONGEST_DAY_MS : readWindow(windowMs, '', [])
 }

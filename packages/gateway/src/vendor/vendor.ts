@@ -110,7 +110,7 @@ export class Vendor {
   #lanesAfter(before: Vendor | undefined, named: ReadonlySet<string>, clock: Clock): ModelLanes {
     const { maxLanes = DEFAULT_MAX_LANES } = this.#config.guard
     const lanes = before === undefined ? new ModelLanes(maxLanes, named, clock) : before.#lanes
-    lanes.configure(maxLanes, named, (parts) => this.#limits.otherLane(parts))
+    lanes.configure(maxLanes, named, this.#limits)
     return lanes
   }
 
