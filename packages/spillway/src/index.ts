@@ -36,7 +36,7 @@ export type {
 } from './guard/jobs/api.js'
 export { JobStopped } from './guard/jobs/running-job.js'
 export { type LlmGuardOptions, type LlmLimits, llmDefaults } from './guard/llm/llm-defaults.js'
-export type { QuotaOptions } from './guard/llm/quota-options.js'
+export type { QuotaOptions } from './guard/llm/quota-model.js'
 export type { GuardOptions } from './guard/options.js'
 export type { CallContext, CallFunction } from './guard/pipeline/context.js'
 export { ORDER } from './guard/pipeline/stages.js'

@@ -165,10 +165,13 @@ routes: [{ vendor: a, models: [gpt-4o, gpt-5, 'o*'] }]
     const plain = await run('check', file)
     expect(plain).toMatchObject({ code: 0, stdout: expect.stringContaining('valid') })
     expect(plain.stderr).toBe(
-      `${file}: warning: vendors.a.models: no entry matches the model 'gpt-5', so the vendor's own limits hold for it\n`,
+      `${file}:2:40  routes[0].models[1]: warning: no entry of vendors.a.models matches the model 'gpt-5', so the vendor's own limits hold for it
+    2 | routes: [{ vendor: a, models: [gpt-4o, gpt-5, 'o*'] }]
+      |                                        ^
+`,
     )
     const { warnings } = JSON.parse((await run('check', file, '--json')).stdout)
-    expect(warnings).toHaveLength(1)
+    expect(warnings).toMatchObject([{ file, line: 2, column: 40, path: 'routes[0].models[1]' }])
     writeFileSync(file, text.replace(`, models: [${entry}]`, ''))
     expect((await run('check', file)).stderr).toBe('')
   })

@@ -1,17 +1,17 @@
 /** Models that the configuration names and no entry of their vendor's `models` matches: probably a mistake. */
+import { readFileSync } from 'node:fs'
 import { NamePattern } from 'spillway/internal'
 import type { GatewayConfig } from './config.js'
+import type { ConfigError, ConfigProblem } from './config-error.js'
+import { configError } from './document/error-report.js'
+import { readDocument } from './document/yaml-document.js'
 
-export interface UnmatchedModel {
+interface UnmatchedModel {
   readonly vendor: string
   readonly model: string
 }
 
-export function unmatchedModels({
-  vendors,
-  routes,
-  jobQueues = [],
-}: GatewayConfig): UnmatchedModel[] {
+function unmatchedModels({ vendors, routes, jobQueues = [] }: GatewayConfig): UnmatchedModel[] {
   return vendors.flatMap(({ name, models }) => {
     if (models === undefined) return []
     const patterns = models.map(({ match }) => new NamePattern(match))
@@ -30,4 +30,30 @@ export function unmatchedModels({
       .filter((model) => !patterns.some((pattern) => pattern.matches(model)))
       .map((model) => ({ vendor: name, model }))
   })
+}
+
+/** Warnings about these models, written like mistakes: where the file names the model. Undefined: there are none. */
+export function unmatchedWarnings(file: string, config: GatewayConfig): ConfigError | undefined {
+  const unmatched = unmatchedModels(config)
+  if (unmatched.length === 0) return undefined
+  const text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '')
+  const written = readDocument(text)
+  const { routes, jobQueues } = (written.value ?? {}) as Record<string, unknown>
+  const problems = unmatched.map(({ vendor, model }): ConfigProblem => {
+    const path = pathOf(model, routes, '.routes') ?? pathOf(model, jobQueues, '.jobQueues')
+    const message = `warning: no entry of vendors.${vendor}.models matches the model '${model}', so the vendor's own limits hold for it`
+    return { path: path ?? `.vendors.${vendor}.models`, message }
+  })
+  return configError(file, text, written, problems)
+}
+
+/** The path of the first equal text in a value. */
+function pathOf(text: string, value: unknown, path: string): string | undefined {
+  if (value === text) return path
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, each] of Object.entries(value)) {
+    const found = pathOf(text, each, Array.isArray(value) ? `${path}[${name}]` : `${path}.${name}`)
+    if (found !== undefined) return found
+  }
+  return undefined
 }

@@ -66,8 +66,8 @@ export {
 export { geminiFormat } from '../guard/llm/gemini-format.js'
 
 export { openaiFormat } from '../guard/llm/openai-format.js'
-export { type QuotaName, quotaOf } from '../guard/llm/quota-model.js'
-export { nameOr, type QuotaSetting, quotaFields } from '../guard/llm/quota-options.js'
+export { type QuotaName, type QuotaSetting, quotaOf } from '../guard/llm/quota-model.js'
+export { nameOr, quotaFields } from '../guard/llm/quota-options.js'
 export { Reservations } from '../guard/llm/reservation.js'
 export { SseFrames } from '../guard/llm/sse-frames.js'
 export type { TokenUsage } from '../guard/llm/usage/token-usage.js'

@@ -32,28 +32,26 @@ export const checkCommand: CommandRow = {
     noArguments(more)
     const { ConfigError } = await import('../../config/config-error.js')
     const { loadConfig } = await import('../../config/load.js')
-    const { unmatchedModels } = await import('../../config/unmatched-models.js')
+    const { unmatchedWarnings } = await import('../../config/unmatched-models.js')
     const { placeholderSecrets } = await import('../../config/placeholder-secrets.js')
     try {
       const config = loadConfig(
         values['no-secrets'] ? { file, ...placeholderSecrets(file) } : { file },
       )
       const { vendors, routes, callers } = config
-      const warnings = unmatchedModels(config).map(
-        ({ vendor, model }) =>
-          `vendors.${vendor}.models: no entry matches the model '${model}', so the vendor's own limits hold for it`,
-      )
+      const warning = unmatchedWarnings(file, config)
       const counts = {
         vendors: vendors.length,
         routes: routes.length,
         callers: callers?.length ?? 0,
       }
       if (values.json) {
-        const all = { ok: true, ...counts, ...(warnings.length > 0 && { warnings }) }
+        const warnings = warning?.mistakes.map((each) => ({ file, ...each }))
+        const all = { ok: true, ...counts, ...(warnings && { warnings }) }
         process.stdout.write(`${JSON.stringify(all)}\n`)
         return EXIT.ok
       }
-      for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)
+      if (warning !== undefined) process.stderr.write(`${warning.message}\n`)
       process.stdout.write(`${file}: valid: ${wordsOf(counts)}\n`)
       return EXIT.ok
     } catch (error) {

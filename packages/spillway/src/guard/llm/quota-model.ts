@@ -3,7 +3,6 @@
  * complete. See docs/gateway/quotas.md for the rules that the vendors document.
  */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
-import type { QuotaSetting } from './quota-options.js'
 import type { TokenUsage } from './usage/token-usage.js'
 
 /** A request, as far as its cost depends on it. */
@@ -41,6 +40,31 @@ const RULES = {
 export type QuotaName = keyof typeof RULES
 
 export const QUOTA_NAMES = Object.keys(RULES) as [QuotaName, ...QuotaName[]]
+
+/** The rules by which a vendor counts tokens, with single rules replaced. */
+export interface QuotaOptions {
+  /** The vendor whose rules hold otherwise. Default: as if `quota` were absent. */
+  preset?: QuotaName
+  /**
+   * What a request reserves for its answers. `usual`: what answers of its lane usually need. `max`: `max_tokens`.
+   * `larger`: `max_tokens`, or the prompt if that is more, for both together. Default: that of the preset.
+   */
+  reserve?: 'usual' | 'max' | 'larger'
+  /** What was reserved for `max_tokens` is not given back when the answer is shorter. Default: that of the preset. */
+  keepReserved?: boolean
+  /**
+   * Input that the vendor reads from a cache counts. `reserved`: until the answer is complete. Default: that of the
+   * preset.
+   */
+  countCacheReads?: boolean | 'reserved'
+  /** What one token of output counts. Range: 0 to 100. Default: that of the preset. */
+  outputFactor?: number
+}
+
+/** As checked: a preset, or rules of which some may be undefined. */
+export type QuotaSetting =
+  | QuotaName
+  | { readonly [K in keyof QuotaOptions]?: QuotaOptions[K] | undefined }
 
 /** The rules of a preset, unless the options replace them. */
 function rulesOf(quota: QuotaSetting): QuotaRules {

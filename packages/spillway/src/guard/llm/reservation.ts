@@ -1,8 +1,7 @@
 /** How many tokens to reserve for a request, before the response reports what it cost. */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { Estimates } from './estimate/lane-estimates.js'
-import { QuotaModel } from './quota-model.js'
-import type { QuotaSetting } from './quota-options.js'
+import { QuotaModel, type QuotaSetting } from './quota-model.js'
 import type { TokenUsage } from './usage/token-usage.js'
 import type { RequestFacts } from './vendor-format.js'
 
