@@ -157,7 +157,7 @@ module.exports = {
     },
     {
       name: 'no-test-imports',
-      comment: 'a test file is nobody else’s dependency',
+      comment: 'no other file may import a test file',
       severity: 'error',
       from: { path: SRC, pathNot: TEST },
       to: { path: TEST },

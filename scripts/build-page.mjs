@@ -31,7 +31,7 @@ export async function buildPage(say = () => {}) {
   })
   const page = inlined(output)
   mkdirSync(dirname(PAGE), { recursive: true })
-  // Somebody may build it at the same time, and somebody else read it.
+  // Another process may build or read it at the same time.
   const draft = `${PAGE}.${process.pid}`
   writeFileSync(draft, `${page.trimEnd()}\n${stamp}\n`)
   renameSync(draft, PAGE)
@@ -50,7 +50,7 @@ function inlined(output) {
       return `<style>${files.get(name)}</style>`
     })
     .replace(/<script type="module"[^>]*src="\/?([^"]+)"[^>]*><\/script>/g, (_, name) => {
-      // What would end the element early may only stand in strings, where this says the same.
+      // Text that would end the element early occurs only in strings, where this escape has the same meaning.
       return `<script type="module">${files.get(name).trim().replaceAll('</script', '<\\/script')}</script>`
     })
 }

@@ -17,7 +17,7 @@ export function findBrowser() {
 /** @param {(line: string) => void} say progress, one line at a time */
 export async function ensureBrowser(say) {
   if (findBrowser() !== undefined) return
-  const loss = 'Nobody will look at the dashboard in the tests.'
+  const loss = 'Tests of the dashboard page will be skipped.'
   if (!canInstall()) {
     say(`There is no Chromium on the PATH (SPILLWAY_CHROMIUM may name one). ${loss}`)
     return

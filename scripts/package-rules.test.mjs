@@ -3,7 +3,7 @@ import { manifestProblems, packageProblems } from './package-rules.mjs'
 import { root } from './run-command.mjs'
 
 it('every package has a README, a license, types and the address of the repository', () => {
-  // What an earlier build left in dist matters to those who publish, not to this test.
+  // Files that an earlier build left in dist matter when publishing, not to this test.
   const problems = packageProblems(root).filter((problem) => !problem.includes(': dist/'))
   expect(problems).toEqual([])
 })

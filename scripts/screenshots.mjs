@@ -20,7 +20,7 @@ const LOAD_MS = 100_000
 const MOST_BYTES = 150_000
 
 const PRIORITIES = ['critical', 'high', 'normal', 'low']
-/** Of each tenant, so many by priority. */
+/** Jobs of each tenant by priority. */
 const TENANTS = {
   acme: [6, 140, 420, 80],
   globex: [0, 90, 310, 160],

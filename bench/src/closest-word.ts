@@ -1,4 +1,4 @@
-/** The known word that was probably meant: one that begins like this one, or a misspelt one. */
+/** Suggests a known name: one that begins with the given text, or one with a similar spelling. */
 export function closestWord(word: string, known: readonly string[]): string | undefined {
   const completed = known.find((candidate) => word !== '' && candidate.startsWith(word))
   if (completed !== undefined) return completed

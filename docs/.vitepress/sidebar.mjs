@@ -8,8 +8,8 @@ export const SECTIONS = [
     items: [
       { text: 'What Spillway is', page: 'index' },
       { text: 'Comparison', page: 'comparison' },
-      { text: 'Quickstart: library', page: 'quickstart-library', planned: true },
-      { text: 'Quickstart: gateway', page: 'quickstart-gateway', planned: true },
+      { text: 'Quickstart: library', page: 'quickstart-library' },
+      { text: 'Quickstart: gateway', page: 'quickstart-gateway' },
       { text: 'Tutorial: survive a vendor outage', page: 'tutorial', planned: true },
       { text: 'Which mechanisms to use', page: 'which-mechanisms' },
     ],

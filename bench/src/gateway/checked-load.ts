@@ -66,7 +66,7 @@ async function untilSeen(vendor: Vendor, total: number, stopped: () => boolean):
   while (!stopped() && (await vendor.count()) < total) await sleep(POLL_MS)
 }
 
-/** Returns the vendor's count once no request is in flight, including those whose client has disconnected. */
+/** Returns the vendor's count once no request is in flight, including requests of disconnected clients. */
 async function settled(vendor: Vendor): Promise<number> {
   let seen = await vendor.count()
   while (true) {

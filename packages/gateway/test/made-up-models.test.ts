@@ -181,7 +181,7 @@ describe(`${MODELS} made-up models, each used twice,`, () => {
       expect(scripts.syncKeys).toBeLessThan(100 + 60 * seconds)
       expect(scripts.mostKeys).toBeLessThanOrEqual(100)
       expect(scripts.syncUs).toBeLessThan(scripts.allUs / 5)
-      // A busy machine may delay a reply for so long that the pod does without the store for a moment.
+      // A busy machine may delay a reply until the pod uses its outage rule for a moment.
       const storeStatus = async () => {
         const snapshot = (await (await fetch(`${gateway.adminUrl}/snapshot`)).json()) as Snapshot
         return snapshot.guards[0]?.store?.status

@@ -36,7 +36,7 @@ describe('gateway tracing', () => {
     )
     const answer = await chat({ stream: true }, { headers: { traceparent } })
     await answer.text()
-    await until('it is told', whole)
+    await until('the span is exported', whole)
     const request = spanNamed('POST /v1/*')
     const call = spanNamed('spillway openai')
     const attempt = spanNamed('spillway openai attempt')
@@ -60,7 +60,7 @@ describe('gateway tracing', () => {
       tracing: { fromCallers: false, toVendors: false },
     })
     await (await chat({}, { headers: { traceparent } })).text()
-    await until('it is told', whole)
+    await until('the span is exported', whole)
     expect(spanNamed('POST /v1/*')).toBeDefined()
     expect(spanNamed('POST /v1/*')?.parentSpanContext).toBeUndefined()
     expect(spanNamed('POST /v1/*')?.spanContext().traceId).not.toBe(TRACE)

@@ -47,7 +47,7 @@ beforeAll(async () => {
     vendors: {
       plain: vendorWith({}),
       limited: vendorWith({
-        // Used units come back at the end of a slice of the window, so many slices lose less of it.
+        // Used units return at the end of a slice of the window, so more slices waste less of it.
         limits: [{ limit: LIMIT, windowMs: WINDOW_MS, slices: 100 }],
         queue: { size: 1_000, timeoutMs: '1m' },
         jitterMs: JITTER_MS,

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ArrivalLog } from 'spillway/internal'
 import type { LimitUnit } from './quota/contract.js'
-import type { Admission } from './quota/limits.js'
+import type { QuotaDecision } from './quota/limits.js'
 
 /**
  * `completed`: the response was sent entirely, even if it was an error. `cancelled`: the client
@@ -101,7 +101,7 @@ interface Lane {
   readonly key: string
   readonly model: string
   readonly arrivals: { atMs: number; tokens: number }[]
-  readonly admitted: { readonly atMs: number; readonly admission: Pick<Admission, 'cost'> }[]
+  readonly admitted: { readonly atMs: number; readonly admission: Pick<QuotaDecision, 'cost'> }[]
 }
 
 export class CallLog {
@@ -138,7 +138,7 @@ export class CallLog {
   }
 
   /** The limits admitted a request. The cost of the admission may change when its response has ended. */
-  admit(call: OpenCall, atMs: number, admission: Pick<Admission, 'cost'>): void {
+  admit(call: OpenCall, atMs: number, admission: Pick<QuotaDecision, 'cost'>): void {
     const { key, model } = call
     call.charged = admission.cost
     this.#lanes.get(laneOf(key, model))?.admitted.push({ atMs, admission })

@@ -277,7 +277,7 @@ it('a pod reads the limits of a lane at most twice per second, however slowly th
   const { limits } = pod.store
   const [take, figures] = [limits.take.bind(limits), limits.figures.bind(limits)]
   let reads = 0
-  // Silent for so long that the pod checks whether the store is still there.
+  // Silent until the pod checks whether the store is reachable.
   limits.take = async (request) => {
     const reply = await take(request)
     await sleep(pod.clock, 80)

@@ -4,7 +4,7 @@ import type { Charge, Counter } from './counters.js'
 import type { QuotaModel, Weight } from './quota-models.js'
 
 /** A request that was admitted. */
-export interface Admission {
+export interface QuotaDecision {
   /** What it was charged, by unit. */
   cost: Cost
   readonly charges: readonly (readonly [Counter, Charge])[]
@@ -24,7 +24,7 @@ export class Limits {
    * Charges every limit. If one is exceeded, charges none and returns the one with the longest
    * wait.
    */
-  take(lane: string, nowMs: number, weight: Weight): Excess | Admission {
+  take(lane: string, nowMs: number, weight: Weight): Excess | QuotaDecision {
     const counters = this.#countersOf(lane)
     const cost = this.#model.reserved(weight)
     let worst: Excess | undefined
@@ -42,7 +42,7 @@ export class Limits {
   }
 
   /** The response has ended: the vendor knows what it cost. */
-  settle(admission: Admission, nowMs: number, weight: Weight): void {
+  settle(admission: QuotaDecision, nowMs: number, weight: Weight): void {
     const cost = this.#model.settled?.(weight)
     if (cost === undefined) return
     admission.cost = cost
@@ -64,6 +64,6 @@ export class Limits {
   }
 }
 
-export function isExcess(taken: Excess | Admission): taken is Excess {
+export function isExcess(taken: Excess | QuotaDecision): taken is Excess {
   return 'waitMs' in taken
 }

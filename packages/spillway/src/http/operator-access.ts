@@ -28,7 +28,7 @@ export interface OperatorAccessOptions {
    */
   token?: string
   /**
-   * Who may read: those who may act (`operators`), also clients on this machine without a token
+   * Access to read: clients that may act (`operators`), also clients on this machine without a token
    * (`local`), or all clients (`public`). Default: `operators`.
    */
   readAccess?: 'operators' | 'local' | 'public'

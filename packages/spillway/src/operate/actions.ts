@@ -39,7 +39,7 @@ interface OnLane extends OnGuard {
   lane?: string
 }
 
-/** An action, with who wants it and what it applies to. */
+/** An action, with its operator and what it applies to. */
 export type OperatorRequest =
   /**
    * Refuses every call until all operators who isolated it have released it, or their times are

@@ -173,7 +173,7 @@ export class OperatedGuard {
 
   #limitsOf(): LimitSettings {
     if (this.#limits !== undefined) return this.#limits
-    const message = `'${this.name}' has no limits, so nobody asks the store for permits`
+    const message = `'${this.name}' has no limits, so its calls need no permits`
     throw new OptionsError([{ path: 'guard', message }])
   }
 }

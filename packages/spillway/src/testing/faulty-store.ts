@@ -172,7 +172,7 @@ class DistantStore implements FaultyStore {
   /** Sent and not settled. */
   readonly #underWay = new Set<Command>()
   /**
-   * Commands that run, and those whose replies wait for an earlier one. Empty with a synchronous
+   * Commands in flight, and commands whose replies wait for an earlier one. Empty with a synchronous
    * store.
    */
   #running: Command[] = []

@@ -1,4 +1,4 @@
-/** "did you mean …?": the known word closest to a misspelt one, if any is close enough. */
+/** "did you mean …?": finds the known name closest to a misspelt one, if one is close enough. */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined
   // A third of the letters may be wrong; a very short word may differ in one.

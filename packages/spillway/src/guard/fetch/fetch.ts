@@ -167,7 +167,7 @@ class GuardedRequest {
     return this.#sender.send(this.#input, init)
   }
 
-  /** The headers to send instead of its own; undefined if they are the same. */
+  /** The headers to send instead of the request's; undefined if they do not differ. */
   #headersFor({ attempt, deadline }: CallContext): Headers | undefined {
     const { hops } = this.#sender
     if (hops === undefined) return this.#added ? this.headers : undefined

@@ -16,7 +16,7 @@ export interface FinisherOptions {
 }
 
 /** Results that travel with another request, whose sender reports what happened to them. */
-export interface EndsRide {
+export interface PiggybackedEnds {
   ends: readonly JobEnd[]
   arrived(answers: readonly Finished[]): void
   lost(): void
@@ -49,7 +49,7 @@ export class Finisher {
   }
 
   /** The waiting results, for a request that is sent now. */
-  ride(): EndsRide | undefined {
+  piggyback(): PiggybackedEnds | undefined {
     if (this.#waiting.length === 0) return undefined
     const trip = this.#waiting.splice(0, MOST_IN_A_TRIP)
     this.#rides++

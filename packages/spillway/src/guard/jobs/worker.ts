@@ -212,7 +212,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     const { deadUs } = this.#endSettings
     const { take, breaker, probes } = trip.about
     const sentMs = clock.now()
-    const ride = this.#finisher.ride()
+    const ride = this.#finisher.piggyback()
     let reply: ReserveReply
     try {
       // One literal: this is the hot path of a worker.

@@ -210,7 +210,7 @@ export class Shedder {
   }
 
   /**
-   * The same users are refused while the overload is the same. Calls without a user are drawn at
+   * The same users are refused while the overload does not change. Calls without a user are drawn at
    * random.
    */
   #isHit(importance: number, user: string | undefined, overload: number, nowMs: number): boolean {

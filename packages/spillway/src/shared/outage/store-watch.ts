@@ -363,7 +363,7 @@ export class StoreWatch {
       this.#spender?.returned()
       this.#wakeAll()
     }
-    for (const tell of this.#onChange) tell()
+    for (const notify of this.#onChange) notify()
     if (!listening() || this.#closed) return
     if (status !== 'shared') {
       emit({ type: 'store.degraded', name, status, why: messageOf(this.#why) })

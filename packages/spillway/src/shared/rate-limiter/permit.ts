@@ -53,7 +53,7 @@ export class LanePermit implements Permit {
   #settled = false
   /** What was sent to the store since the permit was granted. */
   #corrections: readonly Correction[] = NONE
-  /** The vendor refused the call, and the store was told to give everything back. */
+  /** The vendor refused the call, and the whole cost was refunded. */
   #isReturned = false
 
   constructor(
