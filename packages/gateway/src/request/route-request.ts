@@ -1,6 +1,6 @@
 /**
  * The first half of a request: checks its head, identifies its caller, reads its body as far as necessary and chooses its
- * route. Throws a `RequestError` if the request is refused.
+ * route. Throws or rejects with a `RequestError` if the request is refused.
  */
 import type { RouteConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
@@ -33,7 +33,7 @@ export interface RoutingListener {
 }
 
 /** `path`: of the request, in its canonical form. */
-export async function routeRequest(
+export function routeRequest(
   request: ClientRequest,
   { path, query: written }: RequestAddress,
   version: ConfigVersion,
@@ -60,7 +60,7 @@ export async function routeRequest(
   if (kind === 'ambiguous') {
     throw ambiguous({ query, shownPath: shownPath(path, headers), routes: config.routes })
   }
-  const parsed = await parseRequest(request, {
+  const parsing = parseRequest(request, {
     protocol,
     path,
     query: written,
@@ -71,23 +71,25 @@ export async function routeRequest(
     onHeld: (bytes) => listener.onHeld(bytes),
     onFault: (error) => listener.onBodyFault(error),
   })
-  const { model } = parsed.facts
-  if (containsKey(path, key) || containsKey(model, key)) throw misplacedKey()
-  const route = routes.forModel(rows, model)
-  if (route === undefined) throw noModel(model)
-  listener.onRoute(route)
-  const routed = routedRequest(request, protocol, {
-    route,
-    caller,
-    callerKey: key,
-    path,
-    query: protocol.queryWithoutKeys?.(written) ?? written,
-    parsed,
+  return parsing.then((parsed) => {
+    const { model } = parsed.facts
+    if (containsKey(path, key) || containsKey(model, key)) throw misplacedKey()
+    const route = routes.forModel(rows, model)
+    if (route === undefined) throw noModel(model)
+    listener.onRoute(route)
+    const routed = routedRequest(request, protocol, {
+      route,
+      caller,
+      callerKey: key,
+      path,
+      query: protocol.queryWithoutKeys?.(written) ?? written,
+      parsed,
+    })
+    if (!version.targetsOf(route).some((each) => canBeSentTo(routed, each))) {
+      throw cannotReplaceModel()
+    }
+    return routed
   })
-  if (!version.targetsOf(route).some((each) => canBeSentTo(routed, each))) {
-    throw cannotReplaceModel()
-  }
-  return routed
 }
 
 function noRoute(

@@ -2,14 +2,11 @@
  * The second half of a request: sends it to the targets of its route, one after the other, until one answers. Each
  * target's guard decides whether and when the request is sent. Nothing reaches the client before a target has answered.
  */
-import { type CallContext, type Clock, type RunOptions, SpillwayError } from 'spillway'
-import { clientNetwork, judgeStatus } from 'spillway/http'
+import { SpillwayError } from 'spillway'
+import { judgeStatus } from 'spillway/http'
 import {
   type BodyEnd,
-  type ErrorKind,
-  failureOf,
   type KeyId,
-  kindOfStatus,
   noteFallback,
   noteQuarantined,
   REPLACES,
@@ -17,52 +14,17 @@ import {
   type TokenUsage,
   type UserStanding,
 } from 'spillway/internal'
-import type { RouteConfig } from '../config/config.js'
 import type { Passing } from '../response/client-response.js'
-import { RequestError } from '../response/errors.js'
-import type { ConfigVersion } from '../routing/config-version.js'
-import { nextTarget, orderByPressure, orderTargets, type Target } from '../routing/target.js'
+import { orderByPressure, orderTargets, type Target } from '../routing/target.js'
 import { HeldError } from '../vendor/held-error.js'
 import type { Vendor } from '../vendor/vendor.js'
-import type { VendorRequest } from '../vendor/vendor-client.js'
-import { neverConnected, VendorError } from '../vendor/vendor-error.js'
-import { vendorRequest } from '../vendor/vendor-request.js'
-import type { ResponseListener, SentAnswer, VendorResponse } from '../vendor/vendor-response.js'
-import type { ClientRequest } from './client-http.js'
-import {
-  type ClientSignal,
-  callerAttempt,
-  deadlineMs,
-  HOP_NEEDS_MS,
-  hopHeaders,
-} from './deadline.js'
+import { VendorError } from '../vendor/vendor-error.js'
+import { isKey } from '../vendor/vendor-keys.js'
+import type { SentAnswer, VendorResponse } from '../vendor/vendor-response.js'
+import { type GuardListener, type SenderOptions, sendThroughGuard } from './guarded-request.js'
+import { canBeSentAgain, targetAfterAnswer, targetAfterError } from './next-target.js'
 import type { Degraded, Tries } from './record.js'
 import { canBeRepeated, canBeSentTo, type RoutedRequest } from './routed-request.js'
-import { type RequestTrace, withTrace } from './trace.js'
-
-/** Refusals after which the next target is tried. All others would be the same there. */
-const WORTH_ANOTHER: ReadonlySet<string> = new Set([
-  'CIRCUIT_OPEN',
-  'THROTTLED',
-  'VENDOR_LIMITED',
-  'QUEUE_FULL',
-  'QUEUE_TIMEOUT',
-  'CALL_TIMEOUT',
-  'STORE_UNAVAILABLE',
-])
-
-/** What is known of a request before it is routed. */
-export interface SenderOptions {
-  readonly version: ConfigVersion
-  /** Id of the request, by which its decisions are found. */
-  readonly id: string
-  readonly request: ClientRequest
-  readonly trace: RequestTrace | undefined
-  readonly clock: Pick<Clock, 'now' | 'schedule'>
-  readonly arrivedMs: number
-  /** Aborted when the client disconnects. */
-  readonly signal: ClientSignal
-}
 
 /** The last error that a vendor answered, while another attempt is made, and where it came from. */
 interface HeldAnswer {
@@ -72,7 +34,7 @@ interface HeldAnswer {
   readonly step: number
 }
 
-export class TargetSender implements ResponseListener {
+export class TargetSender implements GuardListener {
   readonly #options: SenderOptions
   /** The targets tried so far, in order. The last one is being tried, or has answered. */
   readonly tries: Tries[] = []
@@ -131,58 +93,61 @@ export class TargetSender implements ResponseListener {
 
   /** Resolves with an answer whose first chunk has arrived, or with a vendor's error that has arrived entirely. */
   async send(routed: RoutedRequest): Promise<SentAnswer> {
-    try {
-      const answer = await this.#sendToTargets(routed)
-      this.#decided = true
-      this.#held?.error.drop()
-      return answer
-    } catch (error) {
-      this.#decided = true
-      return this.#heldErrorOr(error)
-    }
-  }
-
-  async #sendToTargets(routed: RoutedRequest): Promise<VendorResponse> {
     this.#routed = routed
-    const { route } = routed
-    const all = this.#options.version.targetsOf(route)
-    const ordered = route.choices === 1 ? all : orderTargets(all, route.choices, routed.facts.model)
-    const usable = ordered.filter((each) => canBeSentTo(routed, each))
-    const targets = usable.length === 1 ? usable : orderByPressure(usable)
+    const targets = this.#targetsFor(routed)
     for (let target = targets[0] as Target; ; ) {
-      const next = (kind: ErrorKind) => nextTarget(targets, target, kind)
       const tries = { vendor: target.vendor.name, attempts: 0 }
       this.#target = target
       this.tries.push(tries)
       if (target.config.when !== undefined) this.#triedUnderPressure++
+      let other: Target | undefined
       try {
-        const answer = await this.#sendWithKeys(routed, target, tries)
+        const answer = await this.#sendWithKeys(routed, target)
         this.#answer = answer
-        const other = answer.status < 400 ? undefined : this.#otherFor(routed, answer, next)
-        if (other !== undefined) {
-          answer.cancel()
-          this.#answer = undefined
-          this.#replaced = this.#replacedBy(answer.status)
-          target = other
-          continue
+        if (answer.status >= 400 && !this.#options.signal.aborted) {
+          other = targetAfterAnswer({ routed, targets, target }, answer)
         }
-        // Until the first chunk has arrived, the next target can still be tried.
-        const begun = answer.begin()
-        if (begun !== undefined) await begun
-        if (routed.facts.streamed) answer.demandEvents()
-        if (answer.failure !== undefined) throw answer.failure.error
-        if (answer.ok && target.config.when !== undefined) {
-          this.noteDegraded(target.config.model === undefined ? 'target' : 'model', 'pressure')
+        if (other === undefined) {
+          // Until the first chunk has arrived, the next target can still be tried.
+          const begun = answer.begin()
+          if (begun !== undefined) await begun
+          if (routed.facts.streamed) answer.demandEvents()
+          if (answer.failure !== undefined) throw answer.failure.error
+          return this.#accept(answer, target)
         }
-        return answer
+        answer.cancel()
+        this.#answer = undefined
+        this.#replaced = this.#replacedBy(answer.status)
       } catch (error) {
         this.#replaced = this.#replacedBy(undefined, error)
-        const isWorth = this.#isWorthAnother(routed, error, tries)
-        const other = isWorth ? next(kindOfThrown(error)) : undefined
-        if (other === undefined) throw error
-        target = other
+        if (!this.#options.signal.aborted) {
+          other = targetAfterError({ routed, targets, target }, error, tries.attempts)
+        }
+        if (other === undefined) {
+          this.#decided = true
+          return this.#heldErrorOr(error)
+        }
       }
+      target = other
     }
+  }
+
+  /** In the order in which they are tried. */
+  #targetsFor(routed: RoutedRequest): readonly Target[] {
+    const { route } = routed
+    const all = this.#options.version.targetsOf(route)
+    const ordered = route.choices === 1 ? all : orderTargets(all, route.choices, routed.facts.model)
+    const usable = ordered.filter((each) => canBeSentTo(routed, each))
+    return usable.length === 1 ? usable : orderByPressure(usable)
+  }
+
+  #accept(answer: VendorResponse, { config }: Target): VendorResponse {
+    this.#decided = true
+    this.#held?.error.drop()
+    if (answer.ok && config.when !== undefined) {
+      this.noteDegraded(config.model === undefined ? 'target' : 'model', 'pressure')
+    }
+    return answer
   }
 
   /** Whether the target that the route prefers has answered, so that its answer may be kept. */
@@ -274,55 +239,54 @@ export class TargetSender implements ResponseListener {
     return held.error
   }
 
-  /** The target to ask after this error, if any. */
-  #otherFor(
-    routed: RoutedRequest,
-    answer: VendorResponse,
-    next: (kind: ErrorKind) => Target | undefined,
-  ): Target | undefined {
-    const { status } = answer
-    const { kind } = failureOf(answer) ?? { kind: kindOfStatus(status) }
-    // Ours to solve, so every fallback may take over.
-    if (answer.rejectsKey && this.#mayAskAnother(routed, true)) return next(kind) ?? next('server')
-    const { retryable } = judgeStatus(status)
-    if (kind === 'server' && !retryable) return undefined
-    // The vendor refused the request before it did anything.
-    const untouched = status < 500 && status !== 408
-    if (!this.#mayAskAnother(routed, untouched)) return undefined
-    return next(kind === 'bad-request' && retryable ? 'server' : kind)
-  }
-
   /** With the first key of the target that is not quarantined, and with the next one if the vendor rejects it. */
-  async #sendWithKeys(
-    routed: RoutedRequest,
-    target: Target,
-    tries: Tries,
-  ): Promise<VendorResponse> {
+  #sendWithKeys(routed: RoutedRequest, target: Target): Promise<VendorResponse> {
     const { vendor, config } = target
     const { keys } = vendor
-    if (keys === undefined) return this.#run(routed, target, tries)
-    const rejected = new Set<KeyId>()
-    for (let key = keys.choose(config); ; ) {
-      if (key instanceof SpillwayError) this.#noteQuarantined(routed, target, key)
-      if (!isKey(key)) throw key
-      const keyed = withKey(target, key)
-      this.#target = keyed
-      rejected.add(key)
-      let refusal: unknown
-      const answer = await this.#run(routed, keyed, tries, key).catch((error) => {
-        if (!isQuarantined(error)) throw error
-        refusal = error
-        return undefined
-      })
-      const next = keys.choose(config, rejected)
-      if (answer === undefined && !isKey(next)) throw refusal
-      const isOver = answer !== undefined && !answer.rejectsKey
-      if (answer !== undefined && (isOver || !isKey(next) || !this.#mayAskAnother(routed, true))) {
-        return answer
-      }
-      answer?.cancel()
-      key = next
-    }
+    if (keys === undefined) return this.#sendWith(undefined, routed, target)
+    const key = keys.choose(config)
+    if (key instanceof SpillwayError) this.#noteQuarantined(routed, target, key)
+    if (!isKey(key)) throw key
+    const send = (each: KeyId) => this.#sendWith(each, routed, target)
+    if (!keys.hasChoice(config)) return send(key)
+    const mayAskAnother = () => !this.#options.signal.aborted && canBeSentAgain(routed, true)
+    return keys.sendInTurn(config, key, send, mayAskAnother)
+  }
+
+  #sendWith(
+    key: KeyId | undefined,
+    routed: RoutedRequest,
+    unkeyed: Target,
+  ): Promise<VendorResponse> {
+    const target = key === undefined ? unkeyed : withKey(unkeyed, key)
+    const { vendor, config } = target
+    const lane = vendor.laneOf(config.model ?? routed.facts.model, config)
+    const asksUsage = hidesUsage(routed, target)
+    this.#target = target
+    this.#lane = lane
+    this.#asksUsage = asksUsage
+    // User limits were charged at the first target that received the request.
+    const isCharged = this.attempts > 0
+    const replaced = this.#replaced
+    const sent = { routed, target, key, lane, asksUsage, isCharged, replaced }
+    return sendThroughGuard(this.#options, sent, this)
+  }
+
+  // `GuardListener`: called while a request is sent, and when its answer has ended.
+
+  onAttempt(): void {
+    const { clock, arrivedMs } = this.#options
+    const tries = this.tries.at(-1) as Tries
+    if (tries.attempts++ === 0) this.waitedMs = clock.now() - arrivedMs
+  }
+
+  onStanding(standing: UserStanding): void {
+    this.#standing = standing
+  }
+
+  onShadow(stage: string): void {
+    this.shadow ??= []
+    if (!this.shadow.includes(stage)) this.shadow.push(stage)
   }
 
   /** All keys of the target are quarantined. Its guard counts the refusal, but the request does not reach it. */
@@ -336,105 +300,12 @@ export class TargetSender implements ResponseListener {
     noteQuarantined(vendor.guard, error, call)
   }
 
-  #isWorthAnother(routed: RoutedRequest, error: unknown, { attempts }: Tries): boolean {
-    if (error instanceof RequestError) return false
-    if (error instanceof SpillwayError && !WORTH_ANOTHER.has(error.code)) return false
-    return this.#mayAskAnother(routed, attempts === 0 || neverConnected(error))
-  }
-
-  /** `untouched`: the last target did not process the request. */
-  #mayAskAnother(routed: RoutedRequest, untouched: boolean): boolean {
-    if (this.#options.signal.aborted) return false
-    const { body } = routed.parsed
-    if (body.kind === 'streamed' && body.progress.begun) return false
-    return untouched || canBeRepeated(routed)
-  }
-
-  #run(routed: RoutedRequest, target: Target, tries: Tries, key?: KeyId): Promise<VendorResponse> {
-    const { id: requestId, request: incoming, signal, trace, clock, arrivedMs } = this.#options
-    const { vendor, config } = target
-    const { facts, caller, generates } = routed
-    const { body } = routed.parsed
-    const model = config.model ?? facts.model
-    const lane = vendor.laneOf(model, config)
-    this.#lane = lane
-    this.#asksUsage = hidesUsage(routed, target)
-    const request = vendorRequest(incoming, routed, target, this.#asksUsage)
-    const cost = generates ? vendor.costOf(facts, model, lane) : undefined
-    if (body.kind === 'streamed' && !body.progress.complete) signal.cause = 'upload'
-    // User limits were charged at the first target that received the request.
-    const charged = this.attempts > 0
-    const theirAttempt = callerAttempt(incoming)
-    // One object literal: adding the functions later would keep the call from being collected early.
-    const options: RunOptions & { [REPLACES]: ReplacedCall | undefined } = {
-      requestId,
-      [REPLACES]: this.#replaced,
-      priority: caller.priority,
-      idempotent: canBeRepeated(routed),
-      callerAttempt: theirAttempt,
-      signal,
-      lane,
-      cost,
-      timeoutMs: this.#timeLeftMs(routed.route),
-      needsMs: vendor.hops ? HOP_NEEDS_MS : undefined,
-      user: charged ? undefined : caller.user,
-      tier: charged ? undefined : caller.tier,
-      ip: charged ? undefined : clientNetwork(incoming.socket.remoteAddress ?? ''),
-      endpoint: charged ? undefined : routed.path,
-      onUserLimit: (standing) => {
-        this.#standing = standing
-      },
-      costOfUsage: cost && ((usage) => vendor.countedFor(facts, model, usage)),
-      traceParent: trace?.context,
-      onShadow: vendor.shadows ? ({ stage }) => this.#noteShadow(stage) : undefined,
-    }
-    return vendor.guard.run((context: CallContext) => {
-      const send = () => {
-        if (tries.attempts++ === 0) this.waitedMs = clock.now() - arrivedMs
-        const traced = trace === undefined ? request : this.#inTrace(request, context)
-        const sent = vendor.hops ? withHeaders(traced, hopHeaders(context, theirAttempt)) : traced
-        return vendor.send(sent, context, this, cost)
-      }
-      const { keys } = vendor
-      return keys === undefined || key === undefined ? send() : keys.send(key, send)
-    }, options)
-  }
-
-  /** The shorter of the route's `timeoutMs` and the client's deadline. Undefined if there is neither. */
-  #timeLeftMs({ timeoutMs = Number.POSITIVE_INFINITY }: RouteConfig): number | undefined {
-    const { request, signal, clock, arrivedMs } = this.#options
-    const theirs = deadlineMs(request.headers['spillway-deadline-ms'])
-    const isShorter = theirs >= 0 && theirs < timeoutMs
-    if (!isShorter && timeoutMs === Number.POSITIVE_INFINITY) return undefined
-    if (isShorter) signal.cause = 'deadline'
-    return Math.max(0, (isShorter ? theirs : timeoutMs) - (clock.now() - arrivedMs))
-  }
-
   /** The gateway or a service behind it has retried, or has decided against it. */
   #isFinal(answer: SentAnswer, routed: RoutedRequest, vendor: Vendor): boolean {
     if (!judgeStatus(answer.status).retryable) return false
     if (vendor.hops && answer.header('spillway-retried') !== undefined) return true
     return vendor.retries && canBeRepeated(routed)
   }
-
-  #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
-    const isPassedOn = this.#options.version.hooks.tracer?.toVendors === true
-    return {
-      ...request,
-      headers: withTrace(request.headers, isPassedOn ? traceHeaders : undefined),
-    }
-  }
-
-  #noteShadow(stage: string): void {
-    this.shadow ??= []
-    if (!this.shadow.includes(stage)) this.shadow.push(stage)
-  }
-}
-
-/** Refusals and failures that are no answers of the vendor. */
-function kindOfThrown(error: unknown): ErrorKind {
-  const isLimited = error instanceof SpillwayError && error.code === 'VENDOR_LIMITED'
-  return isLimited ? 'rate-limited' : 'server'
 }
 
 /** The same target, with another key of its vendor. */
@@ -445,20 +316,7 @@ function withKey(target: Target, { name }: KeyId): Target {
   return { ...target, config: keyed, ownHeaders: vendor.ownHeaders(keyed) }
 }
 
-function isKey(choice: KeyId | SpillwayError | undefined): choice is KeyId {
-  return choice !== undefined && !(choice instanceof SpillwayError)
-}
-
-/** Refused because its key was quarantined while the request waited. */
-function isQuarantined(error: unknown): boolean {
-  return error instanceof SpillwayError && error.details.key !== undefined
-}
-
 function hidesUsage({ parsed: { json }, facts, path }: RoutedRequest, { vendor }: Target): boolean {
   if (json === undefined || !facts.streamed || !vendor.countsTokens) return false
   return vendor.protocol.hidesUsage(path, json.fields)
-}
-
-function withHeaders(request: VendorRequest, more: readonly string[]): VendorRequest {
-  return { ...request, headers: [...request.headers, ...more] }
 }

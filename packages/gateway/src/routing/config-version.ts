@@ -4,7 +4,7 @@ import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.
 import { FallbackAnswers } from '../degrade/fallback-answers.js'
 import type { Protocol } from '../protocols/protocol.js'
 import type { AsyncRequests } from '../request/async-requests.js'
-import type { BodyMemory } from '../request/body/body-memory.js'
+import type { BodyMemory } from '../request/body/body.js'
 import { Callers } from '../request/callers.js'
 import type { RequestRecord } from '../request/record.js'
 import type { RequestTracer } from '../request/trace.js'

@@ -56,22 +56,53 @@ export class VendorKeys {
     return refusal
   }
 
-  /**
-   * Sends one request with this key and reports what the answer says about it. Rejects with the refusal if the key was
-   * quarantined while the request waited.
-   */
-  async send(key: KeyId, send: () => Promise<VendorResponse>): Promise<VendorResponse> {
-    const entry = this.enter(key)
-    const permit = entry instanceof Promise ? await entry : entry
-    if (permit instanceof SpillwayError) throw permit
-    let said: KeyAnswer = UNKNOWN
-    try {
-      const answer = await send()
-      said = answer.ok ? ACCEPTED : errorAnswer(answer)
-      return answer
-    } finally {
-      this.answered(permit, said)
+  /** Whether requests to this target may be sent with more than one key. */
+  hasChoice({ key }: TargetConfig): boolean {
+    return key === undefined && this.#keys.length > 1
+  }
+
+  /** With the key `first`, and with the next one whenever the vendor rejects a key or it was quarantined meanwhile. */
+  async sendInTurn(
+    target: TargetConfig,
+    first: KeyId,
+    send: (key: KeyId) => Promise<VendorResponse>,
+    mayAskAnother: () => boolean,
+  ): Promise<VendorResponse> {
+    const rejected = new Set<KeyId>()
+    for (let key = first; ; ) {
+      rejected.add(key)
+      let answer: VendorResponse | undefined
+      let refusal: unknown
+      try {
+        answer = await send(key)
+      } catch (error) {
+        if (!isQuarantined(error)) throw error
+        refusal = error
+      }
+      if (answer !== undefined && !answer.rejectsKey) return answer
+      const next = this.choose(target, rejected)
+      const isLast = !isKey(next) || (answer !== undefined && !mayAskAnother())
+      if (isLast && answer === undefined) throw refusal
+      if (isLast) return answer as VendorResponse
+      answer?.cancel()
+      key = next
     }
+  }
+
+  /**
+   * Sends one request with this key. Rejects with the refusal if the key was quarantined while the request waited.
+   * `send` calls its argument once, with the answer or without one; a promise in between would take 2 µs longer.
+   */
+  send(
+    key: KeyId,
+    send: (onAnswer: (answer: VendorResponse | undefined) => void) => Promise<VendorResponse>,
+  ): Promise<VendorResponse> {
+    const enter = (permit: KeyPermit | SpillwayError) => {
+      if (permit instanceof SpillwayError) return Promise.reject(permit)
+      return send((answer) => this.answered(permit, saidBy(answer)))
+    }
+    const entry = this.enter(key)
+    return entry instanceof Promise ? entry.then(enter) : enter(entry)
   }
 
   /** A permit for one request with this key, or a refusal; a promise if the store has to be asked. */
@@ -94,10 +125,22 @@ export class VendorKeys {
   }
 }
 
-function errorAnswer(answer: VendorResponse): KeyAnswer {
+/** What the answer says about its key. Sets `rejectsKey` of the answer. */
+function saidBy(answer: VendorResponse | undefined): KeyAnswer {
+  if (answer === undefined) return UNKNOWN
+  if (answer.ok) return ACCEPTED
   const said = keyAnswerOf(answer.status, failureOf(answer))
   answer.rejectsKey = rejectsKey(said)
   return said
+}
+
+export function isKey(choice: KeyId | SpillwayError | undefined): choice is KeyId {
+  return choice !== undefined && !(choice instanceof SpillwayError)
+}
+
+/** Refused because its key was quarantined while the request waited. */
+function isQuarantined(error: unknown): boolean {
+  return error instanceof SpillwayError && error.details.key !== undefined
 }
 
 function waitMs({ retryAfterMs = 0 }: SpillwayError): number {

@@ -137,13 +137,30 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
     this.#onNothing = onNothing
   }
 
-  /** Resolves when status and headers have arrived. */
-  askedBy(ask: (handler: VendorHandler) => PendingRequest): Promise<VendorResponse> {
+  /**
+   * Resolves when status and headers have arrived, and rejects if they do not. Before that it calls `onAnswer` once, with
+   * the answer or without one.
+   */
+  askedBy(
+    ask: (handler: VendorHandler) => PendingRequest,
+    onAnswer: (answer: VendorResponse | undefined) => void = () => {},
+  ): Promise<VendorResponse> {
     return new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
+      this.#resolve = (answer) => {
+        onAnswer(answer)
+        resolve(answer)
+      }
+      this.#reject = (error) => {
+        onAnswer(undefined)
+        reject(error)
+      }
       this.#context.onAbort((reason) => this.#abort(reason))
-      if (this.#state.kind === 'asking') this.#pending = ask(this)
+      if (this.#state.kind !== 'asking') return
+      try {
+        this.#pending = ask(this)
+      } catch (error) {
+        this.onError(error as Error)
+      }
     })
   }
 

@@ -25,7 +25,7 @@ import type { Protocol, RequestFacts } from '../protocols/protocol.js'
 import { classifyClientFailure } from '../request/deadline.js'
 import { RefCounted } from '../routing/ref-counted.js'
 import { keyNameOf, ModelLanes, ModelLimits } from './model-lanes.js'
-import { VendorClient, type VendorRequest } from './vendor-client.js'
+import { VendorClient, type VendorHandler, type VendorRequest } from './vendor-client.js'
 import { VendorKeys } from './vendor-keys.js'
 import { type ResponseListener, VendorResponse } from './vendor-response.js'
 
@@ -221,16 +221,19 @@ export class Vendor {
     return Object.keys(this.#config.headers).map((name) => name.toLowerCase())
   }
 
+  /** `onAnswer`: see `VendorResponse.askedBy`. */
   send(
     request: VendorRequest,
     context: CallContext,
     listener: ResponseListener,
     cost: Cost | undefined,
+    onAnswer?: (answer: VendorResponse | undefined) => void,
   ): Promise<VendorResponse> {
     // A vendor that answered with an error, or was not reached, generated no tokens.
     const onNothing = cost && (() => context.settle(nothingOf(cost)))
     const answer = new VendorResponse(context, listener, onNothing, this.protocol)
-    return answer.askedBy((handler) => this.#client.value.dispatch(this.#at(request), handler))
+    const ask = (handler: VendorHandler) => this.#client.value.dispatch(this.#at(request), handler)
+    return answer.askedBy(ask, onAnswer)
   }
 
   /** For answers that are read as a whole. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BodyMemory } from './body-memory.js'
+import { BodyMemory } from './body.js'
 
 describe('memory of request bodies', () => {
   it('bodies may take exactly maxTotalBytes together', () => {

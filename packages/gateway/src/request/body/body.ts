@@ -53,6 +53,27 @@ const MAX_EXPANSION = 100
 /** A decoded body up to this size may have grown by any factor. */
 const ALWAYS_DECODED_BYTES = 65_536
 
+const RETRY_AFTER_MS = 1_000
+
+/** Limits the memory that all held request bodies of this process take together (`body.maxTotalBytes`). */
+export class BodyMemory {
+  #bytes = 0
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Throws a refusal if the bodies would exceed `maxTotalBytes` with these bytes. */
+  take(bytes: number, maxTotalBytes: number): void {
+    if (this.#bytes + bytes > maxTotalBytes) throw tooManyBodies(maxTotalBytes)
+    this.#bytes += bytes
+  }
+
+  giveBack(bytes: number): void {
+    this.#bytes -= bytes
+  }
+}
+
 /** The client disconnected before its body was complete. */
 export class HungUpError extends Error {
   readonly code = 'HUNG_UP'
@@ -73,6 +94,7 @@ function receive<T>(
   finish: (isWhole: boolean) => T,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
+    let isOver = false
     const onData = (chunk: Buffer) => {
       try {
         if (onChunk(chunk)) return
@@ -86,7 +108,8 @@ function receive<T>(
       }
     }
     const onEnd = () => {
-      unlisten()
+      // The listeners stay: nothing but 'close' follows, and removing four of them takes 2 µs.
+      isOver = true
       try {
         resolve(finish(true))
       } catch (error) {
@@ -94,6 +117,7 @@ function receive<T>(
       }
     }
     const onClose = () => {
+      if (isOver) return
       unlisten()
       reject(hungUp())
     }
@@ -270,4 +294,13 @@ function undecodable(): RequestError {
 
 function hungUp(): HungUpError {
   return new HungUpError('the client disconnected')
+}
+
+function tooManyBodies(maxTotalBytes: number): RequestError {
+  return new RequestError({
+    status: 503,
+    code: 'BODY_MEMORY_FULL',
+    message: `the bodies of running requests have reached body.maxTotalBytes (${maxTotalBytes} bytes); retry later`,
+    retryAfterMs: RETRY_AFTER_MS,
+  })
 }
