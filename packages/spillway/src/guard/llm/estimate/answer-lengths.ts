@@ -12,25 +12,36 @@ const MAX_ANSWERS = 100
 const PERCENTILE = 0.95
 
 export class AnswerLengths {
+  /** In the order in which they arrived, from `#next` on. */
   readonly #recent: number[] = []
+  /** The same numbers in ascending order. Kept in order, because every request needs an estimate after every answer. */
+  readonly #sorted: number[] = []
   #next = 0
-  /** Computed when it is first needed after a new answer. */
-  #percentile: number | undefined
 
   /** The 95th percentile of recent answers, in tokens. At first a constant, or the longest answer if that is more. */
   estimate(): number {
-    if (this.#percentile === undefined) {
-      const sorted = this.#recent.toSorted((one, other) => one - other)
-      const percentile = sorted[Math.ceil(PERCENTILE * sorted.length) - 1] ?? 0
-      const isEnough = sorted.length >= ENOUGH_ANSWERS
-      this.#percentile = isEnough ? percentile : Math.max(FIRST_ANSWER_TOKENS, percentile)
-    }
-    return this.#percentile
+    const { length } = this.#sorted
+    const percentile = this.#sorted[Math.ceil(PERCENTILE * length) - 1] ?? 0
+    return length >= ENOUGH_ANSWERS ? percentile : Math.max(FIRST_ANSWER_TOKENS, percentile)
   }
 
   add(tokens: number): void {
+    const oldest = this.#recent[this.#next]
     this.#recent[this.#next] = tokens
     this.#next = (this.#next + 1) % MAX_ANSWERS
-    this.#percentile = undefined
+    if (oldest === tokens) return
+    if (oldest !== undefined) this.#sorted.splice(this.#placeOf(oldest), 1)
+    this.#sorted.splice(this.#placeOf(tokens), 0, tokens)
+  }
+
+  /** Index of the first number that is not smaller. */
+  #placeOf(tokens: number): number {
+    let [from, to] = [0, this.#sorted.length]
+    while (from < to) {
+      const middle = (from + to) >> 1
+      if ((this.#sorted[middle] as number) < tokens) from = middle + 1
+      else to = middle
+    }
+    return from
   }
 }
