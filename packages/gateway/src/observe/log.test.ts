@@ -1,7 +1,6 @@
-import fc from 'fast-check'
 import type { SpillwayEvent } from 'spillway'
 import { expect, it } from 'vitest'
-import { createLog, fieldsOf } from './log.js'
+import { createLog } from './log.js'
 
 /** True: changes something for all requests or jobs. False: happens to one of them. A new event has to be added. */
 const IS_LOGGED: Record<SpillwayEvent['type'], boolean> = {
@@ -74,25 +73,4 @@ it('lines of a log have the time of its clock', () => {
   log.notice?.('info', 'configuration applied', {})
   log.close()
   expect(times).toEqual([1_234])
-})
-
-it('the fields of a log line are the JSON of the record, whatever its texts and numbers are', () => {
-  const scalar = fc.oneof(
-    fc.string({ unit: 'binary' }),
-    fc.double(),
-    fc.boolean(),
-    fc.constantFrom(undefined, null),
-  )
-  const nested = fc.array(fc.record({ vendor: scalar, attempts: scalar }), { maxLength: 3 })
-  const record = fc.record({
-    id: scalar,
-    path: scalar,
-    tries: nested,
-    usage: fc.record({ tokens: scalar }),
-  })
-  fc.assert(
-    fc.property(record, (each) => {
-      expect(`{${fieldsOf(each)}}`).toBe(JSON.stringify(each))
-    }),
-  )
 })
