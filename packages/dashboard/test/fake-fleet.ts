@@ -275,6 +275,7 @@ export class FakeFleet {
       },
       queueWait: { count: 900, p50Ms: 0.4, p90Ms: 80 + count(20), p99Ms: 600 + count(200) },
       fallbacks: [{ step: 'anthropic', reason: 'CIRCUIT_OPEN', count: 12 }],
+      estimates: [{ unit: 'tokens', calls: 5_200, ratio: 1.04, near: 0.93 }],
       lanes: Array.from({ length: this.#options.lanes }, (_, index) =>
         this.#lane(name, laneName(index)),
       ),

@@ -73,6 +73,9 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
       'hedge',
       'fallback',
     ])
+    expect(await page.locator('[data-estimate="tokens"]').innerText()).toBe(
+      'Estimates of tokens, this pod: lately 104 % of the actual cost; within 80 to 125 % for 93 % of 5,200 calls',
+    )
     const limited = page.locator('[data-stage="vendor-limit"] .refusal')
     await limited.filter({ hasText: 'VENDOR' }).waitFor()
     await limited.click()

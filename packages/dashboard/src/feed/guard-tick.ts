@@ -56,10 +56,10 @@ export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickS
 
 function estimateTicks({ estimates }: GuardSnapshot): Pick<GuardTick, 'estimates'> {
   if (estimates.length === 0) return {}
-  const ticks = estimates.map(({ unit, calls, reserved, actual, ranges }) => ({
+  const ticks = estimates.map(({ unit, calls, recentRatio, ranges }) => ({
     unit: shown(unit),
     calls,
-    ratio: rounded(reserved / actual),
+    ratio: rounded(recentRatio),
     near: rounded(ranges['0.8 to 1.25'] / calls),
   }))
   return { estimates: ticks }

@@ -75,9 +75,9 @@ export interface LaneTick {
 export interface EstimateTick {
   unit: string
   calls: number
-  /** Reserved / actual, of all calls together. */
+  /** Reserved / actual cost of the last calls. */
   ratio: number
-  /** Part of the calls whose reserved cost was 0.8 to 1.25 times the actual one. */
+  /** Part of all calls whose reserved cost was 0.8 to 1.25 times the actual one. */
   near: number
 }
 

@@ -123,6 +123,26 @@ describe('dashboard feed', () => {
     expect(last?.limits).toMatchObject([{ id: 'requests', limit: 100, used: 9, remaining: 91 }])
   })
 
+  it('feed compares reserved with actual costs of each unit', async () => {
+    const pod = await startPod()
+    const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] as const
+    const guard = pod.spillway.guard('openai', { limits })
+    const reader = await pod.read()
+    expect((await reader.until('guards')).guards[0]?.estimates).toBeUndefined()
+    for (const tokens of [10, 40]) {
+      await guard.run(({ settle }) => settle({ tokens: 10 }), { cost: { tokens } })
+    }
+    await vi.waitFor(() => {
+      const [estimate] = reader.last('guards')?.guards[0]?.estimates ?? []
+      expect(estimate).toEqual({
+        unit: 'tokens',
+        calls: 2,
+        ratio: expect.closeTo(2.5, 1),
+        near: 0.5,
+      })
+    }, WAITING)
+  })
+
   it('feed shows waiting and running calls by priority', async () => {
     const pod = await startPod()
     const guard = pod.spillway.guard('openai', GUARD)

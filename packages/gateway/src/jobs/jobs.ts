@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import { type Clock, onEvent, type Priority, type Spillway } from 'spillway'
 import { clientNetwork } from 'spillway/http'
+import { sizeOf } from 'spillway/internal'
 import type { AddOptions } from 'spillway/shared'
 import type { QueueConfig } from '../config/config.js'
 import type { AsyncRequests, GatewayAnswer, JobRequestListener } from '../request/async-requests.js'
@@ -153,7 +154,8 @@ export class Jobs implements AsyncRequests {
     const { caller, callerKey, harmless, facts, generates } = routed
     const { headers } = request
     const owner = ownerOf(callerKey, caller.user)
-    const cost = generates ? vendor.costOf(facts, config.model, lane) : undefined
+    const later = { ...facts, prompt: sizeOf(facts.prompt) }
+    const cost = generates ? vendor.costOf(later, config.model, lane) : undefined
     const stored = storeRequest(request, routed, target, owner, cost)
     const { 'idempotency-key': given } = headers
     const options: AddOptions = {

@@ -60,6 +60,7 @@ export {
   NO_PROMPT,
   type Prompt,
   PromptEstimate,
+  sizeOf,
   type TextSampler,
   tokensOf,
 } from '../guard/llm/estimate/prompt-estimate.js'

@@ -33,7 +33,14 @@ describe('reserved against actual cost', () => {
       'over 2': 1,
     }
     expect(guard.snapshot().estimates).toEqual([
-      { unit: 'tokens', calls: 6, reserved: 740, actual: 600, ranges },
+      {
+        unit: 'tokens',
+        calls: 6,
+        reserved: 740,
+        actual: 600,
+        recentRatio: expect.any(Number),
+        ranges,
+      },
     ])
     const registry = new Registry()
     exposeToPrometheus({ spillway, registry })
@@ -56,6 +63,7 @@ describe('reserved against actual cost', () => {
     expect(guard.snapshot().estimates).toEqual([])
     await guard.run(({ settle }) => settle({ tokens: 5 }), { cost: { tokens: 5 } })
     expect(guard.snapshot().estimates[0]?.calls).toBe(1)
+    expect(guard.snapshot().estimates[0]?.recentRatio).toBe(1)
     // The guard that replaces it continues the counts.
     const next = spillway.replaceGuard('vendor', { limits })
     expect(next.snapshot().estimates[0]?.calls).toBe(1)

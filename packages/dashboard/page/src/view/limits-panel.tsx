@@ -44,24 +44,26 @@ export function LimitsPanel({ card, tick, lane }: GuardInView) {
             ))}
           </div>
         ))}
+        {tick.estimates !== undefined && <Estimates estimates={tick.estimates} />}
       </div>
       {lanes.length > shown.length && (
         <p class="note">{countOf(lanes.length - shown.length, 'more lane')} in the table below</p>
       )}
-      {(tick.estimates ?? []).map((each) => (
-        <Estimate key={each.unit} estimate={each} />
-      ))}
     </Panel>
   )
 }
 
-/** Reserved before the vendor reports the actual cost. */
-function Estimate({ estimate: { unit, calls, ratio, near } }: { estimate: EstimateTick }) {
+/** Costs are reserved before the vendor reports them. */
+function Estimates({ estimates }: { estimates: readonly EstimateTick[] }) {
   return (
-    <p class="note" data-estimate={unit}>
-      <bdi>{unit}</bdi> reserved: {formatShare(ratio)} of the actual cost; {formatShare(near)} of{' '}
-      {countOf(calls, 'call')} between 80 % and 125 % (this pod)
-    </p>
+    <div class="stack lane-limits">
+      {estimates.map(({ unit, calls, ratio, near }) => (
+        <p key={unit} class="note" data-estimate={unit}>
+          Estimates of <bdi>{unit}</bdi>, this pod: lately {formatShare(ratio)} of the actual cost;
+          within 80 to 125 % for {formatShare(near)} of {countOf(calls, 'call')}
+        </p>
+      ))}
+    </div>
   )
 }
 

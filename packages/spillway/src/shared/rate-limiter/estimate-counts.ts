@@ -23,12 +23,22 @@ export interface EstimateSnapshot {
   reserved: number
   /** What they have cost. */
   actual: number
+  /** Reserved / actual cost of the last calls; half of it comes from the last 35. */
+  recentRatio: number
   /** Calls by reserved / actual cost. */
   ranges: Record<EstimateRange, number>
 }
 
+interface Counts extends Omit<EstimateSnapshot, 'recentRatio'> {
+  /** Sums in which older calls count less. */
+  recent: { reserved: number; actual: number }
+}
+
+/** What a call counts in `recent` after the next one. */
+const FADING = 0.98
+
 export class EstimateCounts {
-  readonly #byUnit = new Map<string, EstimateSnapshot>()
+  readonly #byUnit = new Map<string, Counts>()
 
   /** A cost of 0 was no estimate, or the call was not charged. */
   add(unit: string, reserved: number, actual: number): void {
@@ -38,15 +48,21 @@ export class EstimateCounts {
     counts.calls++
     counts.reserved += reserved
     counts.actual += actual
+    counts.recent.reserved = FADING * counts.recent.reserved + reserved
+    counts.recent.actual = FADING * counts.recent.actual + actual
     const range = RANGES.find(([bound]) => reserved / actual < bound) ?? RANGES[RANGES.length - 1]
     counts.ranges[(range as (typeof RANGES)[number])[1]]++
   }
 
   snapshot(): EstimateSnapshot[] {
-    return [...this.#byUnit.values()].map((each) => ({ ...each, ranges: { ...each.ranges } }))
+    return [...this.#byUnit.values()].map(({ recent, ranges, ...sums }) => ({
+      ...sums,
+      recentRatio: recent.reserved / recent.actual,
+      ranges: { ...ranges },
+    }))
   }
 
-  #create(unit: string): EstimateSnapshot | undefined {
+  #create(unit: string): Counts | undefined {
     if (this.#byUnit.size >= MOST_UNITS) return undefined
     const ranges = Object.fromEntries(RANGES.map(([, name]) => [name, 0]))
     const counts = {
@@ -54,6 +70,7 @@ export class EstimateCounts {
       calls: 0,
       reserved: 0,
       actual: 0,
+      recent: { reserved: 0, actual: 0 },
       ranges: ranges as Record<EstimateRange, number>,
     }
     this.#byUnit.set(unit, counts)

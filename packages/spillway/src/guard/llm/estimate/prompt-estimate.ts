@@ -70,6 +70,11 @@ export const NO_PROMPT: Prompt = {
   hashed: [],
 }
 
+/** The prompt of a request that is sent much later, when the vendor's cache has other contents. */
+export function sizeOf({ textBytes, otherTokens }: PromptSize): Prompt {
+  return { ...NO_PROMPT, textBytes, otherTokens }
+}
+
 /** Visits the fields of a request that hold the prompt. */
 export class PromptEstimate implements Prompt {
   readonly beginningLength = BASE64_LENGTH
