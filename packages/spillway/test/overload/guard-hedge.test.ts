@@ -91,6 +91,52 @@ describe.each(EVERYWHERE)('hedged call, store: %s', (where) => {
   })
 })
 
+describe('hedge that asks a remote store', () => {
+  const limits = [{ limit: 100, windowMs: '1m' } as const]
+
+  it('a hedge whose permit arrives too late is not started and returns permit and slot', async () => {
+    const options: GuardOptions = { ...HEDGED, limits, jitterMs: 50 }
+    const { clock, guard, run, log, used, taking, connection } = createWorld(options, 'remote')
+    run(taking(1_000, 1))
+    await clock.advance(90)
+    connection?.setLatency(40)
+    await clock.advance(500)
+    expect(log).toEqual(['first in default'])
+    expect(guard.snapshot()).toMatchObject({ active: 1, hedges: { made: 0 } })
+    expect(await used()).toBe(1)
+  })
+
+  it('a hedge is not started if the circuit opens while its permit is requested', async () => {
+    const breaker = { consecutiveFailures: 3 }
+    const world = createWorld({ ...HEDGED, limits, breaker }, 'remote')
+    const { clock, guard, run, log, used, taking, connection } = world
+    run(taking(1_000, 1))
+    await clock.advance(90)
+    connection?.setLatency(10)
+    await clock.advance(11)
+    await world.breaker.isolate('10m')
+    await clock.advance(500)
+    expect(log).toEqual(['first in default'])
+    expect(guard.snapshot()).toMatchObject({ active: 1, hedges: { made: 0 } })
+    expect(await used()).toBe(1)
+  })
+
+  it('a hedge that the store refuses returns its slot', async () => {
+    const options: GuardOptions = { ...HEDGED, limits: [{ limit: 3, windowMs: '1m' }] }
+    const all = { ...options, concurrency: { limit: 2 }, queue: { size: 5 } }
+    const { clock, run, limiter, taking, quick } = createWorld(all, 'remote')
+    run(taking(1_000, 1))
+    await clock.advance(90)
+    const others = [await limiter.acquire(), await limiter.acquire()]
+    await clock.advance(100)
+    for (const each of others) if (each.allowed) each.permit.refund()
+    await clock.advance(100)
+    const next = quick()
+    await clock.advance(100)
+    expect(next.state).toBe('resolved')
+  })
+})
+
 describe('guard hedge', () => {
   it('a hedge takes only a free slot and does not overtake queued calls', async () => {
     const options = { ...HEDGED, concurrency: { limit: 1 }, queue: { size: 5 } }
@@ -145,6 +191,39 @@ describe('guard hedge', () => {
     expect(probe.value).toBe('first')
     expect(log).toEqual(['first in default'])
     expect(guard.snapshot().hedges).toMatchObject({ made: 0 })
+  })
+
+  it('a hedge in another lane is neither made for a probe nor a probe itself', async () => {
+    const { clock, guard, run, taking, log } = createWorld({
+      hedge: { delayMs: 100, lane: 'replica' },
+      breaker: { consecutiveFailures: 1, openMs: '1s', probes: 1 },
+    })
+    const open = async (lane: string) => {
+      run(() => Promise.reject(new Error('down')), { lane })
+      await clock.advance(1_100)
+    }
+    await open('main')
+    run(taking(500, 1), { lane: 'main' })
+    await clock.advance(1_000)
+    expect(log).toEqual(['first in main'])
+    await open('replica')
+    run(taking(500, 1), { lane: 'main' })
+    await clock.advance(1_000)
+    expect(log).toEqual(['first in main', 'first in main'])
+    expect(guard.snapshot().hedges).toMatchObject({ made: 0 })
+  })
+
+  it('a hedge takes no units that a queued call of any lane waits for', async () => {
+    const { clock, guard, run, taking, log } = createWorld({
+      ...HEDGED,
+      limits: [{ unit: 'tokens', limit: 100, windowMs: '10s', per: 'vendor' }],
+      queue: { size: 5, timeoutMs: '1m' },
+    })
+    run(taking(5_000, 1), { lane: 'a', cost: { tokens: 10 } })
+    run(taking(1, 1), { lane: 'b', cost: { tokens: 95 } })
+    await clock.advance(500)
+    expect(log).toEqual(['first in a'])
+    expect(guard.snapshot()).toMatchObject({ queue: { waiting: 1 }, hedges: { made: 0 } })
   })
 
   it('a hedge can use another lane with its own slot, breaker and limits', async () => {

@@ -6,6 +6,7 @@ import { createOperator } from '../../operate/operator.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { keyIdOf } from './key-id.js'
 import { type KeyAnswer, type KeyPermit, KeyQuarantine } from './key-quarantine.js'
+import { LONGEST_RESET_MS, UNKNOWN_RESET_MS } from './policy.js'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
@@ -64,6 +65,19 @@ function heard(): SpillwayEvent[] {
 }
 
 describe('exhausted key', () => {
+  it.each([
+    ['5 minutes without a known reset time', undefined, UNKNOWN_RESET_MS],
+    ['31 days at most', 400 * 24 * HOUR_MS, LONGEST_RESET_MS],
+  ])('an exhausted key is quarantined for %s', async (_, resetMs, forMs) => {
+    const { one, two, request } = setup()
+    await request(one, exhausted(resetMs))
+    for (const { state, untilMs } of [one.states()[0]!, two.states()[0]!]) {
+      expect(state).toBe('quarantined')
+      expect(untilMs).toBeGreaterThan(forMs - SECOND_MS)
+      expect(untilMs).toBeLessThanOrEqual(forMs)
+    }
+  })
+
   it('an exhausted key is refused from memory by all pods until its reset time', async () => {
     const { clock, one, two, distant, request, enter } = setup()
     await request(one, exhausted(HOUR_MS))
@@ -155,6 +169,20 @@ describe('exhausted key', () => {
     expect(await request(one, exhausted(HOUR_MS))).toBe(true)
     expect(two.refusal(MAIN)).toMatchObject({ code: 'CIRCUIT_OPEN' })
   })
+
+  it('a probe that finds its key exhausted while the store is down keeps the key in quarantine', async () => {
+    const { clock, one, two, distant, enter, request } = setup()
+    await request(one, exhausted(MINUTE_MS))
+    await clock.advance(MINUTE_MS)
+    const probe = (await enter(one)) as KeyPermit
+    expect(probe.probe).toBeDefined()
+    distant.down = true
+    one.answered(probe, exhausted(HOUR_MS))
+    await clock.advance(10)
+    distant.down = false
+    await clock.advance(3 * SECOND_MS)
+    for (const pod of [one, two]) expect(pod.states()[0]).toMatchObject({ state: 'quarantined' })
+  })
 })
 
 describe('invalid key', () => {
@@ -167,7 +195,7 @@ describe('invalid key', () => {
     for (const pod of fleet) expect(pod.refusal(MAIN)).toMatchObject({ code: 'CIRCUIT_OPEN' })
   })
 
-  it('an accepted request between them starts the row again', async () => {
+  it('an accepted request between invalid answers starts their row again', async () => {
     const { clock, one, two, request } = setup()
     await request(one, INVALID)
     await request(one, INVALID)
