@@ -1,6 +1,7 @@
 // test-group: sockets
 
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { systemClock } from '../../spillway/src/core/time/clock.js'
 import { readVendorHeaders } from '../../spillway/src/shared/rate-limiter/vendor-headers.js'
 import { startVendor } from '../../spillway/test/mock-client.js'
 import { goDuration } from '../src/openai/openai.js'
@@ -83,13 +84,18 @@ describe('mock vendor limits', () => {
   })
 
   it('a request after Retry-After is accepted again', async () => {
-    const { chat } = await startVendor({ limits: [{ limit: 1, windowMs: 300 }] })
+    const startMs = systemClock.now()
+    const now = vi.spyOn(systemClock, 'now').mockReturnValue(startMs)
+    onTestFinished(() => now.mockRestore())
+    const { chat } = await startVendor({ limits: [{ limit: 1, windowMs: 2_500 }] })
     expect((await chat()).status).toBe(200)
     const refused = await chat()
     expect(refused.status).toBe(429)
     const seconds = Number(refused.headers.get('retry-after'))
-    expect(seconds).toBe(1)
-    await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
+    expect(seconds).toBe(3)
+    now.mockReturnValue(startMs + 2_499)
+    expect((await chat()).status).toBe(429)
+    now.mockReturnValue(startMs + seconds * 1_000)
     expect((await chat()).status).toBe(200)
   })
 
