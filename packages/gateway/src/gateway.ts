@@ -13,6 +13,7 @@ import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
 import { type Clock, createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createOperatorAccess } from 'spillway/http'
 import { systemClock } from 'spillway/internal'
+import { createGenAiMetrics } from 'spillway/metrics'
 import type { RedisStore } from 'spillway/redis'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
@@ -25,6 +26,7 @@ import { type GatewayConfig, keyNames, type VendorConfig } from './config/config
 import { listenAddress } from './config/listen-address.js'
 import { Demo } from './demo/demo.js'
 import { Jobs } from './jobs/jobs.js'
+import { GenAiRequests, loadMeter } from './observe/gen-ai.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
 import { createScrub } from './observe/scrub.js'
@@ -140,7 +142,11 @@ export async function createGateway(
     if (event.type === 'pod.command' && event.name === spillway.pod) void gateway.close()
   })
   const store = redis && openStore(redis)
-  const tracing = config.tracing && (await loadTracing(config.tracing))
+  const genAi = config.telemetry.genAi
+    ? new GenAiRequests(() => versions.current.config.vendors)
+    : undefined
+  const attributes = genAi && ((record: RequestRecord) => genAi.attributesOf(record))
+  const tracing = config.tracing && (await loadTracing({ ...config.tracing, attributes }))
   const spillway = createSpillway({
     ...(store && { store }),
     ...podOptions(config, supervisor),
@@ -160,10 +166,12 @@ export async function createGateway(
     reloads,
     () => versions.current.vendors.values(),
   )
+  genAi?.recordTo(createGenAiMetrics({ registry: metrics.registry, ...(await loadMeter()) }))
   const hooks = {
     clock,
     onRecord(record: RequestRecord) {
       metrics.requests.add(record)
+      genAi?.add(record)
       log.request(record)
       dashboard.noteRequest(record)
     },

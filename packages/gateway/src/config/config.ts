@@ -264,6 +264,11 @@ export interface GatewayConfig {
   }
   /** Spans for the OpenTelemetry SDK of the process. Undefined: none. */
   readonly tracing: TracingConfig | undefined
+  /** Telemetry under conventions of others. */
+  readonly telemetry: {
+    /** Metrics and span attributes under the GenAI conventions of OpenTelemetry. */
+    readonly genAi: boolean
+  }
   /** When the configuration is read again. */
   readonly reload: {
     /** Whether the gateway reloads by itself when its file changes. */

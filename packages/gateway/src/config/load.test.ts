@@ -115,6 +115,7 @@ describe('loadConfig', () => {
       workers: 1,
       reload: { watch: true },
       tracing: undefined,
+      telemetry: { genAi: false },
       log: { level: 'info' },
     })
   })

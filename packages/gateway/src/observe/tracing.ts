@@ -2,7 +2,7 @@
  * Spans of requests, for OpenTelemetry. The gateway brings no SDK and no exporter: it speaks to whichever the
  * process was started with, which is configured as everywhere else. Without one, spans go nowhere.
  */
-import type { Context, Span } from '@opentelemetry/api'
+import type { Attributes, Context, Span } from '@opentelemetry/api'
 import type { GuardTracer } from 'spillway/metrics'
 import { openTelemetryTracer } from 'spillway/metrics'
 import type { RequestRecord } from '../request/record.js'
@@ -16,6 +16,8 @@ export interface Tracing {
 }
 
 export interface TracingOptions {
+  /** Attributes of other conventions for a request. */
+  readonly attributes?: ((record: RequestRecord) => Attributes) | undefined
   readonly fromCallers: boolean
   readonly toVendors: boolean
 }
@@ -36,7 +38,8 @@ async function loadApi(): Promise<Api> {
   }
 }
 
-function createRequestTracer(api: Api, { fromCallers, toVendors }: TracingOptions): RequestTracer {
+function createRequestTracer(api: Api, options: TracingOptions): RequestTracer {
+  const { fromCallers, toVendors, attributes } = options
   const tracer = api.trace.getTracer('spillway-gateway')
   return {
     toVendors,
@@ -52,7 +55,7 @@ function createRequestTracer(api: Api, { fromCallers, toVendors }: TracingOption
         },
         around,
       )
-      return new RequestSpan(api, span, api.trace.setSpan(around, span))
+      return new RequestSpan(api, span, api.trace.setSpan(around, span), attributes)
     },
   }
 }
@@ -61,11 +64,13 @@ class RequestSpan implements RequestTrace {
   readonly #api: Api
   readonly #span: Span
   readonly context: Context
+  readonly #attributes: TracingOptions['attributes']
 
-  constructor(api: Api, span: Span, context: Context) {
+  constructor(api: Api, span: Span, context: Context, attributes: TracingOptions['attributes']) {
     this.#api = api
     this.#span = span
     this.context = context
+    this.#attributes = attributes
   }
 
   /** Sets the fields of the access log, except the caller. */
@@ -82,7 +87,8 @@ class RequestSpan implements RequestTrace {
       'spillway.attempts': attempts,
       'spillway.degraded': degraded?.step,
     }
-    for (const [name, value] of Object.entries(facts)) {
+    const more = this.#attributes?.(record) ?? {}
+    for (const [name, value] of Object.entries({ ...facts, ...more })) {
       if (value !== undefined) span.setAttribute(name, value)
     }
     if (code !== undefined) {

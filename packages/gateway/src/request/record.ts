@@ -32,6 +32,8 @@ export interface RequestRecord {
   readonly tier: string | undefined
   readonly priority: string | undefined
   readonly model: string | undefined
+  /** The model that the vendor was sent, if the target replaces it. */
+  readonly sentModel: string | undefined
   readonly streamed: boolean
   /** 499: the client disconnected before the answer. */
   readonly status: number
@@ -65,7 +67,15 @@ export interface EndedRequest {
   readonly routed: RoutedRequest | undefined
   readonly sender: Pick<
     RequestRecord,
-    'vendor' | 'tries' | 'attempts' | 'degraded' | 'waitedMs' | 'end' | 'shadow' | 'usage'
+    | 'vendor'
+    | 'sentModel'
+    | 'tries'
+    | 'attempts'
+    | 'degraded'
+    | 'waitedMs'
+    | 'end'
+    | 'shadow'
+    | 'usage'
   >
   /** The client disconnected before the answer was complete. */
   readonly hungUp: boolean
@@ -88,6 +98,7 @@ export function recordOf(ended: EndedRequest): RequestRecord {
     tier: masked(caller?.tier),
     priority: caller?.priority,
     model: masked(routed?.facts.model),
+    sentModel: sender.sentModel,
     streamed: routed?.facts.streamed ?? false,
     status: hungUp && !response.headersSent ? HUNG_UP_STATUS : response.statusCode,
     code: hungUp ? 'HUNG_UP' : fault?.code,

@@ -73,6 +73,11 @@ export class TargetSender implements GuardListener {
     return this.#target?.vendor.name
   }
 
+  /** The model in place of the client's, if the target replaces it. */
+  get sentModel(): string | undefined {
+    return this.#target?.config.model
+  }
+
   /** The last vendor that received the request, if any. */
   get asked(): string | undefined {
     return this.tries.findLast((each) => each.attempts > 0)?.vendor

@@ -70,6 +70,7 @@ export function answerRaw(socket: Socket, fault: Fault): RequestRecord {
     tier: undefined,
     priority: undefined,
     model: undefined,
+    sentModel: undefined,
     streamed: false,
     status,
     code,

@@ -66,6 +66,7 @@ export {
 } from '../guard/llm/estimate/prompt-estimate.js'
 export { geminiFormat } from '../guard/llm/gemini-format.js'
 
+export { genAiOperationOf, genAiProviderOf } from '../guard/llm/gen-ai.js'
 export { openaiFormat } from '../guard/llm/openai-format.js'
 export { type QuotaName, type QuotaSetting, quotaOf } from '../guard/llm/quota-model.js'
 export { nameOr, quotaFields } from '../guard/llm/quota-options.js'

@@ -1,6 +1,7 @@
 export { Durations } from '../core/collections/histogram.js'
 export type { StopReason, TimeoutKind } from '../core/events.js'
 export type { JobQueueSnapshot, WorkerSnapshot } from '../guard/jobs/queue-snapshot.js'
+export type { GenAiOperation, GenAiRecorder } from '../guard/llm/gen-ai.js'
 export type { AttemptTrace, CallTrace, GuardTracer } from '../guard/pipeline/trace.js'
 export type {
   GuardSnapshot,
@@ -9,6 +10,7 @@ export type {
   StageSnapshot,
 } from '../guard/snapshot.js'
 export type { FallbackCount } from '../guard/stages/fallback.js'
+export { createGenAiMetrics, type GenAiMeter, type GenAiMetricsOptions } from './gen-ai.js'
 export {
   exposeToOpenTelemetry,
   type OpenTelemetryMeter,

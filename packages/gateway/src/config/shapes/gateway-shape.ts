@@ -85,6 +85,8 @@ const readTracing = object({
   toVendors: optional(bool(), true),
 })
 
+const readTelemetry = object({ genAi: optional(bool(), false) })
+
 const ORIGIN = /^(?:\*|https?:\/\/[^/?#\s]+)$/
 
 const origin: Check<string> = described(
@@ -133,6 +135,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
       health: optional(readHealth, { overload: undefined }),
       drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
       tracing: optional(readTracing),
+      telemetry: optional(readTelemetry, { genAi: false }),
       reload: optional(readReload, { watch: true }),
       log: optional(readLog, { level: 'info' as const }),
     },

@@ -3,7 +3,15 @@
  * its model, its cost is estimated from its body, and the usage in its answer replaces the estimate.
  */
 import { SpillwayError } from '../../core/errors.js'
-import { bool, type Check, object, oneOf, optional, validate } from '../../core/options/checks.js'
+import {
+  bool,
+  type Check,
+  having,
+  object,
+  oneOf,
+  optional,
+  validate,
+} from '../../core/options/checks.js'
 import type { Clock } from '../../core/time/clock.js'
 import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
 import type { UnitLimit } from '../../shared/rate-limiter/options.js'
@@ -19,6 +27,7 @@ import {
 } from '../llm/estimate/lane-estimates.js'
 import type { TokenEstimates } from '../llm/estimate/token-estimates.js'
 import { geminiFormat } from '../llm/gemini-format.js'
+import type { GenAiRecorder } from '../llm/gen-ai.js'
 import { openaiFormat } from '../llm/openai-format.js'
 import { type QuotaName, type QuotaOptions, quotaOf } from '../llm/quota-model.js'
 import { readQuota } from '../llm/quota-options.js'
@@ -27,6 +36,7 @@ import type { LlmProtocol, VendorFormat } from '../llm/vendor-format.js'
 import { checkRunOptions } from '../pipeline/start-call.js'
 import type { RunOptions } from '../run-options.js'
 import { type Fetch, type FetchOptions, refusalResponse } from './fetch.js'
+import { GenAiCall } from './gen-ai-call.js'
 import { isSdkErrors, type SdkErrors } from './sdk-errors.js'
 import { readSdkRequest, type SdkRequest } from './sdk-request.js'
 import { withoutEvents } from './without-events.js'
@@ -59,6 +69,8 @@ export interface SdkOptions {
    * token, and 1,000 tokens for an answer or `max_tokens` if that is less. Default: `learned`.
    */
   estimate?: EstimateName
+  /** Metrics under the GenAI conventions of OpenTelemetry, from `createGenAiMetrics()`. Default: none. */
+  genAi?: GenAiRecorder
   /** Options of every call of this client, such as `user`, `priority` or `timeoutMs`. Default: none. */
   call?: RunOptions
 }
@@ -102,6 +114,7 @@ const readOptions = object({
   quota: optional(readQuota),
   streamUsage: optional(bool(), true),
   estimate: optional(oneOf(...ESTIMATE_NAMES), 'learned'),
+  genAi: optional(having<GenAiRecorder>('metrics of createGenAiMetrics()', 'record')),
   call: optional(readCall, {}),
 })
 
@@ -142,7 +155,7 @@ function notRecognised(sdk: unknown): string {
 class SdkRequests {
   readonly #guard: SdkGuard
   readonly #format: VendorFormat
-  readonly #options: Pick<ReturnType<typeof readOptions>, 'quota' | 'estimate'>
+  readonly #options: Pick<ReturnType<typeof readOptions>, 'quota' | 'estimate' | 'genAi'>
   readonly #streamUsage: boolean
   readonly #call: RunOptions
   readonly #errors: SdkErrors | undefined
@@ -155,13 +168,14 @@ class SdkRequests {
     options: ReturnType<typeof readOptions>,
     errors: SdkErrors | undefined,
   ) {
-    const { streamUsage, call } = options
+    const { streamUsage, call, genAi } = options
     this.#guard = guard
     this.#format = format
     this.#options = options
     this.#call = call
     this.#errors = errors
-    this.#streamUsage = streamUsage && guard.limits?.all().some(countsAnswers) === true
+    const isCounted = genAi !== undefined || guard.limits?.all().some(countsAnswers) === true
+    this.#streamUsage = streamUsage && isCounted
   }
 
   async send(input: Parameters<Fetch>[0], init: RequestInit): Promise<Response> {
@@ -171,7 +185,9 @@ class SdkRequests {
     const lane = this.#call.lane ?? request.model ?? DEFAULT_LANE
     const reservations = facts && this.#reservationsFor(lane, request)
     const reserved = facts && reservations?.costOf(facts, this.#estimatesOf(lane))
-    const call = this.#callOf(request, reservations, reserved)
+    const measured = this.#measure(input, request)
+    const plainCall = this.#callOf(request, reservations, reserved)
+    const call = measured === undefined ? plainCall : measured.withUsage(plainCall)
     const fetch = this.#guard.fetchWith(
       {
         ...(repeatable && { idempotencyHeader: IDEMPOTENCY_HEADER }),
@@ -183,12 +199,21 @@ class SdkRequests {
     )
     try {
       const response = await fetch(input, body === undefined ? init : { ...init, body })
-      return body === undefined ? response : withoutEvents(response, format.isUsageEvent)
+      const passed = body === undefined ? response : withoutEvents(response, format.isUsageEvent)
+      return measured === undefined ? passed : measured.watch(passed)
     } catch (error) {
+      measured?.failed(error)
       if (!(error instanceof SpillwayError)) throw error
       const { status, code, message } = error
       return refusalResponse(error, JSON.stringify(format.errorBody({ status, code, message })))
     }
+  }
+
+  #measure(input: Parameters<Fetch>[0], { model }: SdkRequest): GenAiCall | undefined {
+    const { genAi } = this.#options
+    if (genAi === undefined) return undefined
+    const url = input instanceof Request ? input.url : String(input)
+    return GenAiCall.begin(genAi, this.#guard.clock, { protocol: this.#format.name, url, model })
   }
 
   /** By the limits of its lane, and the rules of the vendor that it is sent to. */
