@@ -3,6 +3,7 @@ import { project } from '../../packages/spillway/src/core/project.ts'
 import { inlineDiagrams } from './diagrams.mjs'
 import { repositoryLinks } from './links.mjs'
 import { navigation, sidebar } from './sidebar.mjs'
+import { emptyHeaderCells } from './tables.mjs'
 
 const { pathname } = new URL(`${project.documentation}/`)
 
@@ -15,9 +16,11 @@ export default defineConfig({
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${pathname}logo.svg` }]],
   sitemap: { hostname: `${project.documentation}/` },
   markdown: {
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     config(md) {
       repositoryLinks(md)
       inlineDiagrams(md)
+      emptyHeaderCells(md)
     },
   },
   themeConfig: {

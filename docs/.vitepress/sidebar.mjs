@@ -130,14 +130,14 @@ export const SECTIONS = [
     folder: 'reference',
     items: [
       { text: 'Packages and conventions', page: 'index' },
-      { text: 'Library options', page: 'options', planned: true },
+      { text: 'Library options', page: 'options' },
       { text: 'Gateway configuration', page: 'gateway-options', planned: true },
       { text: 'Errors', page: 'errors' },
-      { text: 'Error codes', page: 'error-codes', planned: true },
+      { text: 'Error codes', page: 'error-codes' },
       { text: 'Events', page: 'events' },
-      { text: 'Metrics', page: 'metrics', planned: true },
+      { text: 'Metrics', page: 'metrics' },
       { text: 'HTTP headers', page: 'headers', planned: true },
-      { text: 'Command line', page: 'cli', planned: true },
+      { text: 'Command line', page: 'cli' },
     ],
   },
   {
@@ -167,12 +167,14 @@ export function pagesOf({ folder, items }) {
   )
 }
 
+/** Each section has a sidebar of its own. */
 export function sidebar() {
-  return SECTIONS.map(({ text, folder, items }) => ({
-    text,
-    collapsed: true,
-    items: written(folder, items),
-  }))
+  return Object.fromEntries(
+    SECTIONS.map(({ text, folder, items }) => [
+      `/${folder}/`,
+      [{ text, items: written(folder, items) }],
+    ]),
+  )
 }
 
 /** The top bar: the first page of each section. */
@@ -189,7 +191,7 @@ function written(folder, items) {
     .filter(({ planned }) => !planned)
     .map(({ text, page, items: inner }) =>
       inner
-        ? { text, collapsed: true, items: written(folder, inner) }
+        ? { text, items: written(folder, inner) }
         : { text, link: `/${folder}/${page.replace(/(^|\/)index$/, '$1')}` },
     )
     .filter(({ items: inner }) => inner === undefined || inner.length > 0)
