@@ -26,6 +26,15 @@ const RESULTS = new Set([
  * @returns {string[]} one line for each problem, sorted; a type that several entries use is listed once
  */
 export function optionProblems(entries) {
+  return [...walkOptions(entries).problems].sort()
+}
+
+/** Every documented option as `{ type, path, typeText, isOptional, comment }`, in the order of the declarations. */
+export function publicOptions(entries) {
+  return walkOptions(entries).options
+}
+
+function walkOptions(entries) {
   const program = ts.createProgram({
     rootNames: entries.map(({ file }) => file),
     // Comments are read, types are not checked, so no library is loaded.
@@ -33,12 +42,13 @@ export function optionProblems(entries) {
   })
   const walk = new OptionWalk(program.getTypeChecker())
   for (const { file } of entries) walk.entry(program.getSourceFile(file))
-  return [...walk.problems].sort()
+  return walk
 }
 
 /** Follows the types of parameters, from the exported functions and the methods of exported types. */
 class OptionWalk {
   problems = new Set()
+  options = []
   #checker
   #seen = new Set()
 
@@ -111,11 +121,23 @@ class OptionWalk {
     for (const member of members) {
       if (!ts.isPropertySignature(member) || isReadonly(member)) continue
       const name = member.name.getText()
-      if (method === undefined) this.#option(member, name, `${path}.${name}`, commentOf(member))
-      else if (isNumeric(member.type))
+      if (method === undefined) {
+        this.#option(member, name, `${path}.${name}`, commentOf(member))
+        this.#record(member, `${path}.${name}`)
+      } else if (isNumeric(member.type))
         this.#option(member, name, `${path}.${name}`, commentOf(method))
       this.#input(member.type, `${path}.${name}`)
     }
+  }
+
+  /** The member that tells the kinds of a union apart is no option. */
+  #record(member, path) {
+    if (member.type !== undefined && ts.isLiteralTypeNode(member.type)) return
+    const [type, ...rest] = path.split('.')
+    const comment = commentOf(member)
+    const typeText = member.type?.getText().replace(/\s+/g, ' ') ?? 'unknown'
+    const isOptional = member.questionToken !== undefined
+    this.options.push({ type, path: rest.join('.'), typeText, isOptional, comment })
   }
 
   #option(member, name, path, comment) {

@@ -68,6 +68,12 @@ const STEPS = [
     args: [join(root, 'scripts/sync-docs.mjs'), '--check'],
   },
   {
+    name: 'reference',
+    what: 'generated pages of docs/reference are up to date, nothing lacks a description',
+    args: [join(root, 'scripts/reference/build-reference.mjs'), '--check'],
+    after: 'types',
+  },
+  {
     name: 'site',
     what: 'the documentation site builds, without broken links',
     args: [join(root, 'scripts/check-site.mjs')],

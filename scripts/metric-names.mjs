@@ -16,8 +16,25 @@ const WORDS = new Set(
   ].flatMap((line) => line.split(' ')),
 )
 
-/** Names of all series of a gateway. They are read from its registry, so the gateway has to be built. */
+/** Names of all series of a gateway. */
 export async function exportedMetrics() {
+  const metrics = await registeredMetrics()
+  return new Set([...metrics.flatMap(seriesOf), ...ADDED_BY_PROMETHEUS])
+}
+
+/** Every metric of a gateway with its type and description, sorted; without those of Node.js itself. */
+export async function gatewayMetrics() {
+  const { INSTRUMENTS } = await importBuilt('packages/spillway/dist/observe/instruments.js')
+  const dotted = new Map(INSTRUMENTS.map((each) => [each.name, each.dotted]))
+  const metrics = await registeredMetrics()
+  return metrics
+    .filter(({ name }) => name.startsWith('spillway_'))
+    .map(({ name, type, help }) => ({ name, type, help, dotted: dotted.get(name) }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** Read from the registry of a gateway, which has to be built. */
+async function registeredMetrics() {
   const { createMetrics } = await importBuilt('packages/gateway/dist/observe/metrics.js')
   const { createSpillway } = await importBuilt('packages/spillway/dist/index.js')
   const spillway = createSpillway()
@@ -25,7 +42,7 @@ export async function exportedMetrics() {
     const port = () => ({ running: 0, connectionsRefused: 0 })
     const reloads = { counts: {}, generation: 1, since: 0, refusedLast: false }
     const { registry } = createMetrics(spillway, port, reloads, () => [])
-    return new Set([...registry.getMetricsAsArray().flatMap(seriesOf), ...ADDED_BY_PROMETHEUS])
+    return registry.getMetricsAsArray()
   } finally {
     await spillway.close()
   }

@@ -27,7 +27,16 @@ export type Outcome =
   | 'ignored'
 
 /** How a call ended: with a value or an error, and after how long. */
-export type CallEnd = ({ value: unknown } | { error: unknown }) & {
+export type CallEnd = (
+  | {
+      /** What the call returned. */
+      value: unknown
+    }
+  | {
+      /** What the call threw. */
+      error: unknown
+    }
+) & {
   /** Duration of the call. Range: from 0 ms. Default: unknown, so the call is not slow. */
   durationMs?: number
   /** The caller's signal. An abort by the caller is no failure. Default: none. */

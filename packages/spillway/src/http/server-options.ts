@@ -31,9 +31,9 @@ export interface Identity {
   user?: string | undefined
   /** Tier of the user. Default: none. */
   tier?: string | undefined
-  /** Default: `normal`. */
+  /** Priority of the request. Default: `normal`. */
   priority?: Priority | undefined
-  /** Default: the route if the framework knows it, otherwise the path. */
+  /** Name of the endpoint, for limits per endpoint. Default: the route if the framework knows it, otherwise the path. */
   endpoint?: string | undefined
 }
 

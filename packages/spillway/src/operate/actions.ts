@@ -66,12 +66,17 @@ export type OperatorRequest =
   | (OnGuard &
       ForSomeTime & {
         action: 'override'
+        /** Unit of the limit, such as `requests`, or its id in a snapshot. */
         unit: string
         /** The new limit, in units per window. Range: integers from 1. */
         limit: number
       })
   /** Ends an override early. */
-  | (OnGuard & { action: 'restore'; unit: string })
+  | (OnGuard & {
+      action: 'restore'
+      /** Unit of the limit, as in `override`. */
+      unit: string
+    })
   /** No pod uses this API key for `forMs`, whatever its secret is. */
   | (OnKey & ForSomeTime & { action: 'quarantine-key' })
   /** Ends every quarantine of this API key. */

@@ -16,7 +16,7 @@ import { createMemoryQueues } from './memory-queue.js'
 
 /** Options of `memoryStore()`. */
 export interface MemoryStoreOptions {
-  /** Default: the system clock. */
+  /** The clock to read. Default: the system clock. */
   clock?: Clock
 }
 
