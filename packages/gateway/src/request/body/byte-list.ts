@@ -78,9 +78,7 @@ export class ByteList {
         sampleText(start - offset, end - offset, (from, to) => hash.addBytes(bytes, from, to))
         return
       }
-      sampleText(start, end, (from, to) => {
-        this.#forEach(from, to, (each, first, last) => hash.addBytes(each, first, last))
-      })
+      sampleText(start, end, (from, to) => hash.addBytes(this.#copyOf(from, to), 0, to - from))
     }
   }
 
@@ -99,6 +97,15 @@ export class ByteList {
 
   #append(other: ByteList, start: number, end: number): void {
     other.#forEach(start, end, (chunk, from, to) => this.push(chunk.subarray(from, to)))
+  }
+
+  #copyOf(start: number, end: number): Buffer {
+    const copy = Buffer.alloc(end - start)
+    let length = 0
+    this.#forEach(start, end, (chunk, from, to) => {
+      length += chunk.copy(copy, length, from, to)
+    })
+    return copy
   }
 
   /** The chunks that have bytes from `start` up to `end`, and where in the chunk they are. */
