@@ -17,6 +17,12 @@ const FIRST = 'sk-first-0123456789'
 const SECOND = 'sk-second-0123456789'
 const ENV = { FIRST, SECOND }
 
+/** Lanes of these models exist before their first answer. */
+const OWN_LANES = ['gpt-4o', 'gpt-4o-mini'].map((match) => ({
+  match,
+  limits: [{ limit: 1_000, windowMs: '1m' }],
+}))
+
 const PATIENCE = { timeout: 30_000 }
 
 const TWO_KEYS = { keys: { main: 'env:FIRST', spare: 'env:SECOND' } }
@@ -55,6 +61,55 @@ describe('one gateway', () => {
     }
     expect([vendor.requestsOf(FIRST), vendor.requestsOf(SECOND)]).toEqual([1, 5])
     expect([await metric(gateway, 'main'), await metric(gateway, 'spare')]).toEqual(['1', '0'])
+  })
+
+  it('a spent limit per day of one model pauses its lane until the reset, and the key is used for other models', async () => {
+    const vendor = await startKeyVendor()
+    vendor.standing.set(FIRST, { model: 'gpt-4o' })
+    const gateway = await start(vendor, { key: 'env:FIRST', models: OWN_LANES })
+    expect((await gateway.chat({ model: 'gpt-4o-mini' })).status).toBe(200)
+    expect((await gateway.chat({ model: 'gpt-4o' })).status).toBe(429)
+    const refused = await gateway.chat({ model: 'gpt-4o' })
+    const { error } = (await refused.json()) as { error: { code: string } }
+    expect(error.code).toBe('VENDOR_LIMITED')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(10_000)
+    expect((await gateway.chat({ model: 'gpt-4o-mini' })).status).toBe(200)
+    expect(vendor.seen).toHaveLength(3)
+    expect(await metric(gateway, 'default')).toBe('0')
+  })
+
+  it('a spent limit per day of a new model does not pause other new models until its reset', async () => {
+    const vendor = await startKeyVendor()
+    vendor.standing.set(FIRST, { model: 'gpt-4o' })
+    const own = { key: 'env:FIRST', limits: [{ limit: 1_000, windowMs: '1m' }], maxPauseMs: 1 }
+    const gateway = await start(vendor, own)
+    expect((await gateway.chat({ model: 'gpt-4o' })).status).toBe(429)
+    await vi.waitFor(async () => {
+      expect((await gateway.chat({ model: 'gpt-4o-mini' })).status).toBe(200)
+    }, PATIENCE)
+    expect((await gateway.chat({ model: 'gpt-4o' })).status).toBe(429)
+    const refused = await gateway.chat({ model: 'gpt-4o' })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(10_000)
+    expect((await gateway.chat({ model: 'gpt-5' })).status).toBe(200)
+  })
+
+  it('another key answers for a model whose limit per day is used up, also in later requests', async () => {
+    const vendor = await startKeyVendor()
+    vendor.standing.set(FIRST, { model: 'gpt-4o' })
+    const gateway = await start(vendor, { ...TWO_KEYS, models: OWN_LANES })
+    const models = ['gpt-4o', 'gpt-4o', 'gpt-4o-mini', 'gpt-4o']
+    for (const model of models) expect((await gateway.chat({ model })).status).toBe(200)
+    expect([vendor.requestsOf(FIRST), vendor.requestsOf(SECOND)]).toEqual([2, 3])
+    expect([await metric(gateway, 'main'), await metric(gateway, 'spare')]).toEqual(['0', '0'])
+  })
+
+  it('keyQuarantine: false keeps an invalid key in use', async () => {
+    const vendor = await startKeyVendor()
+    vendor.standing.set(FIRST, 'invalid')
+    const gateway = await start(vendor, { ...TWO_KEYS, keyQuarantine: false })
+    for (let times = 0; times < 5; times++) expect((await gateway.chat()).status).toBe(401)
+    expect([vendor.requestsOf(FIRST), vendor.requestsOf(SECOND)]).toEqual([5, 0])
+    expect(await metric(gateway, 'main')).toBeUndefined()
   })
 
   it('requests with the only key are refused with the reason, and do not reach the vendor', async () => {

@@ -4,8 +4,16 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** `exhausted`: no answer says for how long. `windowMs`: exhausted until the end of each window, and then again. */
-export type KeyStanding = 'valid' | 'invalid' | 'exhausted' | { readonly windowMs: number }
+/**
+ * `exhausted`: no answer says for how long. `windowMs`: exhausted until the end of each window, and then again. `model`: the
+ * requests per day of this model are used up.
+ */
+export type KeyStanding =
+  | 'valid'
+  | 'invalid'
+  | 'exhausted'
+  | { readonly windowMs: number }
+  | { readonly model: string }
 
 export interface KeyVendor {
   readonly url: string
@@ -29,6 +37,13 @@ const ERRORS = {
     param: null,
     code: 'insufficient_quota',
   },
+  daily: {
+    message:
+      'Rate limit reached for this model on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 3h0m0s.',
+    type: 'requests',
+    param: null,
+    code: 'rate_limit_exceeded',
+  },
 } as const
 
 const ANSWER = {
@@ -36,6 +51,13 @@ const ANSWER = {
   object: 'chat.completion',
   choices: [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 },
+}
+
+function kindOf(standing: KeyStanding, body: string): keyof typeof ERRORS | undefined {
+  if (standing === 'valid') return undefined
+  if (standing === 'invalid') return 'invalid'
+  if (typeof standing === 'string' || 'windowMs' in standing) return 'exhausted'
+  return JSON.parse(body).model === standing.model ? 'daily' : undefined
 }
 
 export async function startKeyVendor(): Promise<KeyVendor> {
@@ -46,14 +68,18 @@ export async function startKeyVendor(): Promise<KeyVendor> {
     const atMs = Date.now()
     seen.push({ key, atMs })
     const now = standing.get(key) ?? 'valid'
-    const leftMs = typeof now === 'object' ? now.windowMs - (atMs % now.windowMs) : 0
-    request.resume().on('end', () => {
-      const kind = now === 'valid' ? undefined : now === 'invalid' ? 'invalid' : 'exhausted'
-      const status = kind === undefined ? 200 : kind === 'invalid' ? 401 : 429
-      const wait = leftMs > 0 ? { 'retry-after-ms': String(leftMs) } : {}
-      response.writeHead(status, { 'content-type': 'application/json', ...wait })
-      response.end(JSON.stringify(kind === undefined ? ANSWER : { error: ERRORS[kind] }))
-    })
+    const leftMs =
+      typeof now === 'object' && 'windowMs' in now ? now.windowMs - (atMs % now.windowMs) : 0
+    let body = ''
+    request
+      .on('data', (chunk) => (body += chunk))
+      .on('end', () => {
+        const kind = kindOf(now, body)
+        const status = kind === undefined ? 200 : kind === 'invalid' ? 401 : 429
+        const wait = leftMs > 0 ? { 'retry-after-ms': String(leftMs) } : {}
+        response.writeHead(status, { 'content-type': 'application/json', ...wait })
+        response.end(JSON.stringify(kind === undefined ? ANSWER : { error: ERRORS[kind] }))
+      })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => {

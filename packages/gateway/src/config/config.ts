@@ -39,6 +39,8 @@ export interface VendorConfig {
   readonly quota: QuotaSetting
   /** Where the tokens to reserve come from. */
   readonly estimate: EstimateName
+  /** False: a rejected key stays in use, and no other key of the vendor takes over. Default: true. */
+  readonly keyQuarantine?: boolean
   /** Longest time until a connection is open. */
   readonly connectMs: number
   /** Limits of single models. Their entries are in `guard.lanes`, for each key if there are several. */

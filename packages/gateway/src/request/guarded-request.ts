@@ -99,7 +99,14 @@ export function sendThroughGuard(
       return vendor.send(sent, context, listener, cost, onAnswer)
     }
     const { keys } = vendor
-    return keys === undefined || key === undefined ? send() : keys.send(key, send)
+    if (keys === undefined || key === undefined) return send()
+    return keys.send(key, (onAnswer) =>
+      send((answer) => {
+        onAnswer(answer)
+        // From now on the pause is that of the model's own lane.
+        if (answer?.exhaustsModel === true) vendor.knows(model, config)
+      }),
+    )
   }, runOptions)
 }
 

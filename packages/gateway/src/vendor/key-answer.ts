@@ -10,6 +10,8 @@ export function keyAnswerOf(status: number, failure: VendorFailure | undefined):
   if (status < 400) return ACCEPTED
   switch (failure?.kind) {
     case 'quota-exhausted':
+      // The limit of one model pauses its lane. The key is valid for other models.
+      if (failure.perModel === true) return ACCEPTED
       return { kind: 'quota-exhausted', resetMs: failure.retryAfterMs }
     case 'invalid-key':
       return INVALID

@@ -61,7 +61,7 @@ export class VendorKeys {
     return key === undefined && this.#keys.length > 1
   }
 
-  /** With the key `first`, and with the next one whenever the vendor rejects a key or it was quarantined meanwhile. */
+  /** With the key `first`, and with the next one whenever the vendor rejects a key, or it was quarantined or paused meanwhile. */
   async sendInTurn(
     target: TargetConfig,
     first: KeyId,
@@ -76,10 +76,10 @@ export class VendorKeys {
       try {
         answer = await send(key)
       } catch (error) {
-        if (!isQuarantined(error)) throw error
+        if (!isQuarantined(error) && !isPaused(error)) throw error
         refusal = error
       }
-      if (answer !== undefined && !answer.rejectsKey) return answer
+      if (answer !== undefined && !answer.rejectsKey && !answer.exhaustsModel) return answer
       const next = this.choose(target, rejected)
       const isLast = !isKey(next) || (answer !== undefined && !mayAskAnother())
       if (isLast && answer === undefined) throw refusal
@@ -125,11 +125,13 @@ export class VendorKeys {
   }
 }
 
-/** What the answer says about its key. Sets `rejectsKey` of the answer. */
+/** What the answer says about its key. Sets `rejectsKey` and `exhaustsModel` of the answer. */
 function saidBy(answer: VendorResponse | undefined): KeyAnswer {
   if (answer === undefined) return UNKNOWN
   if (answer.ok) return ACCEPTED
-  const said = keyAnswerOf(answer.status, failureOf(answer))
+  const failure = failureOf(answer)
+  const said = keyAnswerOf(answer.status, failure)
+  answer.exhaustsModel = failure?.perModel === true
   answer.rejectsKey = rejectsKey(said)
   return said
 }
@@ -141,6 +143,15 @@ export function isKey(choice: KeyId | SpillwayError | undefined): choice is KeyI
 /** Refused because its key was quarantined while the request waited. */
 function isQuarantined(error: unknown): boolean {
   return error instanceof SpillwayError && error.details.key !== undefined
+}
+
+/** The lane of this model and key is paused: another key may be free. */
+function isPaused(error: unknown): boolean {
+  return (
+    error instanceof SpillwayError &&
+    error.code === 'VENDOR_LIMITED' &&
+    error.details.paused === true
+  )
 }
 
 function waitMs({ retryAfterMs = 0 }: SpillwayError): number {

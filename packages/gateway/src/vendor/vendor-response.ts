@@ -94,6 +94,8 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   ok = false
   /** The vendor did not process the request, because of the key of ours that was sent with it. */
   rejectsKey = false
+  /** The limit of one model is used up for this key: another key may have some left. */
+  exhaustsModel = false
   /** Lower-case names and values alternate; all of them are valid in another head. */
   raw: readonly string[] = []
   readonly #context: Pick<CallContext, 'onAbort'>

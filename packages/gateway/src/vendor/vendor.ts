@@ -99,9 +99,9 @@ export class Vendor {
   }
 
   #keysAfter(before: Vendor | undefined, spillway: Spillway): VendorKeys | undefined {
-    const { keys, protocol } = this.#config
+    const { keys, protocol, keyQuarantine } = this.#config
     // Status 401 of another service may be about the caller.
-    if (keys.length === 0 || protocol === 'http') return undefined
+    if (keys.length === 0 || protocol === 'http' || keyQuarantine === false) return undefined
     const known = before?.guard === this.guard ? before.keys : undefined
     return new VendorKeys(this.#config, { spillway, guard: this.guard }, known)
   }
@@ -168,6 +168,11 @@ export class Vendor {
     usage: TokenUsage,
   ): Cost {
     return this.#limits.reservationsOf(model).countedFor(facts, usage)
+  }
+
+  /** The vendor knows this model, although it refused the request. */
+  knows(model: string | undefined, target: TargetConfig): void {
+    this.#lanes.answered({ model, key: keyNameOf(this.#config, target.key) })
   }
 
   /** The vendor has answered a request for this model successfully. `usage`: undefined if it reported none. */

@@ -116,7 +116,7 @@ export interface GuardOptions {
    * shortest window, 10 to 100 ms.
    */
   jitterMs?: Duration
-  /** The longest pause after a 429. Range: from 0 ms. Default: 60 seconds. */
+  /** The longest pause after a 429, except until the reset of a spent quota. Range: from 0 ms. Default: 60 seconds. */
   maxPauseMs?: Duration
   /**
    * The first pause after a 429 without `Retry-After`; it doubles each time. Range: from 1 ms. Default: 500 ms.

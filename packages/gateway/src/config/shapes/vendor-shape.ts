@@ -98,6 +98,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
     keys: optional(readKeys(sources)),
     headers: optional(readHeaders(sources), {}),
     quota: optional(readVendorQuota),
+    keyQuarantine: optional(bool(), true),
     estimate: optional(oneOf(...ESTIMATE_NAMES), 'learned'),
     connectMs: optional(duration({ min: 1 }), 5_000),
     hops: optional(bool()),
@@ -128,8 +129,9 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       const limits = readModelLimits(own, path, problems, protocol)
       const keyNames = all.map((each) => each.name)
       const withLanes = { ...guard, ...guardLanes(limits, keyNames, path, problems, counted) }
+      const { keyQuarantine } = own
       const written = { name, protocol, url, keys: all, headers, quota, estimate, connectMs, hops }
-      const config = { ...written, ...limits }
+      const config = { ...written, ...(keyQuarantine ? {} : { keyQuarantine }), ...limits }
       return {
         name,
         protocol,

@@ -33,6 +33,20 @@ export interface VendorFailure {
   readonly kind: ErrorKind
   /** Time until a request may succeed, if the vendor says so. */
   readonly retryAfterMs?: number | undefined
+  /** A spent quota of one model: the key is still valid for others. Default: false. */
+  readonly perModel?: boolean
+}
+
+/** A vendor's reset time counts up to this. Budgets are renewed monthly. */
+export const LONGEST_RESET_MS = 31 * 24 * 3_600_000
+
+/** How long an answer may pause its lane: until the reset of a spent quota, if the vendor says when, or `maxPauseMs`. */
+export function longestPauseMs(
+  { kind, retryAfterMs }: { readonly kind?: ErrorKind; readonly retryAfterMs?: number | undefined },
+  maxPauseMs: number,
+): number {
+  const isReset = kind === 'quota-exhausted' && retryAfterMs !== undefined
+  return isReset ? LONGEST_RESET_MS : maxPauseMs
 }
 
 /** By response or error. */

@@ -3,10 +3,13 @@
  * that could not wait long enough, and passes on what the vendor answers about its limits. Without `limits`
  * there is only the pause of this pod after a 429.
  */
+
 import type { Details, SpillwayError } from '../../core/errors.js'
+import { longestPauseMs } from '../../core/failures/error-kind.js'
 import type { Verdict } from '../../core/outcome.js'
 import { isThenable, swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
+import { isOverflowLane } from '../../shared/lanes/lane-names.js'
 import type { LimitClient } from '../../shared/rate-limiter/limit-client.js'
 import type { LanePermit, LimitReply } from '../../shared/rate-limiter/permit.js'
 import type { MaybePromise } from '../../store/port.js'
@@ -115,23 +118,34 @@ export class VendorLimitStage implements Stage {
         const { status, headers } = response
         const failure = kind && { kind, retryAfterMs }
         swallow(limits.updateFromResponse({ status, headers, failure }, permit))
-      } else if (outcome === 'throttled') swallow(limits.throttled(permit, retryAfterMs))
+      } else if (outcome === 'throttled') {
+        swallow(limits.throttled(permit, { ...(kind && { kind }), retryAfterMs }))
+      }
     } catch {
       // The call has ended: a report that cannot be sent does not fail it.
     }
-    const { queue, clock, maxPauseMs, shadow } = this.#options
+    const { queue, clock, shadow } = this.#options
     if (shadow || outcome !== 'throttled' || retryAfterMs === undefined) return
     // The store decides whether the lane needs the pause, or a lower limit is enough.
-    if (limits.settings.learns(permit.lane)) return
-    const untilMs = clock.now() + Math.min(retryAfterMs, maxPauseMs)
+    if (kind !== 'quota-exhausted' && limits.settings.learns(permit.lane)) return
+    const longestMs = this.#longestPauseMs(permit.lane, kind, retryAfterMs)
+    const untilMs = clock.now() + Math.min(retryAfterMs, longestMs)
     queue.dispatcher.pauseUntil(permit.lane, untilMs)
   }
 
   /** Without shared limits this pod pauses alone. */
-  #pauseHere(lane: string, { retryAfterMs }: Verdict): void {
-    const { queue, clock, basePauseMs, maxPauseMs, shadow } = this.#options
+  #pauseHere(lane: string, { retryAfterMs, kind }: Verdict): void {
+    const { queue, clock, basePauseMs, shadow } = this.#options
     if (shadow) return
-    const pauseMs = Math.min(retryAfterMs ?? basePauseMs, maxPauseMs)
+    const longestMs = this.#longestPauseMs(lane, kind, retryAfterMs)
+    const pauseMs = Math.min(retryAfterMs ?? basePauseMs, longestMs)
     queue.dispatcher.pauseUntil(lane, clock.now() + pauseMs)
+  }
+
+  /** A lane of several names is not paused until the reset of one of them. */
+  #longestPauseMs(lane: string, kind: Verdict['kind'], retryAfterMs: number | undefined): number {
+    const { maxPauseMs } = this.#options
+    if (kind === undefined || isOverflowLane(lane)) return maxPauseMs
+    return longestPauseMs({ kind, retryAfterMs }, maxPauseMs)
   }
 }

@@ -5,8 +5,10 @@
  * decides alone while the store is unreachable. An operator's quarantine is an isolation of the lane of the key's
  * name; it holds whatever the secret is.
  */
+
 import type { SpillwayError } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
+import { LONGEST_RESET_MS } from '../../core/failures/error-kind.js'
 import type { Clock, Timer } from '../../core/time/clock.js'
 import type { Store } from '../../store/port.js'
 import type { BreakerChange, BreakerPermit } from '../circuit-breaker/api.js'
@@ -16,7 +18,7 @@ import { LaneRegistry } from '../lanes/lane-registry.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import { type KeyId, keyNameIn, keysGroup } from './key-id.js'
 import { dropNote, postNote, type QuarantineReason, readNotes } from './key-notes.js'
-import { KEY_POLICY, LONGEST_RESET_MS, UNKNOWN_RESET_MS } from './policy.js'
+import { KEY_POLICY, UNKNOWN_RESET_MS } from './policy.js'
 import { quarantineError } from './refusal.js'
 
 /** What a vendor's answer says about the key of its request. */

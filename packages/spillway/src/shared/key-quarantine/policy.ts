@@ -13,8 +13,6 @@ const MINUTE_MS = 60_000
 
 /** Wait after an answer that names no reset time. */
 export const UNKNOWN_RESET_MS = 5 * MINUTE_MS
-/** A vendor's reset time counts up to this. Budgets are renewed monthly. */
-export const LONGEST_RESET_MS = 31 * 24 * 60 * MINUTE_MS
 
 /** One probe tests the key. Each time it fails, the next wait is twice as long, up to an hour. */
 export const KEY_POLICY: CheckedPolicy = validate(

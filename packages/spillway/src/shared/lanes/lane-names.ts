@@ -9,5 +9,10 @@ export function overflowLane(match: string): string {
   return `(other ${match})`
 }
 
+/** Shared by calls of several names: what is said about one of them is not true for the others. */
+export function isOverflowLane(lane: string): boolean {
+  return lane.startsWith('(other')
+}
+
 /** Not a lane of calls: state that applies to all lanes of a guard. */
 export const ALL_LANES = ''

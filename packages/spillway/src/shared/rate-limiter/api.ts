@@ -27,7 +27,10 @@ export interface SharedRateLimiterOptions {
    * 100 ms.
    */
   jitterMs?: Duration
-  /** The longest pause that a vendor's response can cause. Range: from 0 ms. Default: 60 seconds. */
+  /**
+   * The longest pause that a vendor's response can cause, except until the reset of a spent quota. Range: from 0 ms.
+   * Default: 60 seconds.
+   */
   maxPauseMs?: Duration
   /** The first pause after a 429 without a duration; doubles each time. Range: from 1 ms. Default: 500 ms. */
   basePauseMs?: Duration

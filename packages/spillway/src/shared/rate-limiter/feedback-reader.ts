@@ -20,6 +20,8 @@ export interface LaneFeedback extends FeedbackNews {
   grantedUs: number
   pauseUs: number | undefined
   refused?: RefusedCall | undefined
+  /** Why the call failed, if that was understood. */
+  failure?: Partial<VendorFailure> | undefined
 }
 
 export interface FeedbackReaderOptions {
@@ -54,11 +56,14 @@ export class FeedbackReader {
     const throttled = asksForPause(answer, headers)
     const news = this.#feedback.read(lane, { headers, good, throttled }, limits, nowMs)
     if (news === undefined) return undefined
+    const { failure } = answer
+    // Headers are about the next request; what is known of a whole quota comes first.
+    const resetMs = failure?.kind === 'quota-exhausted' ? failure.retryAfterMs : undefined
     const pauseMs =
-      headers.retryAfterMs ?? answer.failure?.retryAfterMs ?? this.fixedPauseMs(permit)
+      resetMs ?? headers.retryAfterMs ?? failure?.retryAfterMs ?? this.fixedPauseMs(permit)
     const pauseUs = pauseMs === undefined ? undefined : Math.ceil(pauseMs * 1_000)
     const refused = isRateLimited(answer) ? permit.refused(limits) : undefined
-    return send(lane, { grantedUs, pauseUs, refused, ...news })
+    return send(lane, { grantedUs, pauseUs, refused, failure, ...news })
   }
 
   /** The pause after a 429 without `Retry-After`, if it must not grow. */

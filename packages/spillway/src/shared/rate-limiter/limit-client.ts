@@ -4,6 +4,7 @@
  * waits for what is decided by the permit queue.
  */
 import { SpillwayError, storeUnavailable } from '../../core/errors.js'
+import { longestPauseMs, type VendorFailure } from '../../core/failures/error-kind.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import type {
@@ -14,7 +15,7 @@ import type {
   SettleRequest,
 } from '../../store/port.js'
 import type { PiggybackedReport } from '../circuit-breaker/lane/breaker-client.js'
-import { DEFAULT_LANE } from '../lanes/lane-names.js'
+import { DEFAULT_LANE, isOverflowLane } from '../lanes/lane-names.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
 import type { Spender } from '../outage/store-status.js'
 import type { StoreWatch } from '../outage/store-watch.js'
@@ -170,12 +171,13 @@ export class LimitClient implements Spender {
   }
 
   /** The vendor refused the call of a permit, without a response that could be read. Replies until when the lane is paused. */
-  throttled(permit: LanePermit, retryAfterMs: number | undefined): MaybePromise<number> {
+  throttled(permit: LanePermit, failure: Partial<VendorFailure>): MaybePromise<number> {
     const { lane, grantedUs } = permit
-    const pauseMs = retryAfterMs ?? this.#feedback.fixedPauseMs(permit)
+    const pauseMs = failure.retryAfterMs ?? this.#feedback.fixedPauseMs(permit)
     const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
     const refused = permit.refused(this.settings.of(lane).limits)
-    return this.#sendFeedback(lane, { grantedUs, throttled: true, pauseUs, left: [], refused })
+    const said = { throttled: true, pauseUs, left: [], refused, failure }
+    return this.#sendFeedback(lane, { grantedUs, ...said })
   }
 
   async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
@@ -336,9 +338,11 @@ export class LimitClient implements Spender {
     })
   }
 
-  #sendFeedback(lane: string, feedback: LaneFeedback): MaybePromise<number> {
-    const basePauseUs = toUs(this.#options.basePauseMs)
-    const maxPauseUs = toUs(this.#options.maxPauseMs)
+  #sendFeedback(lane: string, { failure = {}, ...feedback }: LaneFeedback): MaybePromise<number> {
+    const { basePauseMs, maxPauseMs } = this.#options
+    const basePauseUs = toUs(basePauseMs)
+    const isOneModel = !isOverflowLane(lane)
+    const maxPauseUs = toUs(isOneModel ? longestPauseMs(failure, maxPauseMs) : maxPauseMs)
     // A pause by an operator is for all pods, so it needs the store.
     if (this.alone && feedback.grantedUs > 0) {
       if (!feedback.throttled) return 0

@@ -24,6 +24,7 @@ interface Fixture {
   headers?: Record<string, string>
   kind: ErrorKind
   retryAfterMs?: number
+  perModel?: true
 }
 
 const openai = (message: string, type: string, code: string | null = null) => ({
@@ -103,6 +104,7 @@ const FIXTURES: readonly Fixture[] = [
     ),
     kind: 'quota-exhausted',
     retryAfterMs: 432_000,
+    perModel: true,
   },
   {
     vendor: 'openai',
@@ -454,6 +456,17 @@ const FIXTURES: readonly Fixture[] = [
     ]),
     kind: 'quota-exhausted',
     retryAfterMs: UNTIL_MIDNIGHT_MS,
+    perModel: true,
+  },
+  {
+    vendor: 'gemini',
+    what: 'the quota of the day for all models is used up',
+    status: 429,
+    body: gemini(429, 'RESOURCE_EXHAUSTED', 'You exceeded your current quota.', [
+      quotaFailure('GenerateRequestsPerDayPerProject'),
+    ]),
+    kind: 'quota-exhausted',
+    retryAfterMs: UNTIL_MIDNIGHT_MS,
   },
   {
     vendor: 'gemini',
@@ -527,10 +540,14 @@ const FIXTURES: readonly Fixture[] = [
 describe('errors by kind', () => {
   it.each(FIXTURES)(
     '$vendor: when $what, the answer is $kind',
-    ({ vendor, status, headers = {}, body, kind, retryAfterMs }) => {
+    ({ vendor, status, headers = {}, body, kind, retryAfterMs, perModel }) => {
       const text = typeof body === 'string' ? body : JSON.stringify(body)
       const failure = readFailure(TABLES[vendor], { status, headers, body: text }, NOW_MS)
-      expect(failure).toEqual({ kind, ...(retryAfterMs !== undefined && { retryAfterMs }) })
+      expect(failure).toEqual({
+        kind,
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
+        ...(perModel && { perModel }),
+      })
     },
   )
 

@@ -21,6 +21,8 @@ export interface ErrorRule {
   readonly name?: string
   readonly message?: RegExp
   readonly kind: ErrorKind
+  /** It is about one model, not about the key. */
+  readonly perModel?: true
 }
 
 export interface ErrorTable {
@@ -43,24 +45,31 @@ export function readFailure(
   wallMs: number,
 ): VendorFailure {
   const reported = table.read(status, parsed(body), wallMs)
-  const kind = kindOf(table, reported)
+  const rule = ruleOf(table, reported)
+  const kind = rule?.kind ?? kindOfStatus(status)
   const { retryAfterMs: asked, left } = readVendorHeaders(headers, wallMs)
   const usedUp = left.filter(({ remaining }) => remaining === 0).map(({ resetMs }) => resetMs)
   const resetMs = usedUp.length === 0 ? undefined : Math.max(...usedUp)
   // The time of a whole quota is in the body; headers are about the next request.
   const inBody = kind === 'quota-exhausted' ? reported.retryAfterMs : undefined
   const retryAfterMs = inBody ?? asked ?? reported.retryAfterMs ?? resetMs
-  return { kind, ...(retryAfterMs !== undefined && { retryAfterMs: Math.ceil(retryAfterMs) }) }
+  return {
+    kind,
+    ...(retryAfterMs !== undefined && { retryAfterMs: Math.ceil(retryAfterMs) }),
+    ...(rule?.perModel === true && { perModel: true }),
+  }
 }
 
-function kindOf({ rules }: ErrorTable, { status, names, message }: ReportedFailure): ErrorKind {
-  const rule = rules.find(
+function ruleOf(
+  { rules }: ErrorTable,
+  { status, names, message }: ReportedFailure,
+): ErrorRule | undefined {
+  return rules.find(
     (each) =>
       (each.status === undefined || each.status === status) &&
       (each.name === undefined || names.includes(each.name)) &&
       (each.message === undefined || each.message.test(message)),
   )
-  return rule?.kind ?? kindOfStatus(status)
 }
 
 /** What a status means without a body that says more. */

@@ -8,10 +8,13 @@ import { type ErrorTable, objectIn, textIn } from './error-table.js'
 const QUOTA_ZONE = 'America/Los_Angeles'
 /** Not a name of Gemini's: the violated quota is one of a day. */
 const PER_DAY = 'quota of a day'
+/** As `PER_DAY`, for one model. */
+const PER_DAY_AND_MODEL = 'quota of a day and model'
 
 /** `{ "error": { "code": 429, "status": "RESOURCE_EXHAUSTED", "message": …, "details": […] } }` */
 export const geminiErrors: ErrorTable = {
   rules: [
+    { name: PER_DAY_AND_MODEL, kind: 'quota-exhausted', perModel: true },
     { name: PER_DAY, kind: 'quota-exhausted' },
     { name: 'API_KEY_INVALID', kind: 'invalid-key' },
     { name: 'API_KEY_EXPIRED', kind: 'invalid-key' },
@@ -27,10 +30,13 @@ export const geminiErrors: ErrorTable = {
     const error = objectIn(body, 'error')
     const details = Array.isArray(error.details) ? error.details.map((each) => objectIn(each)) : []
     const names = [textIn(error, 'status'), ...details.map((each) => textIn(each, 'reason'))]
-    const perDay = details.some(isPerDay)
-    if (perDay) names.push(PER_DAY)
+    const perDay = details.flatMap(quotasOf).filter((quota) => /PerDay/i.test(quota))
+    const isPerDay = perDay.length > 0
+    // If a quota of all models is used up as well, another model does not help.
+    if (isPerDay)
+      names.push(perDay.every((quota) => /PerModel/i.test(quota)) ? PER_DAY_AND_MODEL : PER_DAY)
     // For a quota of a day, `RetryInfo` has the seconds after which the next request may be counted.
-    const retryAfterMs = perDay ? untilMidnightMs(QUOTA_ZONE, wallMs) : retryDelayMs(details)
+    const retryAfterMs = isPerDay ? untilMidnightMs(QUOTA_ZONE, wallMs) : retryDelayMs(details)
     return { status, names, message: textIn(error, 'message'), retryAfterMs }
   },
 }
@@ -38,10 +44,10 @@ export const geminiErrors: ErrorTable = {
 type Detail = Readonly<Record<string, unknown>>
 
 /** `QuotaFailure` names the quota, such as `GenerateRequestsPerDayPerProjectPerModel-FreeTier`. */
-function isPerDay({ violations, metadata }: Detail): boolean {
+function quotasOf({ violations, metadata }: Detail): string[] {
   const quotas = Array.isArray(violations) ? violations : []
   const names = quotas.map((each) => textIn(objectIn(each), 'quotaId'))
-  return [...names, textIn(objectIn(metadata), 'quota_limit')].some((name) => /PerDay/i.test(name))
+  return [...names, textIn(objectIn(metadata), 'quota_limit')]
 }
 
 /** `RetryInfo`: `"retryDelay": "34.07s"`. */

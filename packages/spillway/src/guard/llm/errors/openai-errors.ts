@@ -8,8 +8,13 @@ export const openaiErrors: ErrorTable = {
     { name: 'insufficient_quota', kind: 'quota-exhausted' },
     { name: 'billing_hard_limit_reached', kind: 'quota-exhausted' },
     { name: 'billing_not_active', kind: 'quota-exhausted' },
-    // The limits of a day are refilled all day long, but too slowly to wait for.
-    { status: 429, message: /\b(?:requests|tokens) per day\b/i, kind: 'quota-exhausted' },
+    // The limits of a day are refilled all day long, but too slowly to wait for. Each model has its own.
+    {
+      status: 429,
+      message: /\b(?:requests|tokens) per day\b/i,
+      kind: 'quota-exhausted',
+      perModel: true,
+    },
     // Azure API Management, in front of some deployments.
     { status: 403, message: /out of call volume quota/i, kind: 'quota-exhausted' },
     // One request above the limit of a minute is refused however long it waits.
