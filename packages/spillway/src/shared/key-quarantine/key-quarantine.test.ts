@@ -2,11 +2,12 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { distantBreakers } from '../../../test/distant-breakers.js'
 import { SpillwayError } from '../../core/errors.js'
 import { onEvent, type SpillwayEvent } from '../../core/events.js'
+import { LONGEST_RESET_MS } from '../../core/failures/error-kind.js'
 import { createOperator } from '../../operate/operator.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { keyIdOf } from './key-id.js'
 import { type KeyAnswer, type KeyPermit, KeyQuarantine } from './key-quarantine.js'
-import { LONGEST_RESET_MS, UNKNOWN_RESET_MS } from './policy.js'
+import { UNKNOWN_RESET_MS } from './policy.js'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
