@@ -28,7 +28,6 @@ import { type RoutingListener, routeRequest } from './route-request.js'
 import { canBeSentTo, type RoutedRequest } from './routed-request.js'
 import { TargetSender } from './send-to-targets.js'
 import type { RequestTrace } from './trace.js'
-import { requestTarget } from './validation/request-url.js'
 import { validateRequest } from './validation/validate.js'
 
 export class Exchange implements RoutingListener, JobRequestListener {
@@ -62,6 +61,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
     version: ConfigVersion,
     request: ClientRequest,
     response: ClientResponse,
+    address: RequestAddress,
     expectsContinue: boolean,
   ) {
     const { clock } = version.hooks
@@ -71,7 +71,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
     this.#response = response
     this.#clock = clock
     this.#arrivedMs = clock.now()
-    this.#address = requestTarget(request.url ?? '/')
+    this.#address = address
     this.#id = requestIdFor(request.headers)
     this.#trace = version.hooks.tracer?.begin(request, this.#shownPath)
     this.#writer = new ResponseWriter(response, this.#id, this.#arrivedMs, version.hooks)

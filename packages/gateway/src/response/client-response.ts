@@ -251,10 +251,14 @@ export class ResponseWriter implements ResponseSink {
     const answer = this.#answer
     if (response.headersSent || answer === undefined || this.#passing === undefined) return
     const { decision, final, addresses } = this.#passing
-    const headers = ['spillway-request-id', this.#id, ...this.#added]
+    const headers = ['spillway-request-id', this.#id]
     // The gateway's headers replace those of the vendor.
     const ours = decision.standing === undefined ? [] : ['ratelimit', 'ratelimit-policy']
-    ours.push(...this.#added.filter((_, index) => index % 2 === 0 && this.#added[index] !== 'vary'))
+    for (let i = 0; i < this.#added.length; i += 2) {
+      const name = this.#added[i] as string
+      headers.push(name, this.#added[i + 1] as string)
+      if (name !== 'vary') ours.push(name)
+    }
     if (this.#hooks.draining) headers.push('connection', 'close')
     addAdmittedHeaders(headers, decision)
     if (final) {

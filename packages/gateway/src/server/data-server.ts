@@ -140,7 +140,8 @@ export class DataServer implements HttpHandlers {
     connection.noteStart(request)
     // Also of a health check, and of a body that arrives after its answer: none of it belongs to the next head.
     request.once('close', () => connection.noteEnd(this.#clock.now()))
-    const { path } = requestTarget(request.url ?? '/')
+    const address = requestTarget(request.url ?? '/')
+    const { path } = address
     const health = path.startsWith('/health/') ? this.#health(path) : undefined
     if (health !== undefined) {
       response.writeHead(health.status, { 'content-type': 'application/json' })
@@ -148,7 +149,7 @@ export class DataServer implements HttpHandlers {
       return
     }
     const { current } = this.#versions
-    const exchange = new Exchange(current, request, response, expectsContinue)
+    const exchange = new Exchange(current, request, response, address, expectsContinue)
     connection.exchanges.add(exchange)
     this.#running++
     exchange.version.enter()

@@ -12,6 +12,8 @@ const DATA_URL = /^data:[\w.+-]+\/[\w.+-]+;base64,/
 /** Prose has spaces or punctuation within this length. */
 const BASE64_LENGTH = 2_000
 const BASE64 = /^[A-Za-z0-9+/_-]{2000}/
+/** Characters of base64 and of the URLs it is in. Prose ends at its first space. */
+const BEGINNING = /^[\w+/:;,.=-]*$/
 
 /** Lasts an hour instead of five minutes, in Anthropic's `cache_control`. */
 const ONE_HOUR = '1h'
@@ -78,8 +80,7 @@ export function sizeOf({ textBytes, otherTokens }: PromptSize): Prompt {
 /** Visits the fields of a request that hold the prompt. */
 export class PromptEstimate implements Prompt {
   readonly beginningLength = BASE64_LENGTH
-  /** Characters of base64 and of the URLs it is in. Prose ends at its first space. */
-  readonly beginningPattern = /^[\w+/:;,.=-]*$/
+  readonly beginningPattern = BEGINNING
   textBytes = 0
   otherTokens = 0
   asksHour = false
