@@ -218,7 +218,8 @@ export async function createGateway(
   const operator = () => {
     const { config: current } = versions.current
     const keys = keyNames(current.vendors)
-    return createOperator({ store: spillway.store, guards: guardsOf(current), keys })
+    const { auditMs } = config.admin
+    return createOperator({ store: spillway.store, guards: guardsOf(current), keys, auditMs })
   }
   // Without a shared store, operators act only through this gateway.
   const tellHeard = (facts: object) => log.notice?.('info', 'operator.acted-elsewhere', facts)

@@ -2,6 +2,7 @@
 
 import { isRequestId } from '@spillway/dashboard'
 import {
+  type Duration,
   type Operator,
   OptionsError,
   type Spillway,
@@ -96,6 +97,12 @@ export function operations(options: OperationsOptions): Routes {
   read('/snapshot', snapshot)
   read('/status', () => spillway.fleet())
   read('/config', () => config.status())
+  // Names and addresses of operators are for operators, whatever `readAccess` says.
+  routes.get('/audit', async (request) => {
+    const denial = access.act(request.raw)
+    if (denial !== undefined) return denied(denial, request, audit)
+    return attempted(request, () => operator().audit(periodIn(request.raw.url ?? '')))
+  })
   read('/explain', ({ raw }) => explain(requestIdIn(raw.url ?? '')))
   act('/actions', async ({ ip }, body) => ({
     body: await operator().perform({ ...body, from: ip } as OperatorRequest),
@@ -105,11 +112,24 @@ export function operations(options: OperationsOptions): Routes {
       const { by = '' } = body as { by?: unknown }
       const none = { ok: false, message: `this gateway has no file that it could ${what}` }
       const answer = (await config[what]?.(String(by))) ?? none
-      audit(attempt(request, answer.ok ? 'done' : 'refused', answer.message, String(by)))
+      const result = answer.ok ? 'done' : 'refused'
+      audit(attempt(request, result, answer.message, String(by)))
+      if (what === 'reload') {
+        const { message } = answer
+        const { ip: from } = request
+        await operator().note({ action: what, guard: '', by: String(by), from, result, message })
+      }
       return { status: answer.ok ? 200 : config[what] === undefined ? 501 : 422, body: answer }
     })
   }
   return routes
+}
+
+/** `?since=1d`: the last day. */
+function periodIn(url: string): { sinceMs?: Duration } {
+  const since = new URLSearchParams(url.split('?')[1]).get('since')
+  if (since === null) return {}
+  return { sinceMs: /^\d+$/.test(since) ? Number(since) : (since as Duration) }
 }
 
 function requestIdIn(url: string): string {

@@ -1,6 +1,7 @@
 /** Every command there is, in the order in which help lists them. A new one is a row here. */
 
 import type { CommandRow } from './command.js'
+import { auditCommand } from './commands/audit.js'
 import { breakerCommand } from './commands/breaker.js'
 import { checkCommand } from './commands/check.js'
 import { completionsCommand } from './commands/completions.js'
@@ -28,6 +29,7 @@ export const COMMANDS: readonly CommandRow[] = [
   doctorCommand,
   statusCommand,
   explainCommand,
+  auditCommand,
   breakerCommand,
   limitCommand,
   keyCommand,

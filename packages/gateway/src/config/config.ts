@@ -225,6 +225,8 @@ export interface GatewayConfig {
     readonly readAccess: 'operators' | 'local' | 'public'
     /** Host names besides `localhost` and addresses under which the admin port answers. */
     readonly hosts: readonly string[]
+    /** How long actions of operators stay in the audit log. */
+    readonly auditMs: number
   }
   /** Store for the state of all gateways. Undefined: state of this process only. */
   readonly redis: RedisConfig | undefined

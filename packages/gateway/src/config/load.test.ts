@@ -77,7 +77,13 @@ describe('loadConfig', () => {
       server: SERVER_LIMITS,
       host: '0.0.0.0',
       port: 8080,
-      admin: { host: '127.0.0.1', port: 8081, readAccess: 'operators', hosts: [] },
+      admin: {
+        host: '127.0.0.1',
+        port: 8081,
+        readAccess: 'operators',
+        hosts: [],
+        auditMs: 2_592_000_000,
+      },
       redis: undefined,
       pod: undefined,
       vendors: [

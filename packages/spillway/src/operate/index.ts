@@ -9,5 +9,6 @@ export type {
 } from '../guard/fleet/fleet-report.js'
 export type { FleetJobQueueReport } from '../guard/jobs/queue-snapshot.js'
 export type { OperatorAction, OperatorRequest, OperatorResult } from './actions.js'
+export type { AuditEntry, AuditedAction } from './audit-log.js'
 export { createOperator, type Operator, type OperatorOptions } from './operator.js'
 export type { RecentAction } from './recent-actions.js'

@@ -6,8 +6,20 @@
  */
 import { type SpillwayError, storeUnavailable } from '../core/errors.js'
 import { emit } from '../core/events.js'
-import { type Check, OptionsError, object, oneOf, validate } from '../core/options/checks.js'
+import {
+  type Check,
+  type Duration,
+  duration,
+  OptionsError,
+  object,
+  oneOf,
+  optional,
+  validate,
+} from '../core/options/checks.js'
+import { omitUndefined } from '../core/options/omit-undefined.js'
 import { suggest } from '../core/options/suggest.js'
+import { type Clock, systemClock } from '../core/time/clock.js'
+import { clockOption } from '../core/time/clock-options.js'
 import type { FleetReport } from '../guard/fleet/fleet-report.js'
 import { type CheckedGuard, checkGuard, type GuardOptions } from '../guard/options.js'
 import { listMembers } from '../shared/membership.js'
@@ -19,6 +31,7 @@ import {
   type OperatorRequest,
   type OperatorResult,
 } from './actions.js'
+import { type AuditEntry, type AuditedAction, addToAudit, readAudit } from './audit-log.js'
 import { OperatedGuard } from './operated-guard.js'
 import { post, type RecentAction, readRecent } from './recent-actions.js'
 
@@ -30,6 +43,13 @@ export interface OperatorOptions {
   guards: Readonly<Record<string, GuardOptions>>
   /** Names of the API keys that calls of each guard use. Other names are refused. Default: every name is accepted. */
   keys?: Readonly<Record<string, readonly string[]>>
+  /**
+   * How long actions stay in the audit log, which keeps the last 1,000. Range: 1 minute to 365 days. Default: 30
+   * days.
+   */
+  auditMs?: Duration
+  /** Time of day of the audit log. Default: the system clock. */
+  clock?: Clock
 }
 
 /** Operates a fleet by hand: breakers, limits, pauses. Created by `createOperator()`. */
@@ -50,11 +70,32 @@ export interface Operator {
    * ones. Throws STORE_UNAVAILABLE if the store does not answer.
    */
   recent(): Promise<RecentAction[]>
+  /**
+   * Actions of operators of all processes, refused ones included, the oldest first. Throws STORE_UNAVAILABLE if the
+   * store does not answer.
+   *
+   * @example
+   * const entries = await operator.audit({ sinceMs: '1d' })
+   */
+  audit(options?: { sinceMs?: Duration }): Promise<AuditEntry[]>
+  /** Adds an action of another kind to the audit log, such as a reload. */
+  note(action: AuditedAction): Promise<void>
 }
 
 const anything: Check<unknown> = (value) => value
 
-const readOptions = object({ store: readStore, guards: anything, keys: anything })
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+const AUDIT_MS = 30 * DAY_MS
+const auditDuration = duration({ min: MINUTE_MS, max: 365 * DAY_MS })
+
+const readOptions = object({
+  store: readStore,
+  guards: anything,
+  keys: anything,
+  auditMs: optional(auditDuration, AUDIT_MS),
+  clock: clockOption,
+})
 
 const ACTION_NAMES = Object.keys(ACTIONS) as OperatorAction[]
 const readAction = oneOf(...ACTION_NAMES)
@@ -67,14 +108,14 @@ const readAction = oneOf(...ACTION_NAMES)
  * await operator.perform({ action: 'pause', guard: 'openai', by: 'ann', forMs: '5m' })
  */
 export function createOperator(options: OperatorOptions): Operator {
-  const { store } = validate('operator', options, readOptions)
+  const { store, auditMs, clock } = validate('operator', options, readOptions)
   const guards = new Map(
     Object.entries(options.guards).map(([name, each]) => [
       name,
       new OperatedGuard(name, checkGuard(name, each), store, options.keys?.[name]),
     ]),
   )
-  return new StoreOperator(store, guards)
+  return new StoreOperator(store, guards, auditMs, clock)
 }
 
 /** For guards that exist already. */
@@ -84,16 +125,26 @@ export function operatorOf(
 ): Operator {
   const operated = new Map<string, OperatedGuard>()
   for (const [name, options] of guards) operated.set(name, new OperatedGuard(name, options, store))
-  return new StoreOperator(store, operated)
+  return new StoreOperator(store, operated, AUDIT_MS, systemClock)
 }
 
 class StoreOperator implements Operator {
   readonly #store: Store
   readonly #guards: ReadonlyMap<string, OperatedGuard>
 
-  constructor(store: Store, guards: ReadonlyMap<string, OperatedGuard>) {
+  readonly #auditMs: number
+  readonly #clock: Clock
+
+  constructor(
+    store: Store,
+    guards: ReadonlyMap<string, OperatedGuard>,
+    auditMs: number,
+    clock: Clock,
+  ) {
     this.#store = store
     this.#guards = guards
+    this.#auditMs = auditMs
+    this.#clock = clock
   }
 
   get guards(): readonly string[] {
@@ -105,13 +156,33 @@ class StoreOperator implements Operator {
     try {
       const result = await this.#perform(request)
       this.#tell(result, 'done', result.message)
-      await post(this.#store, result)
+      await Promise.all([
+        post(this.#store, result),
+        this.note({ ...defined(result), result: 'done' }),
+      ])
       return result
     } catch (error) {
       const known = error instanceof OptionsError ? error : unavailable(about, error)
       this.#tell(about, error instanceof OptionsError ? 'refused' : 'failed', known.message)
+      if (error instanceof OptionsError) {
+        const refused = { ...about, result: 'refused', message: known.message }
+        await addToAudit(this.#store, refused as AuditedAction, this.#auditMs)
+      }
       throw known
     }
+  }
+
+  async audit({ sinceMs = this.#auditMs }: { sinceMs?: Duration } = {}): Promise<AuditEntry[]> {
+    const ms = validate('sinceMs', sinceMs, duration({ min: 1 }))
+    try {
+      return await readAudit(this.#store, this.#clock.wallMs(), Math.min(ms, this.#auditMs))
+    } catch (error) {
+      throw unavailable({}, error)
+    }
+  }
+
+  async note(action: AuditedAction): Promise<void> {
+    await addToAudit(this.#store, action, this.#auditMs)
   }
 
   async fleet(): Promise<FleetReport> {
@@ -179,6 +250,11 @@ class StoreOperator implements Operator {
       message,
     })
   }
+}
+
+/** Undefined fields are left out. */
+function defined(result: OperatorResult): Omit<AuditedAction, 'result'> {
+  return omitUndefined({ ...result }) as Omit<AuditedAction, 'result'>
 }
 
 /** Unchecked fields. */

@@ -2,11 +2,11 @@
 
 import type { Explanation } from '@spillway/dashboard'
 import type { Operator } from 'spillway'
-import type { FleetReport, OperatorRequest, OperatorResult } from 'spillway/operate'
+import type { AuditEntry, FleetReport, OperatorRequest, OperatorResult } from 'spillway/operate'
 import { EXIT } from '../command.js'
 import { CommandError } from '../command-error.js'
 
-export type OperatorPart = Pick<Operator, 'perform' | 'fleet'>
+export type OperatorPart = Pick<Operator, 'perform' | 'fleet' | 'audit'>
 
 export interface AdminClient extends OperatorPart {
   explain(requestId: string): Promise<Explanation>
@@ -41,6 +41,8 @@ export function adminClient(admin: URL, token: string | undefined): AdminClient 
   return {
     perform: (request: OperatorRequest) => ask<OperatorResult>('/actions', request),
     fleet: () => ask<FleetReport>('/status'),
+    audit: ({ sinceMs } = {}) =>
+      ask<AuditEntry[]>(sinceMs === undefined ? '/audit' : `/audit?since=${sinceMs}`),
     explain: (requestId) => ask<Explanation>(`/explain?request=${encodeURIComponent(requestId)}`),
   }
 }

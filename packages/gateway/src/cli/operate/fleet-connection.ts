@@ -48,13 +48,14 @@ export async function openFleetConnection({
       'missing configuration: no spillway.yaml in this folder; use --config FILE or --admin URL',
     )
   }
-  const { redis, vendors } = loadConfig({ file, ...placeholderSecrets(file) })
+  const { redis, vendors, admin: port } = loadConfig({ file, ...placeholderSecrets(file) })
   const store = openStore({ ...requiredRedis(redis, file), commandTimeoutMs: COMMAND_MS })
   const close = () => store.close()
   try {
     await untilReady(store)
     const guards = Object.fromEntries(vendors.map(({ name, guard }) => [name, guard]))
-    const operator = createOperator({ store, guards, keys: keyNames(vendors) })
+    const { auditMs } = port
+    const operator = createOperator({ store, guards, keys: keyNames(vendors), auditMs })
     return { operator, guards, explain: (id) => explainFromStore(store, id), close }
   } catch (error) {
     await close()

@@ -36,6 +36,7 @@ const ADMIN = {
   token: undefined,
   readAccess: 'operators' as const,
   hosts: [] as readonly string[],
+  auditMs: 30 * 86_400_000,
 }
 const KEEP_BYTES = 1_024 ** 2
 const MAX_BYTES = 32 * 1_024 ** 2
@@ -53,6 +54,7 @@ const readAdmin = (sources: Sources) =>
       token: optional(readToken(sources)),
       readAccess: accessFields.readAccess,
       hosts: optional(arrayOf(text()), ADMIN.hosts),
+      auditMs: optional(duration({ min: 60_000, max: 365 * 86_400_000 }), ADMIN.auditMs),
     },
     RENAMED_ACCESS,
   )
