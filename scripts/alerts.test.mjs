@@ -38,4 +38,22 @@ describe('alerts', () => {
       expect(annotations.runbook_url).toMatch(new RegExp(`/runbooks\\.md#${alert.toLowerCase()}$`))
     }
   })
+
+  it('every runbook says what users notice, how to confirm, what to do with commands, and how to verify', () => {
+    const page = readFileSync(join(root, 'docs/operations/runbooks.md'), 'utf8')
+    const sections = new Map(
+      page.split(/^## /m).map((section) => [section.slice(0, section.indexOf('\n')), section]),
+    )
+    for (const { alert } of alerts) {
+      for (const part of [
+        '**Users notice**',
+        '**Confirm**',
+        '**Do**',
+        '**Verify**',
+        '`spillway ',
+      ]) {
+        expect(sections.get(alert), alert).toContain(part)
+      }
+    }
+  })
 })
