@@ -434,3 +434,17 @@ describe('reason of retry.stopped', () => {
     expect(reasons).toEqual(['deadline'])
   })
 })
+
+describe('retries of an answer that was retried below', () => {
+  it.each([
+    ['without such a header', {}, 3],
+    ['with spillway-retried', { 'spillway-retried': '1' }, 1],
+    ['with x-should-retry: false', { 'x-should-retry': 'false' }, 1],
+    ['with x-should-retry: true', { 'x-should-retry': 'true' }, 3],
+  ])('a failed answer %s gets %j and is attempted %i times', async (_, headers, attempts) => {
+    const { clock, guard, run } = createGuardPod({ retry, fetch: { hops: {} } })
+    run(async () => new Response('', { status: 503, headers }))
+    await clock.advance(1_000)
+    expect(guard.snapshot().attempts).toBe(attempts)
+  })
+})
