@@ -60,7 +60,7 @@ const FIRST_CHUNK: Described = {
   bounds: SECONDS,
 }
 
-/** Callers may choose the names of models, so only so few are told apart. */
+/** Most models with series of their own, because callers may choose names of models. */
 const MOST_MODELS = 100
 const OTHER = '(other)'
 /** Series of one Prometheus metric. Further ones are not counted in it. */

@@ -9,7 +9,7 @@ import type { Store } from '../store/port.js'
 export interface AuditEntry {
   /** Unique. */
   id: string
-  /** When it was recorded, in milliseconds since 1970. */
+  /** When it was recorded, in milliseconds since 1970. Range: from 0. */
   at: number
   /** What was done. */
   action: string
@@ -17,17 +17,17 @@ export interface AuditEntry {
   guard: string
   /** Who did it: a name, or the user and host of the command. */
   by: string
-  /** The address it came from, if known. */
+  /** The address it came from. Default: unknown. */
   from?: string
-  /** Undefined: all lanes. */
+  /** The lane it applies to. Default: all lanes. */
   lane?: string
-  /** Name of the API key, if one was quarantined or released. */
+  /** Name of the API key that was quarantined or released. Default: none. */
   key?: string
-  /** In milliseconds. */
+  /** For how many milliseconds. Range: from 0 ms. Default: it has no end. */
   forMs?: number
-  /** The unit of the limit, if one was set. */
+  /** The unit of the limit that was set. Default: none. */
   unit?: string
-  /** The new limit, if one was set. */
+  /** The new limit, in its unit. Range: from 0. Default: none was set. */
   limit?: number
   /** `refused`: the request was invalid. */
   result: 'done' | 'refused'

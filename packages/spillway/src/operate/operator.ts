@@ -73,6 +73,7 @@ export interface Operator {
   /**
    * Actions of operators of all processes, refused ones included, the oldest first. Throws STORE_UNAVAILABLE if the
    * store does not answer.
+   * @param options.sinceMs - Only entries of this last period. Range: from 1 ms. Default: `auditMs`.
    *
    * @example
    * const entries = await operator.audit({ sinceMs: '1d' })
