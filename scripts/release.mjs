@@ -29,7 +29,8 @@ if (isMain(import.meta.url)) {
       folder: root,
       args: process.argv.slice(2),
       today: new Date().toISOString().slice(0, 10),
-      runChecks: () => spawnSync('.ci/run', { cwd: root, stdio: 'inherit' }).status === 0,
+      runChecks: () =>
+        spawnSync(join(root, '.ci/run'), { cwd: root, stdio: 'inherit' }).status === 0,
       print: (line) => process.stdout.write(`${line}\n`),
     })
   } catch (error) {
