@@ -1,6 +1,6 @@
 -- The long reply of take-permits, and of jobs that were handed out with theirs. Saves what has changed.
--- Set if the list of waiting pods has to be saved.
-local changed_waiting = false
+-- Set if the lane has to be saved, but not its guard: pods wait, or calls wait for a limit that learns.
+local changed_lane = false
 
 local function permits_reply(granted, wait, paused)
   local reply = { granted, now }
@@ -20,6 +20,6 @@ local function permits_reply(granted, wait, paused)
       for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
     end
   end
-  if granted > 0 or changed or changed_waiting then keep() end
+  if granted > 0 or changed or changed_lane then keep() end
   return reply
 end

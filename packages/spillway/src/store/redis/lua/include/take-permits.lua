@@ -206,7 +206,7 @@ local function end_turn(costs)
   local waits = costs ~= nil and wait > 0 and wait <= waiter[3]
   local stays = waits or (#rivals > 0 and (granted > 0 or got > 0))
   if own and (not stays or granted > 0) then table.remove(entries, own) end
-  if own or stays then changed_waiting = true end
+  if own or stays then changed_lane = true end
   if not stays then return end
   local need = {}
   for index = 1, waits and limit_count or 0 do
@@ -243,9 +243,9 @@ end
 if not paused and granted < call_count then
   local missing = costs_at(costs, granted + 1)
   for index = 1, limit_count do
-    changed = note_full(specs[index], counts[index], now, missing[index]) or changed
+    changed_lane = note_full(specs[index], counts[index], now, missing[index]) or changed_lane
   end
 end
-if not paused and wake_next(waiting, specs, counts, now, waiter) then changed_waiting = true end
+if not paused and wake_next(waiting, specs, counts, now, waiter) then changed_lane = true end
 
 return permits_reply(granted, wait, paused)
