@@ -44,7 +44,9 @@ export interface MockCall {
   readonly cacheWriteTokens: number
   /** Of the whole response, whether it was sent or not. */
   readonly completionTokens: number
-  /** What its quota charged it, by unit: corrected when the response has ended. Undefined if it was refused. */
+  /** What its quota charged it when it arrived, by unit. Undefined if it was refused. */
+  readonly reserved: Readonly<Record<LimitUnit, number>> | undefined
+  /** The same, corrected when the response has ended. */
   readonly charged: Readonly<Record<LimitUnit, number>> | undefined
   /** HTTP status of the response, once it is known. */
   readonly status: number | undefined
@@ -140,6 +142,7 @@ export class CallLog {
   /** The limits admitted a request. The cost of the admission may change when its response has ended. */
   admit(call: OpenCall, atMs: number, admission: Pick<QuotaDecision, 'cost'>): void {
     const { key, model } = call
+    call.reserved = admission.cost
     call.charged = admission.cost
     this.#lanes.get(laneOf(key, model))?.admitted.push({ atMs, admission })
   }

@@ -46,6 +46,7 @@ export function callOf(
     cachedTokens: 0,
     cacheWriteTokens: 0,
     completionTokens: 0,
+    reserved: undefined,
     charged: undefined,
     status: undefined,
     headersAtMs: undefined,

@@ -205,8 +205,8 @@ export class VendorServer {
   }
 
   #headersFor({ key, model, requestId }: OpenCall, dialect: Dialect): Record<string, string> {
-    const standings =
-      model === '' ? [] : this.#limits.standings(laneOf(key, model), systemClock.now())
+    const isSilent = model === '' || quotaModel(this.#options.quota).isSilent === true
+    const standings = isSilent ? [] : this.#limits.standings(laneOf(key, model), systemClock.now())
     return {
       [dialect.requestIdHeader]: requestId,
       ...dialect.limitHeaders(standings, systemClock.wallMs()),

@@ -223,6 +223,19 @@ describe('quotas over HTTP', () => {
     await expect.poll(() => most('tokens')).toBe(3 + 5 * 3)
     expect([most('inputTokens'), most('outputTokens')]).toEqual([3, 15])
   })
+
+  it('with the quota of Bedrock, answers have no headers about limits', async () => {
+    const limits = [{ unit: 'tokens', limit: 10_000, windowMs: '1m' }] as const
+    const [path, body, headers] = REQUESTS.anthropic
+    const namesFor = async (quota: 'anthropic' | 'bedrock') => {
+      const { post } = await start({ quota, limits })
+      const answer = await post(path, body, headers)
+      await answer.text()
+      return [...answer.headers.keys()].filter((name) => name.includes('ratelimit'))
+    }
+    expect(await namesFor('anthropic')).toContain('anthropic-ratelimit-tokens-remaining')
+    expect(await namesFor('bedrock')).toEqual([])
+  })
 })
 
 describe('prompt caches over HTTP', () => {
@@ -264,6 +277,7 @@ describe('prompt caches over HTTP', () => {
     const body = { model: 'm', max_tokens: 400, messages: [{ role: 'user', content: 'Hi!!' }] }
     await ask()
     // One token of input, and five times ten of output in place of `max_tokens`.
+    expect(vendor.calls[0]?.reserved).toMatchObject({ requests: 1, tokens: 401 })
     expect(vendor.calls[0]?.charged).toMatchObject({ requests: 1, tokens: 51 })
     await Promise.all([ask(), ask()])
     expect(vendor.calls.map(({ charged }) => charged?.tokens)).toEqual([51, 51, undefined])

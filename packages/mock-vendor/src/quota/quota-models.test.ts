@@ -106,6 +106,10 @@ describe('the quota of Bedrock', () => {
     expect(vendor.ask(0, weight, { outputTokens: 100, atMs: 2_000 })).toBeUndefined()
     expect(vendor.used(2_000)).toBe(600 + 500)
     expect(vendor.ask(2_000, { promptTokens: 1_000, maxTokens: 8_000 })).toBe(58_000)
+    expect(
+      vendor.ask(2_000, { promptTokens: 900, cachedTokens: 800, maxTokens: 7_500 }),
+    ).toBeUndefined()
+    expect(vendor.used(2_000)).toBe(1_100 + 900 + 7_500)
   })
 })
 

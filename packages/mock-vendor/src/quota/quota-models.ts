@@ -25,6 +25,8 @@ export interface QuotaModel {
   reserved(weight: Weight): Cost
   /** Charged instead when the response has ended. Absent: nothing changes. */
   settled?(weight: Weight): Cost
+  /** The vendor sends no headers about its limits, whatever the format of the request. */
+  readonly isSilent?: true
 }
 
 /** Without a quota: every request is charged at admission what it will have cost. */
@@ -89,12 +91,13 @@ const BEDROCK_MAX_TOKENS = 4_096
 /** Tokens of the quota that a token of a response costs, with the newer Claude models. */
 const BURNDOWN = 5
 
-/** Input without cache reads and all of `max_tokens` at admission; then the actual output, five times. */
+/** The whole input and all of `max_tokens` at admission; then the input without cache reads and the actual output, five times. */
 const BEDROCK: QuotaModel = {
+  isSilent: true,
   counter: (limit) => new SlidingWindow(limit),
   reserved(weight) {
     const maxTokens = Number.isFinite(weight.maxTokens) ? weight.maxTokens : BEDROCK_MAX_TOKENS
-    const inputTokens = uncached(weight)
+    const inputTokens = weight.promptTokens
     return { requests: 1, tokens: inputTokens + maxTokens, inputTokens, outputTokens: maxTokens }
   },
   settled(weight) {
