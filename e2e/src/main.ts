@@ -56,6 +56,7 @@ async function main(): Promise<number> {
       : `${figure.padEnd(38)} ${String(value).padStart(10)}  ${target.padEnd(12)} ${verdictOf(target, holds)}`.trimEnd()
     process.stdout.write(`${line}\n`)
   }
+  if (!values.json) process.stdout.write(`\n${scenario.table?.(rows) ?? ''}`)
   return rows.every(({ holds }) => holds) ? 0 : 1
 }
 

@@ -14,6 +14,8 @@ export interface Scenario {
   readonly seconds: number
   /** `only`: a part of it, where it has parts. */
   run(only?: string): Promise<readonly Figure[]>
+  /** The figures side by side, where that is easier to read. Default: one line for each. */
+  table?(figures: readonly Figure[]): string
 }
 
 export function atLeast(figure: string, value: number, least: number): Figure {

@@ -2,7 +2,11 @@
 import { createRandom, type Random } from 'spillway/testing'
 import type { Conversation, Turn } from './vendors.js'
 
-const TOKENS_OF = { system: 1_500, beginning: [500, 3_000], turn: [150, 650] } as const
+const TOKENS_OF = {
+  system: 1_500,
+  beginning: [500, 2_000],
+  turn: [100, 450],
+} as const
 const TURNS = [6, 18] as const
 const CHARACTERS_PER_TOKEN = 4
 const WORDS = ['limit', 'queue', 'pod', 'answer', 'model', 'token', 'window', 'request', 'agent']
@@ -22,10 +26,9 @@ export class Agent {
 
   /** The conversation with one more turn, or the next conversation. */
   next(): Conversation {
-    if (this.#left === 0 || this.#turns.length === 0) {
-      this.#left = between(this.random, TURNS)
-      this.#turns = [this.#turn(TOKENS_OF.beginning)]
-    } else this.#turns.push(this.#turn(TOKENS_OF.turn))
+    if (this.#left === 0) this.#begin()
+    const tokens = this.#turns.length === 0 ? TOKENS_OF.beginning : TOKENS_OF.turn
+    this.#turns.push(this.#turn(tokens))
     return { system: this.#system, turns: this.#turns }
   }
 
@@ -37,6 +40,11 @@ export class Agent {
   /** Not answered: the agent sends the same turn again. */
   failed(): void {
     this.#turns.pop()
+  }
+
+  #begin(): void {
+    this.#left = between(this.random, TURNS)
+    this.#turns = []
   }
 
   #turn(tokens: readonly [number, number]): Turn {

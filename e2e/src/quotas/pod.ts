@@ -4,7 +4,7 @@
  */
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createSpillway, type Guard } from 'spillway'
+import { createSpillway, type Guard, SpillwayError } from 'spillway'
 import { redisStore } from 'spillway/redis'
 import { Agent } from './agent.js'
 import type { FromPod, Run, ToPod } from './messages.js'
@@ -13,7 +13,7 @@ import { VENDORS, type Vendor } from './vendors.js'
 
 const [redisPort, pod, pods] = process.argv.slice(2).map(Number) as [number, number, number]
 /** Between two turns an agent runs its tools, up to this time. */
-const TOOLS_MS = 2_000
+const TOOLS_MS = 1_000
 
 const spillway = createSpillway({
   store: redisStore({ url: `redis://127.0.0.1:${redisPort}` }),
@@ -40,7 +40,9 @@ class AgentTraffic {
     this.#vendor = VENDORS.find(({ quota }) => quota === run.quota) as Vendor
     const guard = spillway.guard(run.name, {
       limits: this.#vendor.limits.map((limit) => ({ ...limit, windowMs: run.windowMs })),
-      queue: { size: 10_000, timeoutMs: '1m' },
+      // Processes that share a machine wait for it longer than pods do.
+      jitterMs: 200,
+      queue: { size: 10_000, timeoutMs: '10m' },
     })
     this.#send = senderOf(run, this.#vendor, guard)
     this.#agents = run.models.flatMap((model, index) =>
@@ -69,16 +71,25 @@ class AgentTraffic {
           'anthropic-version': '2023-06-01',
         }
         const init = { method: 'POST', headers, body, signal }
-        const response = await this.#send(model, url + this.#vendor.pathOf(model), init)
-        const answer = (await response.json()) as never
-        if (response.status === 200) agent.answered(this.#vendor.textIn(answer))
-        else agent.failed()
+        const target = url + this.#vendor.pathOf(model)
+        const response = await this.#send(model, target, init).catch(refusalIn)
+        if (response?.status === 200) {
+          agent.answered(this.#vendor.textIn((await response.json()) as never))
+        } else {
+          await response?.body?.cancel()
+          agent.failed()
+        }
         await sleep(agent.random() * TOOLS_MS, undefined, { signal })
       }
     } catch (error) {
       if (!signal.aborted) throw error
     }
   }
+}
+
+/** Undefined: Spillway refused the call. */
+function refusalIn(error: unknown): undefined {
+  if (!(error instanceof SpillwayError)) throw error
 }
 
 function senderOf({ accounting, quota }: Run, vendor: Vendor, guard: Guard): Send {

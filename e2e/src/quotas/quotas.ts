@@ -1,9 +1,9 @@
 /**
  * Agents in four pods send more than the contract of their vendor allows: how often the vendor refuses, and how much of
- * the contract is used, with the vendor's rules and with plain accounting. See docs/quotas.md.
+ * the contract is used, with the vendor's rules and with plain accounting. See docs/gateway/quotas.md.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createMockVendor, type MockCall, type MockVendor } from '@spillway/mock-vendor'
+import { createMockVendor, type MockCall } from '@spillway/mock-vendor'
 import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
 import { AgentFleet } from './fleet.js'
 import type { Accounting, Run } from './messages.js'
@@ -15,9 +15,10 @@ const WARM_UP = 2
 const MEASURED = 3
 const MODELS = ['large', 'medium', 'small']
 /** Of each model, in each pod. */
-const AGENTS = 12
+const AGENTS = 7
 const SEED = 30
-const KNOBS = { latencyMs: [1_000, 2_000], tokens: [50, 350] } as const
+const LATENCY_MS = [1_000, 2_000] as [number, number]
+const ANSWER_TOKENS = [50, 350] as [number, number]
 
 export const quotas: Scenario = {
   name: 'quotas',
@@ -39,27 +40,52 @@ export const quotas: Scenario = {
     await fleet.stop()
     return figures.flat()
   },
+  table,
+}
+
+function figuresOf(name: string, preset: Measured, plain: Measured): Figure[] {
+  return [
+    atMost(`${name}: 429s`, preset.refused, 0),
+    atLeast(`${name}: used`, preset.used, 0.95),
+    told(`${name}: counted in the end`, preset.counted),
+    told(`${name}: requests`, preset.requests),
+    told(`${name}: input from the cache`, preset.cached),
+    told(`${name}: 429s, plain`, plain.refused),
+    told(`${name}: used, plain`, plain.used),
+    told(`${name}: requests, plain`, plain.requests),
+  ]
+}
+
+/** One row for each vendor. */
+function table(figures: readonly Figure[]): string {
+  const rows = new Map<string, string[]>()
+  const columns: string[] = []
+  for (const { figure, value } of figures) {
+    const [vendor = '', column = ''] = figure.split(': ')
+    if (!columns.includes(column)) columns.push(column)
+    rows.set(vendor, [...(rows.get(vendor) ?? []), String(value)])
+  }
+  const lines = [
+    ['', ...columns],
+    ['---', ...columns.map(() => '---')],
+  ]
+  for (const [vendor, values] of rows) lines.push([vendor, ...values])
+  return lines.map((cells) => `| ${cells.join(' | ')} |\n`).join('')
 }
 
 interface Measured {
   readonly requests: number
   /** Requests that the vendor answered with 429, from the first request on. */
   readonly refused: number
-  /** Share of the contract, over all models, once the agents have begun. */
+  /**
+   * At each moment, the vendor has charged a part of its limits within the last window. This is the average of it, once
+   * the agents have begun.
+   */
   readonly used: number
+  /** The same, without what the vendor reserved for a request and gave back when it was answered. */
+  readonly counted: number
   /** Share of the input that the vendor read from its cache. */
   readonly cached: number
-}
-
-function figuresOf(name: string, preset: Measured, plain: Measured): Figure[] {
-  return [
-    atMost(`${name}: refused`, preset.refused, 0),
-    atLeast(`${name}: used`, preset.used, 0.95),
-    told(`${name}: requests`, preset.requests),
-    told(`${name}: cached`, preset.cached),
-    told(`${name}: refused, plain`, plain.refused),
-    told(`${name}: used, plain`, plain.used),
-  ]
 }
 
 async function measure(
@@ -72,7 +98,7 @@ async function measure(
     seed: SEED,
     limits: limits.map((limit) => ({ ...limit, windowMs: WINDOW_MS })),
     promptCache: true,
-    knobs: { latencyMs: [...KNOBS.latencyMs], tokens: [...KNOBS.tokens] },
+    knobs: { latencyMs: LATENCY_MS, tokens: ANSWER_TOKENS },
     maxCalls: 100_000,
   })
   const { url } = await mock.start()
@@ -85,25 +111,32 @@ async function measure(
   const untilMs = performance.now()
   await fleet.end(run)
   await mock.close()
-  return judged(mock, limits[0] as Vendor['limits'][number], fromMs, untilMs)
+  const { arrived, throttled } = mock.counts
+  const shares = sharesOf(mock.calls, limits[0] as Vendor['limits'][number], fromMs, untilMs)
+  return { requests: arrived, refused: throttled, ...shares }
 }
 
-/** At each moment, the vendor has charged some of its limit within the last window. `used` is the average of that. */
-function judged(
-  { calls, counts }: MockVendor,
+function sharesOf(
+  calls: readonly MockCall[],
   { unit, limit }: Vendor['limits'][number],
   fromMs: number,
   untilMs: number,
-): Measured {
+): Pick<Measured, 'used' | 'counted' | 'cached'> {
   const sum = (amount: (call: MockCall) => number) =>
     calls.reduce((total, call) => total + amount(call), 0)
-  const countedMs = ({ atMs }: MockCall) =>
-    Math.max(0, Math.min(atMs + WINDOW_MS, untilMs) - Math.max(atMs, fromMs))
-  const charged = sum((call) => (call.charged?.[unit] ?? 0) * countedMs(call))
+  const measuredMs = (startMs: number, endMs: number) =>
+    Math.max(0, Math.min(endMs, untilMs) - Math.max(startMs, fromMs))
+  const counted = sum(
+    ({ charged, atMs }) => (charged?.[unit] ?? 0) * measuredMs(atMs, atMs + WINDOW_MS),
+  )
+  const givenBack = sum(({ reserved, charged, atMs, endedAtMs = untilMs }) => {
+    const difference = (reserved?.[unit] ?? 0) - (charged?.[unit] ?? 0)
+    return difference * measuredMs(atMs, endedAtMs)
+  })
+  const whole = MODELS.length * limit * (untilMs - fromMs)
   return {
-    requests: counts.arrived,
-    refused: counts.throttled,
-    used: charged / (MODELS.length * limit * (untilMs - fromMs)),
-    cached: sum((call) => call.cachedTokens) / sum((call) => call.promptTokens),
+    used: (counted + givenBack) / whole,
+    counted: counted / whole,
+    cached: sum(({ cachedTokens }) => cachedTokens) / sum(({ promptTokens }) => promptTokens),
   }
 }

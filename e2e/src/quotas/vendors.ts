@@ -62,7 +62,7 @@ const messages = {
   textIn: ({ content }: { content: { text: string }[] }) => content[0]?.text ?? '',
 } as const
 
-/** Each limit allows about 100 requests of each model in a window. */
+/** Each limit allows about 100 requests of each model in a window, that of Bedrock 60 that are not answered yet. */
 export const VENDORS: readonly Vendor[] = [
   {
     quota: 'openai',
@@ -81,12 +81,12 @@ export const VENDORS: readonly Vendor[] = [
   {
     quota: 'anthropic',
     limits: [
-      { unit: 'inputTokens', limit: 60_000 },
-      { unit: 'outputTokens', limit: 60_000 },
+      { unit: 'inputTokens', limit: 80_000 },
+      { unit: 'outputTokens', limit: 80_000 },
     ],
     ...messages,
   },
-  { quota: 'bedrock', limits: [{ unit: 'tokens', limit: 160_000 }], ...messages },
+  { quota: 'bedrock', limits: [{ unit: 'tokens', limit: 400_000 }], ...messages },
   {
     quota: 'gemini',
     protocol: 'gemini',
