@@ -11,13 +11,21 @@ const MOST = 12
 const SMALLEST_PROMPT_TOKENS = 100
 /** Weight of a new prompt once many are known. */
 const LEAST_WEIGHT = 0.1
+/**
+ * Some vendors charge the whole prompt when it arrives. Estimates below that exceed the limit until they are settled.
+ * So prompts are expected to have fewer bytes per token than usual, by this many mean deviations: then several prompts
+ * together seldom have more tokens than estimated.
+ */
+const DEVIATIONS = 1
 
 export class BytesPerToken {
-  #value = FIRST_BYTES_PER_TOKEN
+  #mean = FIRST_BYTES_PER_TOKEN
+  /** Mean distance of a prompt from the mean. */
+  #deviation = 0
   #samples = 0
 
   get value(): number {
-    return this.#value
+    return Math.max(FEWEST, this.#mean - DEVIATIONS * this.#deviation)
   }
 
   /** A prompt with this much text had this many tokens. The first value counts as one prompt. */
@@ -26,6 +34,8 @@ export class BytesPerToken {
     const sample = Math.min(MOST, Math.max(FEWEST, textBytes / tokens))
     const weight = Math.max(LEAST_WEIGHT, 1 / (this.#samples + 2))
     this.#samples++
-    this.#value += weight * (sample - this.#value)
+    this.#mean += weight * (sample - this.#mean)
+    const distance = Math.abs(sample - this.#mean)
+    this.#deviation += weight * (distance - this.#deviation)
   }
 }

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../../test/fast-check.js'
+import { createRandom } from '../../../core/random.js'
 import { readSdkRequest } from '../../fetch/sdk-request.js'
 import { anthropicFormat } from '../anthropic-format.js'
 import { Reservations } from '../reservation.js'
@@ -250,6 +251,25 @@ describe('bytes per token', () => {
     const actual = prompt.textBytes / 2.4 + prompt.otherTokens
     expect(before / actual).toBeLessThan(0.65)
     expect(Math.abs(learned / actual - 1)).toBeLessThan(0.1)
+  })
+
+  it('ten prompts together have more tokens than estimated in less than 2 % of the cases', () => {
+    const { estimates } = createLane()
+    const random = createRandom(1)
+    const sums: number[] = []
+    let sum = 0
+    for (let index = 0; index < 4_000; index++) {
+      const content = 'word '.repeat(200 + Math.floor(random() * 2_000))
+      const prompt = promptOf({ messages: [{ role: 'user', content }] })
+      const inputTokens = Math.round(prompt.textBytes / (3.5 * (0.95 + 0.1 * random())))
+      if (index % 10 === 0) {
+        sums.push(sum)
+        sum = 0
+      }
+      sum += estimates.prompt(prompt, false).promptTokens - inputTokens
+      estimates.learn({ inputTokens }, { prompt, answers: 1 }, 0)
+    }
+    expect(sums.filter((each) => each < 0).length / sums.length).toBeLessThan(0.02)
   })
 
   it('bytes per token start at 4, stay between 1 and 12, and ignore prompts of less than 100 tokens', () => {
