@@ -29,7 +29,7 @@ export interface Vendor {
 }
 
 /** Answers are much shorter. Bedrock's users are advised to keep it low, because it is reserved. */
-const MAX_TOKENS = { chat: 4_000, messages: 1_000, gemini: 4_000 }
+const MAX_TOKENS = { chat: 4_000, messages: 2_000, gemini: 4_000 }
 
 const chat = {
   bodyOf: (model: string, { system, turns }: Conversation) => ({
