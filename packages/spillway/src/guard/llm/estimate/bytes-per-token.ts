@@ -13,10 +13,10 @@ const SMALLEST_PROMPT_TOKENS = 100
 const LEAST_WEIGHT = 0.1
 /**
  * Some vendors charge the whole prompt when it arrives. Estimates below that exceed the limit until they are settled.
- * So prompts are expected to have fewer bytes per token than usual, by this many mean deviations: then several prompts
- * together seldom have more tokens than estimated.
+ * So prompts are expected to have fewer bytes per token than usual, by this many mean deviations. Then several prompts
+ * together seldom have more tokens than estimated, even if prompts of one kind come together.
  */
-const DEVIATIONS = 1
+const DEVIATIONS = 2
 
 export class BytesPerToken {
   #mean = FIRST_BYTES_PER_TOKEN
