@@ -47,6 +47,8 @@ export const learnedLimits: Scenario = {
   what: 'two gateways learn that their vendor gives less than configured',
   seconds: 300,
   async run(only) {
+    // Every process is ended with this one.
+    process.setMaxListeners(0)
     const figures: Figure[] = []
     for (const window of ['fixed', 'sliding'] as const) {
       for (const retryAfter of [true, false]) {
