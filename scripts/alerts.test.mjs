@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { prometheusRule, RULE_FILE } from './build-alerts.mjs'
+import { prometheusRule, RULE_FILE, runbookUrl } from './build-alerts.mjs'
 import { root, run } from './run-command.mjs'
 
 const folder = join(root, 'deploy/prometheus')
@@ -35,7 +35,7 @@ describe('alerts', () => {
     const page = readFileSync(join(root, 'docs/operations/runbooks.md'), 'utf8')
     for (const { alert, annotations } of alerts) {
       expect(page).toContain(`## ${alert}\n`)
-      expect(annotations.runbook_url).toMatch(new RegExp(`/runbooks\\.md#${alert.toLowerCase()}$`))
+      expect(annotations.runbook_url).toBe(runbookUrl(alert))
     }
   })
 

@@ -130,10 +130,11 @@ class OptionWalk {
     }
   }
 
-  /** The member that tells the kinds of a union apart is no option. */
+  /** Not for the member that tells the kinds of a union apart, nor within parameters, which their method describes. */
   #record(member, path) {
-    if (member.type !== undefined && ts.isLiteralTypeNode(member.type)) return
     const [type, ...rest] = path.split('.')
+    if (type.endsWith('()')) return
+    if (member.type !== undefined && ts.isLiteralTypeNode(member.type)) return
     const comment = commentOf(member)
     const typeText = member.type?.getText().replace(/\s+/g, ' ') ?? 'unknown'
     const isOptional = member.questionToken !== undefined

@@ -1,6 +1,9 @@
+import { documentationUrl } from 'spillway/internal'
+
 /** What `spillway init` writes. It can be used as it is, with a key in OPENAI_API_KEY. */
 export const STARTER_CONFIG = `# yaml-language-server: $schema=./spillway.schema.json
-# A Spillway gateway. docs/gateway/configuration.md explains every option; 'spillway check' finds mistakes.
+# A Spillway gateway. 'spillway check' finds mistakes. Every option:
+# ${documentationUrl('gateway/configuration')}
 
 port: 8080 # where callers connect
 admin:

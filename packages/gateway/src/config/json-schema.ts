@@ -1,4 +1,5 @@
 /** What a configuration may look like, for editors: made of the checks that read it. */
+import { documentationUrl } from 'spillway/internal'
 import { type JsonSchema, schemaOf } from 'spillway/options'
 import { gatewayShape } from './shapes/gateway-shape.js'
 
@@ -7,7 +8,7 @@ export function gatewaySchema(): JsonSchema {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Spillway gateway',
-    description: 'spillway.yaml: vendors, routes, callers; see docs/gateway/configuration.md',
+    description: `spillway.yaml: vendors, routes, callers; see ${documentationUrl('gateway/configuration')}`,
     ...schemaOf(gatewayShape(nothing)),
   }
 }

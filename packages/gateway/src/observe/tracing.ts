@@ -2,7 +2,9 @@
  * Spans of requests, for OpenTelemetry. The gateway brings no SDK and no exporter: it speaks to whichever the
  * process was started with, which is configured as everywhere else. Without one, spans go nowhere.
  */
+
 import type { Attributes, Context, Span } from '@opentelemetry/api'
+import { documentationUrl } from 'spillway/internal'
 import type { GuardTracer } from 'spillway/metrics'
 import { openTelemetryTracer } from 'spillway/metrics'
 import type { RequestRecord } from '../request/record.js'
@@ -32,8 +34,7 @@ async function loadApi(): Promise<Api> {
   try {
     return await import('@opentelemetry/api')
   } catch (cause) {
-    const message =
-      'tracing: needs the package @opentelemetry/api, and an SDK: see docs/operations/tracing.md'
+    const message = `tracing: needs the package @opentelemetry/api, and an SDK: see ${documentationUrl('operations/tracing')}`
     throw new TypeError(message, { cause })
   }
 }

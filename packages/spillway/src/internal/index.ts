@@ -19,6 +19,7 @@ export {
 export { hopHeadersFor, hopNames, leastReserveMs } from '../core/hops.js'
 export { omitUndefined } from '../core/options/omit-undefined.js'
 export { PRIORITIES } from '../core/options/priority.js'
+export { documentationUrl } from '../core/project.js'
 export { createRandom, type Random } from '../core/random.js'
 export { type RetryAdvice, refusalHeaders } from '../core/refusal-answer.js'
 export { systemClock, type Timer } from '../core/time/clock.js'

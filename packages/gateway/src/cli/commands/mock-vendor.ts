@@ -1,6 +1,8 @@
 /** `spillway mock-vendor`: a simulated vendor on this machine whose faults are options. */
+
 import { once } from 'node:events'
 import type { MockVendorOptions } from '@spillway/mock-vendor'
+import { documentationUrl } from 'spillway/internal'
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { noArguments, parseArguments, readPort, readWhole, UsageError } from '../parse-args.js'
 
@@ -32,7 +34,11 @@ const OPTIONS = {
     value: 'SHARE',
     about: 'share of requests that fail, 0 to 1',
   },
-  knobs: { type: 'string', value: 'JSON', about: 'other options, see docs/how-to/mock-vendor.md' },
+  knobs: {
+    type: 'string',
+    value: 'JSON',
+    about: `other options, see ${documentationUrl('how-to/mock-vendor')}`,
+  },
   seed: { type: 'string', value: 'N', about: 'seed of the random numbers. Default: 1' },
   ...HELP_OPTION,
 } as const satisfies OptionRows

@@ -1,4 +1,5 @@
 /** `spillway simulate`, as typed. */
+import { documentationUrl } from 'spillway/internal'
 import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { parseArguments, readWhole, UsageError } from '../parse-args.js'
 import type { SimulateCommand } from '../simulator/run-simulate.js'
@@ -37,7 +38,7 @@ export const simulateCommand: CommandRow = {
   takesFiles: true,
   options: OPTIONS,
   notes: `SCENARIO is one that comes along; all: one after the other. FILE is one of your own, YAML or JSON;
-docs/operations/simulator.md says how to write it.
+${documentationUrl('operations/simulator')} says how to write it.
 
 Exit code 0: all promises of the scenario hold. 1: some do not.`,
   async run(args) {

@@ -1,4 +1,5 @@
 /** Looks at one server: its version, latency, clock, eviction, persistence, memory. */
+import { documentationUrl } from 'spillway/internal'
 import type { RedisConfig } from '../../config/config.js'
 import { messageOf } from '../operate/fleet-connection.js'
 import { type Finding, fail, ok, warn } from './finding.js'
@@ -110,8 +111,7 @@ function persistenceFinding(info: Info): Finding {
       'look at its log and disk',
     )
   }
-  const advice =
-    'after a restart it may have lost data; gateways then use their shares of the limits for one window, see docs/concepts/outages.md'
+  const advice = `after a restart it may have lost data; gateways then use their shares of the limits for one window, see ${documentationUrl('concepts/outages')}`
   return warn('persistence', 'snapshots at most, no append-only file', advice)
 }
 

@@ -1,4 +1,5 @@
 /** Looks at the store: whether Spillway can use it, and at each of its servers. */
+import { documentationUrl } from 'spillway/internal'
 import type { RedisConfig } from '../../config/config.js'
 import { openStore } from '../../shared-store.js'
 import { messageOf } from '../operate/fleet-connection.js'
@@ -6,6 +7,8 @@ import { isReady } from '../operate/wait-until-ready.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { examineServer } from './redis-server.js'
 import { serversOf } from './redis-servers.js'
+
+const SEE_REDIS = `see ${documentationUrl('operations/redis')}`
 
 export async function examineRedis(redis: RedisConfig): Promise<Finding[]> {
   const findings = await examineUse(redis)
@@ -28,18 +31,14 @@ async function examineUse(redis: RedisConfig): Promise<Finding[]> {
   const store = openStore(redis)
   try {
     const ready = await isReady(store)
-    const warnings = store.warnings.map((each) =>
-      warn('permissions', each, 'see docs/operations/redis.md'),
-    )
+    const warnings = store.warnings.map((each) => warn('permissions', each, SEE_REDIS))
     if (ready) {
       if (warnings.length > 0) return warnings
       return [ok('permissions', 'all that Spillway does is allowed')]
     }
     const why = store.problem === undefined ? 'no answer' : messageOf(store.problem)
     const isSetup = (store.problem as { code?: string } | undefined)?.code === 'REDIS_SETUP'
-    const advice = isSetup
-      ? 'see docs/operations/redis.md'
-      : 'is it running, and may this machine reach it?'
+    const advice = isSetup ? SEE_REDIS : 'is it running, and may this machine reach it?'
     return [fail('store', why, advice), ...warnings.filter(({ message }) => message !== why)]
   } finally {
     await store.close()
