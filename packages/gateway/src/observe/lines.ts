@@ -31,21 +31,17 @@ export class Lines {
   /** Whether other processes write to the same pipe, so that lines must not be split. */
   readonly #isShared: boolean
   readonly #clock: Pick<Clock, 'wallMs'>
-  readonly #beforeFlush: () => void
   #waiting = ''
   /** Since when some are being written. */
   #writingMs: number | undefined
   #lost = 0
 
-  /** `beforeFlush`: may write more lines. */
   constructor({
     isShared = false,
     clock = systemClock,
-    beforeFlush = () => {},
-  }: { isShared?: boolean; clock?: Pick<Clock, 'wallMs'>; beforeFlush?: () => void } = {}) {
+  }: { isShared?: boolean; clock?: Pick<Clock, 'wallMs'> } = {}) {
     this.#isShared = isShared
     this.#clock = clock
-    this.#beforeFlush = beforeFlush
     this.#flushing = setInterval(() => this.flush(), FLUSH_MS).unref()
     open.add(this)
     if (watching) return
@@ -67,7 +63,6 @@ export class Lines {
 
   /** Begins to write what waits, unless something is being written. */
   flush(): void {
-    this.#beforeFlush()
     if (this.#writingMs !== undefined) return
     const lines = this.#take()
     if (lines.length === 0) return
@@ -77,7 +72,6 @@ export class Lines {
 
   close(): void {
     clearInterval(this.#flushing)
-    this.#beforeFlush()
     this.#flushNow()
     open.delete(this)
   }
