@@ -13,6 +13,8 @@ export default defineConfig({
   lang: 'en',
   base: pathname,
   cleanUrls: true,
+  // Of programs that the reader has started.
+  ignoreDeadLinks: 'localhostLinks',
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${pathname}logo.svg` }]],
   sitemap: { hostname: `${project.documentation}/` },
   markdown: {

@@ -9,6 +9,7 @@ const INCLUDED_FROM_ROOT = new Set([
   'project/contributing.md',
   'project/internals.md',
   'project/security.md',
+  'project/versioning.md',
 ])
 const EXTERNAL = /^([a-z]+:|#|\/)/
 /** Files of the root that are pages of the site as well. */
@@ -16,6 +17,7 @@ const ROOT_PAGES = {
   'ARCHITECTURE.md': 'docs/project/internals.md',
   'CHANGELOG.md': 'docs/project/changelog.md',
   'SECURITY.md': 'docs/project/security.md',
+  'VERSIONING.md': 'docs/project/versioning.md',
 }
 
 export function repositoryLinks(md) {

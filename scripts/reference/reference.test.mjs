@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { exportedMetrics } from '../metric-names.mjs'
-import { root } from '../run-command.mjs'
+import { root, run } from '../run-command.mjs'
 import { descriptionProblems, readFacts } from './build-reference.mjs'
 import { readComment } from './options-page.mjs'
 
@@ -45,6 +45,22 @@ describe('generated reference', () => {
     const known = (name) => page.includes(`\`${name.replace(/_(bucket|sum|count)$/, '')}\``)
     expect(exported.length).toBeGreaterThan(30)
     expect(exported.filter((name) => !known(name) && !page.includes(`\`${name}\``))).toEqual([])
+  })
+
+  it('the page of headers names each header of Spillway in the code', async () => {
+    const page = read('docs/reference/headers.md')
+    const { stdout } = await run('git', [
+      'grep',
+      '-hoE',
+      "'spillway-[a-z-]+':?",
+      '--',
+      'packages/*/src/*.ts',
+      ':!*.test.ts',
+    ])
+    const names = new Set(stdout.match(/spillway-[a-z-]+/g))
+    names.delete('spillway-gateway') // the name of the tracer
+    expect(names.size).toBeGreaterThan(8)
+    expect([...names].filter((name) => !page.includes(`\`${name}\``))).toEqual([])
   })
 
   it('the page of the command line has each command and each of its flags', () => {

@@ -12,7 +12,9 @@ const OTHER_SOURCES = [
   'ARCHITECTURE.md',
   'CHANGELOG.md',
   'SECURITY.md',
+  'VERSIONING.md',
   'package-lock.json',
+  'packages/spillway/api.md',
   'packages/spillway/src/core/project.ts',
 ]
 
