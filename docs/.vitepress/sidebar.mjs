@@ -10,7 +10,7 @@ export const SECTIONS = [
       { text: 'Comparison', page: 'comparison' },
       { text: 'Quickstart: library', page: 'quickstart-library' },
       { text: 'Quickstart: gateway', page: 'quickstart-gateway' },
-      { text: 'Tutorial: survive a vendor outage', page: 'tutorial', planned: true },
+      { text: 'Tutorial: survive a vendor outage', page: 'tutorial' },
       { text: 'Which mechanisms to use', page: 'which-mechanisms' },
     ],
   },
