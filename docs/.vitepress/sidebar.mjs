@@ -54,16 +54,16 @@ export const SECTIONS = [
       {
         text: 'Migrate',
         items: [
-          { text: 'From opossum', page: 'migrate-opossum', planned: true },
-          { text: 'From cockatiel', page: 'migrate-cockatiel', planned: true },
-          { text: 'From Bottleneck', page: 'migrate-bottleneck', planned: true },
-          { text: 'From p-limit and p-queue', page: 'migrate-p-limit-p-queue', planned: true },
+          { text: 'From opossum', page: 'migrate-opossum' },
+          { text: 'From cockatiel', page: 'migrate-cockatiel' },
+          { text: 'From Bottleneck', page: 'migrate-bottleneck' },
+          { text: 'From p-limit and p-queue', page: 'migrate-p-limit-p-queue' },
           {
             text: 'From rate-limiter-flexible',
             page: 'migrate-rate-limiter-flexible',
             planned: true,
           },
-          { text: 'From BullMQ', page: 'migrate-bullmq', planned: true },
+          { text: 'From BullMQ', page: 'migrate-bullmq' },
         ],
       },
       {

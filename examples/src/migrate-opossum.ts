@@ -14,7 +14,10 @@ const payments = spillway.guard('payments', {
 })
 
 for (let call = 1; call <= 3; call++) console.log(await payments.run(() => charge(call)))
-console.log('open:', payments.snapshot().breakers.some(({ state }) => state === 'open'))
+console.log(
+  'open:',
+  payments.snapshot().breakers.some(({ state }) => state === 'open'),
+)
 isDown = false
 await new Promise((wake) => setTimeout(wake, 150))
 console.log(await payments.run(() => charge(4)))
