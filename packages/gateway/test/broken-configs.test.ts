@@ -26,8 +26,7 @@ const TABLE: Record<string, readonly string[]> = {
   ],
   'unknown-option': [
     "4:5  vendors.openai.brekaer: unknown option; did you mean 'breaker'?",
-    "6:9  vendors.openai.limits[0].windowMs: must be a duration of at least 1 ms, such as 250 or '5s', got nothing",
-    "6:39  vendors.openai.limits[0].window: unknown option; did you mean 'windowMs'?",
+    `6:47  vendors.openai.limits[0].window: must be 'day', got "1m"; for a duration, use windowMs`,
   ],
   'misspelt-unit': [
     `4:29  vendors.openai.timeout.firstByteMs: must be a duration of at least 1 ms, such as 250 or '5s', got "5 seconds"; did you mean 5s?`,

@@ -72,11 +72,20 @@ const readUnit: Check<string> = (value, path, problems) => {
 const readText = text()
 describedAs(readUnit, readText)
 
+/** Suggests `windowMs` for a duration, because `window` is the more obvious name. */
+const readWindow: Check<'day'> = (value, path, problems) => {
+  if (value === 'day') return value
+  const message = `must be 'day', got ${JSON.stringify(value)}; for a duration, use windowMs`
+  problems.push({ path, message })
+  return 'day'
+}
+describedAs(readWindow, oneOf('day'))
+
 const readFields = object({
   unit: optional(readUnit, 'requests'),
   limit: integer({ min: 1 }),
   windowMs: optional(duration({ min: 1 })),
-  window: optional(oneOf('day')),
+  window: optional(readWindow),
   timeZone: optional(readTimeZone),
   subWindowMs: optional(duration({ min: 1 })),
   algorithm: optional(oneOf('sliding-window', 'token-bucket', 'leaky-bucket', 'fixed-window')),
