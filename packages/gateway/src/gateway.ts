@@ -142,7 +142,7 @@ export async function createGateway(
     if (event.type === 'pod.command' && event.name === spillway.pod) void gateway.close()
   })
   const store = redis && openStore(redis)
-  const genAi = config.telemetry.genAi
+  const genAi: GenAiRequests | undefined = config.telemetry.genAi
     ? new GenAiRequests(() => versions.current.config.vendors)
     : undefined
   const attributes = genAi && ((record: RequestRecord) => genAi.attributesOf(record))
@@ -181,7 +181,7 @@ export async function createGateway(
     bodyMemory: new BodyMemory(),
     asyncRequests: undefined as AsyncRequests | undefined,
   }
-  const versions = new ConfigVersions(config, {
+  const versions: ConfigVersions = new ConfigVersions(config, {
     spillway,
     hooks,
     urlOf: ({ url }) => (url === 'mock' ? (mock?.url ?? '') : url),
