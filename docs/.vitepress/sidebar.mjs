@@ -61,7 +61,6 @@ export const SECTIONS = [
           {
             text: 'From rate-limiter-flexible',
             page: 'migrate-rate-limiter-flexible',
-            planned: true,
           },
           { text: 'From BullMQ', page: 'migrate-bullmq' },
         ],

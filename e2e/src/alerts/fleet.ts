@@ -22,7 +22,7 @@ const VENDORS = {
 
 export type VendorName = keyof typeof VENDORS
 
-export function configOf(vendorUrl: string): object {
+function configOf(vendorUrl: string): object {
   const vendors = Object.entries(VENDORS).map(([name, options]) => [
     name,
     { protocol: 'openai', url: vendorUrl, key: 'env:VENDOR_KEY', ...options },

@@ -7,7 +7,7 @@ import { type RedisProcess, startRedis } from '../faults/redis-process.js'
 import type { FromPod, Run, ToPod } from './messages.js'
 
 const PROGRAM = fileURLToPath(new URL('pod.js', import.meta.url))
-export const PODS = 4
+const PODS = 4
 
 export class AgentFleet {
   readonly #redis: RedisProcess
