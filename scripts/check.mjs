@@ -15,7 +15,7 @@ const DASHBOARD = 'packages/dashboard'
  * Steps that run only when named, as in `npm run check -- packages`, which takes minutes because it installs
  * everything for four versions of Node. A name that is deleted here becomes part of `npm run check`.
  */
-const ONLY_BY_NAME = ['packages', 'language']
+const ONLY_BY_NAME = ['packages']
 
 /**
  * `after` names the step whose output this one reads. The output of a step with `isReport` is shown even
