@@ -63,4 +63,14 @@ describe('prompt caching by marks', () => {
     expect(use(cache, second)).toEqual({ cachedTokens: 512, cacheWriteTokens: 256 })
     expect(use(cache, second)).toEqual({ cachedTokens: 768, cacheWriteTokens: 0 })
   })
+
+  it('a text is found in the cache whether it is sent as a string or as a block', () => {
+    const cache = new PromptCache(OPTIONS)
+    const { text } = block('a')
+    const system = block('system').text
+    const first = markedPartsOf([block('system')], [{ content: [block('a', true)] }])
+    expect(use(cache, first)).toEqual({ cachedTokens: 0, cacheWriteTokens: 512 })
+    const second = markedPartsOf(system, [{ content: text }, { content: [block('b', true)] }])
+    expect(use(cache, second)).toEqual({ cachedTokens: 512, cacheWriteTokens: 256 })
+  })
 })

@@ -93,9 +93,12 @@ export function partsOf(...contents: unknown[]): PromptPart[] {
     .map((content) => partOf(content, false))
 }
 
-/** Parts of Anthropic's prompts: the blocks of `system` and of each message. */
+/** Parts of Anthropic's prompts: the blocks of `system` and of each message. A string means one block of text. */
 export function markedPartsOf(system: unknown, messages: readonly unknown[]): PromptPart[] {
-  const blocks = (content: unknown) => (Array.isArray(content) ? content : [content])
+  const blocks = (content: unknown) => {
+    if (typeof content === 'string') return [{ type: 'text', text: content }]
+    return Array.isArray(content) ? content : [content]
+  }
   const all = [
     ...(system === undefined ? [] : blocks(system)),
     ...messages.flatMap((message) => blocks((message as { content?: unknown } | null)?.content)),
