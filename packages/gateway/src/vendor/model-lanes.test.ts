@@ -55,8 +55,37 @@ describe('lanes of models', () => {
     expect(names.filter((name) => name === '(other gpt-*)')).toHaveLength(81)
     expect(lanes.laneOf(parts('gpt-sk-proj-abcdef123 please'))).toBe('(other gpt-*)')
     expect(lanes.laneOf(parts('new'))).toBe('(other)')
-    wait(1_000)
+    wait(59_999)
+    expect(lanes.laneOf(parts('gpt-5'))).toBe('(other gpt-*)')
+    wait(1)
     expect(lanes.laneOf(parts('gpt-5'))).toBe('gpt-5')
+    expect(lanes.size).toBe(1)
+  })
+
+  it('made-up names that match an entry with limits do not keep an answered model from getting its lane', () => {
+    const { lanes, wait } = createLanes()
+    const own = { match: 'gpt-*', limits: [{ limit: 3, window: 'day' as const }] }
+    lanes.configure(1_000, [], new ModelLimits({ models: [own], guard: {} }))
+    for (let second = 0; second < 50; second++) {
+      for (let name = 0; name < 20; name++) lanes.laneOf(parts(`gpt-${second}-${name}`))
+      wait(1_000)
+    }
+    expect(lanes.size).toBe(20)
+    expect(lanes.laneOf(parts('gpt-5'))).toBe('(other gpt-*)')
+    expect(lanes.answered(parts('gpt-5'))).toBe('gpt-5')
+  })
+
+  it('answers that arrive after their lanes were forgotten do not raise the number of lanes for good', () => {
+    const { lanes, wait, answer } = createLanes(5)
+    for (const round of ['first', 'second', 'third']) {
+      expect(answer(round, 5)).toBe(5)
+      wait(61_000)
+    }
+    for (let lane = 0; lane < 5; lane++) learn(lanes, `first-${lane}`, 100)
+    expect(lanes.size).toBe(10)
+    wait(61_000)
+    expect(answer('fourth', 1)).toBe(1)
+    expect(lanes.size).toBe(5)
   })
 
   it('an answered model keeps its lane while its requests may count, and a name without answer for a minute', () => {

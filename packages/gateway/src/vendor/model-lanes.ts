@@ -5,7 +5,7 @@
  *
  * A model that matches an entry of `models` with limits of its own has its lane from the first request on. Otherwise its
  * first requests would be charged to another lane, and the whole limit would be free again with the first answer. These
- * lanes are few: see `NEW_AT_ONCE`. Further models share the lane `(other)` of their entry.
+ * lanes are few: see `MOST_UNANSWERED`. Further models share the lane `(other)` of their entry until they are answered.
  */
 import type { Clock } from 'spillway'
 import {
@@ -51,16 +51,20 @@ const NO_LIMITS: LaneRules = {
 const REST_MS = 60_000
 /**
  * Some vendors answer for every name. Each new lane costs Redis a few commands, so there are this many new ones
- * at once and this many per second. Other models stay in `(other)` and get a lane after a later answer.
+ * at once and this many per second, answered or not. Other models stay in the lane `(other)`, or in that of their entry,
+ * and get a lane after a later answer.
  */
 const NEW_AT_ONCE = 20
 const NEW_PER_SECOND = 5
+/**
+ * Lanes of models that were never answered. Their names may be made up, and each name has a key in Redis for as long as its
+ * limits count. So there are this many at a time, and made-up names leave new lanes for models that are answered.
+ */
+const MOST_UNANSWERED = 20
 
 interface KnownLane {
   readonly estimates: LaneEstimates
   usedMs: number
-  /** The vendor has answered a request for it successfully. */
-  isAnswered: boolean
 }
 
 export class ModelLanes {
@@ -68,8 +72,10 @@ export class ModelLanes {
   #named: ReadonlySet<string>
   #rules = NO_LIMITS
   readonly #clock: Pick<Clock, 'now'>
-  /** Named lanes and lanes of answered models, least recently used first. */
+  /** Named lanes and lanes of models, least recently used first. */
   readonly #known = new Map<string, KnownLane>()
+  /** Those of them for which the vendor has not answered a request successfully. */
+  readonly #unanswered = new Set<string>()
   readonly #prefixes: CachedPrefixes
   /** The last one of them. */
   #newest: string | undefined
@@ -100,8 +106,9 @@ export class ModelLanes {
   laneOf(parts: LaneParts): string | undefined {
     const lane = laneName(parts)
     if (lane === undefined || this.#exists(lane, parts)) return lane
-    if (this.#rules.hasOwnLimits(parts.model) && this.#mayAdd(parts)) {
-      this.#add(lane, false)
+    if (this.#rules.hasOwnLimits(parts.model) && this.#mayAddUnanswered(parts)) {
+      this.#add(lane)
+      this.#unanswered.add(lane)
       return lane
     }
     return this.#rules.otherLane(parts)
@@ -112,8 +119,7 @@ export class ModelLanes {
     const lane = laneName(parts)
     if (lane === undefined) return undefined
     if (!this.#exists(lane, parts) && this.#mayAdd(parts)) this.#add(lane)
-    const known = this.#known.get(lane)
-    if (known !== undefined) known.isAnswered = true
+    this.#unanswered.delete(lane)
     return this.laneOf(parts)
   }
 
@@ -138,6 +144,17 @@ export class ModelLanes {
     return model === undefined || model === OTHER_LANE || this.#named.has(lane)
   }
 
+  #mayAddUnanswered(parts: LaneParts): boolean {
+    if (this.#unanswered.size >= MOST_UNANSWERED) {
+      const nowMs = this.#clock.now()
+      for (const lane of this.#unanswered) {
+        const { usedMs } = this.#known.get(lane) as KnownLane
+        if (nowMs - usedMs >= REST_MS) this.#forget(lane)
+      }
+    }
+    return this.#unanswered.size < MOST_UNANSWERED && this.#mayAdd(parts)
+  }
+
   /** Metrics show the names of lanes, so a key or a prompt sent as the model gets no lane. */
   #mayAdd({ model }: LaneParts): boolean {
     if (model !== undefined && maskedName(model) !== model) return false
@@ -155,22 +172,28 @@ export class ModelLanes {
     return this.#allowed >= 1
   }
 
+  /** Until there are fewer than `maxLanes`; false if too many are in use. */
   #forgetRested(): boolean {
     const nowMs = this.#clock.now()
     const countsMs = Math.max(REST_MS, this.#rules.windowMs)
-    for (const [lane, { usedMs, isAnswered }] of this.#known) {
+    for (const [lane, { usedMs }] of this.#known) {
       const restMs = nowMs - usedMs
-      if (restMs < REST_MS) return false
-      if (this.#named.has(lane) || (isAnswered && restMs < countsMs)) continue
-      if (lane === this.#newest) this.#newest = undefined
-      return this.#known.delete(lane)
+      if (this.#known.size < this.#maxLanes || restMs < REST_MS) break
+      const counts = restMs < countsMs && !this.#unanswered.has(lane)
+      if (!counts && !this.#named.has(lane)) this.#forget(lane)
     }
-    return false
+    return this.#known.size < this.#maxLanes
   }
 
-  #add(lane: string, isAnswered = true): KnownLane {
+  #forget(lane: string): void {
+    if (lane === this.#newest) this.#newest = undefined
+    this.#known.delete(lane)
+    this.#unanswered.delete(lane)
+  }
+
+  #add(lane: string): KnownLane {
     const estimates = new LaneEstimates(lane, this.#prefixes)
-    const known = { estimates, usedMs: this.#clock.now(), isAnswered }
+    const known = { estimates, usedMs: this.#clock.now() }
     this.#moveToEnd(lane, known)
     return known
   }
