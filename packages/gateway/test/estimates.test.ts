@@ -3,7 +3,9 @@
 /** Estimates that the gateway learns, against the mock vendor with Anthropic's quota and a prompt cache. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
+import type { StoredRequest } from '../src/jobs/stored-request.js'
 import { startGateway } from './gateway-kit.js'
+import { ASYNC } from './jobs-kit.js'
 
 const AGENTS = 16
 const LIMIT = 25_000
@@ -24,10 +26,16 @@ function turnOf(agent: number, turn: number) {
   return { system, messages }
 }
 
-async function startAgents(estimate: 'learned' | 'fixed') {
+/** As the mock vendor counts them. */
+function countTokens({ system, messages }: ReturnType<typeof turnOf>): number {
+  const blocks = [...system, ...messages.flatMap(({ content }) => content)]
+  return blocks.reduce((sum, { text }) => sum + text.length, 0) / 4
+}
+
+async function startAgents(estimate: 'learned' | 'fixed', jobQueues?: object) {
   const limits = LIMITS.map((limit) => ({ ...limit, learn: false }))
   const gateway = await startGateway(
-    { guard: { limits, estimate } },
+    { guard: { limits, estimate }, ...(jobQueues && { jobQueues }) },
     { quota: 'anthropic', limits: [...LIMITS], promptCache: true, knobs: { tokens: 20 } },
   )
   const send = async (agent: number, turn: number) => {
@@ -84,5 +92,27 @@ describe('estimates of cached conversations', () => {
     const actual = (after?.actual ?? 0) - (before?.actual ?? 0)
     expect(actual).toBeGreaterThan(0)
     expect(Math.abs(reserved / actual - 1)).toBeLessThan(0.2)
+  })
+
+  it('an async request reserves its whole prompt, because the cache may have expired when it is sent', async () => {
+    const stopped = { vendor: 'anthropic', model: 'claude', concurrency: 0 }
+    const { gateway, send, messages } = await startAgents('learned', { night: stopped })
+    const totals = () => {
+      const guards = gateway.spillway.snapshot().guards
+      return guards.find(({ name }) => name === 'anthropic')?.estimates[0]
+    }
+    for (const turn of [1, 2]) expect(await send(0, turn)).toBe(200)
+    await until('two turns are settled', () => totals()?.calls === 2)
+    const later = await messages(turnOf(0, 3), { headers: ASYNC })
+    expect(later.status).toBe(202)
+    const id = later.headers.get('location')?.split('/').at(-1) ?? ''
+    const job = await gateway.spillway.jobQueue<StoredRequest>('night').job(id)
+    const before = totals()?.reserved ?? 0
+    expect(await send(0, 3)).toBe(200)
+    await until('the third turn is settled', () => totals()?.calls === 3)
+    const direct = (totals()?.reserved ?? 0) - before
+    const whole = countTokens(turnOf(0, 3))
+    expect(direct).toBeLessThan(0.3 * whole)
+    expect(job?.data.cost?.inputTokens).toBeGreaterThan(0.95 * whole)
   })
 })
