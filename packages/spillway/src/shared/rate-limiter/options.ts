@@ -127,7 +127,8 @@ function checkWindow(limit: CheckedLimit, path: string, problems: OptionProblem[
   }
   if (subLimit(limit.limit, windowMs, subWindowMs) > 0) return
   const leastMs = Math.ceil(windowMs / limit.limit)
-  const message = `must be at least ${leastMs} ms: a limit of ${limit.limit} in ${windowMs} ms has no whole unit in ${subWindowMs} ms`
+  const remedy = leastMs < windowMs ? `must be at least ${leastMs} ms` : 'must not be set'
+  const message = `${remedy}: a limit of ${limit.limit} in ${windowMs} ms has no whole unit in ${subWindowMs} ms`
   problems.push({ path: `${path}.subWindowMs`, message })
 }
 

@@ -57,6 +57,14 @@ describe('time zones of limits', () => {
       /did you mean 'America\/Los_Angeles'.*IANA/,
     ],
     [{ window: 'day', windowMs: '1m' }, 'limits[0].windowMs', /must not be set with window: 'day'/],
+    [{ window: 'day', subWindowMs: '1m' }, 'limits[0].subWindowMs', /must not be set with window/],
+    [
+      { window: 'day', algorithm: 'sliding-window' },
+      'limits[0].algorithm',
+      /must not be set with window: 'day'/,
+    ],
+    [{ window: 'day', burst: 5 }, 'limits[0].burst', /must not be set with window: 'day'/],
+    [{ window: 'day', slices: 5 }, 'limits[0].slices', /must not be set with window: 'day'/],
     [{ window: 'day', learn: true }, 'limits[0].learn', /paused until the vendor's reset/],
     [
       { windowMs: '1m', timeZone: 'UTC' },
@@ -70,6 +78,11 @@ describe('time zones of limits', () => {
       /must be shorter than windowMs \(60000\)/,
     ],
     [{ windowMs: '1m', subWindowMs: 10 }, 'limits[0].subWindowMs', /must be at least 600 ms/],
+    [
+      { limit: 1, windowMs: '1m', subWindowMs: '10s' },
+      'limits[0].subWindowMs',
+      /must not be set: a limit of 1 in 60000 ms has no whole unit in 10000 ms/,
+    ],
   ])('the limit %j is refused with its path and a remedy', (options, path, message) => {
     const problems: { path: string; message: string }[] = []
     readLimits([{ limit: 100, ...options }], 'limits', problems)
