@@ -314,6 +314,7 @@ export class FakeFleet {
       limits: [
         {
           id: 'requests',
+          label: 'requests',
           limit: 500,
           configured: 800,
           used: 388,
@@ -323,6 +324,7 @@ export class FakeFleet {
         },
         {
           id: 'tokens',
+          label: 'tokens',
           limit: 90_000,
           used: 90_000 - tokens,
           remaining: tokens,

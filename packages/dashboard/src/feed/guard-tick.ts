@@ -2,7 +2,14 @@
 
 import type { GuardSnapshot } from 'spillway'
 import type { LaneFlow } from 'spillway/internal'
-import { ALL_LANES, DEFAULT_LANE, keyStatesOf, toSpec, tripCause } from 'spillway/internal'
+import {
+  ALL_LANES,
+  DEFAULT_LANE,
+  keyStatesOf,
+  limitLabel,
+  toSpec,
+  tripCause,
+} from 'spillway/internal'
 import type { BreakerSnapshot } from 'spillway/shared'
 import { inOrder, rounded, shown, shownLane } from '../shown.js'
 import type { BreakerTick, GuardTick, KeyTick, LaneTick, LimitTick } from '../wire/guards.js'
@@ -156,6 +163,7 @@ function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSou
     const usually = usual.get(id)
     return {
       id: shown(id),
+      label: shown(limitLabel(id)),
       limit,
       used,
       remaining,
@@ -175,6 +183,7 @@ function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSou
 function sharesOf(shares: Record<string, number>, ageMs: number): LimitTick[] {
   return Object.entries(shares).map(([id, limit]) => ({
     id: shown(id),
+    label: shown(limitLabel(id)),
     limit,
     ageMs: Math.round(ageMs),
     scope: 'local',

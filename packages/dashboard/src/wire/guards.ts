@@ -125,6 +125,8 @@ export interface Transition {
 /** A shared limit as stored (`ageMs` ago), or this pod's share of it during an outage. */
 export interface LimitTick {
   id: string
+  /** The id for people: `requests within 10s` for the sub-window `requests/10s`. */
+  label: string
   limit: number
   /** Absent: unknown, because the store is unreachable. */
   used?: number

@@ -123,6 +123,21 @@ describe('dashboard feed', () => {
     expect(last?.limits).toMatchObject([{ id: 'requests', limit: 100, used: 9, remaining: 91 }])
   })
 
+  it('feed names the sub-window of a limit in words', async () => {
+    const pod = await startPod()
+    const limits = [{ limit: 60, windowMs: '1m', subWindowMs: '10s' }] as const
+    const guard = pod.spillway.guard('openai', { limits })
+    const reader = await pod.read()
+    await guard.run(() => 'fine')
+    await vi.waitFor(() => {
+      const [lane] = reader.last('guards')?.guards[0]?.lanes ?? []
+      expect(lane?.limits.map(({ id, label }) => [id, label])).toEqual([
+        ['requests', 'requests'],
+        ['requests/10s', 'requests within 10s'],
+      ])
+    })
+  })
+
   it('feed compares reserved with actual costs of each unit', async () => {
     const pod = await startPod()
     const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] as const

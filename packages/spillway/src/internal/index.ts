@@ -120,5 +120,6 @@ export { ALL_LANES, DEFAULT_LANE, overflowLane } from '../shared/lanes/lane-name
 export { NamePattern } from '../shared/lanes/name-pattern.js'
 export { listMembers } from '../shared/membership.js'
 export { createPodId } from '../shared/pod-id.js'
+export { limitLabel } from '../shared/rate-limiter/options.js'
 export type { Cost } from '../shared/rate-limiter/permit.js'
 export { readTimeZone } from '../shared/rate-limiter/settings/time-zone.js'

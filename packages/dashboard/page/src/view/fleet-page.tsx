@@ -225,7 +225,7 @@ function GuardTile({ name }: { name: string }) {
       )}
       {tightest !== undefined && (
         <Meter
-          label={`${tightest.limit.id} left`}
+          label={`${tightest.limit.label} left`}
           value={tightest.left}
           most={1}
           tone={leftTone(tightest.left)}

@@ -52,7 +52,7 @@ function Tightest({ lane }: { lane: LaneTick }) {
       {tightest === undefined ? (
         <span class="quiet">none</span>
       ) : (
-        `${formatShare(tightest.left)} of ${tightest.limit.id} left`
+        `${formatShare(tightest.left)} of ${tightest.limit.label} left`
       )}
       {pausedMs > 0 && `, paused for ${formatSeconds(pausedMs)}`}
     </>

@@ -83,7 +83,7 @@ function perWindow({ windowMs, timeZone }: { windowMs?: number; timeZone?: strin
 }
 
 function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
-  const { id } = limit
+  const { id, label } = limit
   const known = card.limits?.find((each) => each.id === id)
   const left = leftOf(limit)
   const window = known === undefined ? '' : ` ${perWindow(known)}`
@@ -91,7 +91,7 @@ function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
     <div class="limit" data-limit={id}>
       {left === undefined ? (
         <Meter
-          label={`${id}${window}`}
+          label={`${label}${window}`}
           value={0}
           most={1}
           tone="quiet"
@@ -100,7 +100,7 @@ function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
         />
       ) : (
         <Meter
-          label={`${id} left${window}`}
+          label={`${label} left${window}`}
           value={left}
           most={1}
           tone={leftTone(left)}
@@ -117,7 +117,7 @@ function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
             askFor({ act: 'limit', guard: card.name, id, limit: now, forMs: TEN_MINUTES_MS })
           }}
         >
-          Change …<bdi class="visually-hidden"> {id}</bdi>
+          Change …<bdi class="visually-hidden"> {label}</bdi>
         </button>
       )}
     </div>

@@ -145,7 +145,7 @@ function LimitFact({ lanes }: { lanes: readonly LaneTick[] }) {
     <>
       {tightest !== undefined && (
         <Mini share={tightest.left} tone={leftTone(tightest.left)}>
-          {formatCount(tightest.limit.remaining ?? 0)} {tightest.limit.id} left
+          {formatCount(tightest.limit.remaining ?? 0)} {tightest.limit.label} left
         </Mini>
       )}
       {pausedMs > 0 && (

@@ -1,7 +1,7 @@
 /** How a fleet stands, as a person wants to see it. */
 
 import type { GuardOptions } from 'spillway'
-import { configuredLimits } from 'spillway/internal'
+import { configuredLimits, limitLabel } from 'spillway/internal'
 import type { FleetGuardReport, FleetReport } from 'spillway/operate'
 import { formatDuration } from '../format-duration.js'
 import { table } from '../text-table.js'
@@ -56,7 +56,7 @@ function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[]
     return [
       name,
       laneName(lane),
-      id,
+      limitName(id),
       String(Math.ceil(used)),
       of,
       String(Math.floor(available)),
@@ -81,6 +81,12 @@ function learnedLines({ name, limits }: FleetGuardReport): string[] {
   return learned.map(({ lane, id, limit, configured }) => {
     return `${name} ${laneName(lane)} ${id}: configured ${configured}, vendor gives ${limit}`
   })
+}
+
+/** Commands need the id, so it is kept beside a label. */
+function limitName(id: string): string {
+  const label = limitLabel(id)
+  return label === id ? id : `${id} (${label})`
 }
 
 /** Lanes may be named after what callers send. */

@@ -197,6 +197,11 @@ export function toUnitLimits(
   })
 }
 
+/** The id of a limit for people: `requests/10s` reads `requests within 10s`. Ids of whole limits stay as they are. */
+export function limitLabel(id: string): string {
+  return id.replace(/\/(\d+m?s)$/, ' within $1')
+}
+
 /** What a refusal says is about the whole window, so sub-windows do not learn. */
 const WHOLE_SUB_WINDOW = {
   algorithm: 'sliding-window',
