@@ -1,6 +1,6 @@
 /**
- * Ten times what one pod can do, for twenty seconds: it goes on answering its health checks at once, its
- * memory does not grow, who is let in is served, and when the load is gone so is the trouble.
+ * Ten times the capacity of one pod for twenty seconds. The pod answers its health checks at once, its memory
+ * does not grow, admitted requests are served, and the pod recovers when the load ends.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'

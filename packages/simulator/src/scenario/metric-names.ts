@@ -1,7 +1,7 @@
 /** Metrics of a run that an expectation can use, each with its description. */
 export const METRICS = {
   served: 'share of requests answered well and in time',
-  goodput: 'good answers a second, as a share of what the vendor can do',
+  goodput: 'good answers a second, as a share of the vendor’s capacity',
   amplification: 'calls at the vendor for each request of a user',
   attemptsPerCall: 'calls at the vendor for each request that reached it at least once',
   p50Ms: 'median time to a good answer',
@@ -13,10 +13,10 @@ export const METRICS = {
   throttledShare: 'share of the calls at the vendor that it answered with 429',
   limitUse: 'calls that the vendor accepted, as a share of what its first limit allows',
   throttledOfNaive: 'calls answered with 429, as a share of the baseline’s',
-  vendorAtOnce: 'most calls at the vendor at once, as a share of its capacity',
-  probesAtOnce: 'most calls begun at once while the breaker was not closed',
-  opens: 'times the breaker opened for the fleet',
-  waiting: 'most calls in line inside the pods',
+  vendorAtOnce: 'most concurrent calls at the vendor, as a share of its capacity',
+  probesAtOnce: 'most calls started at once while the breaker was not closed',
+  opens: 'number of times the breaker opened for the fleet',
+  waiting: 'most queued calls inside the pods',
 } as const
 
 /** Name of a metric. */

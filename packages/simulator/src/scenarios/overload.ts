@@ -45,7 +45,7 @@ export const overload: Scenario = {
       atLeast: 0.9,
       says: 'good answers at 10×, of what the vendor can do',
     },
-    { metric: 'p99Ms', atMost: 500, says: 'who is let in is served in half a second' },
+    { metric: 'p99Ms', atMost: 500, says: 'admitted requests are served within half a second' },
     { metric: 'endedP99Ms', atMost: 500, says: 'refused requests end as quickly' },
   ],
 }
