@@ -77,20 +77,29 @@ describe.concurrent('mock vendor call log', () => {
     expect(vendor.calls[0]).toMatchObject({ end: 'cancelled', model: '', status: undefined })
   })
 
-  it('mock vendor counts the most concurrent calls and the most in any window', async () => {
-    const { vendor, chat } = await startVendor({ knobs: { latencyMs: 2_000, tokens: 7 } })
-    await Promise.all([chat({ model: 'a' }), chat({ model: 'a' }), chat({ model: 'b' })])
-    await vendor.waitForIdle()
-    await (await chat({ model: 'b' })).text()
+  it('mock vendor counts the most concurrent calls', async () => {
+    const { vendor, chat } = await startVendor({ knobs: { neverAnswer: true } })
+    const leave = new AbortController()
+    const calls = [1, 2, 3].map(() => chat({}, { signal: leave.signal }))
+    await until(() => vendor.atOnce === 3)
+    leave.abort()
+    await Promise.allSettled(calls)
     await vendor.waitForIdle()
     expect(vendor.mostAtOnce).toBe(3)
     expect(vendor.atOnce).toBe(0)
+  })
+
+  it('mock vendor counts the most calls and tokens in any window, by model and key', async () => {
+    const { vendor, chat } = await startVendor({ knobs: { tokens: 7 } })
+    for (const model of ['a', 'a', 'b', 'b']) await (await chat({ model })).text()
+    await vendor.waitForIdle()
     expect(vendor.mostInAnyWindow('1h')).toBe(4)
     expect(vendor.mostInAnyWindow('1h', { model: 'a' })).toBe(2)
     expect(vendor.mostInAnyWindow('1h', { model: 'a', key: 'unknown' })).toBe(0)
     expect(vendor.mostInAnyWindow('1h', { unit: 'tokens', model: 'b' })).toBe(2 * (3 + 7))
-    // The last call came after the others were answered, a full latency later.
-    expect(vendor.mostInAnyWindow(1_950)).toBe(3)
+    // Too short for the first call and the last one together.
+    const [first = 0, , , last = 0] = vendor.calls.map(({ atMs }) => atMs)
+    expect(vendor.mostInAnyWindow(last - first - 0.001)).toBe(3)
     vendor.clear()
     expect(vendor.mostInAnyWindow('1h')).toBe(0)
     expect(vendor.counts.arrived).toBe(0)
