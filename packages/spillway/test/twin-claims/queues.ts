@@ -13,6 +13,7 @@ import {
   reportOutcomes,
 } from '../../src/store/breaker/transitions.js'
 import type { BreakerSpec } from '../../src/store/breaker-spec.js'
+import { DAY_US, dayAt } from '../../src/store/calendar-day.js'
 import { createKeys, type Keys } from '../../src/store/keys.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
 import { emptyGuard, emptyLane, hasMember } from '../../src/store/limits/lane-state.js'
@@ -79,7 +80,17 @@ const limit = (
   }) as fc.Arbitrary<Omit<LimitSpec, 'id'>>
 )
   // Without a draw of its own, so that a seed gives the same histories as before.
-  .map((each) => ({ ...each, learn: each.windowUs % 2 === 0 }))
+  .map((each) => {
+    if (each.algorithm === 'fixed-window' && each.windowUs % 3 === 0) return inDays(each)
+    return { ...each, learn: each.windowUs % 2 === 0 }
+  })
+
+/** A limit per calendar day instead of per window. The first midnight comes when the window would end. */
+function inDays(each: Omit<LimitSpec, 'id'>): Omit<LimitSpec, 'id'> {
+  const offsets = [-((START_US + each.windowUs) % DAY_US)]
+  return { ...each, windowUs: DAY_US, day: { offsets, quietUs: 100_000 } }
+}
+
 const breaker: fc.Arbitrary<BreakerSpec> = fc.record({
   consecutive: fc.constantFrom(2, 3),
   failureRate: fc.constantFrom(0.5, 0.8),
@@ -248,6 +259,7 @@ const EVERYTHING = [
     'newer',
     'lowered',
     'too late',
+    'next day',
   ],
   ...['tenants counted', 'tenants by turns', 'tenants estimated'],
   ...['no', 'empty', 'limited', 'vendor', 'breaker', 'paused'].map((each) => `blocked: ${each}`),
@@ -372,7 +384,12 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   }
 
   for (const { pauseUs: passed, operation: op } of given.steps) {
+    const beforeUs = nowUs
     nowUs += passed
+    const isNextDay = given.limits.some(
+      ({ day }) => day && dayAt(day, beforeUs) < dayAt(day, nowUs),
+    )
+    if (isNextDay) count('next day')
     const laneRef = { guard: GUARD, lane: LANE, pool, ...belief }
     switch (op.kind) {
       case 'add': {
