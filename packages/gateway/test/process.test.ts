@@ -218,7 +218,7 @@ describe('command line', () => {
     [['gatway'], 'did you mean gateway?'],
     [['gateway', '--prot', '1'], 'did you mean'],
     [['gateway', '--port', 'x'], 'must be a port'],
-    [['gateway', 'now'], 'no arguments'],
+    [['gateway', 'now'], 'unexpected argument "now"'],
   ])('invalid arguments %j are explained', async (args, message) => {
     const { code, stderr } = await runHere(...args)
     expect(code).toBe(2)

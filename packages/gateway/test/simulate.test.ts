@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { SCENARIOS } from '@spillway/simulator'
 import { afterAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../src/config/load.js'
 import { runHere } from './command-kit.js'
@@ -36,7 +37,7 @@ describe('spillway simulate', () => {
   it('simulate --list lists the scenarios', async () => {
     const { stdout, code } = await runHere('simulate', '--list')
     expect(code).toBe(0)
-    expect(stdout.match(/^ {2}[a-z-]+ {2}/gm)).toHaveLength(13)
+    expect(stdout.match(/^ {2}[a-z-]+ {2}/gm)).toHaveLength(SCENARIOS.length)
   })
 
   it('simulate prints the checks, writes a report and exits with 0', async () => {
