@@ -10,25 +10,19 @@ const src = pathOf('./packages/spillway/src')
 const isBuilt = process.env.SPILLWAY_TEST_BUILT !== undefined
 const { quick, sockets, io, slow } = testGroups(pathOf('.'))
 const isSlow = ({ moduleId }: TestSpecification) => slow.some((file) => moduleId.endsWith(file))
-const isSockets = ({ project }: TestSpecification) => project.name === 'sockets'
+const isShared = ({ project }: TestSpecification) => project.name === 'sockets'
 
-/**
- * For tests that wait for servers and processes. Measured one by one, they use 0.4 of a core, so five files at once would
- * keep two cores busy.
- */
-const WAITING = { maxWorkers: availableParallelism() * 3, sequence: { groupOrder: 1 } }
+/** For tests that wait for servers and processes, so more of them run at once than there are cores. */
+const WAITING = { maxWorkers: Math.ceil(availableParallelism() * 2.5), sequence: { groupOrder: 1 } }
 
-/** Slow files first. Files of one project follow each other, because they share a thread and its modules. */
+/** Slow files first. Files that share modules follow each other, because a thread is not used again after another one. */
 class SlowFirst extends BaseSequencer {
   override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(specs)
-    const parts = [
-      sorted.filter((spec) => isSlow(spec) && !isSockets(spec)),
-      sorted.filter((spec) => !isSlow(spec) && !isSockets(spec)),
-      sorted.filter((spec) => isSlow(spec) && isSockets(spec)),
-      sorted.filter((spec) => !isSlow(spec) && isSockets(spec)),
-    ]
-    return parts.flat()
+    const slowFirst = [...sorted.filter(isSlow), ...sorted.filter((spec) => !isSlow(spec))]
+    const shared = slowFirst.filter(isShared)
+    const others = slowFirst.filter((spec) => !isShared(spec))
+    return [...others.filter(isSlow), ...shared, ...others.filter((spec) => !isSlow(spec))]
   }
 }
 
@@ -89,7 +83,6 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'io',
-          isolate: false,
           include: io,
           setupFiles: ['./scripts/patient-waits.mjs'],
           ...WAITING,
