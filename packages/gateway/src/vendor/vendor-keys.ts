@@ -91,7 +91,7 @@ export class VendorKeys {
 
   /**
    * Sends one request with this key. Rejects with the refusal if the key was quarantined while the request waited.
-   * `send` calls its argument once, with the answer or without one; a promise in between would take 2 µs longer.
+   * `send` calls its argument once, with the answer or without one; a promise in between takes about 2 µs in a profile.
    */
   send(
     key: KeyId,

@@ -108,7 +108,7 @@ function receive<T>(
       }
     }
     const onEnd = () => {
-      // The listeners stay: nothing but 'close' follows, and removing four of them takes 2 µs.
+      // The listeners stay: nothing but 'close' follows, and removing four of them takes about 2 µs in a profile.
       isOver = true
       try {
         resolve(finish(true))

@@ -34,7 +34,7 @@ export function tokenUsage(
   const tokens = counts.tokens ?? (isWhole ? inputTokens + outputTokens : undefined)
   const known: { -readonly [name in keyof TokenUsage]: number } = {}
   if (tokens !== undefined) known.tokens = tokens
-  // A loop, because every answer is counted: with `Object.entries` and `fromEntries` this takes 2 µs longer.
+  // A loop, because every answer is counted: with `Object.entries` and `fromEntries` this takes about 2 µs longer in a profile.
   for (const name in counts) {
     const count = counts[name as keyof TokenUsage]
     if (count !== undefined && name !== 'tokens') known[name as keyof TokenUsage] = count
