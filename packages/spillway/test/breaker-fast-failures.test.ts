@@ -137,7 +137,7 @@ describe('breaker of a dead downstream', () => {
   ])(
     'a hang with %s opens the breaker at most the usual duration later than finished calls would',
     async (_window, warmMs) => {
-      for (let seed = FIRST_SEED; seed < FIRST_SEED + usualOrLong(3, 10); seed++) {
+      for (let seed = FIRST_SEED; seed < FIRST_SEED + usualOrLong(2, 10); seed++) {
         const run = { ...drawDead(seed), errorRate: 0 }
         const fleet = createFleet(run)
         if (warmMs > 0) await fleet.call(warmMs)
@@ -155,7 +155,7 @@ describe('breaker of a dead downstream', () => {
   )
 
   it('a hang behind a window full of successes opens the breaker within a timeout and the usual duration', async () => {
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + usualOrLong(3, 10); seed++) {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + usualOrLong(2, 10); seed++) {
       const run = { ...drawDead(seed), errorRate: 0 }
       const fleet = createFleet(run)
       await fleet.call(40_000)

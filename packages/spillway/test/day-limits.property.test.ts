@@ -9,7 +9,7 @@ import { usualOrLong } from './long-run.js'
 describe('a limit per calendar day on the memory store', () => {
   it('grants no calendar day of its time zone more than the limit, also when clocks change', async () => {
     const total = { granted: 0, refused: 0, days: 0 }
-    const runs = usualOrLong(40, 3_000)
+    const runs = usualOrLong(20, 3_000)
     await fc.assert(
       fc.asyncProperty(dayHistories, async (history) => {
         const startMs = Date.parse(`${history.start}T00:00:00Z`)

@@ -6,6 +6,6 @@ import fc from 'fast-check'
 
 const SEED = Number(process.env.SPILLWAY_SEED ?? 20_301)
 
-fc.configureGlobal({ seed: SEED })
+fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: SEED })
 
 export { fc }

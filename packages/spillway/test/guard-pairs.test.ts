@@ -19,7 +19,9 @@ import {
 
 const USER_LIMIT = 3
 const VENDOR_LIMIT = 20
+const USER_WINDOW_MS = 300_000
 const PACE = 10
+const PACE_WINDOW_MS = 600_000
 const SLOTS = 2
 const PLACES = 3
 
@@ -27,11 +29,11 @@ let shedding = false
 
 const OPTIONS: GuardOptions = {
   shed: { when: () => shedding },
-  userLimits: [{ per: 'user', limit: USER_LIMIT, windowMs: '30m' }],
+  userLimits: [{ per: 'user', limit: USER_LIMIT, windowMs: USER_WINDOW_MS }],
   queue: { size: PLACES, timeoutMs: '5s', targetMs: '100ms' },
   breaker: { consecutiveFailures: 1, openMs: '10s', probes: 1, successes: 1, rampMs: 0 },
   limits: [{ limit: VENDOR_LIMIT, windowMs: '10h' }],
-  pace: { limit: PACE, windowMs: '1h' },
+  pace: { limit: PACE, windowMs: PACE_WINDOW_MS },
   concurrency: { limit: SLOTS, graceMs: '1s' },
   timeout: { callMs: '60s' },
 }
@@ -40,7 +42,7 @@ const { queue: _, ...NO_QUEUE } = OPTIONS
 const closed = { outage: 'refuse' } as const
 const CLOSED_USERS: GuardOptions = {
   ...OPTIONS,
-  userLimits: [{ per: 'user', limit: USER_LIMIT, windowMs: '30m', ...closed }],
+  userLimits: [{ per: 'user', limit: USER_LIMIT, windowMs: USER_WINDOW_MS, ...closed }],
 }
 const CLOSED_LIMITS: GuardOptions = {
   ...OPTIONS,
@@ -97,7 +99,7 @@ const REFUSALS: Record<string, Refusal> = {
       const call = victim()
       await clock.until(call.promise)
       // Until the user limit is full again.
-      return { call, undo: () => clock.advance(1_800_000) }
+      return { call, undo: () => clock.advance(USER_WINDOW_MS) }
     },
   },
   'user-limit STORE_UNAVAILABLE': {
@@ -225,7 +227,7 @@ const REFUSALS: Record<string, Refusal> = {
       await halfOpen()
       const call = victim()
       await clock.until(call.promise)
-      return { call, undo: () => clock.advance(3_600_000) }
+      return { call, undo: () => clock.advance(PACE_WINDOW_MS) }
     },
   },
   'concurrency QUEUE_FULL': {
@@ -314,7 +316,7 @@ const BOOKS: Partial<Record<Stage, (scene: Scene, refusal: Refusal) => Promise<v
   },
   async pace({ clock, guard, quick }) {
     const before = guard.snapshot().attempts
-    const refilled = Math.floor(clock.now() / 360_000)
+    const refilled = Math.floor((clock.now() * PACE) / PACE_WINDOW_MS)
     const abort = new AbortController()
     const startsOne = async () => {
       const call = quick({ signal: abort.signal })

@@ -21,7 +21,7 @@ import { fc } from './fast-check.js'
 import { type Call, vendorError, watch } from './guard-pod.js'
 import { usualOrLong } from './long-run.js'
 
-const RUNS = Number(process.env.SPILLWAY_RUNS ?? usualOrLong(80, 20_000))
+const RUNS = Number(process.env.SPILLWAY_RUNS ?? usualOrLong(40, 20_000))
 const GRACE_MS = 300
 const CALL_MS = 400
 const NAME = 'openai'

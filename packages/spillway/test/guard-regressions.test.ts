@@ -335,7 +335,7 @@ describe('invalid option combinations', () => {
     const spillway = createSpillway({ clock })
     const limits = [{ limit: 1, windowMs: '1m', burst: 3 } as const]
     expect(() => spillway.guard('openai', { breaker: {}, limits })).toThrow(
-      "guard(openai).limits[0].burst: only has a meaning with algorithm 'token-bucket'",
+      "guard(openai).limits[0].burst: has an effect only with algorithm 'token-bucket'",
     )
     const adaptive = { adaptive: {}, idleMs: 5 }
     expect(() => spillway.guard('openai', { breaker: {}, timeout: adaptive })).toThrow('callMs')

@@ -155,7 +155,7 @@ describe('shadow options', () => {
   it.each<[object, string]>([
     [{ shadow: false }, 'guard(a).shadow: must be true, or a list of stages: shed, user-limit'],
     [{ shadow: ['queue'] }, 'guard(a).shadow[0]: must be one of'],
-    [{ shadow: ['pace'] }, "guard(a).shadow[0]: is off: there is no 'pace' to try out"],
+    [{ shadow: ['pace'] }, "guard(a).shadow[0]: has no effect without the option 'pace'"],
     [
       { concurrency: { adaptive: 'aimd' }, shadow: true },
       'guard(a).concurrency.adaptive: cannot be in shadow',

@@ -213,7 +213,7 @@ describe.each(Object.keys(STORES))('operator on the %s store', (kind) => {
     await operator.perform({ action: 'isolate', guard: 'vendor', forMs: '1s', by: ' ada ' })
     const wrong = { action: 'isolate', guard: 'vendro', forMs: '1s', by: 'ada' } as const
     await expect(operator.perform(wrong)).rejects.toThrow(
-      "guard: there is no guard 'vendro'; did you mean 'vendor'?",
+      "guard: unknown guard 'vendro'; did you mean 'vendor'?",
     )
     expect(events).toMatchObject([
       { name: 'vendor', action: 'isolate', by: 'ada', forMs: 1_000, result: 'done' },

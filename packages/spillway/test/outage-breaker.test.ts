@@ -57,6 +57,19 @@ describe('breaker during an outage', () => {
     expect(states()).toEqual(['half-open', 'closed'])
   })
 
+  it('a refusal during an outage names the failures that opened the shared breaker', async () => {
+    const { fleet, all, call, guards } = setup()
+    await fleet.run(100)
+    await fail(call, 0)
+    await fleet.run(100)
+    all('goDown')
+    await fleet.run(2_000)
+    const refused = fleet.settle(guards[1]!.run(() => 'fine'))
+    await expect(refused).rejects.toMatchObject({
+      details: { cause: '3 failures in a row', calls: 3, failures: 3 },
+    })
+  })
+
   it('during an outage a breaker opens for this pod alone, and is shared again 2 s after its end', async () => {
     const { fleet, all, call, states, guards } = setup()
     await fleet.run(1_100)

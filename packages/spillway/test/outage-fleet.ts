@@ -60,6 +60,7 @@ export function createOutageFleet(options: OutageFleetOptions = {}): OutageFleet
   const fleet = createHarness<PodValue>({
     seed,
     pods: 0,
+    clock: { quick: true },
     connection: { latencyMs: 1 },
     create: ({ name, clock, store, random }) => {
       if (options.down) store.goDown()

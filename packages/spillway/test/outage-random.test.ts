@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { usualOrLong } from './long-run.js'
 import { createOutageFleet, type OutageFleet } from './outage-fleet.js'
 
-const DURATION_MS = usualOrLong(600_000, 36_000_000)
+const DURATION_MS = usualOrLong(450_000, 36_000_000)
 const PODS = 3
 
 /** Each fault starts something and returns the function that ends it. */

@@ -9,7 +9,7 @@ import { poolHistories, replayPool, START_US } from './pool-histories.js'
 describe('a pool of three lanes on the memory store', () => {
   it('grants no window more than the limits of the pool, of each lane and of the vendor', async () => {
     const total = { granted: 0, refused: 0 }
-    const runs = usualOrLong(150, 3_000)
+    const runs = usualOrLong(60, 3_000)
     await fc.assert(
       fc.asyncProperty(poolHistories, async (history) => {
         const clock = createVirtualClock()

@@ -105,7 +105,7 @@ describe('workers killed at random', () => {
       await vi.waitUntil(() => store.ready, { timeout: 10_000 })
       const crew = startWorkers(WORKERS, connection, settings)
       const { runs } = crew
-      const count = usualOrLong(1_000, 6_000)
+      const count = usualOrLong(500, 6_000)
       const killer = startKiller(crew, count / (KILLS + 2))
       const jobs = Array.from({ length: count }, (_, data) => ({ data }))
       const ids = (await queue.addMany(jobs)).map(({ id }) => id)
@@ -151,7 +151,7 @@ function expectOrder(runs: readonly Run[], concurrency: number): void {
   }
 }
 
-const CONFIRMED = usualOrLong(2_000, 20_000)
+const CONFIRMED = usualOrLong(1_000, 20_000)
 
 describe('jobs that a replica has confirmed, workers that are killed, and a master that dies', () => {
   it(

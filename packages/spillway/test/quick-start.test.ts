@@ -55,6 +55,30 @@ it('two processes that run the first example share one limit through Redis', asy
   expect(tokens).toBeGreaterThanOrEqual(2 * (5 + 3))
 })
 
+it('five processes with a limit of six answer at most six of ten calls and refuse the others', async () => {
+  const { vendor, url } = await startVendor({ knobs: { tokens: 3 } })
+  const redis = await startRedis()
+  onTestFinished(() => redis.stop())
+  const env = {
+    ...process.env,
+    REDIS_URL: redis.url,
+    OPENAI_BASE_URL: `${url}/v1`,
+    OPENAI_API_KEY: 'key',
+  }
+  const run = () =>
+    promisify(execFile)(process.execPath, [pathOf('examples/dist/shared-limit.js')], { env })
+  const outputs = await Promise.all([run(), run(), run(), run(), run()])
+  const lines = outputs.flatMap(({ stdout }) => stdout.trimEnd().split('\n'))
+  const answered = lines.filter((line) => line === 'answered').length
+  // VENDOR_LIMITED, or QUEUE_TIMEOUT on a busy machine.
+  const refused = lines.filter((line) => line.startsWith('refused: ')).length
+  expect([answered + refused, lines.length]).toEqual([10, 10])
+  // Permits that arrive late, as on a busy machine, count as spent, so it may be fewer.
+  expect(answered).toBeGreaterThanOrEqual(1)
+  expect(answered).toBeLessThanOrEqual(6)
+  expect(vendor.counts.succeeded).toBe(answered)
+})
+
 it('the BullMQ worker and the job queue of its migration guide print the same result', async () => {
   const redis = await startRedis()
   onTestFinished(() => redis.stop())

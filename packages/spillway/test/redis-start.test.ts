@@ -252,7 +252,7 @@ it('a missing driver package gives one warning and an error with the install com
      await store.close()`,
     WITHOUT_DRIVERS,
   )
-  const message = "the package 'redis' is missing: npm install redis, or pass a client of your own"
+  const message = "the package 'redis' is missing: npm install redis, or pass your own client"
   const lines = stdout.split('\n')
   expect(lines.filter((line) => line === `SpillwayWarning ${message}`)).toHaveLength(1)
   expect(lines.at(-1)).toContain(`is unreachable: ${message}`)
@@ -347,7 +347,7 @@ describe.concurrent('a program whose Redis is not there', () => {
       )
       await server.stop()
       const lines = stdout.split('\n').map((line) => JSON.parse(line))
-      const why = expect.stringContaining('does not have that database')
+      const why = expect.stringContaining('does not have this database')
       expect(lines).toHaveLength(2)
       expect(lines).toContainEqual({
         name: 'SpillwayWarning',

@@ -36,7 +36,7 @@ export class LeaveSignal {
       }
     }
     this.#others ??= new Set()
-    // A function of its own, so that the same `run` can be passed twice.
+    // Wrapped, so that one `run` function can be registered twice.
     const heard = () => run()
     this.#others.add(heard)
     return () => this.#others?.delete(heard)
@@ -79,7 +79,7 @@ export function onAbort(signal: CallerSignal, run: () => void): () => void {
   }
   if (signal instanceof LeaveSignal) return signal.listen(run)
   const { waiting, onAbort } = listenings.get(signal) ?? listenTo(signal)
-  // A function of its own, so that the same `run` can be passed twice.
+  // Wrapped, so that one `run` function can be registered twice.
   const heard = () => run()
   waiting.add(heard)
   return () => {

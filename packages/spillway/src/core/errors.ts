@@ -1,6 +1,6 @@
 /**
- * The refusals and failures that Spillway itself decides on. There is one class, and `code` tells
- * the cases apart. An error that a user's function throws is never wrapped in it.
+ * Refusals and failures that Spillway decides. There is one class; `code` distinguishes the cases. An error that a
+ * user's function throws is never wrapped in it.
  */
 
 import { documentationUrl } from './project.js'

@@ -6,11 +6,16 @@ import { channel } from 'node:diagnostics_channel'
 import type { Details, ErrorCode, Stage } from './errors.js'
 import { swallow } from './thenable.js'
 
-/** An event of the library; `type` tells the kinds apart. See `onEvent`. */
+/**
+ * An event of the library; `type` tells the kinds apart. See `onEvent`. The page docs/reference/events.md is made of the
+ * comments below. `name` is that of the guard or mechanism unless its comment names another.
+ */
 export type SpillwayEvent =
+  /** A bulkhead had no slot for a call. */
   | {
       type: 'bulkhead.refused'
       name: string
+      /** `QUEUE_FULL`, `QUEUE_TIMEOUT` or `DEADLINE_EXCEEDED`. */
       code: ErrorCode
       active: number
       waiting: number
@@ -20,11 +25,31 @@ export type SpillwayEvent =
    * Work ran past its grace period after a timeout. Its slot is free again although it still runs.
    */
   | { type: 'bulkhead.overdue'; name: string; graceMs: number }
+  /** A rate limiter refused a call, at once or after a wait. */
   | { type: 'limiter.refused'; name: string; cost: number; retryAfterMs: number }
+  /** A time limit passed. Not emitted for `unreadMs`: see `stream.ended`. */
   | { type: 'timeout.fired'; name: string; kind: TimeoutKind; limitMs: number }
-  | { type: 'retry.scheduled'; name: string; attempt: number; delayMs: number; error: unknown }
-  | { type: 'retry.stopped'; name: string; attempt: number; because: StopReason; error: unknown }
-  /** A breaker changed its state, in this pod or another. */
+  /** An attempt failed, and there will be another after `delayMs`. */
+  | {
+      type: 'retry.scheduled'
+      name: string
+      /** The attempt that failed; the first is 1. */
+      attempt: number
+      delayMs: number
+      /** Undefined if the attempt ended with a value, such as a `Response` with 503. */
+      error: unknown
+    }
+  /** An attempt failed, and there will be no other. */
+  | {
+      type: 'retry.stopped'
+      name: string
+      /** The attempt that failed; the first is 1. */
+      attempt: number
+      because: StopReason
+      /** Undefined if the attempt ended with a value, such as a `Response` with 503. */
+      error: unknown
+    }
+  /** A breaker changed its state, decided by this pod or another. */
   | {
       type: 'breaker.opened' | 'breaker.half-opened' | 'breaker.closed' | 'breaker.isolated'
       name: string
@@ -33,43 +58,78 @@ export type SpillwayEvent =
     }
   /** Only this pod saw failures, so only this pod stops calling. */
   | { type: 'breaker.self-isolated'; name: string; lane: string }
-  /**
-   * An API key of ours is not used for `forMs`, by the whole fleet: `quota-exhausted`, `invalid-key` or `operator`. The
-   * reason is undefined if another pod knows it. `name` is the vendor.
-   */
+  /** The whole fleet of gateways does not use an API key for `forMs`. */
   | {
       type: 'key.quarantined'
+      /** The vendor. */
       name: string
       key: string
+      /** `quota-exhausted`, `invalid-key` or `operator`; undefined if another pod decided. */
       reason: string | undefined
       forMs: number
     }
-  /** The key is used again: a probe succeeded, or an operator released it. */
-  | { type: 'key.released'; name: string; key: string }
+  /** An API key is used again: a probe succeeded, or an operator released it. */
+  | {
+      type: 'key.released'
+      /** The vendor. */
+      name: string
+      key: string
+    }
   /**
-   * A guard has `maxLanes` lanes and none of them can be dropped. Calls of further lanes share
-   * `lane`. Emitted once while that lasts.
+   * A guard has `maxLanes` lanes and none of them can be dropped. Calls of further lanes share one lane. Emitted once
+   * while that lasts.
    */
-  | { type: 'lanes.full'; name: string; lane: string; maxLanes: number }
+  | {
+      type: 'lanes.full'
+      name: string
+      /** The shared lane: `(other)`, or that of the matching entry of `lanes`. */
+      lane: string
+      maxLanes: number
+    }
   /**
    * A guard has none of the timeouts `callMs`, `firstByteMs` and `idleMs`, so a downstream that never answers holds
    * its calls until their callers give up. Emitted once per guard.
    */
   | { type: 'guard.no-timeout'; name: string }
-  /** With `shadow`, the breaker would have refused the call. */
-  | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
-  /** The store is unreachable (`unreachable`) or has lost data (`untrusted`). Outage rules apply. */
-  | { type: 'store.degraded'; name: string; status: string; why: string }
-  /**
-   * The store has not been reachable since it was created. Emitted once per store. `url` has no
-   * login.
-   */
-  | { type: 'store.unreachable'; name: string; url: string; why: string }
+  /** A breaker refused a call. */
+  | {
+      type: 'breaker.refused'
+      name: string
+      lane: string
+      state: string
+      /** True: with the option `shadow`, it would have refused the call. */
+      shadow: boolean
+    }
+  /** The store does not answer or has lost data. Outage rules apply. */
+  | {
+      type: 'store.degraded'
+      name: string
+      /** `unreachable`, or `untrusted` after a loss of data. */
+      status: string
+      why: string
+    }
+  /** The store has not been reachable since it was created. Emitted once per store. */
+  | {
+      type: 'store.unreachable'
+      /** `redis`. */
+      name: string
+      /** Without its login. */
+      url: string
+      why: string
+    }
   /** The store is reachable and trusted again. */
   | { type: 'store.restored'; name: string; forMs: number }
-  /** The body of a streamed response ended: complete, truncated, stalled, abandoned or aborted. */
-  | { type: 'stream.ended'; name: string; lane: string; how: string; error: unknown }
-  /** A load shedder refused a call. */
+  /** The body of a streamed response ended. */
+  | {
+      type: 'stream.ended'
+      name: string
+      lane: string
+      /** `complete`, `truncated`, `stalled`, `abandoned` or `aborted`. */
+      how: string
+      /** The error that its reader received, if any. */
+      error: unknown
+    }
+  /** A load shedder that is used alone refused a call. */
   | {
       type: 'shedder.refused'
       name: string
@@ -89,6 +149,7 @@ export type SpillwayEvent =
       /** Id of the limit: its unit, and a number from the second limit of a unit on. */
       limit: string
       configured: number
+      /** The limit now in force. */
       effective: number
     }
   /** An adaptive limit changed. */
@@ -105,16 +166,24 @@ export type SpillwayEvent =
       retryAfterMs: number | undefined
       details: Details
     }
-  /** A hedge: a second attempt began beside the first, won, or was not made. */
+  /** A second attempt began beside a slow one, or finished first. */
   | { type: 'hedge.started' | 'hedge.won'; name: string; delayMs: number }
+  /** No second attempt was made, although the first was slow. */
   | { type: 'hedge.skipped'; name: string; because: 'budget' | 'busy' }
-  /** A call failed, and a fallback answered in its place or failed as well. */
+  /** A call failed, and a fallback answered in its place. */
   | { type: 'fallback.used'; name: string; step: string; reason: string }
+  /** A call failed, and a fallback failed as well. */
   | { type: 'fallback.failed'; name: string; step: string; error: unknown }
   /** A feature was switched off or on again. */
   | { type: 'feature.off' | 'feature.on'; name: string; because: string }
-  /** An operator asked this pod to drain; a gateway then drains itself. `name` is the pod. */
-  | { type: 'pod.command'; name: string; command: 'drain'; by: string }
+  /** An operator asked this pod to drain. A gateway then drains itself; in another process your code has to. */
+  | {
+      type: 'pod.command'
+      /** The pod. */
+      name: string
+      command: 'drain'
+      by: string
+    }
   /** An operator acted on the fleet, or tried to. */
   | {
       type: 'operator.acted'
@@ -136,12 +205,15 @@ export type SpillwayEvent =
       /** What was done, or why it was not. */
       message: string
     }
-  /** A job was added to a job queue, or refused because the queue was full. */
+  /** This pod added a job to a job queue. */
   | { type: 'job.added'; name: string; id: string; priority: string }
+  /** A job of this pod was refused, because the job queue was full. */
   | { type: 'job-queue.full'; name: string; size: number; maxSize: number }
-  /** A job that this pod worked on has ended or will be tried again. */
+  /** A job that this pod worked on has ended, or was cancelled. */
   | { type: 'job.done' | 'job.cancelled'; name: string; id: string }
+  /** A job that this pod worked on is now a dead letter. */
   | { type: 'job.dead'; name: string; id: string; error: string }
+  /** A job will be handed out again, because it failed (`job.retried`) or was not attempted (`job.released`). */
   | {
       type: 'job.retried' | 'job.released'
       name: string
@@ -149,12 +221,18 @@ export type SpillwayEvent =
       delayMs: number
       error: string
     }
-  /** The lease of a job has expired, so another worker has it. */
+  /** The lease of a job expired before this pod had finished it, so another worker has it. */
   | { type: 'job.lost'; name: string; id: string }
-  /** A job queue was paused or resumed for the whole fleet. */
+  /** This pod paused or resumed a job queue for the whole fleet. */
   | { type: 'job-queue.paused' | 'job-queue.resumed'; name: string }
-  /** A user's callback threw, and the default was used in its place. */
-  | { type: 'callback.failed'; name: string; callback: string; error: unknown }
+  /** A function of the application threw or returned an invalid value, and the default was used. */
+  | {
+      type: 'callback.failed'
+      name: string
+      /** The option that has the function, such as `classify`. */
+      callback: string
+      error: unknown
+    }
 
 /** The limit that a call exceeded. */
 export type TimeoutKind = 'connect' | 'call' | 'firstByte' | 'idle' | 'deadline'

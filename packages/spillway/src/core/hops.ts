@@ -1,8 +1,7 @@
 /**
- * Passes time limits and attempts of a request on through several services. The remaining time and
- * the number of the attempt travel in headers, as a duration and a number, so clocks need not
- * agree. The response says whether a service further down has already retried. What came in is kept
- * in the async context of its request.
+ * Passes time limits and attempts of a request on through several services. The remaining time and the number of the
+ * attempt are sent in headers, as a duration and a number, so clocks need not agree. A response header reports
+ * whether a service further down has already retried. Incoming values are kept in the async context of their request.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Duration, duration, object, optional, text, validate } from './options/checks.js'
@@ -55,7 +54,7 @@ export function hopNames(headers: HopHeaders = {}): HopNames {
   }
 }
 
-/** What an incoming request said about itself. */
+/** Deadline and attempt of an incoming request. */
 export interface Hop {
   /** The caller sends these headers, so this service is not the edge. */
   readonly inside: boolean
@@ -114,7 +113,7 @@ export function hopHeadersFor(
   attempt: number,
   deadline: Deadline | undefined = currentDeadline(),
 ): Record<string, string> {
-  // A first attempt that serves a retry of our own caller is a retry as well.
+  // A first attempt on behalf of a retry by this service's caller is a retry, too.
   const above = currentHop()?.attempt ?? 1
   const headers: Record<string, string> = { [names.attempt]: String(Math.max(attempt, above)) }
   if (deadline !== undefined) {

@@ -1,7 +1,6 @@
 /**
- * What the end of a call says about the downstream. That differs from whether the caller got what
- * it wanted: a 404 is a healthy answer, a 429 is a request to slow down, an abort by the caller
- * says nothing.
+ * Judges the downstream by the end of a call. This differs from the caller's success: a 404 is a healthy answer, a
+ * 429 is a request to slow down, and an abort by the caller does not count.
  */
 import type { CallerSignal } from './abort.js'
 import { type ErrorCode, SpillwayError } from './errors.js'
@@ -167,9 +166,7 @@ function judgeOwnError(error: SpillwayError): Verdict {
   return { outcome: called || ranOut ? 'failure' : 'ignored', retryable: called }
 }
 
-/**
- * A caller that aborts early says nothing. One that aborts after `slowMs` saw a slow downstream.
- */
+/** An early abort by the caller does not count. An abort after `slowMs` counts as slow. */
 function hungUp({ durationMs }: CallEnd, { slowMs }: OutcomeOptions): Verdict {
   const late = slowMs !== undefined && durationMs !== undefined && durationMs >= slowMs
   return { outcome: late ? 'slow' : 'ignored', retryable: false }
@@ -198,8 +195,8 @@ function byKind(answer: unknown, byStatus: Verdict): Verdict {
 }
 
 /**
- * What the end of a probe says to a half-open breaker. An answer such as 404 does not count in a
- * failure rate, but it shows that the downstream works, unless `classify` decided otherwise.
+ * Result of a probe for a half-open breaker. An answer such as 404 does not count in a failure rate, but it shows
+ * that the downstream works, unless `classify` decided otherwise.
  */
 export function probeOutcome(end: CallEnd, verdict: Verdict): Outcome {
   if (verdict.outcome !== 'ignored' || decidedByClassify.has(verdict)) return verdict.outcome
@@ -213,7 +210,7 @@ export function probeOutcome(end: CallEnd, verdict: Verdict): Outcome {
 /** Statuses in the 5xx range that a repeated request would get again. */
 const PERMANENT = new Set([501, 505])
 
-/** The verdict for an HTTP status. Headers may say how long to wait. */
+/** The verdict for an HTTP status. Headers may specify how long to wait. */
 export function judgeStatus(
   status: number,
   headers?: unknown,

@@ -12,8 +12,8 @@ export type RetryAdvice = Pick<SpillwayError, 'retryAfterMs'> & { readonly code:
 const LONGEST_HEEDED_MS = 60_000
 
 /**
- * `retry-after` and `retry-after-ms` if the time is known, and `x-should-retry: false` if no retry that an SDK makes
- * by itself can succeed: the caller's deadline has passed, or the wait is longer than SDKs wait.
+ * `retry-after` and `retry-after-ms` if the time is known, and `x-should-retry: false` if no automatic retry of an
+ * SDK can succeed: the caller's deadline has passed, or the wait is longer than SDKs wait.
  */
 export function refusalHeaders({ code, retryAfterMs }: RetryAdvice): Record<string, string> {
   const headers: Record<string, string> = {}

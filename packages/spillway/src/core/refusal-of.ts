@@ -1,6 +1,6 @@
 /**
- * Finds the refusal behind an error. SDKs and applications wrap what a guard throws: as `cause`, in an
- * `AggregateError`, or as an error of their own for the HTTP answer that `guard.sdk()` made of a refusal.
+ * Finds the refusal behind an error. SDKs and applications wrap errors of a guard: as `cause`, in an
+ * `AggregateError`, or as an SDK error for the HTTP response that `guard.sdk()` created from a refusal.
  */
 import { SpillwayError } from './errors.js'
 
@@ -10,7 +10,7 @@ const MAX_ERRORS = 32
 /** Refusals that were answered as HTTP responses. SDKs keep the headers of a response in their errors. */
 const answered = new WeakMap<object, SpillwayError>()
 
-/** Remembers which refusal a response with these headers stands for. */
+/** Associates the headers of a response with the refusal it was created from. */
 export function noteRefusal(headers: Headers, refusal: SpillwayError): void {
   answered.set(headers, refusal)
 }
@@ -61,8 +61,8 @@ function read(error: unknown, field: string): unknown {
 }
 
 /**
- * The refusal that a server answers an error with. An error with an HTTP status of its own was given it on
- * purpose and keeps it; 500 is what every other error gets. Axios copies the status of the refusal.
+ * The refusal with which a server answers an error. An error with an explicit HTTP status keeps it; other errors get
+ * 500. Axios copies the status of the refusal.
  */
 export function refusalToAnswer(error: unknown): SpillwayError | undefined {
   if (error instanceof SpillwayError) return error

@@ -42,10 +42,7 @@ export function parseAmount(value: unknown): number | undefined {
 const TIME = '\\d{2}:\\d{2}:\\d{2}'
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)'
 const ZONE = '(?:GMT|UTC|[+-]\\d{4})'
-/**
- * The three forms of RFC 9110. `Date.parse` alone reads nearly any word followed by a number as a
- * date.
- */
+/** The three forms of RFC 9110. `Date.parse` accepts nearly any text that ends with a number. */
 const HTTP_DATES = [
   `[A-Z][a-z]{2}, \\d{2} ${MONTH} \\d{4} ${TIME} ${ZONE}`,
   `[A-Z][a-z]{5,8}, \\d{2}-${MONTH}-\\d{2} ${TIME} ${ZONE}`,

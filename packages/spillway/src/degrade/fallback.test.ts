@@ -292,7 +292,7 @@ describe('fallback options', () => {
   it('a fallback listed twice is rejected', () => {
     const twice = staticValue(1)
     expect(() => guardWith({ fallback: [twice, twice] }, 'g')).toThrow(
-      'guard(g).fallback[1]: stands at guard(g).fallback[0] already',
+      'guard(g).fallback[1]: is listed twice, see guard(g).fallback[0]',
     )
   })
 

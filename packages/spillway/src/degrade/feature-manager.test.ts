@@ -232,7 +232,7 @@ describe('feature manager options', () => {
       "featureManager.features.a.importance: must be one of 'critical'",
     ],
     [{ feature: {} }, "featureManager.feature: unknown option; did you mean 'features'?"],
-    [{ thresholds: { low: 0.9, normal: 0.5 } }, 'featureManager.thresholds: must not fall'],
+    [{ thresholds: { low: 0.9, normal: 0.5 } }, 'featureManager.thresholds: must not decrease'],
     [{ dependencies: { a: 1 } }, 'featureManager.dependencies.a: must be a guard, a function'],
     [
       {

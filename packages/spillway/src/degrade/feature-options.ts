@@ -98,7 +98,7 @@ export const readOptions = object({
       }),
       ({ low, normal, high }, path, problems) => {
         if (low <= normal && normal <= high) return
-        problems.push({ path, message: 'must not fall from low over normal to high' })
+        problems.push({ path, message: 'must not decrease from low to normal to high' })
       },
     ),
     { low: 0.7, normal: 0.8, high: 0.9 },

@@ -88,8 +88,8 @@ export interface BuiltStages {
 }
 
 /**
- * `before`: the guard of the same name that this one replaces. What is known about the store, the downstream and
- * the counts goes on; what concerns only this pod begins anew.
+ * `before`: the guard of this name that the new one replaces. Its lanes, shared state, counters and timings are kept;
+ * other local state starts empty.
  */
 export function buildGuard(
   name: string,

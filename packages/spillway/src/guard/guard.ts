@@ -1,7 +1,7 @@
 /**
  * The guard of one downstream: the stages of `pipeline/stages.ts` around every call. State that protects the
- * downstream is shared by all pods, state that protects this pod is in memory. A call that meets no obstacle
- * waits for nothing but, with a remote store, its permits.
+ * downstream is shared by all pods; state that protects this pod is in memory. An unobstructed call waits only for
+ * its permits, and only with a remote store.
  */
 import { closedError } from '../core/errors.js'
 import { callSafely, emit, listening } from '../core/events.js'
@@ -15,13 +15,13 @@ import { type BreakerControls, createControls } from '../shared/circuit-breaker/
 import { readQuarantined } from '../shared/key-quarantine/read-keys.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/lanes/lane-names.js'
 import { buildGuard, type GuardParts } from './build-guard.js'
-import { DecisionBook } from './decisions/decision-book.js'
 import type { DecisionLog } from './decisions/decision-log.js'
+import { DecisionRecorder } from './decisions/decision-recorder.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch/fetch.js'
 import { createSdk, type SdkClass, type SdkOptions, type SdkSettings } from './fetch/sdk.js'
 import { type FleetGuardReport, readGuard } from './fleet/fleet-report.js'
 import { headroomOf } from './fleet/headroom.js'
-import { JobGate } from './jobs/job-gate.js'
+import { JobLane } from './jobs/job-lane.js'
 import { TokenEstimates } from './llm/estimate/token-estimates.js'
 import type { CheckedGuard } from './options.js'
 import type { CallWatchers, JudgedCall } from './pipeline/call.js'
@@ -109,9 +109,9 @@ export function nameLanes(guard: Guard, lanes: Iterable<string>): void {
 }
 
 /**
- * For the gateway: functions of this guard make no calls of their own, so attempts get no async context. In Node 20
- * one `AsyncLocalStorage.run` makes every promise, timer and HTTP message of the process slower: without it the gateway
- * needs a fifth less CPU time for a request.
+ * For the gateway: functions of this guard make no nested calls, so attempts get no async context. In Node 20 one
+ * `AsyncLocalStorage.run` slows down every promise, timer and HTTP message of the process: without it the gateway
+ * needs a fifth less CPU time per request.
  */
 export function withoutNestedCalls(guard: Guard): void {
   const { calls } = (guard as SharedGuard).parts
@@ -127,7 +127,7 @@ export function pressureOf(guard: Guard): number {
   return (guard as SharedGuard).pressure()
 }
 
-/** For the gateway, which has fallbacks of its own: counts one that answered, and logs the decision. */
+/** For the gateway, which has its own fallbacks: counts one that answered, and logs the decision. */
 export function noteFallback(guard: Guard, used: UsedFallback): void {
   ;(guard as SharedGuard).noteFallback(used)
 }
@@ -179,7 +179,7 @@ export class SharedGuard implements Guard {
     if (this.#isTimeoutMissing) this.#reportMissingTimeout()
   }
 
-  /** A guard that replaces this one does not report the same again. */
+  /** A replacement of this guard does not repeat the report. */
   get isTimeoutReported(): boolean {
     return !hasTimeout(this.parts.options) && !this.#isTimeoutMissing
   }
@@ -191,7 +191,7 @@ export class SharedGuard implements Guard {
     emit({ type: 'guard.no-timeout', name: this.name })
   }
 
-  /** To the fleet's breaker, and to this pod's own where there is a quorum. */
+  /** Reports to the fleet's breaker and, with a quorum, to this pod's breaker. */
   #listenTo(breaker: BreakerLanes, everywhere: boolean): void {
     const { dispatcher } = this.parts.queue
     const changed = ({ lane, to }: BreakerChange) => {
@@ -314,14 +314,14 @@ export class SharedGuard implements Guard {
   }
 
   /** Logs some of its decisions from now on. */
-  keepDecisions(log: DecisionLog): DecisionBook {
-    const book = new DecisionBook(this.parts, log)
+  keepDecisions(log: DecisionLog): DecisionRecorder {
+    const book = new DecisionRecorder(this.parts, log)
     this.parts.observers.decisions = book
     return book
   }
 
   /** Unless another book has been opened since. */
-  stopDecisions(book: DecisionBook): void {
+  stopDecisions(book: DecisionRecorder): void {
     const { observers } = this.parts
     if (observers.decisions === book) observers.decisions = undefined
   }
@@ -334,8 +334,8 @@ export class SharedGuard implements Guard {
   }
 
   /** For job queues whose jobs use this guard. */
-  jobGate(lane: string | undefined): JobGate {
-    return new JobGate(this.parts, lane)
+  jobLane(lane: string | undefined): JobLane {
+    return new JobLane(this.parts, lane)
   }
 
   get closed(): boolean {

@@ -17,7 +17,7 @@ export interface SpillwayInside {
   guards(): SharedGuard[]
   /** Calls `listener` for every new guard; returns the function that stops it. */
   onGuard(listener: () => void): () => void
-  /** Whether it is closing, or an operator has asked it to. */
+  /** Whether it is closing, or an operator has started a drain. */
   standing(): { draining: boolean; asked: boolean; notes: readonly PodNote[] }
   /** Shows a note on the dashboards of all pods, with the next heartbeats. */
   note(text: string): void

@@ -256,7 +256,7 @@ const readStage: Check<CustomStage> = (value, path, problems) => {
   return undefined as never
 }
 
-/** Each stands somewhere before the call, under a name of its own. */
+/** Each stage has a position before the call and a unique name. */
 const readStages: Check<readonly CustomStage[]> = described((value, path, problems) => {
   const before = problems.length
   const stages = arrayOf(readStage)(value, path, problems)

@@ -1,5 +1,6 @@
-/** The option `shadow`: stages that only report what they would have refused. */
+/** The option `shadow`: stages that report refusals without enforcing them. */
 import { arrayOf, type Check, type OptionProblem, oneOf, text } from '../core/options/checks.js'
+import { described } from '../core/options/schema.js'
 import { SHADOW_ROWS } from './pipeline/stages.js'
 
 const SHADOWABLE = SHADOW_ROWS.map(({ stage }) => stage)
@@ -10,6 +11,10 @@ export const readShadow: Check<true | readonly string[]> = (value, path, problem
   problems.push({ path, message: `must be true, or a list of stages: ${SHADOWABLE.join(', ')}` })
   return []
 }
+// A file has no custom stages.
+described(readShadow, {
+  anyOf: [{ const: true }, { type: 'array', items: { enum: SHADOWABLE } }],
+})
 
 interface ShadowedOptions
   extends Readonly<Record<(typeof SHADOW_ROWS)[number]['option'], unknown>> {
@@ -32,7 +37,7 @@ export const checkShadow = (
     if (!(names as string[]).includes(stage)) oneOf(...names)(stage, at, problems)
     const row = SHADOW_ROWS.find((each) => each.stage === stage)
     if (row === undefined || options[row.option] !== undefined) continue
-    problems.push({ path: at, message: `is off: there is no '${row.option}' to try out` })
+    problems.push({ path: at, message: `has no effect without the option '${row.option}'` })
   }
   const covers = shadow === true || shadow.includes('concurrency')
   if (covers && concurrency?.adaptive !== undefined) {

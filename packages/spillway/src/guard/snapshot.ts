@@ -23,7 +23,7 @@ export interface SpillwayHealth {
   status: 'ok' | 'degraded'
   /** State of the store by guard; `memory` without a store. */
   guards: Record<string, StoreStatus | 'memory'>
-  /** What is wrong, as sentences. */
+  /** Problems, as sentences. */
   problems: string[]
 }
 
@@ -37,7 +37,7 @@ export interface SpillwaySnapshot {
   livePods: number
   /** State of each guard. */
   guards: GuardSnapshot[]
-  /** What this pod has done for job queues. */
+  /** Counters of this pod for job queues. */
   jobQueues: JobQueueSnapshot[]
   /** It is being closed, or is. */
   draining: boolean
@@ -62,7 +62,7 @@ export interface GuardSnapshot extends CallCounts {
   active: number
   /** Calls that may run at once in this pod. */
   limit: number
-  /** Those that were used recently, 100 at most. */
+  /** Lanes that were used recently, 100 at most. */
   lanes: string[]
   /** One for each lane that was used. */
   breakers: BreakerSnapshot[]
@@ -78,11 +78,11 @@ export interface GuardSnapshot extends CallCounts {
   retries: ReturnType<RetryBudget['snapshot']> | undefined
   /** Reserved against actual costs of this pod's calls, for each unit of the limits other than `requests`. */
   estimates: EstimateSnapshot[]
-  /** How the store stands for this guard; nothing, where there is none but memory. */
+  /** State of the store for this guard; undefined with a memory store. */
   store: GuardStoreSnapshot | undefined
   /** The stages that are on, in order. */
   stages: StageSnapshot[]
-  /** How often each fallback stood in. */
+  /** How often each fallback answered. */
   fallbacks: FallbackCount[]
   /** Whether the guard is closed. */
   closed: boolean
@@ -96,17 +96,17 @@ export interface StageSnapshot {
   scope: Scope
   /** Whether it counts calls or attempts. */
   per: 'call' | 'attempt'
-  /** It only reports what it would have refused. */
+  /** In shadow mode: the stage reports refusals without enforcing them. */
   shadow: boolean
   /** It was added by the application. */
   custom: boolean
-  /** What a custom stage says about itself. */
+  /** The snapshot of a custom stage. */
   state: unknown
 }
 
-/** How a guard sees its store. */
+/** The store as a guard sees it. */
 export interface GuardStoreSnapshot extends StoreSnapshot {
-  /** What goes while the store is unreachable: of each limit, of the breaker, of each level of user limits. */
+  /** Outage rules in force: of each limit, of the breaker, of each level of user limits. */
   rules: {
     /** Outage rules of the limits. */
     limits: Record<string, OutageRule>

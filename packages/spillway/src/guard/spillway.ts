@@ -129,7 +129,7 @@ export function createSpillway(options: SpillwayOptions = {}): Spillway {
 class PodSpillway implements Spillway {
   readonly pod: string
   readonly store: Store
-  /** A store that we made ourselves is ours to close. */
+  /** A store that was created here is closed here. */
   readonly #ownsStore: boolean
   readonly #options: ReturnType<typeof readOptions>
   readonly #guards = new Map<string, SharedGuard>()
@@ -141,7 +141,7 @@ class PodSpillway implements Spillway {
   readonly #onGuard = new Set<() => void>()
   #closeGauge: (() => void) | undefined
   #timing = false
-  /** An operator has asked it to drain. */
+  /** An operator has started a drain. */
   #asked = false
   #closed = false
 
@@ -197,7 +197,7 @@ class PodSpillway implements Spillway {
     const guard = this.#create(name, options, before)
     for (const queue of this.#queues.values()) {
       const { guard: of, lane } = queue.snapshot()
-      if (of === name) queue.follow(guard.jobGate(lane))
+      if (of === name) queue.follow(guard.jobLane(lane))
     }
     for (const each of this.#replaced) if (each.closed) this.#replaced.delete(each)
     this.#replaced.add(before)
@@ -240,11 +240,11 @@ class PodSpillway implements Spillway {
       name,
       store: this.store.queues,
       settings,
-      gate: guard.jobGate(settings.lane),
+      jobLane: guard.jobLane(settings.lane),
       pod: this.pod,
       random: this.#options.random,
       onClosed: () => {
-        // While all closes, what they have done is still asked for.
+        // Snapshots of closing queues are still available.
         if (!this.#closed) this.#queues.delete(name)
       },
     })
@@ -268,7 +268,7 @@ class PodSpillway implements Spillway {
     throw new OptionsError([{ path: `jobQueue(${queue}).guard`, message }])
   }
 
-  /** A guard that was closed by itself makes room for another of its name. */
+  /** After a guard was closed, its name can be used again. */
   #open(name: string): SharedGuard | undefined {
     const known = this.#guards.get(name)
     if (known?.closed !== true) return known
@@ -301,7 +301,7 @@ class PodSpillway implements Spillway {
     const guards = [...this.#guards.values()].filter(({ closed }) => !closed)
     try {
       const members = await this.pods()
-      // What it says itself may be a second old.
+      // The pod's report in the store may be a second old, so its current state is used.
       const told = [...members, { snapshot: packPodStatus(this.#vitals()) }]
       const reports = guards.map((guard) => guard.readFleet(lanesOf(told, guard.name)))
       return {

@@ -79,9 +79,9 @@ function resultOf(check: Check, answer: CheckAnswer, latencyMs: number): CheckRe
   if (answer === false) return failed(check, latencyMs, 'it says so')
   const { status = 'healthy', details } =
     typeof answer === 'object' && answer !== null ? answer : { status: statusIn(answer) }
-  const told: CheckResult = { name: check.name, status: bounded(check, status), latencyMs }
-  if (details !== undefined) told.details = details
-  return told
+  const result: CheckResult = { name: check.name, status: bounded(check, status), latencyMs }
+  if (details !== undefined) result.details = details
+  return result
 }
 
 function statusIn(answer: Exclude<CheckAnswer, object>): HealthStatus {

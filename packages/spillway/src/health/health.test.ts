@@ -231,7 +231,9 @@ describe('health report', () => {
   it('health rejects invalid options and duplicate check names', () => {
     const { health } = healthOn()
     health.register('database', () => undefined)
-    expect(() => health.register('database', () => undefined)).toThrow('of this name already')
+    expect(() => health.register('database', () => undefined)).toThrow(
+      'is the name of another check',
+    )
     const slow = { level: 'live', timeoutMs: '2s' } as const
     expect(() => health.register('slow', () => undefined, slow)).toThrow(
       "health.register(slow).timeoutMs: must be at most 1000 ms for level 'live'",

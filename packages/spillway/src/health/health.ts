@@ -185,7 +185,7 @@ class PodHealth implements Health {
     const { level, critical, timeoutMs } = validate(`health.register(${name})`, options, readCheck)
     const path = `health.register(${name})`
     if (Object.values(this.#checks).some((all) => all.some((each) => each.name === name))) {
-      throw new OptionsError([{ path, message: 'there is a check of this name already' }])
+      throw new OptionsError([{ path, message: 'is the name of another check' }])
     }
     const longestMs = LONGEST_MS[level]
     if (timeoutMs !== undefined && timeoutMs > longestMs) {

@@ -1,6 +1,6 @@
 /**
- * The endpoint of a request, for limits: its path in the form in which the application's router
- * sees it. Otherwise another spelling of the same path would have a limit of its own, or none.
+ * The endpoint of a request, for limits: its path in the form in which the application's router sees it. Otherwise
+ * another spelling of a path would have a separate limit, or none.
  */
 
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i

@@ -53,7 +53,7 @@ export function spillwayExpress<R extends ExpressRequest = ExpressRequest>(
   return Object.assign(middleware, { snapshot: () => gate.snapshot() })
 }
 
-/** Express ignores case and a trailing slash, unless its settings say otherwise. */
+/** Express ignores case and a trailing slash by default. */
 function rulesOf({ app }: ExpressRequest): RouterRules {
   return {
     caseSensitive: app?.enabled('case sensitive routing') === true,

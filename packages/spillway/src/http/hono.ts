@@ -45,10 +45,10 @@ export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
     const incoming = incomingOf(context)
     const call = gate.receive(incoming, context, path)
     const { refusal, policy, standing, visit } = await gate.decide(call, incoming.headers)
-    const told: Record<string, string> = {}
-    if (policy !== undefined) told['ratelimit-policy'] = policy
-    if (standing !== undefined) told.ratelimit = standing
-    if (refusal !== undefined) return refusalResponse(refusal, told)
+    const headers: Record<string, string> = {}
+    if (policy !== undefined) headers['ratelimit-policy'] = policy
+    if (standing !== undefined) headers.ratelimit = standing
+    if (refusal !== undefined) return refusalResponse(refusal, headers)
     context.set('spillway', call)
     const outgoing = nodeOf(context).outgoing
     if (visit !== undefined && outgoing !== undefined) onResponseEnd(outgoing, () => visit.end())
@@ -56,7 +56,7 @@ export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
       if (!gate.needsContext(incoming.headers)) await next()
       else {
         await gate.run(incoming.headers, next, () => {
-          told[gate.retriedHeader] = '1'
+          headers[gate.retriedHeader] = '1'
         })
       }
     } finally {
@@ -65,10 +65,10 @@ export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
     }
     const refused = refusalIn(context)
     if (refused !== undefined) {
-      context.res = refusalResponse(refused, told)
+      context.res = refusalResponse(refused, headers)
       return undefined
     }
-    for (const [name, value] of Object.entries(told)) context.header(name, value)
+    for (const [name, value] of Object.entries(headers)) context.header(name, value)
     return undefined
   }
   return Object.assign(middleware, { snapshot: () => gate.snapshot() })
@@ -94,8 +94,11 @@ function incomingOf(context: Context): Incoming {
   return { headers, socket: {} }
 }
 
-function refusalResponse(error: SpillwayError, told: Readonly<Record<string, string>>): Response {
-  return json(error.status, refusalBody(error), { ...told, ...refusalHeaders(error) })
+function refusalResponse(
+  error: SpillwayError,
+  headers: Readonly<Record<string, string>>,
+): Response {
+  return json(error.status, refusalBody(error), { ...headers, ...refusalHeaders(error) })
 }
 
 function json(status: number, body: string, headers: Record<string, string>): Response {

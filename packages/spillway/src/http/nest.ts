@@ -161,7 +161,7 @@ export class SpillwayModule implements NestModule {
     return { module: SpillwayFeatureModule, providers, exports }
   }
 
-  /** Called by Nest before it adds routes. The gate comes first, whatever prefix the routes have. */
+  /** Called by Nest before it adds routes, so the gate comes first for routes with any prefix. */
   configure(): void {
     const gate = this.#gate
     if (gate === undefined) return

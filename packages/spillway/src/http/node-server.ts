@@ -12,7 +12,7 @@ import { onResponseEnd } from './response-end.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
 
-/** What follows the gate. */
+/** The handlers after the gate. */
 export type Next = (call: ServerCall) => unknown
 
 /** A handler behind `spillwayHttp()`. `call` identifies the caller. */

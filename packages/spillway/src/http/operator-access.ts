@@ -102,7 +102,10 @@ export function checkToken(
 ): void {
   if (token === undefined) return
   const complain = (what: string) => {
-    problems.push({ path: `${path}.token`, message: `${what}; openssl rand -hex 24 makes one` })
+    problems.push({
+      path: `${path}.token`,
+      message: `${what}; create one with: openssl rand -hex 24`,
+    })
   }
   if (token.length < SHORTEST_TOKEN) complain(`must have at least ${SHORTEST_TOKEN} characters`)
   if (!CAN_BE_SHOWN.test(token)) {

@@ -48,7 +48,7 @@ function item(name: string, remaining: number, moreUs: number): string {
   return `"${name}";r=${Math.max(0, Math.floor(remaining))};t=${Math.ceil(moreUs / SECOND_US)}`
 }
 
-/** A bucket regains its units one by one until it is full. Of a window only the time is known when all are back. */
+/** A bucket refills unit by unit. For a window, only the time is known when all units are back. */
 function moreInUs({ limit, windowUs, algorithm }: Policy, { resetUs }: Left): number {
   if (resetUs <= 0) return 0
   if (algorithm === 'sliding-window') return resetUs

@@ -1,6 +1,6 @@
 /**
- * What a server does with a request before its handler, in any framework: health, deadline,
- * shedding, limits. With a memory store all of it is synchronous.
+ * Handles a request before its handler, in any framework: health, deadline, shedding, limits. With a memory store all
+ * of it is synchronous.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, SpillwayError } from '../core/errors.js'

@@ -1,6 +1,6 @@
 /**
- * What the other packages of Spillway use of the library. Unstable: names here may change in every
- * release, so applications must not import them.
+ * Exports for the other packages of Spillway. Unstable: names may change in every release, so applications must not
+ * import them.
  */
 export { type CallerSignal, LeaveSignal } from '../core/abort.js'
 export { ArrivalLog } from '../core/collections/arrival-log.js'
@@ -24,9 +24,9 @@ export { createRandom, type Random } from '../core/random.js'
 export { type RetryAdvice, refusalHeaders } from '../core/refusal-answer.js'
 export { systemClock, type Timer } from '../core/time/clock.js'
 export { VERSION } from '../core/version.js'
-export type { DecisionBook, LaneFlow } from '../guard/decisions/decision-book.js'
 export { DecisionLog } from '../guard/decisions/decision-log.js'
 export type { DecisionRecord, PathNote } from '../guard/decisions/decision-record.js'
+export type { DecisionRecorder, LaneFlow } from '../guard/decisions/decision-recorder.js'
 export { REPLACES, type ReplacedCall } from '../guard/decisions/replaced-call.js'
 export {
   createKeyQuarantine,

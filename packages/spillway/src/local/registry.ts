@@ -58,5 +58,5 @@ export function createRegistry<T extends Member, O extends object>(
 function contradictions(name: string, options: object, made: object): OptionProblem[] {
   return Object.entries(options)
     .filter(([key, value]) => !isDeepStrictEqual(value, (made as Record<string, unknown>)[key]))
-    .map(([key]) => ({ path: `${name}.${key}`, message: 'exists already, with another value' }))
+    .map(([key]) => ({ path: `${name}.${key}`, message: 'was set to another value before' }))
 }

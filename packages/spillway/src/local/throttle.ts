@@ -128,7 +128,7 @@ export function createThrottle(options: ThrottleOptions = {}): Throttle {
   }
 }
 
-/** What one downstream, or one lane of it, has accepted recently. */
+/** Recent requests and accepted requests of one downstream or lane. */
 export class Acceptance {
   readonly #k: number
   readonly #minimum: number

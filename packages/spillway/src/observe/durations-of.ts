@@ -10,6 +10,8 @@ export interface Timed {
   readonly name: string
   readonly dotted: string
   readonly help: string
+  /** As of an `Instrument`, besides `le`. */
+  readonly labels: readonly string[]
   read(view: View): { labels: Labels; durations: Durations }[]
 }
 
@@ -18,6 +20,7 @@ export const TIMED: readonly Timed[] = [
     name: 'spillway_queue_wait_seconds',
     dotted: 'spillway.queue.wait',
     help: 'From a call’s arrival until its first attempt begins.',
+    labels: ['guard'],
     read: ({ timings, guardLabel }) =>
       timings
         .slice(0, MOST_TIMED)
@@ -27,6 +30,7 @@ export const TIMED: readonly Timed[] = [
     name: 'spillway_attempt_seconds',
     dotted: 'spillway.attempt.duration',
     help: 'How long attempts took, to the end of a streamed answer.',
+    labels: ['guard', 'attempt'],
     read: ({ timings, guardLabel }) =>
       timings.slice(0, MOST_TIMED).flatMap(({ name, attempts }) =>
         attempts.map(({ attempt, durations }) => ({

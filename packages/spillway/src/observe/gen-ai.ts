@@ -30,6 +30,8 @@ interface Described {
   readonly name: string
   readonly unit: string
   readonly description: string
+  /** Attributes besides those of every metric here. */
+  readonly attributes: readonly string[]
   readonly bounds: readonly number[]
 }
 
@@ -43,6 +45,7 @@ const TOKEN_USAGE: Described = {
   name: 'gen_ai_client_token_usage',
   unit: '{token}',
   description: 'Number of input and output tokens used.',
+  attributes: ['gen_ai.token.type'],
   bounds: TOKENS,
 }
 const DURATION: Described = {
@@ -50,6 +53,7 @@ const DURATION: Described = {
   name: 'gen_ai_client_operation_duration_seconds',
   unit: 's',
   description: 'GenAI operation duration.',
+  attributes: ['error.type'],
   bounds: SECONDS,
 }
 const FIRST_CHUNK: Described = {
@@ -57,10 +61,20 @@ const FIRST_CHUNK: Described = {
   name: 'gen_ai_client_operation_time_to_first_chunk_seconds',
   unit: 's',
   description: 'Time to receive the first chunk of a streamed response.',
+  attributes: [],
   bounds: SECONDS,
 }
 
-/** Most models with series of their own, because callers may choose names of models. */
+/** Attributes of every metric here. */
+const COMMON = [
+  'gen_ai.operation.name',
+  'gen_ai.provider.name',
+  'gen_ai.request.model',
+  'server.address',
+  'server.port',
+]
+
+/** Largest number of models with separate series, because callers may choose names of models. */
 const MOST_MODELS = 100
 const OTHER = '(other)'
 /** Series of one Prometheus metric. Further ones are not counted in it. */
@@ -128,7 +142,7 @@ class GenAiHistograms implements GenAiRecorder {
     }
   }
 
-  /** A model has a name of its own once the vendor has answered a request for it, as lanes do. */
+  /** A model gets its own series once the vendor has answered a request for it, like a lane. */
   #modelOf({ model, errorType }: GenAiOperation): string | undefined {
     if (model === undefined || this.#models.has(model)) return model
     if (errorType !== undefined || this.#models.size >= MOST_MODELS) return OTHER
@@ -152,9 +166,10 @@ interface Counted {
 }
 
 function addToRegistry(registry: PrometheusRegistry, described: Described): Add {
-  const { name, description: help, bounds } = described
+  const { name, description: help, attributes, bounds } = described
+  const labelNames = [...COMMON, ...attributes].map(labelOf)
   const all = new Map<string, Counted>()
-  registerSamples(registry, { name, help, type: 'histogram' }, () =>
+  registerSamples(registry, { name, help, type: 'histogram', labelNames }, () =>
     [...all.values()].flatMap((each) => samplesOf(name, bounds, each)),
   )
   return (value, attributes) => {
@@ -174,9 +189,11 @@ function addToRegistry(registry: PrometheusRegistry, described: Described): Add 
 
 function labelsOf(attributes: Attributes): Labels {
   const entries = Object.entries(attributes)
-  return Object.fromEntries(
-    entries.map(([name, value]) => [name.replaceAll('.', '_'), String(value)]),
-  )
+  return Object.fromEntries(entries.map(([name, value]) => [labelOf(name), String(value)]))
+}
+
+function labelOf(attribute: string): string {
+  return attribute.replaceAll('.', '_')
 }
 
 function samplesOf(name: string, bounds: readonly number[], { labels, counts, sum }: Counted) {

@@ -17,6 +17,7 @@ export {
   type OpenTelemetryOptions,
 } from './open-telemetry.js'
 export {
+  type DescribedMetric,
   exposeToPrometheus,
   histogramOf,
   type PrometheusOptions,

@@ -12,5 +12,7 @@ export interface Instrument {
   readonly unit: string
   readonly help: string
   readonly kind: 'counter' | 'gauge'
+  /** Names of its labels. `guard` stands for the option `guardLabel`. */
+  readonly labels: readonly string[]
   read(view: View): Iterable<Row>
 }

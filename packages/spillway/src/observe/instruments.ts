@@ -15,6 +15,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}',
     help: 'Calls that came to a guard.',
     kind: 'counter',
+    labels: ['guard'],
     read: (view) => ofGuards(view, ({ calls }) => [[{}, calls]]),
   },
   {
@@ -23,6 +24,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}',
     help: 'Calls that guards refused, by stage and code.',
     kind: 'counter',
+    labels: ['guard', 'stage', 'code'],
     read: (view) =>
       ofGuards(view, ({ refused }) =>
         refused.map(({ stage, code, count }) => [{ stage, code }, count]),
@@ -34,6 +36,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}',
     help: 'Refused calls that had a tier, by tier and code. Tiers after the first 20 count as (other).',
     kind: 'counter',
+    labels: ['guard', 'tier', 'code'],
     read: (view) =>
       ofGuards(view, ({ refusedByTier }) =>
         refusedByTier.map(({ tier, code, count }) => [{ tier, code }, count]),
@@ -45,6 +48,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}',
     help: 'Calls that stages in shadow would have refused, by stage and code.',
     kind: 'counter',
+    labels: ['guard', 'stage', 'code'],
     read: (view) =>
       ofGuards(view, ({ wouldHaveRefused }) =>
         wouldHaveRefused.map(({ stage, code, count }) => [{ stage, code }, count]),
@@ -56,6 +60,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{attempt}',
     help: 'Attempts, retries included, by how they ended.',
     kind: 'counter',
+    labels: ['guard', 'outcome'],
     read: (view) =>
       ofGuards(view, ({ outcomes }) =>
         Object.entries(outcomes).map(([outcome, count]) => [{ outcome }, count]),
@@ -67,6 +72,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{stream}',
     help: 'Streamed answers by how they ended.',
     kind: 'counter',
+    labels: ['guard', 'end'],
     read: (view) =>
       ofGuards(view, ({ bodies }) =>
         Object.entries(bodies).map(([end, count]) => [{ end }, count]),
@@ -78,6 +84,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}',
     help: 'Calls that a fallback answered, by fallback and reason.',
     kind: 'counter',
+    labels: ['guard', 'step', 'reason'],
     read: (view) =>
       ofGuards(view, ({ fallbacks }) =>
         fallbacks.map(({ step, reason, count }) => [{ step, reason }, count]),
@@ -89,6 +96,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}',
     help: 'Calls that hold a slot.',
     kind: 'gauge',
+    labels: ['guard'],
     read: (view) => ofGuards(view, ({ active }) => [[{}, active]]),
   },
   {
@@ -97,6 +105,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}',
     help: 'Calls that may hold a slot at once.',
     kind: 'gauge',
+    labels: ['guard'],
     read: (view) => ofGuards(view, ({ limit }) => (Number.isFinite(limit) ? [[{}, limit]] : [])),
   },
   {
@@ -105,6 +114,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}',
     help: 'Calls in the queue.',
     kind: 'gauge',
+    labels: ['guard', 'priority'],
     read: (view) =>
       ofGuards(view, ({ queue }) =>
         Object.entries(queue.byPriority).map(([priority, count]) => [{ priority }, count]),
@@ -116,6 +126,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: 's',
     help: 'How long the oldest call in the queue has waited.',
     kind: 'gauge',
+    labels: ['guard'],
     read: (view) => ofGuards(view, ({ queue }) => [[{}, queue.oldestMs / 1_000]]),
   },
   {
@@ -124,6 +135,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '1',
     help: 'One for the state a breaker is in, zero for the others.',
     kind: 'gauge',
+    labels: ['guard', 'lane', 'state'],
     read: (view) =>
       ofGuards(view, ({ breakers }) =>
         breakers
@@ -139,6 +151,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '1',
     help: 'Retries of the last seconds, as a fraction of the calls.',
     kind: 'gauge',
+    labels: ['guard'],
     read: (view) =>
       ofGuards(view, ({ retries }) =>
         retries === undefined ? [] : [[{}, retries.retries / Math.max(1, retries.requests)]],
@@ -150,6 +163,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '1',
     help: 'What is left of a shared limit, as a fraction of it, for the whole fleet.',
     kind: 'gauge',
+    labels: ['guard', 'lane', 'limit'],
     *read({ fleet, guardLabel }) {
       for (const { name, limits } of fleet.guards) {
         for (const { lane, id, limit, available } of limits) {
@@ -164,6 +178,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{unit}',
     help: 'A shared limit as in force, in units per window.',
     kind: 'gauge',
+    labels: ['guard', 'lane', 'limit'],
     *read({ fleet, guardLabel }) {
       for (const { name, limits } of fleet.guards) {
         for (const { lane, id, limit } of limits) {
@@ -178,6 +193,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{unit}',
     help: 'A shared limit as configured. The vendor gives less if spillway_limit_units is lower.',
     kind: 'gauge',
+    labels: ['guard', 'lane', 'limit'],
     *read({ fleet, guardLabel }) {
       for (const { name, limits } of fleet.guards) {
         for (const { lane, id, configured } of limits) {
@@ -192,6 +208,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{unit}',
     help: 'Units that were reserved for calls whose actual cost is known.',
     kind: 'counter',
+    labels: ['guard', 'unit'],
     read: (view) =>
       ofGuards(view, ({ estimates }) =>
         estimates.map(({ unit, reserved }) => [{ unit }, reserved]),
@@ -203,6 +220,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{unit}',
     help: 'Actual cost of the calls in spillway_reserved_units_total.',
     kind: 'counter',
+    labels: ['guard', 'unit'],
     read: (view) =>
       ofGuards(view, ({ estimates }) => estimates.map(({ unit, actual }) => [{ unit }, actual])),
   },
@@ -212,6 +230,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}',
     help: 'Calls whose actual cost is known, by unit and by the range of reserved / actual cost.',
     kind: 'counter',
+    labels: ['guard', 'unit', 'ratio'],
     read: (view) =>
       ofGuards(view, ({ estimates }) =>
         estimates.flatMap(({ unit, ranges }) =>
@@ -225,6 +244,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{call}/min',
     help: 'Calls of all pods in the last minute that took from shared limits.',
     kind: 'gauge',
+    labels: ['guard'],
     *read({ fleet, guardLabel }) {
       for (const { name, requestsLastMinute } of fleet.guards) {
         if (requestsLastMinute !== undefined) yield [{ [guardLabel]: name }, requestsLastMinute]
@@ -237,6 +257,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '1',
     help: 'One for how the store stands for a guard, zero for the others.',
     kind: 'gauge',
+    labels: ['guard', 'status'],
     read: (view) =>
       ofGuards(view, (guard) => {
         // A guard's view of its store is newer than the fleet report.
@@ -250,6 +271,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{pod}',
     help: 'Pods alive, this one included.',
     kind: 'gauge',
+    labels: [],
     read: ({ fleet }) => [[{}, fleet.livePods]],
   },
   {
@@ -258,6 +280,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     unit: '{request}',
     help: 'Requests to a server, by what was decided: admitted, unchecked, or the code of a refusal.',
     kind: 'counter',
+    labels: ['server', 'decision'],
     *read({ servers }) {
       for (const { name: server, admitted, unchecked, refused } of servers) {
         yield [{ server, decision: 'admitted' }, admitted - unchecked]
@@ -279,7 +302,7 @@ function* ofGuards(
   }
 }
 
-/** Most series per metric, whatever the names of guards and lanes are. */
+/** Largest number of series per metric, for any number of guards and lanes. */
 const MOST_SERIES = 1_000
 const OTHER = 'other'
 

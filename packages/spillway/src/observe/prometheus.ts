@@ -35,22 +35,39 @@ export interface Sample {
  */
 export function exposeToPrometheus({ registry, ...options }: PrometheusOptions): void {
   const view = createSource(options)
-  for (const { name, help, kind, read } of INSTRUMENTS) {
-    registerSamples(registry, { name, help, type: kind }, async () =>
+  const { guardLabel = 'guard' } = options
+  const named = (labels: readonly string[]) =>
+    labels.map((label) => (label === 'guard' ? guardLabel : label))
+  for (const { name, help, kind, labels, read } of INSTRUMENTS) {
+    const described = { name, help, type: kind, labelNames: named(labels) }
+    registerSamples(registry, described, async () =>
       bounded(read(await view()), kind).map(toSample),
     )
   }
-  for (const { name, help, read } of TIMED) {
-    registerSamples(registry, { name, help, type: 'histogram' }, async () =>
+  for (const { name, help, labels, read } of TIMED) {
+    const described = { name, help, type: 'histogram', labelNames: named(labels) } as const
+    registerSamples(registry, described, async () =>
       read(await view()).flatMap(({ labels, durations }) => histogramOf(name, labels, durations)),
     )
   }
 }
 
+/** A metric, without its values. */
+export interface DescribedMetric {
+  /** Name in Prometheus. */
+  name: string
+  /** What it counts or measures, and its unit. */
+  help: string
+  /** Its type in Prometheus. */
+  type: 'counter' | 'gauge' | 'histogram'
+  /** Names of its labels; `le` of a histogram is left out. */
+  labelNames: readonly string[]
+}
+
 /** Registers a metric that is computed when it is scraped. */
 export function registerSamples(
   registry: PrometheusRegistry,
-  described: { name: string; help: string; type: 'counter' | 'gauge' | 'histogram' },
+  described: DescribedMetric,
   read: () => Sample[] | Promise<Sample[]>,
 ): void {
   const metric = {

@@ -15,6 +15,7 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     unit: '{job}',
     help: 'Jobs that this pod added to a queue.',
     kind: 'counter',
+    labels: ['guard', 'queue'],
     read: (view) => ofPod(view, ({ added }) => [[{}, added]]),
   },
   {
@@ -23,6 +24,7 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     unit: '{job}',
     help: 'Jobs of this pod that found their queue full.',
     kind: 'counter',
+    labels: ['guard', 'queue'],
     read: (view) => ofPod(view, ({ refused }) => [[{}, refused]]),
   },
   {
@@ -31,6 +33,7 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     unit: '{job}',
     help: 'Turns of jobs in this pod, by outcome.',
     kind: 'counter',
+    labels: ['guard', 'queue', 'outcome'],
     read: (view) =>
       ofPod(view, (queue) => OUTCOMES.map((outcome): Row => [{ outcome }, queue[outcome]])),
   },
@@ -40,6 +43,7 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     unit: '{job}',
     help: 'Jobs of a queue that could be handed out, by priority, for the whole fleet.',
     kind: 'gauge',
+    labels: ['guard', 'queue', 'priority'],
     read: (view) =>
       ofFleet(view, ({ byPriority }) =>
         Object.entries(byPriority).map(([priority, count]): Row => [{ priority }, count]),
@@ -51,6 +55,7 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     unit: '{job}',
     help: 'Jobs of a queue that are delayed, run, or are dead letters, for the whole fleet.',
     kind: 'gauge',
+    labels: ['guard', 'queue', 'state'],
     read: (view) =>
       ofFleet(view, ({ delayed, active, dead }) => [
         [{ state: 'delayed' }, delayed],
@@ -64,6 +69,7 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     unit: 's',
     help: 'Age of the oldest job of those that are next in their priority.',
     kind: 'gauge',
+    labels: ['guard', 'queue'],
     read: (view) => ofFleet(view, ({ oldestMs }) => [[{}, oldestMs / 1_000]]),
   },
   {
@@ -72,6 +78,7 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     unit: '1',
     help: 'One while a queue is paused by hand.',
     kind: 'gauge',
+    labels: ['guard', 'queue'],
     read: (view) => ofFleet(view, ({ paused }) => [[{}, paused ? 1 : 0]]),
   },
   {
@@ -80,6 +87,7 @@ export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
     unit: '{job}',
     help: 'Leases of a queue that expired, in the whole fleet. Those jobs ran again or became dead letters.',
     kind: 'gauge',
+    labels: ['guard', 'queue'],
     read: (view) => ofFleet(view, ({ expiredLeases }) => [[{}, expiredLeases]]),
   },
 ]

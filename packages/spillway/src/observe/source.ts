@@ -12,7 +12,7 @@ import type { Spillway } from '../guard/spillway.js'
 /** The part of a `Spillway` that metrics read. */
 export type MeteredSpillway = Pick<Spillway, 'snapshot' | 'fleet' | 'timings'>
 
-/** What a server's gate reports. */
+/** Snapshot of a server's gate. */
 export interface MeteredServer {
   /** State and counts at this moment. */
   snapshot(): {
@@ -27,7 +27,7 @@ export interface MeteredServer {
   }
 }
 
-/** What metrics report on. */
+/** Sources of metrics. */
 export interface MetricsOptions {
   /** The guards and job queues to report on. */
   spillway: MeteredSpillway

@@ -1,6 +1,6 @@
 /**
- * Operator actions as data, the same for programs, HTTP and the command line. Each action is one
- * row of the table: its fields and what it does.
+ * Operator actions as data, for programs, HTTP and the command line. Each action is one row of the table: its fields
+ * and its effect.
  */
 import {
   type Check,

@@ -1,4 +1,4 @@
-/** A guard as an operator sees it: its shared state in the store, whatever pods there are. */
+/** A guard as an operator sees it: its shared state in the store, independent of the pods. */
 import { OptionsError } from '../core/options/checks.js'
 import {
   type FleetGuardReport,

@@ -231,7 +231,7 @@ class StoreOperator implements Operator {
     const close = suggest(name, this.guards)
     const all = `known: ${this.guards.join(', ') || 'none'}`
     const hint = close === undefined ? all : `did you mean '${close}'?`
-    throw new OptionsError([{ path: 'guard', message: `there is no guard '${name}'; ${hint}` }])
+    throw new OptionsError([{ path: 'guard', message: `unknown guard '${name}'; ${hint}` }])
   }
 
   /** Of an invalid request only the valid fields are reported. */

@@ -25,6 +25,7 @@ export {
 } from '../core/options/checks.js'
 export { readPriority } from '../core/options/priority.js'
 export {
+  about,
   described,
   describedAs,
   type JsonSchema,

@@ -31,8 +31,8 @@ describe('readGuardOptions', () => {
       "vendors[0].guard.queu: unknown option; did you mean 'queue'?",
       'vendors[0].guard.breaker.slowRate: needs slowMs: how long a call takes that is slow',
       'vendors[0].guard.limits[0].windowMs: must be a duration of at least 1 ms, such as 250 or \'5s\', got "fast"',
-      "vendors[0].guard.limits[1].burst: only has a meaning with algorithm 'token-bucket'",
-      'vendors[0].guard.timeout.adaptive: needs callMs to begin with',
+      "vendors[0].guard.limits[1].burst: has an effect only with algorithm 'token-bucket'",
+      'vendors[0].guard.timeout.adaptive: needs callMs as its initial value',
     ])
   })
 

@@ -70,7 +70,7 @@ export interface Membership {
   close(): Promise<void>
 }
 
-/** A pod without this many heartbeats in a row is gone. */
+/** A pod that misses this many heartbeats in a row is removed. */
 export const BEATS_IN_A_LIFE = 5
 
 /** A pod without a heartbeat for this long does not get the command. */
@@ -157,7 +157,7 @@ class StoreMembership implements Membership {
     try {
       await this.#options.store.pods.leave({ group: this.#group, pod: this.pod })
     } catch {
-      // The entry expires by itself.
+      // The entry expires.
     }
   }
 

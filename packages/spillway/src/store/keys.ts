@@ -36,7 +36,7 @@ export interface Keys {
   guard(guard: string): string
   /** The number of a pod's last settlement. */
   sequence(guard: string, pod: string): string
-  /** What pods report about themselves. */
+  /** Reports of pods. */
   reports(guard: string): string
   /** A bucket named by `levelKey`. */
   level(key: string): string
@@ -60,9 +60,9 @@ export interface Keys {
   readonly wakes: string
   /** Not a key: the channel for changes of all jobs. No worker has this name. */
   readonly jobChanges: string
-  /** Not a key: a channel that tells a pod that there may be permits for calls that wait. */
+  /** Not a key: the channel that wakes a pod when permits for its waiting calls may be free. */
   permits(pod: string): string
-  /** Not a key: a channel that tells all pods that limits were changed. */
+  /** Not a key: the channel that notifies all pods of changed limits. */
   readonly limitChanges: string
   /** Not a key: the channel for changes of all breakers. */
   readonly breakers: string

@@ -5,7 +5,7 @@ import type { LimitSpec } from './limit-spec.js'
 /** The memory store replies synchronously, a remote one with a promise. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** Addresses the limits of one lane of a guard, and says what this pod believes they are. */
+/** Addresses the limits of one lane of a guard, with this pod's view of them. */
 export interface LaneRef {
   guard: string
   lane: string
@@ -23,7 +23,7 @@ export interface TakeReply {
   granted: number
   /** How long the first call without a permit has to wait; 0 if all got theirs. */
   waitUs: number
-  /** The lane is paused, so no call is granted, whatever its cost. */
+  /** The lane is paused, so no call is granted, regardless of its cost. */
   paused: boolean
   nowUs: number
   /** Per limit: where these permits are booked, for settling. */
@@ -37,7 +37,7 @@ export interface TakeReply {
    * again.
    */
   view?: BreakerView
-  /** Anything the requester wants to keep with the reply, such as the limits it used. */
+  /** Data that the requester keeps with the reply, such as the limits it used. */
   under?: unknown
   /** The current limits, if this pod's belief is out of date. */
   newer?: { version: number; limits: readonly LimitSpec[] }

@@ -3,7 +3,8 @@
  * starting from the fleet's last known state.
  */
 import { type Clock, createMicroseconds } from '../core/time/clock.js'
-import { breakerLifeUs, emptyBreaker } from './breaker/breaker-state.js'
+import { breakerLifeUs, CLOSED, emptyBreaker } from './breaker/breaker-state.js'
+import { keepTotals } from './breaker/tally.js'
 import { createMemoryBreakers, type MemoryBreakers } from './memory/memory-breakers.js'
 import type { BreakerRef, BreakerView } from './port.js'
 
@@ -32,6 +33,8 @@ export function createLocalBreakers(clock: Clock): LocalBreakers {
       state.openForUs = spec.openUs
       state.openings = view.openings
       state.closedAtUs = ours(view.closedAtUs)
+      // Refusals name the counts that opened it. A closed breaker counts its own calls from zero.
+      if (view.kind !== CLOSED) keepTotals(state.tally, view, now)
       if (view.isolatedUntilUs > 0) state.isolations.set(HOLDER, ours(view.isolatedUntilUs))
       breakers.put(guard, lane, state, breakerLifeUs(state, spec, now))
     },

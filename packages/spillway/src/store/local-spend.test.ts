@@ -79,8 +79,8 @@ describe('LocalSpend: limits of a pod that has just lost the store', () => {
     }
     expect([take(a), take(b), take(a)]).toEqual([30, 20, 0])
     const known = { ref: () => ({ lane: 'a', limits: [] }), poolRef: () => a }
-    const told = own.takeUnreported(known, 10 * SECOND)
-    expect(told).toMatchObject([{ at: { pool: 'p' }, ofPool: true, spent: [{ units: 50 }] }])
+    const unreported = own.takeUnreported(known, 10 * SECOND)
+    expect(unreported).toMatchObject([{ at: { pool: 'p' }, ofPool: true, spent: [{ units: 50 }] }])
   })
 })
 

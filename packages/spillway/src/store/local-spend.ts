@@ -28,7 +28,7 @@ import {
 } from './limits/counting.js'
 import type { Spent } from './port.js'
 
-/** What a pod does with one limit while the store is unreachable. */
+/** A pod's rule for one limit while the store is unreachable. */
 export type LimitRule = 'share' | 'local' | 'allow'
 
 /** A lane, its pool, and its limits. */
@@ -207,16 +207,16 @@ export class LocalSpend {
     }
   }
 
-  /** Corrects the cost of a permit. `told`: the store gets the correction separately. */
+  /** Corrects the cost of a permit. `reported`: the store gets the correction separately. */
   correct(
     lane: SpendingLane,
     spec: LimitSpec,
     { stamp, delta }: { stamp: number; delta: number },
-    at: At & { told: boolean },
+    at: At & { reported: boolean },
   ): void {
     const own = this.#own(lane, spec)
     const both: [LimitSpec, Count][] = [[counted(spec, at.fleet), own.spent]]
-    if (!at.told) both.push([spec, own.unreported])
+    if (!at.reported) both.push([spec, own.unreported])
     for (const [each, count] of both) {
       advance(each, count, at.nowUs, 0)
       if (delta < 0) refund(each, count, at.nowUs, stamp, -delta)
@@ -226,15 +226,15 @@ export class LocalSpend {
 
   /** Lanes and pools with unreported units, which count as reported from now on. */
   takeUnreported(known: KnownLanes, nowUs: number): Unreported[] {
-    const told: Unreported[] = []
+    const reports: Unreported[] = []
     for (const [at, owns, ofPool] of this.#each(known)) {
       const spent = at.limits.flatMap((spec, limit) => {
         const own = owns.get(spec.id)
         return own === undefined ? [] : untoldOf(spec, own, limit, nowUs)
       })
-      if (spent.length > 0) told.push({ at, ofPool, spent })
+      if (spent.length > 0) reports.push({ at, ofPool, spent })
     }
-    return told
+    return reports
   }
 
   /** Whether the store knows everything that this pod has used of the lane. */
@@ -280,7 +280,7 @@ export class LocalSpend {
       const tight = fleet.pods > 1 && own.heardUs < countsUntilUs(spec, own.tightUs)
       own.budget = fresh && !tight ? shareOf(own.left, fleet) : 0
       if (isBucket(spec)) {
-        // Lowers a bucket to this pod's part of what was left; it refills from there.
+        // Lowers a bucket to this pod's part of the remaining units; it refills from there.
         const tooMuch = remaining(spec, own.spent, nowUs) - own.budget
         if (tooMuch > 0) charge(spec, own.spent, nowUs, tooMuch)
       }

@@ -302,9 +302,9 @@ export interface PodBeat {
   /** The guard of the pod, or another group of pods. */
   group: string
   pod: string
-  /** Without another heartbeat the pod counts as gone after this time. */
+  /** Without another heartbeat the pod is removed after this time. */
   lifeUs: number
-  /** What the pod reports about itself. */
+  /** Report of the pod. */
   snapshot: string
 }
 

@@ -11,8 +11,8 @@ const QUIET_US = 2_500_000
 /** After this time it counts as dead, and its share is divided among the others. */
 const KEPT_US = 30_000_000
 /**
- * After a loss, pods that knew the old epoch report within this time. Later ones had an outage of
- * their own.
+ * After a loss, pods that knew the old epoch report within this time. Later reports come from pods with a separate
+ * outage.
  */
 const GATHERING_US = 10_000_000
 const FAR_AHEAD_US = 1_000_000

@@ -1,6 +1,6 @@
 /**
- * What a job queue needs from a store. As in `port.ts`, each operation is one atomic step at the
- * store's own time, times are whole microseconds, and a refusal is a reply.
+ * Port of a job queue to its store. As in `port.ts`, each operation is one atomic step at the store's time, times are
+ * whole microseconds, and a refusal is a reply.
  */
 import type { BreakerRef, BreakerView, LaneRef, MaybePromise, TakeReply } from './lane-port.js'
 
@@ -60,7 +60,7 @@ export interface ReserveRequest extends QueueRef {
   worker: string
   wanted: number
   leaseUs: number
-  /** If it gets fewer jobs than requested, it wants to be woken within this time; 0: no. */
+  /** If the worker gets fewer jobs than requested, the store wakes it within this time; 0: never. */
   parkUs: number
   /** After waiting this long a job counts as one priority higher. */
   agingUs: number
@@ -103,7 +103,7 @@ export interface ReservedJob {
   ageUs: number
   /** Time until its deadline; 0: none. */
   leftUs: number
-  /** What was charged, per limit. */
+  /** Charged units, per limit. */
   costs: readonly number[]
 }
 

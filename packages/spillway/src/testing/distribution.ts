@@ -16,7 +16,8 @@ export function drawing(distribution: Drawn, random: Random): () => number {
   if (typeof distribution === 'number') return () => distribution
   return () => {
     const ms = distribution(random)
-    if (!(ms >= 0)) throw new RangeError(`a distribution gave ${ms}: time cannot pass by that`)
+    if (!(ms >= 0))
+      throw new RangeError(`a distribution must return a number of at least 0, got ${ms}`)
     return ms
   }
 }

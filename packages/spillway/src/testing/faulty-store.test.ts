@@ -145,15 +145,15 @@ describe('faulty store', () => {
   it('faulty store keeps the order of an inner store that is slow', async () => {
     const clock = createVirtualClock()
     const near = memoryStore({ clock })
-    const gates: (() => void)[] = []
-    const report = () => new Promise<void>((resolve) => gates.push(resolve))
+    const releases: (() => void)[] = []
+    const report = () => new Promise<void>((resolve) => releases.push(resolve))
     const inner: Store = { ...near, limits: { ...near.limits, report } }
     const store = createFaultyStore(inner, { clock, random: createRandom(1) })
     const first = watch(store.limits.report({ guard: 'a', pod: 'a', requests: 1 }), clock)
     const second = watch(store.limits.figures(lane), clock)
     await clock.advance(20)
     expect(second).toEqual({})
-    gates[0]?.()
+    releases[0]?.()
     await clock.advance(1)
     expect([first.kind, second.kind]).toEqual(['answer', 'answer'])
   })
@@ -326,7 +326,7 @@ describe('injected faults', () => {
   it('restartEmpty() needs a factory instead of a store', () => {
     const clock = createVirtualClock()
     const store = createFaultyStore(memoryStore({ clock }), { clock, random: createRandom(1) })
-    expect(() => store.restartEmpty()).toThrow('give createFaultyStore a function')
+    expect(() => store.restartEmpty()).toThrow('pass a function that creates the store')
   })
 
   it('after sever() commands already sent still run and no reply arrives', async () => {

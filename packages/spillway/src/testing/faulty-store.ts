@@ -62,6 +62,8 @@ export interface FaultyStoreCounts {
   notSent: number
   /** Commands that ran, whether or not their reply arrived. */
   executed: number
+  /** Commands that ran, by port and method, such as `limits.take`. */
+  byKind: Readonly<Record<string, number>>
   /** Commands whose reply arrived in time. */
   answered: number
   /** Commands that failed as `ambiguous`. */
@@ -150,10 +152,11 @@ class DistantStore implements FaultyStore {
   readonly pods: Store['pods']
   readonly pulses: Store['pulses']
   readonly queues: Store['queues']
-  readonly counts: FaultyStoreCounts = {
+  readonly counts: FaultyStoreCounts & { byKind: Record<string, number> } = {
     sent: 0,
     notSent: 0,
     executed: 0,
+    byKind: {},
     answered: 0,
     ambiguous: 0,
     lostRequests: 0,
@@ -272,7 +275,7 @@ class DistantStore implements FaultyStore {
 
   restartEmpty(): void {
     if (this.#make === undefined) {
-      throw new Error('restartEmpty: give createFaultyStore a function that makes the store')
+      throw new Error('restartEmpty: pass a function that creates the store to createFaultyStore')
     }
     const wasUp = this.connected
     this.goDown()
@@ -330,8 +333,8 @@ class DistantStore implements FaultyStore {
   }
 
   #watch(watcher: BreakerWatcher): () => void {
-    const gone = this.#state === 'closed' || this.#state === 'dead'
-    return gone ? () => {} : this.#pushes.watch(watcher)
+    const isClosed = this.#state === 'closed' || this.#state === 'dead'
+    return isClosed ? () => {} : this.#pushes.watch(watcher)
   }
 
   /** Draws no random number for shares of 0 and 1, so that one fault does not change the others. */
@@ -340,7 +343,9 @@ class DistantStore implements FaultyStore {
   }
 
   #execute(command: Command): void {
-    this.counts.executed++
+    const { counts } = this
+    counts.executed++
+    counts.byKind[command.name] = (counts.byKind[command.name] ?? 0) + 1
     this.#running.push(command)
     const done = (outcome: Command['outcome']) => {
       command.outcome = outcome

@@ -63,7 +63,7 @@ describe('test fleet', () => {
     expect(fleet.pods.map(({ alive }) => alive)).toEqual([false, true, true])
     expect(dying?.signal.aborted).toBe(true)
     expect(() => fleet.pods[0]?.value).toThrow('pod-1 was killed')
-    expect(() => fleet.kill(7)).toThrow('there is no pod 7')
+    expect(() => fleet.kill(7)).toThrow('unknown pod 7')
     expect(fleet.clock.pending).toBe(0)
   })
 

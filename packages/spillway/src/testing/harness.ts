@@ -215,7 +215,7 @@ class VirtualFleet<T> implements Harness<T> {
 
   kill(index: number): void {
     const pod = this.pods[index]
-    if (pod === undefined) throw new RangeError(`kill: there is no pod ${index}`)
+    if (pod === undefined) throw new RangeError(`kill: unknown pod ${index}`)
     pod.kill()
   }
 

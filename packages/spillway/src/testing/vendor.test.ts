@@ -43,7 +43,9 @@ describe('simulated vendor', () => {
 
   it('vendor rejects a distribution that returns a negative time', async () => {
     const { vendor } = setup({ serviceMs: () => -1 })
-    await expect(vendor.call()).rejects.toThrow('a distribution gave -1')
+    await expect(vendor.call()).rejects.toThrow(
+      'a distribution must return a number of at least 0, got -1',
+    )
   })
 
   it('vendor fails the configured share of calls', async () => {

@@ -47,10 +47,10 @@ export interface VirtualClock extends Clock {
 }
 
 /** Background timers that rearm themselves forever must not hang a test. */
-const MOST_EVENTS_IN_VAIN = 100_000
+const MOST_IDLE_EVENTS = 100_000
 
 /**
- * Node runs immediates only when no microtask and no tick is left, in whatever order they were
+ * Node runs immediates only when no microtask and no tick is left, regardless of the order in which they were
  * queued. Awaiting a fixed number of microtasks would be a guess.
  */
 function settle(): Promise<void> {
@@ -95,7 +95,7 @@ class VirtualClockImpl implements VirtualClock {
   #armed = 0
 
   constructor({ startMs = 0, wallMs = Date.UTC(2030, 0, 1), quick = false }: VirtualClockOptions) {
-    if (!(startMs >= 0)) throw new RangeError('startMs: a clock begins at zero or later')
+    if (!(startMs >= 0)) throw new RangeError('startMs: must be at least 0')
     this.#nowMs = startMs
     this.#quick = quick
     this.#wallOffsetMs = wallMs - startMs
@@ -132,7 +132,8 @@ class VirtualClockImpl implements VirtualClock {
   }
 
   async advance(ms: number): Promise<void> {
-    if (!(ms >= 0 && ms < Infinity)) throw new RangeError(`advance: time cannot pass by ${ms} ms`)
+    if (!(ms >= 0 && ms < Infinity))
+      throw new RangeError(`advance: must be a finite number of at least 0, got ${ms}`)
     const untilMs = this.#nowMs + ms
     await this.#pass(() => {
       const next = this.#heap.first
@@ -145,7 +146,7 @@ class VirtualClockImpl implements VirtualClock {
     let events = 0
     return this.#pass(() => {
       if (this.pending === 0) return undefined
-      if (events++ > MOST_EVENTS_IN_VAIN) throw new Error('drain: the timers re-arm themselves')
+      if (events++ > MOST_IDLE_EVENTS) throw new Error('drain: the timers re-arm themselves')
       return this.#heap.first
     })
   }
@@ -156,14 +157,14 @@ class VirtualClockImpl implements VirtualClock {
       settled = true
     }
     promise.then(note, note)
-    let inVain = 0
+    let idleEvents = 0
     await this.#pass(() => {
       if (settled) return undefined
       // Background timers may settle it as well, but only a limited number of them is tried.
-      inVain = this.pending > 0 ? 0 : inVain + 1
+      idleEvents = this.pending > 0 ? 0 : idleEvents + 1
       const next = this.#heap.first
-      if (next === undefined || inVain > MOST_EVENTS_IN_VAIN) {
-        throw new Error('until: the promise never settles, no timer is left that could settle it')
+      if (next === undefined || idleEvents > MOST_IDLE_EVENTS) {
+        throw new Error('until: no timer is left, so the promise never settles')
       }
       return next
     })

@@ -20,7 +20,7 @@ const OVERLOAD_MS = usualOrLong(5_000, 8_000)
 
 /** A vendor that serves twenty calls at once and spends its time even if the caller has left. */
 function createScene(guarded: GuardOptions | undefined, seed: number) {
-  const clock = createVirtualClock()
+  const clock = createVirtualClock({ quick: true })
   const random = createRandom(seed)
   const jitter = createRandom(seed + 1)
   const vendor = createVendor({
@@ -177,7 +177,7 @@ describe('vendor whose capacity halves and doubles', () => {
 
   /** Average distance between limit and capacity in the second half of each phase. */
   async function errors(concurrency: GuardOptions['concurrency'], forMs = PHASE_MS) {
-    const clock = createVirtualClock()
+    const clock = createVirtualClock({ quick: true })
     const random = createRandom(3)
     const vendor = createVendor({
       clock,

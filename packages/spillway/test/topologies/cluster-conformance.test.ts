@@ -1,8 +1,9 @@
 // test-group: io, slow
 
-/** Everything limits, breakers and queues promise, on a cluster of six nodes, over all client libraries. */
+/** Claims about limits, breakers and job queues on a cluster of six nodes, with all client libraries. */
 import { describe } from 'vitest'
 import { claimBreakers } from '../breaker-claims/all.js'
+import { sampleTests } from '../concurrent-tests.js'
 import { claimLimits } from '../limit-claims/all.js'
 import { createRedisFleet } from '../limit-claims/fleet.js'
 import { usualOrLong } from '../long-run.js'
@@ -16,7 +17,10 @@ import { twinRedis } from '../twin-claims/twin-redis.js'
 
 const begin = sharedServers('a cluster')
 /** The scripts are the same everywhere, and the test on one server runs several times as many. */
-const HISTORIES = usualOrLong(3, 11)
+const HISTORIES = usualOrLong(1, 11)
+
+// Every second claim: one server has all of them. All run here in `npm run test:long`.
+sampleTests(usualOrLong(2, 1))
 
 // Each `describe` starts after the one before it, because some claims inspect all keys.
 describe('limits', () => claimLimits(createRedisFleet('a cluster', begin)))

@@ -87,9 +87,15 @@ describe.each(driversToTest())('secure connections with %s', (name) => {
   })
 
   it.each([
-    [{ password: 'wrong' }, 'does not know this user or password (WRONGPASS'],
-    [{ username: 'unknown', password: 'wrong' }, 'does not know this user or password (WRONGPASS'],
-    [{}, 'wants a password: say it in the URL or as redis.password (NOAUTH'],
+    [
+      { password: 'wrong' },
+      'rejected the user name or password; check redis.username and redis.password (WRONGPASS',
+    ],
+    [
+      { username: 'unknown', password: 'wrong' },
+      'rejected the user name or password; check redis.username and redis.password (WRONGPASS',
+    ],
+    [{}, 'requires a password; set it in the URL or as redis.password (NOAUTH'],
   ])('a wrong login %o is reported as the problem', async (given, message) => {
     const warned = vi.spyOn(process, 'emitWarning').mockReturnValue()
     onTestFinished(() => warned.mockRestore())

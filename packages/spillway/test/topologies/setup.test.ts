@@ -109,7 +109,7 @@ describe.each(driversToTest())('server setup with %s', (name) => {
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
     await setUser(server, 'confined', LEAST)
     const message = await problemOf({ url: as('confined', server.url), database: 3, driver })
-    expect(message).toContain('lets this user do less than Spillway needs (NOPERM')
+    expect(message).toContain('denies this user commands that Spillway needs (NOPERM')
     expect(message).toContain('select')
   })
 
@@ -197,13 +197,15 @@ describe.each(driversToTest())('server setup with %s', (name) => {
 
   it('a database that does not exist is reported as the problem', async () => {
     expect(await problemOf({ url: server.url, database: 99, driver })).toContain(
-      'does not have that database',
+      'does not have this database',
     )
   })
 
   it('a password for a server without one is reported as the problem', async () => {
     const message = await problemOf({ url: server.url, password: 'x', driver })
-    expect(message).toContain('has no password, but one was given')
+    expect(message).toContain(
+      'has no password, but one is configured; remove it from the URL or redis.password',
+    )
   })
 })
 

@@ -272,6 +272,18 @@ export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       }
     })
 
+    it('breaker scripts keep a breaker as long as the TypeScript transition does', async () => {
+      const report: Operation = {
+        ...{ kind: 'report', outcomes: [[0, 1, 0]], inFlight: [0, 0] },
+        ...{ hung: undefined, generation: 'known', resent: false },
+      }
+      const trip: Operation = { kind: 'command', command: { kind: 'trip' } }
+      // Never opened; open.
+      for (const last of [report, trip]) {
+        await replay(twin, DIRECTED, DIRECTED, undefined, [after(0, report), after(1_000, last)])
+      }
+    })
+
     it('breaker scripts leave no key without an expiry', async () => {
       const { count, endless } = await twin.keys()
       expect(count).toBeGreaterThan(0)
@@ -311,6 +323,8 @@ async function replay(
   const expected: { guard: string; lane: string; view: BreakerView }[] = []
   const sequences = new Map<string, number>()
   const allUnderWay = new Map<string, string[]>(LANES.map((lane) => [lane, []]))
+  /** The expiry that the last write of a lane should have set, and when. */
+  const lives = new Map<string, { lifeUs: number; sinceMs: number }>()
   let lastReport: BreakerReport | undefined
   let probeNumber = 0
 
@@ -322,7 +336,10 @@ async function replay(
     const state = structuredClone(before)
     if (before.timeUs - nowUs > 5_000_000) reached.setBack++
     const { reply, lifeUs, published: view } = transition(state, request, nowUs)
-    if (lifeUs !== undefined) states.set(request.lane, state)
+    if (lifeUs !== undefined) {
+      states.set(request.lane, state)
+      lives.set(request.lane, { lifeUs, sinceMs: performance.now() })
+    }
     if (view !== undefined) expected.push({ guard: GUARD, lane: request.lane, view })
     note(before, state)
     return reply
@@ -450,6 +467,13 @@ async function replay(
       case 'list':
         expect(await redisPods.list({ group: GUARD })).toEqual(memoryPods.list({ group: GUARD }))
     }
+  }
+  for (const [lane, { lifeUs, sinceMs }] of lives) {
+    const leftMs = Number(await twin.servers.send('PTTL', keys.breaker(GUARD, lane)))
+    const passedMs = performance.now() - sinceMs
+    // A key that has expired meanwhile has -2 ms left.
+    expect(leftMs + passedMs + 3).toBeGreaterThanOrEqual(lifeUs / 1_000)
+    expect(leftMs).toBeLessThanOrEqual(Math.ceil(lifeUs / 1_000))
   }
   // On the server of the other messages, so that it cannot overtake them.
   const server = await twin.servers.at(keys.breaker(GUARD, LANES[0]))

@@ -39,7 +39,7 @@ export function twinRedis(begin: () => Promise<Servers>): TwinRedis {
       connectTestRedis({ ...servers.connection, driver: DRIVERS[name] }),
     )
     runners = clients.map((client) =>
-      createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock }),
+      createScriptRunner(client, { commandTimeoutMs: 60_000, clock: systemClock }),
     )
     listener = createClient({ url: await servers.anyUrl() })
     await listener.connect()

@@ -17,10 +17,7 @@ export class ArrivalLog {
     return this.#times.slice(0, this.length)
   }
 
-  /**
-   * The largest sum in any window of this length, wherever it begins. Two arrivals exactly this far
-   * apart are in different windows.
-   */
+  /** The largest sum in any window of this length. Two arrivals exactly this far apart are in different windows. */
   mostIn(windowMs: number): number {
     let most = 0
     let inside = 0

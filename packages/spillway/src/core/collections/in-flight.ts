@@ -70,7 +70,7 @@ export class InFlight {
     call.startBatch = batch
   }
 
-  /** `outcome` is undefined if the end says nothing about the downstream. */
+  /** `outcome` is undefined if the end does not indicate the downstream's health. */
   end(call: InFlightCall, outcome: 'success' | 'failure' | undefined, nowMs: number): void {
     const { batch } = call
     // Some callers report the end of a call twice.
@@ -86,7 +86,7 @@ export class InFlight {
     this.#usual.end(batch.cohort, outcome === 'success' ? durationMs : undefined, nowMs)
   }
 
-  /** The call goes on but no longer counts, because it is not the first attempt. */
+  /** The call continues but no longer counts, because it is not the first attempt. */
   leaveOut(call: InFlightCall, nowMs: number): void {
     this.end(call, undefined, nowMs)
   }
@@ -225,7 +225,7 @@ const COHORTS = 5
 const MARGIN = 1.05
 /** The factor for the longest call until the first cohort is full. */
 const FEW_CALLS_MARGIN = 2
-/** After this time without calls, earlier durations say nothing. */
+/** After this time without calls, earlier durations are outdated. */
 const REST_MS = 10_000
 
 /**

@@ -5,8 +5,8 @@ import { isLongName } from '../long-name.js'
 const MOST_REMEMBERED = 1_000
 
 /**
- * A function of a text that remembers its results, because nearly all requests have the same few texts. `compute` must
- * depend on nothing but the text. Results of long texts are not kept.
+ * Caches the results of a function of a string, because nearly all requests have the same few values. `compute` must
+ * be pure. Results of long strings are not cached.
  */
 export function remembered<T>(compute: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>()

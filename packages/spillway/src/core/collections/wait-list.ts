@@ -14,8 +14,8 @@ export interface WaitOptions<W> {
   /** How much of the mechanism the call takes. Default: 1. */
   cost?: number
   signal?: AbortSignal | undefined
-  /** What the mechanism needs to know about the call at its turn. */
-  wish?: W
+  /** Data that the mechanism needs about the call when its turn comes. */
+  request?: W
 }
 
 /** One waiting call. */
@@ -24,17 +24,17 @@ export class WaitListEntry<W> implements Linked<WaitListEntry<W>> {
   after: WaitListEntry<W> | undefined
   readonly cost: number
   readonly sinceMs: number
-  readonly wish: W
+  readonly request: W
   waiting = true
   timer: Pick<Timer, 'cancel'> | undefined
   forgetSignal: (() => void) | undefined
   resolve!: (admitted: boolean) => void
   reject!: (reason: unknown) => void
 
-  constructor(cost: number, sinceMs: number, wish: W) {
+  constructor(cost: number, sinceMs: number, request: W) {
     this.cost = cost
     this.sinceMs = sinceMs
-    this.wish = wish
+    this.request = request
   }
 }
 
@@ -43,7 +43,7 @@ export class WaitList<W = undefined> {
   readonly #waiters = new LinkedList<WaitListEntry<W>>()
   readonly #timers: TimerList
   readonly #serve: (() => void) | undefined
-  readonly #mayLeave: (wish: W) => boolean
+  readonly #mayLeave: (request: W) => boolean
   #cost = 0
 
   /**
@@ -58,7 +58,7 @@ export class WaitList<W = undefined> {
     clock: Clock,
     usualPatienceMs: number,
     serve?: () => void,
-    mayLeave: (wish: W) => boolean = () => true,
+    mayLeave: (request: W) => boolean = () => true,
   ) {
     this.#clock = clock
     this.#timers = new TimerList(clock, usualPatienceMs)
@@ -89,10 +89,10 @@ export class WaitList<W = undefined> {
   }
 
   /** Resolves with true if admitted and false if dismissed; rejects on abort and on close. */
-  join({ patienceMs, cost = 1, signal, wish }: WaitOptions<W>): Promise<boolean> {
+  join({ patienceMs, cost = 1, signal, request }: WaitOptions<W>): Promise<boolean> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
-      const waiter = new WaitListEntry(cost, this.#clock.now(), wish as W)
+      const waiter = new WaitListEntry(cost, this.#clock.now(), request as W)
       waiter.resolve = resolve
       waiter.reject = reject
       if (patienceMs !== undefined) {
@@ -132,7 +132,7 @@ export class WaitList<W = undefined> {
 
   #loseOne(waiter: WaitListEntry<W>): void {
     this.#serve?.()
-    if (!waiter.waiting || !this.#mayLeave(waiter.wish)) return
+    if (!waiter.waiting || !this.#mayLeave(waiter.request)) return
     this.dismiss(waiter)
     this.#serve?.()
   }

@@ -3,7 +3,7 @@
  * quota of this month is used up", and a 400 may mean that only a larger model can answer.
  */
 
-/** The kinds of errors, with what each says about the downstream. */
+/** Kinds of errors, with the outcome for the breaker and whether a retry can help. */
 export const ERROR_KINDS = {
   /** Too many requests or tokens now. Waiting helps. */
   'rate-limited': { outcome: 'throttled', retryable: true },
@@ -17,7 +17,7 @@ export const ERROR_KINDS = {
   'content-filter': { outcome: 'ignored', retryable: false },
   /**
    * The vendor has too much to do, whatever this caller sends. It counts as a failure, so that the breaker opens and
-   * fallbacks take over: fewer requests of ours alone would not end the overload.
+   * fallbacks take over: fewer requests of this caller would not end the overload.
    */
   overloaded: { outcome: 'failure', retryable: true },
   /** The request is wrong, and would be wrong again. */

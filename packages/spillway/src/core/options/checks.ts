@@ -3,7 +3,14 @@
  * final form or notes a problem with the option's path. All problems are reported together.
  */
 import { DURATION_PATTERN, type Duration, parseDuration } from '../time/duration.js'
-import { described, describedAs, markOptional, objectSchema, schemaOf } from './schema.js'
+import {
+  described,
+  describedAs,
+  markOptional,
+  objectSchema,
+  schemaOf,
+  withDefault,
+} from './schema.js'
 import { suggest } from './suggest.js'
 
 /** One mistake in options. */
@@ -151,7 +158,7 @@ export function oneOf<const T extends string>(...words: T[]): Check<T> {
   return described(check, { enum: words })
 }
 
-/** A check that suggests the new word where the value is one that existed before the first release. */
+/** A check that suggests the new value for values from before the first release. */
 export function renamed<T>(check: Check<T>, words: Readonly<Record<string, string>>): Check<T> {
   const hinting: Check<T> = (value, path, problems) => {
     const found: OptionProblem[] = []
@@ -194,7 +201,7 @@ export function optional<T>(check: Check<T>, fallback: T): Check<T>
 export function optional<T>(check: Check<T>, fallback?: T): Check<T | undefined> {
   const lenient: Check<T | undefined> = (value, path, problems) =>
     value === undefined ? fallback : check(value, path, problems)
-  return markOptional(describedAs(lenient, check))
+  return markOptional(described(lenient, () => withDefault(schemaOf(check), fallback)))
 }
 
 /** An array whose items pass a check. */

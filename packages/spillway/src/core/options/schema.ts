@@ -41,6 +41,29 @@ export function schemaOf(check: AnyCheck): JsonSchema | undefined {
   return known === undefined ? {} : known()
 }
 
+/** A check whose schema has a description, for editors and for the reference of options. */
+export function about<C extends AnyCheck>(description: string, check: C): C {
+  const same = ((...args) => check(...args)) as C
+  described(same, () => {
+    const schema = schemaOf(check)
+    return schema && { ...schema, description }
+  })
+  return optionals.has(check) ? markOptional(same) : same
+}
+
+/** A schema with the default value. Objects are left out, because their fields have their own defaults. */
+export function withDefault(
+  schema: JsonSchema | undefined,
+  fallback: unknown,
+): JsonSchema | undefined {
+  const isPlain =
+    typeof fallback === 'string' ||
+    typeof fallback === 'boolean' ||
+    Number.isFinite(fallback) ||
+    Array.isArray(fallback)
+  return schema && isPlain ? { ...schema, default: fallback } : schema
+}
+
 /** An object with these fields and no others. */
 export function objectSchema(fields: Readonly<Record<string, AnyCheck>>): JsonSchema {
   const properties: Record<string, JsonSchema> = {}

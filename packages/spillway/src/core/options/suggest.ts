@@ -1,7 +1,7 @@
 /** "did you mean …?": finds the known name closest to a misspelt one, if one is close enough. */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined
-  // A third of the letters may be wrong; a very short word may differ in one.
+  // A third of the letters may be wrong; a very short name may differ in one.
   let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1
   for (const candidate of known) {
     const distance = distanceBetween(word.toLowerCase(), candidate.toLowerCase())
@@ -13,17 +13,14 @@ export function suggest(word: string, known: readonly string[]): string | undefi
   return best
 }
 
-/**
- * `window` for `windowMs` and `que` for `queue` count as one mistake, however many letters are
- * missing.
- */
+/** `window` for `windowMs` and `que` for `queue` count as one mistake, for any number of missing letters. */
 function distanceBetween(word: string, candidate: string): number {
   const [shorter, longer] = word.length < candidate.length ? [word, candidate] : [candidate, word]
   if (shorter.length >= 3 && longer.startsWith(shorter)) return 1
   return editDistance(word, candidate)
 }
 
-/** Letters to add, drop, replace or swap with their neighbour to get from one word to the other. */
+/** Number of letters to add, drop, replace or swap with their neighbour to turn one name into the other. */
 function editDistance(from: string, to: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, column) => column)

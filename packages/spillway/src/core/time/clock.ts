@@ -70,8 +70,8 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   wallMs: () => Date.now(),
   schedule: scheduleTimer,
-  // The event loop polls sockets between timers and immediates. What it reads there, and every
-  // promise that this settles, is handled before the first immediate runs.
+  // The event loop polls sockets between timers and immediates. Data read there, and all promises that it settles,
+  // are handled before the first immediate runs.
   pollTurn: (run) => {
     setImmediate(run)
   },
@@ -90,7 +90,7 @@ export function createMicroseconds(clock: Clock): Microseconds {
 /** Read at load time, because fake timers of a test may replace it. */
 const { nextTick } = process
 
-/** What `turnMs` returned in this turn of the event loop. */
+/** The result of `turnMs` in this turn of the event loop. */
 let turn: number | undefined
 
 function endTurn(): void {

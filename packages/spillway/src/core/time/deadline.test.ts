@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
-import { createDeadline, currentDeadline, earlierOf, runWithDeadline } from './deadline.js'
+import {
+  createDeadline,
+  currentDeadline,
+  deadlineError,
+  earlierOf,
+  runWithDeadline,
+} from './deadline.js'
 import { sleep } from './sleep.js'
 import { createTimeBudget } from './time-budget.js'
 
@@ -33,6 +39,24 @@ describe('deadline', () => {
     expect(earlierOf(undefined, late)).toBe(late)
     expect(earlierOf(late, undefined)).toBe(late)
     expect(earlierOf(undefined, undefined)).toBeUndefined()
+  })
+
+  it('runWithDeadline() keeps the current one of two equal deadlines', () => {
+    const clock = createVirtualClock()
+    const current = createDeadline(10, clock)
+    runWithDeadline(current, () => {
+      const inner = () => currentDeadline()
+      expect(runWithDeadline(createDeadline(10, clock), inner)).toBe(current)
+    })
+  })
+
+  it('error of a passed deadline names the guard, the stage and the reason', () => {
+    const error = deadlineError('queue', 'openai')
+    expect(error).toMatchObject({
+      ...{ code: 'DEADLINE_EXCEEDED', stage: 'queue', scope: 'local' },
+      ...{ details: { name: 'openai' } },
+    })
+    expect(error.message).toBe('openai: timed out, the deadline of this request has passed')
   })
 
   it('createDeadline rejects a timeout that is not a duration', () => {

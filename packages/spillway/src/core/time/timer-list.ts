@@ -26,7 +26,7 @@ export interface Timed {
   onTimeUp(): void
 }
 
-/** A list node for callers that have no object of their own. */
+/** A list node for callers that pass a function only. */
 class Entry implements Timed {
   sooner: Timed | undefined
   later: Timed | undefined

@@ -1,4 +1,4 @@
-/** One call, followed stage by stage. Only a few calls are, so it may cost something. */
+/** Traces one call stage by stage. Only a sample of calls is traced, so a trace may cost CPU time. */
 import {
   type Details,
   type Scope,
@@ -24,7 +24,7 @@ export interface TraceListener {
 export class CallTrace implements CallFollower {
   readonly path: PathNote[] = []
   attempts = 0
-  /** Of the last attempt that was made; undefined: none was, or its answer has no HTTP status. */
+  /** HTTP status of the last attempt; undefined without an attempt or a status. */
   outcome: Outcome | undefined
   status: number | undefined
   /** Age of the oldest shared state that was used; undefined: none was. */
@@ -135,7 +135,7 @@ export class CallTrace implements CallFollower {
   }
 
   #noteAge({ name }: Stage, { ageMs, byOutageRule }: Details): void {
-    // The store was asked just now.
+    // The store was consulted for this decision.
     if (name === 'vendor-limit' && byOutageRule === false) this.sharedAgeMs ??= 0
     if (name === 'breaker' && this.#guard.store.remote) {
       this.sharedAgeMs = Math.max(this.sharedAgeMs ?? 0, Number(ageMs))

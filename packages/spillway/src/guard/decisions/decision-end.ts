@@ -1,4 +1,4 @@
-/** How a decision on a call ended: its code and a sentence. Nothing of what a downstream said. */
+/** How a decision on a call ended: its code and a sentence. Contains no text from the downstream. */
 import type { Outcome } from '../../core/outcome.js'
 import type { DecisionRecord } from './decision-record.js'
 
@@ -19,7 +19,7 @@ export function isClientError(status: number | undefined): boolean {
   return status !== undefined && status >= 400 && status < 500
 }
 
-/** What became of a call that returned a value, by its outcome and HTTP status. */
+/** Code for a call that returned a value, by its outcome and HTTP status. */
 export function endOfAnswer(
   outcome: Outcome,
   status: number | undefined,

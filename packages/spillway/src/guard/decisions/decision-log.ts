@@ -23,7 +23,7 @@ export class DecisionLog {
   #nextId = 1
   #windowEndMs = Number.NEGATIVE_INFINITY
   #seenBefore = 0
-  /** One of this number of calls is followed. */
+  /** One of this number of calls is traced. */
   #every = 1
   #skipped = 0
   #traces = 0
@@ -85,7 +85,7 @@ export class DecisionLog {
     return this.#ring.slice(Math.max(0, id - first, this.#ring.length - most))
   }
 
-  /** What came in the last window says how many may come in this one. */
+  /** The number of calls in the last window determines the sample in this one. */
   #turn(nowMs: number): void {
     const { traces, refusals } = this.watched ? WATCHED : UNWATCHED
     const came = nowMs - this.#windowEndMs < WINDOW_MS ? this.seen - this.#seenBefore : 0

@@ -1,12 +1,12 @@
-/** One decision about one call, as the log keeps it. */
+/** One decision about one call, as stored in the log. */
 import type { Details, ErrorCode, Scope, Stage } from '../../core/errors.js'
 import type { ReplacedCall } from './replaced-call.js'
 
 export interface PathNote {
   stage: Stage
-  /** Of which attempt; 0: of the call. */
+  /** Number of the attempt; 0 for stages of the call. */
   attempt: number
-  /** Since the call came; nothing: not known. */
+  /** Milliseconds since the call arrived; undefined if unknown. */
   atMs: number | undefined
   verdict: 'passed' | 'waited' | 'refused' | 'ended'
   scope: Scope
@@ -16,7 +16,7 @@ export interface PathNote {
 export interface DecisionRecord {
   /** Grows by one with each. */
   id: number
-  /** By the pod's clock: when the call came, and how long it took. */
+  /** By the pod's clock: arrival and duration of the call. */
   arrivedMs: number
   tookMs: number
   /** Id of the request that the call belongs to, if the caller gave one. */
@@ -41,10 +41,10 @@ export interface DecisionRecord {
   scope: Scope
   attempts: number
   retryAfterMs: number | undefined
-  /** A sentence of ours; nothing of what a downstream or a user's function said. */
+  /** A sentence by Spillway, without text from the downstream or the user's function. */
   why: string
   details: Details
-  /** How old was what this pod knew of shared state; nothing: none was asked. */
+  /** Age of the shared state that this pod used; undefined if no shared stage was involved. */
   sharedAgeMs: number | undefined
   path: PathNote[]
   /** False: only its end was noted. */

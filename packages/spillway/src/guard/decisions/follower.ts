@@ -1,4 +1,4 @@
-/** What the calls of a guard report to the log of decisions. */
+/** Interface between the calls of a guard and the log of decisions. */
 import type { CallEnd, Verdict } from '../../core/outcome.js'
 import type { Permits, StageCall } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
@@ -12,7 +12,7 @@ export interface CallFacts {
   arrivedMs: number
 }
 
-/** Follows one call. */
+/** Starts to trace one call. */
 export interface CallFollower {
   /** The call's options, changed so that the user limits also report here. */
   listening(): RunOptions

@@ -52,8 +52,8 @@ export function spillwayAxios(
     const { spillway, ...rest } = (init ?? {}) as SpillwayInit
     return guard.fetchFor({ ...options, ...spillway })(input, rest)
   }
-  // One function for all requests: axios keeps an adapter for each `fetch` it has seen, for ever. Without `Request`
-  // it passes on the body itself, which can be sent again.
+  // One function for all requests, because axios caches an adapter per `fetch` function and never drops it. Without
+  // `Request` axios passes the body itself, which can be sent again.
   const env = { fetch: send, Request: null } as unknown as NonNullable<AxiosRequestConfig['env']>
   const adapter: AxiosAdapter = async (config) => {
     const problems = ONLY_NODE_HTTP.filter((name) => Boolean(config[name]))
@@ -67,7 +67,7 @@ export function spillwayAxios(
       timeout: 0,
       fetchOptions: { ...config.fetchOptions, spillway: call },
     } as InternalAxiosRequestConfig
-    // What the application sees, and may send again, is its own request.
+    // The error refers to the application's request, which it may send again.
     try {
       const response = await axios.getAdapter('fetch', prepared)(prepared)
       return { ...response, config }

@@ -1,6 +1,6 @@
 /**
- * A limit on connecting alone. Node's fetch has no option for it, but tells on its diagnostics
- * channels when a request is made and when it is on a connection, which is all one needs to know.
+ * Limits the time to connect. Node's fetch has no option for it, so this listens on the diagnostics channels of
+ * undici, which report when a request is created and when it has a connection.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'

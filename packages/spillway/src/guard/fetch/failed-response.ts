@@ -6,7 +6,7 @@ import { withBody } from '../stream/watched-response.js'
 /** The body of an error is short. More of it is not looked at, and stays in the stream. */
 const MAX_BYTES = 65_536
 
-/** A response with the same content, whose failure is noted. */
+/** A response with this content that is marked as failed. */
 export async function withFailure(
   table: ErrorTable,
   response: Response,
@@ -35,7 +35,7 @@ export async function withFailure(
   return copy
 }
 
-/** What was read, and then the rest. */
+/** The bytes read so far, followed by the rest. */
 function streamOf(
   chunks: readonly Uint8Array[],
   rest: ReadableStreamDefaultReader<Uint8Array>,

@@ -72,7 +72,7 @@ export function createFetch(
     return run((context) => request.send(context), call)
   }
 
-  /** As with `fetch` itself, an invalid request rejects the promise. */
+  /** Like `fetch`, an invalid request rejects the promise. */
   const rejecting: Fetch = (input, init) => {
     try {
       return guarded(input, init ?? {})
@@ -102,7 +102,7 @@ interface Sender extends FetchOptions {
   readonly clock: Clock
 }
 
-/** One request, however often it is sent. */
+/** One request, which may be sent several times. */
 class GuardedRequest {
   readonly #sender: Sender
   readonly #input: Input

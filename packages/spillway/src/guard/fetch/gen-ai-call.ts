@@ -44,7 +44,7 @@ export class GenAiCall {
     return new GenAiCall(recorder, clock, { operation, provider, model: request.model, url })
   }
 
-  /** The same call, which also reports its usage here. */
+  /** Wraps the call so that it also reports its usage here. */
   withUsage(call: RunOptions): RunOptions {
     const onUsage = (usage: Cost) => {
       this.#usage = usage
@@ -59,7 +59,7 @@ export class GenAiCall {
     this.#end(refusalOf(error)?.code ?? named)
   }
 
-  /** A response with the same content, whose end is recorded. */
+  /** A response with this content whose end is recorded. */
   watch(response: Response): Response {
     const errorType = response.status >= 400 ? String(response.status) : undefined
     if (response.body === null) {

@@ -12,7 +12,7 @@ export interface SdkRequest {
   readonly facts: RequestFacts | undefined
   /** Sending it twice has no other effect than to cost twice. */
   readonly repeatable: boolean
-  /** The body to send instead, which asks the vendor to report the usage of its stream. */
+  /** The body to send instead; it requests the usage of the stream. */
   readonly body: string | undefined
 }
 
@@ -57,7 +57,7 @@ function addressOf(input: Parameters<Fetch>[0]): RequestAddress & { host: string
     const url = new URL(input instanceof Request ? input.url : String(input))
     return { host: url.hostname, path: url.pathname, query: url.search }
   } catch {
-    // fetch itself rejects it.
+    // fetch rejects it.
     return { host: '', path: '', query: '' }
   }
 }
@@ -107,7 +107,7 @@ function promptIn(format: VendorFormat, parsed: Record<string, unknown>): Prompt
 
 /** `texts`: receives those that were found. */
 function visit(content: unknown, estimate: PromptEstimate, texts: string[]): void {
-  // A list of what is still to be visited, because bodies may be nested deeper than the call stack.
+  // An explicit stack, because bodies may be nested deeper than the call stack.
   const waiting = [content]
   while (waiting.length > 0) {
     const value = waiting.pop()

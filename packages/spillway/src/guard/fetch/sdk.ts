@@ -83,7 +83,7 @@ export interface SdkSettings {
   maxRetries: 0
 }
 
-/** What `guard.sdk()` needs of its guard. */
+/** The parts of a guard that `guard.sdk()` uses. */
 export interface SdkGuard {
   readonly name: string
   /** Undefined: the guard has none. */
@@ -159,7 +159,7 @@ class SdkRequests {
   readonly #streamUsage: boolean
   readonly #call: RunOptions
   readonly #errors: SdkErrors | undefined
-  /** By the limits of a lane, which are another array after each change. */
+  /** Cache by the limits of a lane, which are a new array after each change. */
   readonly #reservations = new WeakMap<readonly UnitLimit[], Map<QuotaName, Reservations>>()
 
   constructor(

@@ -13,7 +13,7 @@ import type { BreakerView } from '../../store/port.js'
 import type { FleetJobQueueReport } from '../jobs/queue-snapshot.js'
 import { readPodStatus } from './pod-status.js'
 
-/** Lanes may be named after what callers send, so reports are limited to this number for each guard. */
+/** Callers may choose lane names, so a report has at most this number of lanes per guard. */
 export const MOST_LANES = 100
 
 /** State of one breaker in the fleet. */
@@ -48,11 +48,11 @@ export interface FleetLimitReport {
   configured: number
   /** Units used in the window. */
   used: number
-  /** What can be taken now. */
+  /** Units that are available now. */
   available: number
   /** Milliseconds until one unit is free, unless another call takes it; 0: one is. */
   nextFreeMs: number
-  /** Milliseconds for which the vendor wants this lane to pause. */
+  /** Milliseconds until the pause that the vendor requested ends. */
   pausedMs: number
 }
 
@@ -78,7 +78,7 @@ export interface FleetGuardReport {
   limits: FleetLimitReport[]
   /** API keys that are quarantined. Only a gateway has keys. */
   keys: FleetKeyReport[]
-  /** Calls of all pods that took from its limits; nothing without limits. Others tell within 5 seconds. */
+  /** Calls of all pods that took from its limits; undefined without limits. Other pods report within 5 seconds. */
   requestsLastMinute: number | undefined
 }
 
@@ -89,7 +89,7 @@ export type FleetStoreStatus = 'memory' | 'shared' | 'unreachable' | 'untrusted'
 export interface FleetReport {
   /** State of the store. */
   store: FleetStoreStatus
-  /** Pods alive, this one included; when last heard, if the store is unreachable. */
+  /** Live pods, including this one; the last known number if the store is unreachable. */
   livePods: number
   /** The pods of the fleet. */
   pods: { pod: string; ageMs: number }[]
@@ -173,7 +173,7 @@ function breakerReport(lane: string, view: BreakerView): FleetBreakerReport {
 
 const STATES = ['closed', 'open', 'half-open'] as const satisfies BreakerStateName[]
 
-/** What this pod knows by itself, while the store is unreachable. */
+/** Local knowledge of this pod, while the store is unreachable. */
 export function knownOf(
   { name, breakers }: { name: string; breakers: readonly BreakerSnapshot[] },
   wallMs: number,
@@ -195,7 +195,7 @@ function isoTime(wallMs: number): string {
   return new Date(wallMs).toISOString()
 }
 
-/** Which lanes of a guard pods have used, for calls or for jobs, by what they say of themselves. */
+/** Lanes of a guard that pods have used for calls or jobs, according to their reports. */
 export function lanesOf(members: readonly Pick<Member, 'snapshot'>[], guard: string): Set<string> {
   const lanes = new Set<string>()
   for (const { snapshot } of members) {

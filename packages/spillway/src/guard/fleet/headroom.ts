@@ -1,6 +1,6 @@
 /**
- * How much more a guard could take on, as far as this pod knows without asking: for choosing between guards that
- * could make the call. Replies and heartbeats keep it fresh to about a second.
+ * Free capacity of a guard, as far as this pod knows without I/O. Used to choose between guards for a call. Replies
+ * and heartbeats update it about once per second.
  */
 import type { GuardParts } from '../build-guard.js'
 

@@ -5,7 +5,7 @@ import type { JobQueueSnapshot } from '../jobs/queue-snapshot.js'
 import type { GuardSnapshot } from '../snapshot.js'
 import { BREAKER_CODES, type GuardStatus, type PodStatus, SELF_ISOLATED } from './pod-status.js'
 
-/** On a clock that is not the process', nothing is measured of it either. */
+/** With an injected clock, process metrics are not measured. */
 const NOT_MEASURED: ProcessReading = { loopMs: 0, loopBusy: 0, memoryMb: 0, upMs: 0 }
 
 export function ownStatus(

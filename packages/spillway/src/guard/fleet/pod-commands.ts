@@ -1,4 +1,4 @@
-/** What may be wanted of a pod, as it travels. */
+/** Encoding of commands to a pod. */
 export interface PodAsk {
   what: 'drain'
   /** The operator, as text. */
@@ -8,11 +8,11 @@ export interface PodAsk {
 const LONGEST_BY = 200
 
 export function packAsk({ what, by }: PodAsk, number: string): string {
-  // Asked once more it is another wish: the pod may have been told to forget the first.
+  // A repeated command gets a new id, because the pod may have been commanded to forget the first one.
   return JSON.stringify({ v: 1, what, by: by.slice(0, LONGEST_BY), number })
 }
 
-/** Nothing, if this pod knows no such wish. */
+/** Undefined if this pod does not know the command. */
 export function readAsk(ask: string): PodAsk | undefined {
   try {
     const { v, what, by } = JSON.parse(ask) as Record<string, unknown>

@@ -3,7 +3,7 @@ import type { Clock } from '../../core/time/clock.js'
 import type { PodNote } from './pod-status.js'
 
 const MOST = 5
-/** Long enough to reach all pods, however late heartbeats are. */
+/** Long enough to reach all pods, even with late heartbeats. */
 const RECENT_MS = 60_000
 
 export class RecentNotes {

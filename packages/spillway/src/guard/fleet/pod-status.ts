@@ -13,9 +13,9 @@ const LONGEST_NAME = 200
 const MOST_NOTES = 5
 const LONGEST_NOTE = 1_500
 
-/** How the worst of a guard's lanes stands, as this pod sees it. */
+/** State of a guard's worst lane, as this pod sees it. */
 export const BREAKER_CODES = { none: -1, closed: 0, 'half-open': 1, open: 2, isolated: 3 } as const
-/** With a quorum: this pod alone saw failures. */
+/** With a quorum: only this pod saw failures. */
 export const SELF_ISOLATED = 4
 
 export interface GuardStatus {
@@ -45,13 +45,13 @@ export interface PodStatus extends ProcessReading {
   pressureBy: string | undefined
   store: StoreStatus | 'memory'
   guards: GuardStatus[]
-  /** Of the last minute, a few. */
+  /** A few samples of the last minute. */
   notes: readonly PodNote[]
 }
 
 type GuardTuple = [string, string[], number, number, number, number, number]
 
-/** As it travels: lists in place of objects, because names of fields would be most of it. */
+/** Encoded as arrays, because field names would be most of the message. */
 interface Packed {
   v: typeof STATUS_VERSION
   /** version, up ms, draining, asked, pressure (-1: none), by, loop ms, busy, megabytes, store */
@@ -102,7 +102,7 @@ export function packPodStatus(vitals: PodStatus): Packed {
   }
 }
 
-/** Nothing, if this was said by a release that says it in another way, or not by one of ours. */
+/** Undefined for a message of another release or of another program. */
 export function readPodStatus(said: unknown): PodStatus | undefined {
   const { v, pod, guards, notes } = (said ?? {}) as Partial<Record<keyof Packed, unknown>>
   if (v !== STATUS_VERSION || !Array.isArray(pod) || !Array.isArray(guards)) return undefined

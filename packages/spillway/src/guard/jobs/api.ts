@@ -12,6 +12,10 @@ import type { JobQueueSnapshot, WorkerSnapshot } from './queue-snapshot.js'
 export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {
   /** The guard whose limits and breaker jobs use: a guard of this Spillway, or its name. */
   guard: Guard | string
+  /** The wait before the second attempt of a job. Range: from 1 ms. Default: 1 second. */
+  baseMs?: Duration
+  /** The longest wait before another attempt of a job. Range: from 1 ms. Default: 5 minutes. */
+  maxMs?: Duration
 }
 
 /** A job, as its handler sees it. */
@@ -33,16 +37,15 @@ export interface Job<Data> {
   /** Milliseconds since the job was added. */
   readonly ageMs: number
   /**
-   * True: it must not be tried again, whatever becomes of it; then an end that is not good is its last.
-   * For what would do harm if it were done twice: set it before the first byte leaves, and let it have
-   * one attempt only. Default: false.
+   * True: the job is never attempted again, so a failure makes it a dead letter. For work that must not be
+   * done twice: set it before the first byte is sent, and allow one attempt only. Default: false.
    */
   final: boolean
   /** Reports how far it is, as JSON. Readers in all pods see it within about 200 ms. */
   progress(value: unknown): void
 }
 
-/** What it returns is the job's result, as JSON. What it throws is judged as a guard judges it. */
+/** Handles a job. The returned value is stored as JSON. Errors are classified like those of a guard's calls. */
 export type JobHandler<Data, Result> = (
   job: Job<Data>,
   context: CallContext,

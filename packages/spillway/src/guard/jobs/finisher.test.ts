@@ -8,7 +8,7 @@ const END = { id: 'job-1' } as unknown as JobEnd
 
 function setup(send: () => Promise<Finished[]>) {
   const clock = createVirtualClock()
-  const told: (Finished | undefined)[] = []
+  const replies: (Finished | undefined)[] = []
   let sent = 0
   const finisher = new Finisher({
     clock,
@@ -17,20 +17,20 @@ function setup(send: () => Promise<Finished[]>) {
       sent++
       return send()
     },
-    told: (_, finished) => told.push(finished),
+    onFinished: (_, finished) => replies.push(finished),
   })
-  return { clock, finisher, told, sent: () => sent }
+  return { clock, finisher, replies, sent: () => sent }
 }
 
 it('a result that cannot be sent is sent again until the lease of its job ends, and is then unknown', async () => {
-  const { clock, finisher, told, sent } = setup(() => Promise.reject(new Error('unreachable')))
+  const { clock, finisher, replies, sent } = setup(() => Promise.reject(new Error('unreachable')))
   finisher.add(END)
   const drained = finisher.drain()
   await clock.advance(LEASE_MS / 2)
-  expect(told).toEqual([])
+  expect(replies).toEqual([])
   expect(sent()).toBeGreaterThan(1)
   await clock.advance(2 * LEASE_MS)
-  expect(told).toEqual([undefined])
+  expect(replies).toEqual([undefined])
   await clock.until(drained)
   const before = sent()
   await clock.advance(10 * LEASE_MS)
@@ -38,7 +38,7 @@ it('a result that cannot be sent is sent again until the lease of its job ends, 
 })
 
 it('draining waits for results that travel with another request, and sends those that were lost', async () => {
-  const { clock, finisher, told, sent } = setup(async () => ['done'])
+  const { clock, finisher, replies, sent } = setup(async () => ['done'])
   finisher.add(END)
   const lost = finisher.piggyback()
   let isDrained = false
@@ -49,6 +49,6 @@ it('draining waits for results that travel with another request, and sends those
   expect(isDrained).toBe(false)
   lost?.lost()
   await clock.until(drained)
-  expect(told).toEqual(['done'])
+  expect(replies).toEqual(['done'])
   expect(sent()).toBe(1)
 })

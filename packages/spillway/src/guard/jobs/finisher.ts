@@ -1,6 +1,6 @@
 /**
- * Reports to the store how jobs ended. Results travel with the next request for jobs, or in a round trip of their own
- * if there is none. Each turn of a job has a number, so a result whose reply was lost can be sent again, until the
+ * Reports to the store how jobs ended. Results are sent with the next request for jobs, or in a separate round trip
+ * if there is none. Each turn of a job has a number, so a result whose reply was lost can be sent again until the
  * lease of the job has ended.
  */
 import type { Clock } from '../../core/time/clock.js'
@@ -12,10 +12,10 @@ export interface FinisherOptions {
   leaseMs: number
   send(ends: readonly JobEnd[]): Promise<Finished[]>
   /** `undefined`: the result is unknown. */
-  told(end: JobEnd, finished: Finished | undefined): void
+  onFinished(end: JobEnd, finished: Finished | undefined): void
 }
 
-/** Results that travel with another request, whose sender reports what happened to them. */
+/** Results that were added to another request; its sender reports whether they arrived. */
 export interface PiggybackedEnds {
   ends: readonly JobEnd[]
   arrived(answers: readonly Finished[]): void
@@ -27,16 +27,16 @@ interface Waiting {
   untilMs: number
 }
 
-const MOST_IN_A_TRIP = 256
+const MOST_PER_ROUND_TRIP = 256
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1_000
 
 export class Finisher {
   readonly #options: FinisherOptions
   #waiting: Waiting[] = []
-  /** By themselves, one trip at a time. */
+  /** A separate round trip is in flight. */
   #sending = false
-  #rides = 0
+  #piggybacked = 0
   #onIdle: (() => void)[] = []
 
   constructor(options: FinisherOptions) {
@@ -51,35 +51,35 @@ export class Finisher {
   /** The waiting results, for a request that is sent now. */
   piggyback(): PiggybackedEnds | undefined {
     if (this.#waiting.length === 0) return undefined
-    const trip = this.#waiting.splice(0, MOST_IN_A_TRIP)
-    this.#rides++
+    const batch = this.#waiting.splice(0, MOST_PER_ROUND_TRIP)
+    this.#piggybacked++
     return {
-      ends: trip.map(({ end }) => end),
+      ends: batch.map(({ end }) => end),
       arrived: (answers) => {
-        this.#rides--
-        this.#tell(trip, answers)
+        this.#piggybacked--
+        this.#tell(batch, answers)
         this.#rest()
       },
       lost: () => {
-        this.#rides--
-        this.#again(trip)
+        this.#piggybacked--
+        this.#again(batch)
         void this.send()
       },
     }
   }
 
-  /** Sends the waiting results in a round trip of their own. */
+  /** Sends the waiting results in a separate round trip. */
   async send(): Promise<void> {
     if (this.#sending) return
     this.#sending = true
     let pauseMs = FIRST_PAUSE_MS
     while (this.#waiting.length > 0) {
-      const trip = this.#waiting.splice(0, MOST_IN_A_TRIP)
+      const batch = this.#waiting.splice(0, MOST_PER_ROUND_TRIP)
       try {
-        this.#tell(trip, await this.#options.send(trip.map(({ end }) => end)))
+        this.#tell(batch, await this.#options.send(batch.map(({ end }) => end)))
         pauseMs = FIRST_PAUSE_MS
       } catch {
-        this.#again(trip)
+        this.#again(batch)
         await sleep(this.#options.clock, pauseMs)
         pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
       }
@@ -96,22 +96,22 @@ export class Finisher {
   }
 
   get #isIdle(): boolean {
-    return !this.#sending && this.#rides === 0 && this.#waiting.length === 0
+    return !this.#sending && this.#piggybacked === 0 && this.#waiting.length === 0
   }
 
   #rest(): void {
     if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  #tell(trip: readonly Waiting[], answers: readonly Finished[]): void {
-    for (const [index, { end }] of trip.entries()) this.#options.told(end, answers[index])
+  #tell(batch: readonly Waiting[], answers: readonly Finished[]): void {
+    for (const [index, { end }] of batch.entries()) this.#options.onFinished(end, answers[index])
   }
 
-  #again(trip: readonly Waiting[]): void {
+  #again(batch: readonly Waiting[]): void {
     const nowMs = this.#options.clock.now()
-    this.#waiting.unshift(...trip.filter(({ untilMs }) => untilMs > nowMs))
-    for (const { end, untilMs } of trip) {
-      if (untilMs <= nowMs) this.#options.told(end, undefined)
+    this.#waiting.unshift(...batch.filter(({ untilMs }) => untilMs > nowMs))
+    for (const { end, untilMs } of batch) {
+      if (untilMs <= nowMs) this.#options.onFinished(end, undefined)
     }
   }
 }

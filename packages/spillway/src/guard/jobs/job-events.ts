@@ -5,7 +5,7 @@ import type { Finished, JobEnd } from '../../store/queue-port.js'
 /** How a turn of a job ended; `lost`: another worker has it, or the result is unknown. */
 export type JobOutcome = 'done' | 'retried' | 'dead' | 'released' | 'cancelled' | 'lost'
 
-/** By what its worker said, and what the store made of it. */
+/** From the worker's report and the store's reply. */
 export function jobOutcomeOf({ kind }: JobEnd, finished: Finished | undefined): JobOutcome {
   if (finished === undefined || finished === 'stale') return 'lost'
   if (finished !== 'again') return finished

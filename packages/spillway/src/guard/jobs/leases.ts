@@ -1,6 +1,6 @@
 /**
- * Renews the leases of running jobs in one round trip, and stops those that are lost or cancelled. Progress is
- * sent with a round trip of its own, at most every `PROGRESS_MS`.
+ * Renews the leases of running jobs in one round trip, and stops jobs that are lost or cancelled. Progress is sent in
+ * a separate round trip, at most every `PROGRESS_MS`.
  */
 import type { Clock, Timer } from '../../core/time/clock.js'
 import type { Extended, ExtendRequest } from '../../store/queue-port.js'
@@ -37,7 +37,7 @@ export class Leases {
     this.#options = options
   }
 
-  /** Something runs. */
+  /** Starts the timer while jobs are running. */
   begin(): void {
     if (this.#timer !== undefined || this.#closed) return
     const { clock, leaseMs } = this.#options
@@ -94,7 +94,7 @@ export class Leases {
         if (answer === 'lost' || answer === 'cancelled') job.stop(answer)
       }
     } catch {
-      // The next renewal tries again; a job whose time has run out meanwhile is stopped then.
+      // The next renewal repeats it. A job whose lease has expired by then is stopped.
       for (const [index, job] of jobs.entries()) job.progressText ??= leases[index]?.progress
     }
   }

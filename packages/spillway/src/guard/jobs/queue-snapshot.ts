@@ -1,4 +1,4 @@
-/** What this pod has done for a queue, summed up over its workers, those that are closed included. */
+/** Counters of this pod for a job queue: the sum over its workers, including closed ones. */
 import type { JobCounts } from '../../shared/job-queue/api.js'
 
 /** State of one worker. */

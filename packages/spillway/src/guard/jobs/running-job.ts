@@ -1,4 +1,4 @@
-/** One job in the hands of a worker, from its start to its end. */
+/** One job in a worker, from its start to its end. */
 import { LeaveSignal } from '../../core/abort.js'
 import { SpillwayError } from '../../core/errors.js'
 import { PRIORITIES, type Priority } from '../../core/options/priority.js'
@@ -9,11 +9,11 @@ import type { Permits } from '../pipeline/stage.js'
 import type { Job } from './api.js'
 import type { Leased } from './leases.js'
 
-/** How a turn ended; `text` is its result or what went wrong. */
+/** How a turn ended; `text` is its result or its error. */
 export interface Ending {
   kind: EndKind
   text: string
-  /** The wait that the downstream, or a refusal, asks for. */
+  /** Wait that the downstream or a refusal requested. */
   afterMs: number
 }
 
@@ -37,7 +37,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   final = false
   progressText: string | undefined
   leaseEndsMs: number
-  /** It is not ours any more, or not wanted. */
+  /** Set if the lease was lost, the job was cancelled, or the worker was closed. */
   stopped: 'lost' | 'cancelled' | 'closed' | undefined
   readonly #ended: (job: RunningJob<Data, Result>, ending: Ending) => void
   readonly #progressed: () => void
@@ -79,7 +79,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   }
 
   onValue(value: Result, { outcome, retryable, retryAfterMs = 0 }: Verdict): void {
-    // An answer that says that it is none, such as a Response of 503.
+    // A returned value that is a failure, such as a Response with status 503.
     if (retryable) return this.#end(outcome, `the downstream's answer: ${outcome}`, retryAfterMs)
     let text: string
     try {
@@ -116,9 +116,9 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   }
 }
 
-/** Long data has a key of its own in the store, which may be lost without the job. */
+/** Long data has a separate key in the store, which may be lost without the job. */
 function parseData<Data>(text: string | null): Data {
-  if (text === null) throw new Error('it is not in the store any more')
+  if (text === null) throw new Error('the job is no longer in the store')
   return JSON.parse(text)
 }
 

@@ -26,15 +26,15 @@ import type {
   WorkableJobQueue,
   WorkOptions,
 } from './api.js'
-import type { JobGate } from './job-gate.js'
+import type { JobLane } from './job-lane.js'
 import { addWork, type JobQueueSnapshot, noWork } from './queue-snapshot.js'
 import { QueueWorker } from './worker.js'
 
 const DEFAULT_GRACE_MS = 30_000
-/** As long as a timer can be. */
+/** The longest delay of a timer. */
 const LONGEST_GRACE_MS = 2 ** 31 - 1
 
-/** All that is said of a queue but its guard, as checks that are used one by one. */
+/** Options of a job queue except its guard, each with its check. */
 export const jobQueueFields = {
   ...settingFields,
   ...backoffFields,
@@ -56,20 +56,17 @@ export interface WorkedQueueOptions {
   name: string
   store: QueueStore
   settings: CheckedSettings & BackoffPolicy
-  gate: JobGate
+  jobLane: JobLane
   pod: string
   random: Random
   /** No more work is begun here. */
   onClosed(): void
 }
 
-/** For the Spillway it belongs to. */
+/** Internal methods for the Spillway that owns the queue. */
 export interface WorkedQueue<Data, Result> extends WorkableJobQueue<Data, Result> {
-  /**
-   * Its guard was replaced by another of its name, and this is the way into that one. What runs ends with
-   * the guard it began with.
-   */
-  follow(gate: JobGate): void
+  /** The guard was replaced: later jobs use this lane of the new guard. Running jobs end with the old one. */
+  follow(jobLane: JobLane): void
   /** The name of `jobStatus` before the first release. */
   standing(): never
 }
@@ -83,10 +80,10 @@ export function createWorkedQueue<Data, Result>({
   onClosed,
   ...given
 }: WorkedQueueOptions): WorkedQueue<Data, Result> {
-  let gate = given.gate
-  const ref = { guard: gate.guard, queue: name, lifeUs: toUs(settings.forgetMs) }
+  let jobLane = given.jobLane
+  const ref = { guard: jobLane.guard, queue: name, lifeUs: toUs(settings.forgetMs) }
   const workers = new Set<QueueWorker<Data, Result>>()
-  /** What `work` was called for, and who does it now. */
+  /** The arguments of `work`, and the current worker. */
   const posts = new Set<{ relieve(): void }>()
   const ended = noWork()
   const came = { added: 0, refused: 0 }
@@ -98,7 +95,7 @@ export function createWorkedQueue<Data, Result>({
     const { concurrency } = validate('work', options, readWork)
     if (closed) throw closedError('queue', name)
     let worker = hire(handler, concurrency)
-    /** Those that finish what they have begun with an older guard. */
+    /** Workers that finish their jobs with an older guard. */
     const relieved = new Set<QueueWorker<Data, Result>>()
     const post = {
       relieve() {
@@ -127,11 +124,11 @@ export function createWorkedQueue<Data, Result>({
       id: `${pod}:${name}:${++made}`,
       ref,
       store,
-      gate,
+      jobLane,
       settings,
       handler,
       concurrency,
-      clock: gate.clock,
+      clock: jobLane.clock,
       random,
       onClosed: () => {
         workers.delete(worker)
@@ -142,11 +139,11 @@ export function createWorkedQueue<Data, Result>({
     return worker
   }
 
-  const checkCost = (cost: Readonly<Record<string, number>>) => gate.checkCost(cost)
-  const charge = (subject: Subject) => gate.charge(subject)
+  const checkCost = (cost: Readonly<Record<string, number>>) => jobLane.checkCost(cost)
+  const charge = (subject: Subject) => jobLane.charge(subject)
   const jobs = new SharedJobQueue<Data, Result>({ ref, store, settings, checkCost, charge, random })
 
-  /** Counts what is fresh, and what found no room. */
+  /** Counts new jobs, and jobs that were refused because the queue is full. */
   async function adding<T extends readonly AddedJob[]>(
     add: Promise<T>,
     priorityOf: (index: number) => Priority = () => 'normal',
@@ -185,7 +182,14 @@ export function createWorkedQueue<Data, Result>({
   function snapshot(): JobQueueSnapshot {
     const sum = { ...ended }
     for (const worker of workers) addWork(sum, worker.snapshot())
-    return { name, guard: gate.guard, lane: gate.lane, workers: workers.size, ...came, ...sum }
+    return {
+      name,
+      guard: jobLane.guard,
+      lane: jobLane.lane,
+      workers: workers.size,
+      ...came,
+      ...sum,
+    }
   }
 
   return {
@@ -209,7 +213,7 @@ export function createWorkedQueue<Data, Result>({
     snapshot,
     work,
     follow(next) {
-      gate = next
+      jobLane = next
       for (const post of posts) post.relieve()
     },
     async close(options = {}) {

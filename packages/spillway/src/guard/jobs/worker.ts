@@ -22,7 +22,7 @@ import type { Permits } from '../pipeline/stage.js'
 import type { JobHandler, JobWorker } from './api.js'
 import { Finisher } from './finisher.js'
 import { emitJobOutcome, jobOutcomeOf } from './job-events.js'
-import type { JobGate, JobTrip } from './job-gate.js'
+import type { JobLane, JobRoundTrip } from './job-lane.js'
 import { Leases } from './leases.js'
 import { noWork, type WorkerSnapshot } from './queue-snapshot.js'
 import { type Ending, RunningJob, wordsOf } from './running-job.js'
@@ -31,7 +31,7 @@ export interface WorkerOptions<Data, Result> {
   id: string
   ref: QueueRef
   store: QueueStore
-  gate: JobGate
+  jobLane: JobLane
   settings: CheckedSettings & BackoffPolicy
   handler: JobHandler<Data, Result>
   concurrency: number
@@ -40,16 +40,16 @@ export interface WorkerOptions<Data, Result> {
   onClosed(): void
 }
 
-const MOST_IN_A_TRIP = 100
+const MOST_PER_ROUND_TRIP = 100
 /** A call that was lost is made up for within this; more or less, so that not all look at once. */
 const LOOK_MS = 5_000
-/** A worker that has not asked for this long is not woken any more. */
+/** The store does not wake a worker that has sent no request for this long. */
 const PARK_MS = 3 * LOOK_MS
-/** This pod has nothing free for jobs: it is asked again after this. */
+/** This pod has no free slot for jobs: it checks again after this time. */
 const BUSY_MS = 20
 /**
- * One worker asks when a delayed job is due. If its timer fired too early, it would get nothing, and the store would
- * count on that same worker to ask again. So it asks slightly later.
+ * One worker requests a delayed job when it is due. If its timer fired too early, it would get nothing, and the store
+ * would wait for the same worker. So it sends the request slightly later.
  */
 const HAIR_MS = 1
 const FIRST_PAUSE_MS = 50
@@ -72,9 +72,9 @@ export class QueueWorker<Data, Result> implements JobWorker {
   /** It was woken during a request. */
   #called = false
   #alarm: Timer | undefined
-  /** When it goes off; never, if it has. */
+  /** Due time of the timer; Infinity if none is set. */
   #alarmMs = Number.POSITIVE_INFINITY
-  /** When the store counts on this worker to look. */
+  /** Time at which the store expects a request of this worker. */
   #promisedMs = Number.NEGATIVE_INFINITY
   /** The alarm has fired, and no request was sent since. */
   #alarmed = false
@@ -85,24 +85,24 @@ export class QueueWorker<Data, Result> implements JobWorker {
   #closing = false
   #closed: Promise<void> | undefined
   #onIdle: (() => void) | undefined
-  /** Failures of which the breaker has to hear first. */
+  /** Failures that the breaker has to process first. */
   #telling = 0
   readonly #soon = nextTickBatch(() => void this.#look())
 
   constructor(options: WorkerOptions<Data, Result>) {
     this.id = options.id
     this.#options = options
-    const { clock, settings, store, ref, gate } = options
+    const { clock, settings, store, ref, jobLane } = options
     const { leaseMs, resultMs, deadMs, uncountedTurns } = settings
     this.#endSettings = { resultUs: toUs(resultMs), deadUs: toUs(deadMs), uncountedTurns }
     this.#finisher = new Finisher({
       clock,
       leaseMs,
       send: async (ends) => {
-        const { breaker } = gate
+        const { breaker } = jobLane
         return await store.finish({ ...ref, ...this.#endSettings, ends, breaker })
       },
-      told: (end, finished) => this.#told(end, finished),
+      onFinished: (end, finished) => this.#onFinished(end, finished),
     })
     this.#leases = new Leases({
       clock,
@@ -168,15 +168,15 @@ export class QueueWorker<Data, Result> implements JobWorker {
     }
     const wanted = this.#wanted()
     if (wanted === 0 && !this.#alarmed) return void this.#finisher.send()
-    const trip = this.#options.gate.ask(wanted)
-    if (trip === undefined) {
+    const roundTrip = this.#options.jobLane.ask(wanted)
+    if (roundTrip === undefined) {
       this.#lookAfter(this.#pause())
       return void this.#finisher.send()
     }
     this.#asking = true
     this.#counts.polls++
     this.#alarmed = false
-    const again = await this.#ask(trip, wanted)
+    const again = await this.#ask(roundTrip, wanted)
     this.#asking = false
     if (this.#closing) return this.#onIdle?.()
     const called = this.#called
@@ -186,33 +186,33 @@ export class QueueWorker<Data, Result> implements JobWorker {
   }
 
   #wanted(): number {
-    const { concurrency, gate } = this.#options
+    const { concurrency, jobLane } = this.#options
     const hands = concurrency - this.#running.size
     if (hands <= 0) return 0
-    const { pausedMs } = gate
+    const { pausedMs } = jobLane
     if (pausedMs > 0) {
       this.#lookWhenFree(pausedMs)
       return 0
     }
-    const free = Math.min(hands, gate.free, MOST_IN_A_TRIP)
+    const free = Math.min(hands, jobLane.free, MOST_PER_ROUND_TRIP)
     if (free === 0) this.#lookWhenFree()
     return free
   }
 
-  /** Asks this pod again, not the store. */
+  /** Checks this pod again, without the store. */
   #lookWhenFree(afterMs = BUSY_MS): void {
     this.#busy?.cancel()
     this.#busy = this.#options.clock.schedule(afterMs, () => void this.#look())
   }
 
-  /** Answers whether to ask again at once. */
-  async #ask(trip: JobTrip, wanted: number): Promise<boolean> {
-    const { store, ref, settings, clock, gate } = this.#options
+  /** Returns whether to send the next request immediately. */
+  async #ask(roundTrip: JobRoundTrip, wanted: number): Promise<boolean> {
+    const { store, ref, settings, clock, jobLane } = this.#options
     const { leaseMs, agingMs, keep } = settings
     const { deadUs } = this.#endSettings
-    const { take, breaker, probes } = trip.about
+    const { take, breaker, probes } = roundTrip.about
     const sentMs = clock.now()
-    const ride = this.#finisher.piggyback()
+    const piggybacked = this.#finisher.piggyback()
     let reply: ReserveReply
     try {
       // One literal: this is the hot path of a worker.
@@ -230,23 +230,23 @@ export class QueueWorker<Data, Result> implements JobWorker {
         keep,
         breaker,
         probes,
-        finish: ride && { ends: ride.ends, ...this.#endSettings },
+        finish: piggybacked && { ends: piggybacked.ends, ...this.#endSettings },
       })
     } catch (error) {
-      ride?.lost()
-      trip.lost(error)
+      piggybacked?.lost()
+      roundTrip.lost(error)
       this.#lookAfter(this.#pause())
       return false
     }
     this.#pauseMs = FIRST_PAUSE_MS
-    ride?.arrived(reply.finished)
-    const admissions = trip.arrived(reply)
-    const late = clock.now() - sentMs > gate.useWithinMs
+    piggybacked?.arrived(reply.finished)
+    const permitsOfJobs = roundTrip.arrived(reply)
+    const late = clock.now() - sentMs > jobLane.useWithinMs
     for (const [index, job] of reply.jobs.entries()) {
-      const admission = admissions[index] as Permits
+      const permits = permitsOfJobs[index] as Permits
       // A permit used this late could exceed the vendor's window.
-      if (late || this.#closing) this.#giveUp(job, admission, { kind: 'returned', text: '' })
-      else this.#start(job, admission, sentMs + leaseMs)
+      if (late || this.#closing) this.#giveUp(job, permits, { kind: 'returned', text: '' })
+      else this.#start(job, permits, sentMs + leaseMs)
     }
     if (reply.waitUs > 0) {
       const waitMs = Math.ceil(reply.waitUs / 1_000) + HAIR_MS
@@ -256,20 +256,20 @@ export class QueueWorker<Data, Result> implements JobWorker {
     return reply.blocked === 'no' && (wanted > 0 || reply.jobs.length > 0)
   }
 
-  #start(reserved: ReservedJob, admission: Permits, leaseEndsMs: number): void {
-    const { gate, handler } = this.#options
+  #start(reserved: ReservedJob, permits: Permits, leaseEndsMs: number): void {
+    const { jobLane, handler } = this.#options
     this.#counts.taken++
     let job: RunningJob<Data, Result>
     try {
       job = new RunningJob<Data, Result>(
         reserved,
-        admission,
+        permits,
         leaseEndsMs,
         (ended, ending) => this.#ended(ended, ending),
         () => this.#leases.progressed(),
       )
     } catch (error) {
-      return this.#giveUp(reserved, admission, {
+      return this.#giveUp(reserved, permits, {
         kind: 'dead',
         text: `its data: ${wordsOf(error)}`,
       })
@@ -277,17 +277,17 @@ export class QueueWorker<Data, Result> implements JobWorker {
     this.#running.set(job.id, job)
     this.#leases.begin()
     const { attempt, leftMs, signal, priority, tenant } = job
-    gate.start<Result>(
+    jobLane.start<Result>(
       (context) => handler(job, context) as Result,
-      admission,
+      permits,
       { attempt, leftMs, signal, priority, tenant },
       job,
     )
   }
 
   /** Does not start it, and gives its permits back. */
-  #giveUp({ id, turn }: ReservedJob, admission: Permits, end: Pick<JobEnd, 'kind' | 'text'>): void {
-    this.#options.gate.giveBack(admission)
+  #giveUp({ id, turn }: ReservedJob, permits: Permits, end: Pick<JobEnd, 'kind' | 'text'>): void {
+    this.#options.jobLane.giveBack(permits)
     this.#finisher.add({ id, turn, ...end, delayUs: 0, generation: -1, probe: false })
     this.#soon()
   }
@@ -301,7 +301,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     } else {
       const delayUs = toUs(Math.max(Math.min(afterMs, LONGEST_DELAY_MS), this.#waitMs(job, kind)))
       const end: JobEnd = { id, turn, kind, text, delayUs, generation, probe }
-      // Whether a failure counts as an attempt depends on what the breaker has heard before.
+      // Whether a failure counts as an attempt depends on the breaker's state before it.
       if (kind === 'failed' && generation >= 0) this.#tellLater(end)
       else this.#finisher.add(end)
     }
@@ -317,17 +317,17 @@ export class QueueWorker<Data, Result> implements JobWorker {
       this.#soon()
       this.#onIdle?.()
     }
-    void this.#options.gate.reported().then(tell, tell)
+    void this.#options.jobLane.reported().then(tell, tell)
   }
 
   /** Grows with every turn, whether or not it counted as an attempt. */
   #waitMs({ attempt, uncounted }: RunningJob<Data, Result>, kind: JobEnd['kind']): number {
-    const { settings, random, gate } = this.#options
+    const { settings, random, jobLane } = this.#options
     if (kind === 'failed') return backoffMs(settings, attempt + uncounted, 0, random)
-    return kind === 'released' ? gate.pauseAfter(attempt - 1 + uncounted) : 0
+    return kind === 'released' ? jobLane.pauseAfter(attempt - 1 + uncounted) : 0
   }
 
-  #told(end: JobEnd, finished: Finished | undefined): void {
+  #onFinished(end: JobEnd, finished: Finished | undefined): void {
     const outcome = jobOutcomeOf(end, finished)
     this.#counts[outcome]++
     emitJobOutcome(this.#options.ref.queue, end, outcome)
@@ -341,7 +341,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     this.#alarm?.cancel()
     this.#alarmMs = dueMs
     this.#alarm = clock.schedule(ms, () => {
-      // Not by the time it was set for: a timer may be a hair early.
+      // Timers may fire slightly early, so the due time is not compared exactly.
       this.#alarmMs = Number.POSITIVE_INFINITY
       this.#alarmed = true
       // An earlier alarm does not replace a later one: other workers count on a request at that time.

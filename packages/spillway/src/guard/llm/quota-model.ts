@@ -1,6 +1,6 @@
 /**
- * How a vendor counts tokens towards its limits: what it charges when a request arrives, and what when the answer is
- * complete. See docs/gateway/quotas.md for the rules that the vendors document.
+ * Counting rules of a vendor: tokens charged when a request arrives, and when its answer is complete. See
+ * docs/gateway/quotas.md for the rules that the vendors document.
  */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { TokenUsage } from './usage/token-usage.js'
@@ -19,11 +19,11 @@ export interface ReservedRequest {
 interface QuotaRules {
   /** `usual`: what answers usually need. `max`: `max_tokens`. `larger`: `max_tokens`, or the prompt if that is more. */
   readonly reserves: 'usual' | 'max' | 'larger'
-  /** What was reserved for `max_tokens` is not given back. */
+  /** Tokens reserved for `max_tokens` are not returned after a shorter answer. */
   readonly keeps: boolean
   /** Input that is read from a cache counts. `reserved`: until the answer is complete. */
   readonly countsCached: boolean | 'reserved'
-  /** What one token of output counts. */
+  /** Factor for output tokens. */
   readonly outputFactor: number
 }
 
@@ -105,7 +105,7 @@ export class QuotaModel {
     return this.#rules.reserves !== 'usual'
   }
 
-  /** What was reserved for `max_tokens` is not given back. */
+  /** Tokens reserved for `max_tokens` are not returned after a shorter answer. */
   get keepsMax(): boolean {
     return this.#rules.keeps
   }
@@ -115,7 +115,7 @@ export class QuotaModel {
     return this.#rules.countsCached === false
   }
 
-  /** What a request is charged when it arrives. `usual`: tokens of one answer. */
+  /** Tokens that a request is charged when it arrives. `usual`: tokens of one answer. */
   reserved(
     { promptTokens, cachedTokens, maxTokens, answers }: ReservedRequest,
     usual: number,
@@ -129,14 +129,17 @@ export class QuotaModel {
       const outputTokens = Math.max(expected, counted)
       return { tokens: inputTokens + counted, inputTokens, outputTokens }
     }
-    // The vendor may count more than `max_tokens` in the end, if output counts several times.
+    // If output counts several times, the vendor may charge more than `max_tokens`.
     const outputTokens = Math.max(maxTokens * answers, expected * outputFactor)
     const tokens =
       reserves === 'larger' ? Math.max(inputTokens, outputTokens) : inputTokens + outputTokens
     return { tokens, inputTokens, outputTokens }
   }
 
-  /** What the request counts once its answer is complete. Units that are not reported keep what was reserved. */
+  /**
+   * Tokens that the request is charged once its answer is complete. Units that are not reported keep the reserved
+   * amount.
+   */
   counted(
     usage: TokenUsage,
     { maxTokens, answers }: Pick<ReservedRequest, 'maxTokens' | 'answers'>,

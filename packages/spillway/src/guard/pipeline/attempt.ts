@@ -48,7 +48,7 @@ export interface AttemptDependencies {
   readonly observers: CallObservers
   /** Attempts that run. */
   readonly running: LinkedList<TimedCall<unknown>>
-  /** False: functions of the guard make no calls of their own, so they need no deadline in their async context. */
+  /** False if functions of the guard make no nested calls, so they need no deadline in their async context. */
   nested: boolean
   /** Set while the guard closes: called when the last attempt has released everything. */
   onIdle: (() => void) | undefined
@@ -60,17 +60,17 @@ export interface AttemptListener<T> {
   onError(error: unknown, verdict: Verdict): void
   onStarted?(): void
   /**
-   * Everything is released; of a streamed answer after its value. Without an outcome if another attempt has
-   * decided the call. `unfinished`: work that goes on although the attempt is over.
+   * Called when everything is released; for a streamed answer after its value. Without an outcome if another attempt
+   * has decided the call. `unfinished`: work that continues after the attempt.
    */
   onReleased?(outcome: Outcome | undefined, unfinished: Promise<unknown> | undefined): void
 }
 
-/** What an attempt is made from. */
+/** Inputs of an attempt. */
 export interface AttemptParts<T> {
   /** The user's function. */
   readonly fn: CallFunction<T>
-  /** What retries within the attempt have given up on; undefined if the attempt is not retried. */
+  /** Work that retries within the attempt have abandoned; undefined if the attempt is not retried. */
   readonly scope?: AttemptScope | undefined
   readonly trace?: CallTrace | undefined
   readonly options: RunOptions
@@ -131,7 +131,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     this.#timed.onAbort(run)
   }
 
-  /** The name that the call came with: the user's function may choose a model by it. */
+  /** The lane name as the caller gave it: the user's function may choose a model by it. */
   get lane(): string {
     return this.#shared.lanes.isOverflow(this.laneInUse)
       ? (this.options.lane ?? DEFAULT_LANE)
@@ -177,7 +177,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     if (streaming) return this.#stream(value)
     const { judging } = this.#shared
     const isObject = typeof value === 'object' && value !== null
-    // Most values say only that the call succeeded: then there is nothing to judge.
+    // Most values only show that the call succeeded, so there is nothing to judge.
     if (isObject || judging.classify !== undefined || judging.slowMs !== undefined) {
       return this.#listener.onValue(value, this.#finish({ value }))
     }
@@ -191,7 +191,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     this.#listener.onError(error, this.#finish({ error }))
   }
 
-  /** Releases every stage, whatever the outcome. */
+  /** Releases every stage, for any outcome. */
   leave(outcome: Outcome, unfinished: Promise<unknown> | undefined): void {
     const { pipeline, running, counters, observers, clock } = this.#shared
     observers.timings?.ended(this.attempt, clock.now() - this.startMs)
@@ -209,7 +209,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     const verdict = this.#judge(end)
     const response = answerOf(end)
     this.#shared.pipeline.answered(this, { end, verdict, response, streaming: true })
-    // It has failed already, whatever else its body says; its slot must not hold up the retry.
+    // The attempt has failed already, so its slot is released before the body ends. A retry needs it.
     const failed = verdict.retryable
     if (failed) this.leave(verdict.outcome, undefined)
     const relayed = isRelayed(value as object) ? (value as unknown as Relayed) : undefined
@@ -277,7 +277,7 @@ function callFunction<T>(attempt: GuardAttempt<T>): T | PromiseLike<T> {
   )
 }
 
-/** Work that goes on although the call is over: its own, or what that has abandoned in turn. */
+/** Work that continues after the call: its own, or work that it has abandoned. */
 function abandonedBy(
   end: CallEnd,
   { leftBehind }: TimedCall<unknown>,

@@ -1,6 +1,6 @@
 /**
- * One call on its way through the pipeline: it enters the stages of the call, gets the permits of an attempt at
- * once or through the queue, runs, and is tried again if its retry policy says so.
+ * One call on its way through the pipeline: it enters the stages of the call, gets the permits of an attempt at once
+ * or through the queue, runs, and is retried if its retry policy allows it.
  */
 import { AsyncResource } from 'node:async_hooks'
 import type { CallerSignal } from '../../core/abort.js'
@@ -75,13 +75,13 @@ export class GuardCall<T>
   readonly #fn: CallFunction<T>
   readonly #watchers: CallWatchers | undefined
   readonly #deadline: Deadline | undefined
-  /** What the stages that a call enters have granted, in their order. Undefined when it was given back. */
+  /** Grants of the stages that the call has entered, in order. Undefined after they were released. */
   #grants: unknown[] | undefined = []
   /** Attempts that have not been released; of a streamed answer until its body has ended. */
   #attempts = 0
-  /** Of the last attempt that was released, except one that lost to another. */
+  /** Outcome of the last released attempt, except for an attempt that lost against a hedge. */
   #outcome: Outcome | undefined
-  /** Work of the last attempt that goes on although the attempt is over. */
+  /** Work of the last attempt that continues after the attempt. */
   #unfinished: Promise<unknown> | undefined
   /** The caller has its answer, or the call was refused. */
   #ended = false
@@ -161,7 +161,7 @@ export class GuardCall<T>
     else this.#goOn(nowMs)
   }
 
-  /** The store has decided on the stage that was asked last. */
+  /** The store has decided about the stage that was asked. */
   onDecided(grant: unknown): void {
     if (grant instanceof SpillwayError) return this.refuse(grant)
     this.#grants?.push(grant)
@@ -272,7 +272,7 @@ export class GuardCall<T>
     shed?.callEnded(this.facts.arrivedMs, undefined)
     const final = policy === undefined || !verdict.retryable
     if (!final || this.#watchers?.report !== undefined) return this.#conclude({ value })
-    // How long calls take is learnt from those that have a deadline.
+    // Durations are learnt only from calls that have a deadline.
     if (policy !== undefined && this.#deadline !== undefined) {
       learnUsual(policy, clock.now() - this.#startMs)
     }
@@ -360,7 +360,7 @@ export class GuardCall<T>
     else this.#reject(error)
   }
 
-  /** What the call took goes back once, when it has ended and no attempt, nor the body of its answer, is left. */
+  /** Releases the call's grants once, when it has ended and no attempt or response body is left. */
   #leave(): void {
     const grants = this.#grants
     if (!this.#ended || this.#attempts > 0 || grants === undefined) return

@@ -1,4 +1,4 @@
-/** Counts the calls of one guard, and measures how long they take once a reader asks for it. */
+/** Counts the calls of one guard. Durations are measured once a reader needs them. */
 import { Durations } from '../../core/collections/histogram.js'
 import { type ErrorCode, SpillwayError, type Stage } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
@@ -134,7 +134,7 @@ export class CallCounters {
   }
 }
 
-/** Readers that calls report to, once they have asked for it. */
+/** Readers that calls report to. */
 export class CallObservers {
   /** Measures durations, for metrics and dashboards. */
   timings: Timings | undefined

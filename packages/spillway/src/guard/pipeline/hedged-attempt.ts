@@ -93,12 +93,12 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     const second = callSafely(guard, 'tracer', make, undefined)
     if (second === undefined) pipeline.cancel(lane, permits)
     if (second === undefined || pipeline.acquire(second) !== undefined) {
-      // The first attempt simply goes on.
+      // The first attempt continues.
       return this.#race.leave()
     }
     this.#stage.begun(this.#delayMs)
     this.#second = second
-    // On another lane it is a call of its own to the breaker.
+    // On another lane it is a separate call for the breaker.
     if (lane === this.#parts.lane) breaker?.hedged(this.first, second)
     second.start()
   }

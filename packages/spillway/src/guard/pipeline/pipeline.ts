@@ -51,7 +51,7 @@ export class Pipeline {
       .reverse()
   }
 
-  /** Why this call may not begin, by the first stage that knows a reason. Nothing is taken. */
+  /** Refusal by the first stage that has a reason, or undefined. Takes nothing. */
   check(call: StageCall, nowMs: number): SpillwayError | undefined {
     const expired = this.expired(call, nowMs)
     if (expired !== undefined) return expired
@@ -87,7 +87,7 @@ export class Pipeline {
       : undefined
   }
 
-  /** Why jobs should not be taken from their queue now. */
+  /** Reason not to take jobs from their queue now, or undefined. */
   pausesJobs(job: StageCall, nowMs: number): SpillwayError | undefined {
     for (const stage of this.stages) {
       const refusal = stage.pausesJobs?.(job, nowMs)
@@ -96,7 +96,7 @@ export class Pipeline {
     return undefined
   }
 
-  /** An attempt has its permits: the stages that count attempts themselves take what they need. */
+  /** An attempt has its permits: the stages that count attempts take their slot or token. */
   acquire(attempt: StageAttempt): SpillwayError | undefined {
     for (const [stage, place] of this.#acquiring) {
       const refusal = stage.acquire(attempt, place)
@@ -127,7 +127,7 @@ export class Pipeline {
     for (const stage of this.#cancelling) stage.cancel(lane, permits)
   }
 
-  /** Gives back what a call took when it entered; `grants` by the stage's place in `entered`. */
+  /** Releases what the call took in `enter`; `grants` are indexed like `entered`. */
   leave(grants: readonly unknown[], result: CallResult): void {
     for (let index = grants.length - 1; index >= 0; index--) {
       const grant = grants[index]

@@ -1,13 +1,13 @@
 /**
- * What a stage is: one step of the pipeline. A stage implements the methods it needs, and the loops of
- * `pipeline.ts` call them in the order of the table in `stages.ts`. Stages do not call each other.
+ * A stage: one step of the pipeline. A stage implements the methods it needs, and the loops of `pipeline.ts` call
+ * them in the order of the table in `stages.ts`. Stages do not call each other.
  */
 import type { Details, Scope, SpillwayError, Stage as StageName } from '../../core/errors.js'
 import type { CallEnd, Outcome, Verdict } from '../../core/outcome.js'
 import type { AttemptPermits, CallCost, PermitCall } from '../../shared/permit-queue/ports.js'
 import type { RunOptions } from '../run-options.js'
 
-/** What breaker and vendor limits have granted one attempt. */
+/** Grants of breaker and vendor limits for one attempt. */
 export type Permits = AttemptPermits
 /** A call that waits in the queue for its permits. */
 export type QueuedAttempt = PermitCall
@@ -48,7 +48,7 @@ export interface StageAttempt {
   readonly tenant: string | undefined
   readonly startMs: number
   readonly permits: Permits
-  /** What each stage keeps for this attempt, by the stage's place in the pipeline. */
+  /** Grant of each stage for this attempt, by the stage's index in the pipeline. */
   readonly kept: unknown[]
 }
 
@@ -62,7 +62,7 @@ export interface Answer {
   readonly streaming: boolean
 }
 
-/** How a call ended, for the stages it passed once. */
+/** How a call ended, for the stages of the call. */
 export interface CallResult {
   /** At least one attempt started. */
   readonly ran: boolean
@@ -70,9 +70,9 @@ export interface CallResult {
   readonly outcome: Outcome | undefined
 }
 
-/** Returned by `enter` if the store has to be asked first. */
+/** Returned by `enter` if the store has to decide first. */
 export abstract class PendingGrant {
-  /** The call hears once what was granted or refused, or that it left before. */
+  /** Called once: with the grant or the refusal, or when the call left before. */
   abstract whenDecided(call: PendingCall): void
 }
 
@@ -97,13 +97,13 @@ export interface Stage {
   check?(call: StageCall, nowMs: number): SpillwayError | undefined
   /** `check` for jobs that have not been taken from their queue yet: a refusal holds them back. */
   pausesJobs?(call: StageCall, nowMs: number): SpillwayError | undefined
-  /** Once for each call: what it takes (undefined: nothing), a `SpillwayError`, or a `PendingGrant`. */
+  /** Once per call: returns a grant (undefined: nothing taken), a `SpillwayError`, or a `PendingGrant`. */
   enter?(call: StageCall, nowMs: number): unknown
-  /** Gives back what `enter` returned, when the call and the body of its answer have ended. */
+  /** Releases the grant of `enter`, when the call and the body of its answer have ended. */
   leave?(grant: unknown, result: CallResult): void
   /** Once for each attempt that has its permits. A refusal ends the attempt before it starts. */
   acquire?(attempt: StageAttempt, place: number): SpillwayError | undefined
-  /** A later stage refused the attempt: what `acquire` took goes back. */
+  /** A later stage refused the attempt: releases the grant of `acquire`. */
   giveBack?(attempt: StageAttempt, place: number): void
   /** The attempt starts now. */
   started?(attempt: StageAttempt, place: number): void
@@ -121,7 +121,7 @@ export interface Stage {
   ): void
   /** An attempt that has its permits does not start. */
   cancel?(lane: string, permits: Permits): void
-  /** The numbers by which a call passed, for the log of decisions; undefined: nothing to say. */
+  /** Numbers behind the decision to pass a call, for the log of decisions; undefined if there are none. */
   passed?(call: StageCall, permits: Permits | undefined, nowMs: number): Details | undefined
   /** The stage's own state, for `guard.snapshot().stages`. */
   snapshot?(): unknown

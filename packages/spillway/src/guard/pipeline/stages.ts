@@ -31,7 +31,7 @@ import { UserLimitStage } from '../stages/user-limit.js'
 import { VendorLimitStage } from '../stages/vendor-limit.js'
 import type { Stage } from './stage.js'
 
-/** One row, as docs and dashboards show it. */
+/** One row of the table, for docs and dashboards. */
 export interface StageRow {
   readonly stage: StageName
   /** The guard option that switches it on. */
@@ -47,13 +47,13 @@ export interface StageRow {
 }
 
 export interface StageDefinition extends StageRow {
-  /** Of a custom stage: the one it comes after. */
+  /** For a custom stage: the stage before it. */
   readonly after?: string | undefined
   /** The stage of one guard; undefined if its option is not set. */
   create?(context: StageContext): Stage | undefined
 }
 
-/** What the stages of one guard are created from. */
+/** Inputs for the stages of one guard. */
 export interface StageContext {
   readonly guard: string
   readonly options: StageOptions
@@ -192,7 +192,7 @@ export const STAGES = [
     per: 'attempt',
     codes: ['CALL_TIMEOUT', 'DEADLINE_EXCEEDED'],
     shadow: false,
-    // Without limits of its own it still ends attempts at the deadline of their request.
+    // Without its own limits it still ends attempts at the deadline of their request.
     create: ({ guard, options: { timeout }, clock }: StageContext) =>
       new TimeoutStage(guard, timeout, clock),
   },
@@ -270,7 +270,7 @@ export const STAGES = [
   },
 ] as const satisfies readonly StageDefinition[]
 
-/** The table of a guard with stages of its own, each at its position. */
+/** The table of a guard with custom stages, each at its position. */
 export function withCustomStages(
   table: readonly StageDefinition[],
   custom: readonly CustomStage[],
@@ -312,7 +312,7 @@ const RENAMED_STAGES: Readonly<Record<string, BuiltInStage>> = { room: 'queue' }
 const renamedStage = (old: string) =>
   `there is no stage '${old}' any more; use '${RENAMED_STAGES[old]}'`
 
-/** Why a custom stage cannot stand where it says; undefined: it can. */
+/** Reason why a custom stage cannot have this position, or undefined. */
 export function positionProblem(
   rows: readonly StageRow[],
   { after, before }: CustomStage['options'],

@@ -1,6 +1,6 @@
 /**
- * The beginning of a call: reads its options and asks the pipeline whether it may begin. A call that is refused
- * here has cost little more than its error, which is what counts under overload.
+ * Starts a call: reads its options and checks whether it may begin. A refusal here costs little more than its error
+ * object, which matters under overload.
  */
 import { checkSignal } from '../../core/abort.js'
 import { refuse } from '../../core/errors.js'
@@ -51,7 +51,7 @@ export function startCall<T>(
   } catch (error) {
     return refuse(error)
   }
-  // Only once nothing before the breaker refuses it does the call create its lane.
+  // The lane is created only if no stage before the breaker refuses the call.
   const lane = shared.lanes.expected(name)
   const { decisions } = observers
   const follower = decisions?.begin(given, lane, priority, arrivedMs)

@@ -1,6 +1,6 @@
 /**
- * An attempt whose answer has only begun: it ends when its body does, and its outcome is known then. A probe
- * has shown what it had to show before that.
+ * An attempt with a streamed answer: it ends with its body, and its outcome is known then. A probe is decided
+ * earlier.
  */
 import { callSafely, emit, listening } from '../../core/events.js'
 import type { Outcome } from '../../core/outcome.js'

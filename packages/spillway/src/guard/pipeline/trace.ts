@@ -13,7 +13,7 @@ export interface GuardTracer {
   }): CallTrace
 }
 
-/** Receives what happens to one call. */
+/** Receives the events of one call. */
 export interface CallTrace {
   /** An attempt starts. */
   attempt(facts: {
@@ -27,7 +27,7 @@ export interface CallTrace {
   refused(error: unknown): void
 }
 
-/** Receives what happens to one attempt. */
+/** Receives the events of one attempt. */
 export interface AttemptTrace {
   /** Runs `fn` within the trace. */
   run<T>(fn: () => T): T

@@ -21,11 +21,11 @@ describe('permit round trips', () => {
       { where: 'remote' },
     )
     await clock.advance(10)
-    const trips = countTrips(connection)
+    const roundTrips = countRoundTrips(connection)
     const calls = Array.from({ length: 300 }, () => quick())
     await clock.advance(20)
     expect(countFates(calls)).toEqual({ resolved: 300 })
-    expect(trips()).toEqual([100, 100, 100])
+    expect(roundTrips()).toEqual([100, 100, 100])
   })
 
   it('slots freed in the same moment share one round trip, also with the memory store', async () => {
@@ -39,11 +39,11 @@ describe('permit round trips', () => {
     const next = createJob()
     for (let i = 0; i < 50; i++) run(next.fn)
     await clock.advance(1)
-    const trips = countTrips(store)
+    const roundTrips = countRoundTrips(store)
     job.finish()
     await clock.advance(1)
     expect(next.running).toBe(20)
-    expect(trips()).toEqual([20])
+    expect(roundTrips()).toEqual([20])
   })
 
   it('the next batch of calls collects during a round trip', async () => {
@@ -51,12 +51,12 @@ describe('permit round trips', () => {
       { limits: [{ limit: 1_000, ...MINUTE }] },
       { where: 'remote' },
     )
-    const trips = countTrips(connection)
+    const roundTrips = countRoundTrips(connection)
     quick()
     await clock.advance(1)
     for (let i = 0; i < 7; i++) quick()
     await clock.advance(10)
-    expect(trips()).toEqual([1, 7])
+    expect(roundTrips()).toEqual([1, 7])
   })
 
   it('permits are requested only for calls that can start', async () => {
@@ -150,7 +150,7 @@ describe('calls of one batch that start late', () => {
       { where: 'remote' },
     )
     await clock.advance(5)
-    const trips = countTrips(connection)
+    const roundTrips = countRoundTrips(connection)
     let busyMs = 0
     const now = clock.now.bind(clock)
     clock.now = () => now() + busyMs
@@ -162,7 +162,7 @@ describe('calls of one batch that start late', () => {
     const sentMs = clock.now()
     await clock.advance(200)
     expect(countFates([slow, ...next])).toEqual({ resolved: 3 })
-    expect(trips()).toEqual([3, 2])
+    expect(roundTrips()).toEqual([3, 2])
     // They did not start in the turn in which the first one returned.
     for (const startMs of startsMs) expect(startMs).toBeGreaterThan(sentMs + 2 * LATENCY_MS + 50)
     expect(await used()).toBe(3)
@@ -483,7 +483,7 @@ describe('dispatcher lanes', () => {
 })
 
 /** Number of permits requested in each round trip. */
-function countTrips(store: Pick<Store, 'limits'> | undefined): () => number[] {
+function countRoundTrips(store: Pick<Store, 'limits'> | undefined): () => number[] {
   const sizes: number[] = []
   const limits = store?.limits
   if (limits !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Starts calls that have waited, together in a microtask, each in the async context of its own caller. Started
- * synchronously, a call would inherit the deadline of the call that freed its slot.
+ * Starts calls that have waited, together in a microtask, each in its caller's async context. Started synchronously,
+ * a call would inherit the deadline of the call that freed its slot.
  */
 import type { QueuedCall } from '../../shared/permit-queue/queued-call.js'
 

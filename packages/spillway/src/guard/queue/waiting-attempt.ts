@@ -1,6 +1,6 @@
 /**
- * An attempt that waits in the queue for its permits. It keeps the async context of its caller, and copies what
- * the queue orders by: its place in a deque may outlive its stay, when the call has moved on to a retry.
+ * An attempt that waits in the queue for its permits. It keeps its caller's async context and copies the fields that
+ * determine the order, because its entry in a deque may outlive the wait.
  */
 import type { CallerSignal } from '../../core/abort.js'
 import type { SpillwayError } from '../../core/errors.js'

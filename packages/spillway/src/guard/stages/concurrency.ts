@@ -1,6 +1,6 @@
 /**
- * Concurrency: one slot of this pod for each attempt, and with `adaptive` a limit that each lane learns. A slot is
- * reserved while the store is asked for the permits of a call. Slots are counted even without the option, because
+ * Concurrency: one slot of this pod per attempt, and with `adaptive` a limit that each lane learns. A slot is
+ * reserved while the store decides about the permits of a call. Slots are counted even without the option, because
  * load shedding and snapshots need the number.
  */
 import { type Details, SpillwayError } from '../../core/errors.js'
@@ -20,7 +20,7 @@ export interface ConcurrencyStageOptions {
   readonly clock: Clock
   /** The limit of the pod; undefined without the option. */
   readonly limit: number | undefined
-  /** It only reports what it would refuse. */
+  /** In shadow mode: refusals are reported, not enforced. */
   readonly shadow: boolean
   /** How long abandoned work may keep its slot. */
   readonly graceMs: number
@@ -78,7 +78,7 @@ export class ConcurrencyStage implements Stage, Capacity {
     return concurrencyError(guard, this.active, this.limit, this.nextFreeMs(nowMs))
   }
 
-  /** When a caller should retry that found all slots in use. */
+  /** `retryAfterMs` for a call that found all slots in use. */
   nextFreeMs(nowMs: number): number {
     return this.#options.drainTime.retryAfterMs(nowMs, 1, Math.max(1, this.active))
   }
@@ -98,8 +98,8 @@ export class ConcurrencyStage implements Stage, Capacity {
   }
 
   /**
-   * Slots in use and calls that wait, as a fraction of the slots: of this pod, or of the lane's own limit if that
-   * is more. `ownWork`: work of the call that asks; the slot that it may still keep does not count.
+   * Slots in use and waiting calls, as a fraction of the slots: of this pod, or of the lane's own limit if that
+   * fraction is larger. `ownWork`: work of the requesting call, whose slot does not count.
    */
   pressure(waiting: number, lane?: string, ownWork?: Promise<unknown>): number {
     const { calls } = this.#options
@@ -140,7 +140,7 @@ export class ConcurrencyStage implements Stage, Capacity {
     this.lanes?.enter(lane, 1)
   }
 
-  /** How long a failure or an abort took says nothing about the load. */
+  /** The duration of a failure or an abort does not reflect the load. */
   answered({ laneInUse, startMs }: StageAttempt, answer: Answer): void {
     if (this.lanes === undefined) return
     const { outcome } = answer.verdict
@@ -149,7 +149,7 @@ export class ConcurrencyStage implements Stage, Capacity {
     this.lanes.answered(laneInUse, this.#options.clock.now(), startMs, dropped)
   }
 
-  /** A call that timed out keeps its slot while its work goes on: the socket is still open. */
+  /** A call that timed out keeps its slot while its work continues, because the socket is still open. */
   release(
     { laneInUse }: StageAttempt,
     _outcome: Outcome,

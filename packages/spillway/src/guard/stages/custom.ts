@@ -145,7 +145,10 @@ const readStage = together(
       problems.push({ path, message: 'needs check, acquire or both' })
     }
     if (release !== undefined && acquire === undefined) {
-      problems.push({ path: `${path}.release`, message: 'needs acquire: nothing is taken' })
+      problems.push({
+        path: `${path}.release`,
+        message: 'needs acquire, because without it there is nothing to release',
+      })
     }
   },
 )
@@ -238,7 +241,7 @@ export class CustomStageRunner implements Stage {
     return answer === FAILED ? undefined : { grant: answer }
   }
 
-  /** What the function returns. If it throws, `FAILED`, or the refusal that `onError` asks for. */
+  /** Result of the function. If it throws: `FAILED`, or a refusal if `onError` is `refuse`. */
   #call(method: 'check' | 'acquire', call: () => unknown): unknown {
     const { onError } = this.#options
     const answer = callSafely(
@@ -276,7 +279,7 @@ export class CustomStageRunner implements Stage {
   }
 }
 
-/** What a stage took; the grant itself may be anything, undefined included. */
+/** Wraps the grant of a stage, which may be any value, even undefined. */
 interface Taken {
   readonly grant: unknown
 }
@@ -292,7 +295,7 @@ function isRefusal(answer: unknown): answer is StageRefusal {
 function checkedAnswer(answer: unknown): unknown {
   if (isThenable(answer)) {
     swallow(answer)
-    throw new TypeError('a stage decides synchronously; it returned a promise')
+    throw new TypeError('a stage must decide synchronously, but it returned a promise')
   }
   if (!isRefusal(answer)) return answer
   const { refuse, retryAfterMs = 0, status = 503 } = answer

@@ -19,7 +19,7 @@ import type { Stage } from '../pipeline/stage.js'
 import { type RunOptions, remainingOptions } from '../run-options.js'
 import { isRelayed } from '../stream/relayed.js'
 
-/** Why an answer is not what was asked for. */
+/** Why a fallback answered. */
 export type DegradedReason = 'timeout' | 'error' | 'circuit-open' | 'limited' | 'shed'
 
 export const REASONS = [
@@ -36,7 +36,7 @@ export interface FailedCall {
   readonly guard: string
   /** The function of the call. */
   readonly fn: CallFunction<unknown>
-  /** As it was called, with the time that is left. */
+  /** The options of the call, with the time that is left. */
   readonly options: RunOptions
   /** The error of the call; undefined if it returned a value. */
   readonly error: unknown
@@ -52,7 +52,7 @@ export interface FailedCall {
 export interface FallbackAnswer {
   /** The answer. */
   value: unknown
-  /** What it is, in words: `from the cache, 12 s old`. */
+  /** Description of the answer, such as `from the cache, 12 s old`. */
   message?: string
   /** Milliseconds since a cached value was stored. Default: not a cached value. */
   ageMs?: number
@@ -63,19 +63,19 @@ export interface FallbackStep {
   /** Name in events and counts. */
   readonly name: string
   /**
-   * Is asked for these reasons only. Default: for all, except a returned value that is judged throttled, such as a
+   * Used for these reasons only. Default: for all, except a returned value that is judged throttled, such as a
    * 429 response: for that, `on` has to name `limited`.
    */
   readonly on?: readonly DegradedReason[] | undefined
   /** Makes a call of its own, so it is not used for a user whose limit is used up. */
   readonly costs?: boolean
-  /** Nothing: it has no answer. One that throws has none either. */
+  /** Returns undefined if it has no answer. An error counts as no answer, too. */
   answer(call: FailedCall): FallbackAnswer | undefined | Promise<FallbackAnswer | undefined>
   /** Called for every successful call. */
   learn?(options: RunOptions, value: unknown): void
 }
 
-/** A value, and whether it is what was asked for. */
+/** The value of a call or of a fallback, and which of the two it is. */
 export interface Degradable<T> {
   /** The answer. */
   value: T
@@ -127,11 +127,11 @@ export class FallbackCounts {
   }
 }
 
-/** Guards that were asked for this call: two ways may lead to the same one. */
+/** Guards that were tried for this call, because two fallbacks may lead to the same guard. */
 const ASKED = Symbol('guards asked')
 type Tracked = RunOptions & { [ASKED]?: Set<GuardLike> }
 
-/** Another guard, with the same function or one of its own. */
+/** Another guard, with the call's function or its own. */
 export function guardStep(
   guard: GuardLike,
   fn?: CallFunction<unknown>,
@@ -185,7 +185,10 @@ export const readFallback: Check<FallbackStep[]> = (value, path, problems) => {
   for (const [index, step] of value.entries()) {
     const before = value.indexOf(step)
     if (before < index) {
-      problems.push({ path: `${path}[${index}]`, message: `stands at ${path}[${before}] already` })
+      problems.push({
+        path: `${path}[${index}]`,
+        message: `is listed twice, see ${path}[${before}]`,
+      })
     }
   }
   return steps
@@ -240,12 +243,12 @@ export class FallbackStage implements Stage {
     const reason = reasonOfValue(value, verdict, options)
     const answer = reason && (await instead({ error: undefined, value, returned: true, reason }))
     if (answer === undefined) return asAsked(value, verdict)
-    // Until here a caller could still have got it.
+    // After this check a caller can no longer get the value.
     if (answer.value !== value) discardResult(value)
     return answer
   }
 
-  /** How often each stood in, by reason. */
+  /** How often each fallback answered, by reason. */
   counts(): FallbackCount[] {
     return this.#counts.list()
   }

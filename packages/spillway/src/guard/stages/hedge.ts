@@ -1,6 +1,6 @@
 /**
- * Hedging: a second attempt beside one that takes longer than nearly all others. It takes only what is free now
- * and what the retries' budget pays for, and it never waits in the queue.
+ * Hedging: a second attempt beside one that is slower than nearly all others. It uses only free slots and permits and
+ * the retry budget, and it never waits in the queue.
  */
 import { emit, listening } from '../../core/events.js'
 import { isThenable } from '../../core/thenable.js'
@@ -19,7 +19,7 @@ import type { QueueStage } from './queue.js'
 import type { RetryStage } from './retry.js'
 
 export interface HedgeCounts {
-  /** When a second attempt would begin now; undefined: too few calls are known. */
+  /** Delay of a second attempt; undefined if too few calls were measured. */
   delayMs: number | undefined
   /** Second attempts, and those of them that answered first. */
   made: number
@@ -52,7 +52,7 @@ export class HedgeStage implements Stage {
     this.delay = new HedgeDelay(options.options)
   }
 
-  /** By the rules of a retry. A probe has to show how the downstream is by itself. */
+  /** By the rules of a retry. A probe is not hedged, because it has to test the downstream alone. */
   mayHedge(options: RunOptions, { breaker }: Permits): boolean {
     if (breaker?.probe === true) return false
     const { idempotent, idempotencyKey } = options
@@ -75,11 +75,11 @@ export class HedgeStage implements Stage {
     try {
       if (limits?.permits.remote === true) return this.#askStore(pipeline, limits, call)
       const { lane, cost, costs, costsUnder } = call
-      // Without its deadline: it would be taken for a call that waits if there is no permit.
+      // Without its deadline, because the limiter would otherwise treat it as a call that can wait.
       const asking = { cost, costs, costsUnder }
       return queue.dispatcher.immediate.take(lane, asking, nowMs) ?? this.#skip('busy')
     } catch {
-      // The store is in trouble: the first attempt simply goes on.
+      // The store has failed: the first attempt continues.
       return this.#skip('busy')
     }
   }
@@ -113,7 +113,7 @@ export class HedgeStage implements Stage {
     return queue.dispatcher.spare(lane, call, nowMs) > 0
   }
 
-  /** A slot is reserved meanwhile. */
+  /** A slot is reserved in the meantime. */
   #askStore(
     pipeline: Pipeline,
     limits: LimitClient,
@@ -132,10 +132,10 @@ export class HedgeStage implements Stage {
       return this.#skip('busy')
     }
 
-    const decided = (trip: LimitReply): Permits | undefined => {
-      if (trip.granted === 0) return giveUp()
-      const permit = limits.permits.createPermit(lane, costs, trip)
-      const late = clock.now() - (trip.sentMs ?? askedMs) > limits.permits.useWithinMs
+    const decided = (reply: LimitReply): Permits | undefined => {
+      if (reply.granted === 0) return giveUp()
+      const permit = limits.permits.createPermit(lane, costs, reply)
+      const late = clock.now() - (reply.sentMs ?? askedMs) > limits.permits.useWithinMs
       if (late || pipeline.closed || breaker?.isClear(lane) === false) {
         permit.refund()
         return giveUp()

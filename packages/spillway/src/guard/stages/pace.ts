@@ -13,7 +13,7 @@ export interface PaceStageOptions {
   readonly calls: CallQueue
   /** Calls may wait for the pace. */
   readonly mayWait: boolean
-  /** It only reports what it would refuse. */
+  /** In shadow mode: refusals are reported, not enforced. */
   readonly shadow: boolean
   /** Attempts that run. */
   active(): number
@@ -48,7 +48,7 @@ export class PaceStage implements Stage {
     return this.#bucket.remaining(nowMs) - this.promised
   }
 
-  /** How long until the pace allows another start. */
+  /** Milliseconds until the pace allows the next start. */
   waitMs(nowMs: number): number {
     return this.#bucket.waitMs(nowMs, 1, this.promised)
   }

@@ -23,7 +23,7 @@ export interface QueueStageOptions {
   readonly clock: Clock
   /** The delay above which calls are dropped if it lasts. */
   readonly targetMs: number
-  /** How long callers are asked to wait: if the queue is full, and if it drops calls. */
+  /** `retryAfterMs` if the queue is full, and if CoDel drops calls. */
   readonly drainTime: DrainTime
   readonly shedWait: ShedWait
 }
@@ -36,7 +36,7 @@ export class QueueStage implements Stage {
   readonly calls: CallQueue
   /** Starts calls that have waited. */
   readonly resumer = new CallResumer<Permits>()
-  /** Set by the builder of the guard: the dispatcher needs what grants permits, which comes after the queue. */
+  /** Set by the builder of the guard: the dispatcher needs stages that are created after the queue. */
   dispatcher!: PermitDispatcher
   readonly #options: QueueStageOptions
 
@@ -84,10 +84,10 @@ export class QueueStage implements Stage {
     return leaveError(guard, why, { waitedMs, waiting, active, limit, targetMs, retryAfterMs })
   }
 
-  /** The attempt has released its slot, which goes to the next in the queue. */
+  /** The attempt has released its slot, which goes to the next call in the queue. */
   release({ startMs }: StageAttempt): void {
     const { slots, drainTime, clock } = this.#options
-    // How long calls take matters when slots run short. Reading the clock for every call would be wasteful.
+    // Durations matter only when slots run short, so the clock is not read for every call.
     if (slots.limit - slots.active <= 1 || drainTime.isUnknown) {
       const nowMs = clock.now()
       drainTime.ended(nowMs, nowMs - startMs)
@@ -95,7 +95,7 @@ export class QueueStage implements Stage {
     if (this.calls.length > 0) this.dispatcher.freed()
   }
 
-  /** A slot is free, which goes to the next in the queue. */
+  /** A slot is free and goes to the next call in the queue. */
   cancel(): void {
     if (this.calls.length > 0) this.dispatcher.freed()
   }
@@ -113,7 +113,7 @@ export class QueueStage implements Stage {
     this.calls.close()
   }
 
-  /** Without a queue it is a slot or a start that is missing. */
+  /** Without a queue, the refusal names the missing slot or start. */
   #noPlaceError(nowMs: number): SpillwayError {
     const { guard, size, slots } = this.#options
     if (size !== undefined) return fullError(guard, this.calls.length, size, this.#drainMs(nowMs))
@@ -129,7 +129,7 @@ export class QueueStage implements Stage {
     return why === 'overload' ? shedWait.nextMs(clock.now()) : this.#drainMs(clock.now())
   }
 
-  /** When the calls that wait now will have started. */
+  /** Estimated time at which the waiting calls will have started. */
   #drainMs(nowMs: number): number {
     const { slots, drainTime } = this.#options
     const slotsInUse = slots.pressure(0) >= 1 ? slots.active : 0

@@ -109,7 +109,7 @@ export interface LimitedCall {
   /** Decided by this pod's share, because the store is unreachable. */
   readonly byOutageRule: boolean
   readonly limits: readonly UnitLimit[]
-  /** Per limit: what the call costs, and what was left; undefined if that is not known. */
+  /** Per limit: cost of the call and remaining units; undefined if unknown. */
   readonly costs: readonly number[]
   readonly left: readonly number[] | undefined
 }
@@ -147,7 +147,7 @@ export function limitedError(call: LimitedCall): SpillwayError {
   })
 }
 
-/** Of the limits that were too small for the call, the index of the one with the least left. */
+/** Index of the limit with the smallest remainder, among those that were too small for the call. */
 function shortestLimit({ limits, costs, left }: LimitedCall): number | undefined {
   let shortest: number | undefined
   let leastLeft = Number.POSITIVE_INFINITY

@@ -32,21 +32,21 @@ export interface RetryStageOptions {
   readonly retry: RetryOption | undefined
   /** Hedges are paid from the same budget. */
   readonly hedges: boolean
-  /** The response header by which a downstream says that it has retried already. */
+  /** Response header by which a downstream reports that it has already retried. */
   readonly retriedHeader: string | undefined
   readonly clock: Clock
   readonly random: Random
   readonly breaker: BreakerLanes | undefined
   readonly classify: OutcomeOptions['classify']
   readonly lanes: LaneRegistry
-  /** How busy this pod is; for a call that may be retried, apart from that call. */
+  /** Load of this pod; for a call that may be retried, without that call. */
   conditions(call?: RetriedCall): RetryConditions
 }
 
 /** A call that may be retried, for the question how busy the pod is without it. */
 export interface RetriedCall {
   readonly lane: string
-  /** Work of its last attempt that goes on and may keep a slot. */
+  /** Work of its last attempt that continues and may keep a slot. */
   readonly unfinished: Promise<unknown> | undefined
 }
 
@@ -106,7 +106,7 @@ export class RetryStage implements Stage {
     }
   }
 
-  /** A request that came in as a retry is not tried again here: tiers would multiply. */
+  /** A request that arrived as a retry is not retried here, because retries of several tiers would multiply. */
   isAllowed({ callerAttempt = currentHop()?.attempt }: RunOptions): boolean {
     return callerAttempt === undefined || (callerAttempt === 1 && !this.#edgeOnly)
   }
@@ -116,12 +116,12 @@ export class RetryStage implements Stage {
     this.#closing.close()
   }
 
-  /** How the call goes on after an attempt. */
+  /** Decides how the call continues after an attempt. */
   policyFor(options: RunOptions): RetryPolicy {
     return this.isAllowed(options) ? (this.policy ?? this.#once) : this.#once
   }
 
-  /** For a call that was judged already. */
+  /** For a call whose outcome is known. */
   optionsFor(
     { signal, idempotent, idempotencyKey }: RunOptions,
     call: RetriedCall,
@@ -198,7 +198,7 @@ class ClosingSign implements Closing {
   }
 }
 
-/** `x-should-retry`: gateways and vendors say the same with it. */
+/** Header that gateways and vendors use for the same purpose. */
 function isRetried(headers: { get(name: string): string | null }, retriedHeader: string): boolean {
   return headers.get(retriedHeader) !== null || headers.get('x-should-retry') === 'false'
 }

@@ -1,6 +1,6 @@
 /**
- * Shadow mode: a wrapper that lets a stage decide as usual, reports what it would have refused, and lets every
- * call pass. For finding out what a limit would do before it is enforced.
+ * Shadow mode: wraps a stage, reports what it would have refused, and lets every call pass. Shows the effect of a
+ * limit before it is enforced.
  */
 import { SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening } from '../../core/events.js'
@@ -9,7 +9,7 @@ import type { MaybePromise } from '../../store/port.js'
 import { type PendingCall, PendingGrant, type Stage, type StageAttempt } from '../pipeline/stage.js'
 import type { RunOptions } from '../run-options.js'
 
-/** A stage that holds attempts back itself says at their start what it would have done. */
+/** A stage that delays attempts reports at their start what it would have done. */
 export interface ShadowedStage extends Stage {
   wouldRefuse?(attempt: StageAttempt): MaybePromise<SpillwayError | undefined>
 }

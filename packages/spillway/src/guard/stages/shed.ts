@@ -9,7 +9,7 @@ import type { ConcurrencyStage } from './concurrency.js'
 import type { QueueStage } from './queue.js'
 import { shedByHookError } from './refusal-errors.js'
 
-/** What `shed.when` is asked about a call. */
+/** Argument of `shed.when`. */
 export interface ShedQuestion {
   /** Priority of the call. */
   priority: Priority
@@ -68,12 +68,12 @@ export class ShedStage implements Stage {
     return shedByHookError(this.#guard, waiting, shedder.wait.nextMs(nowMs))
   }
 
-  /** Asks the application's function. If it fails, the call is not shed. */
+  /** Calls the application's function. If it throws, the call is not shed. */
   #asks(when: (question: ShedQuestion) => boolean, question: ShedQuestion): boolean {
     return callSafely(this.#guard, 'shed.when', () => when(question) === true, false)
   }
 
-  /** How long the caller waited for its answer, or for a timeout. Other failures may be quick, and mislead. */
+  /** How long the caller waited for its answer or a timeout. Other failures may be fast, so they do not count. */
   callEnded(arrivedMs: number, error: unknown): void {
     if (error !== undefined && !isTimeout(error)) return
     const nowMs = this.#clock.now()

@@ -118,7 +118,7 @@ interface ChargeReader {
   refund(charge: UserRequest): void
 }
 
-/** A charge that the store has been asked for. If its call leaves before, the charge is refunded. */
+/** A pending charge. If its call leaves before the reply, the charge is refunded. */
 export class PendingCharge extends PendingGrant implements ReplyListener<UserReply> {
   readonly #reader: ChargeReader
   #call: PendingCall | undefined

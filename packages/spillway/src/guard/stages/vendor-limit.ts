@@ -1,7 +1,7 @@
 /**
- * The vendor's limits, shared by all pods. Calls wait in the queue for their permits; this stage refuses those
- * that could not wait long enough, and passes on what the vendor answers about its limits. Without `limits`
- * there is only the pause of this pod after a 429.
+ * The vendor's limits, shared by all pods. Calls wait in the queue for their permits. This stage refuses calls that
+ * cannot wait long enough, and passes the vendor's rate-limit headers to the limiter. Without `limits` there is only
+ * this pod's pause after a 429.
  */
 
 import type { Details, SpillwayError } from '../../core/errors.js'
@@ -64,8 +64,8 @@ export class VendorLimitStage implements Stage {
   }
 
   /**
-   * In shadow mode: the store is asked beside the attempt, so that trying out a limit slows nothing down. The
-   * permit counts if there is one; a store that does not answer has decided nothing.
+   * In shadow mode the permit is requested beside the attempt, so that the limit adds no latency. A granted permit
+   * counts; a store that does not answer has no effect.
    */
   wouldRefuse({
     laneInUse: lane,
@@ -76,20 +76,20 @@ export class VendorLimitStage implements Stage {
     if (limits === undefined) return undefined
     const call = { cost: options.cost, costs: [], costsUnder: undefined }
     const costs = limits.settings.of(lane).costsOf(call)
-    const decided = (trip: LimitReply): SpillwayError | undefined => {
-      if (trip.granted > 0) {
-        permits.permit = limits.permits.createPermit(lane, costs, trip)
+    const decided = (reply: LimitReply): SpillwayError | undefined => {
+      if (reply.granted > 0) {
+        permits.permit = limits.permits.createPermit(lane, costs, reply)
         return undefined
       }
       return limitedError({
         name,
         lane,
-        retryAfterMs: trip.waitUs / 1_000,
-        paused: trip.paused,
-        byOutageRule: trip.alone === true,
-        limits: trip.under,
+        retryAfterMs: reply.waitUs / 1_000,
+        paused: reply.paused,
+        byOutageRule: reply.alone === true,
+        limits: reply.under,
         costs,
-        left: trip.left,
+        left: reply.left,
       })
     }
     try {
@@ -106,7 +106,7 @@ export class VendorLimitStage implements Stage {
     return { byOutageRule: limits.alone, ...(permits?.permit !== undefined && options.cost) }
   }
 
-  /** What the vendor says about its limits: in response headers, or by throttling the call. */
+  /** Feedback of the vendor about its limits: response headers, or a throttled call. */
   #applyFeedback(
     limits: LimitClient,
     response: Answer['response'],
@@ -133,7 +133,7 @@ export class VendorLimitStage implements Stage {
     queue.dispatcher.pauseUntil(permit.lane, untilMs)
   }
 
-  /** Without shared limits this pod pauses alone. */
+  /** Without shared limits only this pod pauses. */
   #pauseHere(lane: string, { retryAfterMs, kind }: Verdict): void {
     const { queue, clock, basePauseMs, shadow } = this.#options
     if (shadow) return

@@ -35,9 +35,9 @@ export interface WatchedBody {
 }
 
 /**
- * What the body waits for: its downstream, its reader, or neither, as far as is known. Each chunk
- * changes this twice, so only the time of the change is stored. The timer is armed for the shortest
- * limit and is armed again if it fires before the limit of the current state.
+ * State of the body: it waits for its downstream, its reader, or neither. Each chunk changes the state twice, so only
+ * the time of the change is stored. The timer is set for the shortest limit and is set again if it fires before the
+ * limit of the current state.
  */
 type Waiting = 'downstream' | 'reader' | 'none'
 
@@ -84,7 +84,7 @@ export class BodyWatch implements Timed, ComingBody {
   reading(): void {
     if (this.#call === undefined) return
     this.#waitFor('downstream')
-    // The time until its headers came is part of that until its first byte, so this may be soon.
+    // The time to the headers is part of the time to the first byte, so this may be soon.
     if (!this.#begun && this.#dueFromMs() < this.fromMs) this.#arm(this.#sinceMs)
   }
 
@@ -113,7 +113,7 @@ export class BodyWatch implements Timed, ComingBody {
     this.#sinceMs = this.#limits.clock.now()
   }
 
-  /** How long it may wait. */
+  /** Limit of the current state. */
   #limitMs(): number {
     const { unreadMs, firstByteMs, idleMs = Number.POSITIVE_INFINITY } = this.#limits
     if (this.#waiting === 'reader') return unreadMs
@@ -124,11 +124,11 @@ export class BodyWatch implements Timed, ComingBody {
   /** The start time that makes a timer of the list fire exactly at the current limit. */
   #dueFromMs(): number {
     const toBegin = this.#waiting === 'downstream' && !this.#begun && this.#limits.firstByteMs
-    const goneMs = toBegin ? (this.#call?.answerMs ?? 0) : 0
-    return this.#sinceMs + this.#limitMs() - goneMs - this.#limits.alarms.delayMs
+    const elapsedMs = toBegin ? (this.#call?.answerMs ?? 0) : 0
+    return this.#sinceMs + this.#limitMs() - elapsedMs - this.#limits.alarms.delayMs
   }
 
-  /** Not later than its current limit, nor than the limit of any other state it may change to. */
+  /** Not later than the current limit, nor than the limit of any state that may follow. */
   #arm(nowMs: number): void {
     const { alarms } = this.#limits
     alarms.remove(this)
@@ -158,7 +158,7 @@ export class BodyWatch implements Timed, ComingBody {
     this.#end('truncated', error)
   }
 
-  /** The reader does not want the rest. */
+  /** The reader cancelled the body. */
   left(): void {
     // An aborted fetch cancels its own body: that is not the reader.
     if (this.#call?.givenUp === false) this.#end('abandoned', undefined)

@@ -1,7 +1,7 @@
 /**
- * An answer whose body its owner passes on by itself, from one socket to another, as a gateway does:
- * no stream of the guard's stands between the two. The owner tells the guard what happens to the body,
- * and hears from it when the body has to be broken off, and how it ended.
+ * An answer whose body is forwarded by its owner from one socket to another, as a gateway does, without a stream of
+ * the guard in between. The owner reports the progress of the body. The guard reports when the body has to be
+ * aborted, and how it ended.
  */
 import type { TokenUsage } from '../llm/usage/token-usage.js'
 import type { UsageFormat } from '../llm/usage/usage-format.js'
@@ -9,11 +9,11 @@ import type { BodyEnd } from './body-watch.js'
 
 export const RELAYED: unique symbol = Symbol.for('spillway.relayed')
 
-/** What the owner of a body tells about it. */
+/** Events that the owner of a body reports. */
 export interface BodySigns {
   /** The reader waits for the next piece. */
   reading(): void
-  /** A piece came, and is passed on. */
+  /** A chunk arrived and is forwarded. */
   chunk(chunk: Uint8Array): void
   /** The reader does not wait for the next piece now, so silence does not count. */
   resting(): void
@@ -21,7 +21,7 @@ export interface BodySigns {
   complete(): void
   /** The downstream broke off. */
   truncated(error: unknown): void
-  /** The reader does not want the rest. */
+  /** The reader cancelled the body. */
   left(): void
 }
 
@@ -29,9 +29,9 @@ export interface BodySigns {
 export interface BodyOwner {
   /** How the vendor reports the tokens of its answers. Default: any known format. */
   readonly usageFormat?: UsageFormat | undefined
-  /** It is over: let the downstream go, and tell the reader this error. */
+  /** Aborts the body: the owner releases the downstream and passes this error to the reader. */
   breakOff(error: unknown): void
-  /** Once, however it ended. `usage`: what the answer says that it cost, if it is complete. */
+  /** Called once at the end. `usage`: usage in the answer, if the answer is complete. */
   ended?(how: BodyEnd, usage: TokenUsage | undefined): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * A probe whose answer streams for minutes: after its first byte and two quiet seconds it has shown
- * what it was to show. If it breaks off later, that is an ordinary failure.
+ * A probe with a streamed answer counts as successful two seconds after its first byte. If it breaks off later, that
+ * is an ordinary failure.
  */
 import type { Clock, Timer } from '../../core/time/clock.js'
 

@@ -1,4 +1,4 @@
-/** Which values are streamed bodies, and their wrappers. The values themselves are not changed. */
+/** Detects values that are streamed bodies and wraps them. The values themselves are not changed. */
 import type { Readable } from 'node:stream'
 import { isResponse } from '../../core/outcome.js'
 import type { BodyWatch } from './body-watch.js'
@@ -8,7 +8,7 @@ import { watchNodeStream } from './watched-node-stream.js'
 import { watchResponse } from './watched-response.js'
 import { watchStream } from './watched-stream.js'
 
-/** Whether a value goes on after the function has returned it; one that cannot be asked does not. */
+/** Whether a value is a stream that continues after the function has returned. */
 export function isStreamed(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   try {
@@ -32,7 +32,7 @@ function isOpen({ body, headers }: Response): boolean {
   return body !== null && !body.locked && headers.get('content-length') !== '0'
 }
 
-/** A wrapper around the value, with a watch on what is read from it. */
+/** A wrapper around the value that watches how it is read. */
 export function watched<T>(value: T, watch: BodyWatch): T {
   if (isResponse(value)) return watchResponse(value, watch) as T
   if (isWebStream(value)) return watchStream(value, watch) as T
@@ -53,7 +53,7 @@ function isIterable(value: object): value is AsyncIterable<unknown> {
   return typeof (value as Partial<AsyncIterable<unknown>>)[Symbol.asyncIterator] === 'function'
 }
 
-/** A page of a list, as SDKs return it, is a whole answer: iterating it asks for further ones. */
+/** A page of a list, as SDKs return it, is a complete answer: iterating it requests further pages. */
 function isPage(value: object): boolean {
   return typeof (value as { getNextPage?: unknown }).getNextPage === 'function'
 }

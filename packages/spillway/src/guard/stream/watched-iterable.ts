@@ -33,8 +33,8 @@ export function watchIterable<C>(source: AsyncIterable<C>, watch: BodyWatch): As
 }
 
 /**
- * A stream of the same class around the watched iterator, as the SDK's own `tee` creates them. A proxy would not
- * do: the methods of the class use its private members. Undefined if the class is not what it looks like.
+ * A stream of the SDK's class around the watched iterator, created like the SDK's own `tee`. A proxy would not work,
+ * because methods of the class use private members. Undefined if the class has another constructor.
  */
 function sameClass<C>(
   source: AsyncIterable<C>,
@@ -88,7 +88,7 @@ class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
   readonly #watch: BodyWatch
   /** Of an SDK's stream: the only way to abandon it before it is read. */
   readonly #abort: AbortController | undefined
-  /** The source is being read through a method of its own. */
+  /** The source is read through one of its own methods. */
   isReadElsewhere = false
   readonly #waiting = new Set<(error: unknown) => void>()
   #iterator: AsyncIterator<C> | undefined
@@ -140,8 +140,8 @@ class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
   }
 
   /**
-   * A method of the source has returned this promise. Until it settles, the source is being read; then it is over
-   * if it says so. If its iterator is read as well, only that counts.
+   * A method of the source has returned this promise. Until it settles, the source is being read; then it has ended
+   * if it reports so. If its iterator is read as well, only that counts.
    */
   readBy(promise: Promise<unknown>, source: Partial<SelfReadingStream>): void {
     if (this.#over || this.#iterator !== undefined) return
@@ -195,7 +195,7 @@ class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
     swallow(this.#letGo())
   }
 
-  /** A generator that has not begun has nothing to clean up, whatever its stream holds. */
+  /** A generator that has not started runs no clean-up, even if its stream holds a connection. */
   async #letGo(): Promise<void> {
     const left = this.#iterator?.return?.()
     if (!this.isReadElsewhere) this.#abort?.abort()

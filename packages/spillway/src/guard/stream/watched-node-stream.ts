@@ -1,7 +1,7 @@
 /**
- * A Node stream around the downstream's stream. The original is not changed: the wrapper reads from it only when
- * its own reader asks. Everything else that the original has (`statusCode` and `headers` of an `IncomingMessage`,
- * methods of its class) is reached through the wrapper.
+ * A Node stream around the downstream's stream. The original is not changed: the wrapper reads from it only on
+ * demand. Other members of the original (`statusCode` and `headers` of an `IncomingMessage`, methods of its class)
+ * are accessible through the wrapper.
  */
 import { Readable } from 'node:stream'
 import type { BodyWatch } from './body-watch.js'
@@ -33,7 +33,7 @@ function forwardProperties(wrapper: Readable, source: Readable): void {
 function createWrapper(source: Readable, watch: BodyWatch): Readable {
   const wrapper = new Readable({
     objectMode: source.readableObjectMode,
-    // Nothing is read ahead: the wrapper asks its source only when it is read itself.
+    // No read-ahead: the wrapper reads from its source only when it is read itself.
     highWaterMark: 0,
     read() {
       watch.reading()
@@ -70,7 +70,7 @@ function createWrapper(source: Readable, watch: BodyWatch): Readable {
   return wrapper
 }
 
-/** Whether `pipeline` or `for await` ended the stream because its reader does not want the rest. */
+/** Whether `pipeline` or `for await` ended the stream because its reader stopped. */
 function isReaderLeaving(source: Readable, { name, code }: NodeJS.ErrnoException): boolean {
   // For an `IncomingMessage`, both abort the request.
   const { req } = source as { req?: { aborted?: unknown } }

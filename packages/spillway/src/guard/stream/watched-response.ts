@@ -32,7 +32,7 @@ function isFetched(response: Response): boolean {
   }
 }
 
-/** A response with another body, and everything else as it is. */
+/** A response with another body and otherwise equal properties. */
 export function withBody(response: Response, body: ReadableStream<Uint8Array>): Response {
   const { status, statusText, headers } = response
   const wrapper = new Response(body, { status, statusText, headers })

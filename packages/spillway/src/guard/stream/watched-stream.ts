@@ -1,7 +1,6 @@
 /**
- * A Web stream around the downstream's stream. It reads from its source only when its own reader asks, so
- * nothing is buffered and a pending pull means that the reader waits for the downstream. The source is never
- * changed.
+ * A Web stream around the downstream's stream. It reads from its source only on demand, so nothing is buffered and a
+ * pending pull means that the reader waits for the downstream. The source is never changed.
  */
 import type { UnderlyingByteSource, UnderlyingSource } from 'node:stream/web'
 import { swallow } from '../../core/thenable.js'
@@ -115,7 +114,7 @@ export class WatchedStream implements WatchedBody {
   }
 }
 
-/** Only a byte stream hands out readers that bring their own buffer. */
+/** Only byte streams provide BYOB readers. */
 export function isByteStream(stream: ReadableStream<unknown>): boolean {
   try {
     stream.getReader({ mode: 'byob' }).releaseLock()

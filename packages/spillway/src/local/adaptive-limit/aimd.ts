@@ -1,7 +1,6 @@
 /**
- * Additive increase, multiplicative decrease: one more while all goes well, a tenth less when calls
- * are refused or too slow. It has no baseline that could drift, so `latencyMs` has to say what is
- * too slow.
+ * Additive increase, multiplicative decrease: one more while calls succeed, a tenth less when calls are refused or
+ * too slow. It has no baseline that could drift, so `latencyMs` has to define what is too slow.
  */
 import { isUsed, type LimitAlgorithm, TELLING_SHARE } from './algorithm.js'
 import type { CallWindow } from './call-window.js'

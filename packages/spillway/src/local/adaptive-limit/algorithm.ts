@@ -11,7 +11,7 @@ export interface LimitAlgorithm {
 /** Share of refused calls from which they count as a sign of overload. */
 export const TELLING_SHARE = 0.05
 
-/** A limit that is not reached says nothing about the load at the limit. */
+/** Latencies below the limit do not show the load at the limit. */
 export function isUsed(limit: number, { mostInFlight }: CallWindow): boolean {
   return mostInFlight * 2 >= limit
 }

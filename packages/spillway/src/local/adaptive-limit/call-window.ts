@@ -5,10 +5,7 @@
  */
 const FEWEST = 30
 const MOST = 256
-/**
- * Longer latencies count as this multiple of the median: a few slow calls say nothing about the
- * load.
- */
+/** Longer latencies count as this multiple of the median, because a few slow calls do not indicate load. */
 const LONGEST = 3
 
 export interface Typical {

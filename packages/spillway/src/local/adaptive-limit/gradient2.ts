@@ -79,16 +79,16 @@ export class Gradient2 implements LimitAlgorithm {
     // If latencies vary a lot, the baseline is uncertain. That alone must not shrink the limit.
     const idleMs = this.baselineMs + this.#doubtMs
     const gradient = (this.#options.tolerance * idleMs) / this.#trendMs
-    const room = Math.max(0.5, Math.sqrt(limit) / 4)
+    const growth = Math.max(0.5, Math.sqrt(limit) / 4)
     if (gradient < 1) {
       this.#good = 0
-      return limit * Math.max(STEEPEST, gradient) + room
+      return limit * Math.max(STEEPEST, gradient) + growth
     }
     if (!used) {
       this.baselineMs += (this.#trendMs - this.baselineMs) * IDLE
       return limit
     }
-    return limit + Math.min(room * (1 + this.#good++), limit / 2)
+    return limit + Math.min(growth * (1 + this.#good++), limit / 2)
   }
 
   /** Requires two windows in a row, because one can be chance. */

@@ -344,7 +344,9 @@ describe('bulkhead registry', () => {
     expect(() => createBulkheadRegistry({ limit: 0 })).toThrow('bulkhead.limit')
     const bulkheads = createBulkheadRegistry({ limit: 1 })
     bulkheads.get('users', { limit: 5 })
-    expect(() => bulkheads.get('users', { limit: 6 })).toThrow('users.limit: exists already')
+    expect(() => bulkheads.get('users', { limit: 6 })).toThrow(
+      'users.limit: was set to another value before',
+    )
     expect(bulkheads.get('users', { limit: 5 }).limit).toBe(5)
     expect(bulkheads.get('plain')).toBe(bulkheads.get('plain', { limit: 1 }))
   })

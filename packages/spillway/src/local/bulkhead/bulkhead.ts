@@ -270,7 +270,7 @@ class SlotBulkhead implements Bulkhead {
     throw error
   }
 
-  /** `fn` began calls that may leave work running, whatever it returns or throws. */
+  /** `fn` started calls that may leave work running, for any result. */
   #holdFor<T>(promise: Promise<T>, calls: readonly AbandonableCall[]): Promise<T> {
     const release = () => {
       const left = calls.flatMap(({ leftBehind }) => leftBehind ?? [])

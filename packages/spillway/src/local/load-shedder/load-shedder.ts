@@ -191,7 +191,7 @@ class LocalLoadShedder implements LoadShedder {
     return this.#shedder.decide(importance, request, deadlineMs, nowMs, waiting, inFlight)
   }
 
-  /** What is known about a call, and the counts at this moment. */
+  /** Data about a call, and the current counts. */
   #callOf({ priority, tier }: ShedRequest): RefusedCall {
     return {
       importance: priority === undefined ? NORMAL_IMPORTANCE : importanceOf(priority),

@@ -14,7 +14,7 @@ import {
   text,
 } from '../../core/options/checks.js'
 import type { Priority } from '../../core/options/priority.js'
-import { described, schemaOf } from '../../core/options/schema.js'
+import { about, described, schemaOf } from '../../core/options/schema.js'
 
 /** The share of `slaMs` at which the pressure is 1. */
 export const SLA_SHARE = 0.9
@@ -116,10 +116,15 @@ const readTiers: Check<ReadonlyMap<string, number>> = (value, path, problems) =>
 }
 described(readTiers, () => ({ type: 'object', additionalProperties: schemaOf(pressure()) }))
 
+const threshold = (priority: keyof typeof ABOVE_ALL) =>
+  about(
+    `Pressure from which calls of priority \`${priority}\` are refused. Default: never below 1.`,
+    optional(pressure(), ABOVE_ALL[priority]),
+  )
 const readOwnThresholds = object({
-  high: optional(pressure(), ABOVE_ALL.high),
-  normal: optional(pressure(), ABOVE_ALL.normal),
-  low: optional(pressure(), ABOVE_ALL.low),
+  high: threshold('high'),
+  normal: threshold('normal'),
+  low: threshold('low'),
 })
 
 const readThresholds: Check<typeof THRESHOLDS> = (value, path, problems) => {
@@ -127,7 +132,22 @@ const readThresholds: Check<typeof THRESHOLDS> = (value, path, problems) => {
 }
 described(readThresholds, () => ({ anyOf: [{ const: true }, schemaOf(readOwnThresholds)] }))
 
-const weight = (fallback: number) => optional(number({ min: 0, max: 1 }), fallback)
+const weight = (priority: keyof typeof WEIGHTS) =>
+  about(
+    `Share of the overload beyond 1 that applies to calls of priority \`${priority}\`.`,
+    optional(number({ min: 0, max: 1 }), WEIGHTS[priority]),
+  )
+
+/** Functions, which a file cannot contain. */
+const readSensors = described(
+  object({
+    cpu: optional(func<Sensors['cpu']>()),
+    memory: optional(func<Sensors['memory']>()),
+    loopUtilization: optional(func<Sensors['loopUtilization']>()),
+    loopDelayMs: optional(func<Sensors['loopDelayMs']>()),
+  }),
+  undefined,
+)
 
 /** Shared by the stage of a guard and the standalone shedder. */
 export const shedFields = {
@@ -143,9 +163,9 @@ export const shedFields = {
   priorities: optional(readThresholds, ABOVE_ALL),
   weights: optional(
     object({
-      high: weight(WEIGHTS.high),
-      normal: weight(WEIGHTS.normal),
-      low: weight(WEIGHTS.low),
+      high: weight('high'),
+      normal: weight('normal'),
+      low: weight('low'),
     }),
     WEIGHTS,
   ),
@@ -154,15 +174,12 @@ export const shedFields = {
   sampleMs: optional(duration({ min: 10 }), 100),
   windowMs: optional(duration({ min: 100 }), 1_000),
   rotateMs: optional(duration({ min: 1_000 }), 3_600_000),
-  sensors: optional(
-    object({
-      cpu: optional(func<Sensors['cpu']>()),
-      memory: optional(func<Sensors['memory']>()),
-      loopUtilization: optional(func<Sensors['loopUtilization']>()),
-      loopDelayMs: optional(func<Sensors['loopDelayMs']>()),
-    }),
-    { cpu: undefined, memory: undefined, loopUtilization: undefined, loopDelayMs: undefined },
-  ),
+  sensors: optional(readSensors, {
+    cpu: undefined,
+    memory: undefined,
+    loopUtilization: undefined,
+    loopDelayMs: undefined,
+  }),
 }
 
 const readShed = object(shedFields)

@@ -94,7 +94,7 @@ export class PressureGauge {
   #wake(nowMs: number): void {
     if (this.#closed) return
     if (this.#lateMs === Number.NEGATIVE_INFINITY) {
-      // Readings from before the first call say nothing about now.
+      // Readings from before the first call are outdated.
       this.#system?.start(this.#options.loopDelayMs !== undefined)
       this.#arrivals.splice(0, RATE_SAMPLES, { atMs: nowMs, count: this.arrived })
       this.#sampledMs = nowMs

@@ -24,7 +24,7 @@ export type ShedReason =
 /** A reading that a load shedder bases its decisions on. */
 export type Signal = SampledSignal | 'queue' | 'inFlight'
 
-/** What the decision on a refused call was based on. */
+/** Inputs of the decision to refuse a call. */
 export interface ShedFacts {
   /** Name of the guard or the load shedder. */
   readonly name: string

@@ -21,7 +21,7 @@ import {
 
 export type { ShedReason, Signal } from './shed-refusal.js'
 
-/** What the decision needs to know of a call. */
+/** Properties of a call that the decision needs. */
 export interface ShedCall {
   /** Tier of the user, for `tiers`. Default: none. */
   tier?: string | undefined

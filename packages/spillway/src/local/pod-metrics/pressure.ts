@@ -13,7 +13,7 @@ export const readPressure: Check<() => number> = (value, path, problems) => {
   }
   problems.push({
     path,
-    message: 'must be a load shedder, or a function that answers with a number',
+    message: 'must be a load shedder, or a function that returns a number',
   })
   return () => 0
 }

@@ -1,11 +1,11 @@
 /**
- * A condition with hysteresis in time: it has to hold for a while before it counts, and to be gone
- * for a while before it no longer does. A value near its limit does not make it flap.
+ * A condition with hysteresis in time: it counts after it has held for a while, and until it has been false for a
+ * while. A value near its limit does not make it flap.
  */
 export interface SteadyOptions {
   /** How long it has to hold. */
   riseMs: number
-  /** How long it has to be gone. */
+  /** How long it has to be false. */
   fallMs: number
 }
 

@@ -261,8 +261,10 @@ describe('rate limiter options', () => {
     expect(wrong({ limit: -1 })).toThrow('rateLimiter.limit: must be a positive integer, got -1')
     expect(wrong({ windowMs: 'soon' })).toThrow('rateLimiter.windowMs')
     expect(wrong({ algorithm: 'sliding' })).toThrow("did you mean 'sliding-window'?")
-    expect(wrong({ algorithm: 'leaky-bucket', burst: 2 })).toThrow('rateLimiter.burst: only')
-    expect(wrong({ slices: 2 })).toThrow("only has a meaning with algorithm 'sliding-window'")
+    expect(wrong({ algorithm: 'leaky-bucket', burst: 2 })).toThrow(
+      'rateLimiter.burst: has an effect only',
+    )
+    expect(wrong({ slices: 2 })).toThrow("has an effect only with algorithm 'sliding-window'")
   })
 })
 

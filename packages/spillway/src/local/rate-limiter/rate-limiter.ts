@@ -124,7 +124,7 @@ function createAlgorithm(options: ReturnType<typeof readOptions>): Algorithm {
 }
 
 function onlyFor(option: string, algorithm: string): never {
-  const message = `only has a meaning with algorithm '${algorithm}'`
+  const message = `has an effect only with algorithm '${algorithm}'`
   throw new OptionsError([{ path: `rateLimiter.${option}`, message }])
 }
 

@@ -11,7 +11,7 @@ export interface Attempt {
   durationMs: number
   /** How it ended. */
   outcome: Outcome
-  /** What it threw, if it threw. */
+  /** The thrown error, if any. */
   error?: unknown
 }
 

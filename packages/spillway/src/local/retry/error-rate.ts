@@ -1,7 +1,6 @@
 /**
- * How often calls fail: failures as a fraction of the first attempts in the last ten seconds. Retries are left
- * out, because they would count one failing call several times. Throttled and ignored attempts say nothing
- * about how often a repeated call would succeed.
+ * Failures as a fraction of the first attempts in the last ten seconds. Retries are left out, because they would
+ * count one failing call several times. Throttled and ignored attempts do not indicate whether a retry would succeed.
  */
 import { RollingCounter } from '../../core/collections/rolling-counter.js'
 import type { Outcome } from '../../core/outcome.js'

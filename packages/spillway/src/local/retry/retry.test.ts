@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../../core/events.js'
+import type { Clock } from '../../core/time/clock.js'
 import { createDeadline, runWithDeadline } from '../../core/time/deadline.js'
 import { sleep } from '../../core/time/sleep.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
@@ -243,6 +244,26 @@ describe('retry and abort', () => {
     await expect(call).rejects.toBe(reason)
     expect(clock.pending).toBe(0)
     await clock.advance(60_000)
+    expect(fn).toHaveBeenCalledOnce()
+  })
+
+  it('an abort between the end of the delay and the next attempt prevents the attempt', async () => {
+    const virtual = createVirtualClock()
+    const abort = new AbortController()
+    const reason = new Error('hung up')
+    const clock: Clock = {
+      now: () => virtual.now(),
+      wallMs: () => virtual.wallMs(),
+      pollTurn: (run) => virtual.pollTurn(run),
+      schedule: (delayMs, run) =>
+        virtual.schedule(delayMs, () => {
+          run()
+          abort.abort(reason)
+        }),
+    }
+    const { retry } = setup({ clock })
+    const fn = flaky(1)
+    await expect(virtual.until(retry.run(fn, { signal: abort.signal }))).rejects.toBe(reason)
     expect(fn).toHaveBeenCalledOnce()
   })
 

@@ -283,7 +283,7 @@ export class TimedCall<T>
   #timeUp(kind: CallTimeoutKind, limitMs: number): void {
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
-    // Only a call that was cut off by its own limit says how long calls take.
+    // Only the duration of a call that reached its own limit is meaningful.
     const { adaptive } = this.#limits
     if (kind === 'call' && adaptive !== undefined) this.#record(adaptive)
     const elapsedMs = this.#limits.clock.now() - this.startMs
@@ -324,7 +324,7 @@ const never = () => false
 /** The resource has no destroy hook. */
 const CONTEXT_OPTIONS = { requireManualDestroy: true }
 
-/** Connecting has a timeout of its own. */
+/** Connecting has a separate timeout. */
 type CallTimeoutKind = Exclude<TimeoutKind, 'connect'>
 
 const EXPLAIN: Record<CallTimeoutKind, (details: Details) => string> = {

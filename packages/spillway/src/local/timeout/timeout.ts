@@ -112,7 +112,7 @@ export function checkAdaptive(
   problems: OptionProblem[],
 ): void {
   if (adaptive !== undefined && callMs === undefined) {
-    problems.push({ path: `${path}.adaptive`, message: 'needs callMs to begin with' })
+    problems.push({ path: `${path}.adaptive`, message: 'needs callMs as its initial value' })
   }
   const { minMs, maxMs = callMs } = adaptive ?? {}
   if (minMs !== undefined && maxMs !== undefined && minMs > maxMs) {
@@ -121,7 +121,7 @@ export function checkAdaptive(
   }
 }
 
-/** Without a limit of its own: only the deadline of the request counts. */
+/** Without `callMs` only the deadline of the request applies. */
 export function createDeadlineTimeout(name: string, clock: Clock): LocalTimeout {
   return new LocalTimeout({ ...validate('timeout', { name, clock }, readOptions) })
 }

@@ -64,7 +64,7 @@ export class OutageBreakers implements BreakerStore {
     )
   }
 
-  /** Commands of operators are for all pods, so they need the store. What a call has found does not. */
+  /** Operator commands apply to all pods, so they need the store. A trip caused by a call also works locally. */
   command(request: BreakerCommand): BreakerView | Promise<BreakerView> {
     const { command } = request
     const isFound = command.kind === 'trip' && command.generation !== undefined

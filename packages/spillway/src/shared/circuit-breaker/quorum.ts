@@ -1,6 +1,6 @@
 /**
- * With a quorum the failures of one pod do not open the fleet's breaker. Each pod also has a breaker of its own,
- * which is not shared, so a pod that cannot reach the downstream stops calling it.
+ * With a quorum the failures of one pod do not open the fleet's breaker. Each pod also has a local breaker, so a pod
+ * that cannot reach the downstream stops calling it.
  */
 import type { SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
@@ -88,12 +88,12 @@ export class QuorumBreaker {
     this.fleet.record(outcome)
   }
 
-  /** The fleet's breaker has changed: the pod's own starts anew. */
+  /** The fleet's breaker has changed: the pod's local breaker starts again. */
   resetOwn(): void {
     void this.#own.command({ kind: 'reset' })
   }
 
-  /** Of its own breaker; the fleet's is synchronised with the other lanes. */
+  /** Of the local breaker; the fleet's breaker is synchronised with the other lanes. */
   stateRequest(): ReturnType<LaneBreaker['stateRequest']> {
     return this.#own.stateRequest()
   }

@@ -272,7 +272,7 @@ function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
   }
 }
 
-/** Text that is not JSON was written by another program and is returned as it is. */
+/** Text that is not JSON was written by another program and is returned unchanged. */
 function parsed(json: string): unknown {
   if (json === '') return undefined
   try {

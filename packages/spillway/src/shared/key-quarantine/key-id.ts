@@ -9,7 +9,7 @@ export interface KeyId {
   readonly id: string
 }
 
-/** Too short to find a secret with, long enough to tell the keys of one vendor apart. */
+/** Too short to reveal a secret, long enough to distinguish the keys of one vendor. */
 const HASH_DIGITS = 12
 
 export function keyIdOf(vendor: string, name: string, secret: string): KeyId {

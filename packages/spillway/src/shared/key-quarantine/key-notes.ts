@@ -1,6 +1,6 @@
 /**
- * Why keys are quarantined, for operators: a breaker has no place for a reason. Each note is stored as a pod with one
- * heartbeat, so it expires by itself. Decisions never depend on it.
+ * Reasons of quarantines, for operators, because a breaker cannot store a reason. Each note is stored as a pod with
+ * one heartbeat, so it expires. Decisions never depend on it.
  */
 import type { Store } from '../../store/port.js'
 import { keyNameIn, keysGroup } from './key-id.js'

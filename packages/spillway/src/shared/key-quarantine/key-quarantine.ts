@@ -21,11 +21,11 @@ import { dropNote, postNote, type QuarantineReason, readNotes } from './key-note
 import { KEY_POLICY, UNKNOWN_RESET_MS } from './policy.js'
 import { quarantineError } from './refusal.js'
 
-/** What a vendor's answer says about the key of its request. */
+/** Verdict on a key, from the vendor's answer to a request with it. */
 export type KeyAnswer =
-  /** The vendor accepted the key, whatever it answered. */
+  /** The vendor accepted the key, with any answer. */
   | { readonly kind: 'accepted' }
-  /** `resetMs`: time until the quota is renewed, if the answer says so. */
+  /** `resetMs`: time until the quota is renewed, if the answer contains it. */
   | { readonly kind: 'quota-exhausted'; readonly resetMs: number | undefined }
   | { readonly kind: 'invalid-key' }
   /** Nothing: a server error, a broken connection, a request that was not sent. */
@@ -60,7 +60,7 @@ export interface KeyQuarantineOptions {
   readonly watch: StoreWatch | undefined
 }
 
-/** What this pod knows about a lane besides its state. */
+/** Local knowledge about a lane besides its state. */
 interface Known {
   changes: number
   /** Of the last bad answer, or read from the store. */
@@ -145,7 +145,7 @@ export class KeyQuarantine {
         else this.#breakers.record(key.id, 'failure')
         break
       case 'quota-exhausted':
-        // A request from before the last change says nothing about the present.
+        // A request that started before the last change does not describe the current state.
         if (isStale) break
         this.#bad(known, 'quota-exhausted')
         void this.#exhausted(key, probe, answer.resetMs ?? UNKNOWN_RESET_MS)

@@ -9,7 +9,7 @@ export function overflowLane(match: string): string {
   return `(other ${match})`
 }
 
-/** Shared by calls of several names: what is said about one of them is not true for the others. */
+/** Lanes that calls of several names share: information about one name does not apply to the others. */
 export function isOverflowLane(lane: string): boolean {
   return lane.startsWith('(other')
 }

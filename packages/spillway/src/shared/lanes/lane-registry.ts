@@ -119,7 +119,7 @@ export class LaneRegistry {
     return this.#lanes.has(lane)
   }
 
-  /** It is named in the options, or is needed whatever the number of lanes is. */
+  /** It is named in the options, or is needed independent of `maxLanes`. */
   isPermanent(lane: string): boolean {
     return (
       lane === DEFAULT_LANE ||

@@ -14,7 +14,7 @@ const WELL_MS = 5_000
 export class Backoff {
   readonly #clock: Clock
   readonly #random: Random
-  #tries = 0
+  #attempts = 0
   #wellSinceMs = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock, random: Random) {
@@ -23,7 +23,7 @@ export class Backoff {
   }
 
   lost(): void {
-    if (this.#clock.now() - this.#wellSinceMs >= WELL_MS) this.#tries = 0
+    if (this.#clock.now() - this.#wellSinceMs >= WELL_MS) this.#attempts = 0
   }
 
   found(): void {
@@ -32,7 +32,7 @@ export class Backoff {
 
   /** Half of it is random, so that the pods of a fleet do not reconnect together. */
   nextMs(): number {
-    const fullMs = Math.min(FIRST_MS * 2 ** this.#tries++, LONGEST_MS)
+    const fullMs = Math.min(FIRST_MS * 2 ** this.#attempts++, LONGEST_MS)
     return fullMs * (0.5 + 0.5 * this.#random())
   }
 }

@@ -32,7 +32,7 @@ export function defaultLevelOutage(per: string): OutageRule {
 
 const VARIABLE = 'SPILLWAY_SHARED'
 
-/** `SPILLWAY_SHARED=off`: a pod uses local state only, whatever its code says. */
+/** `SPILLWAY_SHARED=off`: a pod uses local state only, independent of its options. */
 export function isSharingOff(env: NodeJS.ProcessEnv = process.env): boolean {
   const word = env[VARIABLE] ?? ''
   if (word === '' || word === 'on') return false

@@ -73,7 +73,9 @@ describe('store watch', () => {
     expect(watch.reachable).toBe(true)
     watch.permitted(USABLE_MS + 1)
     expect(watch.reachable).toBe(false)
-    expect(watch.snapshot().why).toBe('it takes 51 ms to answer; raise jitterMs if that is usual')
+    expect(watch.snapshot().why).toBe(
+      'the store took 51 ms to answer; raise jitterMs if that is usual',
+    )
   })
 
   it('permits that arrive in time never make the store unreachable', async () => {

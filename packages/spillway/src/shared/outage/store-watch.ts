@@ -170,7 +170,9 @@ export class StoreWatch {
     if (!this.#distrust.permitted(late, this.#options.clock.now()) || !this.reachable) return
     this.#distrust.forgetLate()
     this.#lose(
-      new Error(`it takes ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`),
+      new Error(
+        `the store took ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`,
+      ),
     )
   }
 
@@ -229,7 +231,7 @@ export class StoreWatch {
     await this.#pulse('gone').catch(() => {})
   }
 
-  /** Sends a pulse if nothing was heard for a while; returns whether to check again. */
+  /** Sends a pulse if there was no reply for a while; returns whether to check again. */
   #checkSilence(): boolean {
     if (!this.reachable || this.#closed) return false
     const silentMs = this.#distrust.silentMs(this.#options.clock.now())
@@ -331,7 +333,7 @@ export class StoreWatch {
     if (this.#epoch.isOther(reply)) spender?.forgotten()
     if (spender === undefined) return
     if (this.#epoch.hasLost(reply, spender.countsUntilUs(reply.lostUs), nowMs)) {
-      this.#why = new Error('the store has lost what it knew')
+      this.#why = new Error('the store has lost its data')
     }
     this.#shares.count(reply, nowMs)
   }

@@ -183,8 +183,8 @@ export class CallQueue {
   }
 
   /**
-   * How long the call has waited that joined first, whatever it waits for. 0 if none waits. `counts`: which lanes to
-   * look at; default: all.
+   * Longest wait of a queued call in milliseconds, for any reason; 0 if none waits. `counts`: the lanes to include.
+   * Default: all.
    */
   oldestWaitMs(nowMs: number, counts?: (lane: string) => boolean): number {
     if (this.#timeout !== undefined) {

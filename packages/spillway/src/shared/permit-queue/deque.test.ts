@@ -63,9 +63,9 @@ describe('CallDeque', () => {
   it('removed calls are released although the first call stays for ever', async () => {
     const line = new CallDeque()
     line.push(entryOf(0))
-    const gone = Array.from({ length: 10_000 }, (_, index) => entryOf(index))
-    for (const entry of gone) line.push(entry)
-    for (const entry of gone.slice(0, -1)) {
+    const removed = Array.from({ length: 10_000 }, (_, index) => entryOf(index))
+    for (const entry of removed) line.push(entry)
+    for (const entry of removed.slice(0, -1)) {
       entry.state = 'gone'
       line.forget()
     }

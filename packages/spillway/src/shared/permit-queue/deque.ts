@@ -11,16 +11,16 @@ type Block = (QueuedCall | undefined)[]
 const BLOCK_BITS = 6
 const BLOCK_SIZE = 1 << BLOCK_BITS
 const BLOCK_MASK = BLOCK_SIZE - 1
-/** Fewer gone places than this never cause a rebuild. */
-const MIN_GONE = 32
+/** A rebuild needs at least this many removed entries. */
+const MIN_REMOVED = 32
 
 export class CallDeque {
   /** Blocks in use, and at most one spare. */
   #blocks: Block[] = []
-  /** Index of the first place in the first block. Neither the first nor the last place is gone. */
+  /** Index of the first entry in the first block. Neither the first nor the last entry is removed. */
   #head = 0
   #places = 0
-  /** Calls that are not gone. */
+  /** Calls that are not removed. */
   length = 0
 
   get first(): QueuedCall | undefined {
@@ -31,7 +31,7 @@ export class CallDeque {
     return this.#places === 0 ? undefined : this.#at(this.#places - 1)
   }
 
-  /** Places from the first to the last call, gone ones included. */
+  /** Entries from the first to the last call, including removed ones. */
   get places(): number {
     return this.#places
   }
@@ -71,14 +71,14 @@ export class CallDeque {
     this.#trim()
   }
 
-  /** One of the calls is gone, wherever its place is. */
+  /** A call was removed, at any position. */
   forget(): void {
     this.length--
     this.#trim()
-    if (this.#places > 2 * this.length + MIN_GONE) this.#rebuild()
+    if (this.#places > 2 * this.length + MIN_REMOVED) this.#rebuild()
   }
 
-  /** A copy, in order, without calls that are gone. */
+  /** A copy, in order, without removed calls. */
   list(): QueuedCall[] {
     const calls: QueuedCall[] = []
     for (let index = 0; index < this.#places; index++) {

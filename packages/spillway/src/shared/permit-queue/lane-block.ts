@@ -175,7 +175,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
       block.unblock()
       return false
     }
-    // Whatever costs at least as much has to wait as long. This keeps leaving cheap in a long queue.
+    // Calls that cost at least as much have to wait as long, so they need no check of their own when a call leaves.
     if (costsAsMuch(this.#costsOf(block.lane, next), block.blockedCosts)) {
       block.blocker = next
       return false

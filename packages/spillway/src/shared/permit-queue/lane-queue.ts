@@ -36,7 +36,7 @@ export class LaneQueue {
     this.length--
   }
 
-  /** One of its calls is gone. */
+  /** One of its calls was removed. */
   forget(call: QueuedCall): void {
     this.#dequeOf(call).forget()
     this.length--

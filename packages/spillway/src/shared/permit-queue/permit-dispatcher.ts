@@ -59,7 +59,7 @@ export class PermitDispatcher {
     this.#requests = new PermitRequests(options, this.immediate, {
       onRefused: (block, reply, costs, call) => {
         const othersMayAsk = this.blocks.block(block, reply, costs, call)
-        // What this lane did not take is free for the next lane.
+        // Slots that this lane did not take are free for the next lane.
         if (othersMayAsk || block.isBlocked(clock.now())) this.#again = true
       },
       onLost: (block, untilMs) => {
@@ -102,7 +102,7 @@ export class PermitDispatcher {
     return waiting
   }
 
-  /** The longest wait of the calls that `crowd` counts and of those in `ownLane`, whatever they wait for. */
+  /** The longest wait of the calls that `crowd` counts and of those in `ownLane`, for any reason. */
   oldestWaitMs(nowMs: number, ownLane: string): number {
     const { queue } = this.#options
     return queue.oldestWaitMs(nowMs, (lane) => lane === ownLane || !this.#isBlocked(lane, nowMs))

@@ -27,7 +27,7 @@ export interface PermitRequestEvents {
   ): void
   /** A round trip had no usable reply; the next one starts at `untilMs`. */
   onLost(block: LaneBlock, untilMs: number): void
-  /** A round trip has ended, or what was free still is. */
+  /** A round trip has ended, or slots are still free. */
   onEnd(): void
 }
 
@@ -255,7 +255,7 @@ export class PermitRequests {
     }
   }
 
-  /** Returns what is held for a call. Nothing is if it has started or left. */
+  /** Releases what is held for a call. A call that has started or left holds nothing. */
   #release(call: PermitCall): void {
     const { breaker, capacity } = this.#options
     const { held } = call

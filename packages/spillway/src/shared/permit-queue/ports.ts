@@ -1,4 +1,4 @@
-/** What the dispatcher needs from the queued calls, the breaker, the limits and this pod's capacity. */
+/** Interfaces of the dispatcher to the queued calls, the breaker, the limits and this pod's capacity. */
 import type { SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import type { MaybePromise } from '../../store/port.js'
@@ -44,7 +44,7 @@ export interface LimitPort {
   readonly remote: boolean
   /** A permit may not be used if its round trip took longer than this. */
   readonly useWithinMs: number
-  /** What a call of a lane costs under the limits in force, and the pool that the lane is in. */
+  /** Cost of a call under the current limits, and the pool of its lane. */
   readonly settings: {
     of(lane: string): {
       readonly pool?: string | undefined
@@ -68,13 +68,13 @@ export interface LimitPort {
 
 /** Slots and pace of this pod. */
 export interface Capacity {
-  /** No slot is free, whatever the pace. */
+  /** No slot is free, independent of the pace. */
   readonly full: boolean
   /** Calls that could start now, in a lane or in any. */
   free(nowMs: number, lane?: string): number
   /** How long until the pace allows a call; 0 if slots are missing, too. */
   paceWaitMs(nowMs: number): number
-  /** Slots of a single lane, where lanes have limits of their own. */
+  /** Slots of a single lane, if lanes have separate limits. */
   readonly lanes?: { free(lane: string): number } | undefined
   /** Holds slots during a round trip. */
   reserve(count: number, lane: string): void

@@ -33,7 +33,7 @@ export class QueueTimeout implements Timed {
     if (!this.timed) this.#sleep()
   }
 
-  /** One of the added calls is gone. */
+  /** One of the added calls was removed. */
   forget(): void {
     this.#calls.forget()
     if (this.#calls.length === 0) this.#timers.remove(this)

@@ -1,4 +1,4 @@
-/** What users of the shared rate limiter type. */
+/** Public interface of the shared rate limiter. */
 
 import type { Duration } from '../../core/options/checks.js'
 import type { Random } from '../../core/random.js'

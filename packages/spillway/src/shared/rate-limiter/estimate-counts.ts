@@ -34,7 +34,7 @@ interface Counts extends Omit<EstimateSnapshot, 'recentRatio'> {
   recent: { reserved: number; actual: number }
 }
 
-/** What a call counts in `recent` after the next one. */
+/** Decay of a call's weight in `recent` with each later call. */
 const FADING = 0.98
 
 export class EstimateCounts {

@@ -6,14 +6,14 @@ import { LaneMap, type LaneRegistry } from '../lanes/lane-registry.js'
 import type { UnitLimit } from './options.js'
 import type { VendorHeaders } from './vendor-headers.js'
 
-/** What is left of a limit, which is given by its index. */
+/** Remaining units of a limit, which is given by its index. */
 export interface VendorLeft {
   limit: number
   remaining: number
   resetUs: number
 }
 
-export interface FeedbackNews {
+export interface FeedbackReport {
   readonly throttled: boolean
   readonly left: readonly VendorLeft[]
 }
@@ -25,7 +25,7 @@ interface Lane {
   sinceMs: number
   answers: number
   /** When the remaining units were last passed on, and how many those were, by index of the limit. */
-  toldMs: number
+  reportedMs: number
   remaining: readonly number[]
   /** The last response asked to slow down. */
   throttled: boolean
@@ -35,7 +35,7 @@ interface Lane {
 const MOMENT_MS = 10
 const READ_IN_A_MOMENT = 5
 /** How often remaining units are passed on, and below which fraction of a limit they are scarce. */
-const TELL_EVERY_MS = 100
+const REPORT_EVERY_MS = 100
 const SCARCE = 0.1
 /** After this time without a response a lane is forgotten. */
 const FORGET_MS = 60_000
@@ -70,12 +70,12 @@ export class FeedbackFilter {
     { headers, good, throttled }: { headers: VendorHeaders; good: boolean; throttled: boolean },
     limits: readonly UnitLimit[],
     nowMs: number,
-  ): FeedbackNews | undefined {
+  ): FeedbackReport | undefined {
     const known = this.#laneOf(lane, nowMs)
     known.usedMs = nowMs
     // A vendor that sends no limit headers in one response sends none in the next either.
     if (good && headers.left.length === 0) known.answers = Math.max(known.answers, READ_IN_A_MOMENT)
-    // A response without feedback is news only after one that asked to slow down.
+    // A response without feedback is reported only after one that asked to slow down.
     const recovered = known.throttled && !throttled
     known.throttled = throttled
     const left = worthPassingOn(known, headers, limits, nowMs)
@@ -104,8 +104,8 @@ export class FeedbackFilter {
 }
 
 function newLane(): Lane {
-  const toldMs = Number.NEGATIVE_INFINITY
-  return { usedMs: 0, sinceMs: 0, answers: 0, toldMs, remaining: [], throttled: false }
+  const reportedMs = Number.NEGATIVE_INFINITY
+  return { usedMs: 0, sinceMs: 0, answers: 0, reportedMs, remaining: [], throttled: false }
 }
 
 /**
@@ -113,27 +113,27 @@ function newLane(): Lane {
  * they are scarce or dropped by a tenth.
  */
 function worthPassingOn(
-  told: Lane,
+  lane: Lane,
   { left }: VendorHeaders,
   limits: readonly UnitLimit[],
   nowMs: number,
 ): readonly VendorLeft[] {
   if (left.length === 0) return NOTHING
   const known: VendorLeft[] = []
-  let news = nowMs - told.toldMs >= TELL_EVERY_MS
+  let isDue = nowMs - lane.reportedMs >= REPORT_EVERY_MS
   for (const { unit, remaining, resetMs } of left) {
-    // What a vendor says is left is about its short windows, not about the day.
+    // The remaining units in headers are those of short windows, not of the day.
     const limit = limits.findIndex(({ unit: own, spec }) => own === unit && spec.day === undefined)
     if (limit === -1) continue
     known.push({ limit, remaining, resetUs: Math.ceil(resetMs * 1_000) })
     const scarce = remaining <= (limits[limit] as UnitLimit).spec.limit * SCARCE
-    news ||= scarce || remaining < (told.remaining[limit] ?? 0) * (1 - SCARCE)
+    isDue ||= scarce || remaining < (lane.remaining[limit] ?? 0) * (1 - SCARCE)
   }
-  if (!news || known.length === 0) return NOTHING
+  if (!isDue || known.length === 0) return NOTHING
   const remaining: number[] = []
   for (const each of known) remaining[each.limit] = each.remaining
-  told.toldMs = nowMs
-  told.remaining = remaining
+  lane.reportedMs = nowMs
+  lane.remaining = remaining
   return known
 }
 

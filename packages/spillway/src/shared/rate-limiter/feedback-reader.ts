@@ -1,9 +1,11 @@
-/** Reads the limit headers of vendor responses, decides whether they ask for a pause, and sends what is new to the store. */
+/**
+ * Reads the limit headers of vendor responses, decides whether they request a pause, and sends changes to the store.
+ */
 import { ERROR_KINDS, type VendorFailure } from '../../core/failures/error-kind.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { MaybePromise, RefusedCall } from '../../store/port.js'
 import type { LaneRegistry } from '../lanes/lane-registry.js'
-import { FeedbackFilter, type FeedbackNews } from './feedback-filter.js'
+import { FeedbackFilter, type FeedbackReport } from './feedback-filter.js'
 import type { UnitLimit } from './options.js'
 import type { LanePermit } from './permit.js'
 import { readVendorHeaders, type VendorHeaders } from './vendor-headers.js'
@@ -16,7 +18,7 @@ export interface AnswerFeedback {
   readonly failure?: VendorFailure | undefined
 }
 
-export interface LaneFeedback extends FeedbackNews {
+export interface LaneFeedback extends FeedbackReport {
   grantedUs: number
   pauseUs: number | undefined
   refused?: RefusedCall | undefined
@@ -41,7 +43,7 @@ export class FeedbackReader {
     this.#feedback = new FeedbackFilter(options.lanes)
   }
 
-  /** Undefined if the response says nothing new. */
+  /** Undefined if the response contains nothing new. */
   updateFromResponse(
     answer: AnswerFeedback,
     permit: LanePermit,
@@ -54,16 +56,16 @@ export class FeedbackReader {
     if (good && this.#feedback.readEnough(lane, nowMs)) return undefined
     const headers = readVendorHeaders(answer.headers, clock.wallMs())
     const throttled = asksForPause(answer, headers)
-    const news = this.#feedback.read(lane, { headers, good, throttled }, limits, nowMs)
-    if (news === undefined) return undefined
+    const report = this.#feedback.read(lane, { headers, good, throttled }, limits, nowMs)
+    if (report === undefined) return undefined
     const { failure } = answer
-    // Headers are about the next request; what is known of a whole quota comes first.
+    // Headers are about the next request; knowledge about a whole quota takes precedence.
     const resetMs = failure?.kind === 'quota-exhausted' ? failure.retryAfterMs : undefined
     const pauseMs =
       resetMs ?? headers.retryAfterMs ?? failure?.retryAfterMs ?? this.fixedPauseMs(permit)
     const pauseUs = pauseMs === undefined ? undefined : Math.ceil(pauseMs * 1_000)
     const refused = isRateLimited(answer) ? permit.refused(limits) : undefined
-    return send(lane, { grantedUs, pauseUs, refused, failure, ...news })
+    return send(lane, { grantedUs, pauseUs, refused, failure, ...report })
   }
 
   /** The pause after a 429 without `Retry-After`, if it must not grow. */
@@ -81,7 +83,7 @@ export class FeedbackReader {
   }
 }
 
-/** A spent quota or an overloaded vendor says nothing about a limit. */
+/** A spent quota or an overloaded vendor does not reveal a limit. */
 function isRateLimited({ status, failure }: AnswerFeedback): boolean {
   return failure === undefined ? status === 429 : failure.kind === 'rate-limited'
 }

@@ -1,7 +1,7 @@
 /**
  * The limits of a guard as this pod uses them: takes permits (`permits`), settles them, passes vendor feedback and
- * changes of limits on to the store, and counts what this pod spends while the store is unreachable. Which call
- * waits for what is decided by the permit queue.
+ * changes of limits on to the store, and counts what this pod spends while the store is unreachable. The
+ * permit queue decides which call waits for which limit.
  */
 import { SpillwayError, storeUnavailable } from '../../core/errors.js'
 import { longestPauseMs, type VendorFailure } from '../../core/failures/error-kind.js'
@@ -237,7 +237,7 @@ export class LimitClient implements Spender {
   tell(): Promise<void> {
     const outage = this.#outage as OutageLimits
     return outage.report(this.settings, (at, spent, sequence) =>
-      // Numbers of its own: settlements may be resent at the same time.
+      // A separate sequence, because settlements may be resent at the same time.
       this.#store.book({
         ...(at as LaneRef),
         pod: `${this.#options.pod}/alone`,
@@ -247,7 +247,7 @@ export class LimitClient implements Spender {
     )
   }
 
-  /** Reads what is left, for the time when the store may be unreachable. */
+  /** Reads the remaining units, for a later outage of the store. */
   refresh(): void {
     const outage = this.#outage as OutageLimits
     outage.sweep(this.settings)
@@ -267,7 +267,7 @@ export class LimitClient implements Spender {
     return storeUnavailable('vendor-limit', this.name, error)
   }
 
-  /** What this pod has used counts, whichever client counted it. */
+  /** Usage of this pod counts, even if another client recorded it. */
   #outageLimits(watch: StoreWatch, before: LimitClient | undefined): OutageLimits {
     const { name, registry } = this.#options
     const known = before === undefined ? undefined : before.#outage
@@ -300,7 +300,7 @@ export class LimitClient implements Spender {
     this.#settlements.add(lane, corrections)
   }
 
-  /** For a permit of an outage rule: after the outage the store learns what is left of it. */
+  /** For a permit of an outage rule: after the outage its settlement is reported to the store. */
   readonly #onSettleAlone = (lane: string, corrections: Correction[]): void => {
     if (!this.alone) return this.#onSettle(lane, corrections)
     const ref = this.settings.ref(lane)

@@ -118,7 +118,7 @@ function checkWindow(limit: CheckedLimit, path: string, problems: OptionProblem[
     problems.push({ path: `${path}.windowMs`, message })
   }
   if (timeZone !== undefined && window !== 'day') {
-    problems.push({ path: `${path}.timeZone`, message: "only has a meaning with window: 'day'" })
+    problems.push({ path: `${path}.timeZone`, message: "has an effect only with window: 'day'" })
   }
   if (subWindowMs === undefined || windowMs === undefined) return
   if (subWindowMs >= windowMs) {
@@ -162,7 +162,7 @@ export interface UnitLimit {
   isSubWindow?: boolean
 }
 
-/** What the limits of a guard need beside their own options. */
+/** Further inputs of a guard's limits. */
 export interface SpecContext {
   /**
    * Widens every window. A call reaches the vendor up to that much later than its permit was granted, so two calls can
@@ -197,12 +197,12 @@ export function toUnitLimits(
   })
 }
 
-/** The id of a limit for people: `requests/10s` reads `requests within 10s`. Ids of whole limits stay as they are. */
+/** The id of a limit for people: `requests/10s` becomes `requests within 10s`. Ids of whole limits are unchanged. */
 export function limitLabel(id: string): string {
   return id.replace(/\/(\d+m?s)$/, ' within $1')
 }
 
-/** What a refusal says is about the whole window, so sub-windows do not learn. */
+/** A refusal is about the whole window, so sub-windows do not learn. */
 const WHOLE_SUB_WINDOW = {
   algorithm: 'sliding-window',
   burst: 0,
@@ -240,5 +240,5 @@ export function unknownUnit(path: string, unit: string, known: readonly string[]
 }
 
 function only(path: string, algorithm: string): OptionProblem {
-  return { path, message: `only has a meaning with algorithm '${algorithm}'` }
+  return { path, message: `has an effect only with algorithm '${algorithm}'` }
 }

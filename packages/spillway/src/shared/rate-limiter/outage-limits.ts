@@ -1,6 +1,6 @@
 /**
- * A guard's limits while the store is unreachable: this pod decides by the outage rule of each limit. While the
- * store is reachable, it records what it will need then.
+ * A guard's limits while the store is unreachable: this pod decides by the outage rule of each limit. While the store
+ * is reachable, this records the data needed for an outage.
  */
 import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
 import { type Fleet, shareOf } from '../../store/fleet-share.js'
@@ -37,7 +37,7 @@ export class OutageLimits implements LaneHolder {
   #rules: ReadonlyMap<string, OutageRule> = new Map()
   readonly #own = new LocalSpend()
   readonly #pauses = new Map<string, Pause>()
-  /** By pool; lanes in a pool have no pause of their own. */
+  /** By pool; lanes in a pool share the pool's pause. */
   readonly #poolPauses = new Map<string, Pause>()
   /** By lane and id: limits of which the vendor gives less. */
   readonly #learned = new Map<string, ReadonlyMap<string, number>>()
@@ -57,7 +57,7 @@ export class OutageLimits implements LaneHolder {
     lanes.attach(this)
   }
 
-  /** What this pod used while the store was unreachable must still be reported to it. */
+  /** Usage during an outage, which is still to be reported to the store. */
   isIdle(lane: string): boolean {
     if ((this.#pauses.get(lane)?.untilUs ?? 0) > this.#watch.nowUs()) return false
     return this.#own.isReported(lane)
@@ -101,9 +101,9 @@ export class OutageLimits implements LaneHolder {
     const { granted, waitUs, paused, nowUs, capacities } = reply
     this.#use(lane.lane, nowUs)
     const sums = lane.limits.map(() => 0)
-    for (let wish = 0; wish < granted; wish++) {
+    for (let call = 0; call < granted; call++) {
       for (let index = 0; index < sums.length; index++) {
-        sums[index]! += Math.min(costs[wish]![index] as number, capacities[index] as number)
+        sums[index]! += Math.min(costs[call]![index] as number, capacities[index] as number)
       }
     }
     this.#own.granted(lane, sums, { nowUs, fleet: this.#watch.fleet })
@@ -175,8 +175,8 @@ export class OutageLimits implements LaneHolder {
     return untilUs
   }
 
-  correct(lane: SpendingLane, corrections: readonly Correction[], told: boolean): void {
-    const at = { nowUs: this.#watch.nowUs(), fleet: this.#watch.fleet, told }
+  correct(lane: SpendingLane, corrections: readonly Correction[], reported: boolean): void {
+    const at = { nowUs: this.#watch.nowUs(), fleet: this.#watch.fleet, reported }
     for (const each of corrections) {
       const spec = lane.limits.find(({ id }) => id === each.id)
       if (spec !== undefined) this.#own.correct(lane, spec, each, at)

@@ -1,4 +1,4 @@
-/** A permit for one call, with what was booked for it. */
+/** A permit for one call, with the units booked for it. */
 import type { RefusedCall, TakeReply } from '../../store/port.js'
 import type { EstimateCounts } from './estimate-counts.js'
 import type { UnitLimit } from './options.js'
@@ -51,7 +51,7 @@ export class LanePermit implements Permit {
   readonly #onSettle: (lane: string, corrections: Correction[]) => void
   readonly #estimates: EstimateCounts
   #settled = false
-  /** What was sent to the store since the permit was granted. */
+  /** Changes that were sent to the store since the permit was granted. */
   #corrections: readonly Correction[] = NONE
   /** The vendor refused the call, and the whole cost was refunded. */
   #isReturned = false
@@ -89,8 +89,8 @@ export class LanePermit implements Permit {
   }
 
   /**
-   * The vendor refused the call. Returns what the store needs to learn from it, and to give back what is booked;
-   * undefined if no limit learns.
+   * The vendor refused the call. Returns the report from which the store learns, including the refund; undefined if
+   * no limit learns.
    */
   refused(limits: readonly UnitLimit[]): RefusedCall | undefined {
     if (!limits.some(({ spec }) => spec.learn === true)) return undefined

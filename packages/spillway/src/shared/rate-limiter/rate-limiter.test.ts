@@ -14,11 +14,11 @@ type Fault = 'lose-request' | 'lose-reply' | 'late'
 function distantStore(clock: VirtualClock) {
   const near = memoryStore({ clock })
   const faults: Fault[] = []
-  const trips: Record<string, number> = {}
+  const roundTrips: Record<string, number> = {}
   const far =
     <Q, A>(name: string, run: (request: Q) => A | Promise<A>) =>
     async (request: Q): Promise<A> => {
-      trips[name] = (trips[name] ?? 0) + 1
+      roundTrips[name] = (roundTrips[name] ?? 0) + 1
       const fault = faults.shift()
       await sleep(clock, 1)
       if (fault === 'lose-request') throw new Error('not sent')
@@ -39,7 +39,7 @@ function distantStore(clock: VirtualClock) {
     watch: near.limits.watch,
   }
   const store: Store = { ...near, limits }
-  return { store, faults, trips }
+  return { store, faults, roundTrips }
 }
 
 function setup(options: Partial<SharedRateLimiterOptions> = {}) {
@@ -76,29 +76,29 @@ describe('batching of permit requests', () => {
   })
 
   it('permit requests of one turn share one round trip and are granted in order', async () => {
-    const { clock, limiter, trips } = setup({ limits })
+    const { clock, limiter, roundTrips } = setup({ limits })
     const asked = Array.from({ length: 200 }, () => limiter.acquire())
     expectFirst(await clock.until(Promise.all(asked)), 150)
-    expect(trips.take).toBe(1)
+    expect(roundTrips.take).toBe(1)
   })
 
   it('requests made during a round trip share the next one and are granted in order', async () => {
-    const { clock, limiter, trips } = setup({ limits })
+    const { clock, limiter, roundTrips } = setup({ limits })
     const first = limiter.acquire()
     await clock.advance(1)
     const meanwhile = Array.from({ length: 199 }, () => limiter.acquire())
     expectFirst(await clock.until(Promise.all([first, ...meanwhile])), 150)
-    expect(trips.take).toBe(2)
+    expect(roundTrips.take).toBe(2)
   })
 
   it('a request aborted before the round trip begins is not sent', async () => {
-    const { clock, limiter, trips } = setup()
+    const { clock, limiter, roundTrips } = setup()
     const abort = new AbortController()
     const leaving = limiter.acquire({ signal: abort.signal })
     abort.abort(new Error('left'))
     await expect(leaving).rejects.toThrow('left')
     await clock.advance(10)
-    expect(trips.take).toBeUndefined()
+    expect(roundTrips.take).toBeUndefined()
   })
 
   it('a single request is sent without waiting for others', async () => {
@@ -108,18 +108,18 @@ describe('batching of permit requests', () => {
   })
 
   it('no round trip is made while the first request waits for a known time', async () => {
-    const { clock, limiter, trips } = setup()
+    const { clock, limiter, roundTrips } = setup()
     await clock.until(limiter.takeUpTo(10))
     const waiting = Array.from({ length: 10 }, () => limiter.acquireWithin('5s'))
     const impatient = [300, 400, 500].map((ms) => limiter.acquireWithin(ms))
-    const before = trips.take ?? 0
+    const before = roundTrips.take ?? 0
     await clock.advance(900)
     expect((await Promise.all(impatient)).map(({ allowed }) => allowed)).toEqual([
       false,
       false,
       false,
     ])
-    expect((trips.take ?? 0) - before).toBeLessThanOrEqual(1)
+    expect((roundTrips.take ?? 0) - before).toBeLessThanOrEqual(1)
     const answers = await clock.until(Promise.all(waiting))
     expect(answers.every(({ allowed }) => allowed)).toBe(true)
   })
@@ -206,10 +206,10 @@ describe('waiting for a permit', () => {
 
 describe('failed round trips', () => {
   it('a round trip whose reply was lost counts as spent and is repeated', async () => {
-    const { clock, limiter, faults, trips } = setup()
+    const { clock, limiter, faults, roundTrips } = setup()
     faults.push('lose-reply')
     await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
-    expect(trips.take).toBe(2)
+    expect(roundTrips.take).toBe(2)
     expect(await used(limiter)).toEqual([2])
   })
 
@@ -227,7 +227,7 @@ describe('failed round trips', () => {
 
   it('time until the first connection does not make the first permit late', async () => {
     const clock = createVirtualClock()
-    const { store, trips } = distantStore(clock)
+    const { store, roundTrips } = distantStore(clock)
     const pulses: Store['pulses'] = {
       pulse: async (request) => {
         await sleep(clock, 400)
@@ -241,16 +241,16 @@ describe('failed round trips', () => {
       clock,
     })
     expect(await clock.until(limiter.acquire())).toMatchObject({ allowed: true })
-    expect(trips).toEqual({ take: 1 })
+    expect(roundTrips).toEqual({ take: 1 })
     await clock.until(limiter.close())
   })
 
   it("a permit that arrives too late for the vendor's window is returned and requested again", async () => {
-    const { clock, limiter, faults, trips } = setup()
+    const { clock, limiter, faults, roundTrips } = setup()
     faults.push('late')
     await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
     await clock.advance(10)
-    expect(trips.take).toBe(2)
+    expect(roundTrips.take).toBe(2)
     expect(await used(limiter)).toEqual([1])
   })
 })
@@ -282,12 +282,12 @@ describe('settling', () => {
   })
 
   it('a settlement is sent until it arrives and counts once', async () => {
-    const { clock, limiter, faults, trips } = setup({ limits })
+    const { clock, limiter, faults, roundTrips } = setup({ limits })
     const answer = await clock.until(limiter.acquire({ cost: { tokens: 500 } }))
     faults.push('lose-reply', 'lose-request', 'lose-reply')
     if (answer.allowed) answer.permit.settle({ tokens: 400 })
     await clock.until(limiter.close())
-    expect(trips.settle).toBe(4)
+    expect(roundTrips.settle).toBe(4)
     expect(await used(limiter)).toEqual([400])
   })
 
@@ -394,14 +394,14 @@ describe('rate limiter costs', () => {
   })
 
   it('a cost in an unknown unit is rejected with a suggestion', async () => {
-    const { limiter, trips } = setup({ limits })
+    const { limiter, roundTrips } = setup({ limits })
     const wrong = limiter.acquire({ cost: { tokns: 5 } })
     await expect(wrong).rejects.toThrow(TypeError)
     await expect(wrong).rejects.toThrow("cost.tokns: no limit on 'tokns'; did you mean 'tokens'?")
     await expect(limiter.acquireWithin('1s', { cost: { images: 1 } })).rejects.toThrow(
       "cost.images: no limit on 'images'; known: requests, tokens",
     )
-    expect(trips.take).toBeUndefined()
+    expect(roundTrips.take).toBeUndefined()
   })
 
   it('a cost may name a unit whose limit was removed, and always requests', async () => {
@@ -421,7 +421,7 @@ describe('shared rate limiter options', () => {
       'sharedRateLimiter.limits[0].limit',
     )
     expect(wrong({ limits: [{ limit: 1, windowMs: 1, burst: 3 }] })).toThrow(
-      "sharedRateLimiter.limits[0].burst: only has a meaning with algorithm 'token-bucket'",
+      "sharedRateLimiter.limits[0].burst: has an effect only with algorithm 'token-bucket'",
     )
     expect(wrong({ store: {} })).toThrow('sharedRateLimiter.store: must be a store')
     expect(wrong({ jiterMs: 5 })).toThrow("did you mean 'jitterMs'?")

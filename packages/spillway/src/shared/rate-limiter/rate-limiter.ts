@@ -102,7 +102,7 @@ class QueuedRateLimiter implements SharedRateLimiter {
       pod,
       clock,
       registry,
-      // Requests of one turn share a round trip, whichever store it is.
+      // Requests of one turn share a round trip, with any store.
       remote: true,
       watch: watchStore(store, { ...options, pod }),
       onGivenBack: (lane) => this.#dispatcher.unblock(lane),
@@ -196,7 +196,7 @@ class QueuedRateLimiter implements SharedRateLimiter {
     await this.#client.close()
   }
 
-  /** Without `untilMs` the request is answered with what is free now. */
+  /** Without `untilMs` the request takes only what is free now. */
   #acquire(options: AcquireOptions, untilMs: number | undefined): Promise<Acquisition> {
     try {
       const { lane = DEFAULT_LANE, signal, cost } = options
@@ -258,7 +258,7 @@ class QueuedRateLimiter implements SharedRateLimiter {
   }
 }
 
-/** What all requests of one limiter share. */
+/** Dependencies that all requests of one limiter share. */
 interface RequestDependencies {
   readonly dispatcher: PermitDispatcher
   readonly client: LimitClient

@@ -5,8 +5,8 @@ import { type SettlementBatch, SettlementSender } from './settlement-sender.js'
 
 const GATHER_MS = 5
 
-/** `tripMs`: duration of each round trip. */
-function remote(tripMs = 0) {
+/** `roundTripMs`: duration of each round trip. */
+function remote(roundTripMs = 0) {
   const clock = createVirtualClock()
   const sent: SettlementBatch[] = []
   const givenBack: string[] = []
@@ -17,7 +17,7 @@ function remote(tripMs = 0) {
     collectMs: GATHER_MS,
     send: async (sending) => {
       const failure = failures.shift()
-      if (tripMs > 0) await sleep(clock, tripMs)
+      if (roundTripMs > 0) await sleep(clock, roundTripMs)
       if (failure !== undefined) throw failure
       sent.push({ ...sending, corrections: [...sending.corrections] })
       return 0

@@ -62,7 +62,7 @@ export class SettlementSender {
     if (!this.#busy) this.#collect()
   }
 
-  /** Sends what is left and stops. Resolves when everything was sent. */
+  /** Sends the remaining settlements and stops. Resolves when everything was sent. */
   close(): Promise<void> {
     this.#closed = true
     for (const timer of this.#wakeTimers.values()) timer.cancel()
@@ -118,7 +118,7 @@ export class SettlementSender {
     }
   }
 
-  /** What cannot be delivered stays spent, which is the safe side for the vendor's limit. */
+  /** Settlements that cannot be delivered stay spent, which is safe for the vendor's limit. */
   async #deliver(batch: SettlementBatch, first: MaybePromise<number>): Promise<void> {
     let sent = first
     for (let attempt = 1; ; attempt++) {

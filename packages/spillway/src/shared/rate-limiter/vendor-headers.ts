@@ -15,7 +15,7 @@ export interface VendorHeaders {
   left: { unit: string; remaining: number; resetMs: number }[]
 }
 
-/** Headers by unit: what is left, and when it resets. */
+/** Headers by unit: remaining units and reset time. */
 const DIALECTS = (
   [
     ['requests', 'requests'],

@@ -8,7 +8,7 @@ import { isThenable } from '../../core/thenable.js'
 import { nextTickBatch } from '../../core/time/next-tick-batch.js'
 import type { MaybePromise } from '../../store/port.js'
 
-const MOST_IN_A_TRIP = 256
+const MOST_PER_ROUND_TRIP = 256
 
 /** A requester. One of the two methods is called, once, in any async context. */
 export interface ReplyListener<A> {
@@ -42,8 +42,8 @@ export class Batcher<Q, A> {
 
   #go(): void {
     while (this.#requests.length > 0 && !this.#underWay) {
-      const requests = this.#requests.splice(0, MOST_IN_A_TRIP)
-      const askers = this.#askers.splice(0, MOST_IN_A_TRIP)
+      const requests = this.#requests.splice(0, MOST_PER_ROUND_TRIP)
+      const askers = this.#askers.splice(0, MOST_PER_ROUND_TRIP)
       let replies: MaybePromise<A[]>
       try {
         replies = this.#options.send(requests)

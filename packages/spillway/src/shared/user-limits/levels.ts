@@ -83,7 +83,7 @@ function shownType(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
-/** What a request is charged on a level, and what clients see of that level. */
+/** Charge of a request on a level, and the level's policy for clients. */
 export interface UserLevelCharge extends LevelCharge {
   readonly per: UserLevel['per']
   /** Outage rule of the level. */
@@ -99,7 +99,7 @@ export interface UserRequest extends LevelRequest {
 }
 
 export interface Level {
-  /** What this request is charged on the level; undefined if the level does not apply to it. */
+  /** Charge of this request on the level; undefined if the level does not apply to it. */
   chargeFor(subject: Subject): UserLevelCharge | undefined
   /** For a request of cost 1 to which no other level applies. */
   requestFor(subject: Subject): UserRequest | undefined
@@ -142,7 +142,7 @@ export const readLevels = arrayOf(readWithOutage)
 
 /** Short, because there is a key for every user. */
 const LETTER = { global: 'g', tier: 't', user: 'u', ip: 'i', endpoint: 'e' } as const
-/** A sliding window is stored in another form than a bucket, so it has a key of its own. */
+/** A sliding window is stored in another format than a bucket, so it has a separate key. */
 const WINDOW = 'w'
 
 export function createLevels(
@@ -208,7 +208,7 @@ function createLevel(
   return { requestFor, chargeFor: (subject) => requestFor(subject)?.levels[0] }
 }
 
-/** What a level counts this request under. */
+/** The name under which a level counts this request. */
 function whose(per: UserLevel['per'], subject: Subject): string | undefined {
   if (per === 'global') return '*'
   if (per === 'endpoint') return subject.endpoint === undefined ? undefined : subject.ip

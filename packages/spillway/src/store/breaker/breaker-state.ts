@@ -115,7 +115,7 @@ export function move(state: BreakerState, kind: BreakerState['kind'], now: numbe
   show(state, now)
 }
 
-/** Tripped by hand while it is open, it stays open for the same time again. */
+/** Opens the breaker. If it is already open, it stays open for another `openForUs`. */
 export function open(state: BreakerState, spec: BreakerSpec, now: number): void {
   if (state.kind === CLOSED) {
     state.openings = 0
@@ -164,7 +164,7 @@ function latest(ends: Map<string, number>): number {
 }
 
 const MARGIN_US = 1_000_000
-/** Without calls for this long, an old state says nothing about the downstream. */
+/** After this time without calls, an old state is outdated. */
 const LONGEST_LIFE_US = 300_000_000
 /** A half-open breaker waits at least this long for its first probe. */
 const UNPROBED_US = 60_000_000

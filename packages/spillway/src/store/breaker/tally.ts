@@ -1,5 +1,5 @@
 /**
- * What a closed breaker has counted; `trip-conditions.ts` decides whether that opens it. Twin:
+ * The counts of a closed breaker; `trip-conditions.ts` decides whether that opens it. Twin:
  * `redis/lua/include/breaker-tally.lua`.
  *
  * The rates are taken over the calls that began in the window: those that finished, and those in
@@ -263,6 +263,17 @@ function add(all: Map<string, Counts>, pod: string, counts: Counts, sign: 1 | -1
   sum.slow += sign * counts.slow
   if (sum.calls === 0) all.delete(pod)
   else all.set(pod, sum)
+}
+
+/** Sets the counts of an open breaker from its totals. They never leave the window: closing clears them. */
+export function keepTotals(
+  tally: Tally,
+  counted: Counts & { consecutive: number },
+  now: number,
+): void {
+  const { calls, failures, slow, consecutive } = counted
+  tally.sums.set(ALL_PODS, { calls, failures, slow })
+  tally.runs.set(ALL_PODS, { fleet: consecutive, own: consecutive, atUs: now })
 }
 
 /** Of all pods together. */

@@ -107,7 +107,7 @@ function endProbe(
 
 /** A breaker that needs more than one success does not open again because of one failed probe. */
 const DECIDING_FAILURES = 2
-/** Above this share of failed probes a breaker opens again, whatever its `failureRate`. */
+/** Above this share of failed probes a breaker opens again, independent of its `failureRate`. */
 const HIGHEST_PROBE_RATE = 0.5
 
 function probesFail({ successes, failedProbes }: BreakerState, spec: BreakerSpec): boolean {

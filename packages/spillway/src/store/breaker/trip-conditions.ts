@@ -1,5 +1,5 @@
 /**
- * Whether what a closed breaker has counted opens it. Twin: `redis/lua/include/breaker-conditions.lua`.
+ * Whether the counts of a closed breaker open it. Twin: `redis/lua/include/breaker-conditions.lua`.
  *
  * Three conditions, one is enough: failures in a row; a share of bad calls in the window; and calls that
  * hang, which a window full of earlier successes would hide for several timeouts.
@@ -28,7 +28,7 @@ const CHANCE = 1e-6
 
 /** `live`: the number of pods that the store knows; 0 if none has reported itself yet. */
 export function isTripped(tally: Tally, spec: BreakerSpec, live: number, now: number): boolean {
-  // Some of the pods that were counted may be gone, so the number of live ones is preferred.
+  // Some of the counted pods may have ended, so the number of live ones is preferred.
   const pods = live > 0 ? live : tally.sums.size
   const quorum = Math.min(spec.quorum, pods)
   if (quorum <= 1) return holds(spec, totals(tally)) || isHanging(tally, spec, 0, now)

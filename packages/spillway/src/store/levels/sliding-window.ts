@@ -20,7 +20,7 @@ export interface ChargeLogs {
 
 const MOST_CHARGES = 60
 
-/** The window of one level at one moment. What is stored changes only when the log is saved. */
+/** The window of one level at one moment. The stored state changes only when the log is saved. */
 export class LevelWindow {
   readonly log: number[] = []
   /** The clock was set back, so the charges count as made now. This has to be saved: it depends on the time. */
@@ -81,8 +81,8 @@ export class LevelWindow {
   }
 
   /**
-   * Returns units that were charged at `atUs`, if they still count. What is not found there is taken from earlier
-   * charges: then later ones count for too long, never too short.
+   * Returns units that were charged at `atUs`, if they still count. Units not found there are taken from earlier
+   * charges; then later charges count for too long, never too short.
    */
   refund(cost: number, atUs: number): void {
     let left = Math.min(cost, this.#level.limit)

@@ -3,11 +3,11 @@
  * Twin: `redis/lua/include/equal-shares.lua`.
  */
 
-/** Another pod that claims a part of what is free. */
+/** Another pod that claims a part of the free units. */
 export interface Claim {
-  /** What it was granted so far. */
+  /** Units it was granted so far. */
   got: number
-  /** The most it claims of each limit; undefined: its equal share, whatever that is. */
+  /** The most it claims of each limit; undefined: its equal share. */
   most: readonly number[] | undefined
 }
 
@@ -45,7 +45,7 @@ export function shareOf(
   return share + Math.floor(left / sharing)
 }
 
-/** What the others may claim before a pod is granted `level` in total. */
+/** Units that the others may claim before a pod is granted `level` in total. */
 export function claimedBefore(claims: readonly Claim[], limit: number, level: number): number {
   let sum = 0
   for (const { got, most } of claims) {

@@ -96,7 +96,7 @@ export class FastTake {
   #isCurrent(limits: readonly LimitSpec[], now: number): boolean {
     const lane = this.#lane
     if (limits !== this.#limits && !areSame(limits, this.#limits)) return false
-    // Waiting pods share what is free.
+    // Waiting pods share the free units.
     if (now >= this.#untilUs || lane.changedUs > now || lane.waiting.length > 0) return false
     for (let index = 0; index < limits.length; index++) {
       const { windowUs } = limits[index] as LimitSpec

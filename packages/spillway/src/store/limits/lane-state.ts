@@ -53,7 +53,7 @@ export function emptyGuard(): GuardState {
   return { ...state, ...noneWaiting() }
 }
 
-/** A limit as it is in force, with its count. */
+/** A limit in force, with its count. */
 export interface CountedLimit {
   spec: LimitSpec
   count: Count

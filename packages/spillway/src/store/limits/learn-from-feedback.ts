@@ -1,5 +1,5 @@
 /**
- * Which limit a vendor's answer is about, and what is learned from it. Twin:
+ * Finds the limit that a vendor's answer is about, and learns from it. Twin:
  * `redis/lua/include/learn-from-feedback.lua`.
  */
 import type { FeedbackRequest } from '../port.js'

@@ -51,7 +51,7 @@ export function learnedSpec(
   return lowered(spec, learned.limit)
 }
 
-/** A small limit is raised by a large part of itself, so that happens less often. */
+/** A small limit is raised in larger relative steps, so it is raised less often. */
 function isRaiseDue(
   { limit, steps, steppedUs, missing, fullUs }: LearnedLimit,
   windowUs: number,
@@ -75,8 +75,8 @@ function stepOf({ limit, steps, missing, from }: LearnedLimit): number {
 }
 
 /**
- * Calls of this cost wait. Returns whether that is new, and because of this limit. Pods that share it may leave a
- * small part of it unused, of a bucket also what flows back until they ask again.
+ * Notes that calls of this cost wait. Returns whether that is new and caused by this limit. Pods that share the limit
+ * may leave a small part unused; of a bucket, also the units that refill before their next request.
  */
 export function noteFull(spec: LimitSpec, count: Count, now: number, cost: number): boolean {
   const { learned } = count
@@ -90,8 +90,8 @@ export function noteFull(spec: LimitSpec, count: Count, now: number, cost: numbe
 }
 
 /**
- * The vendor refused a call because of this limit. `spec`: as in force. Returns the limit in force afterwards, or
- * undefined if the refusal says nothing about it.
+ * The vendor refused a call because of this limit. `spec`: in force. Returns the limit in force afterwards, or
+ * undefined if nothing can be learned.
  */
 export function learnFromRefusal(
   spec: LimitSpec,
@@ -123,8 +123,8 @@ export function learnFromRefusal(
 }
 
 /**
- * The vendor says that `left` units are left: with those in use, that is all it gives. `spec`: as in force. Returns
- * the limit in force afterwards, or undefined if the answer says nothing about it.
+ * The vendor reports that `left` units are left: with those in use, that is its limit. `spec`: in force. Returns the
+ * limit in force afterwards, or undefined if nothing can be learned.
  */
 export function learnFromLeft(
   spec: LimitSpec,

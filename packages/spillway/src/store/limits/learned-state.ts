@@ -1,10 +1,10 @@
-/** What was learned about a limit of the vendor. See learned-limit.ts. */
+/** State of a learned limit. See learned-limit.ts. */
 export interface LearnedLimit {
   /** The limit in force, unless less is configured. */
   limit: number
   /** Units that the vendor accepted in a window: before the last refusals, or under the limit before the last raise. */
   accepted: number
-  /** What it had accepted before those refusals; 0: unknown. */
+  /** Units that the vendor had accepted before those refusals; 0 if unknown. */
   before: number
   /** The limit that was in force before the last refusals. */
   from: number

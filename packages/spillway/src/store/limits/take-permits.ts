@@ -78,8 +78,8 @@ interface Granted {
 }
 
 /**
- * A call needs as much as it costs and as much again for the pods that are due before this one. If other pods claim
- * a part of what is free, this one gets its part. The pod that had least gets at least one call.
+ * A call needs its cost, and the same amount for the pods that are due before this one. If other pods claim a part of
+ * the free units, this pod gets its part. The pod that had least gets at least one call.
  */
 function grant(
   turn: WaitingTurn,

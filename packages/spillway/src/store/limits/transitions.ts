@@ -108,7 +108,7 @@ export function applyFeedback(
     learned: lesson.limit,
     effective: lesson.limit === undefined ? 0 : (entries[lesson.limit] as CountedLimit).spec.limit,
   })
-  // Feedback on an earlier permit is older than what is known.
+  // Feedback on an earlier permit is outdated.
   if (request.grantedUs > 0) {
     if (request.grantedUs < lane.feedbackUs) {
       return at.changed ? keep(lane, guard, at, replied()) : { reply: replied() }

@@ -1,7 +1,7 @@
 /**
  * Pods whose request was refused and whose calls wait, in order. With it
  * - a pod sleeps until half the needs of the pods before it are covered, too: not all of them wake at once, but
- *   if one of them is late, another one can use what it leaves;
+ *   if one of them is late, another one can use its units;
  * - pods get equal shares, whichever asks first and however often. The list counts the units that each pod was granted
  *   while others claimed a part. Free units are divided so that these sums become equal;
  * - a call that needs more than is usually free does not wait for ever. While its pod sleeps, it claims up to the cost
@@ -22,7 +22,9 @@ export interface WaitingPod {
   need: Record<string, number>
   /** False: all its requests were granted, or its calls do not wait. It stays in the list because of `got`. */
   waits: boolean
-  /** What it was granted while others claimed, in `WHOLE`ths of a limit, compared with the pod that was granted least. */
+  /**
+   * Units granted while others claimed a part, in 1/`WHOLE` of a limit, compared with the pod that was granted least.
+   */
   got: number
 }
 
@@ -51,15 +53,15 @@ interface CountedLimit {
 
 /** Parts of a limit are counted in whole numbers; this is all of it. */
 const WHOLE = 1_000_000_000
-/** A pod that has not asked this long after its time has stopped, or its calls have left. */
+/** A pod is dropped if it sends no request for this long after its wake time. */
 const GRACE_US = 1_000_000
-/** How long its part of what is free waits for a pod that is due: a pod on a loaded machine may be late. */
+/** How long after its wake time a pod keeps its claim to a share of free units: a loaded pod may be late. */
 const CLAIM_US = 250_000
-/** How long units are reserved for a pod that is due. */
+/** How long after its wake time the cost of a pod's first waiting call is reserved. */
 const RESERVED_US = 40_000
-/** A pod that got its part, or found the rest reserved, asks again after this time for what the others left. */
+/** A pod that got its share, or found the rest reserved, retries after this time. */
 export const SHARE_RETRY_US = 50_000
-/** More pods than this only have their own sleep. */
+/** Further pods are not in the list; they retry when their own wait is over. */
 const MAX_WAITING = 256
 /** At most 20 messages in any second: ten at once, and ten per second after that. */
 const MESSAGE_US = 100_000
@@ -124,7 +126,7 @@ export class WaitingTurn {
       })
   }
 
-  /** Whether other pods claim a part of what is free. */
+  /** Whether other pods claim a part of the free units. */
   get isShared(): boolean {
     return this.#claims.length > 0
   }
@@ -143,7 +145,7 @@ export class WaitingTurn {
   /** How long a call with these costs waits if they exceed this pod's part. */
   partWaitUs(costs: readonly number[]): number {
     let longest = SHARE_RETRY_US
-    // Pods that are due ask soon. What they leave is free.
+    // Pods that are due send their request soon. Units they leave are free.
     if (this.#claims.some(({ most }) => most === undefined)) return longest
     for (const [limit, { spec, count }] of this.#entries.entries()) {
       const cost = costs[limit] as number
@@ -163,8 +165,9 @@ export class WaitingTurn {
   }
 
   /**
-   * What the pods before this one need, per limit: all of them, or those that have just become due. Of these, pods
-   * that were granted more come after this one: each of the two would leave the last free unit to the other.
+   * Units that the pods before this one need, per limit: all of them, or those that have just become due. Of these,
+   * pods that were granted more come after this one; otherwise each of the two would leave the last free unit to the
+   * other.
    */
   needsAhead(onlyDue: boolean): number[] {
     const { waiting } = this.#list

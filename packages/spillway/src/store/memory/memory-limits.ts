@@ -37,7 +37,7 @@ class KeptGuard {
   #state: GuardState | undefined
   #untilUs = 0
 
-  /** What spans its lanes, if there is anything. */
+  /** State that spans all lanes, if there is any. */
   stateAt(nowUs: number): GuardState | undefined {
     return this.#untilUs > nowUs ? this.#state : undefined
   }
@@ -58,7 +58,7 @@ function newLane(): KeptLane {
   return { state: emptyLane(), fast: undefined }
 }
 
-/** `change`: for job queues, which take permits in transitions of their own. */
+/** `change`: for job queues, which take permits in their own transitions. */
 interface MemoryLimits {
   limits: LimitStore
   change: QueueNeighbours['limits']
@@ -80,8 +80,8 @@ export function createMemoryLimits(
   }
 
   /**
-   * Runs a transition on both states of a lane and saves what it says has to be saved. It may change states in
-   * place that it does not save: this clock never goes back, so that makes no difference.
+   * Runs a transition on both states of a lane and saves those that it marks. It may change unsaved states in place:
+   * this clock never goes back, so that has no effect.
    */
   function change<R extends LaneRef, T>(
     request: R,

@@ -21,9 +21,9 @@ import {
   line,
   present,
   type QueueState,
+  removeWaiting,
   stateNamed,
   timeOf,
-  unline,
   viewOf,
   WAITING,
   waitingIn,
@@ -78,7 +78,7 @@ function cancel(
     job.cancel = true
     return true
   }
-  if (job.state === WAITING) unline(state, id, job)
+  if (job.state === WAITING) removeWaiting(state, id, job)
   else if (job.state === DELAYED) state.delayed.delete(id)
   else return false
   end(state, id, job, CANCELLED, '', keepUs, now)

@@ -173,7 +173,7 @@ export function line(state: QueueState, id: string, job: JobRecord, now: number)
   deepen(state, job, 1)
 }
 
-export function unline(state: QueueState, id: string, job: JobRecord): void {
+export function removeWaiting(state: QueueState, id: string, job: JobRecord): void {
   state.waiting[job.priority]?.delete(id)
   deepen(state, job, -1)
 }

@@ -36,9 +36,9 @@ import {
   type JobRecord,
   present,
   type QueueState,
+  removeWaiting,
   reservedOf,
   TOO_LATE,
-  unline,
   waitingIn,
   wakeOne,
 } from './queue-state.js'
@@ -79,16 +79,16 @@ export function reserveJobs(
   bringBack(state, now, request.deadUs)
   state.parked.delete(request.worker)
   const limits = new JobLimits({ lane, guard, member }, request, serverUs)
-  const gate = openGate(breakerState, request, serverUs)
-  let blocked: Blocked = state.paused ? 'paused' : gate.blocked
-  let waitUs = blocked === 'breaker' ? gate.waitUs : 0
+  const check = checkBreaker(breakerState, request, serverUs)
+  let blocked: Blocked = state.paused ? 'paused' : check.blocked
+  let waitUs = blocked === 'breaker' ? check.waitUs : 0
   if (blocked === 'no' && limits.pausedUs > 0) {
     blocked = 'vendor'
     waitUs = limits.pausedUs
   }
   const jobs: ReservedJob[] = []
   let tooLate = 0
-  while (blocked === 'no' && jobs.length < Math.min(request.wanted, gate.most)) {
+  while (blocked === 'no' && jobs.length < Math.min(request.wanted, check.most)) {
     const id = nextOf(state, request.agingUs)
     if (id === undefined) {
       blocked = 'empty'
@@ -96,7 +96,7 @@ export function reserveJobs(
     }
     const job = state.jobs.get(id) as JobRecord
     if (job.deadlineUs > 0 && job.deadlineUs <= now) {
-      unline(state, id, job)
+      removeWaiting(state, id, job)
       end(state, id, job, DEAD, TOO_LATE, request.deadUs, now)
       if (++tooLate === MOST_TOO_LATE) break
       continue
@@ -118,9 +118,9 @@ export function reserveJobs(
     waitUs = PROBING_US
   }
   const taken = limits.close(jobs.length, blocked === 'limited' ? waitUs : 0)
-  const view = gate.close(jobs.length)
+  const view = check.close(jobs.length)
   state.blockedUs = isShut(blocked) ? now + waitUs : 0
-  // A worker that got all it wanted and leaves jobs behind wakes the next one.
+  // A worker that got all requested jobs and leaves others behind wakes the next worker.
   const wakes = [...(finished?.wakes ?? [])]
   if (hasAll && waitingIn(state) > 0) wakes.push(...wakeOne(state, now))
   if (!hasAll && request.parkUs > 0) state.parked.set(request.worker, now + request.parkUs)
@@ -131,7 +131,7 @@ export function reserveJobs(
       waitUs: hasAll ? 0 : claimAlarm(state, isShut(blocked) ? waitUs : 0, now),
       take: taken.reply,
       view: view?.reply,
-      probing: gate.probing,
+      probing: check.probing,
       finished: finished?.reply ?? [],
     },
     wakes,
@@ -160,7 +160,7 @@ function nextOf({ waiting, jobs }: QueueState, agingUs: number): string | undefi
 }
 
 function lease(state: QueueState, id: string, job: JobRecord, untilUs: number): void {
-  unline(state, id, job)
+  removeWaiting(state, id, job)
   const { priority, tag, tenant } = job
   if (tag > (state.reached[priority] as number)) state.reached[priority] = tag
   // A tenant without waiting jobs is treated as new.
@@ -271,7 +271,7 @@ class JobLimits {
   }
 }
 
-interface Gate {
+interface BreakerCheck {
   blocked: 'no' | 'breaker'
   waitUs: number
   /** Most jobs that the breaker allows. */
@@ -281,7 +281,7 @@ interface Gate {
   close(taken: number): BreakerKept<BreakerView> | undefined
 }
 
-const NO_BREAKER: Gate = {
+const NO_BREAKER: BreakerCheck = {
   blocked: 'no',
   waitUs: 0,
   most: Number.POSITIVE_INFINITY,
@@ -289,40 +289,40 @@ const NO_BREAKER: Gate = {
   close: () => undefined,
 }
 
-function openGate(
+function checkBreaker(
   state: BreakerState | undefined,
   { breaker: ref, probes, wanted }: ReserveRequest,
   serverUs: number,
-): Gate {
+): BreakerCheck {
   if (ref === undefined || state === undefined) return NO_BREAKER
   const { spec } = ref
   const before = state.version
   const now = presentBreaker(state, spec, serverUs)
-  const gate: Gate = {
+  const check: BreakerCheck = {
     ...NO_BREAKER,
     close(taken) {
-      if (gate.probing) {
+      if (check.probing) {
         for (const probe of probes.slice(0, taken)) state.probes.set(probe, now + spec.probeLeaseUs)
       }
       const view = keptBreaker(state, spec, now, before, (each) => each)
       // A breaker that was only read is not stored again, which would prolong its life.
-      const isNews = state.version !== before || (gate.probing && taken > 0)
-      return isNews ? view : { reply: view.reply }
+      const isChanged = state.version !== before || (check.probing && taken > 0)
+      return isChanged ? view : { reply: view.reply }
     },
   }
   if (state.isolations.size > 0) {
-    gate.blocked = 'breaker'
-    gate.waitUs = ISOLATED_US
+    check.blocked = 'breaker'
+    check.waitUs = ISOLATED_US
   } else if (state.kind === OPEN) {
-    gate.blocked = 'breaker'
-    gate.waitUs = Math.max(1, state.openUntilUs - now)
+    check.blocked = 'breaker'
+    check.waitUs = Math.max(1, state.openUntilUs - now)
   } else if (state.kind === HALF_OPEN) {
-    gate.probing = true
-    gate.most = Math.min(freeProbes(state, spec), probes.length)
-    if (gate.most === 0 && wanted > 0) {
-      gate.blocked = 'breaker'
-      gate.waitUs = PROBING_US
+    check.probing = true
+    check.most = Math.min(freeProbes(state, spec), probes.length)
+    if (check.most === 0 && wanted > 0) {
+      check.blocked = 'breaker'
+      check.waitUs = PROBING_US
     }
   }
-  return gate
+  return check
 }

@@ -73,7 +73,7 @@ const atLeastOne =
   <T>(check: Check<T[]>): Check<T[]> =>
   (value, path, problems) => {
     if (Array.isArray(value) && value.length === 0) {
-      problems.push({ path, message: 'must name at least one' })
+      problems.push({ path, message: 'must have at least one entry' })
     }
     return check(value, path, problems)
   }
@@ -120,8 +120,8 @@ export const readConnection: Check<CheckedConnection> = (value, path, problems) 
 }
 
 const UNSET_URL =
-  'is empty; is the environment variable set that it is read from? ' +
-  'Leave url out for a Redis on this machine (redis://127.0.0.1:6379)'
+  'is empty; check the environment variable that sets it. ' +
+  'Omit url for a Redis on this machine (redis://127.0.0.1:6379)'
 
 /**
  * `url: process.env.REDIS_URL` without that variable would silently mean the Redis of this machine.

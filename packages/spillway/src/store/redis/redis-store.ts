@@ -126,7 +126,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     get problem() {
       return client.problem
     },
-    warnings: warnings.told,
+    warnings: warnings.messages,
     get commands() {
       return runner.commands
     },

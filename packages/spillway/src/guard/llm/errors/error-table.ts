@@ -31,7 +31,7 @@ export interface ErrorTable {
   read(status: number, body: unknown, wallMs: number): ReportedFailure
 }
 
-/** What a response with an error status consists of. */
+/** The parts of a response with an error status. */
 export interface ErrorAnswer {
   readonly status: number
   readonly headers: unknown
@@ -72,7 +72,7 @@ function ruleOf(
   )
 }
 
-/** What a status means without a body that says more. */
+/** Meaning of a status without a helpful body. */
 export function kindOfStatus(status: number): ErrorKind {
   if (status === 401) return 'invalid-key'
   if (status === 402) return 'quota-exhausted'

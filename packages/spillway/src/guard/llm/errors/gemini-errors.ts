@@ -4,9 +4,9 @@ import { untilMidnightMs } from '../../../core/time/calendar-day.js'
 import { readSpan } from '../../../shared/rate-limiter/vendor-headers.js'
 import { type ErrorTable, objectIn, textIn } from './error-table.js'
 
-/** Gemini's daily quotas begin anew at midnight in this zone. */
+/** Gemini's daily quotas reset at midnight in this zone. */
 const QUOTA_ZONE = 'America/Los_Angeles'
-/** Not a name of Gemini's: the violated quota is one of a day. */
+/** Defined here, not by Gemini: the violated quota is a daily one. */
 const PER_DAY = 'quota of a day'
 /** As `PER_DAY`, for one model. */
 const PER_DAY_AND_MODEL = 'quota of a day and model'

@@ -17,7 +17,7 @@ export const openaiErrors: ErrorTable = {
     },
     // Azure API Management, in front of some deployments.
     { status: 403, message: /out of call volume quota/i, kind: 'quota-exhausted' },
-    // One request above the limit of a minute is refused however long it waits.
+    // A request larger than the limit per minute is refused at any time.
     { message: /^request too large\b/i, kind: 'context-window' },
     { name: 'context_length_exceeded', kind: 'context-window' },
     {

@@ -3,7 +3,7 @@
  * Chinese. It depends on the tokenizer as well, so it is learnt from the tokens that answers report.
  */
 
-/** Before anything is known. */
+/** Before any answer was seen. */
 export const FIRST_BYTES_PER_TOKEN = 4
 const FEWEST = 1
 const MOST = 12

@@ -1,6 +1,6 @@
 /**
- * Which beginnings of prompts the vendor has in its cache, as far as this pod has seen. Only hashes and numbers are
- * kept, and the oldest are dropped first.
+ * Prefixes of prompts that the vendor has probably cached, according to this pod's requests. Only hashes and numbers
+ * are kept, and the oldest are dropped first.
  */
 import type { Clock } from '../../../core/time/clock.js'
 import type { TokenUsage } from '../usage/token-usage.js'
@@ -33,7 +33,7 @@ export interface ExpectedCache {
 export class CachedPrefixes {
   readonly #clock: Pick<Clock, 'now'>
   readonly #most: number
-  /** By hash. Least recently learnt first. */
+  /** By hash, least recently used first. */
   readonly #known = new Map<number, KnownPrefix>()
 
   constructor(clock: Pick<Clock, 'now'>, most = MOST_PREFIXES) {
@@ -45,7 +45,7 @@ export class CachedPrefixes {
     return this.#known.size
   }
 
-  /** `salt`: of the lane. */
+  /** `salt`: of the lane, so that lanes do not share entries. */
   find(prompt: Prompt, salt: number): ExpectedCache | undefined {
     const found = this.#longest(prompt.prefixes(), salt)
     if (found === undefined) return undefined
@@ -63,7 +63,7 @@ export class CachedPrefixes {
     const hasHour = prompt.asksHour || (usage.cacheWrite1hTokens ?? 0) > 0
     const expiresMs = sentMs + (hasHour ? LONG_LIFETIME_MS : LIFETIME_MS)
     const expected = this.#longest(prefixes, salt)
-    // The vendor has dropped it, or the request did not ask for it.
+    // The vendor has dropped the prefix, or the request did not mark it for caching.
     if (expected !== undefined && cachedTokens < (1 - TOLERANCE) * expected.known.cachedTokens) {
       this.#known.delete(expected.key)
     }

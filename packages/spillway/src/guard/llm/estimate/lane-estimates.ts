@@ -1,4 +1,4 @@
-/** What requests of one lane are expected to need, learnt from the answers of the lane. */
+/** Estimates the tokens of requests of one lane from its earlier answers. */
 import { stableHash } from '../../../core/stable-hash.js'
 import type { TokenUsage } from '../usage/token-usage.js'
 import { AnswerLengths, FIRST_ANSWER_TOKENS } from './answer-lengths.js'
@@ -6,7 +6,7 @@ import { BytesPerToken, FIRST_BYTES_PER_TOKEN } from './bytes-per-token.js'
 import type { CachedPrefixes } from './cached-prefixes.js'
 import { type Prompt, tokensOf } from './prompt-estimate.js'
 
-/** Where estimates come from. `learned`: from earlier answers. `fixed`: from constants. */
+/** Source of estimates. `learned`: earlier answers. `fixed`: constants. */
 export const ESTIMATE_NAMES = ['learned', 'fixed'] as const
 export type EstimateName = (typeof ESTIMATE_NAMES)[number]
 
@@ -17,7 +17,7 @@ export interface PromptTokens {
 }
 
 export interface Estimates {
-  /** `cached`: the quota depends on what is read from the cache. */
+  /** `cached`: the quota does not count tokens that are read from the cache. */
   prompt(prompt: Prompt, cached: boolean): PromptTokens
   /** Tokens of one answer. */
   answer(): number
@@ -58,7 +58,7 @@ export class LaneEstimates implements Estimates {
     return this.#answers.estimate()
   }
 
-  /** `answers`: how many the request asked for. `sentMs`: about when the vendor has read the prompt. */
+  /** `answers`: how many the request asked for. `sentMs`: approximate time at which the vendor read the prompt. */
   learn(
     usage: TokenUsage,
     { prompt, answers }: { prompt: Prompt | undefined; answers: number },
@@ -72,7 +72,7 @@ export class LaneEstimates implements Estimates {
   }
 }
 
-/** Constants, whatever was answered before. */
+/** Constants, independent of earlier answers. */
 export const FIXED_ESTIMATES: Estimates = {
   prompt: (prompt) => ({
     promptTokens: tokensOf(prompt, FIRST_BYTES_PER_TOKEN),

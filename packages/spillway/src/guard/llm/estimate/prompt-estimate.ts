@@ -18,8 +18,8 @@ const BEGINNING = /^[\w+/:;,.=-]*$/
 /** Lasts an hour instead of five minutes, in Anthropic's `cache_control`. */
 const ONE_HOUR = '1h'
 /**
- * Values of fields that say how a text is sent. Clients mark the newest message for the vendor's cache and write it as
- * a list of blocks, and write it without both in the next request.
+ * Values of formatting fields, which are left out of the hash. Clients mark only the newest message for the vendor's
+ * cache and write it as a list of blocks; in the next request it has neither.
  */
 const NO_CONTENT: ReadonlySet<string> = new Set(['ephemeral', '5m', ONE_HOUR, 'text'])
 const LONGEST_NO_CONTENT = 9
@@ -41,7 +41,7 @@ export interface PromptPrefix extends PromptSize {
 
 /** A prompt, as far as estimates depend on it. */
 export interface Prompt extends PromptSize {
-  /** It asks the vendor to cache it for an hour. */
+  /** The request asks for a cache lifetime of one hour. */
   readonly asksHour: boolean
   /** Shortest first. Computed when they are first needed, while there is a text. */
   prefixes(): readonly PromptPrefix[]
@@ -84,7 +84,7 @@ export class PromptEstimate implements Prompt {
   textBytes = 0
   otherTokens = 0
   asksHour = false
-  /** Where its texts are: two numbers for each. */
+  /** Positions of its texts: start and end of each. */
   #texts: number[] = []
   #parts: Part[] = []
   /** What belongs to earlier parts. */

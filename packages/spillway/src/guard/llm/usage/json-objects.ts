@@ -22,7 +22,7 @@ export class Places {
   readonly all: readonly Place[]
   /** Each place with its names. */
   readonly paths: readonly (readonly [Place, readonly string[]])[]
-  /** Every text with an object at one of the places has this in it: a quote, and what their last names begin with. */
+  /** Every text with a matching object contains this: a quote and the common prefix of the last names. */
   readonly needle: string
 
   constructor(places: readonly Place[]) {
@@ -67,7 +67,7 @@ export class JsonObjects {
   #inString = false
   /** The next character of the string is escaped. */
   #escaped = false
-  /** Bytes of a name that is being read; undefined if it is none of ours. */
+  /** Bytes of the name that is being read; undefined if it cannot match. */
   #nameSoFar: string | undefined
   #found: { readonly place: Place; readonly depth: number; json: string } | undefined
 
@@ -88,7 +88,7 @@ export class JsonObjects {
   }
 
   push(chunk: Buffer): void {
-    /** Where the part of the found object that is in this chunk begins. */
+    /** Start of the found object's part in this chunk. */
     let start = this.#found === undefined ? -1 : 0
     for (let at = 0; at < chunk.length; ) {
       if (this.#inString) {
@@ -129,7 +129,7 @@ export class JsonObjects {
     for (;;) {
       const quote = endOfString(chunk, at)
       const end = quote === -1 ? chunk.length : quote
-      // An odd number of backslashes escapes what follows them.
+      // An odd number of backslashes escapes the next character.
       let backslash = end
       while (backslash > first && chunk[backslash - 1] === BACKSLASH) backslash--
       const escapes = (end - backslash) % 2 === 1

@@ -20,7 +20,7 @@ export interface DataReader {
 }
 
 export class SseData {
-  /** What every report's name begins with, with the quote in front. */
+  /** Common prefix of the names of usage reports, with the quote before it. */
   readonly #needle: string
   readonly #lines: EventLines
   #held: Buffer = NOTHING
@@ -78,7 +78,10 @@ export class SseData {
 
 const [QUOTE, COLON, SPACE, LETTER_N] = [0x22, 0x3a, 0x20, 0x6e]
 
-/** Whether the name that goes on at `from` is followed by `null`. Read byte by byte, because every event may have it. */
+/**
+ * Whether the name that starts at `from` is followed by `null`. Compared byte by byte, because every event may have
+ * it.
+ */
 function isNull(events: Buffer, from: number): boolean {
   let at = from
   while (at < events.length && events[at] !== QUOTE) at++
@@ -87,7 +90,7 @@ function isNull(events: Buffer, from: number): boolean {
   return events[at] === LETTER_N
 }
 
-/** Passes on what the `data` lines of events hold, joined by line feeds. */
+/** Passes on the content of `data` lines, joined by line feeds. */
 class EventLines {
   readonly #reader: DataReader
   /** The beginning of a line, until it is known whether it is a `data` line. */

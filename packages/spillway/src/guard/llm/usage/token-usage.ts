@@ -1,10 +1,10 @@
-/** The tokens of one answer as its vendor reports them, in the same names for all vendors. */
+/** The tokens of one answer as its vendor reports them, with the same names for all vendors. */
 
 /** Counts that the vendor does not report are absent. */
 export interface TokenUsage {
   /** Input and output together. */
   readonly tokens?: number
-  /** The whole prompt, with what was read from a cache and written to it. */
+  /** The whole prompt, including tokens read from a cache and written to it. */
   readonly inputTokens?: number
   /** The whole answer, with reasoning. */
   readonly outputTokens?: number
@@ -20,10 +20,10 @@ export interface TokenUsage {
   readonly audioOutputTokens?: number
 }
 
-/** A JSON object with counts, as it is in an answer. */
+/** A JSON object with counts, from an answer. */
 export type Counts = Readonly<Record<string, unknown>>
 
-/** Without the counts that are not known. */
+/** Drops unknown counts. */
 export function tokenUsage(
   counts: {
     [name in keyof TokenUsage]: number | undefined

@@ -1,4 +1,4 @@
-/** Where vendors report the tokens of an answer, and what the reports say. */
+/** Where vendors report the tokens of an answer, and how to read the reports. */
 import { Places } from './json-objects.js'
 import { type Counts, count, details, sum, type TokenUsage, tokenUsage } from './token-usage.js'
 
@@ -36,8 +36,8 @@ export const openaiUsage: UsageFormat = {
 }
 
 /**
- * Streams report the input in their first event and the output in one of the last, which may repeat the input. What is
- * read from a cache or written to it is not part of `input_tokens`.
+ * Streams report the input in their first event and the output in one of the last, which may repeat the input.
+ * `input_tokens` excludes tokens read from a cache or written to it.
  */
 export const anthropicUsage: UsageFormat = {
   places: new Places(['usage', 'message.usage']),

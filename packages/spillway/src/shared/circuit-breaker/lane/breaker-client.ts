@@ -21,7 +21,7 @@ export interface PiggybackedReport {
   report: BreakerReport
   /** The store has returned this view. */
   arrived(view: BreakerView): void
-  /** No reply came. The report is sent again by itself. */
+  /** No reply arrived. The report is resent automatically. */
   lost(): void
 }
 

@@ -1,4 +1,4 @@
-/** What the breaker of a lane returns to a call that wants to begin: a permit, or the error to refuse with. */
+/** Result of a request to a lane's breaker: a permit, or the error to refuse with. */
 import type { SpillwayError } from '../../../core/errors.js'
 import type { BreakerPermit } from '../api.js'
 

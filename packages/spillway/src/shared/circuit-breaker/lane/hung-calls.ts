@@ -14,7 +14,7 @@ interface Failed {
 const MOST_ENTRIES = 16
 
 export class HungCalls {
-  /** When the call began that began last of those that were answered, whatever the answer; -Infinity if none was. */
+  /** Latest start among the answered calls, with any outcome; -Infinity if none was answered. */
   answeredMs = Number.NEGATIVE_INFINITY
   /** In the order in which they began. */
   #failed: Failed[] = []

@@ -54,8 +54,8 @@ export class InFlightReports {
   }
 
   /**
-   * The state is known anew. If only calls in flight keep the breaker closed, no outcome may follow: they may
-   * all be hanging. Then the number of those that still count is reported again when it has changed.
+   * A new state was received. If only calls in flight keep the breaker closed, no outcome may follow, because they
+   * may all be hanging. Then the number of calls that still count is reported whenever it changes.
    */
   stateChanged({ kind, calls, failures, slow, inFlight, consecutive }: BreakerView): void {
     this.fewCalls = calls < this.#fewCalls

@@ -45,7 +45,7 @@ export interface LaneBreakerOptions {
   onChange(from: BreakerStateName, to: BreakerStateName): void
 }
 
-/** For a mechanism that grants calls of this breaker in a transition of its own: the job queue. */
+/** For a mechanism that grants calls of this breaker in its own transition: the job queue. */
 export interface BreakerRequestPart {
   ref: BreakerRef
   /** Ids for the largest possible number of probes. */
@@ -117,7 +117,7 @@ export class LaneBreaker {
     return clear && this.hasNothingInFlight
   }
 
-  /** No call, probe or report of this pod is in flight, whatever the state. */
+  /** No call, probe or report of this pod is in flight, in any state. */
   get hasNothingInFlight(): boolean {
     if (this.#firstState !== undefined || this.traffic.running > 0) return false
     return this.#probes.isIdle && this.#reporter.isIdle
@@ -163,7 +163,7 @@ export class LaneBreaker {
       if (this.#probes.end(permit.probeId)) this.#reporter.endProbe(permit.probeId, outcome)
       return
     }
-    // A call from before the last transition says nothing about the present.
+    // A call that started before the last transition does not describe the current state.
     if (permit.generation !== this.#generation) return
     const call = permit as CallPermit
     const ageMs = this.traffic.end(call, outcome, turnMs(this.#options.clock))

@@ -30,7 +30,7 @@ export class CallPermit implements BreakerPermit, InFlightCall {
   }
 }
 
-/** `ignored`: the outcome says nothing, and is counted nowhere. */
+/** `ignored`: the outcome is not counted. */
 type HedgedVerdict = 'counted' | 'left out' | 'ignored'
 
 /**

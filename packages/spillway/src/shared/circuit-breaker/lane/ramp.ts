@@ -17,7 +17,7 @@ export interface Ramp {
   carried: number
 }
 
-/** With a quarter to start with, a pod is back at what it carried after a third of `rampMs`. */
+/** Starting with a quarter, a pod reaches its earlier load after a third of `rampMs`. */
 export function mostAtOnce({ closedForMs, rampMs, probes, carried }: Ramp): number {
   const first = Math.max(probes, Math.ceil(carried * FIRST_SHARE))
   return Math.floor(first * 2 ** (DOUBLINGS * (closedForMs / rampMs)))

@@ -63,7 +63,7 @@ export class Replica {
     return this.#cause
   }
 
-  /** When this state ends by itself; undefined if it does not. */
+  /** When this state ends without a further event; undefined if it does not. */
   endsMs(state: BreakerStateName): number | undefined {
     if (state === 'isolated') return this.isolatedUntilMs
     return state === 'open' ? this.openUntilMs : undefined

@@ -232,7 +232,7 @@ export class Reporter {
     }
   }
 
-  /** Everything that has not been reported, under a number of its own. */
+  /** Everything that has not been reported, with a new sequence number. */
   #pack(): Report {
     const report: Report = {
       sequence: this.#options.nextNumber(),

@@ -52,7 +52,7 @@ export class LimitSettings {
   readonly rest: LaneLimits
   readonly #pools = new Map<string, LaneLimits>()
   readonly #byLane = new Map<string, LaneLimits>()
-  /** The limits as configured, by id, whatever is changed later. */
+  /** The configured limits, by id, without later changes. */
   readonly configured: ReadonlyMap<string, number>
   /** Units that a cost may name, also of limits that were removed meanwhile. */
   readonly #units = new Set(['requests'])
@@ -143,7 +143,7 @@ export class LimitSettings {
     return this.of(lane).ref(lane)
   }
 
-  /** What is counted in a pool, without any of its lanes; undefined if there is no such pool. */
+  /** State of a pool without its lanes; undefined if there is no such pool. */
   poolRef(pool: string): LaneRef | undefined {
     return this.#pools.get(pool)?.ref('')
   }
@@ -291,7 +291,7 @@ export class LaneLimits {
     this.#checkCost = checkCost
   }
 
-  /** What store requests of a lane have in common. */
+  /** Common part of the store requests of a lane. */
   ref(lane: string): LaneRef {
     const { pool, specs: limits, version } = this
     return { guard: this.#guard, lane, pool, limits, version }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../../test/fast-check.js'
+import { usualOrLong } from '../../../../test/long-run.js'
 import { dayAt, dayEndUs } from '../../../store/calendar-day.js'
 import { readLimits } from '../options.js'
 import { offsetsOf } from './time-zone.js'
@@ -46,7 +47,7 @@ describe('time zones of limits', () => {
         expect(dateAt(beginUs - 1)).not.toBe(dateAt(atUs))
         expect(dateAt(endUs)).not.toBe(dateAt(atUs))
       }),
-      { numRuns: 150 },
+      { numRuns: usualOrLong(30, 150) },
     )
   })
 
@@ -69,7 +70,7 @@ describe('time zones of limits', () => {
     [
       { windowMs: '1m', timeZone: 'UTC' },
       'limits[0].timeZone',
-      /only has a meaning with window: 'day'/,
+      /has an effect only with window: 'day'/,
     ],
     [{}, 'limits[0].windowMs', /is required.*window: 'day'/],
     [

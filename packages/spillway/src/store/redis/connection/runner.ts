@@ -19,7 +19,7 @@ export interface Script {
   readonly text: string
 }
 
-/** What the runner needs from a Redis client. */
+/** The part of a Redis client that the runner uses. */
 export interface RedisClient {
   /** Whether a command sent now would reach the server. */
   readonly ready: boolean
@@ -191,8 +191,8 @@ class Runner implements ScriptRunner {
   }
 
   /**
-   * The deadline counts from the moment at which the event loop writes: a client collects what is
-   * sent in one turn, and a turn may be long.
+   * The deadline counts from the moment at which the event loop writes: a client buffers commands of one turn, and a
+   * turn may be long.
    */
   #openBatch(batch: Batch): void {
     this.#batch = batch

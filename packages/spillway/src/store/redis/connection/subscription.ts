@@ -1,5 +1,5 @@
 /**
- * Receives messages from channels of a Redis server, on a connection of its own that `Redial` keeps up. Messages
+ * Receives messages from channels of a Redis server, on a separate connection that `Redial` keeps up. Messages
  * published while there is no connection are lost, so listeners are called each time it is up again.
  */
 
@@ -19,7 +19,7 @@ export interface Subscription {
 
 export type Subscribe = (channels: string | readonly string[], hearer: Hearer) => Subscription
 
-/** What it needs from a connection. */
+/** The part of a connection that the subscription uses. */
 export interface Listener {
   subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
   /** Resolves if the connection is alive. Absent if the application's client checks that. */
@@ -34,10 +34,7 @@ export interface SubscriptionOptions<T extends Listener> {
   denied?: (channel: string) => void
 }
 
-/**
- * On a quiet channel a dead connection goes unnoticed. It is dropped after this long without a
- * reply.
- */
+/** A dead connection on a quiet channel is not noticed otherwise. It is dropped after this time without a reply. */
 const PING_MS = 5_000
 
 export function openSubscription<T extends Listener>(
@@ -81,7 +78,7 @@ function listening<T extends Listener>(
     }, lost)
     timer = clock.schedule(PING_MS, () => {
       // If this process itself was busy, the reply may not have been read yet.
-      clock.pollTurn(() => (answered ? watch() : lost(new Error('the server was silent'))))
+      clock.pollTurn(() => (answered ? watch() : lost(new Error('the server sent no data'))))
     })
     timer.unref()
   }

@@ -1,7 +1,6 @@
 /**
- * What we need from a client library: one connection, commands in order, and closing. Discovery,
- * routing and reconnecting are our own and the same for all libraries, because some of them resend
- * commands that may already have run.
+ * Interface of a client library: one connection, commands in order, and closing. Discovery, routing and reconnecting
+ * are implemented here for all libraries, because some of them resend commands that may already have run.
  */
 import type { ConnectionOptions } from 'node:tls'
 import type { Address } from '../topology/address.js'

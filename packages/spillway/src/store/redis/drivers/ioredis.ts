@@ -42,7 +42,7 @@ export async function loadIoredis(): Promise<Driver> {
   return driver
 }
 
-/** Accepts the package, however it was imported, or its class. Undefined for another package. */
+/** Accepts the package, imported in any way, or its class. Undefined for another package. */
 export function ioredisDriver(value: unknown): Driver | undefined {
   const given = Object(value) as { Redis?: unknown; default?: unknown }
   const Redis = [given.Redis, given.default, value].find(isClientClass)

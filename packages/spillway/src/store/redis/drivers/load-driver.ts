@@ -14,7 +14,10 @@ export const readDriver: Check<Name | Driver> = (value, path, problems) => {
   // In this order, because ioredis has a `createClient`, too.
   const driver = ioredisDriver(value) ?? nodeRedisDriver(value)
   if (driver === undefined) {
-    problems.push({ path, message: "must be 'redis', 'ioredis' or one of these packages itself" })
+    problems.push({
+      path,
+      message: "must be 'redis', 'ioredis' or one of these packages as a module",
+    })
   }
   return driver as Driver
 }
@@ -32,8 +35,8 @@ export async function loadDriver(wanted: Name | Driver | undefined): Promise<Dri
   }
   const problem = new Error(
     wanted === 'ioredis'
-      ? "the package 'ioredis' is missing: npm install ioredis, or pass a client of your own"
-      : "the package 'redis' is missing: npm install redis, or pass a client of your own",
+      ? "the package 'ioredis' is missing: npm install ioredis, or pass your own client"
+      : "the package 'redis' is missing: npm install redis, or pass your own client",
     { cause: causes[0] },
   )
   process.emitWarning(problem.message, { type: 'SpillwayWarning' })

@@ -1,9 +1,9 @@
--- Notes that a pod is alive and what it says of itself, forgets those that have gone silent, and tells the
--- pod what is wanted of it. Twin of store/memory/memory-pods.ts.
--- KEYS: the group's pods, by when they are gone; what they say; what is wanted of them
+-- Stores the heartbeat and the snapshot of a pod, removes pods without heartbeats, and returns the commands for
+-- this pod. Twin of store/memory/memory-pods.ts.
+-- KEYS: the group's pods, by the time at which each expires; their snapshots; commands for them
 -- ARGV: time (see include/server-time), pod, life us, snapshot
--- reply: pods alive, what is wanted of this one
--- expiry: a second after the last pod is gone
+-- reply: number of live pods, commands for this one
+-- expiry: a second after the last pod has expired
 local FAR_AHEAD_US = 60000000
 local MARGIN_MS = 1000
 --- @include server-time

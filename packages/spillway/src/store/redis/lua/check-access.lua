@@ -1,7 +1,7 @@
--- Tries every command that the scripts use, on a key of its own that holds nothing.
--- KEYS: a key that is used for nothing else
--- ARGV: the channels that scripts publish on: that of breakers, and one of those that wake workers
--- reply: for each command that failed: its name, the error, and of PUBLISH the channel
+-- Tries every command that the scripts use, on a separate key without data.
+-- KEYS: a key that no other script uses
+-- ARGV: channels that scripts publish on: the one of breakers, and one that wakes workers
+-- reply: for each command that failed: its name, the error, and for PUBLISH the channel
 -- expiry: a millisecond
 local key = KEYS[1]
 local failed = {}
@@ -17,7 +17,7 @@ end
 
 local time = redis.pcall('TIME')
 if time.err then failed[1] = { 'TIME', time.err } end
--- Without an end nothing is written.
+-- Without an expiry nothing is written.
 if try('PEXPIRE', key, 1) then
   local function gone() redis.pcall('PEXPIRE', key, 0) end
   if not time.err then try('SET', key, 1, 'PXAT', time[1] .. '001') end

@@ -1,7 +1,7 @@
--- What people do with a queue. Twin of commandQueue in store/queue/look-after.ts.
+-- Runs an operator's command on a job queue. Twin of commandQueue in store/queue/maintenance.ts.
 -- KEYS: see include/queue-state
 -- ARGV: see include/queue-state and include/publish-changes; command: pause, resume, cancel, replay or drop; id; keep us
--- reply: 1 if there was anything to do
+-- reply: 1 if the command had an effect
 -- expiry: see include/queue-state
 local BEFORE_QUEUE = 0
 --- @include queue-state
@@ -39,7 +39,7 @@ local function cancel(job)
     publish_changes('cancel', { id })
     return 1
   end
-  if job[STATE] == WAITING then unline(id, job)
+  if job[STATE] == WAITING then remove_waiting(id, job)
   elseif job[STATE] == DELAYED then remove(DELAYED_SET, id)
   else return 0 end
   end_job(id, job, CANCELLED, '', settings().keep)

@@ -14,7 +14,7 @@ local pod, part, epoch = ARGV[2], ARGV[3], ARGV[4]
 local count = tonumber(ARGV[5])
 local function us(value) return string.format('%.0f', value) end
 
--- Another process answers after a restart and after a failover. Who may not ask has the pulses.
+-- The run id changes after a restart and a failover. Users without permission for INFO rely on the pulses.
 local info = redis.pcall('INFO', 'server')
 local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '-'
 if ARGV[1] ~= '' then run = '-' end

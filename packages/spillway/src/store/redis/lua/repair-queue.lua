@@ -1,6 +1,6 @@
--- Deletes keys of a queue that are of another type than the queue's scripts need: nothing in them belongs to it,
--- and every script would fail on them. The queue then goes on as one that has lost these keys. The script that met
--- them has failed halfway, without saving its counts, so the jobs are counted anew.
+-- Deletes keys of a queue that have another type than the queue's scripts need. Another program wrote them,
+-- and every script would fail on them. The queue continues as after a loss of these keys. The script that found
+-- them has failed halfway, without saving its counts, so the jobs are counted again.
 -- KEYS, ARGV: see include/queue-state
 -- reply: number of keys that were deleted
 -- expiry: see include/queue-state
@@ -10,7 +10,7 @@ local TYPES = {
 }
 local deleted = 0
 for index, key in ipairs(KEYS) do
-  -- A user that may not run these commands goes on with the error it had.
+  -- A user without permission for these commands gets the original error.
   local found = redis.pcall('TYPE', key).ok
   if found and found ~= 'none' and found ~= TYPES[index] then
     local reply = redis.pcall('DEL', key)

@@ -1,5 +1,5 @@
--- Hands out jobs, each with its permits of all limits, and as far as the breaker lets it: in one step,
--- so that what cannot be called is not handed out. Twin of reserveJobs in store/queue/reserve-jobs.ts.
+-- Hands out jobs, each with its permits of all limits, as many as the breaker allows, in one atomic step.
+-- So a worker only gets jobs that it can run. Twin of reserveJobs in store/queue/reserve-jobs.ts.
 -- KEYS: lane, guard, breaker, then the queue's (see include/queue-state)
 -- ARGV: time; settings as JSON, which include/lane-state and include/queue-state read, in it park us,
 --       dead us, units (of each limit), keep (share); tag (see include/lane-head; empty: there are no
@@ -71,34 +71,34 @@ local function open_limits()
   return book
 end
 
-local function open_gate(KEYS, ARGV)
+local function check_breaker(KEYS, ARGV)
   --- @include breaker-tally
   --- @include breaker-state
   local spec = input.spec
   local state = read_breaker(KEYS[1])
   local before = state.version
   local now = present(state, spec)
-  local gate = { blocked = NOTHING_IN_THE_WAY, wait = 0, most = wanted, probing = false }
+  local check = { blocked = NOTHING_IN_THE_WAY, wait = 0, most = wanted, probing = false }
   if next(state.isolations) then
-    gate.blocked, gate.wait = BY_BREAKER, ISOLATED_US
+    check.blocked, check.wait = BY_BREAKER, ISOLATED_US
   elseif state.kind == OPEN then
-    gate.blocked, gate.wait = BY_BREAKER, max(1, state.open_until_us - now)
+    check.blocked, check.wait = BY_BREAKER, max(1, state.open_until_us - now)
   elseif state.kind == HALF_OPEN then
-    gate.probing = true
-    gate.most = min(free_probes(state, spec), #input.probes)
-    if gate.most == 0 and wanted > 0 then gate.blocked, gate.wait = BY_BREAKER, PROBING_US end
+    check.probing = true
+    check.most = min(free_probes(state, spec), #input.probes)
+    if check.most == 0 and wanted > 0 then check.blocked, check.wait = BY_BREAKER, PROBING_US end
   end
 
-  function gate.close(taken)
-    if gate.probing then
+  function check.close(taken)
+    if check.probing then
       for index = 1, taken do state.probes[input.probes[index]] = now + spec[PROBE_LEASE] end
     end
-    if state.version ~= before or (gate.probing and taken > 0) then
+    if state.version ~= before or (check.probing and taken > 0) then
       return keep(KEYS[1], input.name, state, spec, now, before)
     end
     return view_of(state, now)
   end
-  return gate
+  return check
 end
 
 -- By priority: the first waiting jobs. No job is added while the script runs.
@@ -115,7 +115,7 @@ local function head_of(priority)
   return head
 end
 
--- And whether it is not what it should be: a key was lost, or a record cannot be read.
+-- Also returns whether the job is damaged: a key was lost, or a record cannot be read.
 local function next_of()
   local best, best_us
   for priority = 0, PRIORITIES - 1 do
@@ -149,7 +149,7 @@ end
 
 -- The first of its priority is the next one from now on.
 local function leave(head)
-  unline(head.ids[head.at], head.job)
+  remove_waiting(head.ids[head.at], head.job)
   head.at, head.job = head.at + 1, nil
 end
 
@@ -162,7 +162,7 @@ local function lease(id, job)
       redis.call('HDEL', KEYS[BEFORE_QUEUE + TAGS], field)
     end
   end
-  -- What is kept of it stays as it is (see include/queue-state).
+  -- Its stored record is unchanged (see include/queue-state).
   job[TURN], job[ATTEMPT] = job[TURN] + 1, job[ATTEMPT] + 1
   schedule(LEASES, queue_now + lease_us, id .. ':' .. job[TURN])
 end
@@ -191,7 +191,7 @@ local function claim_alarm(wait)
   return due_us - queue_now
 end
 
--- Of a lane that has no limits nothing is known, and nothing is kept.
+-- A lane without limits has no state.
 local NO_LIMITS = {
   paused_us = 0,
   costs_of = function() return {} end,
@@ -200,7 +200,7 @@ local NO_LIMITS = {
   close = function(granted, wait) return { granted, queue_server, wait, 0, 0 } end,
 }
 
-local NO_GATE = {
+local NO_BREAKER = {
   blocked = NOTHING_IN_THE_WAY, wait = 0, most = wanted, probing = false, close = function() return {} end,
 }
 
@@ -212,15 +212,15 @@ if meta[FIRST + DELAYED_SET] <= queue_now or meta[FIRST + LEASES] <= queue_now t
 end
 remove(PARKED, worker)
 local limits = limits_tag ~= '' and open_limits() or NO_LIMITS
-local gate = breaker_input ~= '' and open_gate({ KEYS[3] }, { ARGV[1], breaker_input }) or NO_GATE
+local check = breaker_input ~= '' and check_breaker({ KEYS[3] }, { ARGV[1], breaker_input }) or NO_BREAKER
 
-local blocked = meta[IS_PAUSED] == 1 and BY_PAUSE or gate.blocked
-local wait = blocked == BY_BREAKER and gate.wait or 0
+local blocked = meta[IS_PAUSED] == 1 and BY_PAUSE or check.blocked
+local wait = blocked == BY_BREAKER and check.wait or 0
 if blocked == NOTHING_IN_THE_WAY and limits.paused_us > 0 then
   blocked, wait = BY_VENDOR, limits.paused_us
 end
 local jobs, too_late = {}, 0
-while blocked == NOTHING_IN_THE_WAY and #jobs < math.min(wanted, gate.most) do
+while blocked == NOTHING_IN_THE_WAY and #jobs < math.min(wanted, check.most) do
   local head, lost = next_of()
   if not head then
     blocked = NOTHING_WAITS
@@ -245,7 +245,7 @@ while blocked == NOTHING_IN_THE_WAY and #jobs < math.min(wanted, gate.most) do
       break
     end
     limits.charge(costs)
-    -- In this order: a job whose lease cannot be written keeps its place.
+    -- In this order, a job whose lease cannot be written keeps its position.
     lease(id, job)
     leave(head)
     jobs[#jobs + 1] = reserved(id, job, costs)
@@ -256,11 +256,11 @@ if blocked == NOTHING_IN_THE_WAY and not has_all and too_late < MOST_TOO_LATE th
   blocked, wait = BY_BREAKER, PROBING_US
 end
 local take = limits.close(#jobs, blocked == BY_LIMIT and wait or 0)
-local view = gate.close(#jobs)
+local view = check.close(#jobs)
 local shut = blocked > NOTHING_WAITS
 meta[BLOCKED] = shut and queue_now + wait or 0
 if has_all and meta[SIZE + PARKED] > 0 and waiting_in() > 0 then unusual().wake_one() end
 if not has_all and settings().park > 0 then unusual().park(worker, queue_now + settings().park) end
 local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()
-return { blocked, look_again, gate.probing and 1 or 0, take, view, finished, unpack(jobs) }
+return { blocked, look_again, check.probing and 1 or 0, take, view, finished, unpack(jobs) }

@@ -12,13 +12,13 @@ const HOUR_US = 3_600_000_000
 function setup() {
   const buckets = new Map<string, number>()
   const logs = new Map<string, ChargeLog>()
-  const trips: string[] = []
+  const roundTrips: string[] = []
   const failing = new Set<string>()
   const slotOf = (key: string) => key.charCodeAt(1)
   const note = (what: string, requests: readonly LevelRequest[]) => {
     const keys = requests.flatMap(({ levels }) => levels.map(({ key }) => key))
     expect(new Set(keys.map(slotOf)).size, 'all keys of a script are of one slot').toBe(1)
-    trips.push(`${what} ${keys.join(' ')}`)
+    roundTrips.push(`${what} ${keys.join(' ')}`)
     if (failing.has(`${what} ${keys[0]}`)) throw new StoreFailure('ambiguous', 'lost')
   }
   const together: LevelStore = {
@@ -32,7 +32,7 @@ function setup() {
     },
   }
   const spent = (key: string) => Math.round(((buckets.get(key) ?? 1) - 1) / (HOUR_US / 10))
-  return { levels: levelsBySlot(together, slotOf), trips, failing, spent, logs }
+  return { levels: levelsBySlot(together, slotOf), roundTrips, failing, spent, logs }
 }
 
 const level = (key: string, rank: number, burst = 10) => ({
@@ -46,46 +46,46 @@ const settled = () => new Promise(setImmediate)
 
 describe('user-limit levels in several slots', () => {
   it('levels are charged together per slot, the most specific slot first', async () => {
-    const { levels, trips, spent } = setup()
+    const { levels, roundTrips, spent } = setup()
     const request = {
       levels: [level('{*}:g', 0), level('{u}:u', 2), level('{i}:i', 3), level('{i}:e', 4)],
       cost: 2,
     }
     const [reply] = await levels.check([request])
-    expect(trips).toEqual(['check {i}:i {i}:e', 'check {u}:u', 'check {*}:g'])
+    expect(roundTrips).toEqual(['check {i}:i {i}:e', 'check {u}:u', 'check {*}:g'])
     expect(reply).toMatchObject({ refusedBy: 0, remaining: 8 })
     expect(['{*}:g', '{u}:u', '{i}:i', '{i}:e'].map(spent)).toEqual([2, 2, 2, 2])
   })
 
   it('a refusal by a later level refunds the earlier ones and names the refusing level', async () => {
-    const { levels, trips, spent } = setup()
+    const { levels, roundTrips, spent } = setup()
     const request = { levels: [level('{*}:g', 0, 1), level('{u}:u', 2)], cost: 1 }
     await levels.check([request])
     const [refused] = await levels.check([request])
     expect(refused).toMatchObject({ refusedBy: 1, tightest: 1, remaining: 0 })
     expect(refused?.waitUs).toBeGreaterThan(0)
     await settled()
-    expect(trips.at(-1)).toBe('refund {u}:u')
+    expect(roundTrips.at(-1)).toBe('refund {u}:u')
     expect(['{*}:g', '{u}:u'].map(spent)).toEqual([1, 1])
   })
 
   it('when the most specific level refuses, the other slots are not asked', async () => {
-    const { levels, trips } = setup()
+    const { levels, roundTrips } = setup()
     const request = { levels: [level('{*}:g', 0), level('{u}:u', 2, 1)], cost: 1 }
     const replies = await levels.check([request, request, request])
     expect(replies.map(({ refusedBy }) => refusedBy)).toEqual([0, 2, 2])
-    expect(trips).toEqual(['check {u}:u {u}:u {u}:u', 'check {*}:g'])
+    expect(roundTrips).toEqual(['check {u}:u {u}:u {u}:u', 'check {*}:g'])
   })
 
   it('many requests take one round trip per slot and round', async () => {
-    const { levels, trips } = setup()
+    const { levels, roundTrips } = setup()
     const requests = ['a', 'b', 'a'].map((user) => ({
       levels: [level('{*}:g', 0), level(`{${user}}:u`, 2)],
       cost: 1,
     }))
     const replies = await levels.check(requests)
     expect(replies.map(({ remaining }) => remaining)).toEqual([9, 8, 7])
-    expect(trips).toEqual(['check {a}:u {a}:u', 'check {b}:u', 'check {*}:g {*}:g {*}:g'])
+    expect(roundTrips).toEqual(['check {a}:u {a}:u', 'check {b}:u', 'check {*}:g {*}:g {*}:g'])
   })
 
   it('when a slot does not answer, the check fails and charged levels are refunded', async () => {

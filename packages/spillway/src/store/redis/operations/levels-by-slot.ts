@@ -14,7 +14,7 @@ interface Part {
   readonly numbers: readonly number[]
 }
 
-/** A request that goes from slot to slot. */
+/** A request that is checked slot by slot. */
 interface Journey {
   readonly parts: readonly Part[]
   /** How many parts have been charged. */

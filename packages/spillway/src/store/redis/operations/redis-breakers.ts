@@ -52,12 +52,12 @@ export function createRedisBreakers(
     },
     async sync(requests) {
       const views: BreakerView[] = []
-      const trips = groupAlike(requests).map(async ({ spec, indexes }) => {
+      const groups = groupAlike(requests).map(async ({ spec, indexes }) => {
         const group = indexes.map((index) => requests[index] as SyncRequest)
         const answers = await syncAlike(group, spec)
         for (const [at, index] of indexes.entries()) views[index] = answers[at] as BreakerView
       })
-      await Promise.all(trips)
+      await Promise.all(groups)
       return views
     },
     async command(request) {
@@ -77,7 +77,7 @@ export function createRedisBreakers(
   }
 }
 
-/** The keys and the input of a report, for a script of its own or as part of another one. */
+/** The keys and the input of a report, for a separate script or as part of another one. */
 export function writeReport(
   keys: Keys,
   request: BreakerReport,
@@ -205,7 +205,7 @@ export function readView(numbers: readonly number[]): BreakerView {
   return Object.fromEntries(fields) as BreakerView
 }
 
-/** Undefined for messages that are not ours. */
+/** Undefined for messages of other programs. */
 export function readPublished(
   text: string,
 ): { guard: string; lane: string; view: BreakerView } | undefined {

@@ -46,7 +46,7 @@ export function createRedisLevels(
   return slotOf === undefined ? together : levelsBySlot(together, (key) => slotOf(keys.level(key)))
 }
 
-/** Each key once, and the rest as numbers, in JSON built by hand. `times`: also those of the reply to each request. */
+/** Encodes the requests: each key once, everything else as numbers. `times`: include `atUs` and `fullAtUs`, for refunds. */
 function writeRequests(requests: readonly LevelRequest[], times: boolean) {
   const known = new Map<string, number>()
   const levelKeys: string[] = []

@@ -44,12 +44,16 @@ export async function performHandshake(
 function explain(cause: unknown, name: string): Error {
   const message = messageOf(cause)
   const problem = (text: string) => new RedisSetupError(`${name} ${text} (${message})`, cause)
-  if (message.startsWith('WRONGPASS')) return problem('does not know this user or password')
-  if (/without any password/.test(message)) return problem('has no password, but one was given')
+  if (message.startsWith('WRONGPASS'))
+    return problem('rejected the user name or password; check redis.username and redis.password')
+  if (/without any password/.test(message))
+    return problem(
+      'has no password, but one is configured; remove it from the URL or redis.password',
+    )
   if (message.startsWith('NOAUTH')) {
-    return problem('wants a password: say it in the URL or as redis.password')
+    return problem('requires a password; set it in the URL or as redis.password')
   }
-  if (message.startsWith('NOPERM')) return problem('lets this user do less than Spillway needs')
-  if (/DB index is out of range/.test(message)) return problem('does not have that database')
+  if (message.startsWith('NOPERM')) return problem('denies this user commands that Spillway needs')
+  if (/DB index is out of range/.test(message)) return problem('does not have this database')
   return new Error(`${name}: ${message}`, { cause })
 }

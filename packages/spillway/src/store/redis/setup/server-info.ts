@@ -1,7 +1,7 @@
 /** Reads INFO of a server and checks it against the requirements. */
 import { RedisSetupError } from './setup-error.js'
 
-/** What the options say the server is. */
+/** The kind of server that the options expect. */
 export type Expected = 'server' | 'cluster'
 
 export interface Verdict {

@@ -1,4 +1,4 @@
-/** A server answers but cannot be used as it is configured. */
+/** The server is reachable but cannot be used with this configuration. */
 
 export class RedisSetupError extends Error {
   readonly code = 'REDIS_SETUP'
@@ -19,16 +19,16 @@ export type Warn = (message: string, code?: string) => void
 export interface Warnings {
   readonly warn: Warn
   /** All messages so far. */
-  readonly told: readonly string[]
+  readonly messages: readonly string[]
 }
 
 export function createWarnings(): Warnings {
-  const told: string[] = []
+  const messages: string[] = []
   return {
-    told,
+    messages,
     warn(message, code) {
-      if (told.includes(message)) return
-      told.push(message)
+      if (messages.includes(message)) return
+      messages.push(message)
       process.emitWarning(message, { type: 'SpillwayWarning', ...(code && { code }) })
     },
   }

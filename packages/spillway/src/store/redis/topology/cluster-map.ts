@@ -4,7 +4,7 @@ import { nameOf } from './address.js'
 export interface ClusterMap {
   /** Names of masters, such as `10.0.0.1:6379`. */
   readonly masters: ReadonlySet<string>
-  /** All nodes including replicas, which can be asked when all masters are gone. */
+  /** All nodes including replicas, which are used when all masters are unreachable. */
   readonly nodes: ReadonlySet<string>
   /** Ranges of slots, both ends included. */
   readonly ranges: readonly { from: number; to: number; master: string }[]

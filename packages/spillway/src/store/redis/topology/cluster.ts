@@ -196,7 +196,7 @@ class Cluster implements RedisConnection {
     // A removed node is alive but gets no messages.
     for (const [redial, name] of this.#listening) {
       if (!map.nodes.has(name) && !this.#seeds.includes(name)) {
-        redial.hangUp(new Error(`${name} is no node of the cluster any more`))
+        redial.hangUp(new Error(`${name} is no longer a node of the cluster`))
       }
     }
   }

@@ -23,7 +23,7 @@ export interface DiallerOptions {
   random: Random
 }
 
-/** What the connection is for: commands, scripts, or only questions to a Sentinel. */
+/** Purpose of the connection: commands, scripts, or only requests to a Sentinel. */
 export interface Wanted {
   expected: Expected | 'sentinel'
   scripts?: boolean

@@ -106,7 +106,7 @@ describe('Redial', () => {
 
   it('pauses are short again after a successful connection', async () => {
     const { clock, lines } = setup()
-    for (let tries = 0; tries < 5; tries++) {
+    for (let attempts = 0; attempts < 5; attempts++) {
       await clock.settle()
       lines.at(-1)?.fail(new Error('refused'))
       await clock.advance(2_000)

@@ -1,7 +1,7 @@
 /**
- * Keeps one connection up: dials, and after every loss dials again, with growing, jittered pauses.
- * Each dial creates a client and each loss discards it. Clients that reconnect by themselves ignore
- * `close()` during their pauses and can hang in a handshake forever.
+ * Keeps one connection up: connects, and after every loss connects again, with growing, jittered pauses. Each attempt
+ * creates a client and each loss discards it. Clients with automatic reconnects ignore `close()` during their pauses
+ * and can hang in a handshake forever.
  */
 
 import type { Random } from '../../../core/random.js'

@@ -52,7 +52,7 @@ export function connectSentinels(
 
   function moveTo(name: string): void {
     if (current !== undefined && name !== current)
-      server.move(new Error(`${current} is master no more, ${name} is`))
+      server.move(new Error(`the master changed from ${current} to ${name}`))
   }
   let next = 0
   const switches = openSubscription(

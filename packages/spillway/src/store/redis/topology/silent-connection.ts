@@ -18,7 +18,7 @@ export function createSilentConnectionCheck(redial: Redial<Connection>, clock: C
     asked = connection
     const giveUp = () => {
       if (asked === connection && redial.client === connection) {
-        redial.hangUp(new Error('the server was silent'))
+        redial.hangUp(new Error('the server sent no data'))
       }
     }
     // If this process itself was busy, the reply may not have been read yet.

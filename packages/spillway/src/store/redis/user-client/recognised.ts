@@ -1,4 +1,4 @@
-/** What we need from a client that the application passes in, of either library. */
+/** The part of an application's client that the store uses, for either library. */
 import type { Listener, Subscribe, SubscriptionOptions } from '../connection/subscription.js'
 
 export interface RecognisedClient {

@@ -1,7 +1,7 @@
 /**
- * A client that the application passes in, of node-redis or ioredis, for one server or a cluster.
- * It is used as it is and never closed. It reconnects in its own way, so a client that could send a
- * debit twice, or long after it was userClient up, is rejected.
+ * A client that the application passes in, of node-redis or ioredis, for one server or a cluster. It is used
+ * unchanged and never closed. It reconnects in its own way, so a client that could send a debit twice, or long after
+ * the call was given up, is rejected.
  */
 
 import type { Check } from '../../../core/options/checks.js'

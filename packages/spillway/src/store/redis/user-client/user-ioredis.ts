@@ -31,7 +31,7 @@ interface Cluster extends UserNodeRedis {
   nodes(role: 'master'): Client[]
 }
 
-/** The client, or what is wrong with it; undefined if it is of another library. */
+/** The client, or its problem; undefined if it is of another library. */
 export function recogniseIoredis(value: unknown): RecognisedClient | string | undefined {
   const userClient = Object(value) as Partial<Client>
   const methods = [userClient.call, userClient.duplicate, userClient.on, userClient.disconnect]
@@ -116,7 +116,7 @@ function recognised(userClient: UserNodeRedis, listenTo: () => Client): Recognis
     subscribe: (chances) => (channel, hearer) =>
       openSubscription(
         {
-          // A copy of the application's client, for one connection of our own.
+          // A copy of the application's client, for a separate connection.
           dial: (lost) =>
             dialedClient(
               listenTo().duplicate({ ...ONE_CONNECTION, sentinelRetryStrategy: null }),

@@ -47,7 +47,7 @@ interface Cluster extends UserNodeRedis {
 
 type Chances = Omit<SubscriptionOptions<Listener>, 'dial'>
 
-/** The client, or what is wrong with it; undefined if it is of another library. */
+/** The client, or its problem; undefined if it is of another library. */
 export function recogniseNodeRedis(value: unknown): RecognisedClient | string | undefined {
   const userClient = Object(value) as Partial<Client>
   const methods = [userClient.sendCommand, userClient.withCommandOptions, userClient.on]
@@ -87,7 +87,7 @@ function ofClient(userClient: Client): RecognisedClient | string {
   }
 }
 
-/** A copy of the application's client, for one connection of our own. */
+/** A copy of the application's client, for a separate connection. */
 function duplicate(userClient: Client, socket: object): NodeRedisClient {
   return userClient.duplicate({
     ...ONE_CONNECTION,

@@ -1,4 +1,4 @@
--- Whether what a closed breaker has counted opens it. Twin of store/breaker/trip-conditions.ts, which
+-- Whether the counts of a closed breaker open it. Twin of store/breaker/trip-conditions.ts, which
 -- explains the rules.
 --- @include breaker-tally
 local FINISHED_PER_IGNORED = 20

@@ -1,4 +1,4 @@
--- What a closed breaker has counted. Twin of store/breaker/tally.ts, which explains the rules.
+-- The counts of a closed breaker. Twin of store/breaker/tally.ts, which explains the rules.
 -- Specs are arrays:
 local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13

@@ -1,9 +1,9 @@
--- Divides the free units of a limit between a pod that asks and pods that wait. All sums are parts of a limit.
--- Twin of store/limits/equal-shares.ts. A claim is { got, most }: what the pod was granted so far, and the most
+-- Divides the free units of a limit between the requesting pod and waiting pods. All sums are parts of a limit.
+-- Twin of store/limits/equal-shares.ts. A claim is { got, most }: the units granted to the pod so far, and the most
 -- it claims of each limit, or false for its equal share.
 local CLAIM_GOT, CLAIM_MOST = 1, 2
 
--- What the others may claim before a pod is granted `level` in total.
+-- Units that the others may claim before a pod is granted `level` in total.
 local function claimed_before(claims, limit, level)
   local sum = 0
   for _, claim in ipairs(claims) do

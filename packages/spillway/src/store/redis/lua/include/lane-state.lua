@@ -132,7 +132,7 @@ end
 -- The limits of this request come first, in its order; then those that only others know.
 local function save_lane()
   local ids, limits = {}, {}
-  -- Waiting pods share what is free, which the usual take does not look at.
+  -- Waiting pods share the free units. The fast path ignores them, so it is disabled while pods wait.
   local tag = #lane.w[1] == 0 and ARGV[3] or NO_TAG
   for index = 1, limit_count do
     local own = own_specs[index]

@@ -1,4 +1,4 @@
--- Which limit a vendor's answer is about, and what is learned from it. Twin of store/limits/learn-from-feedback.ts
+-- Finds the limit that a vendor's answer is about, and learns from it. Twin of store/limits/learn-from-feedback.ts
 -- and of the refusals in store/limits/learned-limit.ts.
 local CONFIRMS_WINDOWS = 10
 local FRESH = 10
@@ -29,7 +29,7 @@ local function accepted_of(spec, count)
   return max(1, floor((spec[LIMIT] * 7) / 10))
 end
 
--- The limit in force after a refusal, or nil if that says nothing about it.
+-- The limit in force after a refusal, or nil if nothing can be learned.
 local function learn_from_refusal(spec, count, cost)
   local known, is_sliding = count[LEARNED], spec[ALGORITHM] == SLIDING
   if known and input.granted <= known[L_LOWERED] then
@@ -49,7 +49,7 @@ local function learn_from_refusal(spec, count, cost)
   return lowered(spec, count[LEARNED][L_LIMIT])
 end
 
--- The limit in force after an answer with the units left, or nil if that says nothing about it.
+-- The limit in force after an answer with the units left, or nil if nothing can be learned.
 local function learn_from_left(spec, count, left)
   if spec[ALGORITHM] ~= SLIDING or (now - input.granted) * FRESH > spec[WINDOW] then return nil end
   local given = count[UNITS] + left

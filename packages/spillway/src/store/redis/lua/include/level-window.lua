@@ -22,7 +22,7 @@ local function part_of(at_us, limit, window_us)
   return math.floor(at_us / math.ceil(window_us / MOST_CHARGES))
 end
 
--- The window at this moment: its log without what has left it, its units, its time, whether it was rebased.
+-- The window at `now`: its log without expired charges, its units, its time, and whether it was rebased.
 local function open_window(stored, limit, window_us, now)
   local newest = stored[#stored - 1] or 0
   local rebased = newest - now > SET_BACK_US
@@ -67,8 +67,8 @@ local function charge_window(window, cost)
   end
 end
 
--- Returns units that were charged at this time, if they still count. What is not found there is taken from
--- earlier charges: then later ones count for too long, never too short.
+-- Returns units that were charged at this time, if they still count. Units that are not found there are taken
+-- from earlier charges, so later charges count for too long, never too short.
 local function refund_window(window, cost, at_us)
   local log, limit = window.log, window.limit
   local left, part = math.min(cost, limit), part_of(at_us, limit, window.window_us)

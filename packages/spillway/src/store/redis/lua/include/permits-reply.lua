@@ -1,4 +1,5 @@
--- The long reply of take-permits, and of jobs that were handed out with theirs. Saves what has changed.
+-- The long reply of take-permits, and of jobs that were reserved with their permits. Saves changed state.
+
 -- Set if the lane has to be saved, but not its guard: pods wait, or calls wait for a limit that learns.
 local changed_lane = false
 

@@ -1,11 +1,11 @@
--- The moves that scripts of a queue are made of. With include/queue-state the twin of
+-- State changes that the scripts of a queue share. With include/queue-state the twin of
 -- store/queue/queue-state.ts.
 local MOST_AT_ONCE = 256
 local LEASE_EXPIRED = 'the worker did not say how it ended'
 --- @include read-job
 
 local function save_job(id, job)
-  -- What stands for an unreadable record is saved as an ordinary one.
+  -- The replacement of an unreadable record is saved as an ordinary record.
   job.unreadable = nil
   redis.call('HSET', KEYS[BEFORE_QUEUE + JOBS], id, cmsgpack.pack(job))
 end
@@ -25,7 +25,7 @@ local function line(id, job)
   meta[LINED + priority] = meta[LINED + priority] + 1
 end
 
--- Most jobs end at their first turn, and have left nothing behind but themselves.
+-- Most jobs end at their first turn and have no entries in other keys.
 local function is_at_first_turn(job)
   return job[TURN] == 0 and job[STATE] < ACTIVE or job[TURN] == 1 and job[STATE] == ACTIVE
 end
@@ -47,7 +47,7 @@ local function count_open(id, tenant)
   redis.call('HSET', key, 'c:' .. tenant, open_jobs_of(tenant) + 1)
 end
 
--- A tenant without open jobs leaves nothing behind: its next job is treated as its first.
+-- A tenant without open jobs has no state: its next job is treated as its first.
 local function count_ended(id, tenant)
   if tenant == '' then return end
   local key = KEYS[BEFORE_QUEUE + TENANTS]
@@ -61,7 +61,7 @@ local function count_ended(id, tenant)
   redis.call('HDEL', KEYS[BEFORE_QUEUE + TAGS], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
 end
 
--- Of a job whose record was lost.
+-- For a job whose record was lost.
 local function forget_lost(id)
   count_ended(id, redis.call('HGET', KEYS[BEFORE_QUEUE + TENANTS], 'j:' .. id) or '')
   redis.call('HDEL', KEYS[BEFORE_QUEUE + DATA], id)

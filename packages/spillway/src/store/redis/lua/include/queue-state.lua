@@ -119,14 +119,14 @@ local function waiting_in()
   return meta[LINED] + meta[LINED + 1] + meta[LINED + 2] + meta[LINED + 3]
 end
 
--- What was not in this part before.
+-- Adds a name that is not in this part yet.
 local function put(part, score, name)
   redis.call('ZADD', KEYS[BEFORE_QUEUE + part], score, name)
   if meta[SIZE + part] == 0 then set_expiry(part) end
   meta[SIZE + part] = meta[SIZE + part] + 1
 end
 
--- Into a part that is looked at when its first score is due.
+-- Adds a name to a part that is processed when its first score is due.
 local function schedule(part, score, name)
   put(part, score, name)
   if score < meta[FIRST + part] then meta[FIRST + part] = score end
@@ -163,7 +163,7 @@ local function is_readable(job)
   return is_count(job[CANCEL]) and is_count(job[UNCOUNTED])
 end
 
--- Stands for a record that cannot be read, with what is still known. Its state is `dead`.
+-- Replaces a record that cannot be read by a dead one, with the tenant that is known.
 local function unreadable(id)
   local tenant = redis.call('HGET', KEYS[BEFORE_QUEUE + TENANTS], 'j:' .. id) or ''
   local is_long = redis.call('HGET', KEYS[BEFORE_QUEUE + DATA], id)
@@ -182,7 +182,7 @@ local function data_of(id, job)
   return job[SHORT_DATA] or redis.call('HGET', KEYS[BEFORE_QUEUE + DATA], id)
 end
 
-local function unline(id, job)
+local function remove_waiting(id, job)
   redis.call('ZREM', KEYS[BEFORE_QUEUE + WAITING_SET], id)
   meta[LINED + job[PRIORITY]] = meta[LINED + job[PRIORITY]] - 1
 end

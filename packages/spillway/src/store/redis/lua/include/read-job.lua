@@ -1,4 +1,4 @@
--- A job as it is; nothing, if its record was lost. The record of a leased job is the one from before (see include/queue-state).
+-- Reads a job; nil if its record was lost. A leased job has its record from before the lease (see include/queue-state).
 local function leased_job(id)
   local job = record_of(id)
   if not job or job.unreadable or job[STATE] == ACTIVE then return job end

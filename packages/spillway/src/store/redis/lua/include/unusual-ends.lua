@@ -1,5 +1,5 @@
--- Jobs that end in another way than most. With include/finish-jobs, which says what comes in, the twin of
--- finishNow in store/queue/finish-jobs.ts.
+-- Uncommon ends of jobs. With include/finish-jobs, which documents the input, the twin of finishNow in
+-- store/queue/finish-jobs.ts.
 local FAILED_END, DEAD_END, RELEASED_END, RETURNED_END = 1, 2, 3, 4
 local BREAKER_CLOSED = 0
 local breaker
@@ -58,7 +58,7 @@ local function finish(id, turn, how, text, result_us)
   return AGAIN_REPLY
 end
 
--- Told again, what has ended under this number ends as it did.
+-- A resent result of this turn returns the recorded end.
 local function told_before(id, turn)
   local job = record_of(id)
   if not job or job.unreadable or ':' .. job[TURN] ~= turn then return STALE_REPLY end

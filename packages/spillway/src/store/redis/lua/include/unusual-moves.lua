@@ -1,5 +1,5 @@
--- Most trips bring a job that is done, of which nothing is kept, and take the next. What only others need is
--- made for them: making it takes a quarter of the time of a usual request.
+-- Most round trips finish one job without keeping it, and reserve the next. Functions that only other round trips
+-- need are created on demand, because creating them takes a quarter of the time of a usual request.
 local made
 local function unusual()
   if made then return made end

@@ -2,7 +2,7 @@
 -- A list is { entries, next message us }, an entry { channel, text, wake us, need, waits, got }: channel and text
 -- of the message that wakes the pod also identify it; need is what its first waiting call costs, by
 -- id of the limit; waits: false if all its requests were granted or its calls do not wait; got: what it was granted
--- while others claimed a part, in WHOLEths of a limit, compared with the pod that was granted least.
+-- while others claimed a part, in units of 1/WHOLE of a limit, compared with the pod that was granted least.
 local WHOLE = 1000000000
 local GRACE_US = 1000000
 local CLAIM_US = 250000
@@ -15,7 +15,7 @@ local CHANNEL, TEXT, WAKE, NEED, WAITS, GOT = 1, 2, 3, 4, 5, 6
 
 local function none_waiting() return { {}, 0 } end
 
--- A pod that has not asked for a while after its time has stopped, or its calls have left.
+-- Drops pods that sent no request for GRACE_US after their wake time: they have stopped, or no longer wait.
 local function forget_late(list, now)
   local kept, waits = {}, false
   for _, entry in ipairs(list[1]) do
@@ -46,7 +46,7 @@ local function wait_behind_us(spec, count, now, cost, ahead)
 end
 
 -- The first pod that is not due, if there is enough for it and for those that are due before it. The pod
--- `own` has just asked and is not woken.
+-- `own` has just sent a request and is not woken.
 local function next_to_wake(list, specs, counts, now, own)
   forget_late(list, now)
   local due = {}

@@ -1,4 +1,4 @@
-/** What one guard adds to the log of decisions, and counts by lane while a dashboard is open. */
+/** Records the decisions of one guard in the log, and counts them by lane while a dashboard is open. */
 
 import { type ErrorCode, SpillwayError, type Stage } from '../../core/errors.js'
 import { boundedName } from '../../core/long-name.js'
@@ -18,7 +18,7 @@ import type { DecisionRecord, PathNote } from './decision-record.js'
 import type { CallFacts, CallFollower, DecisionWatcher, DegradedCall } from './follower.js'
 import { REPLACES, type ReplacingOptions } from './replaced-call.js'
 
-/** Of each code at least one refusal is noted in this time, however many others there are. */
+/** At least one refusal of each code is recorded in this time, independent of the number of other refusals. */
 const AT_LEAST_EVERY_MS = 1_000
 const MOST_LANES = 100
 
@@ -30,7 +30,7 @@ export interface LaneFlow {
 /** The parts of a guard that decisions are explained by. */
 export type DecidingGuard = TracedGuard & Pick<GuardParts, 'name' | 'breaker' | 'queue'>
 
-export class DecisionBook implements DecisionWatcher, TraceListener {
+export class DecisionRecorder implements DecisionWatcher, TraceListener {
   readonly #guard: DecidingGuard
   readonly #log: DecisionLog
   readonly #notedMs = new Map<ErrorCode, number>()

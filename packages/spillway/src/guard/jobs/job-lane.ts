@@ -1,7 +1,7 @@
 /**
- * A guard as a job queue sees it: what a round trip for jobs says about its limits and its breaker, and how a job
- * starts that came back with its permits. Slots and pace of this pod are reserved meanwhile. From then on a job is
- * a call like any other; stages that also apply to jobs are checked before it starts.
+ * A guard's lane as a job queue uses it: adds the limits and the breaker to the request for jobs, and starts jobs
+ * with the permits of the reply. Slots and pace of this pod are reserved in the meantime. A started job is an
+ * ordinary call; stages that also apply to jobs are checked before it starts.
  */
 import type { CallerSignal } from '../../core/abort.js'
 import { SpillwayError } from '../../core/errors.js'
@@ -20,13 +20,13 @@ import { type AttemptListener, GuardAttempt } from '../pipeline/attempt.js'
 import type { CallFunction } from '../pipeline/context.js'
 import type { Permits, StageCall } from '../pipeline/stage.js'
 
-/** How often a stage is asked again that holds all jobs back. */
+/** Pause before a stage that refuses jobs is checked again. */
 const REFUSED_MS = 1_000
 
-/** A round trip for jobs: what the guard adds to the request, and what it makes of the reply. */
-export interface JobTrip {
+/** A request for jobs: what the guard adds to it, and how it handles the reply. */
+export interface JobRoundTrip {
   about: Pick<ReserveRequest, 'take' | 'breaker' | 'probes'>
-  /** The permits of each job. What was reserved for jobs that did not come is released. */
+  /** Returns the permits of each job and releases reservations for jobs that were not returned. */
   arrived(reply: ReserveReply): Permits[]
   lost(error: unknown): void
 }
@@ -59,7 +59,7 @@ export type JobGuard = Pick<
   | 'stages'
 >
 
-export class JobGate {
+export class JobLane {
   readonly guard: string
   readonly lane: string
   readonly clock: Clock
@@ -100,8 +100,8 @@ export class JobGate {
   }
 
   /**
-   * How long this pod holds jobs back because a call or a job got a 429. With limits the pause is in the store,
-   * which hands out no job meanwhile. A custom stage may hold jobs back, too.
+   * How long this pod pauses jobs after a 429 or because of a custom stage. With limits the pause is in the store,
+   * which returns no jobs until it ends.
    */
   get pausedMs(): number {
     const { limits, queue, pipeline, clock } = this.#guard
@@ -112,7 +112,7 @@ export class JobGate {
     return Math.max(here, Math.min(Math.max(retryAfterMs, 1), REFUSED_MS))
   }
 
-  /** How long a job waits that was throttled or refused; `before`: how often that happened already. */
+  /** How long a throttled or refused job waits; `before`: how often that happened already. */
   pauseAfter(before: number): number {
     const { basePauseMs, maxPauseMs } = this.#guard.options
     return Math.min(basePauseMs * 2 ** Math.min(before, 20), Math.max(basePauseMs, maxPauseMs))
@@ -124,7 +124,7 @@ export class JobGate {
   }
 
   /** Reserves what `wanted` jobs need from this pod; undefined while the store is unreachable. */
-  ask(wanted: number): JobTrip | undefined {
+  ask(wanted: number): JobRoundTrip | undefined {
     const { limits, breaker, slots, name } = this.#guard
     const lane = this.lane
     const limited = limits?.permits.requestPart(lane)
@@ -145,10 +145,10 @@ export class JobGate {
         const { jobs, view, probing } = reply
         giveUp(wanted - jobs.length)
         const costs = jobs.map((job) => job.costs)
-        const trip = limited?.heard(reply.take, costs)
+        const limitReply = limited?.heard(reply.take, costs)
         const passed = view && breakerPart?.passed(view, jobs.length, probing)
         return costs.map((each, index) => {
-          const permit = trip && limits?.permits.createPermit(lane, each, trip)
+          const permit = limitReply && limits?.permits.createPermit(lane, each, limitReply)
           // A job that is throttled each time must not lengthen the pauses of the others.
           const { uncounted = 0, attempt = 1 } = jobs[index] ?? {}
           if (permit) permit.basePauseOnly = uncounted > 0 || attempt > 1
@@ -198,7 +198,7 @@ export class JobGate {
     this.#refuse(refusal, undefined, listener)
   }
 
-  /** What the stages of a call grant the job, or the first refusal. */
+  /** The grants of the stages for this job, or the first refusal. */
   #enter(call: StageCall, nowMs: number): unknown[] | SpillwayError {
     const { pipeline } = this.#guard
     const refusal = pipeline.check(call, nowMs)
@@ -216,7 +216,7 @@ export class JobGate {
     return grants
   }
 
-  /** The job goes back to its queue, and its permits too. */
+  /** Returns the job to its queue, with its permits. */
   #refuse<T>(
     refusal: SpillwayError,
     permits: Permits | undefined,
