@@ -19,7 +19,7 @@ import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
 import { createHostCheck } from './admin/host-check.js'
-import { OperatorNews } from './admin/operator-news.js'
+import { OperatorLog } from './admin/operator-log.js'
 import { OverloadWatch } from './admin/overload-watch.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import { type GatewayConfig, keyNames, type VendorConfig } from './config/config.js'
@@ -56,7 +56,7 @@ export interface GatewayOptions {
   clock?: Clock
 }
 
-/** What a worker needs of its supervisor. */
+/** Services of the supervisor for a worker. */
 export interface GatewaySupervisor {
   readonly slot: number
   workers(): WorkersState
@@ -67,7 +67,7 @@ export interface GatewaySupervisor {
   snapshots(): Promise<object>
   /** Decisions of the other workers after these cursors, by slot. */
   readonly decisions: DashboardPeers['decisions']
-  /** What the other workers know about a request. */
+  /** Data of the other workers about a request. */
   readonly find: NonNullable<DashboardPeers['find']>
   reload(cause: string): Promise<ReloadReport>
 }
@@ -85,7 +85,7 @@ export interface Gateway {
   metrics(): Promise<readonly MetricJson[]>
   /** Decisions of this process after a cursor, for the dashboard of another worker. */
   decisions(cursor: string | undefined): DecisionPage
-  /** What this process knows about a request, for the dashboard of another worker. */
+  /** Data of this process about a request, for the dashboard of another worker. */
   find(requestId: string): KnownRequest
   /** Its guards and job queues. */
   readonly spillway: Spillway
@@ -201,7 +201,7 @@ export async function createGateway(
         supervisor?.overloaded(isOverloaded)
       },
     })
-  // Each worker has a mock vendor of its own, so switches of one dashboard would not reach all of them.
+  // Each worker has its own mock vendor, so switches of one dashboard would not reach all of them.
   const demo =
     supervisor === undefined && inside
       ? createDemo(config, inside, spillway, () => address)
@@ -223,7 +223,7 @@ export async function createGateway(
   }
   // Without a shared store, operators act only through this gateway.
   const tellHeard = (facts: object) => log.notice?.('info', 'operator.acted-elsewhere', facts)
-  const operatorNews = store && new OperatorNews(operator, tellHeard, clock)
+  const operatorLog = store && new OperatorLog(operator, tellHeard, clock)
   const admin = createAdminServer({
     health,
     registry: {
@@ -258,7 +258,7 @@ export async function createGateway(
   async function drain(delayMs: number): Promise<void> {
     health.phase = 'draining'
     hooks.draining = true
-    operatorNews?.close()
+    operatorLog?.close()
     // Running jobs may finish; no further job is started.
     const working = jobs?.drain()
     const graceOver = new Promise<void>((resolve) => {
@@ -316,7 +316,7 @@ export async function createGateway(
   }
 
   async function reload(cause: string): Promise<ReloadReport> {
-    // One after the other: each is compared with the configuration in force at that time.
+    // Sequentially: each reload is compared with the active configuration.
     const report = reloading.then(takeOver)
     reloading = report.catch(() => {})
     const { result, ...facts } = await report
@@ -341,7 +341,7 @@ export async function createGateway(
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store, clock)
       jobs?.begin()
-      operatorNews?.begin()
+      operatorLog?.begin()
       address = `http://127.0.0.1:${ports.port}`
       health.phase = 'ready'
       return ports
@@ -362,7 +362,7 @@ export async function createGateway(
   return gateway
 }
 
-/** Every worker is a pod of its own. `expectedPods` counts gateways. */
+/** Every worker is a separate pod. `expectedPods` counts gateways. */
 function podOptions(
   { pod, expectedPods, workers }: GatewayConfig,
   supervisor: GatewaySupervisor | undefined,

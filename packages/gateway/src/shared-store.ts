@@ -1,4 +1,4 @@
-/** What a gateway shares with others, and what operates it from outside: the same store, by the same options. */
+/** Creates the store for a gateway and for commands that operate it, from the same options. */
 import { type RedisStore, redisStore } from 'spillway/redis'
 import type { RedisConfig } from './config/config.js'
 

@@ -216,7 +216,7 @@ describe('admin token', () => {
         await response.body?.cancel()
         return response.status
       }
-      // The page itself contains no data and asks for the token.
+      // The page contains no data and prompts for the token.
       expect(await status('/dashboard/')).toBe(200)
       const authorization = `Bearer ${TOKEN}`
       expect(await status('/dashboard/events', { authorization })).toBe(200)

@@ -79,7 +79,7 @@ describe('a gateway with OpenTelemetry for node:http and undici', () => {
     ).toEqual([...statuses].sort())
     const requests = new Map(chats().map((span) => [span.spanId, span]))
     const parents = ofKind(CLIENT).map(({ parent = '' }) => parent)
-    // Each call has a request of its own, although calls start when another request has given back its slot.
+    // Each call has its own request span, although it starts when another request frees a slot.
     expect(new Set(parents).size).toBe(13)
     for (const parent of parents) expect(requests.has(parent)).toBe(true)
     // The vendor can continue the trace.

@@ -1,4 +1,4 @@
-/** Typical mistakes: each is reported with file, line, column and what to write instead. */
+/** Typical mistakes: each is reported with file, line, column and a suggestion. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'

@@ -19,7 +19,7 @@ export interface Shell {
   readonly folder: string
   /** Runs the command in the folder and returns how it ended. */
   run(...args: string[]): Promise<Ended>
-  /** The same inside this process, see `runHere`. The environment is that of this process. */
+  /** Runs the command inside this process, see `runHere`, with the environment of this process. */
   runHere(...args: string[]): Promise<Ended>
 }
 

@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** What became of a request: on the dashboard, over the admin port and with `spillway explain`. */
+/** Explanations of requests: on the dashboard, over the admin port and with `spillway explain`. */
 import { connect } from 'node:net'
 import type { Decision, Explanation } from '@spillway/dashboard'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -148,7 +148,7 @@ describe('decisions on requests', () => {
     expect(ofOther.stdout).toContain(`request ${id}: 503 CIRCUIT_OPEN`)
     expect(ofOther.stdout).toMatch(/the circuit is open \(\d+ failures in a row\)/)
     expect(ofOther.stdout).toContain(other.gateway.spillway.pod)
-    // By the store, without a gateway.
+    // Through the store, without a gateway.
     const shell = openShell({
       redis: { url: redis.url, prefix: 'explain:' },
       vendors: { openai: { protocol: 'openai', url: 'http://127.0.0.1:9', key: 'env:NO_KEY' } },

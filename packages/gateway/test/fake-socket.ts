@@ -1,14 +1,14 @@
-/** A socket without a network: what is pushed comes in, what is written is kept. Nothing depends on time. */
+/** A socket without a network: `push` delivers input, and writes are recorded. Independent of time. */
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 
 export class FakeSocket extends Duplex {
-  /** All that was written, a letter for each byte. */
+  /** All written bytes, as a Latin-1 string. */
   said = ''
   writes = 0
-  /** All that was pushed. */
+  /** All pushed bytes. */
   bytesRead = 0
-  /** Writes fail with it. */
+  /** Error with which writes fail. */
   failure: Error | undefined
   /** Writes that have not left; nothing: they leave at once. */
   held: (() => void)[] | undefined

@@ -208,7 +208,7 @@ describe('fallbacks after errors of a kind', () => {
     const large = { model: 'large', on: ['context-window'] }
     const ask = await startModels('context-window', [{ model: 'spare' }, large])
     expect(await ask()).toBe('large')
-    // The error says nothing about the vendor, so its breaker stays closed.
+    // The error does not indicate a failure of the vendor, so its breaker stays closed.
     expect(await ask()).toBe('large')
   })
 

@@ -49,7 +49,7 @@ beforeAll(async () => {
     env: { REDIS_URL: redis.url },
   }
   gateways = await Promise.all([spawnGateway(options), spawnGateway(options)])
-  // Both count in Redis from here on.
+  // From here on both gateways count in Redis.
   const fleetOf = async ({ adminUrl }: { adminUrl: string }) =>
     ((await (await fetch(`${adminUrl}/health/deep`)).json()) as { fleet?: FleetReport }).fleet
   for (const each of gateways) {
@@ -69,7 +69,7 @@ const ask = (name: Name, gateway: { url: string } | undefined) => {
   return fetch(`${gateway?.url}/v1/chat/completions`, { ...POST, body })
 }
 
-/** Asks both gateways in turn. */
+/** Sends to both gateways in turn. */
 function inTurn(name: Name) {
   let turn = 0
   return { vendor: vendors[name], chat: () => ask(name, gateways[turn++ % 2]) }

@@ -85,7 +85,7 @@ export async function startHttpVendor(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
 }
 
-/** In front of that vendor: everything below `/echo` goes there. */
+/** Requests below `/echo` go to that vendor. */
 export async function startEchoGateway(vendor: HttpVendor, written: Written = {}) {
   const file = (more: Written): Written => ({
     vendors: { echo: { protocol: 'http', url: vendor.url } },

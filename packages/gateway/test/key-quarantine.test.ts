@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Keys of ours that a vendor rejects: another key or a fallback takes over, in the whole fleet. */
+/** API keys that a vendor rejects: another key or a fallback takes over, in the whole fleet. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -182,7 +182,7 @@ describe('one gateway', () => {
     await gateway.rewrite({ vendors: vendorsOf(vendor, { key: 'env:SECOND' }) })
     expect((await gateway.chat()).status).toBe(200)
     expect([vendor.requestsOf(FIRST), vendor.requestsOf(SECOND)]).toEqual([3, 1])
-    // The guard is kept, and so is what is known about the old secret.
+    // The guard is kept, and so is the state of the old secret.
     await gateway.rewrite({ vendors: vendorsOf(vendor, { key: 'env:FIRST' }) })
     expect((await gateway.chat()).status).toBe(503)
   })

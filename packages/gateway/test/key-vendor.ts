@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 /**
- * `exhausted`: no answer says for how long. `windowMs`: exhausted until the end of each window, and then again. `model`: the
- * requests per day of this model are used up.
+ * `exhausted`: answers without a time to wait. `windowMs`: exhausted until the end of each window. `model`: the daily
+ * requests of this model are used up.
  */
 export type KeyStanding =
   | 'valid'

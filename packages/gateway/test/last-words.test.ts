@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Logged lines are written, whatever ends the process. */
+/** Logged lines are written, however the process ends. */
 import { type StdioOptions, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
@@ -11,13 +11,13 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 const LOG = new URL('../dist/observe/log.js', import.meta.url).href
 
 /** More than fits into one write. */
-const MANY = `for (let i = 0; i < 2000; i++) log.request({ id: 'one of many', status: 200, tries: [] })`
+const MANY = `for (let i = 0; i < 2000; i++) log.request({ id: 'one of many', status: 200, vendorAttempts: [] })`
 
 function programOf(ending: string): string {
   return `
     import { createLog } from ${JSON.stringify(LOG)}
     const log = createLog('info')
-    log.request({ id: 'the last request', status: 200, tries: [] })
+    log.request({ id: 'the last request', status: 200, vendorAttempts: [] })
     log.failure(new Error('why it died'))
     ${ending}`
 }
@@ -85,9 +85,9 @@ describe('log output that fails', () => {
     const folder = mkdtempSync(join(tmpdir(), 'log-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const file = join(folder, 'log')
-    // A file takes everything at once, however busy the machine is.
+    // A file accepts everything at once, also on a busy machine.
     const ending = `
-      for (let i = 0; i < 20; i++) log.request({ id: 'x'.repeat(1_048_576), status: 200, tries: [] })
+      for (let i = 0; i < 20; i++) log.request({ id: 'x'.repeat(1_048_576), status: 200, vendorAttempts: [] })
       process.exit(3)`
     const stdout = openSync(file, 'w')
     spawnSync(process.execPath, ['--input-type=module', '-e', programOf(ending)], {

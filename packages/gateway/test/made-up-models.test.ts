@@ -1,8 +1,8 @@
 // test-group: io, slow
 
 /**
- * An attack: callers send made-up model names. What it costs a pod and its Redis, measured on real processes.
- * `SPILLWAY_MODELS` sets another number of names, for a run by hand.
+ * An attack: callers send made-up model names. Measures its cost for a pod and its Redis on real processes.
+ * `SPILLWAY_MODELS` sets another number of names, for a manual run.
  */
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
@@ -113,7 +113,7 @@ async function memoryOf(adminUrl: string): Promise<number> {
   return Number(/^process_resident_memory_bytes (\S+)/m.exec(text)?.[1]) / MEGABYTE
 }
 
-/** How much of Redis the scripts took: `sync` in microseconds and keys, and all of them together. */
+/** Share of Redis that the scripts used: `sync` in microseconds and keys, and all scripts together. */
 async function scriptsOf({ send }: RedisServer) {
   const entries = (await send('SLOWLOG', 'GET', '-1')) as [number, number, number, string[]][]
   const scripts = entries.filter(([, , , [command]]) => command === 'EVALSHA')
@@ -128,14 +128,14 @@ async function scriptsOf({ send }: RedisServer) {
   }
 }
 
-/** Sends every name twice, and now and then the configured model. Answers with what went wrong. */
+/** Sends every name twice, and sometimes the configured model. Returns the problems. */
 async function attack(ask: ReturnType<typeof client>, { accepts }: Attack): Promise<object[]> {
   const failed: object[] = []
   await forEach(2 * MODELS, async (number) => {
     const block = Math.floor(number / (2 * BLOCK))
     const model = `model-${block * BLOCK + (number % BLOCK)}`
     const { status, text } = await ask(model)
-    // The vendor says which model it was asked for.
+    // The vendor returns the requested model.
     const served = status === (accepts ? 200 : 404) && text.includes(`"${model}"`)
     if (!served) failed.push({ status, model, text })
     if (number % 100 !== 0) return
@@ -158,7 +158,7 @@ describe(`${MODELS} made-up models, each used twice,`, () => {
     async (what, attacked) => {
       const gateway = await startAttacked(attacked, what)
       const ask = client(gateway.url)
-      // What the process needs for any traffic is not what is measured.
+      // Warm-up: costs of any traffic are not measured.
       await forEach(Math.min(3_000, MODELS), async () => void (await ask('gpt')))
       const before = await memoryOf(gateway.adminUrl)
       await redis.send('CONFIG', 'SET', 'slowlog-log-slower-than', '0')

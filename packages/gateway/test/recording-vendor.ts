@@ -18,7 +18,7 @@ export interface RecordingVendor {
 const JSON_ANSWER =
   'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}'
 
-/** `answer`: what is sent for each request, as it goes over the wire. */
+/** `answer`: the raw bytes of each response. */
 export async function startRecordingVendor(answer = JSON_ANSWER): Promise<RecordingVendor> {
   const seen: Recorded[] = []
   const sockets = new Set<Socket>()

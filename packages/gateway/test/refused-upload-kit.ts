@@ -126,7 +126,7 @@ export function sent(stream: Writable, chunk: Buffer): Promise<void> {
 
 type Status = number | string
 
-/** Sends an upload and returns the status of its answer, or what happened instead. */
+/** Sends an upload. Returns the status of its answer, or an error. */
 type Client = (url: string, refusal: Refusal) => Promise<Status>
 
 export const withNode: Client = async (url, refusal) => {
@@ -258,7 +258,7 @@ export function http2Client(session: ClientHttp2Session): Client {
   }
 }
 
-/** Uploads `times` bodies for each refusal, a few at once, and returns what did not end as it should. */
+/** Uploads `times` bodies for each refusal, a few at once. Returns the unexpected results. */
 export async function surprises(url: string, client: Client, times: number): Promise<string[]> {
   const found: string[] = []
   for (const [name, refusal] of Object.entries(REFUSALS)) {

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What makes a gateway read its file again: a signal, an editor, Kubernetes or a changed key. */
+/** Triggers of a reload: a signal, an editor, Kubernetes or a changed key. */
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ describe('watched files', () => {
       renameSync(at('new'), at('a.yaml'))
       await until('it is seen', () => seen.changes === index + 1)
     }
-    // The same content, or another file beside it, is no change.
+    // Equal content, or another file in the folder, does not trigger a reload.
     writeFileSync(at('a.yaml'), 'three')
     writeFileSync(at('other'), 'x')
     await pauseMs(QUIET_MS)

@@ -1,6 +1,6 @@
 // test-group: sockets
 
-/** A gateway that takes over another configuration affects only what has changed. */
+/** A reload affects only options that have changed. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { expectIdle, startGateway } from './gateway-kit.js'

@@ -22,7 +22,7 @@ interface Scenario {
   readonly name: string
   readonly protocol: 'openai' | 'anthropic' | 'gemini' | 'azure'
   create(url: string): Client
-  /** What the SDK throws for an answer with status 429 or 503: its class, with the status. */
+  /** The SDK's error for status 429 or 503: its class and the status. */
   readonly refusal: new (
     ...args: never[]
   ) => Error

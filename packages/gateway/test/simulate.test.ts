@@ -1,7 +1,8 @@
 // test-group: io, slow
 
 /** The commands `spillway simulate` and `spillway plan` as users start them. */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { SCENARIOS } from '@spillway/simulator'
 import { afterAll, describe, expect, it } from 'vitest'
+import { usualOrLong } from '../../spillway/test/long-run.js'
 import { loadConfig } from '../src/config/load.js'
 import { runHere } from './command-kit.js'
 
@@ -109,6 +111,86 @@ describe('spillway simulate', () => {
     const { code, stderr } = await runHere(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(words)
+  })
+})
+
+describe('spillway simulate search', () => {
+  const guard = {
+    queue: { size: 2_000, timeoutMs: '60s' },
+    timeout: { callMs: '1s' },
+    retry: { attempts: 4, budget: 1, baseMs: 50, maxQueueWaitMs: '60s' },
+  }
+  const scenario = {
+    name: 'stuck',
+    title: 'Stuck',
+    story: 'Retries keep the vendor overloaded.',
+    durationMs: '10s',
+    vendor: { serviceMs: { min: 80, max: 120 }, capacity: usualOrLong(3, 5) },
+    guard,
+    clients: [{ name: 'users', rps: usualOrLong(24, 40), timeoutMs: '60s' }],
+    expect: [],
+  }
+  const recover = usualOrLong('1s', '3s')
+  const range = ['--max-duration', '2s', '--recover-within', recover, '--max-size', '4']
+
+  it('simulate search finds the boundary in threads and recommends a line, the same for the same seed', async () => {
+    const file = write('stuck.json', scenario)
+    const one = await spillway('simulate', 'search', file, ...range, '--json')
+    expect(one.code).toBe(1)
+    const { stable, changes } = JSON.parse(one.stdout)
+    expect(stable).toBe(false)
+    expect(changes[0].yaml).toMatch(/^[a-z]+: \{ .* \}$/)
+    const same = await runHere('simulate', 'search', file, ...range, '--json')
+    expect(same.stdout).toBe(one.stdout)
+  })
+
+  it('simulate search uses the guard of a configuration and exits with 0 if the fleet recovers', async () => {
+    const config = write('calm.yaml', {
+      vendors: {
+        calm: { protocol: 'openai', key: 'env:K', concurrency: { limit: 5 }, queue: { size: 10 } },
+      },
+    })
+    const file = write('stuck.json', scenario)
+    const { code, stdout } = await spillway('simulate', 'search', file, '-c', config, ...range)
+    expect(stdout).toContain('The fleet recovers from every trigger in this range.')
+    expect(code).toBe(0)
+  })
+
+  it('simulate search stops on SIGINT with exit code 130', async () => {
+    const file = write('stuck.json', scenario)
+    const child = spawn(process.execPath, [BIN, 'simulate', 'search', file, '--max-duration', '1h'])
+    let stderr = ''
+    child.stderr.on('data', (data) => {
+      stderr += data
+    })
+    const exited = once(child, 'exit')
+    // The handler is in place once the command has reported that it started.
+    await once(child.stderr, 'data')
+    child.kill('SIGINT')
+    expect(await exited).toEqual([130, null])
+    expect(stderr).toContain('stopped')
+  })
+
+  it.each([
+    [['search'], 'missing scenario'],
+    [['search', 'burst', '--trigger', 'slo'], 'did you mean slow?'],
+    [['search', 'burst', '--max-size', '1'], 'must be a factor above 1'],
+    [['search', 'burst', '--report', 'x.html'], 'not an option of simulate search'],
+    [['pods', '--pods', '10,x'], 'must be a whole number'],
+    [['burst', '--trigger', 'slow'], 'not an option of simulate SCENARIO'],
+  ])('simulate %j is a usage error', async (args, message) => {
+    const { code, stderr } = await runHere('simulate', ...args)
+    expect(code).toBe(2)
+    expect(stderr).toContain(message)
+  })
+})
+
+describe('spillway simulate pods', () => {
+  it('simulate pods prints one line of figures for each size', async () => {
+    const { stdout, code } = await runHere('simulate', 'pods', '--pods', '2,4', '--duration', '2s')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^pods +vendors of a pod +commands\/s/)
+    expect(stdout.trimEnd().split('\n')).toHaveLength(3)
   })
 })
 

@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { readAll, until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway } from './gateway-kit.js'
 
-/** Sends these chunks one by one and ends. */
+/** Sends these chunks separately and ends. */
 async function startSpeaker(pieces: readonly string[]): Promise<string> {
   const server = createServer(async (request, response) => {
     for await (const _ of request);
@@ -88,7 +88,7 @@ describe.each<[Way, string, string[]]>([
   it('an incomplete stream ends with an error event and counts as a vendor failure', async () => {
     const { text, broken, end, code, outcomes } = await through(way, pieces)
     expect({ broken, end, code, failures: outcomes.failure }).toEqual({
-      // The SDK of Google recognises an error only if it arrives in a chunk of its own.
+      // Google's SDK recognises an error only in a separate chunk.
       broken: way === 'generate',
       end: 'truncated',
       code: 'VENDOR_ERROR',

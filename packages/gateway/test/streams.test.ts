@@ -123,7 +123,7 @@ describe('streams', () => {
   })
 
   it('a stream whose client disconnects ends at the vendor before the vendor sends another token', async () => {
-    // The next token is due long after the disconnect has reached the vendor, however busy the machine is.
+    // The next token is due long after the disconnect has reached the vendor, also on a busy machine.
     const knobs = { tokens: 1_000, stallAfter: 1, stallMs: 20_000 }
     const running = await startGateway({}, { knobs })
     for (let i = 0; i < 9; i++) {

@@ -1,4 +1,4 @@
-/** A supervisor whose workers and connections do what the test says, in virtual time. */
+/** A supervisor with workers and connections that the test controls, in virtual time. */
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { createVirtualClock } from 'spillway/testing'
@@ -7,7 +7,7 @@ import type { FileContents, PortName, SupervisorApi } from '../src/workers/proto
 import type { SupervisedWorker } from '../src/workers/supervised-worker.js'
 import { Supervisor } from '../src/workers/supervisor.js'
 
-/** A worker process that does what the test says. */
+/** A worker process that the test controls. */
 export class FakeWorker {
   slot: number | undefined
   readonly api: SupervisorApi

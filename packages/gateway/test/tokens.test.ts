@@ -4,7 +4,8 @@ import { NO_PROMPT, PromptEstimate, Reservations, tokensOf } from 'spillway/inte
 /** Tokens are reserved before a call and settled after it, per model and key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/shapes/limit-units.js'
-import { FieldNames, JsonFieldReader } from '../src/request/body/json-fields.js'
+import { FieldNames } from '../src/protocols/protocol.js'
+import { JsonFieldReader } from '../src/request/body/json-fields.js'
 import { startGateway } from './gateway-kit.js'
 import { startRecordingVendor } from './recording-vendor.js'
 

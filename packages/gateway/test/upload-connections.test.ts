@@ -1,6 +1,6 @@
 // test-group: sockets
 
-/** The connection of a client that still sends its body when the answer is sent: what arrives later, and how it ends. */
+/** Connections of clients that still send a body when the answer is sent: late data, and how they end. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -85,7 +85,7 @@ describe('connections of uploads that are answered early', () => {
     const post = (length: number) =>
       `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
     const socket = connectTo(url)
-    // It goes on sending after the end of the answer.
+    // The client continues to send after the end of the answer.
     socket.allowHalfOpen = true
     socket.on('error', () => {})
     let text = ''

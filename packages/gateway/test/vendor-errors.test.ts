@@ -1,6 +1,6 @@
 // test-group: sockets
 
-/** A vendor's error reaches the client, whatever becomes of later attempts. */
+/** A vendor's error reaches the client, independent of later attempts. */
 import type { MockKnobs } from '@spillway/mock-vendor'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'

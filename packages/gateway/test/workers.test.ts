@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** One gateway with two workers and a Redis, as its vendors, clients and operators see it. */
+/** One gateway with two workers and Redis: behaviour for vendors, clients and operators. */
 import { writeFileSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import { join } from 'node:path'
@@ -284,7 +284,7 @@ describe('gateway with two workers', () => {
     const [one, two] = await oneToEach()
     for (let i = 0; i < 4; i++) expect((await one.chat('broken', { status: 500 })).status).toBe(500)
     const refused = expect.stringContaining('stage=breaker;reason=CIRCUIT_OPEN')
-    // Until its replica has the change, the other worker may ask the vendor.
+    // Until its replica has the change, the other worker may call the vendor.
     await vi.waitFor(
       async () => expect((await two.chat('broken')).decision).toEqual(refused),
       PATIENCE,
@@ -344,7 +344,7 @@ describe('gateway with two workers', () => {
   it('a reload reaches all workers, and a refused file does not reach a replaced worker', async () => {
     const file = join(gateway.folder, 'spillway.yaml')
     writeFileSync(file, JSON.stringify({ ...written, body: { maxBytes: '1kb' } }))
-    // The gateway may have seen the file itself before it is asked to.
+    // The gateway may have detected the change of the file before the signal.
     const reloaded = await act('/config/reload', { by: 'test' })
     expect(await reloaded.json()).toMatchObject({ ok: true })
     await vi.waitFor(async () => expect(await sumOf('spillway_config_generation ')).toBe(2))
@@ -380,7 +380,7 @@ describe('gateway with two workers', () => {
       clients.map(async ({ chat }) => (await chat('plain')).status),
     )
     expect(statuses).toEqual(clients.map(() => 200))
-    // The drained worker asks all workers for this, and ends without the answer.
+    // The drained worker requests this from all workers, and ends without the answer.
     process.kill(other as number, 'SIGSTOP')
     const asked = workers().catch(() => 'disconnected')
     await Promise.all([one, two, ...clients].map(({ close }) => close()))

@@ -1,4 +1,4 @@
-/** Who may operate a gateway, by its configuration. The rule itself is the library's, as of every dashboard. */
+/** Access to a gateway's admin port, by its configuration. The rules are those of the library's dashboard. */
 import type { OperatorAccessOptions } from 'spillway/http'
 
 export interface AdminAccess {

@@ -2,7 +2,7 @@
 
 export const DASHBOARD_PATH = '/dashboard'
 
-/** The dashboard answers these paths itself, with headers of its own. */
+/** Paths that the dashboard serves, with its own headers. */
 export function isDashboardPath(path: string): boolean {
   return path === DASHBOARD_PATH || path.startsWith(`${DASHBOARD_PATH}/`)
 }

@@ -48,10 +48,10 @@ export function denied(
 /** Repeats nothing of the request, which may contain a token. */
 export const NOT_FOUND: AdminResponse = {
   status: 404,
-  body: { error: { code: 'NOT_FOUND', message: 'nothing is here' } },
+  body: { error: { code: 'NOT_FOUND', message: 'no such path on the admin port' } },
 }
 
 export const FAILED: AdminResponse = {
   status: 500,
-  body: { error: { code: 'INTERNAL', message: 'the gateway failed' } },
+  body: { error: { code: 'INTERNAL', message: 'the gateway failed; its log has the error' } },
 }

@@ -67,7 +67,7 @@ describe('readiness under overload', () => {
     [{ ready: 2, total: 2, overloaded: 1 }, 200, 'ready'],
     [{ ready: 2, total: 2, overloaded: 2 }, 503, 'overloaded'],
     [{ ready: 1, total: 2, overloaded: 1 }, 503, 'overloaded'],
-    // All have crashed, and their replacements start: connections wait for them.
+    // All workers have crashed and are being replaced: connections wait for them.
     [{ ready: 0, total: 2, overloaded: 0 }, 200, 'ready'],
   ])(
     'a gateway with the workers %j answers %i %s, whatever this worker measures',

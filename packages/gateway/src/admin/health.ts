@@ -1,4 +1,4 @@
-/** Whether this process works at all, and whether it should be sent requests. */
+/** Liveness and readiness of a gateway. */
 import type { SpillwayHealth } from 'spillway/health'
 
 type Phase = 'starting' | 'ready' | 'draining'
@@ -20,7 +20,7 @@ export interface HealthOptions {
   readonly shared: () => SpillwayHealth
   /** Whether this process has been overloaded for `health.overload.forMs`. */
   readonly isOverloaded: () => boolean
-  /** Set in a worker. */
+  /** Set in a worker process. */
   readonly workers?: (() => Workers) | undefined
 }
 
@@ -32,7 +32,7 @@ export class Health {
     this.#options = options
   }
 
-  /** What is answered at a path; nothing at others. */
+  /** The answer to a health path; undefined for other paths. */
   at(path: string): { status: number; body: string } | undefined {
     if (path === '/health/live') return { status: 200, body: '{"status":"live"}' }
     if (path !== '/health/ready') return undefined
@@ -41,7 +41,7 @@ export class Health {
     // Whether there is a store is known within a second or so: before that, limits would be guesses.
     const unsure = Object.values(guards).includes('starting') || workers?.started === false
     const status = this.#status(unsure, workers)
-    // Requests are served without the store as well, so this is for people and not for load balancers.
+    // For people, not for load balancers: requests are also served without the store.
     const degraded = sharing === 'degraded' ? { degraded: true, guards } : undefined
     const counts = workers && { workers: { ready: workers.ready, total: workers.total } }
     const body = JSON.stringify({ status, ...counts, ...degraded })
@@ -51,7 +51,7 @@ export class Health {
   #status(unsure: boolean, workers: Workers | undefined): Status {
     if (this.phase !== 'ready') return this.phase
     if (unsure) return 'starting'
-    // One port for all workers: it is ready as long as one of them can take requests.
+    // All workers share one port, so the gateway is ready while at least one of them is.
     const isOverloaded =
       workers === undefined
         ? this.#options.isOverloaded()

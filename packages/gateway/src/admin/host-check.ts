@@ -1,7 +1,7 @@
 /**
- * Checks the `Host` of requests that need no token on an admin port that other machines can reach. A page in a
- * browser inside the network can point a name of its own at this port (DNS rebinding) and read the answers. Such a
- * request has the page's name as its host; an address, or a name that the configuration lists, is safe.
+ * Checks the `Host` of requests that need no token on an admin port that other machines can reach. A web page in a
+ * browser inside the network can point its own name at this port (DNS rebinding) and read the answers. Such a request
+ * has the page's name as its host; an address, or a name in the configuration, is safe.
  */
 import { isIP } from 'node:net'
 import type { AccessDenial, OperatorAccess } from 'spillway/http'
@@ -21,7 +21,7 @@ export function createHostCheck(admin: AdminAccess, access: OperatorAccess): Hos
   const hosts = new Set(admin.hosts.map((host) => host.toLowerCase()))
   return ({ raw, route }) => {
     if (PROBES.has(route)) return undefined
-    // The page itself has no secrets, and what it loads needs the token.
+    // The page contains no secrets, and the data it loads needs the token.
     if (admin.readAccess !== 'public' && isPage(route)) return undefined
     const { host = '' } = raw.headers
     const name = nameOf(host)

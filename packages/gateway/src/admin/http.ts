@@ -1,6 +1,6 @@
 /**
- * Routing and JSON for the admin port, on node:http. The admin port has ten routes, so it needs no framework, and the
- * gateway has no dependency that asks for a newer Node than the gateway does.
+ * Routing and JSON for the admin port, on node:http. With ten routes it needs no framework, and no dependency that
+ * requires a newer Node than the gateway does.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
@@ -54,7 +54,7 @@ export class Routes {
   }
 }
 
-/** Everything before the query. */
+/** The path, without the query. */
 export function pathOf({ url = '/' }: IncomingMessage): string {
   const end = url.search(/[?#]/)
   return end === -1 ? url : url.slice(0, end)

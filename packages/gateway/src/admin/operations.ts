@@ -1,4 +1,4 @@
-/** What operators may read and do over the admin port. Each action and each refusal is audited. */
+/** Operations of the admin port: status, audit log and actions. Each action and each refusal is audited. */
 
 import { isRequestId } from '@spillway/dashboard'
 import {
@@ -17,15 +17,15 @@ import { type AdminRequest, type AdminResponse, BodyError, Routes, readJson } fr
 
 export interface ConfigAnswer {
   readonly ok: boolean
-  /** In words, for people: what is in force now, or every mistake. */
+  /** The active configuration, or every mistake, as text. */
   readonly message: string
-  /** What else there is to say. */
+  /** Additional notes. */
   readonly report?: unknown
 }
 
-/** What a gateway that was started from a file can do with it. */
+/** Operations of a gateway that was started with a configuration file. */
 export interface ConfigHooks {
-  /** Which configuration is in force, and what became of the last one that was read. */
+  /** The active configuration, and the result of the last reload. */
   status(): {
     readonly generation: number
     readonly since: string
@@ -42,11 +42,11 @@ export interface OperationsOptions {
   readonly access: OperatorAccess
   readonly spillway: Spillway
   readonly snapshot: () => object | Promise<object>
-  /** Of the configuration that is in force. */
+  /** Of the active configuration. */
   readonly operator: () => Operator
   readonly audit: (event: SpillwayEvent) => void
   readonly config: ConfigHooks
-  /** What became of a request, on whichever pod it was. */
+  /** Explains what happened to a request, on any pod. */
   readonly explain: (requestId: string) => Promise<object>
 }
 
@@ -97,7 +97,7 @@ export function operations(options: OperationsOptions): Routes {
   read('/snapshot', snapshot)
   read('/status', () => spillway.fleet())
   read('/config', () => config.status())
-  // Names and addresses of operators are for operators, whatever `readAccess` says.
+  // Names and addresses of operators need the token, independent of `readAccess`.
   routes.get('/audit', async (request) => {
     const denial = access.act(request.raw)
     if (denial !== undefined) return denied(denial, request, audit)
@@ -110,7 +110,10 @@ export function operations(options: OperationsOptions): Routes {
   for (const what of ['check', 'reload'] as const) {
     act(`/config/${what}`, async (request, body) => {
       const { by = '' } = body as { by?: unknown }
-      const none = { ok: false, message: `this gateway has no file that it could ${what}` }
+      const none = {
+        ok: false,
+        message: `this gateway was started without a configuration file, so it cannot ${what} one`,
+      }
       const answer = (await config[what]?.(String(by))) ?? none
       const result = answer.ok ? 'done' : 'refused'
       audit(attempt(request, result, answer.message, String(by)))

@@ -19,7 +19,7 @@ export interface OverloadWatchOptions {
   }
   /** Pressure that counts as overload. */
   readonly at: number
-  /** How long it must last. */
+  /** How long the pressure must last. */
   readonly forMs: number
   /** Requests in flight. */
   inFlight(): number

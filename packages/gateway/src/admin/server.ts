@@ -44,7 +44,7 @@ export interface AdminServer {
   listen(at: { host: string; port: number }): Promise<number>
   /** Serves a connection that the supervisor has accepted, in place of `listen`. False: the server is closed. */
   serve(socket: Socket): boolean
-  /** Ends all connections: the feed of a dashboard never ends by itself. */
+  /** Destroys all connections, because the feed of a dashboard stays open. */
   close(): Promise<void>
 }
 

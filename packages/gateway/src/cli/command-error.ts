@@ -1,4 +1,4 @@
-/** What was wanted cannot be had, for a reason that a person can do something about. */
+/** An error that the user can fix; it is printed without a stack trace. */
 import { EXIT } from './command.js'
 
 export class CommandError extends Error {

@@ -28,16 +28,16 @@ export type OptionRows = Readonly<Record<string, OptionRow>>
 
 export interface CommandRow {
   readonly name: string
-  /** One line, in the list of commands. */
+  /** One line for the list of commands. */
   readonly summary: string
-  /** How it is typed, after its name; a line each. */
+  /** Arguments after the name, one variant per line. */
   readonly usage: readonly string[]
   /** Allowed first arguments, if they are fixed. */
   readonly words?: readonly string[]
-  /** Its arguments are files. */
+  /** Arguments are file names, for shell completion. */
   readonly takesFiles?: boolean
   readonly options: OptionRows
-  /** Further text for help. */
+  /** Further text for `--help`. */
   readonly notes?: string
   /** Resolves with the exit code. Loads its modules when it runs, so that help is fast. */
   run(args: readonly string[]): Promise<number>
@@ -49,6 +49,21 @@ export function configOption(about: string) {
     config: { type: 'string', short: 'c', value: 'FILE', about },
   } as const satisfies OptionRows
 }
+
+/** Options of every command that reads or changes the shared state of a fleet. */
+export const STORE_OPTIONS = {
+  ...configOption('configuration of the gateways. Default: spillway.yaml, if it exists'),
+  redis: {
+    type: 'string',
+    value: 'URL',
+    about: "Redis server. Default: the configuration's, or $REDIS_URL",
+  },
+  prefix: {
+    type: 'string',
+    value: 'TEXT',
+    about: "prefix of all keys in Redis. Default: the configuration's",
+  },
+} as const satisfies OptionRows
 
 export const HELP_OPTION = {
   help: { type: 'boolean', short: 'h', about: 'show this help' },

@@ -4,12 +4,16 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { loadConfig } from '../config/load.js'
+import { STORE_OPTIONS } from './command.js'
 import { COMMANDS } from './commands.js'
 import { helpOf } from './help.js'
 import { runCommand } from './run-command.js'
 import { completionsFor } from './shell-completions.js'
+
+const BIN = fileURLToPath(new URL('../../dist/bin/spillway.js', import.meta.url))
 
 /** The output and the exit code. */
 async function run(...args: string[]) {
@@ -73,7 +77,9 @@ describe('CLI usage errors', () => {
     [['limit', 'set', 'a', 'requests', '-5', '--for', '1m'], '-5'],
     [['limit', 'set', 'a', 'requests', 'many', '--for', '1m'], 'must be a whole number'],
     [['pause', 'a'], 'pause: missing duration'],
-    [['check'], 'check: missing file'],
+    [['check'], 'check: missing file; there is no spillway.yaml in this folder'],
+    [['status', '--redis', 'cache:6379'], '--redis: must be a URL such as redis://127.0.0.1:6379'],
+    [['audit', '--admin', 'http://a', '--prefix', 'b'], '--prefix: not allowed with --admin'],
     [['completions', 'powershell'], 'unknown shell "powershell"'],
     [['mock-vendor', '--knobs', '{'], 'must be JSON'],
     [['gateway', '--port', '99999'], 'must be a port'],
@@ -139,6 +145,26 @@ describe('spillway init', () => {
   })
 })
 
+describe('options of several commands', () => {
+  it('every command that operates a fleet has the options --config, --redis, --prefix and --json', () => {
+    const operating = COMMANDS.filter(({ options }) => 'admin' in options || 'redis' in options)
+    expect(operating.map(({ name }) => name)).toEqual([
+      'doctor',
+      'status',
+      'explain',
+      'audit',
+      'breaker',
+      'limit',
+      'key',
+      'pause',
+      'resume',
+      'job-queue',
+    ])
+    for (const { options } of operating)
+      expect(options).toMatchObject({ ...STORE_OPTIONS, json: {} })
+  })
+})
+
 describe('spillway check', () => {
   it('check lists every mistake as JSON, and --no-secrets needs no secrets', async () => {
     const file = join(folder(), 'a.yaml')
@@ -153,6 +179,13 @@ describe('spillway check', () => {
       code: 0,
       stdout: `${file}: valid: 1 vendor, 1 route, 0 callers\n`,
     })
+  })
+
+  it('check without a file validates spillway.yaml of the current folder and names it', () => {
+    const cwd = folder()
+    writeFileSync(join(cwd, 'spillway.yaml'), 'vendors: { a: { protocol: openai } }\n')
+    const stdout = execFileSync(process.execPath, [BIN, 'check'], { cwd, encoding: 'utf8' })
+    expect(stdout).toBe('spillway.yaml: valid: 1 vendor, 1 route, 0 callers\n')
   })
 
   it('check warns of models in routes that no entry of models matches', async () => {

@@ -13,7 +13,7 @@ const KNOWN = new Set([
   'EISDIR',
 ])
 
-/** Nothing: it is a mistake of ours, and its stack is wanted. */
+/** Undefined for unexpected errors, which are printed with their stack trace. */
 export function errorMessage(error: unknown): string | undefined {
   if (error instanceof UsageError) return `${error.message}\nRun spillway --help for usage.`
   if (error instanceof CommandError) return error.message

@@ -1,4 +1,4 @@
-/** How long something takes, as a person says it. */
+/** Formats durations for people. */
 const UNITS = [
   ['d', 86_400_000],
   ['h', 3_600_000],
@@ -6,7 +6,7 @@ const UNITS = [
   ['s', 1_000],
 ] as const
 
-/** In the largest unit that leaves nothing out. */
+/** In the largest unit that represents the value exactly. */
 export function formatDuration(ms: number): string {
   const [unit, unitMs] = UNITS.find(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1]
   return `${Math.round(ms / unitMs)}${unit}`

@@ -1,4 +1,4 @@
-/** A line that is typed at a terminal and not shown. */
+/** Reads a line from a terminal without echo. */
 import { CommandError } from './command-error.js'
 
 export interface Terminal {
@@ -33,7 +33,7 @@ export function readHidden(
     }
     const leave = () => {
       finish()
-      reject(new CommandError('nothing was typed'))
+      reject(new CommandError('no input'))
     }
     const onTyped = (typed: string) => {
       for (const each of typed) {

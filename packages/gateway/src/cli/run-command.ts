@@ -1,4 +1,4 @@
-/** From what was typed to an exit code. */
+/** Parses the command line, runs a command and returns its exit code. */
 import { readFileSync } from 'node:fs'
 import type { CommandRow } from './command.js'
 import { EXIT } from './command.js'
@@ -30,7 +30,7 @@ export async function runCommand(
 /** Names of commands before the first release. */
 const RENAMED: Readonly<Record<string, string>> = { queue: 'job-queue' }
 
-/** Wherever it stands, unless it comes after `--`. */
+/** At any position before `--`. */
 function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   const words = end === -1 ? args : args.slice(0, end)

@@ -1,4 +1,4 @@
-/** What a shell needs to complete `spillway`, made of the table of commands. */
+/** Generates completion scripts for shells from the table of commands. */
 import type { CommandRow } from './command.js'
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const

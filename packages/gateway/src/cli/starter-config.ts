@@ -1,6 +1,6 @@
 import { documentationUrl } from 'spillway/internal'
 
-/** What `spillway init` writes. It can be used as it is, with a key in OPENAI_API_KEY. */
+/** The file that `spillway init` writes. It works unchanged with a key in OPENAI_API_KEY. */
 export const STARTER_CONFIG = `# yaml-language-server: $schema=./spillway.schema.json
 # A Spillway gateway. 'spillway check' finds mistakes. Every option:
 # ${documentationUrl('gateway/configuration')}

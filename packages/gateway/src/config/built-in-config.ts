@@ -1,8 +1,8 @@
-/** What runs without a file: a vendor inside the gateway, guarded as a real one would be. */
+/** The configuration without a file: a mock vendor inside the gateway, with the guard of a real one. */
 import type { GatewayConfig } from './config.js'
 import { type LoadOptions, loadConfig } from './load.js'
 
-/** As a file would have it. */
+/** In the format of a configuration file. */
 const BUILT_IN_YAML = `# A vendor inside the gateway, for both protocols: it needs no key, and nothing leaves this machine.
 vendors:
   openai: &guarded

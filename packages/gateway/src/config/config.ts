@@ -35,9 +35,9 @@ export interface VendorConfig {
   readonly headers: Readonly<Record<string, string>>
   /** Whether it receives the remaining time and the number of the attempt, and reports its own retries. */
   readonly hops: boolean
-  /** How it counts tokens towards its limits. */
+  /** Rules by which the vendor counts tokens towards its limits. */
   readonly quota: QuotaSetting
-  /** Where the tokens to reserve come from. */
+  /** Source of the number of tokens to reserve. */
   readonly estimate: EstimateName
   /** False: a rejected key stays in use, and no other key of the vendor takes over. Default: true. */
   readonly keyQuarantine?: boolean
@@ -57,7 +57,7 @@ export type ModelLimitsConfig = NonNullable<GuardOptions['lanes']>[number]
 /** Limits that several models share, by name of the pool. */
 export type PoolsConfig = NonNullable<GuardOptions['pools']>
 
-/** Where a request may go. */
+/** A target of a route. */
 export interface TargetConfig {
   /** Name of the vendor. */
   readonly vendor: string
@@ -65,7 +65,7 @@ export interface TargetConfig {
   readonly key: string | undefined
   /** Replaces the model of the request. */
   readonly model: string | undefined
-  /** Used before the others while the pressure is at least this, and not otherwise. Undefined: always used. */
+  /** Used before the others while the pressure is at least this value, otherwise skipped. Undefined: always used. */
   readonly when?: { readonly pressure: number } | undefined
   /** Only used after an error of one of these kinds. Undefined: after failures and refusals. */
   readonly on?: readonly ErrorKind[] | undefined
@@ -74,7 +74,7 @@ export interface TargetConfig {
 /** An answer that needs no vendor, for a request that no target has answered. */
 export type FallbackAnswerConfig = CachedAnswerConfig | StaticAnswerConfig
 
-/** The last good answer to the same request. */
+/** Fallback: the last good answer to an equal request. */
 export interface CachedAnswerConfig {
   readonly kind: 'cached'
   /** The reasons for which it answers. */
@@ -95,14 +95,14 @@ export interface CachedAnswerConfig {
   readonly ignoreHeaders: readonly string[]
 }
 
-/** Always the same answer. */
+/** Fallback: a constant answer. */
 export interface StaticAnswerConfig {
   readonly kind: 'static'
   /** The reasons for which it answers. */
   readonly on: readonly DegradedReason[]
   /** Status of the answer. */
   readonly status: number
-  /** What a model would say; put into the format of the protocol and the path. */
+  /** Text of the answer, put into the format of the protocol and the path. */
   readonly text: string | undefined
   /** The body in place of `text`. */
   readonly body: string | undefined
@@ -110,11 +110,11 @@ export interface StaticAnswerConfig {
   readonly contentType: string | undefined
 }
 
-/** Which requests go to which targets. */
+/** Maps requests to targets. */
 export interface RouteConfig {
   /** Name in logs and metrics. */
   readonly name: string
-  /** Which requests it takes: those of one path, or of the default paths. */
+  /** The requests of this route: those of one path, or of the default paths. */
   readonly paths: readonly RoutePath[]
   /** Set if the route names no path: it takes the default paths of this protocol. */
   readonly defaultsOf: LlmProtocol | undefined
@@ -133,7 +133,7 @@ export interface RouteConfig {
   readonly timeoutMs: number | undefined
   /** Interval of comments on a stream that has not begun. Undefined: none are sent. */
   readonly keepAliveMs: number | undefined
-  /** Of an `http` vendor: this prefix of the path is not passed on. */
+  /** For `http` vendors: this prefix of the path is not forwarded. */
   readonly stripPrefix: string | undefined
 }
 
@@ -193,7 +193,7 @@ export interface RedisConfig
 export interface CorsConfig {
   /** Origins of pages that may use the gateway, such as `https://app.example`; `*`: any. */
   readonly origins: readonly string[]
-  /** How long browsers remember the answer to a preflight. */
+  /** How long browsers may cache the answer to a preflight. */
   readonly maxAgeMs: number
 }
 
@@ -250,7 +250,7 @@ export interface GatewayConfig {
     readonly keepBytes: number
     /** A larger body is refused with 413, compressed or decompressed. */
     readonly maxBytes: number
-    /** All bodies that this process holds at once; a request beyond it is refused with 503. */
+    /** Bytes of all bodies that this process holds at once; a request beyond it is refused with 503. */
     readonly maxTotalBytes: number
   }
   /** Pages of other origins that may use the data port; undefined: none. */
@@ -273,9 +273,9 @@ export interface GatewayConfig {
     /** Metrics and span attributes under the GenAI conventions of OpenTelemetry. */
     readonly genAi: boolean
   }
-  /** When the configuration is read again. */
+  /** Reloading of the configuration. */
   readonly reload: {
-    /** Whether the gateway reloads by itself when its file changes. */
+    /** Whether the gateway reloads when its file changes. */
     readonly watch: boolean
   }
   /** The log. */

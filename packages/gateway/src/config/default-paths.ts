@@ -8,7 +8,7 @@ import type { LlmProtocol } from 'spillway/internal'
 export interface RoutePath {
   /** Exact, or with a `*`: at the end for anything, elsewhere for one segment of the path or a part of it. */
   readonly path: string
-  /** None: all methods. */
+  /** Undefined: all methods. */
   readonly methods: readonly string[] | undefined
 }
 
@@ -21,7 +21,7 @@ const MODELS: readonly RoutePath[] = [
   { path: '/v1/models/*', methods: LIST },
 ]
 
-/** `GET /v1/chat/completions` and `GET /v1/responses/…` read what other callers have stored. */
+/** `GET /v1/chat/completions` and `GET /v1/responses/…` would return data of other callers. */
 const OPENAI_ENDPOINTS = [
   'chat/completions',
   'completions',
@@ -88,7 +88,7 @@ export function matchesPath(pattern: string, path: string): boolean {
   return path.length >= at + suffix.length && path.endsWith(suffix) && !middle.includes('/')
 }
 
-/** What a route with default paths is called, unless it has a name. */
+/** Name of a route with default paths, unless it has a name. */
 export function defaultRouteName(protocol: LlmProtocol): string {
   return `${protocol} defaults`
 }

@@ -1,8 +1,10 @@
-/** What a configuration may look like, for editors: made of the checks that read it. */
+/** JSON Schema of the configuration, for editors, generated from the checks. */
+import { readFileSync } from 'node:fs'
 import { documentationUrl } from 'spillway/internal'
 import { type JsonSchema, schemaOf } from 'spillway/options'
 import { gatewayShape } from './shapes/gateway-shape.js'
 
+/** The schema of the checks. Descriptions of the library's options are added to the published file. */
 export function gatewaySchema(): JsonSchema {
   const nothing = { env: {}, readFile: () => '' }
   return {
@@ -11,4 +13,9 @@ export function gatewaySchema(): JsonSchema {
     description: `spillway.yaml: vendors, routes, callers; see ${documentationUrl('gateway/configuration')}`,
     ...schemaOf(gatewayShape(nothing)),
   }
+}
+
+/** The published schema, with a description for every option. `npm run docs` writes the file. */
+export function publishedSchema(): string {
+  return readFileSync(new URL('../../schema.json', import.meta.url), 'utf8')
 }

@@ -4,14 +4,14 @@
  */
 import { hash } from 'node:crypto'
 
-/** How a hash is written down in place of a key. */
+/** Format of a hash that replaces a key. */
 const WRITTEN = /^sha256:([0-9a-f]{64})$/i
 
 export function hashOfKey(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
-/** As it is written down. */
+/** The hash in the format of the configuration. */
 export function writeHash(key: string): string {
   return `sha256:${hashOfKey(key)}`
 }

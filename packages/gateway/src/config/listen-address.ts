@@ -1,4 +1,4 @@
-/** Where the data port listens: a TCP port, or a Unix socket. */
+/** Address of the data port: a TCP port, or a Unix socket. */
 import type { GatewayConfig } from './config.js'
 
 const BACKLOG = 4_096

@@ -448,7 +448,7 @@ log:
     ],
     [
       'callers: [{ key: env:SEARCH_KEY, user: a }, { key: env:SEARCH_KEY, user: b }]',
-      'callers[1].key: is the same key as callers[0].key',
+      'callers[1].key: duplicates callers[0].key',
     ],
     ['routes: []', 'routes: must have at least one route; leave it out for one to each vendor'],
     ['routes: 5', 'routes: must be an array, got 5'],

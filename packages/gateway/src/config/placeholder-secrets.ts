@@ -35,7 +35,7 @@ const OR_MADE_UP: Readonly<Record<string, string>> = new Proxy<Record<string, st
   },
 )
 
-/** That there is no REDIS_URL means something. */
+/** A missing REDIS_URL is kept, because it selects the memory store. */
 function presentOrMadeUp(name: string): string | undefined {
   return process.env[name] ?? (name === 'REDIS_URL' ? undefined : `${MADE_UP}${name}`)
 }

@@ -5,7 +5,7 @@
 import type { Clock } from 'spillway'
 import { type StaleCache, staleCache } from 'spillway/degrade'
 import type { CachedAnswerConfig } from '../config/config.js'
-import type { SentAnswer } from '../vendor/vendor-response.js'
+import type { SentAnswer } from '../vendor/sent-answer.js'
 import { matcherOf } from './request-key.js'
 
 export interface CachedAnswer {

@@ -5,7 +5,7 @@ import type { FallbackAnswerConfig } from '../config/config.js'
 import { CachedAnswers } from './cached-answers.js'
 
 export class FallbackAnswers {
-  /** In the order in which they are asked. */
+  /** In the order in which they are tried. */
   readonly steps: readonly FallbackAnswerConfig[]
   readonly cached: CachedAnswers | undefined
 

@@ -7,7 +7,7 @@ import type { DegradedReason } from 'spillway/degrade'
 import { retryAfterFromHeaders } from 'spillway/http'
 import { reasonOfRefusal } from 'spillway/internal'
 import { RequestError } from '../response/errors.js'
-import type { SentAnswer } from '../vendor/vendor-response.js'
+import type { SentAnswer } from '../vendor/sent-answer.js'
 
 /** Why a fallback may answer in place of this error. Undefined: it may not. */
 export function reasonOfError(error: unknown, attempts: number): DegradedReason | undefined {

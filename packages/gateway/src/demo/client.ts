@@ -8,7 +8,7 @@ interface DemoRequest {
   readonly model: string
 }
 
-/** A small model of who calls; repeated in turn, so that the page shows the same people again and again. */
+/** A fixed list of callers, used in turn, so that the page shows the same users repeatedly. */
 const REQUESTS: readonly DemoRequest[] = [
   { user: 'ada', tier: 'pro', priority: 'high', model: 'gpt-4o' },
   { user: 'grace', tier: 'pro', priority: 'normal', model: 'gpt-4o-mini' },
@@ -47,7 +47,7 @@ export class DemoClient {
     for (let each = 0; each < count; each++) this.#go(() => this.#overHttp(url, this.#next(each)))
   }
 
-  /** What may wait: answered with an address, done by the gateway's job queue for this model. */
+  /** Async requests: answered with a job address and processed by the gateway's job queue for this model. */
   askLater(url: string, model: string): void {
     for (let each = 0; each < LATER; each++) {
       const request = { ...this.#next(each), model }
@@ -101,7 +101,7 @@ export class DemoClient {
     await response.arrayBuffer()
   }
 
-  /** What becomes of it the page shows; here it does not matter. */
+  /** The result is ignored here; the page shows it. */
   #go(ask: () => Promise<void>): void {
     if (this.#atOnce >= MOST_AT_ONCE) return
     this.#atOnce++

@@ -48,7 +48,7 @@ export function describeJob(queue: string, job: KeptJob): string {
   })
 }
 
-/** One of which no more is known than that it was taken. */
+/** A job of which only the id is known. */
 export function describeNew(queue: string, id: string): string {
   const address = addressOf(queue, id)
   const links = { self: address, result: `${address}/result` }

@@ -30,7 +30,7 @@ export interface JobStreamOptions {
 
 export class JobStream {
   readonly #options: JobStreamOptions
-  #told = ''
+  #sentKey = ''
   #lookMs = FIRST_LOOK_MS
   #timer: Timer | undefined
   #looking = false
@@ -41,7 +41,7 @@ export class JobStream {
     this.#options = options
     const { response } = options
     response.once('close', () => this.#end())
-    this.#tell(first)
+    this.#sendStatus(first)
     this.#later()
   }
 
@@ -56,7 +56,7 @@ export class JobStream {
     this.#looking = true
     this.#timer?.cancel()
     try {
-      const isKnown = await this.#tellNews()
+      const isKnown = await this.#sendChange()
       if (!isKnown) this.#write('gone', '{}')
       if (!isKnown) this.#close()
       else if (!this.#over && this.#options.isDraining()) {
@@ -71,12 +71,12 @@ export class JobStream {
   }
 
   /** Answers whether the job is known. */
-  async #tellNews(): Promise<boolean> {
+  async #sendChange(): Promise<boolean> {
     const { jobStatus, read } = this.#options
     const now = await jobStatus()
-    if (now === undefined || newsOf(now) === this.#told) return now !== undefined
+    if (now === undefined || statusKey(now) === this.#sentKey) return now !== undefined
     const job = await read()
-    if (job !== undefined) this.#tell(job)
+    if (job !== undefined) this.#sendStatus(job)
     return job !== undefined
   }
 
@@ -91,11 +91,11 @@ export class JobStream {
     this.#options.response.write(': waiting\n\n')
   }
 
-  #tell(job: KeptJob): void {
+  #sendStatus(job: KeptJob): void {
     if (this.#over) return
-    const news = newsOf(job)
-    if (news !== this.#told) this.#write(statusOf(job), describeJob(this.#options.queue, job))
-    this.#told = news
+    const key = statusKey(job)
+    if (key !== this.#sentKey) this.#write(statusOf(job), describeJob(this.#options.queue, job))
+    this.#sentKey = key
     if (hasEnded(job)) this.#close()
   }
 
@@ -119,7 +119,7 @@ export class JobStream {
   }
 }
 
-/** What makes a change worth an event. The age of the job does not. */
-function newsOf({ state, attempt, progress, error }: JobStatus): string {
+/** The fields whose change is sent as an event. The age of the job is not one of them. */
+function statusKey({ state, attempt, progress, error }: JobStatus): string {
   return JSON.stringify([state, attempt, progress, error])
 }

@@ -2,14 +2,14 @@
 import { RequestError } from '../response/errors.js'
 import type { JobStream } from './job-stream.js'
 
-/** Of one caller, in one gateway: each holds a connection, and looks at the store now and then. */
+/** Streams per caller and gateway. Each holds a connection and polls the store. */
 export const MOST_STREAMS = 100
 
 export class JobStreams {
   readonly #byJob = new Map<string, Set<JobStream>>()
   readonly #byOwner = new Map<string, number>()
 
-  /** Throws if this caller has too many already. Answers with what gives the place up again. */
+  /** Throws if this caller has too many. Returns a function that releases the stream. */
   enter(owner: string): () => void {
     const open = this.#byOwner.get(owner) ?? 0
     if (open >= MOST_STREAMS) throw tooMany()

@@ -18,16 +18,16 @@ import { uniqueId } from '../response/privacy.js'
 import type { ConfigVersions } from '../routing/config-versions.js'
 import type { Target } from '../routing/target.js'
 import type { Vendor } from '../vendor/vendor.js'
-import { JobDesk } from './job-desk.js'
+import { JobEndpoints } from './job-endpoints.js'
 import { JOBS_PATH } from './job-status.js'
 import type { LaneQueue } from './lane-queue.js'
 import { prefersAsync } from './prefer.js'
+import { retryUnavailable } from './retry-unavailable.js'
 import { runRequest } from './run-request.js'
 import type { StoredAnswer } from './stored-answer.js'
 import { CREDENTIAL, ownerOf, type StoredRequest, storeRequest } from './stored-request.js'
-import { surely } from './surely.js'
 
-/** Longer than any grace: who drains a gateway decides when it is over. */
+/** Longer than any grace period: the caller of `drain` decides when it ends. */
 const LONGEST_GRACE_MS = 86_400_000
 
 export class Jobs implements AsyncRequests {
@@ -35,7 +35,7 @@ export class Jobs implements AsyncRequests {
   readonly #byName = new Map<string, LaneQueue>()
   readonly #byLane = new Map<string, LaneQueue>()
   readonly #clock: Clock
-  readonly #desk: JobDesk
+  readonly #endpoints: JobEndpoints
   readonly #stopListening: () => void
 
   constructor(
@@ -47,9 +47,10 @@ export class Jobs implements AsyncRequests {
     this.#versions = versions
     this.#clock = clock
     for (const config of queues) this.#open(config, spillway)
-    this.#desk = new JobDesk(versions, this.#byName, clock)
+    this.#endpoints = new JobEndpoints(versions, this.#byName, clock)
     this.#stopListening = onEvent((event) => {
-      if (event.type.startsWith('job.') && 'id' in event) this.#desk.nudge(event.name, event.id)
+      if (event.type.startsWith('job.') && 'id' in event)
+        this.#endpoints.nudge(event.name, event.id)
     })
   }
 
@@ -63,10 +64,10 @@ export class Jobs implements AsyncRequests {
     path: string,
     listener: JobRequestListener,
   ): Promise<GatewayAnswer | undefined> {
-    return this.#desk.attend(request, response, path, listener)
+    return this.#endpoints.attend(request, response, path, listener)
   }
 
-  /** To the first target of its route: what waits needs no fallback. */
+  /** Jobs use the first target of their route, because they can wait instead of falling back. */
   defer(
     request: ClientRequest,
     routed: RoutedRequest,
@@ -76,7 +77,7 @@ export class Jobs implements AsyncRequests {
     const { parsed, facts } = routed
     const { body } = parsed
     if (target === undefined || body.kind !== 'held') return undefined
-    // A key of the client's that the vendor would need is not ours to keep.
+    // Refused: a client's key for the vendor must not be stored.
     if (bringsKey(request, routed, target)) return undefined
     const { vendor, config } = target
     const lane = vendor.laneOf(config.model ?? facts.model, config)
@@ -85,7 +86,7 @@ export class Jobs implements AsyncRequests {
     return this.#take(request, routed, target, queue)
   }
 
-  /** Does what waits, from now on. */
+  /** Starts the workers. */
   begin(): void {
     for (const queue of this.#byName.values()) {
       const { concurrency } = queue.config
@@ -93,7 +94,7 @@ export class Jobs implements AsyncRequests {
       const { config } = queue
       queue.jobs.work(
         async (job, context) => {
-          // Under the configuration it begins with, however long it takes.
+          // A job uses the configuration it started with until it ends.
           const version = this.#versions.current
           const vendor = version.vendors.get(config.vendor) as Vendor
           version.enter()
@@ -109,8 +110,8 @@ export class Jobs implements AsyncRequests {
   }
 
   /**
-   * No more jobs; resolves when those that run have ended. Called again with a shorter grace, that one counts:
-   * what does not make it goes back.
+   * Stops taking jobs; resolves when running jobs have ended. A second call may shorten the grace period. Jobs that
+   * exceed it are returned to the queue.
    */
   async drain(graceMs = LONGEST_GRACE_MS): Promise<void> {
     const queues = [...this.#byName.values()]
@@ -134,7 +135,7 @@ export class Jobs implements AsyncRequests {
     })
     const queue = {
       config,
-      // Another configuration may say something else of it.
+      // A later configuration may route the request differently.
       get vendor() {
         return vendorNow()
       },
@@ -173,10 +174,10 @@ export class Jobs implements AsyncRequests {
         endpoint: routed.path,
       },
     }
-    // Under its key it is added once, however often.
-    const { id, fresh } = await surely(() => jobs.add(stored, options), this.#clock)
-    // Under a key of our own it can only be known because we had added it ourselves.
-    return this.#desk.accepted(
+    // Adding a job with the same key again has no effect, so this may be repeated.
+    const { id, fresh } = await retryUnavailable(() => jobs.add(stored, options), this.#clock)
+    // With a generated key, the job can only exist because an earlier attempt added it.
+    return this.#endpoints.accepted(
       config.name,
       { id, fresh: fresh || given === undefined },
       stored.mark,

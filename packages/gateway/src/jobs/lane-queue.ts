@@ -1,4 +1,4 @@
-/** A queue, and what its jobs are for. */
+/** A job queue and the vendor and lane of its jobs. */
 import type { WorkableJobQueue } from 'spillway'
 import type { QueueConfig } from '../config/config.js'
 import type { Vendor } from '../vendor/vendor.js'

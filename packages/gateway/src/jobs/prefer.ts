@@ -1,6 +1,6 @@
-/** What a client would like but does not insist on (RFC 7240). */
+/** Reads the header `Prefer` (RFC 7240). */
 
-/** Whether it would rather hear now that its request was taken, and later what came of it. */
+/** Whether the client prefers 202 with the address of a job. */
 export function prefersAsync(prefer: string | string[] | undefined): boolean {
   if (prefer === undefined) return false
   return String(prefer)

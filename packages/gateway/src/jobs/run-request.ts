@@ -116,7 +116,7 @@ export async function runRequest(
   }
 }
 
-/** A permit for the key of the queue's lane, or the refusal. Undefined: the vendor has no key of ours. */
+/** A permit for the key of the queue's lane, or the refusal. Undefined if the vendor has no configured key. */
 async function enterWithKey(
   { keys }: LaneQueue['vendor'],
   target: TargetConfig,

@@ -1,4 +1,4 @@
-/** A vendor's answer as it is kept: what it said, bounded in size. */
+/** Format of a stored vendor answer, with a bounded size. */
 import type { Dispatcher } from 'undici'
 import { type StoredBytes, storeBytes } from './stored-request.js'
 

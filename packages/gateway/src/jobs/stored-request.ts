@@ -1,6 +1,6 @@
 /**
- * A queued request as it is stored: what the vendor needs, and no secret. The pod that sends it adds our key. The
- * caller's key is stored as a hash only.
+ * Format of a queued request in the store, without secrets. The pod that sends it adds the vendor's key. The caller's
+ * key is stored as a hash only.
  */
 import { createHash, createHmac } from 'node:crypto'
 import type { Dispatcher } from 'undici'
@@ -26,7 +26,7 @@ export interface StoredRequest {
   readonly harmless: boolean
   /** Reserved for it, by unit. */
   readonly cost: Cost | undefined
-  /** Answers it asks for. */
+  /** Number of answers (`n`). */
   readonly answers: number
   /** Of each answer. Undefined as well if an older release has stored the request. */
   readonly maxTokens: number | undefined

@@ -5,32 +5,34 @@
  */
 import { write, writeSync } from 'node:fs'
 import type { Clock } from 'spillway'
-import { systemClock } from 'spillway/internal'
+import { systemClock, type Timer } from 'spillway/internal'
 
 /** Lines are written together; at the latest so often. */
 const TOGETHER_CHARACTERS = 32_768
 const FLUSH_MS = 200
-/** What waits for a reader beyond this is lost. */
+/** Buffered bytes beyond this are dropped. */
 const MOST_WAITING_CHARACTERS = 16 * 1_048_576
 
-/** How long a process that ends waits for a reader of its log that takes nothing. */
+/** Longest time that an ending process waits for a reader of its log that has stalled. */
 const LAST_WORDS_MS = 1_000
 const TRY_AGAIN_MS = 10
 const WARN = 40
 /** A pipe takes this many bytes in one piece (PIPE_BUF on Linux; other systems guarantee at least 512). */
 const ATOMIC_BYTES = 4_096
 
-/** Those that are not closed when the process ends. */
+/** Logs that are not closed when the process ends. */
 const open = new Set<Lines>()
 let watching = false
+
+type LinesClock = Pick<Clock, 'now' | 'wallMs' | 'schedule'>
 
 export class Lines {
   /** Non-blocking, as Node opens it, so that a pipe without a reader does not block the process. */
   readonly #fd = process.stdout.fd
-  readonly #flushing: NodeJS.Timeout
   /** Whether other processes write to the same pipe, so that lines must not be split. */
   readonly #isShared: boolean
-  readonly #clock: Pick<Clock, 'wallMs'>
+  readonly #clock: LinesClock
+  #flushing: Timer
   #waiting = ''
   /** Since when some are being written. */
   #writingMs: number | undefined
@@ -39,10 +41,10 @@ export class Lines {
   constructor({
     isShared = false,
     clock = systemClock,
-  }: { isShared?: boolean; clock?: Pick<Clock, 'wallMs'> } = {}) {
+  }: { isShared?: boolean; clock?: LinesClock } = {}) {
     this.#isShared = isShared
     this.#clock = clock
-    this.#flushing = setInterval(() => this.flush(), FLUSH_MS).unref()
+    this.#flushing = this.#flushLater()
     open.add(this)
     if (watching) return
     watching = true
@@ -61,27 +63,36 @@ export class Lines {
     else if (this.#waiting.length >= TOGETHER_CHARACTERS) this.flush()
   }
 
-  /** Begins to write what waits, unless something is being written. */
+  /** Writes buffered lines, unless a write is in progress. */
   flush(): void {
     if (this.#writingMs !== undefined) return
     const lines = this.#take()
     if (lines.length === 0) return
-    this.#writingMs = performance.now()
+    this.#writingMs = this.#clock.now()
     this.#writeOn(lines)
   }
 
   close(): void {
-    clearInterval(this.#flushing)
+    this.#flushing.cancel()
     this.#flushNow()
     open.delete(this)
   }
 
+  #flushLater(): Timer {
+    const timer = this.#clock.schedule(FLUSH_MS, () => {
+      this.flush()
+      this.#flushing = this.#flushLater()
+    })
+    timer.unref()
+    return timer
+  }
+
   /** Before this returns: a write that is only begun may be lost when the process ends. */
   #flushNow(): void {
-    const nowMs = performance.now()
+    const nowMs = this.#clock.now()
     const waitedMs = nowMs - (this.#writingMs ?? nowMs)
-    // A reader that took nothing for that long gets no more time. A process that was busy meanwhile does not
-    // know whether it did, so one write is tried in any case.
+    // A reader that accepted nothing for this long gets no more time. A process that was busy in between makes at
+    // least one more attempt.
     const patienceMs = Math.max(0, LAST_WORDS_MS - waitedMs)
     writeNow(this.#fd, this.#take(), patienceMs, (bytes) => this.#pieceOf(bytes))
   }
@@ -106,7 +117,7 @@ export class Lines {
     write(this.#fd, this.#pieceOf(bytes), (error, written) => {
       const rest = error === null ? bytes.subarray(written) : bytes
       if (isFull(error)) {
-        setTimeout(() => this.#writeOn(rest), TRY_AGAIN_MS).unref()
+        this.#clock.schedule(TRY_AGAIN_MS, () => this.#writeOn(rest)).unref()
         return
       }
       if (error !== null) this.#lost += linesIn(rest)
@@ -118,8 +129,8 @@ export class Lines {
 }
 
 /**
- * As many whole lines as a pipe takes in one piece, so that lines of several processes do not mix. A longer line
- * is written alone.
+ * As many whole lines as a pipe accepts atomically, so that lines of several processes do not mix. A longer line is
+ * written alone.
  */
 export function wholeLines(bytes: Buffer): Buffer {
   if (bytes.length <= ATOMIC_BYTES) return bytes
@@ -129,8 +140,8 @@ export function wholeLines(bytes: Buffer): Buffer {
 }
 
 /**
- * Writes everything, or gives up after waiting this long for a reader. It blocks the process, so it reads the real time:
- * no other clock advances meanwhile.
+ * Writes everything, or gives up after waiting this long for a reader. It blocks the process, so it uses the real
+ * time: no injected clock advances.
  */
 function writeNow(
   fd: number,

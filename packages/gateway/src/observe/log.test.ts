@@ -1,4 +1,5 @@
 import type { SpillwayEvent } from 'spillway'
+import { systemClock } from 'spillway/internal'
 import { expect, it } from 'vitest'
 import { createLog } from './log.js'
 
@@ -69,7 +70,7 @@ it('lines of a log have the time of its clock', () => {
     times.push(JSON.parse(line).time)
     return ''
   }
-  const log = createLog('info', seen, { clock: { wallMs: () => 1_234 } })
+  const log = createLog('info', seen, { clock: { ...systemClock, wallMs: () => 1_234 } })
   log.notice?.('info', 'configuration applied', {})
   log.close()
   expect(times).toEqual([1_234])

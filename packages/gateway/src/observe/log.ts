@@ -25,7 +25,7 @@ export interface GatewayLog {
 /**
  * Creates a log on standard output: a line of JSON for each request and event. `scrub` removes secrets from
  * texts that come from outside. `isShared`: other processes write to the same output. Default: false. `clock`: the time
- * in the lines. Default: that of the system.
+ * in the lines, and between writes. Default: that of the system.
  *
  * @example
  * const gateway = await createGateway(config, { log: createLog('warn') })
@@ -36,7 +36,7 @@ export function createLog(
   {
     isShared = false,
     clock = systemClock,
-  }: { isShared?: boolean; clock?: Pick<Clock, 'wallMs'> } = {},
+  }: { isShared?: boolean; clock?: Pick<Clock, 'now' | 'wallMs' | 'schedule'> } = {},
 ): GatewayLog {
   const lines = new Lines({ isShared, clock })
   const scrubbed = { write: (line: string) => lines.write(scrub(line)) }
@@ -56,7 +56,7 @@ export function createLog(
     event: (event) => logEvent(logger, event),
     failure(error) {
       logger.error({ err: error }, 'internal error')
-      // It may be the last thing that this process says.
+      // The process may end right after this line.
       lines.flush()
     },
     notice: (worth, message, facts) => logger[worth](facts, message),
@@ -65,7 +65,7 @@ export function createLog(
   }
 }
 
-/** In one piece, which takes a third of what pino takes for as many fields. */
+/** Built as one string, in a third of the time that pino takes for these fields. */
 function lineOf(record: RequestRecord, atMs: number): string {
   const level = record.status >= 500 ? pino.levels.values.warn : pino.levels.values.info
   return `{"level":${level},"time":${atMs},"msg":"request",${JSON.stringify(record).slice(1)}\n`
@@ -74,17 +74,17 @@ function lineOf(record: RequestRecord, atMs: number): string {
 const WORTH_A_LINE =
   /^(breaker\.(?!refused)|key\.|store\.|callback\.|operator\.|pod\.|job-queue\.|job\.dead|lanes\.full|limit\.learned|guard\.no-timeout)/
 
-/** What changes for all requests, not what happens to one. */
+/** Changes that affect all requests, in contrast to events of a single request. */
 function logEvent(logger: Logger, event: SpillwayEvent): void {
   if (!WORTH_A_LINE.test(event.type)) return
   const { type, ...facts } = event
   const { error } = facts as { error?: unknown }
-  // Until the store is reachable, no limit is shared: worth a line at the level `warn`, too.
+  // Without the store no limit is shared, which is also logged at the level `warn`.
   const level = type === 'store.unreachable' ? 'warn' : 'info'
   logger[level](error === undefined ? facts : { ...facts, error: errorFacts(error) }, type)
 }
 
-/** Not what else is attached to an error: that may be a request, with its headers and its body. */
+/** Other properties of an error are left out: they may contain a request with its headers and body. */
 function errorFacts(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error }
   const { name, message, stack } = error

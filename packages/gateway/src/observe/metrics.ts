@@ -12,7 +12,7 @@ export interface GatewayMetrics {
   readonly requests: { add(record: RequestRecord): void }
 }
 
-/** How often another configuration was read, and which one is in force. */
+/** Counts reloads, and names the active configuration. */
 export interface ReloadFigures {
   readonly counts: Readonly<Record<string, number>>
   readonly generation: number
@@ -20,7 +20,7 @@ export interface ReloadFigures {
   readonly refusedLast: boolean
 }
 
-/** How the data port stands, read when asked. */
+/** Gauges of the data port, read by each scrape. */
 interface Port {
   readonly running: number
   readonly connectionsRefused: number
@@ -65,9 +65,9 @@ function addCounters(registry: Registry, series: AllSeries): void {
   const counter = (
     name: string,
     help: string,
-    labels: readonly string[],
+    labelNames: readonly string[],
     read: (series: Series) => Iterable<readonly [Record<string, string>, number]>,
-  ) => series.counter(registry, { name, help, labels }, read)
+  ) => series.counter(registry, { name, help, labelNames }, read)
 
   counter(
     'spillway_requests_total',
@@ -80,7 +80,7 @@ function addCounters(registry: Registry, series: AllSeries): void {
   counter(
     'spillway_attempts_total',
     'Requests made to vendors, retries included.',
-    [],
+    ['vendor'],
     ({ attempts }) => Array.from(attempts, ([vendor, count]) => [{ vendor }, count] as const),
   )
   counter(
@@ -92,13 +92,13 @@ function addCounters(registry: Registry, series: AllSeries): void {
   counter(
     'spillway_bodies_total',
     'How answers ended: complete, truncated, stalled, abandoned, aborted.',
-    ['vendor'],
+    ['vendor', 'end'],
     ({ ends }) => Array.from(ends, ([end, count]) => [{ end }, count] as const),
   )
   counter(
     'spillway_tokens_total',
     'Tokens, as vendors count them in their answers.',
-    ['vendor'],
+    ['vendor', 'kind'],
     ({ inputTokens, outputTokens }) => [
       [{ kind: 'input' }, inputTokens],
       [{ kind: 'output' }, outputTokens],
@@ -112,12 +112,14 @@ function addGauges(registry: Registry, spillway: Spillway, port: () => Port): vo
     name: 'spillway_requests_running',
     help: 'Requests inside the gateway.',
     type: 'gauge',
+    labelNames: [],
   } as const
   registerSamples(registry, requests, () => [{ labels: {}, value: port().running }])
   const refused = {
     name: 'spillway_connections_refused_total',
     help: 'Connections closed at once because there were too many, or too many of one address.',
     type: 'counter',
+    labelNames: [],
   } as const
   registerSamples(registry, refused, () => [{ labels: {}, value: port().connectionsRefused }])
   exposeToPrometheus({ spillway, registry, guardLabel: 'vendor' })
@@ -129,6 +131,7 @@ function addKeys(registry: Registry, vendors: () => Iterable<KeyHolder>): void {
     name: 'spillway_key_quarantined',
     help: '1: this API key of ours is not used, because its quota is exhausted, it is invalid, or an operator said so.',
     type: 'gauge',
+    labelNames: ['vendor', 'key'],
   } as const
   registerSamples(registry, quarantined, () =>
     [...vendors()].flatMap(({ name: vendor, keys }) =>
@@ -145,18 +148,25 @@ function addReloads(registry: Registry, reloads: ReloadFigures): void {
     name: 'spillway_config_reloads_total',
     help: 'Times the configuration was read again: applied, unchanged or refused.',
     type: 'counter',
+    labelNames: ['result'],
   } as const
   registerSamples(registry, total, () =>
     Object.entries(reloads.counts).map(([result, value]) => ({ labels: { result }, value })),
   )
   const gauge = (name: string, help: string, read: () => number) =>
-    registerSamples(registry, { name, help, type: 'gauge' }, () => [{ labels: {}, value: read() }])
+    registerSamples(registry, { name, help, type: 'gauge', labelNames: [] }, () => [
+      { labels: {}, value: read() },
+    ])
   gauge(
     'spillway_config_generation',
     'Which configuration is in force: 1 is the one it started with.',
     () => reloads.generation,
   )
-  gauge('spillway_config_applied_timestamp_seconds', 'Since when.', () => reloads.since)
+  gauge(
+    'spillway_config_applied_timestamp_seconds',
+    'Time when the configuration in force was applied, in seconds since 1970.',
+    () => reloads.since,
+  )
   gauge(
     'spillway_config_refused',
     '1: the file as it is now was refused, and an older one is in force.',

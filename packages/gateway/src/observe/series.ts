@@ -3,7 +3,13 @@
  * counted and scrapes are rare; converted to the Prometheus format by a scrape.
  */
 import type { Registry } from 'prom-client'
-import { Durations, histogramOf, registerSamples, type Sample } from 'spillway/metrics'
+import {
+  type DescribedMetric,
+  Durations,
+  histogramOf,
+  registerSamples,
+  type Sample,
+} from 'spillway/metrics'
 import type { RequestRecord } from '../request/record.js'
 
 type Labels = Readonly<Record<string, string | number>>
@@ -24,10 +30,19 @@ export class Series {
     this.labels = { route, vendor, status, reason: reasonOf(record) }
   }
 
-  add({ tries, code, degraded, end, usage, durationMs, firstByteMs }: RequestRecord): void {
+  add({
+    vendorAttempts,
+    code,
+    degraded,
+    end,
+    usage,
+    durationMs,
+    firstByteMs,
+  }: RequestRecord): void {
     this.requests++
-    for (const { vendor, attempts } of tries) increase(this.attempts, vendor, attempts)
-    if (code === undefined && (tries.length > 1 || degraded !== undefined)) this.fallbacks++
+    for (const { vendor, attempts } of vendorAttempts) increase(this.attempts, vendor, attempts)
+    if (code === undefined && (vendorAttempts.length > 1 || degraded !== undefined))
+      this.fallbacks++
     if (end !== undefined) increase(this.ends, end, 1)
     this.inputTokens += usage?.inputTokens ?? 0
     this.outputTokens += usage?.outputTokens ?? 0
@@ -36,7 +51,7 @@ export class Series {
   }
 }
 
-/** Why it was refused or failed; `DEGRADED` if something else than the usual target answered. */
+/** Error code of the refusal or failure; `DEGRADED` if a fallback answered. */
 function reasonOf({ code, degraded }: RequestRecord): string {
   return code ?? (degraded === undefined ? '' : 'DEGRADED')
 }
@@ -59,16 +74,16 @@ export class AllSeries {
     series.add(record)
   }
 
-  /** A counter, summed over all series that agree on these labels. */
+  /** A counter, summed over all series that agree on these labels. `read` may set some of them itself. */
   counter(
     registry: Registry,
-    { name, help, labels }: { name: string; help: string; labels: readonly string[] },
+    { name, help, labelNames }: Omit<DescribedMetric, 'type'>,
     read: (series: Series) => Iterable<readonly [more: Labels, count: number]>,
   ): void {
-    registerSamples(registry, { name, help, type: 'counter' }, () => {
+    registerSamples(registry, { name, help, type: 'counter', labelNames }, () => {
       const sums = new Map<string, Sample>()
       for (const series of this.#byLabels.values()) {
-        const own = pick(series.labels, labels)
+        const own = pick(series.labels, labelNames)
         for (const [more, count] of read(series)) {
           if (count > 0) addTo(sums, { labels: { ...own, ...more }, value: count })
         }
@@ -83,10 +98,11 @@ export class AllSeries {
     { name, help }: { name: string; help: string },
     read: (series: Series) => Durations,
   ): void {
-    registerSamples(registry, { name, help, type: 'histogram' }, () => {
+    const labelNames = ['route', 'vendor']
+    registerSamples(registry, { name, help, type: 'histogram', labelNames }, () => {
       const sums = new Map<string, Sample>()
       for (const series of this.#byLabels.values()) {
-        const own = pick(series.labels, ['route', 'vendor'])
+        const own = pick(series.labels, labelNames)
         for (const sample of histogramOf(name, own, read(series))) addTo(sums, sample)
       }
       return [...sums.values()]

@@ -14,7 +14,7 @@ import {
   type VendorFormat,
 } from 'spillway/internal'
 import type { ProtocolName } from '../config/config.js'
-import { FieldNames, type JsonField } from '../request/body/json-fields.js'
+import type { JsonField } from '../request/body/json-object.js'
 
 /** How a protocol's JSON bodies are read. */
 export interface RequestFormat {
@@ -41,6 +41,46 @@ export function requestFormat(format: VendorFormat): RequestFormat {
     modelIn: modelIn ?? (() => undefined),
     withModel: withModel ?? ((path) => path),
   }
+}
+
+/**
+ * The top-level fields to read, and fields of top-level objects (`a.b`). Each may occur once, and only in this
+ * spelling.
+ */
+export class FieldNames {
+  readonly #bySpelling = new Map<string, string>()
+  /** Top-level objects whose fields are read. */
+  readonly #groups = new Set<string>()
+  readonly #alike = remembered((name) => this.#bySpelling.get(inUpperCase(name)))
+  readonly #contents: ReadonlySet<string>
+
+  /** `values`: fields whose values are wanted. `contents`: fields whose content a visitor receives. */
+  constructor(values: readonly string[], contents: readonly string[]) {
+    this.#contents = new Set(contents)
+    for (const name of [...values, ...contents]) {
+      const [group = '', inner] = name.split('.', 2)
+      if (inner !== undefined) this.#groups.add(group)
+      for (const each of [group, name]) this.#bySpelling.set(inUpperCase(each), each)
+    }
+  }
+
+  /** The chosen field that this is, in any case. */
+  alike(name: string): string | undefined {
+    return this.#alike(name)
+  }
+
+  isContent(name: string): boolean {
+    return this.#contents.has(name)
+  }
+
+  isGroup(name: string | undefined): boolean {
+    return name !== undefined && this.#groups.has(name)
+  }
+}
+
+/** As vendors that ignore case compare names: the long s and the Kelvin sign are letters, too. */
+function inUpperCase(name: string): string {
+  return name.toLowerCase().toUpperCase()
 }
 
 /** The values of fields, without their positions. */

@@ -1,6 +1,6 @@
 import { NO_PROMPT } from 'spillway/internal'
 import { describe, expect, it } from 'vitest'
-import type { JsonField } from '../request/body/json-fields.js'
+import type { JsonField } from '../request/body/json-object.js'
 import { PROTOCOLS } from './index.js'
 import { bearer } from './protocol.js'
 

@@ -1,4 +1,4 @@
-/** What differs between two configurations, by names and paths: no values, which may be secrets. */
+/** Differences between two configurations, by names and paths. Values are left out, because they may be secrets. */
 import { isDeepStrictEqual } from 'node:util'
 import type { GatewayConfig } from '../config/config.js'
 
@@ -8,13 +8,13 @@ export interface Changes {
   readonly added: readonly string[]
   /** Options with another value. */
   readonly changed: readonly string[]
-  /** Vendors and routes that are gone. */
+  /** Removed vendors and routes. */
   readonly removed: readonly string[]
   /** Options that changed, but take effect only after a restart. */
   readonly afterRestart: readonly string[]
 }
 
-/** Those that a running gateway can take over. What is not listed here needs a restart. */
+/** Options that a running gateway can change. All others need a restart. */
 const LIVE: ReadonlySet<string> = new Set<keyof GatewayConfig>([
   'vendors',
   'routes',
@@ -35,7 +35,7 @@ export function changesBetween(before: GatewayConfig, after: GatewayConfig): Cha
   )
   const vendors = compare('vendors', before.vendors, after.vendors)
   const routes = compare('routes', before.routes, after.routes)
-  // The first that matches counts, so their order says something, too.
+  // The first matching route wins, so their order is compared, too.
   const reordered = !isDeepStrictEqual(namesOf(before.routes), namesOf(after.routes))
   const moved = reordered && routes.added.length + routes.removed.length === 0 ? ['routes'] : []
   return {
@@ -46,13 +46,13 @@ export function changesBetween(before: GatewayConfig, after: GatewayConfig): Cha
   }
 }
 
-/** As it takes over: what needs a restart is as it was. */
+/** The configuration after the reload: options that need a restart keep their values. */
 export function applicable(before: GatewayConfig, after: GatewayConfig): GatewayConfig {
   const fixed = Object.entries(before).filter(([name]) => !LIVE.has(name))
   return { ...after, ...Object.fromEntries(fixed) }
 }
 
-/** Queues stay as they are until a restart, and so do the vendors they are for. */
+/** Job queues and their vendors keep their options until a restart. */
 export function boundVendor(before: GatewayConfig, after: GatewayConfig): string | undefined {
   for (const { name, vendor } of before.jobQueues ?? []) {
     const [was, is] = [before, after].map(({ vendors }) => vendors.find((v) => v.name === vendor))
@@ -83,7 +83,7 @@ function compare(where: string, before: readonly Named[], after: readonly Named[
   }
 }
 
-/** A guard's options stand among a vendor's own. */
+/** Options of a guard are at the same level as those of its vendor. */
 function partsOf(before: object, after: object): string[] {
   const [old, young] = [flat(before), flat(after)]
   const names = Object.keys({ ...old, ...young })

@@ -1,8 +1,8 @@
-/** What became of every attempt to take over another configuration, for operators and for metrics. */
+/** Records the result of every reload, for operators and metrics. */
 import type { Clock } from 'spillway'
 import type { Changes } from './changes.js'
 
-/** What a reload came to. */
+/** Result of a reload. */
 export type ReloadReport =
   | ({ readonly result: 'applied'; readonly generation: number } & Changes)
   | { readonly result: 'unchanged'; readonly afterRestart: readonly string[] }
@@ -37,7 +37,7 @@ export class Reloads {
     return this.#generation
   }
 
-  /** In seconds, as Prometheus has times. */
+  /** In seconds, as usual in Prometheus. */
   get since(): number {
     return this.#sinceMs / 1_000
   }

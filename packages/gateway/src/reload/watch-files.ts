@@ -1,7 +1,7 @@
 /**
- * Says when what stands in some files has become something else. Folders are watched and not the files: an
- * editor puts a new file in place of the old one, and Kubernetes turns a link to another folder. Where the
- * system tells nothing (network file systems, some containers) a look now and then finds out.
+ * Reports when the content of files changes. It watches folders, because editors replace files and Kubernetes
+ * replaces a link to a folder. Where the system sends no events (network file systems, some containers), polling
+ * finds the change.
  */
 import { createHash } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
@@ -15,11 +15,11 @@ const SETTLE_MS = 100
 const LONGEST_SETTLE_MS = 1_000
 const LOOK_EVERY_MS = 5_000
 
-/** By path; nothing, if a file could not be read. */
+/** By path; undefined if the file could not be read. */
 export type Contents = ReadonlyMap<string, string | undefined>
 
 export interface FilesWatch {
-  /** What was read, and from where: another content than this is a change. */
+  /** Contents in use, by path; a different content is a change. */
   loaded(contents: Contents): void
   close(): void
 }
@@ -40,7 +40,7 @@ class FoldersWatch implements FilesWatch {
   readonly #clock: Clock
   readonly #watchers = new Map<string, FSWatcher>()
   #files: readonly string[] = []
-  /** What was in the files when they were last looked at. */
+  /** Contents at the last check. */
   #known = ''
   #looking: Timer | undefined
   #settling: Timer | undefined
@@ -100,18 +100,18 @@ class FoldersWatch implements FilesWatch {
 
   async #compare(): Promise<void> {
     const files = this.#files
-    // Before it is read: what changes after that is seen by the watch.
+    // Before reading, so that the watch sees changes after it.
     await this.#watchFolders(files)
     const seen = fingerprint(await Promise.all(files.map(readNow)))
     if (this.#closed) return
-    // Others were loaded meanwhile.
+    // Other files were loaded in the meantime.
     if (files !== this.#files) return this.#touched()
     if (seen === this.#known) return
     this.#known = seen
     this.#onChange()
   }
 
-  /** Also those that links lead to. */
+  /** Includes the folders that links point to. */
   async #watchFolders(files: readonly string[]): Promise<void> {
     const real = await Promise.all(files.map((file) => realpath(file).catch(() => file)))
     if (this.#closed) return

@@ -102,7 +102,8 @@ export function breakOff(
   }
   if (last !== '') response.write(last)
   if (socket === null) return void response.destroy()
-  socket.destroySoon()
+  // Node 26 hands what was written to the socket only in the next tick, and would lose it.
+  process.nextTick(() => socket.destroySoon())
   const timer = clock.schedule(FLUSH_MS, () => socket.destroy())
   timer.unref()
   socket.once('close', () => timer.cancel())

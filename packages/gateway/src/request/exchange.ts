@@ -1,7 +1,7 @@
 /**
  * One request from its first byte to its last. The steps are in files of their own: `validate.ts`, `route-request.ts`,
  * `send-to-targets.ts`, `response/client-response.ts` and `record.ts`. This one calls them in order, answers failures in
- * the format of the client's protocol, and ends the request if the client or the gateway leaves.
+ * the format of the client's protocol, and ends the request if the client disconnects or the gateway shuts down.
  */
 import type { Clock } from 'spillway'
 import type { DegradedReason } from 'spillway/degrade'
@@ -16,7 +16,7 @@ import { type Fault, faultOf, RequestError, SHUTTING_DOWN } from '../response/er
 import { requestIdFor, shownPath } from '../response/privacy.js'
 import type { ConfigVersion } from '../routing/config-version.js'
 import type { Target } from '../routing/target.js'
-import type { SentAnswer } from '../vendor/vendor-response.js'
+import type { SentAnswer } from '../vendor/sent-answer.js'
 import type { AsyncRequests, JobRequestListener } from './async-requests.js'
 import { HungUpError } from './body/body.js'
 import { SlowBody } from './body/slow-body.js'
@@ -161,12 +161,12 @@ export class Exchange implements RoutingListener, JobRequestListener {
     if (reason === undefined || this.#closed || this.#leaving.aborted) return false
     const answer = fallbacks.answerFor(reason)
     if (answer === undefined) return false
-    const { attempts, asked, waitedMs } = this.#sender
+    const { attempts, lastVendor, waitedMs } = this.#sender
     this.#sender.cancel()
     this.#sender.end = undefined
     this.#sender.noteDegraded(answer.step, reason)
     const retryAfterMs = retryAfterMsOf(failure, this.#clock.wallMs())
-    this.#writer.fallBack(answer, { reason, attempts, asked, waitedMs, retryAfterMs })
+    this.#writer.fallBack(answer, { reason, attempts, lastVendor, waitedMs, retryAfterMs })
     return true
   }
 
@@ -199,7 +199,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   }
 
   onHeld(bytes: number): void {
-    // What a decoder still has of a body would be taken after `close` has given everything back.
+    // Bytes that a decoder still holds would be counted after `close` has returned the memory.
     if (this.#closed) throw new HungUpError('the client disconnected')
     // It was refused meanwhile, because it is too slow or the gateway shuts down.
     if (this.#writer.error !== undefined) throw this.#writer.error
@@ -312,12 +312,12 @@ export class Exchange implements RoutingListener, JobRequestListener {
     // A failure that the client caused takes precedence over its effect on the vendor's side.
     const reason = this.#leaving.aborted ? this.#leaving.reason : error
     if (this.#closed || reason instanceof HungUpError) return this.#writer.abandon()
-    const { attempts, vendor, asked } = this.#sender
+    const { attempts, vendor, lastVendor } = this.#sender
     const fault = faultOf(reason, vendor, attempts > 0)
     if (fault.code === 'INTERNAL') this.version.hooks.onFailure(error)
     // Without a 100 the client may send its body or not, so the next request on the connection cannot be found.
     if (this.#owesContinue) this.#response.shouldKeepAlive = false
-    this.#writer.refuse(reason, fault, attempts, asked)
+    this.#writer.refuse(reason, fault, attempts, lastVendor)
   }
 
   get #path(): string {

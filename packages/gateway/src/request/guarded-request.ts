@@ -19,7 +19,7 @@ import {
 import { canBeRepeated, type RoutedRequest } from './routed-request.js'
 import { type RequestTrace, withTrace } from './trace.js'
 
-/** What is known of a request before it is routed. */
+/** Facts about a request before it is routed. */
 export interface SenderOptions {
   readonly version: ConfigVersion
   /** Id of the request, by which its decisions are found. */
@@ -36,10 +36,10 @@ export interface SenderOptions {
 export interface GuardedRequest {
   readonly routed: RoutedRequest
   readonly target: Target
-  /** The key of ours that is sent with it, if its vendor has any. */
+  /** The configured key that is sent with it, if its vendor has any. */
   readonly key: KeyId | undefined
   readonly lane: string | undefined
-  /** The vendor is asked for the usage of a stream, although the client did not ask for it. */
+  /** The gateway requests the usage of a stream, which the client did not request. */
   readonly asksUsage: boolean
   /** Its user limits were charged at an earlier target. */
   readonly isCharged: boolean

@@ -26,7 +26,7 @@ export interface FailedTarget {
   readonly target: Target
 }
 
-/** The target to ask after this error of a vendor, if any. */
+/** The next target after this error of a vendor, if any. */
 export function targetAfterAnswer(
   { routed, targets, target }: FailedTarget,
   answer: VendorResponse,
@@ -34,7 +34,7 @@ export function targetAfterAnswer(
   const { status } = answer
   const next = (kind: ErrorKind) => nextTarget(targets, target, kind)
   const { kind } = failureOf(answer) ?? { kind: kindOfStatus(status) }
-  // Ours to solve, so every fallback may take over.
+  // The gateway's keys are the cause, so every fallback may take over.
   if (answer.rejectsKey && canBeSentAgain(routed, true)) return next(kind) ?? next('server')
   const { retryable } = judgeStatus(status)
   if (kind === 'server' && !retryable) return undefined
@@ -44,7 +44,7 @@ export function targetAfterAnswer(
   return next(kind === 'bad-request' && retryable ? 'server' : kind)
 }
 
-/** The target to ask after a call that has thrown, if any. `attempts`: how often the target received the request. */
+/** The next target after a call that has thrown, if any. `attempts`: how often the failed target received the request. */
 export function targetAfterError(
   { routed, targets, target }: FailedTarget,
   error: unknown,

@@ -20,12 +20,8 @@ import {
 } from './body/body.js'
 import type { ByteList } from './body/byte-list.js'
 import { decoderFor, isJsonType, parseContentType } from './body/content-type.js'
-import {
-  type JsonField,
-  JsonFieldReader,
-  type JsonObject,
-  JsonSyntaxError,
-} from './body/json-fields.js'
+import { JsonFieldReader, JsonSyntaxError } from './body/json-fields.js'
+import type { JsonField, JsonObject } from './body/json-object.js'
 import { type ClientRequest, hasBody } from './client-http.js'
 
 export interface ParsedRequest {
@@ -95,7 +91,7 @@ async function holdUnread(
   return { body, facts: factsOnPath(format, path), json: undefined, isUnread }
 }
 
-/** What is known of a request whose body is not read. */
+/** The result for a request whose body is not read. */
 function factsOnPath(format: RequestFormat | undefined, path: string): RequestFacts {
   const model = format?.modelIn(path)
   return model === undefined ? NO_FACTS : { ...NO_FACTS, model }

@@ -12,12 +12,12 @@ import type { RoutedRequest } from './routed-request.js'
 const HUNG_UP_STATUS = 499
 
 /** Requests made to one target. */
-export interface Tries {
+export interface VendorAttempts {
   readonly vendor: string
   attempts: number
 }
 
-/** What answered in place of the usual target, and why. `model`, `target`: one with `when`. */
+/** The fallback that answered in place of the usual target, and the reason. `model`, `target`: a target with `when`. */
 export interface Degraded {
   readonly step: 'cached' | 'static' | 'model' | 'target'
   readonly reason: DegradedReason | 'pressure'
@@ -43,7 +43,7 @@ export interface RequestRecord {
   /** The vendor that answered, or the last one tried. */
   readonly vendor: string | undefined
   /** All targets tried, in order; those after the first are fallbacks. */
-  readonly tries: readonly Readonly<Tries>[]
+  readonly vendorAttempts: readonly Readonly<VendorAttempts>[]
   readonly attempts: number
   /** Something else than the vendor's answer to the request was sent. */
   readonly degraded: Degraded | undefined
@@ -56,7 +56,7 @@ export interface RequestRecord {
   readonly usage: TokenUsage | undefined
 }
 
-/** What the record of an ended request is made from. */
+/** Inputs of a record. */
 export interface EndedRequest {
   readonly id: string
   readonly request: ClientRequest
@@ -69,7 +69,7 @@ export interface EndedRequest {
     RequestRecord,
     | 'vendor'
     | 'sentModel'
-    | 'tries'
+    | 'vendorAttempts'
     | 'attempts'
     | 'degraded'
     | 'waitedMs'
@@ -104,7 +104,7 @@ export function recordOf(ended: EndedRequest): RequestRecord {
     code: hungUp ? 'HUNG_UP' : fault?.code,
     stage: error instanceof SpillwayError ? error.stage : undefined,
     vendor: sender.vendor,
-    tries: sender.tries,
+    vendorAttempts: sender.vendorAttempts,
     attempts,
     degraded: sender.degraded,
     waitedMs: tenths(sender.waitedMs),

@@ -16,7 +16,7 @@ import { parseRequest } from './parse-request.js'
 import { canBeSentTo, type RoutedRequest, routedRequest } from './routed-request.js'
 import { faultInLlmPath } from './validation/request-url.js'
 
-/** Told what is found out about a request, also if it is refused afterwards. */
+/** Receives the facts about a request as they are found, also if it is refused afterwards. */
 export interface RoutingListener {
   /** Errors have the format of this protocol from now on. */
   onProtocol(protocol: Protocol): void

@@ -1,4 +1,4 @@
-/** What is known of a request once its body has been read. */
+/** A request after its body has been read. */
 import type { RouteConfig } from '../config/config.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
 import { uniqueId } from '../response/privacy.js'
@@ -23,7 +23,7 @@ export interface RoutedRequest {
   readonly facts: RequestFacts
   /** Whether the vendor charges tokens for it. */
   readonly generates: boolean
-  /** Sending it twice has no other effect than to cost twice. */
+  /** Sending it twice only costs twice. */
   readonly harmless: boolean
   /** Set by the gateway if the client sent none and the vendor might receive the request twice. */
   readonly idempotencyKey: string | undefined
@@ -59,7 +59,7 @@ function generates({ json, isUnread }: ParsedRequest, { format }: Protocol, path
   return kind !== 'file' && (json !== undefined || (isUnread && kind === 'form'))
 }
 
-/** The body is still at hand, and sending it once more has no other effect than to cost twice. */
+/** Whether it can be sent again: its body is still in memory, and sending it twice only costs twice. */
 export function canBeRepeated({ parsed: { body }, harmless }: RoutedRequest): boolean {
   return body.kind === 'held' && harmless
 }

@@ -17,13 +17,14 @@ import {
 import type { Passing } from '../response/client-response.js'
 import { orderByPressure, orderTargets, type Target } from '../routing/target.js'
 import { HeldError } from '../vendor/held-error.js'
+import type { SentAnswer } from '../vendor/sent-answer.js'
 import type { Vendor } from '../vendor/vendor.js'
 import { VendorError } from '../vendor/vendor-error.js'
 import { isKey } from '../vendor/vendor-keys.js'
-import type { SentAnswer, VendorResponse } from '../vendor/vendor-response.js'
+import type { VendorResponse } from '../vendor/vendor-response.js'
 import { type GuardListener, type SenderOptions, sendThroughGuard } from './guarded-request.js'
 import { canBeSentAgain, targetAfterAnswer, targetAfterError } from './next-target.js'
-import type { Degraded, Tries } from './record.js'
+import type { Degraded, VendorAttempts } from './record.js'
 import { canBeRepeated, canBeSentTo, type RoutedRequest } from './routed-request.js'
 
 /** The last error that a vendor answered, while another attempt is made, and where it came from. */
@@ -37,7 +38,7 @@ interface HeldAnswer {
 export class TargetSender implements GuardListener {
   readonly #options: SenderOptions
   /** The targets tried so far, in order. The last one is being tried, or has answered. */
-  readonly tries: Tries[] = []
+  readonly vendorAttempts: VendorAttempts[] = []
   #target: Target | undefined
   #routed: RoutedRequest | undefined
   #lane: string | undefined
@@ -79,13 +80,13 @@ export class TargetSender implements GuardListener {
   }
 
   /** The last vendor that received the request, if any. */
-  get asked(): string | undefined {
-    return this.tries.findLast((each) => each.attempts > 0)?.vendor
+  get lastVendor(): string | undefined {
+    return this.vendorAttempts.findLast((each) => each.attempts > 0)?.vendor
   }
 
   get attempts(): number {
     let attempts = 0
-    for (const each of this.tries) attempts += each.attempts
+    for (const each of this.vendorAttempts) attempts += each.attempts
     return attempts
   }
 
@@ -101,9 +102,9 @@ export class TargetSender implements GuardListener {
     this.#routed = routed
     const targets = this.#targetsFor(routed)
     for (let target = targets[0] as Target; ; ) {
-      const tries = { vendor: target.vendor.name, attempts: 0 }
+      const vendorAttempts = { vendor: target.vendor.name, attempts: 0 }
       this.#target = target
-      this.tries.push(tries)
+      this.vendorAttempts.push(vendorAttempts)
       if (target.config.when !== undefined) this.#triedUnderPressure++
       let other: Target | undefined
       try {
@@ -126,7 +127,7 @@ export class TargetSender implements GuardListener {
       } catch (error) {
         this.#replaced = this.#replacedBy(undefined, error)
         if (!this.#options.signal.aborted) {
-          other = targetAfterError({ routed, targets, target }, error, tries.attempts)
+          other = targetAfterError({ routed, targets, target }, error, vendorAttempts.attempts)
         }
         if (other === undefined) {
           this.#decided = true
@@ -163,7 +164,7 @@ export class TargetSender implements GuardListener {
   /** Index of the target that answered or was tried last, without those for times of pressure. */
   get #step(): number {
     if (this.refusal !== undefined && this.#held !== undefined) return this.#held.step
-    return Math.max(0, this.tries.length - this.#triedUnderPressure - 1)
+    return Math.max(0, this.vendorAttempts.length - this.#triedUnderPressure - 1)
   }
 
   /** Another answer is sent in place of the usual one: for the record, metrics and the dashboard. */
@@ -281,8 +282,8 @@ export class TargetSender implements GuardListener {
 
   onAttempt(): void {
     const { clock, arrivedMs } = this.#options
-    const tries = this.tries.at(-1) as Tries
-    if (tries.attempts++ === 0) this.waitedMs = clock.now() - arrivedMs
+    const vendorAttempts = this.vendorAttempts.at(-1) as VendorAttempts
+    if (vendorAttempts.attempts++ === 0) this.waitedMs = clock.now() - arrivedMs
   }
 
   onStanding(standing: UserStanding): void {

@@ -12,8 +12,8 @@ import type { GatewayAnswer } from '../request/async-requests.js'
 import { breakOff, type ClientResponse, closeIfUnread, writeHead } from '../request/client-http.js'
 import { endAnswer, hasMuchToSend } from '../request/early-answer.js'
 import { addVendorHeaders } from '../vendor/forwarded-headers.js'
+import type { ResponseSink, SentAnswer } from '../vendor/sent-answer.js'
 import type { VendorAddresses } from '../vendor/vendor-addresses.js'
-import type { ResponseSink, SentAnswer } from '../vendor/vendor-response.js'
 import {
   type Admitted,
   addAdmittedHeaders,
@@ -158,8 +158,8 @@ export class ResponseWriter implements ResponseSink {
     endAnswer(response, whole, closes)
   }
 
-  /** Sends an error. `asked`: the last vendor that received the request, if any. */
-  refuse(error: unknown, fault: Fault, attempts: number, asked: string | undefined): void {
+  /** Sends an error. `lastVendor`: the last vendor that received the request, if any. */
+  refuse(error: unknown, fault: Fault, attempts: number, lastVendor: string | undefined): void {
     this.#stopWaiting()
     this.error = error
     const response = this.#response
@@ -167,7 +167,7 @@ export class ResponseWriter implements ResponseSink {
     if (response.headersSent) return this.#breakOff(fault)
     const headers = this.#head()
     addRefusedHeaders(headers, error instanceof SpillwayError ? error : fault, attempts)
-    if (asked !== undefined) headers['spillway-vendor'] = asked
+    if (lastVendor !== undefined) headers['spillway-vendor'] = lastVendor
     const closes = fault.closes === true || hasMuchToSend(response.req)
     if (closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))

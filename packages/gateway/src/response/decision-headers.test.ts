@@ -69,7 +69,7 @@ describe('decision headers of an answer', () => {
 
   it('an answer without a vendor says what answered and why', () => {
     const headers = {}
-    const decision = { reason: 'circuit-open', attempts: 0, waitedMs: 0.2, asked: undefined }
+    const decision = { reason: 'circuit-open', attempts: 0, waitedMs: 0.2, lastVendor: undefined }
     addFallbackHeaders(headers, { ...decision, step: 'cached', ageMs: 12_400 }, 200)
     expect(headers).toEqual({
       'spillway-decision': 'fallback;answer=cached;reason=circuit-open;waited-ms=0',

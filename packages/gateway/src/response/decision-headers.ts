@@ -49,14 +49,14 @@ export function addAdmittedHeaders(headers: string[], decision: Admitted): void 
 
 /** An answer of a fallback that needs no vendor. */
 export interface FallbackDecision {
-  /** What answered. */
+  /** The kind of fallback that answered. */
   readonly step: 'cached' | 'static'
   /** Why no target answered. */
   readonly reason: string
   readonly attempts: number
   readonly waitedMs: number
   /** The last vendor that received the request, if any. */
-  readonly asked: string | undefined
+  readonly lastVendor: string | undefined
   /** Age of a cached answer. */
   readonly ageMs?: number | undefined
   /** When the client may retry, for an answer that is an error. */
@@ -68,16 +68,16 @@ export function addFallbackHeaders(
   decision: FallbackDecision,
   status: number,
 ): void {
-  const { step, reason, attempts, waitedMs, asked, retryAfterMs } = decision
+  const { step, reason, attempts, waitedMs, lastVendor, retryAfterMs } = decision
   headers['spillway-decision'] =
     `fallback;answer=${step};reason=${reason};waited-ms=${Math.round(waitedMs)}`
-  if (asked !== undefined) headers['spillway-vendor'] = asked
+  if (lastVendor !== undefined) headers['spillway-vendor'] = lastVendor
   headers['spillway-attempts'] = String(attempts)
   headers['spillway-degraded'] = degradedItem(decision)
   if (status >= 400) addRetryHeaders(headers, { code: reason, retryAfterMs }, attempts)
 }
 
-/** What answered, and the age in seconds. */
+/** The kind of fallback, and its age in seconds. */
 export function degradedItem({ step, ageMs }: Pick<FallbackDecision, 'step' | 'ageMs'>): string {
   return ageMs === undefined ? step : `${step};age=${Math.floor(ageMs / 1_000)}`
 }

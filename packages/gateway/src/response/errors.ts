@@ -36,7 +36,7 @@ export class RequestError extends Error {
   }
 }
 
-/** What to do, for guards' errors that have no time to retry. */
+/** Remedies, for guards' errors without a retry time. */
 const ADVICE: Readonly<Record<string, string>> = {
   CALL_TIMEOUT: 'retry, or raise this option',
   DEADLINE_EXCEEDED: 'retry with more time (spillway-deadline-ms or timeout.totalMs)',

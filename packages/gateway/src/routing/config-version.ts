@@ -124,8 +124,8 @@ export class ConfigVersion {
       forwarded: new ForwardedHeaders({
         own: new Set(vendor.ownNames),
         compression: vendor.protocol.name === 'http',
-        // Without `callers` and without a key of the vendor in the configuration, the client's key is meant for the
-        // vendor of the first target, and must not be sent to other vendors.
+        // Without `callers` and without a configured vendor key, the client's key is for the vendor of the first
+        // target, and must not be sent to other vendors.
         credentials: !vendor.hasKey && !this.callers.known && config.vendor === first.vendor,
       }),
       addresses: new VendorAddresses(vendor.url, stripPrefix),

@@ -12,7 +12,7 @@ import { ConfigVersion, type RequestHooks } from './config-version.js'
 export interface ConfigVersionsOptions {
   readonly spillway: Spillway
   readonly hooks: RequestHooks
-  /** Where a vendor is. */
+  /** Address of a vendor. */
   urlOf(vendor: VendorConfig): string
 }
 

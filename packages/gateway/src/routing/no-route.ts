@@ -9,7 +9,7 @@ interface Refused {
   readonly query: RouteQuery
   readonly shownPath: string
   readonly routes: readonly RouteConfig[]
-  /** Only known callers learn the names of vendors. */
+  /** Names of vendors are shown to known callers only. */
   readonly isKnownCaller: boolean
 }
 

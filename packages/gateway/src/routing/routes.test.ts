@@ -37,7 +37,7 @@ const query = (method: string, path: string, fromAnthropicClient = false): Route
   fromAnthropicClient,
 })
 
-/** Asked twice, because answers are remembered. */
+/** Twice, because results are cached. */
 function found(routes: Routes, ...args: Parameters<typeof query>): string {
   const [first, second] = [routes.find(query(...args)), routes.find(query(...args))]
   expect(second).toEqual(first)

@@ -3,8 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { orderByPressure, orderTargets, type Target } from './target.js'
 
 /** Targets with the given headroom each. */
-function targetsWith(...rooms: number[]): Target[] {
-  return rooms.map((room, index) => ({ index, vendor: { headroom: () => room } }) as never)
+function targetsWith(...headrooms: number[]): Target[] {
+  return headrooms.map(
+    (headroom, index) => ({ index, vendor: { headroom: () => headroom } }) as never,
+  )
 }
 
 function orders(targets: Target[], choices: number, times = 3_000): string[] {

@@ -25,14 +25,14 @@ export function orderTargets(
   model: string | undefined,
   random: () => number = Math.random,
 ): readonly Target[] {
-  const rooms = targets
+  const headrooms = targets
     .slice(0, choices)
     .map(({ vendor, config }) => vendor.headroom(model, config))
-  const total = rooms.reduce((sum, room) => sum + room, 0)
+  const total = headrooms.reduce((sum, headroom) => sum + headroom, 0)
   // Without any headroom, in the order of the configuration.
-  const first = total > 0 ? drawn(rooms, random() * total) : 0
-  const others = [...rooms.keys()].filter((index) => index !== first)
-  others.sort((a, b) => (rooms[b] as number) - (rooms[a] as number))
+  const first = total > 0 ? drawn(headrooms, random() * total) : 0
+  const others = [...headrooms.keys()].filter((index) => index !== first)
+  others.sort((a, b) => (headrooms[b] as number) - (headrooms[a] as number))
   const order = [first, ...others].map((index) => targets[index] as Target)
   return targets.length === choices ? order : [...order, ...targets.slice(choices)]
 }
@@ -71,11 +71,11 @@ export function nextTarget(
     .find(({ config: { on } }) => (on === undefined ? FOR_ANY_TARGET.has(kind) : on.includes(kind)))
 }
 
-function drawn(rooms: readonly number[], at: number): number {
+function drawn(headrooms: readonly number[], at: number): number {
   let sum = 0
-  for (const [index, room] of rooms.entries()) {
-    sum += room
-    if (room > 0 && at < sum) return index
+  for (const [index, headroom] of headrooms.entries()) {
+    sum += headroom
+    if (headroom > 0 && at < sum) return index
   }
-  return rooms.findLastIndex((room) => room > 0)
+  return headrooms.findLastIndex((headroom) => headroom > 0)
 }

@@ -1,4 +1,4 @@
-/** What the data server needs to know of a client's connection, whether it carries HTTP/1.1 or HTTP/2. */
+/** Interface of a client's connection for the data server, for HTTP/1.1 and HTTP/2. */
 import type { ClientRequest } from '../request/client-http.js'
 import type { Exchange } from '../request/exchange.js'
 

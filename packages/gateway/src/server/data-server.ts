@@ -96,7 +96,7 @@ export class DataServer implements HttpHandlers {
     await this.#idle()
   }
 
-  /** Breaks off what is still running. Resolves when all of it was recorded. */
+  /** Aborts running requests. Resolves when all of them were recorded. */
   async close(): Promise<void> {
     this.#draining = true
     this.#closed = true
@@ -138,7 +138,8 @@ export class DataServer implements HttpHandlers {
     // The answer to an earlier request has ended the connection, so this one could not be answered (RFC 9112, 9.6).
     if (request.stream === undefined && request.socket.writableEnded) return void request.resume()
     connection.noteStart(request)
-    // Also of a health check, and of a body that arrives after its answer: none of it belongs to the next head.
+    // Also for a health check, and for a body that arrives after its answer: its bytes do not count for the next
+    // head.
     request.once('close', () => connection.noteEnd(this.#clock.now()))
     const address = requestTarget(request.url ?? '/')
     const { path } = address
@@ -195,7 +196,7 @@ export class DataServer implements HttpHandlers {
 
   #lost(key: Socket | ServerHttp2Session, connection: Connection): void {
     this.#connections.delete(key)
-    // A response that waits behind another one emits no 'close' of its own.
+    // A response that is queued behind another one emits no 'close' event.
     for (const exchange of [...connection.exchanges]) this.#ended(exchange, connection)
   }
 

@@ -50,7 +50,7 @@ export class Http2Connection implements Connection {
 
   check(nowMs: number): ConnectionProblem | undefined {
     for (const exchange of this.exchanges) {
-      // One client that does not read one of its answers loses that answer only.
+      // A client that does not read one of its answers loses only that answer.
       if (this.#isStuck(exchange, nowMs)) exchange.disconnect()
     }
     if (this.exchanges.size > 0) return undefined
@@ -58,7 +58,7 @@ export class Http2Connection implements Connection {
     return nowMs - this.#idleSinceMs > (this.#isUsed ? idleMs : headersMs) ? 'idle' : undefined
   }
 
-  /** Asks the client to open no more streams. Those that are open end as usual. */
+  /** Sends GOAWAY. Open streams end as usual. */
   drain(): void {
     this.#session.close()
   }
@@ -75,7 +75,7 @@ export class Http2Connection implements Connection {
   #isStuck(exchange: Exchange, nowMs: number): boolean {
     const { sentBytes, unsentBytes } = exchange
     const before = this.#unread.get(exchange)
-    // The number that waits would not do: it stays the same while a slow client makes room for more.
+    // Progress is measured in bytes sent: the number of waiting bytes stays constant while a slow client reads.
     if (unsentBytes === 0 || before?.sentBytes !== sentBytes) {
       this.#unread.set(exchange, { sentBytes, sinceMs: nowMs })
       return false

@@ -76,7 +76,7 @@ export function answerRaw(socket: Socket, fault: Fault): RequestRecord {
     code,
     stage: undefined,
     vendor: undefined,
-    tries: [],
+    vendorAttempts: [],
     attempts: 0,
     degraded: undefined,
     waitedMs: 0,

@@ -4,7 +4,8 @@
  */
 import type { Clock } from 'spillway'
 import type { Timer } from 'spillway/internal'
-import type { ResponseSink, SentAnswer, VendorResponse } from './vendor-response.js'
+import type { ResponseSink, SentAnswer } from './sent-answer.js'
+import type { VendorResponse } from './vendor-response.js'
 
 /** Errors are short. A longer one is not kept. */
 const MOST_BYTES = 65_536

@@ -1,11 +1,11 @@
-/** What a vendor's answer says about the key of the request: by the kind of its error. */
+/** Derives the state of a request's key from the kind of error that the vendor answered. */
 import type { KeyAnswer, VendorFailure } from 'spillway/internal'
 
 export const ACCEPTED: KeyAnswer = { kind: 'accepted' }
 export const UNKNOWN: KeyAnswer = { kind: 'unknown' }
 const INVALID: KeyAnswer = { kind: 'invalid-key' }
 
-/** `failure`: the error, understood; undefined if it is not. */
+/** `failure`: the classified error; undefined if it could not be classified. */
 export function keyAnswerOf(status: number, failure: VendorFailure | undefined): KeyAnswer {
   if (status < 400) return ACCEPTED
   switch (failure?.kind) {

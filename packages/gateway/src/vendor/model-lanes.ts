@@ -21,14 +21,14 @@ import { maskedName } from '../response/privacy.js'
 
 export const OTHER_LANE = '(other)'
 
-/** What the vendor counts separately. */
+/** Model and key, which the vendor counts separately. */
 export interface LaneParts {
   readonly model: string | undefined
   /** Name of the key, if the vendor has several. */
   readonly key: string | undefined
 }
 
-/** What the limits of a vendor mean for its lanes. */
+/** Properties of a vendor's limits that lanes depend on. */
 export interface LaneRules {
   /** The lane of models without a lane of their own. */
   otherLane(parts: LaneParts): string | undefined
@@ -123,7 +123,7 @@ export class ModelLanes {
     return this.laneOf(parts)
   }
 
-  /** What requests of this lane are expected to need. */
+  /** Estimates for requests of this lane. */
   estimatesOf(lane: string = OTHER_LANE): LaneEstimates {
     return this.#known.get(lane)?.estimates ?? new LaneEstimates(lane, this.#prefixes)
   }

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { createSharedRateLimiter, memoryStore } from 'spillway/shared'
 import { createVirtualClock } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
+import { usualOrLong } from '../../../spillway/test/long-run.js'
 import { ModelLanes, ModelLimits } from './model-lanes.js'
 
 const WINDOW_MS = 10_000
@@ -55,7 +56,7 @@ describe('models that match an entry with limits of its own', () => {
         }
         await Promise.all(pods.map(({ limiter }) => limiter.close()))
       }),
-      { numRuns: 60 },
+      { numRuns: usualOrLong(25, 60) },
     )
     expect(granted).toBeGreaterThan(60 * 20)
   })

@@ -57,9 +57,11 @@ describe('addresses in vendor answers', () => {
 
   it('an address of the vendor keeps the client on the gateway, whatever its path', () => {
     const addresses = new VendorAddresses('http://10.0.0.7/api')
+    // Characters with a meaning in a URL. `fc.webPath()` takes 1.6 s of CPU time to begin.
+    const path = fc.string({ unit: fc.constantFrom(...'/\\.:@%?#;+ 2Fap\xe9') })
     fc.assert(
-      fc.property(fc.webPath(), fc.string(), (path, rest) => {
-        const address = `http://10.0.0.7/${path}${rest}`
+      fc.property(path, fc.string(), (begin, rest) => {
+        const address = `http://10.0.0.7/${begin}${rest}`
         const isOwn = URL.canParse(address) && new URL(address).origin === 'http://10.0.0.7'
         fc.pre(isOwn)
         expect(new URL(addresses.here(address), GATEWAY).origin).toBe(GATEWAY)

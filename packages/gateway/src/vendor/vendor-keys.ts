@@ -1,6 +1,6 @@
 /**
- * The keys of one vendor that are ours: which one a request uses, and which ones are quarantined. Requests that name no
- * key use the first one that is not quarantined. Keys that callers bring along are none of these.
+ * The configured keys of one vendor: which one a request uses, and which ones are quarantined. Requests that name no
+ * key use the first one that is not quarantined. Keys sent by callers are not included.
  */
 import { type Guard, type Spillway, SpillwayError } from 'spillway'
 import {
@@ -105,12 +105,12 @@ export class VendorKeys {
     return entry instanceof Promise ? entry.then(enter) : enter(entry)
   }
 
-  /** A permit for one request with this key, or a refusal; a promise if the store has to be asked. */
+  /** A permit for one request with this key, or a refusal; a promise if it needs a round trip to the store. */
   enter(key: KeyId): ReturnType<KeyQuarantine['enter']> {
     return this.#shared.value.enter(key)
   }
 
-  /** What the answer to the request of a permit says about its key. */
+  /** Reports the answer to a permit's request, for the state of its key. */
   answered(permit: KeyPermit, answer: KeyAnswer): void {
     this.#shared.value.answered(permit, answer)
   }
@@ -125,7 +125,7 @@ export class VendorKeys {
   }
 }
 
-/** What the answer says about its key. Sets `rejectsKey` and `exhaustsModel` of the answer. */
+/** Classifies the answer for its key. Sets `rejectsKey` and `exhaustsModel` of the answer. */
 function saidBy(answer: VendorResponse | undefined): KeyAnswer {
   if (answer === undefined) return UNKNOWN
   if (answer.ok) return ACCEPTED

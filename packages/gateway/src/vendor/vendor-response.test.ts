@@ -3,8 +3,9 @@ import { failureOf, RELAYED } from 'spillway/internal'
 import { createVirtualClock } from 'spillway/testing'
 import { expect, it } from 'vitest'
 import { openai } from '../protocols/openai.js'
+import type { ResponseSink } from './sent-answer.js'
 import type { VendorHandler } from './vendor-client.js'
-import { type ResponseSink, VendorResponse } from './vendor-response.js'
+import { VendorResponse } from './vendor-response.js'
 
 const UNWRITABLE = new TypeError('Invalid character in header content')
 

@@ -10,55 +10,24 @@ import {
   type BodyOwner,
   type BodySigns,
   type ErrorTable,
-  noteFailure,
   RELAYED,
   type Relayed,
-  readFailure,
   systemClock,
-  type Timer,
   type TokenUsage,
   type UsageFormat,
 } from 'spillway/internal'
 import { cutOff } from '../response/sse-end.js'
+import { ErrorBody, MOST_ERROR_BYTES } from './error-body.js'
 import { headerValue } from './forwarded-headers.js'
+import type { ResponseSink, SentAnswer } from './sent-answer.js'
 import type { PendingRequest, VendorHandler } from './vendor-client.js'
 import { neverConnected } from './vendor-error.js'
-
-/** Receives the body of an answer. */
-export interface ResponseSink {
-  /** It needs every chunk by `write` before `faultAtEnd` can decide whether the answer is complete. */
-  readonly judgesEnd: boolean
-  /** False: wait for `answer.resume()`. */
-  write(chunk: Buffer): boolean
-  /** Called after the last chunk. An error if the answer is incomplete. */
-  faultAtEnd(): Error | undefined
-  /** Called once, with the last chunk if that was not written yet. */
-  end(last: Buffer | undefined): void
-  /** Called once instead of `end`: the rest of the answer will not arrive. */
-  broken(error: unknown): void
-}
 
 export interface ResponseListener {
   /** The body has ended and the guard has released the call. */
   onEnded(how: BodyEnd, usage: TokenUsage | undefined, status: number): void
   /** The answer is an error, and another attempt follows. True: it reads the answer itself, to send it if that fails. */
   holdsError(answer: VendorResponse): boolean
-}
-
-/** An answer that can be sent to the client. */
-export interface SentAnswer {
-  readonly status: number
-  readonly ok: boolean
-  /** Lower-case names and values alternate; all of them are valid in another head. */
-  readonly raw: readonly string[]
-  readonly headers: { get(name: string): string | null }
-  readonly isEventStream: boolean
-  /** The bytes that have arrived. */
-  readonly beginning: Buffer
-  header(name: string): string | undefined
-  pipe(sink: ResponseSink): void
-  resume(): void
-  cancel(): void
 }
 
 /**
@@ -79,9 +48,6 @@ const PASSED: State = { kind: 'over' }
 const EVENTS = 'text/event-stream'
 /** Bytes that are kept until a sink is attached. Beyond that the vendor's socket is paused. */
 const MOST_KEPT_BYTES = 65_536
-/** The body of an error is read up to this size, and awaited for this long. Otherwise its status decides. */
-const MOST_ERROR_BYTES = 16_384
-const ERROR_BODY_MS = 1_000
 
 /** How the bodies of answers are read. */
 interface AnswerFormat {
@@ -92,7 +58,7 @@ interface AnswerFormat {
 export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAnswer {
   status = 0
   ok = false
-  /** The vendor did not process the request, because of the key of ours that was sent with it. */
+  /** The vendor did not process the request, because it rejected the configured key. */
   rejectsKey = false
   /** The limit of one model is used up for this key: another key may have some left. */
   exhaustsModel = false
@@ -103,8 +69,8 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   readonly #onNothing: (() => void) | undefined
   readonly usageFormat: UsageFormat | undefined
   readonly #errors: ErrorTable | undefined
-  /** Set while the body of an error is awaited, which says why it is one. */
-  #untilRead: Timer | undefined
+  /** Set while the body of an error is awaited. */
+  #errorBody: ErrorBody | undefined
   readonly #clock: Pick<Clock, 'schedule' | 'wallMs'>
   #pending: PendingRequest | undefined
   #paused = false
@@ -284,7 +250,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
     if (status < 400) return this.#begun()
     this.#onNothing?.()
     if (this.#errors === undefined) return this.#begun()
-    this.#untilRead = this.#clock.schedule(ERROR_BODY_MS, () => this.#readFailure())
+    this.#errorBody = new ErrorBody(this.#errors, this.#clock, () => this.#readError())
   }
 
   #begun(): void {
@@ -304,14 +270,18 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   }
 
   /** The body of an error has arrived, or enough of it: its kind decides what happens next. */
-  #readFailure(): void {
-    if (this.#untilRead === undefined || this.#errors === undefined) return
-    this.#untilRead.cancel()
-    this.#untilRead = undefined
-    const { status, headers } = this
-    const answer = { status, headers, body: this.beginning.toString() }
-    noteFailure(this, readFailure(this.#errors, answer, this.#clock.wallMs()))
+  #readError(): void {
+    const awaited = this.#takeErrorBody()
+    if (awaited === undefined) return
+    awaited.read(this, this.beginning)
     this.#begun()
+  }
+
+  #takeErrorBody(): ErrorBody | undefined {
+    const awaited = this.#errorBody
+    this.#errorBody = undefined
+    awaited?.close()
+    return awaited
   }
 
   /** False: no more until it is resumed. */
@@ -324,7 +294,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
     this.#kept.push(chunk)
     this.#keptBytes += chunk.length
     if (this.#keptBytes >= MOST_KEPT_BYTES) this.#paused = true
-    if (this.#keptBytes >= MOST_ERROR_BYTES) this.#readFailure()
+    if (this.#keptBytes >= MOST_ERROR_BYTES) this.#readError()
     this.#onBegun?.()
     return !this.#paused
   }
@@ -332,7 +302,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   onComplete(): void {
     if (this.#state.kind !== 'open') return
     this.#state = ARRIVED
-    this.#readFailure()
+    this.#readError()
     if (this.#sink !== undefined) this.#passAll([])
     else this.#onBegun?.()
   }
@@ -345,7 +315,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
       // After an abort by the guard, the guard reports the reason.
     } else if (this.#state.kind === 'open' && !this.#aborted) {
       this.#broken = { error }
-      this.#readFailure()
+      this.#readError()
       const waiting = this.#sink === undefined && this.#kept.length > 0
       // Before the guard calls `[RELAYED]` the error is only remembered; `begin` or `pipe` reports it.
       if (!waiting && this.#signs !== undefined) this.#breakDown(error)
@@ -356,9 +326,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   #abort(reason: unknown): void {
     this.#aborted = true
     this.#pending?.abort(asError(reason))
-    if (this.#state.kind !== 'asking' && this.#untilRead === undefined) return
-    this.#untilRead?.cancel()
-    this.#untilRead = undefined
+    if (this.#takeErrorBody() === undefined && this.#state.kind !== 'asking') return
     this.#state = { kind: 'over', error: reason }
     this.#failed(reason)
   }

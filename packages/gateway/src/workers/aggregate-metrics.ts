@@ -1,4 +1,4 @@
-/** Metrics of all workers as one: counters and histograms are summed, gauges as their meaning asks for. */
+/** Aggregates the metrics of all workers: counters and histograms are summed, gauges according to their meaning. */
 import { AggregatorRegistry } from 'prom-client'
 import type { ReloadReport } from '../reload/reloads.js'
 import type { MetricJson, WorkersState } from './protocol.js'

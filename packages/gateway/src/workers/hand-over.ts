@@ -31,7 +31,7 @@ export interface HandOverOptions {
   readonly maxOffered: number
   /** Workers that serve requests, the preferred one first. */
   workers(): readonly SupervisedWorker[]
-  /** All workers are being drained: they take what was accepted before the port was closed. */
+  /** All workers are draining: they take connections that were accepted before the port was closed. */
   isLast(): boolean
   /** No worker has taken the connection. */
   onRefused(socket: Socket): void
@@ -83,7 +83,7 @@ export class HandOver {
     const { port, isLast } = this.#options
     asked.add(worker)
     this.#count(worker, 1)
-    // Without a timeout: a worker that is late may still take it.
+    // Without a timeout: a late worker may still take the connection.
     const options = { handle: socket, timeoutMs: Number.POSITIVE_INFINITY }
     const isTaken = await worker.channel
       .call('serve', { port, isLast: isLast() }, options)
@@ -99,7 +99,7 @@ export class HandOver {
   }
 }
 
-/** What a worker needs to decide on a connection: `serve` of its gateway, once that has started. */
+/** Called by a worker for each connection: `serve` of its gateway, once that has started. */
 type Serve = (port: PortName, socket: Socket, isLast: boolean) => boolean
 
 /**
@@ -115,7 +115,7 @@ export function receive(
   // Its client may have reset it while it waited for a worker.
   socket.on('error', () => {})
   const isTaken = serve?.(port, socket, isLast) ?? false
-  // Node reads from every connection that a process receives. Another worker needs what this one would read.
+  // Node reads from every connection that a process receives, and another worker would need those bytes.
   if (!isTaken) socket.destroy()
   return isTaken
 }

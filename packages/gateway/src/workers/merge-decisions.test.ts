@@ -5,7 +5,7 @@ import { mergeDecisions } from './merge-decisions.js'
 const decision = (pod: string, id: number, at: number, tookMs = 0) =>
   ({ pod, id, at, tookMs }) as Decision
 
-/** A worker that answers with this page, and the cursors it was asked with. */
+/** A worker that answers with this page, and the cursors it received. */
 function worker(slot: number, page: DecisionPage | Error) {
   const asked: unknown[] = []
   const call = async (name: string, argument: object) => {

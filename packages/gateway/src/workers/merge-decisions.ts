@@ -20,7 +20,7 @@ export async function mergeDecisions(
       const page = await channel
         .call('decisions', { cursor }, { timeoutMs: ANSWER_MS })
         .catch(() => undefined)
-      // It is asked from the same place again.
+      // Its cursor stays, so the next request repeats this page.
       const reached = page?.cursor ?? cursor
       if (reached !== undefined) next[String(slot)] = reached
       if (page === undefined) return
@@ -32,7 +32,7 @@ export async function mergeDecisions(
   return { cursors: next, seen, records: records.slice(0, MOST_RECORDS) }
 }
 
-/** What the workers know about a request. A worker that does not answer knows nothing. */
+/** Data of the workers about a request. A worker that does not answer counts as knowing nothing. */
 export async function findRequest(
   workers: readonly Pick<SupervisedWorker, 'channel'>[],
   requestId: string,

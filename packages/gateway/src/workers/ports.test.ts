@@ -145,7 +145,7 @@ describe('connections of a gateway with workers', () => {
     await started()
     const connection = new FakeConnection()
     const notReceived = () => {
-      throw new Error('it has no free file descriptor')
+      throw new Error('the worker has no free file descriptor')
     }
     for (const worker of forked) worker.answers = { serve: notReceived }
     connect('data', connection)

@@ -25,7 +25,7 @@ export interface WorkerPortsOptions {
 const UNAVAILABLE = '{"status":"starting"}'
 /** Connections that wait because no worker could take them. */
 const MAX_HELD = 1_000
-/** Workers that had no free file descriptor are asked again after this time. */
+/** Workers that had no free file descriptor are tried again after this time. */
 const ASK_AGAIN_MS = 1_000
 /** More than one, because the connections of a dashboard arrive together and should reach the same worker. */
 const MAX_ADMIN_OFFERED = 2

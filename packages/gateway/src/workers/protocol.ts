@@ -41,14 +41,14 @@ export interface WorkersState {
 /** The ports whose connections a supervisor accepts and a worker serves. */
 export type PortName = 'data' | 'admin'
 
-/** What a worker does for the supervisor. */
+/** Methods of a worker, called by the supervisor. */
 export interface WorkerApi {
   reload(request: { cause: string; contents: FileContents }): Promise<ReloadReport>
   metrics(): Promise<readonly MetricJson[]>
   snapshot(): object
   /** Its decisions after a cursor, for the dashboard of another worker. */
   decisions(request: { cursor: string | undefined }): DecisionPage | Promise<DecisionPage>
-  /** What it knows about a request. */
+  /** Data of the worker about a request. */
   find(requestId: string): KnownRequest | Promise<KnownRequest>
   workersChanged(state: WorkersState): void
   /**
@@ -59,10 +59,10 @@ export interface WorkerApi {
   drain(options: { graceMs?: number; delayMs?: number }): void
 }
 
-/** What the supervisor does for a worker. */
+/** Methods of the supervisor, called by a worker. */
 export interface SupervisorApi {
   /**
-   * What to start with. The worker asks for it when it has loaded its code; a spare process has its answer when it
+   * The start configuration. The worker requests it after loading its code; a spare process gets its answer when it
    * is needed.
    */
   configuration(): Promise<WorkerStart>
@@ -77,7 +77,7 @@ export interface SupervisorApi {
   snapshots(): Promise<object>
   /** Decisions of the other workers after these cursors, by slot. */
   decisions(cursors: Readonly<Record<string, string>>): Promise<PeerDecisions>
-  /** What the other workers know about a request. */
+  /** Data of the other workers about a request. */
   find(requestId: string): Promise<readonly KnownRequest[]>
   reload(cause: string): Promise<ReloadReport>
 }

@@ -1,4 +1,4 @@
-/** One worker process, as the supervisor sees it. */
+/** The supervisor's view of one worker process. */
 import type { ChildProcess } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { Channel, type MessagePort } from './channel.js'
@@ -79,7 +79,8 @@ function portOf(process: ChildProcess): MessagePort {
     const [first] = onTheirWay
     if (first === undefined) return
     onTheirWay.delete(first)
-    if (cmd === 'NODE_HANDLE_NACK') first.onFailed(new Error('it has no free file descriptor'))
+    if (cmd === 'NODE_HANDLE_NACK')
+      first.onFailed(new Error('the worker has no free file descriptor'))
   })
   return {
     send(message, handle: Socket | undefined, onFailed) {

@@ -32,7 +32,7 @@ export interface SupervisorOptions {
    * most of a start: 0.7 s of computing time, and much longer while all cores are busy. Default: false.
    */
   readonly keepsSpare?: boolean
-  /** The files as they are on the disk now. */
+  /** The current files. */
   readonly readFiles: () => FileContents
   readonly listen: WorkerPortsOptions['listen']
   /** A line for the terminal or the log of the container. */
@@ -50,7 +50,7 @@ export class WorkersFailedError extends Error {
   }
 }
 
-/** What is left of a worker, or of the attempt to start one. */
+/** Result of a worker that has ended, or of a failed start. */
 type EndedWorker = Pick<SupervisedWorker, 'pid' | 'readyAtMs' | 'metrics'> & { slot: number }
 
 const RELOAD_MS = 30_000
@@ -58,7 +58,7 @@ const RELOAD_MS = 30_000
 const NEXT_SPARE_MS = 10_000
 /** Time after the grace of a drain to abort requests and close the store. */
 const AFTER_GRACE_MS = 10_000
-/** Time that a worker has to end after it was asked to end at once. */
+/** Time between the command to end at once and SIGKILL. */
 const END_MS = 5_000
 export class Supervisor {
   readonly #options: SupervisorOptions
@@ -67,7 +67,7 @@ export class Supervisor {
   readonly #clock: Clock
   readonly #restarts = new Set<Timer>()
   #spare: SupervisedWorker | undefined
-  /** Answers to processes that have asked for their configuration, or will ask. */
+  /** Pending answers to processes that request, or will request, their configuration. */
   readonly #assign = new Map<SupervisedWorker, (start: WorkerStart) => void>()
   /** Called when a worker that starts is ready, or has ended. */
   readonly #onceStarted = new Map<SupervisedWorker, (() => void)[]>()
@@ -226,7 +226,7 @@ export class Supervisor {
     return worker
   }
 
-  /** Not before all workers serve: it would take computing time from them. */
+  /** After all workers serve, because it would compete with them for CPU time. */
   #keepSpare(): void {
     const isNeeded = this.#options.keepsSpare === true && !this.#draining
     if (!isNeeded || this.#spare !== undefined) return
@@ -255,14 +255,14 @@ export class Supervisor {
   }
 
   /**
-   * Resolves when a worker is ready or has ended. A process that starts loses the messages it is sent before it
-   * listens to them, so it is asked for nothing before it is ready.
+   * Resolves when a worker is ready or has ended. A starting process loses messages that arrive before it listens, so
+   * none are sent before it is ready.
    */
   async #whenStarted(worker: SupervisedWorker): Promise<void> {
     if (worker.hasStarted || !worker.isAlive) return
     await new Promise<void>((resolve, reject) => {
       const timer = this.#clock.schedule(RELOAD_MS, () =>
-        reject(new Error(`it has not started within ${RELOAD_MS} ms`)),
+        reject(new Error(`the worker did not start within ${RELOAD_MS} ms`)),
       )
       const proceed = () => {
         timer.cancel()
@@ -346,7 +346,7 @@ export class Supervisor {
     const contents = this.#options.readFiles()
     const done = new Set<SupervisedWorker>()
     let outcome: ReloadReport | undefined
-    // Looks again after each: a worker that was started meanwhile has the old files.
+    // Checks again after each replacement: a worker started in the meantime has the old files.
     for (;;) {
       const worker = this.#inOrder().find((each) => each.isAlive && !done.has(each))
       if (worker === undefined) break

@@ -5,7 +5,7 @@ import type { Dice } from './mutate.js'
 export interface BodyCase {
   readonly path: string
   readonly contentType: string | undefined
-  /** What the header above says: JSON, perhaps JSON, a form, or something else. */
+  /** Kind of content that the header declares: JSON, perhaps JSON, a form, or another type. */
   readonly typeIs: 'json' | 'maybe' | 'form' | 'other'
   readonly isUtf8Declared: boolean
   readonly contentEncoding: string | undefined
@@ -56,7 +56,7 @@ const ENCODINGS: readonly (readonly [string | undefined, (bytes: Buffer) => Buff
   ['br', brotli],
   ['identity', (bytes) => bytes],
   ['', (bytes) => bytes],
-  // Declared and not so.
+  // Declared, but not encoded that way.
   ['gzip', (bytes) => bytes],
   ['br', (bytes) => bytes],
   ['deflate', (bytes) => deflateRawSync(bytes)],

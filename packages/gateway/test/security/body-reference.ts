@@ -1,5 +1,5 @@
 /**
- * What should become of a body, found with `JSON.parse` and zlib on the whole of it. Shares no code with the
+ * Expected result for a body, computed with `JSON.parse` and zlib on the complete body. Shares no code with the
  * gateway's reader, so that the two can disagree.
  */
 import {
@@ -14,7 +14,7 @@ import type { BodyCase } from './body-cases.js'
 export interface Expected {
   /** Refused with this status. */
   readonly status?: 400 | 413 | 415
-  /** Forwarded as it is. */
+  /** Forwarded unchanged. */
   readonly isUnread?: boolean
   readonly facts?: {
     readonly model: string | undefined
@@ -131,7 +131,7 @@ function isUsable(name: string, value: unknown): boolean {
   return Buffer.from(value).toString() === value
 }
 
-/** Without regard to case, as some parsers compare names. */
+/** Case-insensitive, as some parsers compare names. */
 function isAlike(one: string, other: string): boolean {
   const escaped = one.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
   return new RegExp(`^(?:${escaped})$`, 'iu').test(other)

@@ -21,7 +21,7 @@ import { type Expected, expectedOf, protocolOf } from './body-reference.js'
 import { type Answered, clientOf, LISTENERS, startOn } from './listener-kit.js'
 import { dice } from './mutate.js'
 
-const CASES = Number(process.env.SPILLWAY_FUZZ_CASES ?? usualOrLong(4_000, 40_000))
+const CASES = Number(process.env.SPILLWAY_FUZZ_CASES ?? usualOrLong(1_500, 40_000))
 const GATEWAY_CASES = Math.ceil(CASES / 50)
 const SEED = Number(process.env.SPILLWAY_SEED ?? 1)
 const LIMITS = { keepBytes: 4_096, maxBytes: 65_536 }

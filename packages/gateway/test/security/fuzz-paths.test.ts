@@ -32,9 +32,9 @@ import {
   spell,
 } from './path-spellings.js'
 
-const CASES = usualOrLong(40_000, 100_000)
+const CASES = usualOrLong(10_000, 100_000)
 /** On each listener. */
-const OVER_SOCKETS = 600
+const OVER_SOCKETS = usualOrLong(200, 600)
 const SEED = 31
 
 interface Decision {

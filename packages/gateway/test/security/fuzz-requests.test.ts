@@ -14,7 +14,7 @@ import { TRICKS, VALID, VALID_CHUNKED } from './tricks.js'
 
 const MALFORMED = usualOrLong(1_000, 50_000)
 /** Requests with odd details, cut anywhere and surrounded by valid ones. */
-const CUT = usualOrLong(800, 30_000)
+const CUT = usualOrLong(300, 30_000)
 const AT_ONCE = 24
 const SEED = 11
 

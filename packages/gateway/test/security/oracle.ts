@@ -1,6 +1,6 @@
 /**
- * What is a valid request, by the RFCs (9112, 9110, 3986) and by the additional rules of the
- * gateway. Written independently of the gateway, so that the two can disagree.
+ * Decides whether a request is valid, by the RFCs (9112, 9110, 3986) and the gateway's additional rules. Written
+ * independently of the gateway, so that the two can disagree.
  */
 
 /** Several spaces may be read as one (RFC 9112, 3). */

@@ -1,6 +1,6 @@
 /**
- * Spellings of paths, the same in every run, and what a path means to a vendor: written apart from the gateway, so
- * that the two can disagree.
+ * Spellings of paths, equal in every run, and the meaning of a path for a vendor. Written independently of the
+ * gateway, so that the two can disagree.
  */
 import type { Dice } from './mutate.js'
 
@@ -79,7 +79,7 @@ export function routeFor(segments: readonly string[]): (typeof ROUTES)[number] |
   })
 }
 
-/** Some server may see an empty or dot segment, or parameters, in it, however often it decodes. */
+/** A server may see an empty or dot segment, or parameters, in this path after decoding it any number of times. */
 export function isDangerous(url: string): boolean {
   let [path = ''] = url.split('?', 1)
   for (let times = 0; times < 12; times++) {

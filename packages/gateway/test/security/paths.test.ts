@@ -1,6 +1,6 @@
 // test-group: sockets
 
-/** Which paths reach which vendor, and under which limit. */
+/** Routes, vendors and limits for paths in odd spellings. */
 import { Socket } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startGateway } from '../gateway-kit.js'
@@ -13,7 +13,7 @@ const hasAnswer = (text: string) => /\r\n\r\n.*\}$/s.test(text)
 interface Asked {
   method?: string
   headers?: string
-  /** Read by Node's HTTP parser, and not by the gateway's own for plain requests. */
+  /** Headers that make Node's HTTP parser read the request instead of the gateway's fast path. */
   byNode?: boolean
 }
 

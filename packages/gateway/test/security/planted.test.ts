@@ -49,7 +49,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis?.stop())
 
-/** Does what the header x-do says, and echoes nothing. */
+/** Behaves as the header x-do specifies, and echoes nothing. */
 async function startOddVendor() {
   const prompts: string[] = []
   const server = createServer((request, response) => {

@@ -59,7 +59,7 @@ export function say(
     void (async () => {
       for (const piece of typeof what === 'string' ? [bytes(what)] : [what].flat()) {
         await new Promise((sent) => socket.write(piece, sent))
-        // The next piece arrives in a packet of its own.
+        // The next part arrives in a separate packet.
         if (Array.isArray(what)) await new Promise(setImmediate)
       }
       if (endAfter === 0) socket.end()

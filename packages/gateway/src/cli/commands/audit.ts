@@ -1,4 +1,4 @@
-/** `spillway audit`: what operators did, read from the store. */
+/** `spillway audit`: prints operator actions from the store. */
 import type { AuditEntry } from 'spillway/operate'
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { formatDuration } from '../format-duration.js'
@@ -16,7 +16,7 @@ const OPTIONS = {
 export const auditCommand: CommandRow = {
   name: 'audit',
   summary: 'Show what operators did, when and from where',
-  usage: ['[--since TIME] [--json] [--config FILE | --admin URL]'],
+  usage: ['[--since TIME] [--json] [--config FILE | --redis URL | --admin URL]'],
   options: OPTIONS,
   notes:
     'The store keeps the last 1,000 actions for 30 days (admin.auditMs), refused ones included.',

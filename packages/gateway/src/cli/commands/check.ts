@@ -1,9 +1,10 @@
-/** `spillway check`: whether a configuration could be used, without using it. */
+/** `spillway check`: validates a configuration without starting a gateway. */
 import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { findConfigFile } from '../config-file.js'
 import { noArguments, parseArguments, UsageError } from '../parse-args.js'
 
 const OPTIONS = {
-  ...configOption('configuration to validate; same as the argument CONFIG'),
+  ...configOption('configuration to validate, like the argument FILE. Default: spillway.yaml'),
   'no-secrets': {
     type: 'boolean',
     about: 'allow missing secrets, for build servers that have none',
@@ -18,18 +19,21 @@ const OPTIONS = {
 export const checkCommand: CommandRow = {
   name: 'check',
   summary: 'Validate a configuration file',
-  usage: ['CONFIG [--no-secrets] [--json]'],
+  usage: ['[FILE] [--no-secrets] [--json]'],
   takesFiles: true,
   options: OPTIONS,
   notes: 'Exit code 0: the file is valid. 1: it has problems.',
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
-    const [file, ...more] = [
+    const [given, ...more] = [
       ...positionals,
       ...(values.config === undefined ? [] : [values.config]),
     ]
-    if (file === undefined) throw new UsageError('check: missing file, such as spillway.yaml')
     noArguments(more)
+    const file = findConfigFile(given)
+    if (file === undefined) {
+      throw new UsageError('check: missing file; there is no spillway.yaml in this folder')
+    }
     const { ConfigError } = await import('../../config/config-error.js')
     const { loadConfig } = await import('../../config/load.js')
     const { unmatchedWarnings } = await import('../../config/unmatched-models.js')

@@ -1,10 +1,10 @@
-/** `spillway explain`: what became of one request, and why. */
+/** `spillway explain`: explains what happened to one request. */
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { OPERATING_OPTIONS } from '../operate/operate-options.js'
 import { parseArguments, UsageError } from '../parse-args.js'
 
 const OPTIONS = {
-  json: { type: 'boolean', about: 'print everything as JSON' },
+  json: { type: 'boolean', about: 'write everything as JSON to stdout' },
   ...OPERATING_OPTIONS,
   ...HELP_OPTION,
 } as const satisfies OptionRows
@@ -12,7 +12,7 @@ const OPTIONS = {
 export const explainCommand: CommandRow = {
   name: 'explain',
   summary: 'Explain how a request was decided, on any pod',
-  usage: ['REQUEST-ID [--json] [--config FILE | --admin URL]'],
+  usage: ['REQUEST-ID [--json] [--config FILE | --redis URL | --admin URL]'],
   options: OPTIONS,
   notes:
     'The id is the spillway-request-id of an answer. Each pod remembers its last 2,000 requests.\n' +

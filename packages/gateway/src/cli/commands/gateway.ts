@@ -5,7 +5,7 @@ import { noArguments, parseArguments, readPort, readWhole } from '../parse-args.
 
 const OPTIONS = {
   ...configOption(
-    'the configuration. Default: spillway.yaml, if there is one here;\notherwise a built-in one with a mock vendor, to try things out',
+    'the configuration. Default: spillway.yaml, if it exists;\notherwise a built-in one with a mock vendor',
   ),
   port: {
     type: 'string',
@@ -23,7 +23,7 @@ const OPTIONS = {
     short: 'w',
     value: 'N',
     about:
-      "processes that serve requests, or auto for one for each core; needs Redis.\nDefault: the configuration's, or 1",
+      "processes that serve requests, or auto for one per core; needs Redis.\nDefault: the configuration's, or 1",
   },
   ...HELP_OPTION,
 } as const satisfies OptionRows
@@ -35,10 +35,10 @@ export const gatewayCommand: CommandRow = {
   options: OPTIONS,
   notes: `Environment:
   REDIS_URL             gateways with the same Redis share their limits and breakers
-  and whatever the configuration names with env:NAME
+  NAME                  variables that the configuration refers to as env:NAME
 
-SIGTERM or Ctrl-C stops it: not ready any more, running requests finish, exit code 0. A second
-Ctrl-C does not wait for them. SIGHUP, or another file in its place, is another configuration.`,
+SIGTERM or Ctrl-C drains the gateway: readiness fails, running requests finish, and the exit code is 0. A second
+Ctrl-C ends it immediately. SIGHUP, or a change of the file, reloads the configuration.`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     noArguments(positionals)

@@ -53,7 +53,7 @@ callers:
 
   it('hash-key rejects arguments without repeating them', async () => {
     const refused = hashKeyCommand.run([KEY])
-    await expect(refused).rejects.toThrow('a key is no argument')
+    await expect(refused).rejects.toThrow('a key must not be an argument')
     await expect(refused).rejects.not.toThrow(KEY)
   })
 
@@ -72,16 +72,16 @@ callers:
   it('hash-key restores the terminal after Ctrl-C', async () => {
     const typist = new Typist().type('sk-01', '\u0003')
     const asked = readHidden('Key: ', typist.terminal, { write: ignore })
-    await expect(asked).rejects.toThrow('nothing was typed')
+    await expect(asked).rejects.toThrow('no input')
     expect(typist.modes).toEqual([true, false])
   })
 
   it.each([
-    ['', 'there is no key'],
-    [' \n', 'there is no key'],
-    ['one two', 'no header can carry'],
-    ['one\ntwo', 'no header can carry'],
-    ['ключ', 'no header can carry'],
+    ['', 'no key on standard input'],
+    [' \n', 'no key on standard input'],
+    ['one two', 'one line of visible ASCII'],
+    ['one\ntwo', 'one line of visible ASCII'],
+    ['ключ', 'one line of visible ASCII'],
   ])('hash-key rejects the key %j', (given, message) => {
     expect(() => hashedLine(given, ignore)).toThrow(message)
   })

@@ -1,4 +1,4 @@
-/** `spillway hash-key`: what stands in the configuration in place of a caller's key. */
+/** `spillway hash-key`: prints the hash of a caller's key, for the configuration. */
 import { text } from 'node:stream/consumers'
 import { writeHash } from '../../config/key-hash.js'
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
@@ -8,9 +8,9 @@ import { readHidden } from '../read-hidden.js'
 
 const OPTIONS = { ...HELP_OPTION } as const satisfies OptionRows
 
-/** What a header carries whole, and `Bearer …` as one word. */
+/** Visible ASCII without blanks, so that the key fits in a header and in `Bearer …`. */
 const CAN_BE_SENT = /^[\x21-\x7e]+$/
-/** Of fewer characters, words and names among them, all can be tried. */
+/** Shorter keys can be found by brute force. */
 const SHORTEST = 20
 
 export const hashKeyCommand: CommandRow = {
@@ -18,17 +18,17 @@ export const hashKeyCommand: CommandRow = {
   summary: "Print the hash of a caller's key, for use in a configuration",
   usage: ['< FILE', ''],
   options: OPTIONS,
-  notes: `The key comes from standard input; at a terminal it is asked for, and not shown while it is typed. It is no
-argument: those are in the list of processes and in the history of the shell.
+  notes: `Reads the key from standard input; at a terminal it prompts for the key without echo. The key is not an
+argument, because arguments are visible in the process list and in the shell history.
 
   key=$(openssl rand -base64 32)        # for the caller
   printf %s "$key" | spillway hash-key  # for the file`,
   async run(args) {
     const { positionals } = parseArguments(args, OPTIONS)
-    // Not repeated: most likely it is the key.
+    // The argument is not printed, because it is probably the key.
     if (positionals.length > 0) {
       throw new UsageError(
-        'a key is no argument, where others can read it: leave it out to be asked, or pipe it in',
+        'a key must not be an argument, because other users could read it; run hash-key without arguments, or pipe the key in',
       )
     }
     const warn = (text: string) => process.stderr.write(`${text}\n`)
@@ -45,12 +45,12 @@ function readKey(): Promise<string> {
 
 /** `warn`: for people, beside the line itself. */
 export function hashedLine(given: string, warn: (text: string) => void): string {
-  // As with keys that a configuration refers to, what is around it does not count.
+  // Surrounding white space is ignored, as for keys that a configuration refers to.
   const key = given.trim()
-  if (key === '') throw new CommandError('there is no key on standard input')
+  if (key === '') throw new CommandError('no key on standard input; use: spillway hash-key < FILE')
   if (!CAN_BE_SENT.test(key)) {
     throw new CommandError(
-      'no header can carry this key: it must be one line of visible ASCII characters without blanks',
+      'the key must be one line of visible ASCII characters without blanks, because it is sent in a header',
     )
   }
   if (key.length < SHORTEST) {

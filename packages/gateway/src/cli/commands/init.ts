@@ -1,7 +1,8 @@
-/** `spillway init`: a configuration to begin with, every line of it explained. */
+/** `spillway init`: writes a commented starter configuration. */
 import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import { DEFAULT_CONFIG_FILE } from '../config-file.js'
 import { parseArguments, UsageError } from '../parse-args.js'
 import { STARTER_CONFIG } from '../starter-config.js'
 
@@ -18,11 +19,11 @@ export const initCommand: CommandRow = {
   usage: ['[FILE] [--force]'],
   takesFiles: true,
   options: OPTIONS,
-  notes: `FILE is spillway.yaml unless you say otherwise. Beside it goes spillway.schema.json, by which an editor
-completes and checks it.`,
+  notes: `FILE defaults to spillway.yaml. The command also writes spillway.schema.json beside it, with which editors
+complete and check the file.`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
-    const [file = 'spillway.yaml', ...more] = positionals
+    const [file = DEFAULT_CONFIG_FILE, ...more] = positionals
     if (more.length > 0) throw new UsageError(`unexpected argument "${more.join(' ')}"`)
     return (await writeStarterConfig(file, values.force === true)) ? EXIT.ok : EXIT.failure
   },
@@ -30,7 +31,7 @@ completes and checks it.`,
 
 /** Writes the configuration and its schema. Returns false if the file exists and `force` is not set. */
 async function writeStarterConfig(file: string, force: boolean): Promise<boolean> {
-  const { gatewaySchema } = await import('../../config/json-schema.js')
+  const { publishedSchema } = await import('../../config/json-schema.js')
   try {
     // `wx` fails if the file exists, even if it was created a moment ago.
     writeFileSync(file, STARTER_CONFIG, { flag: force ? 'w' : 'wx' })
@@ -40,7 +41,7 @@ async function writeStarterConfig(file: string, force: boolean): Promise<boolean
     return false
   }
   const schema = join(dirname(file), SCHEMA_FILE)
-  writeFileSync(schema, `${JSON.stringify(gatewaySchema(), undefined, 2)}\n`)
+  writeFileSync(schema, publishedSchema())
   process.stdout.write(`Written: ${file}, ${schema}
 
 Next:

@@ -1,5 +1,5 @@
-/** `spillway job-queue`, as typed. */
-import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+/** `spillway job-queue`: its options and arguments. */
+import { type CommandRow, EXIT, HELP_OPTION, type OptionRows, STORE_OPTIONS } from '../command.js'
 import type { QueueCommand } from '../jobs/open-job-queues.js'
 import { parseArguments, readAction, readWhole, UsageError } from '../parse-args.js'
 
@@ -7,16 +7,14 @@ const VERBS = ['ls', 'show', 'retry', 'drop'] as const
 const SHOWN = 20
 
 const OPTIONS = {
-  ...configOption('the configuration. Default: spillway.yaml, if there is one here'),
-  redis: { type: 'string', value: 'URL', about: "Redis server. Default: the configuration's" },
-  prefix: { type: 'string', value: 'TEXT', about: 'prefix of all keys in that Redis' },
+  ...STORE_OPTIONS,
   count: {
     type: 'string',
     short: 'n',
     value: 'N',
     about: `number of dead letters to show. Default: ${SHOWN}`,
   },
-  yes: { type: 'boolean', short: 'y', about: 'do not ask before dropping more than one' },
+  yes: { type: 'boolean', short: 'y', about: 'drop more than one without a prompt' },
   json: { type: 'boolean', about: 'write JSON to stdout, for programs' },
   ...HELP_OPTION,
 } as const satisfies OptionRows
@@ -31,7 +29,8 @@ export const jobQueueCommand: CommandRow = {
   show    show a job queue and its dead letters, oldest first, or one job
   retry   run a dead letter again, or all of them
   drop    delete a dead letter, or all of them
-NAME is a job queue of the configuration, or GUARD/QUEUE for one of an application.
+NAME is a job queue of the configuration, or GUARD/QUEUE for one of an application. The command reads Redis
+directly, so it has no --admin.
 
 Exit code 0: done. 1: no such job, nothing to do, or not confirmed. 2: no such job queue. 3: Redis is unreachable.`,
   async run(args) {

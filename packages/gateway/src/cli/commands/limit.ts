@@ -24,7 +24,7 @@ export const limitCommand: CommandRow = {
   options: OPTIONS,
   notes: `spillway limit set openai requests 50 --for 10m
 spillway limit set openai tokens@opus 50000 --for 10m   of a pool; spillway status shows the names
-What was counted goes on counting. The limit of the configuration is back when the time is over, or with clear.`,
+Usage so far still counts. After --for, or with clear, the configured limit applies again.`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     const [word, guard, unit, value, ...more] = positionals

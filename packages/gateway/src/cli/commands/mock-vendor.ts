@@ -98,7 +98,7 @@ function readContract(text: string) {
   return { unit, limit: Number(limit), windowMs }
 }
 
-/** As typed. `createMockVendor` validates it. */
+/** The value as typed. `createMockVendor` validates it. */
 interface MockVendorArguments {
   readonly port: number
   readonly host: string | undefined

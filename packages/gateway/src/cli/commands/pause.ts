@@ -20,7 +20,8 @@ export const pauseCommand: CommandRow = {
   summary: 'Pause all calls to a vendor for a while, as after a 429 with Retry-After',
   usage: ['VENDOR --for TIME [--lane LANE] [--by NAME]'],
   options: PAUSE_OPTIONS,
-  notes: `Calls that can wait that long wait; others are refused with 429 and Retry-After. Jobs wait. The breaker does not change.`,
+  notes: `Jobs wait, and so do calls with enough time left; other calls are refused with 429 and Retry-After.
+The breaker does not change.`,
   async run(args) {
     const { values, positionals } = parseArguments(args, PAUSE_OPTIONS)
     const guard = theVendor('pause', positionals)

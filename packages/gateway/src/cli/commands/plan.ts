@@ -21,7 +21,9 @@ const OPTIONS = {
   cores: { type: 'string', value: 'N', about: 'cores of each pod. Default: 1' },
   memory: { type: 'string', value: 'SIZE', about: 'memory of each pod. Default: 512MB' },
   sockets: { type: 'string', value: 'N', about: 'maximum connections of a pod to the vendor' },
-  ...configOption('looks for values that fight in this configuration, and tries it out instead'),
+  ...configOption(
+    'check this configuration for conflicting values and simulate it, instead of computing one',
+  ),
   vendor: {
     type: 'string',
     value: 'NAME',

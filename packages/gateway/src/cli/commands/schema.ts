@@ -11,8 +11,8 @@ export const schemaCommand: CommandRow = {
   # yaml-language-server: $schema=./spillway.schema.json`,
   async run(args) {
     noArguments(parseArguments(args, HELP_OPTION).positionals)
-    const { gatewaySchema } = await import('../../config/json-schema.js')
-    process.stdout.write(`${JSON.stringify(gatewaySchema(), undefined, 2)}\n`)
+    const { publishedSchema } = await import('../../config/json-schema.js')
+    process.stdout.write(publishedSchema())
     return EXIT.ok
   },
 }

@@ -1,6 +1,7 @@
-/** `spillway status`: the state of the whole fleet, read from the store. */
+/** `spillway status`: prints the state of the whole fleet. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
+import type { FleetValues } from '../operate/fleet-connection.js'
 import { OPERATING_OPTIONS } from '../operate/operate-options.js'
 import { noArguments, parseArguments, readDuration, UsageError } from '../parse-args.js'
 
@@ -22,9 +23,9 @@ const CLEAR = '\x1b[H\x1b[2J'
 export const statusCommand: CommandRow = {
   name: 'status',
   summary: 'Show pods, breakers, limits and keys of the whole fleet',
-  usage: ['[--json] [--watch [--every TIME]] [--config FILE | --admin URL]'],
+  usage: ['[--json] [--watch [--every TIME]] [--config FILE | --redis URL | --admin URL]'],
   options: OPTIONS,
-  notes: 'Exit code 0: the store answers. 3: it does not.',
+  notes: 'Exit code 0: the store is reachable. 3: it is not.',
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     noArguments(positionals)
@@ -34,20 +35,18 @@ export const statusCommand: CommandRow = {
   },
 }
 
-interface StatusValues {
+interface StatusValues extends FleetValues {
   readonly json?: boolean | undefined
-  readonly config?: string | undefined
-  readonly admin?: string | undefined
 }
 
 /** Prints the state of the fleet once, or every `everyMs` until a signal. */
 async function showStatus(
-  { json, ...where }: StatusValues,
+  { json, config, redis, prefix, admin }: StatusValues,
   everyMs: number | undefined,
 ): Promise<number> {
   const { openFleetConnection } = await import('../operate/fleet-connection.js')
   const { statusText } = await import('../operate/status-text.js')
-  const { operator, guards, close } = await openFleetConnection(where)
+  const { operator, guards, close } = await openFleetConnection({ config, redis, prefix, admin })
   const stopped = new AbortController()
   const stop = () => stopped.abort()
   if (everyMs !== undefined) process.on('SIGINT', stop).on('SIGTERM', stop)
@@ -55,9 +54,8 @@ async function showStatus(
     do {
       const report = await operator.fleet()
       const clear = everyMs !== undefined && process.stdout.isTTY ? CLEAR : ''
-      process.stdout.write(
-        json ? `${JSON.stringify(report)}\n` : `${clear}${statusText(report, guards)}`,
-      )
+      const text = json ? JSON.stringify(report) : statusText(report, guards, Date.now())
+      process.stdout.write(json ? `${text}\n` : clear + text)
       if (everyMs !== undefined) await sleep(everyMs, undefined, stopped).catch(() => {})
     } while (everyMs !== undefined && !stopped.signal.aborted)
     return EXIT.ok

@@ -1,25 +1,31 @@
-/** Looks at everything around a gateway. */
-import { existsSync } from 'node:fs'
+/** Checks the configuration, Node, the admin port and Redis of a gateway. */
 import { builtInConfig } from '../../config/built-in-config.js'
 import type { GatewayConfig } from '../../config/config.js'
 import { loadConfig } from '../../config/load.js'
+import { findConfigFile } from '../config-file.js'
 import { messageOf } from '../operate/fleet-connection.js'
+import type { StoreValues } from '../operate/store-source.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { examineRedis } from './redis.js'
 
-const USUAL_FILE = 'spillway.yaml'
-
-export async function examine(file: string | undefined): Promise<Finding[]> {
+export async function examine({
+  config: file,
+  redis: url,
+  prefix,
+}: StoreValues): Promise<Finding[]> {
   const { config, finding } = readConfig(file)
   const findings = [finding, ...nodeFindings()]
   if (config === undefined) return findings
   findings.push(...adminFindings(config))
-  if (config.redis === undefined) {
+  const configured = url === undefined ? config.redis : { url }
+  if (configured === undefined) {
     const advice = 'fine for one gateway. For more: redis in the configuration, or REDIS_URL'
     findings.push(warn('redis', 'none: each gateway has limits of its own', advice))
     return findings
   }
-  findings.push(...(await examineRedis(config.redis)))
+  findings.push(
+    ...(await examineRedis(prefix === undefined ? configured : { ...configured, prefix })),
+  )
   return findings
 }
 
@@ -27,7 +33,7 @@ function readConfig(file: string | undefined): {
   config: GatewayConfig | undefined
   finding: Finding
 } {
-  const found = file ?? (existsSync(USUAL_FILE) ? USUAL_FILE : undefined)
+  const found = findConfigFile(file)
   try {
     if (found === undefined) {
       const message = 'no spillway.yaml here: the built-in one, with a mock vendor'
@@ -41,7 +47,7 @@ function readConfig(file: string | undefined): {
     const message = `${found}: ${vendors.length} vendors, ${routes.length} routes`
     return { config, finding: ok('config', message) }
   } catch (error) {
-    const finding = fail('config', messageOf(error), 'spillway check FILE says the same')
+    const finding = fail('config', messageOf(error), 'spillway check FILE shows this error, too')
     return { config: undefined, finding }
   }
 }
@@ -53,7 +59,7 @@ function nodeFindings(): Finding[] {
   const [major = 0, minor = 0] = node.split('.').map(Number)
   const good = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])
   if (good) return [ok('node', node)]
-  return [fail('node', `${node} is too old`, `needs Node ${OLDEST_NODE.join('.')} or newer`)]
+  return [fail('node', `${node} is too old`, `install Node ${OLDEST_NODE.join('.')} or newer`)]
 }
 
 function adminFindings({ admin }: GatewayConfig): Finding[] {

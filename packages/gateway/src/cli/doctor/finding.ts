@@ -1,10 +1,10 @@
-/** What a doctor found: how it is, and what to do about it. */
+/** A finding of the doctor: the state of one thing, and a remedy. */
 export interface Finding {
   readonly verdict: 'ok' | 'warn' | 'fail'
-  /** What was looked at. */
+  /** The checked item. */
   readonly of: string
   readonly message: string
-  /** What to do; nothing, if all is well. */
+  /** The remedy; undefined if there is no problem. */
   readonly advice?: string
 }
 

@@ -1,4 +1,4 @@
-/** One connection to one server, for questions that a store does not ask. */
+/** A connection to one Redis server, for commands outside the store's port. */
 import { createClient } from 'redis'
 import type { RedisConfig } from '../../config/config.js'
 

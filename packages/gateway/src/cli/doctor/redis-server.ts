@@ -51,7 +51,7 @@ function versionFinding(name: string, info: Info): Finding {
   const topology = `${info.get('redis_mode')}, ${info.get('role')}, ${info.get('connected_slaves') ?? 0} replicas`
   const message = `${name}: ${kind}, ${topology}`
   if (major > 6 || (major === 6 && minor >= 2)) return ok('server', message)
-  return fail('server', message, 'too old: needs Redis 6.2 or newer, or Valkey')
+  return fail('server', message, 'too old; install Redis 6.2 or newer, or Valkey')
 }
 
 async function latencyFinding(link: Link, timeoutMs: number): Promise<Finding> {
@@ -107,7 +107,7 @@ function persistenceFinding(info: Info): Finding {
   if (rdb === 'err') {
     return fail(
       'persistence',
-      'the last snapshot failed: writes may be refused',
+      'the last snapshot failed, so Redis may refuse writes',
       'look at its log and disk',
     )
   }

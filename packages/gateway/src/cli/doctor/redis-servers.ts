@@ -1,4 +1,4 @@
-/** Which servers there are: the one that is named, those of a cluster, or what Sentinels say. */
+/** Finds the Redis servers: a single server, the nodes of a cluster, or the master of Sentinels. */
 
 import type { RedisConfig } from '../../config/config.js'
 import { messageOf } from '../operate/fleet-connection.js'
@@ -98,9 +98,10 @@ async function askCluster(redis: RedisConfig, urls: readonly string[]): Promise<
     )
   else if (state !== undefined)
     findings.unshift(
-      fail('cluster', `state is ${state}`, 'CLUSTER INFO on a node says what is missing'),
+      fail('cluster', `state is ${state}`, 'run CLUSTER INFO on a node to see what is missing'),
     )
-  if (servers.length === 0) findings.push(fail('cluster', 'no node answers', 'are they running?'))
+  if (servers.length === 0)
+    findings.push(fail('cluster', 'no node answers', 'start the nodes, or check their addresses'))
   return { servers, findings }
 }
 
@@ -117,13 +118,13 @@ async function withLink<T>(
   }
 }
 
-/** Without what may be a password. */
+/** The URL without its password. */
 export function hostOf(url: string): string {
   const { host, pathname, protocol } = new URL(url)
   return protocol === 'unix:' ? pathname : host
 }
 
-/** What `INFO` and `CLUSTER INFO` answer. */
+/** Parses the reply of `INFO` and `CLUSTER INFO`. */
 export function fieldsOf(info: unknown): ReadonlyMap<string, string> {
   const lines = String(info).split('\n')
   return new Map(

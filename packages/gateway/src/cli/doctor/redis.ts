@@ -23,9 +23,9 @@ export async function examineRedis(redis: RedisConfig): Promise<Finding[]> {
   return findings
 }
 
-/** As a gateway would: connects, logs in, tries what the scripts do. */
+/** Connects and logs in like a gateway, and runs every command that the scripts use. */
 async function examineUse(redis: RedisConfig): Promise<Finding[]> {
-  // It is said below, with everything else.
+  // Reported below, with the other findings.
   const quiet = () => {}
   process.on('warning', quiet)
   const store = openStore(redis)

@@ -1,10 +1,11 @@
 /** The source of a gateway's configuration, and the contents of the files that were read for it. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { builtInConfig } from '../../config/built-in-config.js'
 import type { GatewayConfig } from '../../config/config.js'
 import { loadConfig } from '../../config/load.js'
 import { WORKERS_NEED_REDIS, workersOf } from '../../config/shapes/workers-shape.js'
 import { CommandError } from '../command-error.js'
+import { findConfigFile } from '../config-file.js'
 
 export interface GatewayCommand {
   /** Undefined: `spillway.yaml` if it exists, otherwise the built-in configuration. */
@@ -18,8 +19,6 @@ export interface GatewayCommand {
 /** The contents of files by path; undefined if a file could not be read. */
 type Contents = ReadonlyMap<string, string | undefined>
 
-const USUAL_FILE = 'spillway.yaml'
-
 export class ConfigSource {
   /** Undefined: the built-in configuration. */
   readonly file: string | undefined
@@ -30,15 +29,15 @@ export class ConfigSource {
 
   constructor(command: GatewayCommand) {
     this.#command = command
-    this.file = command.config ?? (existsSync(USUAL_FILE) ? USUAL_FILE : undefined)
+    this.file = findConfigFile(command.config)
   }
 
-  /** What was read last, by path. */
+  /** Contents that were read last, by path. */
   get contents(): Contents {
     return this.#contents
   }
 
-  /** From now on these contents are read: all workers use the same files. */
+  /** Uses these contents instead of the files, so that all workers start with the same configuration. */
   use(contents: Contents): void {
     this.#given = contents
   }
@@ -49,7 +48,7 @@ export class ConfigSource {
     return this.#load((path) => this.#readFile(path))
   }
 
-  /** As `read`, with the files as they are on the disk now. `contents` does not change, because the result is not used. */
+  /** Reads the current files like `read`, without keeping their contents: the result is only compared. */
   check(): GatewayConfig {
     return this.#load((path) => readFileSync(path, 'utf8'))
   }

@@ -50,7 +50,7 @@ function tryThis(at: string, adminAt: string, vendor: VendorConfig | undefined):
     `  ${post} -i -d '{${chat}}'`,
     '  # the same, streamed',
     `  ${post} -N -d '{${chat}, "stream": true}'`,
-    // Attempts are what a breaker counts, and a request may be several.
+    // The breaker counts attempts, of which a request may have several.
     `  # a vendor that fails. After ${failures} attempts in a row (spillway-attempts says how many) the circuit opens`,
     `  ${post} -i -H 'x-mock: {"status": 503}' -d '{${chat}}'`,
     '  # one that may wait: a job queue does it, and location says where its answer will be',
@@ -60,7 +60,7 @@ function tryThis(at: string, adminAt: string, vendor: VendorConfig | undefined):
   ]
 }
 
-/** Of the data port. The admin port has no TLS. */
+/** Scheme of the data port. The admin port has no TLS. */
 function schemeOf({ server }: GatewayConfig): string {
   return server.tls === undefined ? 'http' : 'https'
 }

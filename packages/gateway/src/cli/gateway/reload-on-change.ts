@@ -1,4 +1,4 @@
-/** Has the configuration reloaded on SIGHUP, and when one of its files changes. */
+/** Reloads the configuration on SIGHUP and when one of its files changes. */
 import { type FilesWatch, watchFiles } from '../../reload/watch-files.js'
 import type { ConfigSource } from './config-source.js'
 
@@ -15,7 +15,7 @@ export function reloadOnChange(
   const watch =
     watches && source.file !== undefined ? watchFiles(() => void run('file')) : undefined
   watch?.loaded(source.contents)
-  // Without a file there is nothing to reload, and SIGHUP (a closed terminal) ends the process.
+  // Without a file there is no reload, and SIGHUP (a closed terminal) ends the process.
   if (source.file !== undefined) process.on('SIGHUP', () => void run('SIGHUP'))
   return watch
 }

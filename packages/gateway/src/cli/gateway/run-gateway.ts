@@ -12,8 +12,9 @@ export async function runGateway(command: GatewayCommand): Promise<void> {
   // Defined in a forked process, even after its connection to the supervisor has ended. The variable alone is not
   // enough: other processes may have inherited it.
   if (process.env[WORKER_VARIABLE] !== undefined && process.send !== undefined) {
-    // Without its supervisor it would become one itself, with workers of its own.
-    if (!process.connected) throw new CommandError('the supervisor has ended; nothing to do')
+    // A worker without its supervisor would start workers itself.
+    if (!process.connected)
+      throw new CommandError('the supervisor has ended, so this worker ends, too')
     const { runWorker } = await import('./run-worker.js')
     return runWorker(source)
   }

@@ -19,7 +19,7 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
     try {
       ;({ drain } = source.read())
     } catch {
-      // The workers read the same contents and refuse them, each with a line in its log.
+      // The workers read the same contents and refuse them, each with a log line.
     }
     return [...source.contents]
   }
@@ -57,13 +57,13 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
   watching?.close()
 }
 
-/** The same program with the same arguments. */
+/** Starts this program again with its arguments. */
 function forkWorker(): ChildProcess {
   const env = { ...process.env, [WORKER_VARIABLE]: '1' }
   return fork(process.argv[1] as string, process.argv.slice(2), { env })
 }
 
-/** With the code that the command line explains, such as that of a port in use. */
+/** With the exit code that the command line explains, such as the one for a port in use. */
 function explained(error: unknown): never {
   if (!(error instanceof WorkersFailedError)) throw error
   if (error.code === undefined) throw new CommandError(error.message)

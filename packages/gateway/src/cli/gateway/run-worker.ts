@@ -5,7 +5,7 @@ import { receive } from '../../workers/hand-over.js'
 import type { SupervisorApi, WorkerApi, WorkersState } from '../../workers/protocol.js'
 import type { ConfigSource } from './config-source.js'
 
-/** Metrics and reloads ask every worker in turn. */
+/** Metrics and reloads send a message to every worker. */
 const ASK_MS = 60_000
 
 export async function runWorker(source: ConfigSource): Promise<void> {
@@ -13,7 +13,7 @@ export async function runWorker(source: ConfigSource): Promise<void> {
   const endAlone = () => process.exit(1)
   if (!process.connected) return endAlone()
   process.once('disconnect', endAlone)
-  // A terminal signals all processes; the supervisor decides what becomes of it.
+  // Ignored: a terminal signals all processes of its group, and the supervisor handles it.
   process.on('SIGINT', () => {})
   process.on('SIGHUP', () => {})
   let state: WorkersState = { ready: 0, total: 1, overloaded: 0, started: false }

@@ -14,7 +14,7 @@ interface Stop {
 export function untilSignalled(ended: Promise<void>, { drain, end }: Stop): Promise<void> {
   return new Promise((resolve, reject) => {
     let firstMs: number | undefined
-    // An operator may have asked it to drain.
+    // An operator may have drained the gateway already.
     ended.then(resolve, reject)
     const stop = (signal: NodeJS.Signals) => {
       const nowMs = performance.now()

@@ -1,4 +1,4 @@
-/** `spillway job-queue`: how queues stand, and what becomes of dead letters. */
+/** `spillway job-queue`: shows job queues and handles dead letters. */
 import { createInterface } from 'node:readline/promises'
 import type { JobCounts, JobInfo, TenantCounts } from 'spillway/shared'
 import { formatRoughDuration } from '../format-duration.js'
@@ -114,7 +114,7 @@ async function change({ name, jobs }: NamedQueue, command: Change): Promise<bool
   return count > 0
 }
 
-/** Asks only if a terminal is attached. */
+/** Prompts only if a terminal is attached. */
 async function confirmed(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) return complain(`${question} Confirm with --yes`)
   const dialogue = createInterface({ input: process.stdin, output: process.stderr })
@@ -126,7 +126,7 @@ async function confirmed(question: string): Promise<boolean> {
   }
 }
 
-/** Without what is in it: requests and answers are their callers' business. */
+/** Without its data: requests and answers are confidential. */
 function brief(job: JobInfo) {
   const { data, result, key: _, ...facts } = job
   const request = typeof data === 'object' && data !== null ? data : {}
@@ -146,7 +146,7 @@ function cellsOf({ waiting, delayed, active, done, dead, oldestMs, paused }: Job
   return [...numbers, formatRoughDuration(oldestMs), paused ? 'paused' : 'open']
 }
 
-/** Errors may quote what a vendor said; a terminal is not for it to write on. */
+/** Removes control characters: errors may contain text of a vendor. */
 function oneLine(text: string): string {
   return text.replace(/[^\x20-\x7e\xa0-\u{10ffff}]+|\p{Cf}+/gu, ' ').slice(0, 100)
 }

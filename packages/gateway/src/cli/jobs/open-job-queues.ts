@@ -1,20 +1,13 @@
-/** Which queues there are, and where: by a configuration, or by what was typed. */
-import { existsSync } from 'node:fs'
+/** Opens the job queues of a configuration, or those named on the command line. */
 import type { JobQueue } from 'spillway/shared'
 import { createJobQueue, type Store } from 'spillway/shared'
-import type { GatewayConfig, QueueConfig, RedisConfig } from '../../config/config.js'
-import { loadConfig } from '../../config/load.js'
-import { placeholderSecrets } from '../../config/placeholder-secrets.js'
+import type { QueueConfig } from '../../config/config.js'
 import { openStore } from '../../shared-store.js'
-import { requiredRedis, USUAL_FILE, untilReady } from '../operate/fleet-connection.js'
+import { untilReady } from '../operate/fleet-connection.js'
+import { readStoreSource, type StoreValues } from '../operate/store-source.js'
 import { didYouMean, UsageError } from '../parse-args.js'
 
-interface QueueCommon {
-  /** Nothing: `spillway.yaml`, if there is one here. */
-  readonly config: string | undefined
-  /** In place of the configuration's. */
-  readonly redis: string | undefined
-  readonly prefix: string | undefined
+interface QueueCommon extends StoreValues {
   readonly json: boolean
 }
 
@@ -24,14 +17,14 @@ export type QueueCommand = QueueCommon &
     | {
         readonly verb: 'show'
         readonly name: string
-        /** A job; nothing: the queue, and its oldest dead letters. */
+        /** Undefined shows the queue and its oldest dead letters. */
         readonly id: string | undefined
         readonly count: number
       }
     | {
         readonly verb: 'retry' | 'drop'
         readonly name: string
-        /** Nothing: all dead letters. */
+        /** Undefined selects all dead letters. */
         readonly id: string | undefined
         readonly yes: boolean
       }
@@ -50,16 +43,15 @@ export interface NamedQueue {
 }
 
 export async function openQueues(command: QueueCommand): Promise<OpenQueues> {
-  const file = command.config ?? (existsSync(USUAL_FILE) ? USUAL_FILE : undefined)
-  const config = file === undefined ? undefined : loadConfig({ file, ...placeholderSecrets(file) })
-  const store = openStore(whereIs(command, config, file))
+  const { config, redis } = readStoreSource(command)
+  const store = openStore(redis)
   try {
     await untilReady(store)
   } catch (error) {
     await store.close()
     throw error
   }
-  const configured = config?.jobQueues ?? []
+  const configured = config.jobQueues ?? []
   return {
     configured,
     open: (name) => find(name, configured, store),
@@ -67,24 +59,7 @@ export async function openQueues(command: QueueCommand): Promise<OpenQueues> {
   }
 }
 
-function whereIs(
-  { redis, prefix }: QueueCommand,
-  config: GatewayConfig | undefined,
-  file: string | undefined,
-): RedisConfig {
-  const own = prefix !== undefined && { prefix }
-  if (redis === undefined && config !== undefined && file !== undefined) {
-    return { ...requiredRedis(config.redis, file), ...own }
-  }
-  const url = redis ?? process.env.REDIS_URL
-  if (url === undefined) {
-    throw new UsageError('missing Redis server; use --config FILE or --redis URL')
-  }
-  if (!URL.canParse(url)) throw new UsageError('--redis: must be a redis:// URL')
-  return { url, ...own }
-}
-
-/** A queue of a program is not in the configuration: that of its guard's name, and its own. */
+/** Finds a queue of the configuration, or one of an application by GUARD/QUEUE. */
 function find(name: string, configured: readonly QueueConfig[], store: Store): NamedQueue {
   const known = configured.find((each) => each.name === name)
   if (known !== undefined) {

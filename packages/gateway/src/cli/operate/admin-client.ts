@@ -1,4 +1,4 @@
-/** An operator that asks a gateway, over its admin port. */
+/** An operator that acts through the admin port of a gateway. */
 
 import type { Explanation } from '@spillway/dashboard'
 import type { Operator } from 'spillway'

@@ -1,4 +1,4 @@
-/** What became of a request, as text for a terminal. */
+/** Formats the explanation of a request for a terminal. */
 import type { Decision, Explanation, RequestSummary } from '@spillway/dashboard'
 
 export function explanationText(explanation: Explanation): string {
@@ -8,7 +8,7 @@ export function explanationText(explanation: Explanation): string {
     ...(request === undefined ? [] : [requestText(requestId, request)]),
     ...decisions.map((each, index) => decisionText(each, index + 1)),
   ]
-  const isUnrecorded = decisions.length === 0 && (request?.tries.length ?? 0) > 0
+  const isUnrecorded = decisions.length === 0 && (request?.vendorAttempts.length ?? 0) > 0
   if (isUnrecorded) {
     parts.push('Its decisions were not recorded: under load, pods record only some calls.')
   }
@@ -25,14 +25,17 @@ function unknownText({ requestId, podsAsked, podsAnswered }: Explanation): strin
 }
 
 function requestText(requestId: string, request: RequestSummary): string {
-  const { status, code, why, tries, degraded, user, tier, model, route, pod } = request
+  const { status, code, why, vendorAttempts, degraded, user, tier, model, route, pod } = request
   const facts = [
     ['came in', `${timeOf(request.at)}, took ${duration(request.tookMs)}`],
     ['pod', pod],
     ['user', user === undefined ? undefined : tier === undefined ? user : `${user} (${tier})`],
     ['model', model],
     ['route', route],
-    ['tried', tries.map(({ vendor, attempts }) => `${vendor} (${attempts}x)`).join(', then ')],
+    [
+      'tried',
+      vendorAttempts.map(({ vendor, attempts }) => `${vendor} (${attempts}x)`).join(', then '),
+    ],
     ['answered by', degraded && `the fallback ${degraded.step}, because of ${degraded.reason}`],
     ['reason', why],
   ] as const
@@ -80,7 +83,7 @@ function duration(ms: number): string {
   return ms < 1_000 ? `${Number(ms.toFixed(1))} ms` : `${Number((ms / 1_000).toFixed(1))} s`
 }
 
-/** Names may be what callers send. */
+/** Callers choose these names, so they are sanitised. */
 function plain(text: string): string {
   return text.replaceAll(/\p{Cc}/gu, '\uFFFD')
 }

@@ -1,13 +1,13 @@
 /** Options of commands that operate a fleet. */
-import { configOption, type OptionRows } from '../command.js'
+import { type OptionRows, STORE_OPTIONS } from '../command.js'
 
 export const OPERATING_OPTIONS = {
-  ...configOption('configuration of the gateways. Default: spillway.yaml'),
+  ...STORE_OPTIONS,
   admin: {
     type: 'string',
     value: 'URL',
     about:
-      'use the admin port of a gateway instead of the store;\nits token is read from SPILLWAY_ADMIN_TOKEN',
+      'use the admin port of a gateway instead of Redis;\nits token is read from SPILLWAY_ADMIN_TOKEN',
   },
 } as const satisfies OptionRows
 

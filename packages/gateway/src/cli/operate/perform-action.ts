@@ -1,23 +1,21 @@
-/** One action on the fleet, and what came of it. */
+/** Runs one action on the fleet and prints its result. */
 import type { OperatorRequest, OperatorResult } from 'spillway/operate'
 import { EXIT } from '../command.js'
 import { formatDuration } from '../format-duration.js'
-import { openFleetConnection, usualName } from './fleet-connection.js'
+import { type FleetValues, openFleetConnection, usualName } from './fleet-connection.js'
 
 type Distributed<T> = T extends unknown ? Omit<T, 'by'> : never
 
-interface ActionValues {
+interface ActionValues extends FleetValues {
   readonly by?: string | undefined
   readonly json?: boolean | undefined
-  readonly config?: string | undefined
-  readonly admin?: string | undefined
 }
 
 export async function performAction(
   request: Distributed<OperatorRequest>,
-  { by = usualName(), json, config, admin }: ActionValues,
+  { by = usualName(), json, config, redis, prefix, admin }: ActionValues,
 ): Promise<number> {
-  const { operator, close } = await openFleetConnection({ config, admin })
+  const { operator, close } = await openFleetConnection({ config, redis, prefix, admin })
   try {
     const done = await operator.perform({ ...request, by } as OperatorRequest)
     process.stdout.write(json ? `${JSON.stringify(done)}\n` : `${inWords(done)}\n`)

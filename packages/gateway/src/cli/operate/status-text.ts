@@ -1,4 +1,4 @@
-/** How a fleet stands, as a person wants to see it. */
+/** Formats the status of a fleet for a terminal. */
 
 import type { GuardOptions } from 'spillway'
 import { configuredLimits, limitLabel } from 'spillway/internal'
@@ -8,7 +8,8 @@ import { table } from '../text-table.js'
 
 type Guards = Readonly<Record<string, GuardOptions>> | undefined
 
-export function statusText(report: FleetReport, guards: Guards): string {
+/** `nowMs`: milliseconds since the Unix epoch, for the time that is left of an open breaker or a quarantine. */
+export function statusText(report: FleetReport, guards: Guards, nowMs: number): string {
   const { store, livePods, pods } = report
   const parts = [
     `store: ${STORE[store]}; pods: ${livePods}`,
@@ -18,13 +19,16 @@ export function statusText(report: FleetReport, guards: Guards): string {
     ),
     table(
       ['VENDOR', 'LANE', 'BREAKER', 'FOR', 'CALLS', 'FAILED', 'SLOW'],
-      report.guards.flatMap(breakerRows),
+      report.guards.flatMap((guard) => breakerRows(guard, nowMs)),
     ),
     table(
       ['VENDOR', 'LANE', 'LIMIT', 'USED', 'OF', 'LEFT', 'NEXT', 'PAUSED'],
       report.guards.flatMap((guard) => limitRows(guard, guards)),
     ),
-    table(['VENDOR', 'KEY', 'STATE', 'REASON', 'FOR'], report.guards.flatMap(keyRows)),
+    table(
+      ['VENDOR', 'KEY', 'STATE', 'REASON', 'FOR'],
+      report.guards.flatMap((guard) => keyRows(guard, nowMs)),
+    ),
     report.guards.flatMap(learnedLines).join('\n'),
   ]
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`
@@ -37,10 +41,9 @@ const STORE: Record<FleetReport['store'], string> = {
   untrusted: 'is back, and not trusted yet',
 }
 
-function breakerRows({ name, breakers }: FleetGuardReport): string[][] {
+function breakerRows({ name, breakers }: FleetGuardReport, nowMs: number): string[][] {
   return breakers.map(({ lane, state, openUntil, calls, failures, slow }) => {
-    const leftMs = openUntil === undefined ? undefined : Date.parse(openUntil) - Date.now()
-    const time = leftMs === undefined ? '' : seconds(Math.max(0, leftMs))
+    const time = timeLeft(openUntil, nowMs)
     return [name, laneName(lane), state, time, ...[calls, failures, slow].map(String)]
   })
 }
@@ -67,11 +70,9 @@ function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[]
 }
 
 /** Quarantined keys. A gateway of an older release reports none. */
-function keyRows({ name, keys = [] }: FleetGuardReport): string[][] {
+function keyRows({ name, keys = [] }: FleetGuardReport, nowMs: number): string[][] {
   return keys.map(({ key, state, reason, until }) => {
-    const leftMs = until === undefined ? undefined : Date.parse(until) - Date.now()
-    const time = leftMs === undefined ? '' : seconds(Math.max(0, leftMs))
-    return [name, laneName(key), state, reason, time]
+    return [name, laneName(key), state, reason, timeLeft(until, nowMs)]
   })
 }
 
@@ -89,9 +90,14 @@ function limitName(id: string): string {
   return label === id ? id : `${id} (${label})`
 }
 
-/** Lanes may be named after what callers send. */
+/** Lane names may come from callers, so they are sanitised. */
 function laneName(lane: string): string {
   return lane === '' ? '(all)' : lane.replaceAll(/\p{Cc}/gu, '�')
+}
+
+/** Empty without a date. */
+function timeLeft(until: string | undefined, nowMs: number): string {
+  return until === undefined ? '' : seconds(Math.max(0, Date.parse(until) - nowMs))
 }
 
 function seconds(ms: number): string {

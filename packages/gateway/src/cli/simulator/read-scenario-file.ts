@@ -37,6 +37,6 @@ export function guardOf(file: string, vendor: string | undefined): GuardOptions 
   if (found !== undefined) return found.guard
   const names = vendors.map(({ name }) => name)
   throw new UsageError(
-    `--vendor: there is no "${vendor}" in ${file}${didYouMean(vendor ?? '', names)}`,
+    `--vendor: unknown vendor "${vendor}" in ${file}${didYouMean(vendor ?? '', names)}`,
   )
 }

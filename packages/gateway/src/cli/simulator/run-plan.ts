@@ -23,7 +23,7 @@ export interface PlanCommand {
   readonly check: boolean
 }
 
-/** Whether the numbers hold. */
+/** Returns whether the plan holds in the simulation. */
 export async function runPlan({
   needs,
   config,

@@ -1,4 +1,4 @@
-/** `spillway simulate`: runs, shows how far it is, and says what came out. */
+/** `spillway simulate`: runs a scenario, shows its progress and prints the result. */
 import { writeFileSync } from 'node:fs'
 import { renderHtml, renderText, SCENARIOS, type Scenario, simulate } from '@spillway/simulator'
 import { findScenario, guardOf } from './read-scenario-file.js'
@@ -22,7 +22,7 @@ export function listScenarios(): string {
   return `${lines.join('\n')}\n\nspillway simulate ${SCENARIOS[0]!.name} --report report.html\n`
 }
 
-/** Whether everything held. */
+/** Returns whether all expectations hold. */
 export async function runSimulate(command: SimulateCommand): Promise<boolean> {
   const chosen = command.what === 'all' ? SCENARIOS : [findScenario(command.what)]
   const results: string[] = []
@@ -56,7 +56,7 @@ async function runOne(scenario: Scenario, command: SimulateCommand) {
   return { json: JSON.stringify(simulation), text, holds: simulation.passed }
 }
 
-/** On a terminal only, and never on stdout. */
+/** Only on a terminal, and always on stderr. */
 function createProgress(name: string) {
   if (!process.stderr.isTTY) return { show: () => {}, hide: () => {} }
   return {

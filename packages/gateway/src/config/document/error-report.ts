@@ -1,4 +1,4 @@
-/** Mistakes as a person wants to see them: where, what, and the line with a mark below it. */
+/** Formats mistakes for people: position, message, and the line with a marker below it. */
 
 import type { ConfigProblem } from '../config-error.js'
 import { ConfigError, type ConfigMistake } from '../config-error.js'
@@ -92,7 +92,7 @@ function quote(
   const source = (lines[line - 1] ?? '').replace(/\r$/, '')
   const caret = Math.min(column - 1, source.length)
   const shown = masked(source, start, redaction, isYaml)
-  // Where the mark belongs once what stands before it is masked.
+  // Column of the marker after the text before it was masked.
   const mark = Math.min(
     masked(source.slice(0, caret), start, redaction, isYaml).length,
     shown.length,
@@ -103,7 +103,7 @@ function quote(
   return `${number} | ${before}${after}\n${' '.repeat(number.length)} | ${indent}^`
 }
 
-/** A line from its start, without what must not be shown. */
+/** The line from its start, with secrets masked. */
 function masked(
   source: string,
   lineStart: number,
@@ -139,7 +139,7 @@ function cut(before: string, after: string): [string, string] {
   ]
 }
 
-/** What a terminal would obey, it must not see. */
+/** Replaces control characters except tabs, because a terminal would execute them. */
 function printable(text: string): string {
   return text.replace(/(?!\t)\p{Cc}/gu, '�')
 }

@@ -1,7 +1,7 @@
-/** Hints at what the user probably meant, for checks that only state what they expect. */
+/** Adds hints at what the user probably meant, for checks that only state what they expect. */
 import type { ConfigProblem } from '../config-error.js'
 
-/** Mistakes with a hint at the end, where there is one. `root`: what was written. */
+/** Adds a hint to each mistake that has one. `root`: the parsed document. */
 export function withHints(mistakes: readonly ConfigProblem[], root: unknown): ConfigProblem[] {
   return mistakes.map((mistake) => {
     const hint = hintFor(mistake, valueAt(root, mistake.path), root)
@@ -65,7 +65,7 @@ function booleanHint(value: string): string | undefined {
   return /^(off|no|n|false)$/i.test(value) ? 'did you mean false?' : undefined
 }
 
-/** What stands at a path such as `.vendors.openai.limits[0]`; names may have dots in them. */
+/** The value at a path such as `.vendors.openai.limits[0]`; names may contain dots. */
 function valueAt(root: unknown, path: string): unknown {
   let [value, rest] = [root, path]
   while (rest !== '') {

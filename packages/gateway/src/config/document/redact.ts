@@ -1,6 +1,6 @@
 /**
- * What must not be shown. A secret that is written down is a mistake, and the report of a mistake ends
- * up in logs and tickets: neither the message nor the line it quotes may contain it.
+ * Masks secrets in error reports. A literal secret in a file is a mistake, and its report ends up in logs and
+ * tickets, so neither the message nor the quoted line may contain it.
  */
 import type { YamlScalar } from './yaml-scalar.js'
 
@@ -26,12 +26,12 @@ const SECRET_PLACE =
 const SECRET_NAME = /(key|secret|token|passw|auth|credential)[^.]*$/i
 /** Names of keys and models are not secrets, although they may look like one. */
 const NAME_PLACE = /^\.routes\b.*\.(key|model|models|path|name|stripPrefix)(\[\d+\])?$/
-/** Where a name without a value is perhaps a value without a name. */
+/** Positions where a lone name may be a value that lacks its name. */
 const LONE_PLACE = /^\.vendors\..+?\.(keys|headers)\.|^\.callers\[\d+\]\.(?!priority$)/
 const URL_PLACE = /^\.vendors\..+\.url$/
 const HARMLESS_URL = /^https?:\/\/[\w.-]+(:\d+)?(\/[\w./-]*)?$/
 
-/** A shorter word is taken for an ordinary one where nothing else is known about it. */
+/** A shorter word counts as ordinary if nothing else is known about it. */
 const LONG = 8
 
 /** `unknown`: paths of options that do not exist; their values may be secrets. */
@@ -41,7 +41,7 @@ export function createRedaction(
 ): Redaction {
   const secret = scalars.filter((word) => isSecret(word) || isUnknown(word, unknown))
   const texts = [...new Set(secret.map(({ text }) => text.trim()))]
-    // No message quotes what stands where a secret belongs; this is for what stands elsewhere.
+    // Messages never quote a value of a secret option; this masks secrets at other positions.
     .filter((text) => text.length >= LONG)
     .sort((a, b) => b.length - a.length)
   return {
@@ -72,7 +72,7 @@ function looksSecret(text: string): boolean {
   return text.length >= 20 && /^[\w.+/=~-]+$/.test(text) && /\d/.test(text) && /[a-z]/i.test(text)
 }
 
-/** As in a URL: before the host, or behind a question mark. */
+/** As in a URL: before the host, or after a question mark. */
 function hasCredentials(text: string): boolean {
   return /:.*@|:\/\/.*[?#]/s.test(text)
 }

@@ -1,6 +1,5 @@
 /**
- * A YAML text as plain values, and where each of them stands. Aliases and merge keys are followed;
- * names are text, whatever they look like.
+ * Parses YAML into plain values with the position of each. Resolves aliases and merge keys; names are always strings.
  */
 import {
   type Alias,
@@ -29,10 +28,10 @@ export interface Place {
 
 export interface WrittenDocument {
   readonly value: unknown
-  /** By path, such as `.vendors.openai.limits[0]`; the root's is empty. */
+  /** By path, such as `.vendors.openai.limits[0]`; the path of the root is empty. */
   readonly places: ReadonlyMap<string, Place>
   readonly scalars: readonly YamlScalar[]
-  /** Where the text is no YAML: nothing else is worth a look then. */
+  /** Invalid YAML: no further checks run. */
   readonly syntax: readonly ConfigProblem[]
   readonly mistakes: readonly ConfigProblem[]
   /** Some values could not be made out: checking them would only add to the confusion. */
@@ -141,7 +140,7 @@ class Reader {
     this.scalars.push({ path, kind: 'value', text, start: 0, end: 0 })
   }
 
-  /** What an alias stands for. An empty document is an empty map. */
+  /** Resolves an alias. An empty document is an empty map. */
   #follow(node: Node | null, path: string): Node | undefined {
     if (node === null || node === undefined) {
       return path === '' ? this.#document.createNode({}) : this.#document.createNode(null)
@@ -175,7 +174,7 @@ class Reader {
     return false
   }
 
-  /** Those that stand here, and then those merged in whose names do not. */
+  /** The map's own keys, then merged keys that it does not have. */
   #entries(map: YAMLMap, path: string, inside: readonly Node[]): Entry[] {
     const own = new Map<string, Entry>()
     const merges: Node[] = []
@@ -224,7 +223,7 @@ class Reader {
 
   #refuseName(path: string, key: Scalar): void {
     this.broken = true
-    this.mistakes.push({ path, message: 'is a name that cannot be used', at: startOf(key) })
+    this.mistakes.push({ path, message: 'is a reserved name; use another one', at: startOf(key) })
   }
 
   #break(path: string, message: string): void {

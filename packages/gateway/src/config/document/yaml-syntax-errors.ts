@@ -3,7 +3,7 @@ import type { YAMLError } from 'yaml'
 import type { ConfigProblem } from '../config-error.js'
 import type { YamlScalar } from './yaml-scalar.js'
 
-/** One slip can upset everything after it. */
+/** Only the first error is reported, because later ones usually follow from it. */
 const MOST = 20
 /** A line with a name in brackets, and below it one with an equals sign. */
 const TOML = /^\[[\w."-]+\]\s*\r?\n(\s*#.*\r?\n|\s*\r?\n)*[\w."-]+\s*=/m
@@ -49,7 +49,7 @@ function explain(error: YAMLError, text: string): string {
   if (code === 'NON_STRING_KEY') return 'a name must be text'
   if (code === 'TAG_RESOLVE_FAILED') return 'a tag (!) has no meaning here'
   if (code === 'MULTIPLE_DOCS') return 'a second document (---) has no meaning here'
-  // A value that goes on in the next line, where there is a colon: that line was meant to be a name.
+  // A multi-line value with a colon in a later line: that line was probably meant as a key.
   if (
     code === 'MULTILINE_IMPLICIT_KEY' ||
     (code === 'BLOCK_AS_IMPLICIT_KEY' && goesOn(text, pos[0]))
@@ -57,7 +57,7 @@ function explain(error: YAMLError, text: string): string {
     return 'the line below is indented further: it has to begin where the names beside it do'
   }
   if (code === 'BLOCK_AS_IMPLICIT_KEY') return 'a value with ": " in it needs quotes'
-  // What comes after a colon is a piece of the text.
+  // Text after a colon is part of the value.
   const [said = ''] = message.split(/(?<=\S): /)
   return said.charAt(0).toLowerCase() + said.slice(1)
 }

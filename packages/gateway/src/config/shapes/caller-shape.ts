@@ -1,5 +1,6 @@
 /** The shape of `callers`: clients that may use the gateway. */
 import {
+  about,
   type Check,
   described,
   object,
@@ -26,10 +27,13 @@ described(name, { type: 'string', minLength: 1, maxLength: LONGEST_NAME })
 
 export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
   const readCaller = object({
-    key: keyHash(sources),
-    user: name,
-    tier: optional(name),
-    priority: optional(readPriority, 'normal'),
+    key: about(
+      'Key that the client sends: a reference, or `sha256:` and its hash.',
+      keyHash(sources),
+    ),
+    user: about('User for limits, logs and metrics.', name),
+    tier: about('Tier of the user. Default: none.', optional(name)),
+    priority: about('Priority of its requests.', optional(readPriority, 'normal')),
   })
   const check: Check<readonly CallerConfig[]> = (value, path, problems: ConfigProblem[]) => {
     if (!Array.isArray(value) || value.length === 0) {
@@ -41,14 +45,14 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
     return value.map((item, index): CallerConfig => {
       const at = `${path}[${index}]`
       if (typeof item !== 'object' || item === null || Array.isArray(item)) {
-        // Not shown: most likely it is the key.
+        // The value is not shown, because it is probably the key.
         problems.push({ path: at, message: 'must be an object with key and user' })
         return undefined as never
       }
       const { key, ...rest } = readCaller(item, at, problems)
       const before = seen.get(key)
       if (before !== undefined) {
-        problems.push({ path: `${at}.key`, message: `is the same key as ${before}` })
+        problems.push({ path: `${at}.key`, message: `duplicates ${before}` })
       }
       if (key !== '') seen.set(key, `${path.slice(1)}[${index}].key`)
       return { keyHash: key, ...rest }
@@ -57,7 +61,7 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
   return described(check, () => ({ type: 'array', minItems: 1, items: schemaOf(readCaller) }))
 }
 
-/** A reference to the key, or its hash: what is kept is the hash. Empty: there is none. */
+/** A reference to the key, or its hash; only the hash is kept. Empty if there is none. */
 function keyHash(sources: Sources): Check<string> {
   const readKey = secret(sources)
   const check: Check<string> = (value, path, problems) => {

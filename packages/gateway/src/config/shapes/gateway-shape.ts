@@ -1,6 +1,7 @@
-/** How a configuration is written down. What comes out is `config.ts`. */
+/** Format of a configuration file. The result is of the type in `config.ts`. */
 import { accessFields, RENAMED_ACCESS } from 'spillway/internal'
 import {
+  about,
   arrayOf,
   bool,
   type Check,
@@ -49,21 +50,45 @@ const port = integer({ min: 0, max: 65_535 })
 const readAdmin = (sources: Sources) =>
   object(
     {
-      host: optional(text(), ADMIN.host),
-      port: optional(port, ADMIN.port),
-      token: optional(readToken(sources)),
-      readAccess: accessFields.readAccess,
-      hosts: optional(arrayOf(text()), ADMIN.hosts),
-      auditMs: optional(duration({ min: 60_000, max: 365 * 86_400_000 }), ADMIN.auditMs),
+      host: about('Address that the admin port listens on.', optional(text(), ADMIN.host)),
+      port: about(
+        'Port for health, metrics and operators; 0 is any free one.',
+        optional(port, ADMIN.port),
+      ),
+      token: about(
+        'Token of operators, at least 16 characters. Default: none; every client on this machine is an operator.',
+        optional(readToken(sources)),
+      ),
+      readAccess: about(
+        'Access to dashboard, `/status`, `/snapshot` and `/config`: `operators`, `local` (also clients on this machine) or `public` (all clients).',
+        accessFields.readAccess,
+      ),
+      hosts: about(
+        'Host names that requests without the token may use, besides `localhost` and addresses. Other names get a 403.',
+        optional(arrayOf(text()), ADMIN.hosts),
+      ),
+      auditMs: about(
+        'How long the audit log keeps actions of operators.',
+        optional(duration({ min: 60_000, max: 365 * 86_400_000 }), ADMIN.auditMs),
+      ),
     },
     RENAMED_ACCESS,
   )
 
 const readBody = together(
   object({
-    keepBytes: optional(size({ min: 0 })),
-    maxBytes: optional(size({ min: 1 }), MAX_BYTES),
-    maxTotalBytes: optional(size({ min: 1 })),
+    keepBytes: about(
+      'A body up to this size is held, so that it can be sent again. A larger one is streamed once. Default: 1 MB, or `maxBytes` if that is less.',
+      optional(size({ min: 0 })),
+    ),
+    maxBytes: about(
+      'Largest body, compressed or decompressed. A larger one is refused with 413.',
+      optional(size({ min: 1 }), MAX_BYTES),
+    ),
+    maxTotalBytes: about(
+      'Memory for all bodies that one process holds. A request beyond it is refused with 503. Default: 512 MB, or `maxBytes` if that is more.',
+      optional(size({ min: 1 })),
+    ),
   }),
   ({ keepBytes = 0, maxBytes, maxTotalBytes = maxBytes }, path, problems) => {
     if (keepBytes > maxBytes) {
@@ -78,16 +103,30 @@ const readBody = together(
 )
 
 const readDrain = object({
-  graceMs: optional(duration({ min: 0 }), 30_000),
-  delayMs: optional(duration({ min: 0 }), 0),
+  graceMs: about(
+    'Time that running requests have after the listener is closed.',
+    optional(duration({ min: 0 }), 30_000),
+  ),
+  delayMs: about(
+    'Time between failing readiness and closing the listener. Requests are still accepted.',
+    optional(duration({ min: 0 }), 0),
+  ),
 })
 
 const readTracing = object({
-  fromCallers: optional(bool(), true),
-  toVendors: optional(bool(), true),
+  fromCallers: about(
+    "Uses a request's trace context as the parent of its spans.",
+    optional(bool(), true),
+  ),
+  toVendors: about('Sends the trace context to vendors.', optional(bool(), true)),
 })
 
-const readTelemetry = object({ genAi: optional(bool(), false) })
+const readTelemetry = object({
+  genAi: about(
+    'Adds metrics and span attributes under the GenAI conventions of OpenTelemetry.',
+    optional(bool(), false),
+  ),
+})
 
 const ORIGIN = /^(?:\*|https?:\/\/[^/?#\s]+)$/
 
@@ -101,45 +140,110 @@ const origin: Check<string> = described(
 )
 
 const readCors = object({
-  origins: arrayOf(origin),
-  maxAgeMs: optional(duration({ min: 0 }), 600_000),
+  origins: about(
+    'Origins of web pages that may use the data port, such as `https://app.example`. `*` is any.',
+    arrayOf(origin),
+  ),
+  maxAgeMs: about(
+    'How long browsers remember the answer to a preflight.',
+    optional(duration({ min: 0 }), 600_000),
+  ),
 })
 
-const readReload = object({ watch: optional(bool(), true) })
+const readReload = object({
+  watch: about("Reloads when the file or a secret's file changes.", optional(bool(), true)),
+})
 
 const readLog = object({
-  level: optional(oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
+  level: about(
+    'Lowest level that is logged.',
+    optional(oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
+  ),
 })
 
-/** Reads what stands in a file, from its root. */
+/** Reads a parsed file. */
 export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined> {
   const readFields = object(
     {
-      port: optional(port, PORT),
-      host: optional(text(), '0.0.0.0'),
-      listen: optional(unixSocket),
-      admin: optional(readAdmin(sources), ADMIN),
-      redis: readRedis(sources),
-      pod: optional(textOrReference(sources, /./, 'text')),
-      expectedPods: optional(integer({ min: 1 }), 1),
-      workers: optional(readWorkers, 1),
-      vendors: readVendors(sources),
-      routes: optional(readRoutes),
-      jobQueues: optional(readQueues),
-      callers: optional(readCallers(sources)),
-      body: optional(readBody, {
-        keepBytes: undefined,
-        maxBytes: MAX_BYTES,
-        maxTotalBytes: undefined,
-      }),
-      cors: optional(readCors),
-      server: optional(readServerLimits(sources), SERVER_LIMITS),
-      health: optional(readHealth, { overload: undefined }),
-      drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
-      tracing: optional(readTracing),
-      telemetry: optional(readTelemetry, { genAi: false }),
-      reload: optional(readReload, { watch: true }),
-      log: optional(readLog, { level: 'info' as const }),
+      port: about(
+        'The data port, for requests of callers; 0 is any free one.',
+        optional(port, PORT),
+      ),
+      host: about('Address that the data port listens on.', optional(text(), '0.0.0.0')),
+      listen: about(
+        'Unix socket to listen on in place of `host` and `port`, such as `unix:/run/spillway.sock`. Default: none.',
+        optional(unixSocket),
+      ),
+      admin: about(
+        'The admin port: health, metrics, dashboard, operator actions. Default: those of each field.',
+        optional(readAdmin(sources), ADMIN),
+      ),
+      redis: about(
+        'Store that all gateways share: the URL of one server, or an object. Default: `env:REDIS_URL` if it is set, otherwise memory.',
+        readRedis(sources),
+      ),
+      pod: about(
+        'Name of this gateway in metrics and on the dashboard: text or a reference. Default: `pod`. A random part is added.',
+        optional(textOrReference(sources, /./, 'text')),
+      ),
+      expectedPods: about(
+        'Number of gateways that divide the limits until the store has answered for the first time.',
+        optional(integer({ min: 1 }), 1),
+      ),
+      workers: about(
+        'Processes that serve the data port; `auto` is one for each core. More than one needs `redis`.',
+        optional(readWorkers, 1),
+      ),
+      vendors: about('The vendors, by name; at least one.', readVendors(sources)),
+      routes: about(
+        'Which requests go to which vendors. The first match is used. Default: the default paths of each vendor.',
+        optional(readRoutes),
+      ),
+      jobQueues: about(
+        'Job queues for requests that may wait, by name. Default: none.',
+        optional(readQueues),
+      ),
+      callers: about(
+        'Clients that may use the gateway. Default: every client, as `anonymous`.',
+        optional(readCallers(sources)),
+      ),
+      body: about(
+        'Sizes of request bodies. Default: those of each field.',
+        optional(readBody, {
+          keepBytes: undefined,
+          maxBytes: MAX_BYTES,
+          maxTotalBytes: undefined,
+        }),
+      ),
+      cors: about(
+        'Web pages of other origins that may use the data port. Default: none.',
+        optional(readCors),
+      ),
+      server: about(
+        'TLS, and limits of the data port for clients. Default: those of each field.',
+        optional(readServerLimits(sources), SERVER_LIMITS),
+      ),
+      health: about(
+        'Health checks. Default: those of each field.',
+        optional(readHealth, { overload: undefined }),
+      ),
+      drain: about(
+        'Times of a shutdown. Default: those of each field.',
+        optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
+      ),
+      tracing: about('Spans for OpenTelemetry. Default: off.', optional(readTracing)),
+      telemetry: about(
+        'Telemetry under the conventions of other projects. Default: those of each field.',
+        optional(readTelemetry, { genAi: false }),
+      ),
+      reload: about(
+        'When the configuration is read again. Default: those of each field.',
+        optional(readReload, { watch: true }),
+      ),
+      log: about(
+        'The log. Default: those of each field.',
+        optional(readLog, { level: 'info' as const }),
+      ),
     },
     { queues: 'jobQueues' },
   )
@@ -197,7 +301,7 @@ function checkListen(written: object, path: string, problems: ConfigProblem[]): 
 
 const ANYWHERE = new Set(['0.0.0.0', '::'])
 
-/** Two servers cannot listen at the same place. Reported at the port that is written down. */
+/** Two servers cannot listen on one address. Reported at the port that the file sets. */
 function checkPorts(
   { host, port, admin }: Pick<GatewayConfig, 'host' | 'port' | 'admin'>,
   written: object,

@@ -1,13 +1,13 @@
-/** How the headers that go along with every request are written down. */
+/** Format of headers that are added to every request. */
 import { type Check, described } from 'spillway/options'
 import type { ConfigProblem } from '../config-error.js'
 import { type Sources, secret, textOrReference } from './secret-reference.js'
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]+$/
-/** What says who we are. */
+/** Headers with credentials. */
 const SECRET_HEADER = /authorization|(^|[-_])(api-?)?(key|token|secret|password|cookie)$/i
-/** What the connection is about is not for a file to say. */
+/** Headers about the connection cannot be set. */
 const OWN_HEADERS = new Set([
   'connection',
   'content-length',

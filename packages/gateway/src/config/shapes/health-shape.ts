@@ -1,5 +1,5 @@
 /** `health`: whether readiness fails while this process is overloaded. */
-import { duration, integer, number, object, optional, together } from 'spillway/options'
+import { about, duration, integer, number, object, optional, together } from 'spillway/options'
 
 /** Signals of overload, each with the value at which the pressure is 1. At least one is set. */
 export interface OverloadSignals {
@@ -39,15 +39,24 @@ const DEFAULT_SIGNALS: OverloadSignals = {
   loopDelayMs: 200,
 }
 
-const share = () => optional(number({ min: 0.01, max: 1 }))
+const share = (meaning: string) =>
+  about(`${meaning} Default: not checked.`, optional(number({ min: 0.01, max: 1 })))
 
 const readSignals = together(
   object({
-    maxInFlight: optional(integer({ min: 1 })),
-    cpu: share(),
-    memory: share(),
-    loopUtilization: share(),
-    loopDelayMs: optional(duration({ min: 1 })),
+    maxInFlight: about(
+      'Requests in flight at which the pressure is 1. Default: not checked.',
+      optional(integer({ min: 1 })),
+    ),
+    cpu: share('Share of all cores in use at which the pressure is 1.'),
+    memory: share(
+      "Used share of the container's memory or the heap limit at which the pressure is 1.",
+    ),
+    loopUtilization: share('Share of busy time of the event loop at which the pressure is 1.'),
+    loopDelayMs: about(
+      'Delay of the event loop, 99th percentile, at which the pressure is 1. Default: not checked.',
+      optional(duration({ min: 1 })),
+    ),
   }),
   (signals, path, problems) => {
     if (Object.values(signals).some((limit) => limit !== undefined)) return
@@ -57,11 +66,20 @@ const readSignals = together(
 )
 
 export const readHealth = object({
-  overload: optional(
-    object({
-      pressure: optional(readSignals, DEFAULT_SIGNALS),
-      at: optional(number({ min: 0.01 }), 1),
-      forMs: optional(duration({ min: 0 }), 10_000),
-    }),
+  overload: about(
+    'Readiness fails while the pressure on this process stays high. Default: off.',
+    optional(
+      object({
+        pressure: about(
+          'Signals of overload; the highest counts. Default: `loopUtilization` 0.95 and `loopDelayMs` 200 ms.',
+          optional(readSignals, DEFAULT_SIGNALS),
+        ),
+        at: about('Pressure from which readiness fails.', optional(number({ min: 0.01 }), 1)),
+        forMs: about(
+          'How long the pressure must last. Readiness returns after half of this time below `at`.',
+          optional(duration({ min: 0 }), 10_000),
+        ),
+      }),
+    ),
   ),
 })

@@ -1,5 +1,6 @@
-/** How queues for requests that may wait are written down: each is for one lane of one vendor. */
+/** Format of job queues: each serves one lane of one vendor. */
 import {
+  about,
   type Check,
   described,
   duration,
@@ -19,7 +20,7 @@ import { readNamedMap } from './named-map.js'
 import type { WrittenVendor } from './vendor-shape.js'
 
 const DAY_MS = 86_400_000
-/** What waits is in the store's memory: less of it than a program would allow itself. */
+/** Waiting jobs use memory of the store, so the default is lower than in the library. */
 const MAX_SIZE = 10_000
 const REQUEST_BYTES = 256 * 1_024
 const ANSWER_BYTES = 1_024 ** 2
@@ -27,21 +28,42 @@ const ANSWER_BYTES = 1_024 ** 2
 const { lane: _, maxSize: __, ...settings } = jobQueueFields
 
 const readQueue = object({
-  vendor: text(),
-  key: optional(text()),
-  model: optional(text()),
+  vendor: about('Vendor of the requests that it accepts.', text()),
+  key: about(
+    "Name of the vendor's key that its jobs use. Default: the first key.",
+    optional(text()),
+  ),
+  model: about(
+    'Model of the requests that it accepts; required except for `http`. Default: none.',
+    optional(text()),
+  ),
   maxSize: optional(integer({ min: 1 }), MAX_SIZE),
   ...settings,
-  timeoutMs: optional(duration({ min: 1 }), DAY_MS),
-  concurrency: optional(integer({ min: 0 }), 10),
-  maxRequestBytes: optional(size({ min: 1 }), REQUEST_BYTES),
-  maxAnswerBytes: optional(size({ min: 1 }), ANSWER_BYTES),
-  priorities: optional(
-    described(readPriorities, () => ({
-      type: 'object',
-      additionalProperties: schemaOf(readPriority),
-    })),
-    {},
+  timeoutMs: about(
+    'A job that has not started by then becomes a dead letter. A request may set a shorter time.',
+    optional(duration({ min: 1 }), DAY_MS),
+  ),
+  concurrency: about(
+    'Jobs at once in each gateway. With 0, this gateway accepts jobs and others run them.',
+    optional(integer({ min: 0 }), 10),
+  ),
+  maxRequestBytes: about(
+    'A request with a larger body is answered synchronously.',
+    optional(size({ min: 1 }), REQUEST_BYTES),
+  ),
+  maxAnswerBytes: about(
+    'A larger answer is a failure of the job.',
+    optional(size({ min: 1 }), ANSWER_BYTES),
+  ),
+  priorities: about(
+    'Priority of jobs by tier. Default: that of the caller.',
+    optional(
+      described(readPriorities, () => ({
+        type: 'object',
+        additionalProperties: schemaOf(readPriority),
+      })),
+      {},
+    ),
   ),
 })
 
@@ -79,7 +101,7 @@ export function linkQueues(
   if (queues === undefined) return undefined
   const lanes = new Map<string, string>()
   return [...queues].flatMap(([name, written]) => {
-    // What is no queue, and queues of vendors that are none, have been complained of.
+    // Invalid queues and unknown vendors were reported before.
     if (written?.vendor === undefined || vendors.size === 0) return []
     const at = `${path}.${name}`
     const { vendor, key, model, timeoutMs, concurrency, priorities, ...rest } = written
@@ -109,7 +131,7 @@ export function linkQueues(
   })
 }
 
-/** What is written as a key is not shown: it may be the key itself. */
+/** A value in place of a key is not shown, because it may be the key. */
 function checkVendor(
   { vendor, key, model }: Written,
   at: string,

@@ -1,9 +1,9 @@
-/** What limits of a vendor may count. In a unit that nothing is ever charged in, a limit would be none. */
+/** Units that limits of a vendor may count. A limit in a unit that is never charged would have no effect. */
 import { type Check, type JsonSchema, oneOf, schemaOf } from 'spillway/options'
 import type { ProtocolName } from '../config.js'
 import type { ConfigProblem } from '../config-error.js'
 
-/** By what requests are charged in; of bodies that are not understood, nothing is known but their number. */
+/** Units charged by each protocol; of unknown bodies only the number is known. */
 export const LIMIT_UNITS = {
   openai: ['requests', 'tokens', 'inputTokens', 'outputTokens'],
   anthropic: ['requests', 'tokens', 'inputTokens', 'outputTokens'],
@@ -14,7 +14,7 @@ export const LIMIT_UNITS = {
 
 const readUnit: Check<string> = oneOf(...LIMIT_UNITS.openai)
 
-/** What is no unit at all, the guard's own check complains of. */
+/** Invalid units are reported by the guard's check. */
 export function checkUnits(
   limits: unknown,
   path: string,
@@ -33,10 +33,10 @@ export function checkUnits(
   }
 }
 
-/** Limits of a vendor follow what the vendor gives, unless the file says otherwise. */
+/** Vendor limits are learned unless the file disables it. */
 export function withLearning<T>(limits: T): T {
   if (!Array.isArray(limits)) return limits
-  // A vendor's refusal says nothing about its limit per day: that pauses the lane until the reset.
+  // Daily limits are not learned: their refusal pauses the lane until the reset.
   const learns = (limit: unknown) =>
     typeof limit === 'object' && limit !== null && !('window' in limit)
   return limits.map((limit) => (learns(limit) ? { learn: true, ...limit } : limit)) as T
@@ -46,6 +46,12 @@ export function withLearning<T>(limits: T): T {
 export function withUnits(limits: JsonSchema): JsonSchema {
   const items = limits.items as { properties: Record<string, JsonSchema> }
   const learn = { ...items.properties.learn, default: true }
-  const properties = { ...items.properties, unit: schemaOf(readUnit), learn }
+  const unit = {
+    ...schemaOf(readUnit),
+    default: 'requests',
+    description:
+      'The counted unit. `tokens` are prompt and answer together. Vendors of protocol `http` have only `requests`.',
+  }
+  const properties = { ...items.properties, unit, learn }
   return { ...limits, items: { ...items, properties } }
 }

@@ -1,6 +1,6 @@
 /**
- * Limits of single models, and pools that several models share. A vendor with several keys counts each key separately:
- * then every key has these limits and pools of its own.
+ * Limits of single models, and pools that several models share. A vendor with several keys counts each key
+ * separately, so every key has its own limits and pools.
  */
 import type { GuardOptions } from 'spillway'
 import { type JsonSchema, readGuardOptions, schemaOf } from 'spillway/options'
@@ -70,7 +70,7 @@ export function guardLanes(
   keys: readonly string[],
   path: string,
   problems: ConfigProblem[],
-  /** What follows from the vendor for its limits. */
+  /** Properties of the vendor that its limits depend on. */
   counted: <T>(limits: T) => T,
 ): Pick<GuardOptions, 'lanes' | 'pools'> {
   if (written.models === undefined) return {}
@@ -109,13 +109,34 @@ export function modelLimitsSchema(name: 'models' | 'pools'): JsonSchema | undefi
   const { properties } = schemaOf(readGuardOptions) as { properties: Record<string, JsonSchema> }
   if (name === 'models') {
     const lanes = properties.lanes as { items: JsonSchema }
-    return { ...lanes, items: withLimitUnits(lanes.items) }
+    return { ...lanes, items: inTermsOfModels(lanes.items, ENTRY_TEXTS) }
   }
   const all = properties.pools as { additionalProperties: JsonSchema }
-  return { ...all, additionalProperties: withLimitUnits(all.additionalProperties) }
+  return { ...all, additionalProperties: inTermsOfModels(all.additionalProperties, POOL_TEXTS) }
 }
 
-function withLimitUnits(schema: JsonSchema): JsonSchema {
+const ENTRY_TEXTS = {
+  match: 'Name of the model; `*` stands for any characters.',
+  limits: 'Limits of each matching model, in place of those of the vendor: 1 to 16. Default: none.',
+  pool: 'Pool that the matching models share: a name in `pools`. Default: none.',
+}
+const POOL_TEXTS = {
+  limits: 'Limits that every request for a model of the pool is charged to: 1 to 16.',
+}
+
+/** Limits of all models together belong to the vendor. */
+function perModel(limits: JsonSchema): JsonSchema {
+  const items = limits.items as { properties: Record<string, JsonSchema> }
+  const description = 'Always `lane` here. A limit of all models belongs to `limits` of the vendor.'
+  const per = { enum: ['lane'], default: 'lane', description }
+  return { ...limits, items: { ...items, properties: { ...items.properties, per } } }
+}
+
+function inTermsOfModels(schema: JsonSchema, texts: Readonly<Record<string, string>>): JsonSchema {
   const properties = schema.properties as Record<string, JsonSchema>
-  return { ...schema, properties: { ...properties, limits: withUnits(properties.limits ?? {}) } }
+  const all = { ...properties, limits: perModel(withUnits(properties.limits ?? {})) }
+  const described = Object.entries(all).map(([name, each]) => {
+    return [name, { ...each, description: texts[name] }]
+  })
+  return { ...schema, properties: Object.fromEntries(described) }
 }

@@ -1,7 +1,7 @@
 import { type Check, described, type JsonSchema, type OptionProblem } from 'spillway/options'
 import type { ConfigProblem } from '../config-error.js'
 
-/** They stand in metrics, headers and errors. Digits alone would not keep their order. */
+/** Names appear in metrics, headers and errors. Names of digits only would lose their order in an object. */
 const NAME = /^(?!\d+$)[A-Za-z0-9_][\w.-]*$/
 
 /** Things by their names, at least one, in the order they are written in. */
@@ -39,7 +39,7 @@ export function readNamedMap<T>(
   }))
 }
 
-/** Of what kind it is; what it is may be secret. */
+/** Describes the type of a value without showing it, because it may be secret. */
 function found(value: unknown): string {
   if (value === undefined || value === null) return 'nothing'
   if (Array.isArray(value)) return 'an array'

@@ -1,6 +1,6 @@
-/** How a vendor counts its limits: the option `quota`, and what follows from it for the vendor's limits. */
+/** The option `quota`: counting rules of a vendor, and their effect on its limits. */
 import { nameOr, type QuotaName, quotaFields, readTimeZone } from 'spillway/internal'
-import { duration, either, object, oneOf, optional } from 'spillway/options'
+import { about, duration, either, object, oneOf, optional } from 'spillway/options'
 import type { VendorConfig } from '../config.js'
 
 const readPeriod = duration({ min: 1 })
@@ -9,8 +9,14 @@ const readPeriod = duration({ min: 1 })
 export const readVendorQuota = nameOr(
   object({
     ...quotaFields,
-    subWindowMs: optional(either(readPeriod, oneOf('none'))),
-    timeZone: optional(readTimeZone),
+    subWindowMs: about(
+      'Limits on requests also hold within periods of this length. `none`: they do not. Default: 10 seconds for `azure`, otherwise none.',
+      optional(either(readPeriod, oneOf('none'))),
+    ),
+    timeZone: about(
+      'Time zone of limits with `window: day`, by its IANA name. Default: `America/Los_Angeles` for `gemini`, otherwise `UTC`.',
+      optional(readTimeZone),
+    ),
   }),
 )
 
@@ -53,7 +59,7 @@ export function quotaRules(
   }
 }
 
-/** Limits as written, with the vendor's time zone and sub-windows where the file says nothing else. */
+/** The limits with the vendor's time zone and sub-windows, unless the file sets them. */
 export function withWindows<T>(limits: T, { subWindowMs, timeZone }: WindowRules): T {
   if (!Array.isArray(limits)) return limits
   return limits.map((limit: unknown) => {

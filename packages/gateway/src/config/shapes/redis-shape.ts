@@ -1,5 +1,6 @@
-/** How the shared store is written down. A URL is never shown: it may have a password in it. */
+/** Format of the shared store's options. A URL is never shown, because it may contain a password. */
 import {
+  about,
   arrayOf,
   bool,
   type Check,
@@ -23,12 +24,18 @@ const PEM = /-----BEGIN [A-Z ]+-----/
 export function readRedis(sources: Sources): Check<RedisConfig | undefined> {
   const readUrl = urlShape(sources)
   const readObject = object({
-    url: optional(readUrl),
+    url: about(
+      'One server: a reference, or a URL without a password; `rediss:` for TLS. Default: none; one of `url`, `urls` and `sentinels` is required.',
+      optional(readUrl),
+    ),
     urls: optional(arrayOf(readUrl)),
     sentinels: optional(arrayOf(readUrl)),
     master: optional(text()),
     username: optional(text()),
-    password: optional(secret(sources)),
+    password: about(
+      'Password: a reference. Default: the one in the URL, or none.',
+      optional(secret(sources)),
+    ),
     database: optional(integer({ min: 0 })),
     tls: optional(readTls(sources)),
     prefix: optional(text()),
@@ -56,11 +63,26 @@ export function readRedis(sources: Sources): Check<RedisConfig | undefined> {
 function readTls(sources: Sources): Check<NonNullable<RedisStoreOptions['tls']>> {
   const pem = textOrReference(sources, PEM, 'a certificate or key in PEM form')
   const read = object({
-    ca: optional(pem),
-    cert: optional(pem),
-    key: optional(pem),
-    servername: optional(text()),
-    rejectUnauthorized: optional(bool()),
+    ca: about(
+      "Certificates of authorities in PEM format: text or a reference. Default: Node's own.",
+      optional(pem),
+    ),
+    cert: about(
+      'Client certificate in PEM format: text or a reference. Default: none.',
+      optional(pem),
+    ),
+    key: about(
+      'Private key of `cert` in PEM format: text or a reference. Default: none.',
+      optional(pem),
+    ),
+    servername: about(
+      'Name in the certificate of the server. Default: the host of the URL.',
+      optional(text()),
+    ),
+    rejectUnauthorized: about(
+      'Refuses a server whose certificate cannot be verified. Default: true.',
+      optional(bool()),
+    ),
   })
   const check: Check<NonNullable<RedisStoreOptions['tls']>> = (value, path, problems) =>
     omitUndefined(read(value, path, problems) ?? {})
@@ -111,7 +133,7 @@ function usualRedis(
   return { url }
 }
 
-/** What was left out is not there, rather than undefined. */
+/** Drops keys with the value undefined. */
 function omitUndefined<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const entries = Object.entries(value).filter(([, each]) => each !== undefined)
   return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -1,7 +1,7 @@
 /** Secrets are not written down but referred to: `env:NAME`, or `file:PATH` whose content it is. */
 import { type Check, described, suggest } from 'spillway/options'
 
-/** Where references lead. */
+/** Sources of references: environment variables and files. */
 export interface Sources {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Relative paths are the configuration file's. Throws as `fs` does. */
@@ -11,12 +11,12 @@ export interface Sources {
 type Resolved = { readonly value: string } | { readonly problem: string }
 
 const REFERENCE = /^(env|file):(.*)$/s
-/** The same for editors. */
+/** The JSON Schema of a reference. */
 const REFERENCE_PATTERN = '^\\s*(env:\\s*[A-Za-z_][A-Za-z0-9_]*|file:.+)\\s*$'
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 const KEY = /^[\x21-\x7e]+$/
 
-/** Nothing, if it is no reference. Complaints name the variable or the file, never what it holds. */
+/** Undefined if the value is not a reference. Errors name the variable or the file, never its content. */
 export function resolve(text: unknown, sources: Sources): Resolved | undefined {
   const [, kind, name = ''] = (typeof text === 'string' && REFERENCE.exec(text.trim())) || []
   if (kind === 'env') return fromVariable(name.trim(), sources)
@@ -49,7 +49,7 @@ function fromFile(path: string, { readFile }: Sources): Resolved {
   return value === '' ? { problem: `the file ${path} is empty` } : { value }
 }
 
-/** A key or another secret. What is written there instead is not shown. */
+/** A key or another secret. A literal value is not shown in the error. */
 export function secret(sources: Sources): Check<string> {
   const check: Check<string> = (value, path, problems) => {
     const found = resolve(value, sources)
@@ -98,7 +98,7 @@ export function textOrReference(sources: Sources, accepts: RegExp, what: string)
     }
     const text = found?.value ?? value
     if (typeof text === 'string' && text !== '' && accepts.test(text)) return text
-    // Not shown: it may have been meant to be secret.
+    // Not shown, because it may be a secret.
     const isQuoted = typeof value !== 'number' && typeof value !== 'boolean'
     const expected = isQuoted ? `${what}, env:NAME or file:PATH` : `${what}: put it in quotes`
     problems.push({ path, message: `must be ${expected}` })

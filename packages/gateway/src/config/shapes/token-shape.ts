@@ -4,7 +4,7 @@ import { type Sources, secret } from './secret-reference.js'
 /** Shorter ones can be guessed. */
 const SHORTEST = 16
 
-/** What operators have to show. */
+/** The token of operators. */
 export function readToken(sources: Sources): Check<string> {
   const readSecret = secret(sources)
   const check: Check<string> = (value, path, problems) => {

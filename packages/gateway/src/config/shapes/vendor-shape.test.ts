@@ -329,7 +329,7 @@ routes: [{ path: /a/*, vendor: a }]`)
     expect(config.vendors.map(({ name }) => name)).toEqual(names)
     expect(mistakesIn('vendors: { "a b": { protocol: openai } }')[0]).toContain("a vendor's name")
     expect(mistakesIn('vendors: { __proto__: { protocol: openai } }')).toEqual([
-      'vendors.__proto__: is a name that cannot be used',
+      'vendors.__proto__: is a reserved name; use another one',
     ])
     expect(mistakesIn(`${ONE}routes: [{ vendor: valueOf }]`)[0]).toContain('there is no vendor')
     expect(

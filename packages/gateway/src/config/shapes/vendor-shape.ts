@@ -1,7 +1,8 @@
-/** How a vendor is written down. */
+/** Format of a vendor. */
 import type { GuardOptions } from 'spillway'
 import { ESTIMATE_NAMES, quotaOf } from 'spillway/internal'
 import {
+  about,
   bool,
   type Check,
   described,
@@ -25,7 +26,7 @@ import { readNamedMap } from './named-map.js'
 import { quotaRules, readVendorQuota, withWindows } from './quota-shape.js'
 import { type Sources, secret } from './secret-reference.js'
 
-/** Of a vendor with mistakes, too, so that routes to it are not mistakes as well. */
+/** Also for vendors with mistakes, so that routes to them are not reported as well. */
 export interface WrittenVendor {
   readonly name: string
   readonly protocol: ProtocolName | undefined
@@ -65,7 +66,7 @@ const PUBLIC_API: Readonly<Partial<Record<ProtocolName, string>>> = {
   gemini: 'https://generativelanguage.googleapis.com',
 }
 
-/** What the paths of requests begin with, so that a URL must not end in it. */
+/** Prefix of request paths; a base URL must not end with it. */
 const PATH_PREFIXES: Readonly<Partial<Record<ProtocolName, RegExp>>> = {
   openai: /\/v1$/,
   anthropic: /\/v1$/,
@@ -76,7 +77,11 @@ const PATH_PREFIXES: Readonly<Partial<Record<ProtocolName, RegExp>>> = {
 /** From the start of an attempt to the first byte of the vendor's body, unless `timeout.firstByteMs` is set. */
 const FIRST_BYTE_MS = 60_000
 
-/** What a vendor's only key is called. */
+/** A file has no custom stages, which the library's text is about. */
+const SHADOW_TEXT =
+  'Stages that only report the calls they would have refused. `true`: all of them. Default: none.'
+
+/** Name of a vendor's only key. */
 const ONLY_KEY = 'default'
 
 /** Read elsewhere; here for its name. */
@@ -87,23 +92,74 @@ function asWritten(schema: JsonSchema | (() => JsonSchema | undefined)): Check<u
 function guardSchema(name: string): JsonSchema | undefined {
   const { properties } = schemaOf(readGuardOptions) as { properties: Record<string, JsonSchema> }
   const schema = properties[name]
-  return name === 'limits' && schema !== undefined ? withUnits(schema) : schema
+  if (schema === undefined) return undefined
+  if (name === 'limits') return withUnits(schema)
+  if (name === 'timeout') return timeoutSchema(schema)
+  return name === 'shadow' ? { ...schema, description: SHADOW_TEXT } : schema
+}
+
+function timeoutSchema(timeout: JsonSchema): JsonSchema {
+  const fields = timeout.properties as Record<string, JsonSchema>
+  const firstByteMs = {
+    ...fields.firstByteMs,
+    default: FIRST_BYTE_MS,
+    description:
+      "Longest time from the start of an attempt to the first byte of the vendor's body.",
+  }
+  return {
+    ...timeout,
+    properties: { ...fields, firstByteMs },
+    description: 'Timeouts of one attempt. Default: only `firstByteMs`.',
+  }
 }
 
 export function readVendors(sources: Sources): Check<ReadonlyMap<string, WrittenVendor>> {
   const readOwn = object({
-    protocol: oneOf('openai', 'anthropic', 'gemini', 'azure', 'http'),
-    url: asWritten({ type: 'string' }),
-    key: optional(secret(sources)),
-    keys: optional(readKeys(sources)),
-    headers: optional(readHeaders(sources), {}),
-    quota: optional(readVendorQuota),
-    keyQuarantine: optional(bool(), true),
-    estimate: optional(oneOf(...ESTIMATE_NAMES), 'learned'),
-    connectMs: optional(duration({ min: 1 }), 5_000),
-    hops: optional(bool()),
-    models: asWritten(() => modelLimitsSchema('models')),
-    pools: asWritten(() => modelLimitsSchema('pools')),
+    protocol: about(
+      'How requests, models and tokens are read. `azure` is Azure OpenAI, `http` any other service.',
+      oneOf('openai', 'anthropic', 'gemini', 'azure', 'http'),
+    ),
+    url: about(
+      'Address, without the beginning of the API path such as `/v1`. `mock`: the mock vendor. Default: the public API; required for `azure` and `http`.',
+      asWritten({ type: 'string' }),
+    ),
+    key: about('API key: a reference. Default: none is sent.', optional(secret(sources))),
+    keys: about(
+      'Several API keys by name: references. The first that is not quarantined is used. Default: only `key`.',
+      optional(readKeys(sources)),
+    ),
+    headers: about(
+      'Headers of every request to the vendor: text or references. Default: none.',
+      optional(readHeaders(sources), {}),
+    ),
+    quota: about(
+      'How the vendor counts tokens: a preset, or an object. Default: by protocol; `reported` for `http` and other addresses of `openai`.',
+      optional(readVendorQuota),
+    ),
+    keyQuarantine: about(
+      'A key that the vendor rejects is not used for a while.',
+      optional(bool(), true),
+    ),
+    estimate: about(
+      'Tokens to reserve for an answer: `learned` from earlier answers, or `fixed`.',
+      optional(oneOf(...ESTIMATE_NAMES), 'learned'),
+    ),
+    connectMs: about(
+      'Longest time until a connection is open.',
+      optional(duration({ min: 1 }), 5_000),
+    ),
+    hops: about(
+      'Sends the remaining time and the attempt number, and heeds `spillway-retried`. Default: true for `http`, otherwise false.',
+      optional(bool()),
+    ),
+    models: about(
+      'Limits of single models. The first entry that matches replaces `limits`, except those `per: vendor`. Default: none.',
+      asWritten(() => modelLimitsSchema('models')),
+    ),
+    pools: about(
+      'Limits that several models share, by name of the pool. Default: none.',
+      asWritten(() => modelLimitsSchema('pools')),
+    ),
     // Known here, so that a suggestion has all names to choose from; read below.
     ...Object.fromEntries(guardNames.map((name) => [name, asWritten(() => guardSchema(name))])),
   })
@@ -143,7 +199,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
   )
 }
 
-/** The guard's options stand among the vendor's own. */
+/** Options of the guard are at the same level as those of the vendor. */
 function readGuard(
   vendor: Readonly<Record<string, unknown>>,
   path: string,
@@ -203,7 +259,7 @@ function readKeys(sources: Sources): Check<readonly VendorKey[]> {
   return describedAs(check, readAll)
 }
 
-/** What is written there is not shown: a URL may have a password in it. */
+/** The value is not shown, because a URL may contain a password. */
 function readUrl(
   value: unknown,
   path: string,

@@ -102,7 +102,7 @@ function receive<T>(
         unlisten()
         resolve(finish(false))
       } catch (error) {
-        // The request is refused, and what still arrives is dropped.
+        // The request is refused, and the rest of its body is dropped.
         unlisten()
         reject(error)
       }
@@ -128,7 +128,7 @@ function receive<T>(
   })
 }
 
-/** Holds a body up to `keepBytes`; a larger one is streamed. Nothing in it is looked at. */
+/** Holds a body up to `keepBytes` and streams a larger one. Its content is not read. */
 export function holdOrStream(
   request: IncomingMessage,
   limits: BodyLimits & ReceiveLimits,

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../../spillway/test/fast-check.js'
+import { FieldNames } from '../../protocols/protocol.js'
 import { Utf8Check } from '../parse-request.js'
 import { ByteList } from './byte-list.js'
-import { FieldNames, JsonFieldReader } from './json-fields.js'
+import { JsonFieldReader } from './json-fields.js'
 import { withFields } from './rewrite-body.js'
 
 describe('ByteList', () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../../spillway/test/fast-check.js'
-import { type ContentVisitor, FieldNames, JsonFieldReader, type JsonObject } from './json-fields.js'
+import { FieldNames } from '../../protocols/protocol.js'
+import { JsonFieldReader } from './json-fields.js'
+import type { ContentVisitor, JsonObject } from './json-object.js'
 
 const NAMES = new FieldNames(['model', 'stream', 'n'], ['messages', 'prompt'])
 

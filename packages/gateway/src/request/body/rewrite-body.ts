@@ -1,6 +1,6 @@
 /** Replaces top-level fields of a JSON body and leaves every other byte as the client sent it. */
 import type { ByteEdit, ByteList } from './byte-list.js'
-import type { JsonObject } from './json-fields.js'
+import type { JsonObject } from './json-object.js'
 
 export function withFields(
   bytes: ByteList,

@@ -5,6 +5,7 @@
 
 import { ERROR_KINDS, type ErrorKind } from 'spillway/internal'
 import {
+  about,
   arrayOf,
   bool,
   type Check,
@@ -64,16 +65,30 @@ const IGNORED_HEADERS = [
   'x-mock',
 ]
 
-const readWhen = object({ pressure: number({ min: 0.01 }) })
+const readWhen = object({
+  pressure: about(
+    'Pressure on the gateway from which the target is used; 1 is its limit.',
+    number({ min: 0.01 }),
+  ),
+})
 
 const readCached = object({
-  maxAgeMs: optional(duration({ min: 1 }), 3_600_000),
-  shared: optional(bool(), false),
-  maxEntries: optional(integer({ min: 1 }), 1_000),
-  maxBytes: optional(size({ min: 1 }), 64 * 1_024 ** 2),
-  maxAnswerBytes: optional(size({ min: 1 }), 1_024 ** 2),
-  ignoreFields: optional(arrayOf(text()), IGNORED_FIELDS),
-  ignoreHeaders: optional(arrayOf(lowerCase()), IGNORED_HEADERS),
+  maxAgeMs: about('Older answers are not used.', optional(duration({ min: 1 }), 3_600_000)),
+  shared: about('Callers also get answers to requests of other callers.', optional(bool(), false)),
+  maxEntries: about('Most answers that are kept.', optional(integer({ min: 1 }), 1_000)),
+  maxBytes: about(
+    'Most bytes of all answers together.',
+    optional(size({ min: 1 }), 64 * 1_024 ** 2),
+  ),
+  maxAnswerBytes: about('A larger answer is not kept.', optional(size({ min: 1 }), 1_024 ** 2)),
+  ignoreFields: about(
+    'Top-level fields of a body that do not make it another request. A name may end in `*`.',
+    optional(arrayOf(text()), IGNORED_FIELDS),
+  ),
+  ignoreHeaders: about(
+    'Headers that do not make it another request. A name may end in `*`.',
+    optional(arrayOf(lowerCase()), IGNORED_HEADERS),
+  ),
 })
 
 function lowerCase(): Check<string> {
@@ -88,11 +103,20 @@ const anything: Check<unknown> = described((value: unknown) => value, {})
 
 const readStaticObject = together(
   object({
-    status: optional(integer({ min: 200, max: 599 }), 200),
-    text: optional(text()),
-    json: optional(anything),
-    body: optional(text()),
-    contentType: optional(text()),
+    status: about(
+      'Status of the answer; 200 with `text`.',
+      optional(integer({ min: 200, max: 599 }), 200),
+    ),
+    text: about(
+      "What a model would say, in the format of the request's protocol. Default: none.",
+      optional(text()),
+    ),
+    json: about('A JSON body in place of `text`. Default: none.', optional(anything)),
+    body: about('A text body in place of `text`. Default: none.', optional(text())),
+    contentType: about(
+      'Type of `json` or `body`. Default: `application/json` or `text/plain; charset=utf-8`.',
+      optional(text()),
+    ),
   }),
   (answer, path, problems: ConfigProblem[]) => {
     if (answer === undefined) return
@@ -130,16 +154,35 @@ const readStatic: Check<ReturnType<typeof readStaticObject>> = described(
 )
 
 const readOne = object({
-  vendor: optional(text()),
-  key: optional(text()),
-  model: optional(text()),
-  when: optional(readWhen),
-  cached: optional(readCached),
-  static: optional(readStatic),
-  on: optional(arrayOf(oneOf(...REASONS, ...KINDS))),
+  vendor: about(
+    'Vendor of the target, of the same protocol. Default: that of the route.',
+    optional(text()),
+  ),
+  key: about(
+    "Name of the vendor's key. Default: that of the route; of another vendor its first.",
+    optional(text()),
+  ),
+  model: about('Model of the target. Default: that of the route.', optional(text())),
+  when: about(
+    'Uses the target before the others while the gateway is busy, and not otherwise. Default: always used.',
+    optional(readWhen),
+  ),
+  cached: about(
+    'Answers with the last good answer to the same request. Default: off.',
+    optional(readCached),
+  ),
+  static: about('Answers with a fixed text or body. Default: off.', optional(readStatic)),
+  on: about(
+    `Errors after which it is used. Default: failures and refusals for a target; ${list(DEFAULT_REASONS)} for \`cached\` and \`static\`.`,
+    optional(arrayOf(oneOf(...REASONS, ...KINDS))),
+  ),
 })
 
 export type WrittenFallback = ReturnType<typeof readOne>
+
+function list(words: readonly string[]): string {
+  return words.map((word) => `\`${word}\``).join(', ')
+}
 
 const OF_TARGETS = ['vendor', 'key', 'model', 'when'] as const
 

@@ -103,11 +103,11 @@ describe('routes to several vendors', () => {
     ['{ vendors: [openai, claude] }', 'routes[0].vendors[1].vendor: speaks anthropic'],
     [
       '{ vendors: [openai, { vendor: openai, key: spare }] }',
-      'routes[0].vendors[1]: is in the list',
+      'routes[0].vendors[1]: is listed twice',
     ],
     ['{ vendors: [azure, { vendor: openai, key: spar }] }', 'routes[0].vendors[1].key: vendor'],
     ['{ vendors: [openai], pick: order }', 'routes[0].pick: of several vendors'],
-    ['{ path: /v1/* }', 'routes[0].vendor: must be the name of a vendor, got nothing'],
+    ['{ path: /v1/* }', 'routes[0].vendor: must be the name of a vendor, got undefined'],
   ])('the route is rejected: %s', (line, message) => {
     expect(mistakesIn(route(line)).join()).toContain(message)
   })
@@ -151,7 +151,7 @@ describe('routes', () => {
     ['{ vendor: openai, models: gpt-4o }', 'routes[0].models: must be an array, got "gpt-4o"'],
     [
       '{ vendor: openai, stripPrefix: /v1 }',
-      "routes[0].stripPrefix: only has a meaning with protocol http, and this vendor's is openai",
+      "routes[0].stripPrefix: has an effect only with protocol http, and this vendor's is openai",
     ],
     [
       '{ vendor: openai, timeoutMs: 0 }',
@@ -191,7 +191,7 @@ describe('routes', () => {
     ])
     expect(
       mistakesIn(routes('{ vendor: openai, name: a }', '{ vendor: claude, name: a }')),
-    ).toEqual(['routes[1].name: is the name of routes[0], too'])
+    ).toEqual(['routes[1].name: duplicates the name of routes[0]'])
   })
 
   it('a route of an http vendor needs a path, has no models and may strip a prefix', () => {

@@ -1,4 +1,4 @@
-/** Where routes lead, and which there are when none is written. */
+/** Resolves the targets of routes, and creates the default routes if there are none. */
 
 import type { ErrorKind } from 'spillway/internal'
 import { suggest } from 'spillway/options'
@@ -19,7 +19,7 @@ export function linkRoutes(
   vendors: Vendors,
   problems: ConfigProblem[],
 ): RouteConfig[] {
-  // What is no list, and routes to vendors that are none, have been complained of.
+  // Invalid lists and unknown vendors were reported before.
   if (routes === undefined || vendors.size === 0) return []
   if (routes.length === 0) {
     const message = 'must have at least one route; leave it out for one to each vendor'
@@ -29,7 +29,7 @@ export function linkRoutes(
   const linked: LinkedRoute[] = []
   const all = routes.flatMap((written, index) => {
     const at = `${path}[${index}]`
-    // What is no route has been complained of.
+    // Invalid routes were reported before.
     if (written === undefined) return []
     const route = linkRoute(written, at, vendors, problems)
     const before = names.get(route.name)
@@ -45,7 +45,7 @@ export function linkRoutes(
 }
 
 function complaintOfTwo({ name }: WrittenRoute, at: string, before: string): ConfigProblem {
-  if (name !== undefined) return { path: `${at}.name`, message: `is the name of ${before}, too` }
+  if (name !== undefined) return { path: `${at}.name`, message: `duplicates the name of ${before}` }
   return { path: at, message: `has the path and models of ${before}, which comes first` }
 }
 
@@ -130,7 +130,7 @@ function checkProtocol(
   if (!isHttp && written.stripPrefix !== undefined) {
     complain(
       'stripPrefix',
-      `only has a meaning with protocol http, and this vendor's is ${protocol}`,
+      `has an effect only with protocol http, and this vendor's is ${protocol}`,
     )
   }
   if (isHttp && written.models !== undefined)
@@ -158,7 +158,7 @@ function hint(name: string, known: readonly string[]): string {
   return close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
 }
 
-/** What leads there when all is well: one target, or several to pick from. */
+/** The primary targets of a route: one, or several to choose from. */
 function linkChoices(
   route: WrittenRoute,
   at: string,
@@ -172,7 +172,10 @@ function linkChoices(
       problems.push({ path: `${at}.pick`, message, at: 'key' })
     }
     if (vendor === undefined) {
-      problems.push({ path: `${at}.vendor`, message: 'must be the name of a vendor, got nothing' })
+      problems.push({
+        path: `${at}.vendor`,
+        message: 'must be the name of a vendor, got undefined',
+      })
     }
     findVendor(vendor, `${at}.vendor`, vendors, problems)
     checkKey(key, vendor ?? '', at, vendors, problems)
@@ -182,7 +185,7 @@ function linkChoices(
   const targets: TargetConfig[] = []
   const seen = new Set<string>()
   for (const [index, choice] of route.vendors.entries()) {
-    // What is none has been complained of.
+    // Invalid targets were reported before.
     if (choice?.vendor === undefined) continue
     const path = `${at}.vendors[${index}]`
     const first = targets[0]?.vendor
@@ -194,7 +197,7 @@ function linkChoices(
     for (const each of keysOf(choice, vendors)) {
       const target = { vendor: choice.vendor, key: each, model: choice.model ?? model }
       const whole = wholeOf(target, vendors)
-      if (seen.has(whole)) problems.push({ path, message: 'is in the list already' })
+      if (seen.has(whole)) problems.push({ path, message: 'is listed twice' })
       seen.add(whole)
       targets.push(target)
     }
@@ -220,7 +223,7 @@ function checkList(
   if (vendors?.length === 0) complain('vendors', 'must have at least one vendor')
 }
 
-/** Each key is a target of its own, because a vendor counts them apart. */
+/** Each key is a separate target, because a vendor counts keys separately. */
 function keysOf(
   { vendor, key }: Pick<TargetConfig, 'vendor'> & { key?: string | undefined },
   vendors: Vendors,
@@ -230,7 +233,7 @@ function keysOf(
   return names.length > 1 ? names : [undefined]
 }
 
-/** Those that are tried after; what they leave out is as in the route. */
+/** Targets that are tried afterwards; missing options are those of the route. */
 function linkFallbacks(
   route: WrittenRoute,
   choices: readonly TargetConfig[],
@@ -242,9 +245,9 @@ function linkFallbacks(
   const vendor = choices[0]?.vendor ?? ''
   const targets: TargetConfig[] = []
   const tried = new Set(choices.map((each) => wholeOf(each, vendors)))
-  // The same target may be listed twice: as a fallback for failures, and with `when` for times of pressure.
+  // A target may be listed twice: as a fallback for failures, and with `when` for times of pressure.
   const triedUnderPressure = new Set(tried)
-  // And for each kind of error.
+  // Once more for each kind of error.
   const triedAfter = new Map<ErrorKind, Set<string>>()
   for (const [index, written] of (route.fallbacks ?? []).entries()) {
     // Invalid fallbacks have been reported already. Answers without a vendor are not targets.
@@ -309,12 +312,12 @@ function checkPressure(
   problems.push({ path: `${at}.when`, message, at: 'key' })
 }
 
-/** Where a target leads, in one word. */
+/** A short name of the target. */
 function wholeOf({ vendor, key, model }: TargetConfig, vendors: Vendors): string {
   return JSON.stringify([vendor, key ?? vendors.get(vendor)?.keyNames?.[0], model])
 }
 
-/** What is written there is not shown: it may be the key itself. */
+/** The value is not shown, because it may be the key. */
 function checkKey(
   key: string | undefined,
   vendor: string,

@@ -1,5 +1,6 @@
-/** How a route is written down. */
+/** Format of a route. */
 import {
+  about,
   arrayOf,
   type Check,
   described,
@@ -7,6 +8,7 @@ import {
   object,
   oneOf,
   optional,
+  schemaOf,
   text,
 } from 'spillway/options'
 import { canonicalPath, faultInUrl } from '../../../request/validation/request-url.js'
@@ -35,11 +37,17 @@ function problemWith(pattern: string): string | undefined {
 described(readPath, { type: 'string', pattern: PATH.source })
 
 const target = {
-  key: optional(text()),
-  model: optional(text()),
+  key: about(
+    "Name of one of the vendor's keys. Default: its first that is not quarantined.",
+    optional(text()),
+  ),
+  model: about(
+    'Replaces the model of the request; not for `http`. Default: that of the request.',
+    optional(text()),
+  ),
 }
 
-const readOne = object({ vendor: text(), ...target })
+const readOne = object({ vendor: about('Name of a vendor.', text()), ...target })
 
 /** A name alone is all of its keys. */
 const readChoice: Check<{
@@ -48,19 +56,44 @@ const readChoice: Check<{
   model?: string | undefined
 }> = (value, path, problems) =>
   typeof value === 'string' ? { vendor: value } : readOne(value, path, problems)
+described(readChoice, () => ({ anyOf: [schemaOf(text()), schemaOf(readOne)] }))
 
 const readRoute = object({
-  name: optional(text()),
-  path: optional(readPath),
-  models: optional(arrayOf(text())),
-  vendor: optional(text()),
+  name: about('Name in metrics and logs. Default: the path and the models.', optional(text())),
+  path: about(
+    "Path of the requests; a `*` at its end stands for any rest. Required for `http`. Default: the default paths of the vendor's protocol.",
+    optional(readPath),
+  ),
+  models: about(
+    'Models of the requests; `*` stands for any characters. Not for `http`. Default: all, and requests without a model.',
+    optional(arrayOf(text())),
+  ),
+  vendor: about('Name of the vendor. Required without `vendors`. Default: none.', optional(text())),
   ...target,
-  vendors: optional(arrayOf(readChoice)),
-  pick: optional(oneOf('order', 'headroom')),
-  fallbacks: optional(readFallbacks, []),
-  timeoutMs: optional(duration({ min: 1 })),
-  keepAliveMs: optional(duration({ min: 1 })),
-  stripPrefix: optional(readPath),
+  vendors: about(
+    'Vendors of which each request picks one by `headroom`: names, or objects. Default: none.',
+    optional(arrayOf(readChoice)),
+  ),
+  pick: about(
+    '`headroom`: picks the vendor with the most capacity left. `order`: uses `vendor`. Default: `headroom` with `vendors`, otherwise `order`.',
+    optional(oneOf('order', 'headroom')),
+  ),
+  fallbacks: about(
+    'Other targets and answers, in order, each used if those before it could not answer. Default: none.',
+    optional(readFallbacks, []),
+  ),
+  timeoutMs: about(
+    'Longest time of the whole request, to the last byte. Default: no limit.',
+    optional(duration({ min: 1 })),
+  ),
+  keepAliveMs: about(
+    'Interval of comments on a stream that has not begun. Default: none are sent.',
+    optional(duration({ min: 1 })),
+  ),
+  stripPrefix: about(
+    'Beginning of the path that is removed before the request is forwarded; for `http` only. Default: none.',
+    optional(readPath),
+  ),
 })
 
 export const readRoutes = arrayOf(readRoute)

@@ -1,4 +1,4 @@
-/** What a client does with its job: asks how it stands, reads what came of it, has it stopped. */
+/** HTTP endpoints of async requests: status, result, events and cancellation of a job. */
 
 import type { Clock } from 'spillway'
 import type { AddedJob } from 'spillway/shared'
@@ -20,8 +20,8 @@ import {
 import { JobStream } from './job-stream.js'
 import { JobStreams } from './job-streams.js'
 import type { LaneQueue } from './lane-queue.js'
+import { retryUnavailable } from './retry-unavailable.js'
 import { ownerOf, restoreBytes } from './stored-request.js'
-import { surely } from './surely.js'
 
 const EVENTS = 'text/event-stream'
 const ID = /^\d{1,20}$/
@@ -31,7 +31,7 @@ interface Found {
   readonly job: KeptJob
 }
 
-export class JobDesk {
+export class JobEndpoints {
   readonly #versions: Pick<ConfigVersions, 'current'>
   readonly #queues: ReadonlyMap<string, LaneQueue>
   readonly #clock: Clock
@@ -52,7 +52,7 @@ export class JobDesk {
     this.#streams.nudge(`${queue} ${id}`)
   }
 
-  /** Or it was there already, and then it has to be the same request. */
+  /** If the job existed before, it has to be for an equal request. */
   async accepted(name: string, { id, fresh }: AddedJob, mark: string): Promise<GatewayAnswer> {
     const reading = this.#queues.get(name)?.jobs.job(id)
     // It was taken: that it cannot be looked at now does not change it.
@@ -104,7 +104,7 @@ export class JobDesk {
     const job =
       queue === undefined || !ID.test(id)
         ? undefined
-        : await surely(() => queue.jobs.job(id), this.#clock)
+        : await retryUnavailable(() => queue.jobs.job(id), this.#clock)
     if (queue === undefined || job === undefined) throw noJob()
     // A damaged record has no owner.
     if (job.data?.owner !== ownerOf(key, caller.user)) throw noJob()
@@ -113,16 +113,16 @@ export class JobDesk {
 
   async #cancel({ queue, job }: Found): Promise<GatewayAnswer> {
     const { name } = queue.config
-    const stopped = await surely(() => queue.jobs.cancel(job.id), this.#clock)
+    const stopped = await retryUnavailable(() => queue.jobs.cancel(job.id), this.#clock)
     this.nudge(name, job.id)
-    const now = (await surely(() => queue.jobs.job(job.id), this.#clock)) ?? job
+    const now = (await retryUnavailable(() => queue.jobs.job(job.id), this.#clock)) ?? job
     if (!stopped && now.state !== 'cancelled') throw hasEndedAlready(now)
-    // One that runs is aborted at once, wherever it runs, and has ended when its worker reports that.
+    // A running job is aborted on its pod, and has ended when its worker reports that.
     return hasEnded(now) ? stateOf(name, now) : pending(202, describeJob(name, now))
   }
 
   #stream({ queue, job }: Found, response: ClientResponse, listener: JobRequestListener): void {
-    // It left while its job was looked for and would not be heard to leave again, or has been refused.
+    // The client disconnected during the lookup, and 'close' will not be emitted again; or it was refused.
     if (response.destroyed || response.headersSent) return
     const { name } = queue.config
     const place = `${name} ${job.id}`
@@ -158,7 +158,7 @@ function stateOf(name: string, job: KeptJob): GatewayAnswer {
   return hasEnded(job) ? said(200, body) : pending(200, body)
 }
 
-/** As the vendor answered. */
+/** The vendor's answer. */
 function resultOf({ queue, job }: Found): GatewayAnswer {
   const { name } = queue.config
   if (job.state === 'done' && job.result !== undefined) {

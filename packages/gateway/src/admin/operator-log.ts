@@ -1,6 +1,6 @@
 /**
- * Lines in the log for what operators did elsewhere: from the command line, which goes straight to the store, or through
- * another gateway. What was done here has been told already.
+ * Logs operator actions that were made elsewhere: with the command line, which writes to the store directly, or
+ * through another gateway. Actions through this gateway are logged when they are made.
  */
 import type { Clock, Operator } from 'spillway'
 import type { Timer } from 'spillway/internal'
@@ -8,21 +8,21 @@ import type { Timer } from 'spillway/internal'
 /** Often enough to miss no action: the store keeps each for a minute. */
 const EVERY_MS = 5_000
 
-export class OperatorNews {
+export class OperatorLog {
   readonly #operator: () => Pick<Operator, 'recent'>
-  readonly #tell: (facts: object) => void
-  #heard = new Set<string>()
+  readonly #log: (facts: object) => void
+  #logged = new Set<string>()
   readonly #clock: Clock
   #timer: Timer | undefined
   #looking = false
 
   constructor(
     operator: () => Pick<Operator, 'recent'>,
-    tell: (facts: object) => void,
+    log: (facts: object) => void,
     clock: Clock,
   ) {
     this.#operator = operator
-    this.#tell = tell
+    this.#log = log
     this.#clock = clock
   }
 
@@ -44,14 +44,14 @@ export class OperatorNews {
     this.#looking = true
     const recent = await this.#operator()
       .recent()
-      // The next time.
+      // The next round reads it again.
       .catch(() => undefined)
     this.#looking = false
     if (recent === undefined) return
     for (const { id, own, guard: name, ageMs, ...facts } of recent) {
-      if (own || this.#heard.has(id)) continue
-      this.#tell({ name, ...facts, ageMs: Math.round(ageMs) })
+      if (own || this.#logged.has(id)) continue
+      this.#log({ name, ...facts, ageMs: Math.round(ageMs) })
     }
-    this.#heard = new Set(recent.map(({ id }) => id))
+    this.#logged = new Set(recent.map(({ id }) => id))
   }
 }

@@ -1,7 +1,7 @@
 import type { RecentAction } from 'spillway/operate'
 import { createVirtualClock } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
-import { OperatorNews } from './operator-news.js'
+import { OperatorLog } from './operator-log.js'
 
 const action = (id: string, own = false): RecentAction => ({
   id,
@@ -18,7 +18,7 @@ const action = (id: string, own = false): RecentAction => ({
   message: 'paused all lanes',
 })
 
-describe('OperatorNews', () => {
+describe('OperatorLog', () => {
   it('gateway logs an action of another pod once, and none of its own', async () => {
     let answers: RecentAction[] | Error = [action('a'), action('b', true)]
     const lines: object[] = []
@@ -26,21 +26,21 @@ describe('OperatorNews', () => {
       if (answers instanceof Error) throw answers
       return answers
     }
-    const news = new OperatorNews(
+    const log = new OperatorLog(
       () => ({ recent }),
       (facts) => lines.push(facts),
       createVirtualClock(),
     )
-    await news.look()
-    await news.look()
+    await log.look()
+    await log.look()
     expect(lines).toEqual([
       expect.objectContaining({ name: 'openai', action: 'pause', by: 'ada', ageMs: 12 }),
     ])
-    // An unreachable store is asked again, and known actions are not logged again.
+    // After an outage the store is read again, and known actions are not logged twice.
     answers = new Error('away')
-    await news.look()
+    await log.look()
     answers = [action('a'), action('c')]
-    await news.look()
+    await log.look()
     expect(lines).toHaveLength(2)
   })
 
@@ -51,19 +51,19 @@ describe('OperatorNews', () => {
       looks++
       return []
     }
-    const news = new OperatorNews(
+    const log = new OperatorLog(
       () => ({ recent }),
       () => {},
       clock,
     )
-    news.begin()
+    log.begin()
     await clock.advance(4_999)
     expect(looks).toBe(0)
     await clock.advance(1)
     expect(looks).toBe(1)
     await clock.advance(10_000)
     expect(looks).toBe(3)
-    news.close()
+    log.close()
     await clock.advance(60_000)
     expect(looks).toBe(3)
   })

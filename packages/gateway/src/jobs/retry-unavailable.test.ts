@@ -1,7 +1,7 @@
 import { SpillwayError } from 'spillway'
 import { createVirtualClock } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
-import { surely } from './surely.js'
+import { retryUnavailable } from './retry-unavailable.js'
 
 const unavailable = new SpillwayError({
   code: 'STORE_UNAVAILABLE',
@@ -10,12 +10,12 @@ const unavailable = new SpillwayError({
   explain: () => 'Redis does not answer',
 })
 
-/** Asks a store that throws `error` for its first `failures` answers. */
+/** Calls a store that throws `error` for its first `failures` answers. */
 function start(failures: number, error: Error) {
   const clock = createVirtualClock()
   const beganMs = clock.now()
   const askedMs: number[] = []
-  const answer = surely(async () => {
+  const answer = retryUnavailable(async () => {
     askedMs.push(clock.now() - beganMs)
     if (askedMs.length <= failures) throw error
     return 'stored'
@@ -23,7 +23,7 @@ function start(failures: number, error: Error) {
   return { clock, askedMs, answer }
 }
 
-describe('surely', () => {
+describe('retryUnavailable', () => {
   it('an unavailable store is asked again after growing pauses', async () => {
     const { clock, askedMs, answer } = start(3, unavailable)
     expect(await clock.until(answer)).toBe('stored')

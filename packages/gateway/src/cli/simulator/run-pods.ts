@@ -1,0 +1,55 @@
+/** `spillway simulate pods`: what fleets of several sizes ask of their store, and how exact they are. */
+import { type PodsFigures, simulatePods } from '@spillway/simulator'
+import { table } from '../text-table.js'
+
+export interface PodsCommand {
+  readonly sizes: readonly number[]
+  readonly durationMs: number | undefined
+  readonly seed: number | undefined
+  readonly json: boolean
+}
+
+export async function runPods({ sizes, durationMs, seed, json }: PodsCommand): Promise<void> {
+  const results: PodsFigures[] = []
+  for (const pods of sizes) {
+    const plan = { pods, ...(durationMs !== undefined && { durationMs }) }
+    const onProgress = (part: number) => showProgress(pods, part)
+    results.push(await simulatePods(plan, { ...(seed !== undefined && { seed }), onProgress }))
+  }
+  hideProgress()
+  if (json) process.stdout.write(`${results.map((each) => JSON.stringify(each)).join('\n')}\n`)
+  else process.stdout.write(tableOf(results))
+}
+
+function tableOf(results: readonly PodsFigures[]): string {
+  const percent = (share: number) => `${(share * 100).toFixed(1)} %`
+  const rows = results.map((each) => [
+    String(each.pods),
+    String(each.vendorsPerPod),
+    each.commandsPerSecond.toFixed(0),
+    each.commandsPerPodSecond.toFixed(2),
+    percent(each.limitUse),
+    percent(each.worstWindow),
+    `${each.breaker.spreadP50Ms.toFixed(1)} ms`,
+    `${each.breaker.spreadP99Ms.toFixed(1)} ms`,
+  ])
+  const head = [
+    'pods',
+    'vendors of a pod',
+    'commands/s',
+    'of a pod',
+    'limit used',
+    'fullest window',
+    'breaker spread, median',
+    '99th percentile',
+  ]
+  return `${table(head, rows)}\n`
+}
+
+function showProgress(pods: number, part: number): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r${pods} pods ${Math.round(part * 100)} %\x1b[K`)
+}
+
+function hideProgress(): void {
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+}
