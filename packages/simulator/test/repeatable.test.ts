@@ -1,4 +1,4 @@
-/** The same seed gives exactly the same history, and another seed a different one. */
+/** One seed always gives exactly one history; another seed gives a different one. */
 import { SCENARIOS, type Scenario, simulate } from '@spillway/simulator'
 import { describe, expect, it } from 'vitest'
 import { usualOrLong } from '../../spillway/test/long-run.js'

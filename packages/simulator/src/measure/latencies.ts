@@ -1,6 +1,6 @@
-/** Times, to two per cent, however many there are. */
+/** Histogram of durations with a precision of 2 %, in constant memory. */
 const GROWTH = Math.log(1.02)
-/** Up to some twenty minutes; what takes longer counts as that. */
+/** Up to about twenty minutes; longer durations count in the last bucket. */
 const BINS = 720
 
 export class Latencies {
@@ -17,7 +17,7 @@ export class Latencies {
     for (let bin = 0; bin < BINS; bin++) this.#bins[bin]! += other.#bins[bin]!
   }
 
-  /** Nothing, where there is none. */
+  /** Undefined without a sample. */
   percentile(part: number): number | undefined {
     let left = Math.ceil(this.count * part)
     if (left === 0) return undefined

@@ -1,4 +1,4 @@
-/** From a record to a figure that can be asserted. */
+/** Computes the metrics of expectations from the record of a run. */
 import type { MetricName } from '../scenario/metric-names.js'
 import type { CheckedExpectation, CheckedScenario } from '../scenario/read-scenario.js'
 import { meanOf } from '../scenario/spread.js'
@@ -7,7 +7,7 @@ import type { ClientRecord, RunRecord } from './run-record.js'
 
 const WELL = 0.9
 
-/** A stretch of a record, and whose requests. */
+/** A part of a record: intervals, and the client whose requests count. */
 interface View {
   readonly record: RunRecord
   readonly clients: readonly ClientRecord[]

@@ -12,9 +12,9 @@ export class ClientRecord {
   readonly served: Float64Array
   /** Clients that disconnected before the answer. They do not count as failures. */
   readonly left: Float64Array
-  /** Until a good answer. */
+  /** Time to a good answer. */
   readonly good: (Latencies | undefined)[] = []
-  /** Until it was over, well or not. */
+  /** Time to the result, good or bad. */
   readonly told: (Latencies | undefined)[] = []
 
   constructor(
@@ -31,7 +31,7 @@ export class RunRecord {
   readonly stretchMs: number
   readonly stretches: number
   readonly clients: ReadonlyMap<string, ClientRecord>
-  /** By when it happened. */
+  /** Figures by the time of the event. */
   readonly answered: Float64Array
   readonly failed: Float64Array
   readonly refused = new Map<string, Float64Array>()
@@ -40,7 +40,7 @@ export class RunRecord {
   readonly firstAttempts: Float64Array
   readonly vendorAtOnce: Float64Array
   readonly throttled: Float64Array
-  /** Requests that the vendor's first limit allows in each stretch. */
+  /** Requests that the vendor's first limit allows in each interval. */
   readonly allowed: Float64Array
   readonly pods: Float64Array
   readonly waiting: Float64Array
@@ -48,7 +48,7 @@ export class RunRecord {
   readonly breaker: { atMs: number; state: BreakerState }[] = []
   probesAtOnce = 0
   opens = 0
-  /** By limit of the vendor: the most in any window, as a share; and by stretch. */
+  /** By limit of the vendor: usage of the fullest window, overall and by interval. */
   worstWindows: number[] = []
   windowUse: number[] = []
 
@@ -74,7 +74,7 @@ export class RunRecord {
     this.storeCommands = zeros()
   }
 
-  /** What happens after the end has a place of its own, after all stretches. */
+  /** Events after the end are counted in an extra interval. */
   at(nowMs: number): number {
     return Math.min(this.stretches, Math.floor(nowMs / this.stretchMs))
   }
@@ -88,7 +88,7 @@ export class RunRecord {
     counts[this.at(nowMs)]!++
   }
 
-  /** A request that came then is over. */
+  /** Records the result of a request by its arrival time. */
   end(client: ClientRecord, cameMs: number, nowMs: number, how: 'served' | 'lost' | 'left'): void {
     const came = this.at(cameMs)
     if (how === 'left') {

@@ -1,10 +1,10 @@
-/** A run as plain data: what the report draws and `--json` prints. */
+/** A run as plain data, for the report and for `--json`. */
 import type { CheckedScenario } from '../scenario/read-scenario.js'
 import { Latencies } from './latencies.js'
 import { capacityRps } from './metrics.js'
 import type { BreakerState, ClientRecord, RunRecord } from './run-record.js'
 
-/** A run as plain data: what the report draws and `--json` prints. */
+/** A run as plain data, for the report and for `--json`. */
 export interface RunSummary {
   /** Length of one interval of `series`. */
   stretchMs: number

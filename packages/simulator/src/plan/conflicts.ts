@@ -64,7 +64,7 @@ const RULES: readonly Rule[] = [
   },
 ]
 
-/** Returns options that contradict each other, each with what to do. Empty if there are none. */
+/** Returns options that contradict each other, each with a remedy. Empty if there are none. */
 export function findConflicts(guard: GuardOptions, needs: CheckedNeeds): string[] {
   return RULES.map((rule) => rule(guard, needs)).filter((found) => found !== undefined)
 }

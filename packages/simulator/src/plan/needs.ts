@@ -1,4 +1,4 @@
-/** What a planner has to know: the vendor's contract, the fleet, and what was measured. */
+/** Reads the input of a plan: the vendor's contract, the fleet, and measured durations. */
 import type { Duration } from 'spillway'
 import {
   arrayOf,
@@ -63,7 +63,7 @@ const fields = object({
 
 const readNeeds = together(fields, ({ limits, latencyMs, p99Ms }, path, problems) => {
   if (!limits.some(({ unit }) => unit === 'requests')) {
-    problems.push({ path: `${path}.limits`, message: 'must have one of requests' })
+    problems.push({ path: `${path}.limits`, message: 'must have a limit in the unit requests' })
   }
   if (p99Ms !== undefined && p99Ms < latencyMs) {
     problems.push({ path: `${path}.p99Ms`, message: 'must not be less than latencyMs' })
@@ -81,7 +81,7 @@ export function checkNeeds(needs: PlanNeeds) {
     ...read,
     p99Ms,
     deadlineMs: read.deadlineMs ?? p99Ms * 3,
-    /** What the contract allows in a second, on average. */
+    /** Units per second that the contract allows on average. */
     contractRps: (limit * 1_000) / windowMs,
   }
 }

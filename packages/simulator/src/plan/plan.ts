@@ -24,10 +24,10 @@ export interface Plan {
   warnings: string[]
 }
 
-/** Calls that wait for a vendor cost little; preparing and reading them does. */
+/** CPU time per call. Waiting for a vendor costs little; preparing requests and reading responses does. */
 const CALLS_PER_CORE = 50
 const MOST_CALLS = 200
-/** The other half is for everything else. */
+/** Fraction of memory for calls; the rest is for the process itself. */
 const MEMORY_SHARE = 0.5
 const PACE_MARGIN = 0.8
 const LONGEST_QUEUE_MS = 5_000

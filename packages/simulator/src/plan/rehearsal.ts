@@ -14,8 +14,8 @@ export function rehearsalOf(written: PlanNeeds, guard: GuardOptions): Scenario {
   const { pods, latencyMs, p99Ms, deadlineMs, limits, contractRps } = needs
   const contract = limits.filter(({ unit }) => unit === 'requests')
   const rps = Math.min(contractRps, fleetRps(needs, guard)) * OVERLOAD
-  const wishMs = Math.max(30_000, contract[0]!.windowMs * WINDOWS)
-  const durationMs = Math.round(Math.max(5_000, Math.min(wishMs, (MOST_CALLS / rps) * 1_000)))
+  const wantedMs = Math.max(30_000, contract[0]!.windowMs * WINDOWS)
+  const durationMs = Math.round(Math.max(5_000, Math.min(wantedMs, (MOST_CALLS / rps) * 1_000)))
   return {
     name: 'plan',
     title: `150 % of the contract, with ${pods} pods`,
@@ -53,7 +53,7 @@ export function rehearse(needs: PlanNeeds, guard: GuardOptions, seed = 1): Promi
   return simulate(rehearsalOf(needs, guard), { seed })
 }
 
-/** What the pods can do in a second, whatever the contract says. */
+/** Calls per second that the pods can process, independent of the contract. */
 function fleetRps({ pods, latencyMs }: CheckedNeeds, { concurrency, pace }: GuardOptions): number {
   const bySlots = ((concurrency?.limit ?? Number.POSITIVE_INFINITY) * 1_000) / latencyMs
   const byPace =
@@ -61,7 +61,7 @@ function fleetRps({ pods, latencyMs }: CheckedNeeds, { concurrency, pace }: Guar
   return pods * Math.min(bySlots, Number.isNaN(byPace) ? Number.POSITIVE_INFINITY : byPace)
 }
 
-/** Of a long-tailed distribution with this mean and this 99th percentile, near enough. */
+/** Parameters of a log-normal distribution with approximately this mean and this 99th percentile. */
 function medianOf(meanMs: number, p99Ms: number): number {
   // mean = median × e^(σ²/2), p99 = median × e^(zσ): the smaller root of σ²/2 − zσ + ln(p99/mean) = 0.
   const z = 2.326_347_874

@@ -1,4 +1,4 @@
-/** How the breaker of the fleet stood, as a strip over time. */
+/** Draws the breaker's states as a strip over time. */
 import type { RunSummary } from '../measure/summary.js'
 import { timeLabel } from './chart.js'
 

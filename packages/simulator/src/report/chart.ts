@@ -1,4 +1,4 @@
-/** A plot of a few series over time, as SVG in the page. */
+/** Draws a few series over time as inline SVG. */
 import { escapeHtml } from './format.js'
 
 export interface Line {
@@ -64,7 +64,7 @@ export function chart({ lines, durationMs, top, format, label }: ChartOptions): 
   return `<svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(label)}" data-series="${escapeHtml(JSON.stringify(data))}" data-left="${LEFT}" data-width="${INNER_WIDTH}">${parts.join('')}<line class="cursor" y1="${TOP}" y2="${TOP + INNER_HEIGHT}"/></svg>`
 }
 
-/** For the little window at the pointer: three digits are enough. */
+/** Values in the tooltip, rounded to three digits. */
 function brief(values: readonly (number | null)[]): (number | null)[] {
   return values.map((value) => (value === null ? null : Number(value.toPrecision(3))))
 }
@@ -133,7 +133,7 @@ export function timeLabel(ms: number, durationMs: number): string {
   return `${Number((ms / 1_000).toFixed(1))} s`
 }
 
-/** The next round number that four lines divide well. */
+/** The next round number that is easy to divide by four. */
 function niceTop(most: number): number {
   if (!(most > 0)) return 1
   const power = 10 ** Math.floor(Math.log10(most))

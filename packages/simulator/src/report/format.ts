@@ -1,4 +1,4 @@
-/** Numbers as people read them. */
+/** Formats numbers for people. */
 import type { MetricName } from '../scenario/metric-names.js'
 
 const SHARES: readonly MetricName[] = [
@@ -20,7 +20,7 @@ export function formatMetric(metric: MetricName, value: number): string {
 export function formatShare(value: number): string {
   if (!Number.isFinite(value)) return 'none'
   const percent = value * 100
-  // What was almost reached is not what was reached.
+  // Rounds towards the bound, so that 99.96 % is not shown as 100 %.
   const decimals = percent >= 1_000 ? 0 : percent > 99 && percent < 100 ? 2 : 1
   return `${trim(percent.toFixed(decimals))} %`
 }
@@ -37,7 +37,7 @@ export function formatCount(value: number): string {
   return whole ? Math.round(value).toLocaleString('en-US') : trim(value.toFixed(value < 10 ? 2 : 1))
 }
 
-/** What was promised, after the figure itself. */
+/** The bounds of an expectation, shown after the value. */
 export function formatPromise(check: {
   metric: MetricName
   atLeast?: number

@@ -1,4 +1,4 @@
-/** A simulation as one page that needs nothing else: no network, no fonts, no other file. */
+/** Renders a simulation as one self-contained page: no network, no fonts, no other file. */
 import type { RunSummary } from '../measure/summary.js'
 import type { CheckResult, Simulation } from '../run/simulate.js'
 import { breakerStrip } from './breaker-strip.js'
@@ -85,7 +85,7 @@ ${row('commands at the store', ({ storeCommands }) => formatCount(storeCommands)
 </tbody></table></div></section>`
 }
 
-/** Values of the other run above this multiple of ours are cut off, or ours would be a flat line. */
+/** Values of the run without Spillway above this multiple are cut off, so that the other run stays readable. */
 const FARTHEST = 6
 
 function rowSection({ title, hint, lines, format, caption }: Row, simulation: Simulation): string {

@@ -1,4 +1,4 @@
-/** The plots of a report: each one row, with Spillway beside without. */
+/** The plots of a report: one row each, with Spillway on the left and without on the right. */
 import type { RunSummary } from '../measure/summary.js'
 import type { Simulation } from '../run/simulate.js'
 import type { Line } from './chart.js'
@@ -7,11 +7,11 @@ import { refusalsByStage } from './stages.js'
 
 export interface Row {
   readonly title: string
-  /** What to look for. */
+  /** Explains what to look for in the plot. */
   readonly hint: string
   readonly format: (value: number) => string
   readonly lines: (run: RunSummary) => Line[]
-  /** What to say of one run beside its name. Default: how high its lines go. */
+  /** Text beside the name of a run. Default: the maximum of its series. */
   readonly caption?: (run: RunSummary) => string
 }
 
@@ -112,7 +112,7 @@ function perSecond({ stretchMs }: RunSummary, counts: readonly number[]): number
   return counts.map((count) => (count * 1_000) / stretchMs)
 }
 
-/** Over five stretches, or single calls would draw spikes. */
+/** Average over five intervals, to smooth spikes of single calls. */
 function ratios(counts: readonly number[], of: readonly number[]): (number | null)[] {
   return counts.map((_, at) => {
     const [calls, requests] = [around(counts, at), around(of, at)]

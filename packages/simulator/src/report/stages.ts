@@ -1,9 +1,9 @@
-/** Where a request was refused, in the order of the stages, and in which colour that is drawn. */
+/** Refusals by stage, in pipeline order, each with its colour. */
 import type { RunSummary } from '../measure/summary.js'
 
 export interface StageSeries {
   readonly name: string
-  /** Which of the page's colours. */
+  /** Name of a colour of the page. */
   readonly colour: string
   readonly values: number[]
 }
@@ -18,7 +18,7 @@ const STAGES: readonly { name: string; colour: string; codes: readonly string[] 
   { name: 'store, closing', colour: 'c7', codes: ['STORE_UNAVAILABLE', 'SHUTTING_DOWN'] },
 ]
 
-/** Those that refused anything; and what failed otherwise. */
+/** Stages that refused calls, and other failures. */
 export function refusalsByStage({ series }: RunSummary): StageSeries[] {
   const known = STAGES.flatMap(({ codes }) => codes)
   const others = Object.keys(series.refused).filter((code) => !known.includes(code))

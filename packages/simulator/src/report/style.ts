@@ -1,4 +1,4 @@
-/** How the report looks, light and dark, on a phone and on a wall. */
+/** Style sheet of the report: light and dark, narrow and wide screens. */
 export const STYLE = `
 :root {
   color-scheme: light dark;
@@ -58,7 +58,7 @@ code { font-size: .94em }
 @media print { section { break-inside: avoid } }
 `
 
-/** A line and the numbers where the pointer is. The page is whole without it. */
+/** Shows a cursor with values at the pointer. The page is complete without this script. */
 export const SCRIPT = `
 const tip = document.createElement('div')
 tip.className = 'tip'

@@ -1,4 +1,4 @@
-/** A simulation as a few lines in a terminal. */
+/** Renders a simulation as text for a terminal. */
 import type { RunSummary } from '../measure/summary.js'
 import type { Simulation } from '../run/simulate.js'
 import { timeLabel } from './chart.js'
@@ -51,7 +51,7 @@ function refusals({ totals }: RunSummary): string {
   return each.length === 0 ? 'none' : each.join(', ')
 }
 
-/** The first column to the left, the others to the right. */
+/** Aligns the first column to the left and the others to the right. */
 function table(rows: readonly string[][]): string[] {
   const columns = Math.max(...rows.map((row) => row.length))
   const widths = Array.from({ length: columns }, (_, column) =>

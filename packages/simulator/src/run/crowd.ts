@@ -1,4 +1,4 @@
-/** The clients of one kind: when they arrive, how often they ask, when they give up. */
+/** The clients of one kind: when they arrive, how often they send requests, and when they give up. */
 
 import { type Clock, SpillwayError } from 'spillway'
 import { LeaveSignal } from 'spillway/internal'
@@ -8,7 +8,7 @@ import type { CheckedClient } from '../scenario/read-scenario.js'
 import { drawFrom } from '../scenario/spread.js'
 import type { Ask } from './pod.js'
 
-/** A caller of a closed loop that was refused immediately does not ask again at the same time. */
+/** Pause of a closed-loop client that was refused immediately, so that virtual time advances. */
 const AFTER_FAILURE_MS = 100
 
 export interface CrowdOptions {
@@ -26,7 +26,7 @@ export class Crowd {
   readonly #options: CrowdOptions
   readonly #record: ClientRecord
   readonly #untilMs: number
-  /** Made once for each: a string that was known before is found faster. */
+  /** Created once per client: V8 compares known strings faster. */
   readonly #users: string[] = []
   readonly #arriveNext = () => this.#arrive()
   #came = 0

@@ -80,7 +80,7 @@ export class Fleet {
         ? this.#serving[this.#next++ % this.#serving.length]
         : this.#serving.find(({ index }) => index === named)
     if (serving === undefined) {
-      this.harness.clock.schedule(1, () => failed(new Error('no pod is there to answer')))
+      this.harness.clock.schedule(1, () => failed(new Error('no pod is running')))
       return
     }
     const { asking } = serving
@@ -181,7 +181,7 @@ function applyTo({ store }: PodTools, what: Exclude<CheckedStoreEvent, 'restart'
   else store.setLatency(drawFrom(what.latencyMs as CheckedSpread))
 }
 
-/** Of several faults of one kind the last one applies. */
+/** Of several faults of one kind, the last one applies. */
 function undoes(now: CheckedStoreEvent, old: CheckedStoreEvent): boolean {
   return kindOf(now) === kindOf(old)
 }

@@ -6,6 +6,7 @@ import {
   type GuardOptions,
   type Spillway,
 } from 'spillway'
+import { withoutNestedCalls } from 'spillway/internal'
 import type { Store } from 'spillway/shared'
 import type { PodTools } from 'spillway/testing'
 import type { Ask, SimulatedPod } from './pod.js'
@@ -28,6 +29,7 @@ export class GuardedPod implements SimulatedPod {
     this.#way = way
     this.#spillway = createSpillway({ store, pod: name, clock, random, expectedPods })
     this.#guard = this.#spillway.guard(GUARD_NAME, options)
+    withoutNestedCalls(this.#guard)
   }
 
   run({ client, user, signal }: Ask): Promise<unknown> {

@@ -9,7 +9,7 @@ import type { CheckedNaive } from '../scenario/read-scenario.js'
 import type { Ask, SimulatedPod } from './pod.js'
 import type { Way } from './way.js'
 
-/** One error for all calls: recording a stack for each of them takes a tenth of a simulation. */
+/** One error object for all calls: a stack trace for each would take a tenth of the simulation's time. */
 const TOO_LATE = new Error('too late')
 
 export class NaivePod implements SimulatedPod {

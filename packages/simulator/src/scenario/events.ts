@@ -35,7 +35,7 @@ export type CheckedPodsEvent =
   | { kill: number }
   | { roll: number; everyMs: number }
 
-/** A word, or an object of which the key says what it is. */
+/** Reads a name, or an object whose key is the name. */
 function wordOr<T>(
   words: readonly [string, ...string[]],
   forms: Readonly<Record<string, Check<unknown>>>,
@@ -106,7 +106,7 @@ export const readEvent: Check<CheckedEvent> = (value, path, problems) => {
   const keys = typeof value === 'object' && value !== null ? Object.keys(value) : []
   const kind = keys.find((key) => Object.hasOwn(FORMS, key)) as keyof typeof FORMS | undefined
   if (kind === undefined) {
-    problems.push({ path, message: 'must say what happens: vendor, store, pods or calls' })
+    problems.push({ path, message: 'must have one of vendor, store, pods, calls' })
     return undefined as never
   }
   return { kind, ...FORMS[kind](value, path, problems) } as CheckedEvent

@@ -188,7 +188,7 @@ function checkFigures(
     if (metric === 'worstWindow' && vendor.limits.length === 0) {
       problems.push({
         path: at,
-        message: 'needs vendor.limits: it is a share of the first of them',
+        message: 'needs vendor.limits, because it is a share of the first limit',
       })
     }
   }

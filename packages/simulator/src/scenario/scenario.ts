@@ -1,4 +1,4 @@
-/** A scenario as it is written, in a program or in a file: pods, a vendor, clients, events, expectations. */
+/** The format of a scenario in a program or in a file: pods, a vendor, clients, events, expectations. */
 import type { Duration, GuardOptions, Priority } from 'spillway'
 import type { MetricName } from './metric-names.js'
 import type { Spread } from './spread.js'
@@ -37,7 +37,7 @@ export interface Scenario {
   vendor: VendorPlan
   /** Options of the guard in every pod. `--config` replaces them. */
   guard: GuardOptions
-  /** What the pods do in the second run, without Spillway. Default: the defaults of each field. */
+  /** Behaviour of the pods in the second run, without Spillway. Default: the defaults of each field. */
   naive?: NaivePlan
   /** Where the requests come from. */
   clients: readonly ClientPlan[]
@@ -57,7 +57,7 @@ export interface VendorPlan {
   capacity?: number
   /** Calls beyond the capacity wait, or share it and are all slower. Default: `queue`. */
   beyondCapacity?: 'queue' | 'slow'
-  /** The vendor's real limits, whatever the guard assumes; beyond them it answers 429. Default: none. */
+  /** The vendor's real limits, independent of the guard's options; beyond them it answers 429. Default: none. */
   limits?: readonly {
     /** Units in any window. Range: integers from 1. */
     limit: number
@@ -74,7 +74,7 @@ export interface VendorPlan {
   cancels?: boolean
 }
 
-/** Code without Spillway: each call retries by itself, and calls wait in an unbounded array. */
+/** Code without Spillway: each call has its own retries, and calls wait in an unbounded array. */
 export interface NaivePlan {
   /** Attempts of a call, the first included. Range: integers from 1. Default: 3. */
   attempts?: number
@@ -92,7 +92,7 @@ export interface NaivePlan {
 export interface ClientPlan {
   /** Name in the report and in expectations. */
   name: string
-  /** Open loop: requests per second on average, whatever happens to them. Range: from 0.001. Default: none. */
+  /** Open loop: requests per second on average, independent of the answers. Range: from 0.001. Default: none. */
   rps?: number
   /** Closed loop: number of callers, each with one request at a time. Range: integers from 1. Default: none. */
   callers?: number
@@ -116,7 +116,7 @@ export interface ClientPlan {
   lane?: string
   /** Cost of a request by unit. Default: `requests` 1, others 0. */
   cost?: Readonly<Record<string, number>>
-  /** How long it waits for an answer, each time it asks. Range: from 1 ms. */
+  /** How long a request waits for its answer. Range: from 1 ms. */
   timeoutMs: Duration
   /** Repeats failed requests at another pod. Default: it does not. */
   retries?: {

@@ -1,4 +1,4 @@
-/** How long something takes, as it can stand in a file: always as long, or drawn anew each time. */
+/** A duration in a scenario: a constant, or a distribution from which each value is drawn. */
 import type { Duration } from 'spillway'
 import { type Check, duration, either, object } from 'spillway/options'
 import type { Random } from 'spillway/testing'
@@ -24,7 +24,7 @@ const readObject: Check<CheckedSpread> = (value, path, problems) => {
 
 export const readSpread: Check<CheckedSpread> = either(ms, readObject)
 
-/** Of the standard normal distribution. */
+/** Draws from the standard normal distribution. */
 const Z99 = 2.326_347_874
 
 export function drawFrom(spread: CheckedSpread): number | ((random: Random) => number) {
@@ -44,7 +44,7 @@ export function meanOf(spread: CheckedSpread): number {
   return spread.median * Math.exp(sigma ** 2 / 2)
 }
 
-/** Box and Muller. */
+/** Box–Muller transform. */
 function normal(random: Random): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 }
