@@ -1,6 +1,6 @@
 import { defineConfig } from 'vite'
 
-// What is here is needed by `vite` for developing and by scripts/build-page.mjs, which adds the rest.
+// Settings for `vite` and for scripts/build-page.mjs, which adds more.
 export default defineConfig({
   build: {
     // `light-dark()` in the style; without it the style would be written twice.

@@ -1,7 +1,7 @@
 /**
- * Operator actions of the page, from any pod for the whole fleet. Each action is one row: its
- * fields, its object and what it does. Guards are operated through `operate/`; the other actions
- * emit the same event, so there is one audit.
+ * Operator actions of the page, from any pod for the whole fleet. Each action is one row: its fields, its object and
+ * its effect. Guards are operated through `operate/`; the other actions emit the same event, so there is one audit
+ * log.
  */
 import { SpillwayError } from 'spillway'
 import type { SharedGuard, SpillwayInside } from 'spillway/internal'
@@ -153,10 +153,10 @@ async function operate(
   const names = guards.map(({ name }) => name)
   const name = meant('guard', request.guard, names, request)
   const known = guards.find((each) => each.name === name)
-  if (known === undefined) throw denied(404, request, `there is no guard '${request.guard}'`)
-  const asked = { ...request, guard: known.name, ...laneMeant(known, request) }
+  if (known === undefined) throw denied(404, request, `unknown guard '${request.guard}'`)
+  const resolved = { ...request, guard: known.name, ...laneMeant(known, request) }
   const operator = operatorOf(inside.store, [[known.name, known.parts.options]])
-  const { message } = await operator.perform(asked)
+  const { message } = await operator.perform(resolved)
   return message
 }
 
@@ -174,7 +174,7 @@ function laneMeant(guard: SharedGuard, request: OperatorRequest & Who): { lane?:
   return { lane }
 }
 
-/** Finds a name by itself or by its shortened form; undefined if there is none. */
+/** Finds a name by its full or shortened form; undefined if there is none. */
 function meant(what: string, name: string, known: Iterable<string>, who: Who): string | undefined {
   const names = namesShownAs(name, known)
   if (names.length <= 1) return names[0]
@@ -186,14 +186,14 @@ async function drain(
   { inside }: ActSurroundings,
   by: Who,
 ): Promise<string> {
-  return told({ name: pod, action: 'drain', ...by }, async () => {
+  return recordAct({ name: pod, action: 'drain', ...by }, async () => {
     const ask = packAsk(
       { what: 'drain', by: `${by.by}, ${by.from}` },
       createPodId('ask', inside.random),
     )
     if (!(await inside.membership.sendCommand(pod, ask)))
       throw new ActProblem(404, `there is no pod '${pod}'`)
-    return 'asked it to drain'
+    return 'requested a drain'
   })
 }
 
@@ -207,7 +207,7 @@ async function replay(
   const whole = meant('queue', name, names, by)
   const known = queues.find((each) => each.name === whole)
   if (known === undefined) throw denied(404, by, `there is no queue '${name}'`)
-  return told({ name: known.name, action: 'replay', ...by }, async () => {
+  return recordAct({ name: known.name, action: 'replay', ...by }, async () => {
     const count = await known.queue.replay(id)
     if (count === 0 && id !== undefined)
       throw new ActProblem(404, `there is no dead letter '${id}'`)
@@ -221,7 +221,7 @@ async function switchDemo(
   by: Who,
 ): Promise<string> {
   if (demo === undefined) throw denied(404, by, 'this gateway has no demo')
-  return told({ name: 'demo', action: 'demo', ...by }, async () => {
+  return recordAct({ name: 'demo', action: 'demo', ...by }, async () => {
     await demo.set({ ...(load !== undefined && { load }), ...(broken !== undefined && { broken }) })
     const { load: loads, broken: breaks } = demo.state()
     return `load is ${loads ? 'on' : 'off'}, the vendor ${breaks ? 'fails' : 'works'}`
@@ -229,16 +229,16 @@ async function switchDemo(
 }
 
 /** Reports an operator that was denied, and why. */
-export function tellDenied(who: Who, { problem }: { problem: string }): void {
-  tell({ name: '', action: 'act', ...who }, 'refused', problem)
+export function reportDenied(who: Who, { problem }: { problem: string }): void {
+  emitActed({ name: '', action: 'act', ...who }, 'refused', problem)
 }
 
 function denied(status: 404 | 409, who: Who, problem: string): ActProblem {
-  tellDenied(who, { problem: shown(problem) })
+  reportDenied(who, { problem: shown(problem) })
   return new ActProblem(status, problem)
 }
 
-function tell(
+function emitActed(
   about: { name: string; action: string } & Who,
   result: 'done' | 'refused' | 'failed',
   message: string,
@@ -247,18 +247,22 @@ function tell(
   emit({ type: 'operator.acted', ...about, ...nothing, result, message })
 }
 
-/** One audit line, whatever the result. */
-async function told(
+/** One audit entry per action, also for failures. */
+async function recordAct(
   about: { name: string; action: string } & Who,
   act: () => Promise<string>,
 ): Promise<string> {
   try {
     const message = await act()
-    tell(about, 'done', message)
+    emitActed(about, 'done', message)
     return message
   } catch (error) {
     const known = error instanceof ActProblem
-    tell(about, known ? 'refused' : 'failed', known ? error.message : 'the store did not answer')
+    emitActed(
+      about,
+      known ? 'refused' : 'failed',
+      known ? error.message : 'the store did not answer',
+    )
     throw error
   }
 }

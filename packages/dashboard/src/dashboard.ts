@@ -21,7 +21,7 @@ import {
   together,
   validate,
 } from 'spillway/options'
-import { actsOf, type DashboardDemo, readAct, statusOf, tellDenied, type Who } from './acts.js'
+import { actsOf, type DashboardDemo, readAct, reportDenied, statusOf, type Who } from './acts.js'
 import { Feed } from './feed/feed.js'
 import type { DashboardPeers, DecisionPage } from './feed/peer-decisions.js'
 import { deadLetters } from './feed/queue-tick.js'
@@ -34,7 +34,7 @@ import { namesShownAs, requestIdOf, shown } from './shown.js'
 import type { ActAnswer, ActNote } from './wire/acts.js'
 import type { Explanation } from './wire/explain.js'
 
-/** Options of a dashboard: what it shows, where, and who may read and act. */
+/** Options of a dashboard: its content, its address, and permissions for reading and acting. */
 export interface DashboardOptions extends OperatorAccessOptions {
   /** The guards and job queues of this pod. The page shows the whole fleet. */
   spillway: Spillway
@@ -72,9 +72,9 @@ export interface Dashboard {
    * decisions.
    */
   noteRequest(request: NotedRequest): void
-  /** What this process knows about a request, for another process whose dashboard has this one as a peer. */
+  /** Data of this process about a request, for another process whose dashboard has this one as a peer. */
   find(requestId: string): KnownRequest
-  /** What became of a request, on whichever pod it was. */
+  /** Explains what happened to a request, on any pod. */
   explain(requestId: string): Promise<Explanation>
   /** Ends every feed. */
   close(): void
@@ -170,7 +170,7 @@ class DashboardServer {
       response.setHeader('allow', place === 'act' ? 'POST' : 'GET, HEAD')
       return answer(response, 405, { ok: false, problem: 'this method is not allowed here' })
     }
-    // The page itself contains no data; it asks for the token if it needs one.
+    // The page contains no data; it prompts for the token if it needs one.
     if (place === '') return sendPage(request, response)
     const denied = this.#denied(request)
     if (denied !== undefined) return deny(response, denied)
@@ -263,12 +263,12 @@ class DashboardServer {
     const who = { by: 'dashboard', from: request.socket.remoteAddress ?? 'unknown' }
     const denied = this.#denied(request) ?? this.#access.act(request)
     if (denied !== undefined) {
-      tellDenied(who, denied)
+      reportDenied(who, denied)
       return deny(response, denied)
     }
     const body = await readJson(request)
     if ('problem' in body) {
-      tellDenied(who, body)
+      reportDenied(who, body)
       return answer(response, body.status, { ok: false, problem: body.problem })
     }
     let note: Pick<ActNote, 'act' | 'on'> | undefined
@@ -276,7 +276,7 @@ class DashboardServer {
       const act = readAct(body.value, this.#around)
       note = { act: act.name, on: shown(act.on) }
       const did = await act.perform(who)
-      this.#tell(note, { ok: true, did }, who)
+      this.#publishAct(note, { ok: true, did }, who)
       if (act.name === 'demo' && this.#around.demo !== undefined) {
         this.feed.demoChanged(this.#around.demo.state())
       }
@@ -284,13 +284,13 @@ class DashboardServer {
     } catch (error) {
       const { status, problem } = statusOf(error)
       // Valid actions have reported themselves.
-      if (note === undefined) tellDenied(who, { problem: shown(problem) })
-      else this.#tell(note, { ok: false, problem }, who)
+      if (note === undefined) reportDenied(who, { problem: shown(problem) })
+      else this.#publishAct(note, { ok: false, problem }, who)
       answer(response, status, { ok: false, problem: shown(problem) })
     }
   }
 
-  #tell(note: Pick<ActNote, 'act' | 'on'>, end: ActAnswer, who: Who): void {
+  #publishAct(note: Pick<ActNote, 'act' | 'on'>, end: ActAnswer, who: Who): void {
     const { inside } = this.#around
     this.feed.acted({
       at: inside.clock.wallMs(),

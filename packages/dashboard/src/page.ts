@@ -27,7 +27,7 @@ function readPage(): string | undefined {
     try {
       return readFileSync(new URL(place, import.meta.url), 'utf8')
     } catch {
-      // Try the next place.
+      // Tries the next path.
     }
   }
   return undefined

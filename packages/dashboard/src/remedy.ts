@@ -1,4 +1,4 @@
-/** What would have admitted a refused call, in a sentence: one for each code. */
+/** Remedies for refused calls: one sentence for each code. */
 import type { Details, ErrorCode, Stage } from 'spillway'
 import { spoken } from './shown.js'
 

@@ -1,4 +1,4 @@
-/** Reads a small JSON body, or returns what is wrong with it. */
+/** Reads a small JSON body, or returns the problem with it. */
 import type { IncomingMessage } from 'node:http'
 
 const MOST_BYTES = 16 * 1_024

@@ -11,13 +11,13 @@ import type { ByPriority, EveryLane, MostText } from './wire/words.js'
 const MOST_TEXT: MostText = 200
 const MOST_REMEMBERED = 2_000
 
-/** Prefixes of well-known keys and tokens, with what follows them. */
+/** Prefixes of well-known keys and tokens, and the characters after them. */
 const SECRETS =
   /\b(?:sk|pk|rk|xox[abprs]|gh[oprsu]|github_pat|glpat|npm|AIza|AKIA|ASIA)[-_]?[A-Za-z0-9_-]{12,}|\bBearer\s+\S+|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|:\/\/[^\s/@]*:[^\s/@]+@/gi
 
 const remembered = new BoundedCache<string, string>(MOST_REMEMBERED)
 
-/** The same names occur again and again. */
+/** Cache, because few names occur very often. */
 export function shown(text: string): string {
   const known = remembered.get(text)
   if (known !== undefined) return known
@@ -46,7 +46,7 @@ export function isRequestId(text: string): boolean {
   return requestIdOf(text) !== undefined
 }
 
-/** A request id as it is shown and searched; undefined if it may be something else. */
+/** A request id for display and search; undefined if it may be a secret. */
 export function requestIdOf(id: string): string | undefined {
   return REQUEST_ID.test(id) && !KEY_AS_ID.test(id) ? id : undefined
 }
@@ -95,7 +95,7 @@ export function spokenIn(sentence: string): string {
   return sentence.replace(/\b(\d+(?:\.\d+)?) ms\b/g, (_, ms) => spoken(ms))
 }
 
-/** The most important first. */
+/** Most important first. */
 export function inOrder(byPriority: Readonly<Record<Priority, number>>): ByPriority {
   return PRIORITIES.map((each) => byPriority[each]) as ByPriority
 }

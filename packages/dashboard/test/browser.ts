@@ -1,5 +1,11 @@
 /** A real Chromium for tests, one per test file, with a page that records its own console. */
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+  type ViewportSize,
+} from 'playwright-core'
 import { findBrowser } from '../../../scripts/ensure-browser.mjs'
 
 /**
@@ -7,6 +13,7 @@ import { findBrowser } from '../../../scripts/ensure-browser.mjs'
  * certain.
  */
 const PATIENCE_MS = 30_000
+const VIEWPORT: ViewportSize = { width: 1280, height: 800 }
 
 /** Undefined if there is no browser; tests that need one are skipped. */
 export const browserPath = findBrowser()
@@ -27,17 +34,19 @@ export interface WatchedPage {
   close(): Promise<void>
 }
 
-/** Pages without special options, ready for the next test: opening one costs a second of CPU time. */
+/** Pages without options other than a size, ready for the next test: opening one costs a second of CPU time. */
 const idlePages = new WeakMap<Browser, Page[]>()
 
-/** Each test has to use its own origin, because tests share cookies and caches unless they set options. */
+/** Each test has to use its own origin, because tests share cookies and caches unless they set such options. */
 export async function openPage(
   browser: Browser,
   url: string,
-  options?: BrowserContextOptions,
+  { viewport = VIEWPORT, ...options }: BrowserContextOptions & { viewport?: ViewportSize } = {},
 ): Promise<WatchedPage> {
-  const idle = options === undefined ? (idlePages.get(browser) ?? []) : []
+  const isPlain = Object.keys(options).length === 0
+  const idle = isPlain ? (idlePages.get(browser) ?? []) : []
   const page = idle.pop() ?? (await newPage(browser, options))
+  await page.setViewportSize(viewport)
   const complaints: string[] = []
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
@@ -49,7 +58,7 @@ export async function openPage(
   })
   await page.goto(url)
   const close = async () => {
-    if (options !== undefined) return page.context().close()
+    if (!isPlain) return page.context().close()
     for (const name of ['console', 'pageerror', 'dialog']) page.removeAllListeners(name)
     await page.goto('about:blank')
     idlePages.set(browser, [...(idlePages.get(browser) ?? []), page])
@@ -57,8 +66,8 @@ export async function openPage(
   return { page, complaints, close }
 }
 
-async function newPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+async function newPage(browser: Browser, options: BrowserContextOptions): Promise<Page> {
+  const context = await browser.newContext(options)
   const page = await context.newPage()
   page.setDefaultTimeout(PATIENCE_MS)
   return page

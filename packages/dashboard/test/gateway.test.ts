@@ -59,7 +59,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
     await redis?.stop()
   })
 
-  /** Browsers log every failed connection and the 401 that asks for the token. */
+  /** Browsers log every failed connection, and the 401 before the token is entered. */
   const isReal = (complaint: string) => !/net::ERR_|401/.test(complaint)
   /** Enters the token on the login form. */
   const show = async (page: Page, token: string) => {
@@ -166,7 +166,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
     expect(await act(page, 'Isolate')).toContain('Done')
     await close(page)
     await until(page, 'isolated')
-    // On the page of the other pod and for its callers.
+    // On the page of the other pod, and for callers of that pod.
     const other = (onOne as WatchedPage).page
     await other.goto(`${one?.adminUrl}/dashboard/#/guards/openai`)
     await until(other, 'isolated')

@@ -34,7 +34,7 @@ describe.skipIf(browserPath === undefined)('names on the page', () => {
       const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
       expect(tooWide, hash).toBeLessThanOrEqual(0)
     }
-    // Tenants choose their names.
+    // Tenants choose their names, so they may contain HTML.
     for (const [place, name] of [MARKUP, RIGHT_TO_LEFT, LONG].entries()) {
       const label = page.locator('.tenants .meter-label').nth(place)
       expect(await label.textContent()).toBe(name)

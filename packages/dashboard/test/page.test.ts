@@ -89,7 +89,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await page.locator('.breaker').first().waitFor()
     feed.send('transition', feed.fleet.setBreaker('openai', 'open'))
     await page.locator('.page-head .badge').first().filter({ hasText: 'open' }).waitFor()
-    // With the next figures a countdown to the probe starts, which needs no further data.
+    // The next figures start a countdown to the probe, which needs no further data.
     feed.send('guards', feed.fleet.guards())
     const countdown = page.getByTestId('countdown')
     const first = await countdown.textContent()
@@ -149,7 +149,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
       token: 'right',
     })
     await dialog.getByRole('button', { name: 'Close' }).click()
-    // The token is kept in memory only and not asked for again.
+    // The token stays in memory, so the page does not prompt for it again.
     await page.getByRole('button', { name: 'Reset …' }).click()
     await dialog.getByRole('button', { name: 'Reset' }).waitFor()
     expect(await dialog.getByLabel('Admin token').count()).toBe(0)

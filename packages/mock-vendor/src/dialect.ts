@@ -1,6 +1,6 @@
 /**
- * What differs between vendors: a dialect has the vendor's errors, keys and limit headers, and a list
- * of endpoints. An endpoint reads a request and returns how to reply to it.
+ * Differences between vendors: a dialect has the vendor's errors, keys and limit headers, and a list of endpoints. An
+ * endpoint reads a request and returns how to reply to it.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { CacheUse, Prompt } from './content/prompt-cache.js'
@@ -15,7 +15,7 @@ export interface Dialect {
   readonly endpoints: readonly Endpoint[]
   keyOf(headers: IncomingHttpHeaders, query: URLSearchParams): string
   limitHeaders(standings: readonly Standing[], wallMs: number): Record<string, string>
-  /** Headers of a refusal that say when to retry. Absent: `retry-after` in whole seconds. */
+  /** Headers of a 429 with the time to wait. Absent: `retry-after` in whole seconds. */
   retryHeaders?(waitMs: number): Record<string, string>
 
   failure(status: number, message?: string): Failure
@@ -30,7 +30,7 @@ export interface Endpoint {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** A name in braces matches one segment of the path: `/v1/files/{id}`. */
   readonly path: string
-  /** Reads a request, or returns what is wrong with it. A payload is sent at once, whatever the knobs say. */
+  /** Reads a request, or returns its problem. A payload is sent at once, independent of the knobs. */
   read(request: EndpointRequest): Asked | Failure | Payload
 }
 
@@ -38,7 +38,7 @@ export interface EndpointRequest {
   readonly headers: IncomingHttpHeaders
   /** The parts of the path that the endpoint's path has in braces. */
   readonly params: Readonly<Record<string, string>>
-  /** Of the URL. */
+  /** Query of the URL. */
   readonly query: URLSearchParams
   /** The body as JSON; undefined if it is none. */
   readonly body: unknown
@@ -58,12 +58,12 @@ export interface Asked {
   readonly maxTokens: number
   /** The parts of the prompt that may be cached. Absent: nothing of it is. */
   readonly prompt?: Prompt
-  /** Text of the response, for example JSON. Undefined: numbers, as many as the knobs say. */
+  /** Text of the response, for example JSON. Undefined: as many numbers as the knobs specify. */
   readonly text?: string | undefined
   readonly reply: Reply
 }
 
-/** The text of a response, and what its head needs. */
+/** The text of a response, and the fields that precede it. */
 export interface Answer extends CacheUse {
   readonly model: string
   readonly promptTokens: number

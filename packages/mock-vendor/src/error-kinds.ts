@@ -1,4 +1,4 @@
-/** Errors that a knob requests by what they mean. Each vendor reports them in its own way. */
+/** Errors that a knob requests by their meaning. Each vendor reports them in its own format. */
 export const ERROR_KINDS = [
   'rate-limited',
   'quota-exhausted',
@@ -10,5 +10,5 @@ export const ERROR_KINDS = [
   'server',
 ] as const
 
-/** What an error of a vendor means. */
+/** Meaning of a vendor's error. */
 export type ErrorKind = (typeof ERROR_KINDS)[number]

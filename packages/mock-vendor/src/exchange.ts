@@ -68,11 +68,13 @@ export class Exchange {
     if (!this.#over) this.#response.end()
   }
 
-  /** What was sent before still arrives; the end does not. */
+  /** Data sent so far still arrives; the end of the response does not. */
   cut(): void {
     if (this.#over) return
     this.#cause = 'cut'
-    this.#response.socket?.destroySoon()
+    const { socket } = this.#response
+    // Node 26 writes data sent in this tick in the next one.
+    process.nextTick(() => socket?.destroySoon())
   }
 
   /** The vendor is closed, and this response with it. */

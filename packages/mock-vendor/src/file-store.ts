@@ -32,7 +32,7 @@ export class FileStore {
     this.#files.delete(id)
   }
 
-  /** The newest first. */
+  /** Newest first. */
   list(): StoredFile[] {
     return [...this.#files.values()].reverse()
   }

@@ -6,7 +6,7 @@ export interface UploadedFile {
   readonly bytes: Buffer
 }
 
-/** Of fields with one name, the last. */
+/** The last of several fields with one name wins. */
 export interface Form {
   text(name: string): string | undefined
   file(name: string): UploadedFile | undefined

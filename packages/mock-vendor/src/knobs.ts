@@ -124,7 +124,7 @@ export function layKnobs(layers: readonly (Knobs | undefined)[]): Knobs {
   const result: Record<string, unknown> = {}
   for (const layer of layers) {
     if (layer === undefined) continue
-    // A status without a share applies to all requests, whatever share another layer has.
+    // A status without a share applies to all requests, even if another layer has a share.
     if (layer.status !== undefined || layer.error) result.errorRate = 1
     for (const [name, value] of Object.entries(layer)) {
       if (value !== undefined) result[name] = value
@@ -133,7 +133,7 @@ export function layKnobs(layers: readonly (Knobs | undefined)[]): Knobs {
   return result as Knobs
 }
 
-/** What happens to one request, drawn once. */
+/** The faults of one request, drawn once. */
 export interface Plan {
   readonly latencyMs: number
   readonly tokens: number

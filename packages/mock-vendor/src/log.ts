@@ -1,4 +1,4 @@
-/** What a mock vendor records of its requests. */
+/** Records the requests of a mock vendor. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ArrivalLog } from 'spillway/internal'
 import type { LimitUnit } from './quota/contract.js'
@@ -12,9 +12,9 @@ export type MockCallEnd = 'open' | 'completed' | 'cancelled' | 'cut' | 'closed'
 
 /** One request to the mock vendor. Times are `performance.now()` of this process. */
 export interface MockCall {
-  /** From 1 up, in order of arrival. */
+  /** Starts at 1, in order of arrival. */
   readonly number: number
-  /** As in the response header. */
+  /** The request id of the response header. */
   readonly requestId: string
   /** The API that the request used. */
   readonly api: 'openai' | 'anthropic' | 'gemini' | 'azure'
@@ -42,11 +42,11 @@ export interface MockCall {
   readonly cachedTokens: number
   /** The part of the prompt that was written to the cache. */
   readonly cacheWriteTokens: number
-  /** Of the whole response, whether it was sent or not. */
+  /** Tokens of the whole response, sent or not. */
   readonly completionTokens: number
-  /** What its quota charged it when it arrived, by unit. Undefined if it was refused. */
+  /** Units that the quota charged at arrival. Undefined if the request was refused. */
   readonly reserved: Readonly<Record<LimitUnit, number>> | undefined
-  /** The same, corrected when the response has ended. */
+  /** Charged units, corrected when the response has ended. */
   readonly charged: Readonly<Record<LimitUnit, number>> | undefined
   /** HTTP status of the response, once it is known. */
   readonly status: number | undefined
@@ -54,7 +54,7 @@ export interface MockCall {
   readonly headersAtMs: number | undefined
   /** Events sent so far; a response in one piece is one. */
   readonly chunks: number
-  /** Tokens among them. */
+  /** Output tokens that were sent. */
   readonly tokensSent: number
   /** Bytes of the body passed to the socket. */
   readonly bytes: number
@@ -86,11 +86,11 @@ export interface MockCounts {
 
 /** Which requests to count. */
 export interface MockArrivals {
-  /** What is counted; `inputTokens` and `outputTokens` only with `accepted`. Default: `requests`. */
+  /** The counted unit; `inputTokens` and `outputTokens` only with `accepted`. Default: `requests`. */
   unit?: LimitUnit | undefined
   /**
-   * Only requests that the limits admitted, and what the quota charged them: when they arrived, in its own units.
-   * Default: false.
+   * Counts only requests that the limits admitted, in the units that the quota charged, by arrival time. Default:
+   * false.
    */
   accepted?: boolean | undefined
   /** Only requests with this API key. Default: all keys. */
@@ -103,7 +103,7 @@ interface Lane {
   readonly key: string
   readonly model: string
   readonly arrivals: { atMs: number; tokens: number }[]
-  readonly admitted: { readonly atMs: number; readonly admission: Pick<QuotaDecision, 'cost'> }[]
+  readonly admitted: { readonly atMs: number; readonly decision: Pick<QuotaDecision, 'cost'> }[]
 }
 
 export class CallLog {
@@ -139,12 +139,12 @@ export class CallLog {
     lane.arrivals.push({ atMs, tokens: promptTokens + completionTokens })
   }
 
-  /** The limits admitted a request. The cost of the admission may change when its response has ended. */
-  admit(call: OpenCall, atMs: number, admission: Pick<QuotaDecision, 'cost'>): void {
+  /** The limits admitted a request. The cost may change when its response has ended. */
+  admit(call: OpenCall, atMs: number, decision: Pick<QuotaDecision, 'cost'>): void {
     const { key, model } = call
-    call.reserved = admission.cost
-    call.charged = admission.cost
-    this.#lanes.get(laneOf(key, model))?.admitted.push({ atMs, admission })
+    call.reserved = decision.cost
+    call.charged = decision.cost
+    this.#lanes.get(laneOf(key, model))?.admitted.push({ atMs, decision })
   }
 
   end(call: OpenCall, how: Exclude<MockCallEnd, 'open'>, atMs: number): void {
@@ -167,7 +167,7 @@ export class CallLog {
         (key === undefined || lane.key === key) && (model === undefined || lane.model === model),
     )
     const log = new ArrivalLog()
-    // A large request may have been read after a small one that came later.
+    // A large request may be read completely after a small one that arrived later.
     const arrivals = chosen
       .flatMap((lane) => (accepted ? admittedIn(lane, unit) : arrivedIn(lane, unit)))
       .sort((a, b) => a.atMs - b.atMs)
@@ -198,7 +198,7 @@ function arrivedIn({ arrivals }: Lane, unit: LimitUnit): Amount[] {
 }
 
 function admittedIn({ admitted }: Lane, unit: LimitUnit): Amount[] {
-  return admitted.map(({ atMs, admission }) => ({ atMs, amount: admission.cost[unit] }))
+  return admitted.map(({ atMs, decision }) => ({ atMs, amount: decision.cost[unit] }))
 }
 
 function noCounts(): MockCounts {

@@ -20,7 +20,7 @@ export interface MockSockets {
   readonly opened: number
 }
 
-/** A vendor on a local port that behaves as its knobs say and records all requests. */
+/** A vendor on a local port, controlled by knobs. It records all requests. */
 export interface MockVendor {
   /** Listens; after `close()` again on the same port. */
   start(): Promise<{ url: string; port: number }>
@@ -44,8 +44,8 @@ export interface MockVendor {
   /** Counts of connections. */
   readonly sockets: MockSockets
   /**
-   * The most that arrived in any window of this length, wherever it begins, including refused ones.
-   * Two exactly this far apart are in different windows.
+   * Largest number of requests, including refused ones, in any window of this length. Two requests exactly this far
+   * apart are in different windows.
    */
   mostInAnyWindow(windowMs: Duration, which?: MockArrivals): number
   /** Resolves when no request is in flight. */

@@ -31,7 +31,7 @@ export interface MockVendorOptions {
    */
   quota?: QuotaName | undefined
   /**
-   * Caches prefixes of prompts, and reports what was read from the cache and written to it: true, or an object.
+   * Caches prefixes of prompts, and reports tokens read from the cache and written to it: true, or an object.
    * Default: false.
    */
   promptCache?:

@@ -1,4 +1,4 @@
-/** An incoming request: its API, what is recorded about it, and its body. */
+/** An incoming request: its API, its record in the log, and its body. */
 import type { IncomingMessage } from 'node:http'
 import { systemClock } from 'spillway/internal'
 import { anthropic } from './anthropic/anthropic.js'

@@ -109,7 +109,7 @@ export class VendorServer {
     if (unref) server.unref()
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      // In a worker of `node:cluster` a listener would be shared with the other workers.
+      // In a worker of `node:cluster`, a listener without `exclusive` would be shared with the other workers.
       server.listen({ host, port: this.#port, backlog: BACKLOG, exclusive: true }, resolve)
     })
     this.#slowSinceMs = systemClock.now()

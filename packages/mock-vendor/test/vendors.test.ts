@@ -276,7 +276,7 @@ describe('prompt caches over HTTP', () => {
     const ask = async () => (await post('/v1/chat/completions', body)).text()
     const body = { model: 'm', max_tokens: 400, messages: [{ role: 'user', content: 'Hi!!' }] }
     await ask()
-    // One token of input, and five times ten of output in place of `max_tokens`.
+    // One input token, and ten output tokens that Bedrock counts five times, instead of `max_tokens`.
     expect(vendor.calls[0]?.reserved).toMatchObject({ requests: 1, tokens: 401 })
     expect(vendor.calls[0]?.charged).toMatchObject({ requests: 1, tokens: 51 })
     await Promise.all([ask(), ask()])

@@ -19,7 +19,7 @@ export function formatMs(ms: number): string {
   return formatLong(Math.round(ms / 1_000))
 }
 
-/** For what counts down or up, in whole seconds: 12 s, 3 min 05 s. */
+/** Durations that count down or up, in whole seconds: 12 s, 3 min 05 s. */
 export function formatSeconds(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1_000))
   return seconds < 60 ? `${seconds} s` : formatLong(seconds)
@@ -50,12 +50,12 @@ export function formatPreciseTime(at: number): string {
   return `${formatTime(at)}.${String(Math.floor(at % 1_000)).padStart(3, '0')}`
 }
 
-/** One call, two calls. */
+/** Formats a count with its noun: one call, two calls. */
 export function countOf(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`
 }
 
-/** `retryAfterMs` as people say it: retry after. */
+/** Splits a camel-case name such as `retryAfterMs` into words: retry after. */
 export function spellOut(key: string): string {
   return key
     .replace(/Ms$/, '')

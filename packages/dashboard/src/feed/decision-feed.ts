@@ -19,8 +19,8 @@ const FLUSH_MS = 100
 /** Number of earlier decisions that a new reader gets. */
 const EARLIER_DECISIONS = 100
 const MOST_IN_A_MESSAGE = 50
-/** More is recorded for this time after another process has asked for decisions. */
-const ASKED_MS = 5_000
+/** After another process has requested decisions, more are recorded for this time. */
+const WATCH_MS = 5_000
 
 export interface DecisionFeedOptions {
   readonly inside: SpillwayInside
@@ -38,14 +38,14 @@ export class DecisionFeed {
   readonly #options: DecisionFeedOptions
   readonly #clock: Clock
   readonly #peers: PeerDecisionWatch | undefined
-  /** Of other processes and pods. */
+  /** Decisions of other processes and pods. */
   readonly #others = new RecentDecisions()
   readonly #exchange: FleetExchange
   #nextId = 1
   #seen = 0
   #timer: Timer | undefined
-  /** Runs for `ASKED_MS` after the last question of another process. */
-  #asked: Timer | undefined
+  /** Runs for `WATCH_MS` after the last question of another process. */
+  #watchTimer: Timer | undefined
 
   constructor(options: DecisionFeedOptions) {
     this.#options = options
@@ -91,7 +91,7 @@ export class DecisionFeed {
 
   /** Called after the last reader has left. */
   stop(): void {
-    this.log.watched = this.#asked !== undefined
+    this.log.watched = this.#watchTimer !== undefined
     this.#peers?.stop()
     this.#timer?.cancel()
     this.#timer = undefined
@@ -99,7 +99,7 @@ export class DecisionFeed {
 
   close(): void {
     this.#timer?.cancel()
-    this.#asked?.cancel()
+    this.#watchTimer?.cancel()
     this.#peers?.stop()
     this.#exchange.close()
   }
@@ -127,7 +127,7 @@ export class DecisionFeed {
     }
   }
 
-  /** What all processes and pods know about a request. */
+  /** Data of all processes and pods about a request. */
   explain(requestId: string): Promise<Explanation> {
     const { inside, peers } = this.#options
     return explainRequest(requestId, { own: this.requests, peers, ...inside })
@@ -158,12 +158,12 @@ export class DecisionFeed {
   /** Another process reads the decisions of this one. */
   #watchForOthers(): void {
     this.log.watched = true
-    this.#asked?.cancel()
-    this.#asked = this.#clock.schedule(ASKED_MS, () => {
-      this.#asked = undefined
+    this.#watchTimer?.cancel()
+    this.#watchTimer = this.#clock.schedule(WATCH_MS, () => {
+      this.#watchTimer = undefined
       this.log.watched = this.#options.hasReaders()
     })
-    this.#asked.unref()
+    this.#watchTimer.unref()
   }
 
   #views(records: ReturnType<DecisionLog['since']>): Decision[] {

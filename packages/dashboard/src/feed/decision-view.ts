@@ -8,7 +8,7 @@ import type { Decision, Requested, StageNote } from '../wire/decisions.js'
 
 const MOST_NOTES = 40
 
-/** `pod`: as it is shown. `aheadMs`: offset from the pod's clock to the time of day. */
+/** `pod`: shortened name. `aheadMs`: offset from the pod's clock to the time of day. */
 export function decisionView(record: DecisionRecord, pod: string, aheadMs: number): Decision {
   const { id, user, tier, code, stage, scope, attempts, retryAfterMs, details, status } = record
   const { sharedAgeMs, replaces } = record
@@ -53,7 +53,7 @@ function replacedView({ guard, lane, code, status }: ReplacedCall) {
   }
 }
 
-/** What a call requested of the limit that refused it. User limits count one request of each call. */
+/** Units that a call requested of the limit that refused it. User limits count one request per call. */
 function requestedOf(
   { code, details, tookMs, retryAfterMs }: DecisionRecord,
   at: number,

@@ -1,6 +1,6 @@
 /**
- * The feed for all readers, built once however many there are. Without readers it only records the
- * last hour: a snapshot of each guard per second. The store is read only for readers.
+ * The feed, built once for all readers. Without readers it only records the last hour: a snapshot of each guard per
+ * second. The store is read only for readers.
  */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from 'spillway'
@@ -62,9 +62,9 @@ export class Feed {
   #watches: GuardWatch[] = []
   #sampledMs: number
   #sinceMs = TICK_MS
-  #telling = false
+  #isRefreshing = false
   /** Grows whenever the content of `hello` changes. */
-  #news = 0
+  #helloVersion = 0
   #closed = false
   #timer: Timer
 
@@ -85,7 +85,7 @@ export class Feed {
     this.#standing = new StoreStanding()
     this.#sampledMs = clock.now()
     this.#meetGuards()
-    // At once and not with the next tick, so that nothing of a new guard is missed.
+    // Immediately instead of with the next tick, so that no decision of a new guard is missed.
     this.#stopMeeting = inside.onGuard(() => {
       if (this.#meetGuards()) this.#tellHello()
     })
@@ -103,7 +103,11 @@ export class Feed {
   /** `lastId`: the last event of a reader that returns. */
   async attach(reader: FeedReader, lastId: string | undefined): Promise<void> {
     const seen = this.#readId(lastId)
-    const [news, beganMs, beganAt] = [this.#news, this.#clock.now(), this.#clock.wallMs()]
+    const [helloVersion, beganMs, beganAt] = [
+      this.#helloVersion,
+      this.#clock.now(),
+      this.#clock.wallMs(),
+    ]
     this.#coming.add(reader)
     try {
       this.#sendHello(reader)
@@ -120,7 +124,7 @@ export class Feed {
     // this one.
     this.#readers.add(reader)
     if (this.#readers.size === 1) this.#beginWatching()
-    if (news !== this.#news) this.#sendHello(reader)
+    if (helloVersion !== this.#helloVersion) this.#sendHello(reader)
     if (this.#sampledMs > beganMs) {
       for (const history of this.#histories(beganAt)) this.#send(reader, 'history', history)
     }
@@ -128,7 +132,7 @@ export class Feed {
     this.#sendDecisions(reader, seen)
     for (const note of this.#acts) this.#send(reader, 'act', note)
     // The store was not read before.
-    if (!this.#last.has('fleet')) await this.#tell()
+    if (!this.#last.has('fleet')) await this.#refreshFleet()
   }
 
   detach(reader: FeedReader): void {
@@ -146,12 +150,12 @@ export class Feed {
     this.#decisions.requests.note(request)
   }
 
-  /** What this process knows about a request. */
+  /** Data of this process about a request. */
   find(requestId: string): KnownRequest {
     return this.#decisions.requests.find(requestId)
   }
 
-  /** What all processes and pods know about a request. */
+  /** Data of all processes and pods about a request. */
   explain(requestId: string): Promise<Explanation> {
     return this.#decisions.explain(requestId)
   }
@@ -162,7 +166,7 @@ export class Feed {
     this.#tellAct(note)
   }
 
-  /** In another pod. */
+  /** An operator has acted on another pod. */
   #onNote(text: string): void {
     const note = readActNote(text)
     if (note !== undefined) this.#tellAct(note)
@@ -175,7 +179,7 @@ export class Feed {
   }
 
   demoChanged(state: DemoState): void {
-    this.#news++
+    this.#helloVersion++
     this.#broadcast('demo', state)
   }
 
@@ -198,13 +202,13 @@ export class Feed {
   }
 
   #tick(): void {
-    const news = this.#meetGuards()
+    const isChanged = this.#meetGuards()
     this.#sample()
     if (this.#readers.size === 0) return
     for (const reader of this.#readers) {
-      if (news || reader.isBack) this.#greetAgain(reader)
+      if (isChanged || reader.isBack) this.#greetAgain(reader)
     }
-    void this.#tell()
+    void this.#refreshFleet()
   }
 
   /** Adds new guards and drops closed ones. Returns whether there were any. */
@@ -223,11 +227,11 @@ export class Feed {
         ),
     )
     for (const [guard, watch] of known) if (!guards.includes(guard)) watch.close()
-    this.#news++
+    this.#helloVersion++
     return true
   }
 
-  /** At once: a breaker that opens in one pod is shown on every page within a moment. */
+  /** Sent immediately: a breaker that opens in one pod is shown on every page within a moment. */
   #onTransition(transition: Transition): void {
     this.#broadcast('transition', transition)
   }
@@ -260,7 +264,7 @@ export class Feed {
     })
   }
 
-  /** Of all pods. The others are known only while there are readers. */
+  /** Figures of all pods. Other pods are read only while there are readers. */
   #fleetPoint(): Point<PodColumn> {
     const { live } = this.#options.inside.membership
     if (this.#readers.size === 0 && live > 1) return {}
@@ -274,9 +278,9 @@ export class Feed {
   }
 
   /** Reads the store and broadcasts the result. */
-  async #tell(): Promise<void> {
-    if (this.#telling) return
-    this.#telling = true
+  async #refreshFleet(): Promise<void> {
+    if (this.#isRefreshing) return
+    this.#isRefreshing = true
     try {
       const { inside } = this.#options
       const queues = inside.queues()
@@ -298,7 +302,7 @@ export class Feed {
       this.#broadcast('guards', { at, sinceMs: this.#sinceMs, guards })
       if (queues.length > 0) this.#broadcast('jobQueues', { at, jobQueues: ticks })
     } finally {
-      this.#telling = false
+      this.#isRefreshing = false
     }
   }
 
@@ -373,8 +377,8 @@ export class Feed {
   }
 
   /**
-   * The id says what a returning reader has: which decisions, and until when. Earlier messages have
-   * no id, because a reader that was cut off before them does not have them.
+   * The id encodes the position of a returning reader: its last decision and its last time. Earlier messages have no
+   * id, because a reader disconnected before them has not received them.
    */
   #withId(message: string): string {
     return `id: ${this.#boot}.${this.#decisions.nextId}.${Math.round(this.#clock.wallMs())}\n${message}`

@@ -1,4 +1,4 @@
-/** All pods: the others by their heartbeats, this one by its own state. */
+/** All pods: other pods by their heartbeats, this pod by its current state. */
 import type { Clock } from 'spillway'
 import type { GuardStatus, PodStatus } from 'spillway/internal'
 import { readPodStatus } from 'spillway/internal'
@@ -26,7 +26,7 @@ interface Rate {
 const NO_RATES: ReadonlyMap<string, Rate> = new Map()
 /** Reports that are closer together than this give no useful rates. */
 const LEAST_MS = 200
-/** A pod without a report for this long is gone. */
+/** A pod without a report for this long is dropped. */
 const SILENT_MS = 5_000
 
 export class FleetWatch {
@@ -34,7 +34,7 @@ export class FleetWatch {
   readonly #clock: Clock
   readonly #onNote: (text: string) => void
   #known = new Map<string, Known>()
-  /** By pod, the last note that was received. */
+  /** By pod, the last note received. */
   #noted = new Map<string, number>()
   #asking = false
 
@@ -183,10 +183,7 @@ function ratesBetween(
   return rates
 }
 
-/**
- * Calls that came in and do not wait now, plus calls that no longer wait. A refused retry may count
- * once more.
- */
+/** Started calls plus refused calls. A refused retry may count twice. */
 function decidedBetween(then: GuardStatus, now: GuardStatus, refused: number): number {
   return Math.max(refused, now.calls - then.calls + then.waiting - now.waiting)
 }

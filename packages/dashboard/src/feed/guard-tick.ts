@@ -1,4 +1,4 @@
-/** What the page gets of one guard, every second. */
+/** Data of one guard for the page, every second. */
 
 import type { GuardSnapshot } from 'spillway'
 import type { LaneFlow } from 'spillway/internal'

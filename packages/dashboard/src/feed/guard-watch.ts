@@ -1,10 +1,7 @@
-/**
- * One guard as the dashboard sees it: sampled every second, and reported in full while there are
- * readers.
- */
+/** Samples one guard every second, and reports it in full while there are readers. */
 
 import type { GuardSnapshot } from 'spillway'
-import type { DecisionBook, DecisionLog, GuardTimings, SharedGuard } from 'spillway/internal'
+import type { DecisionLog, DecisionRecorder, GuardTimings, SharedGuard } from 'spillway/internal'
 import { worstOf } from 'spillway/internal'
 import type { BreakerChange } from 'spillway/shared'
 import { EVERY_LANE, shown, shownLane } from '../shown.js'
@@ -15,7 +12,7 @@ import { RecentPercentiles } from './percentiles.js'
 const TIMELINE_MS = 3_600_000
 const MOST_TRANSITIONS = 50
 
-/** What has happened since the last second. */
+/** Changes since the last second. */
 export interface GuardSample {
   snapshot: GuardSnapshot
   flow: Flow
@@ -26,7 +23,7 @@ export interface GuardSample {
 
 export class GuardWatch {
   readonly guard: SharedGuard
-  readonly book: DecisionBook
+  readonly book: DecisionRecorder
   readonly history = new HistoryOf(GUARD_COLUMNS)
   readonly #timings: GuardTimings
   readonly #latency = new RecentPercentiles()

@@ -1,7 +1,6 @@
 /**
- * What is left of the limits of each lane, for all guards, as stored. Each lane takes a round trip,
- * so a limited number is read per second, in turn. The figures of the others are older and have
- * their age.
+ * Remaining units of each lane's limits, for all guards, from the store. Each lane takes a round trip, so a limited
+ * number of lanes is read per second, in turn. Figures of other lanes are older and have their age.
  */
 import type { Clock } from 'spillway'
 import type { SharedGuard } from 'spillway/internal'
@@ -36,8 +35,8 @@ export class LaneFigureBook {
   }
 
   /**
-   * Reads the next lanes, including `lanes` that only other pods have used. Figures stay as they
-   * are if that fails. Rounds do not overlap.
+   * Reads the next lanes, including `lanes` that only other pods have used. If that fails, the old figures stay.
+   * Rounds do not overlap.
    */
   async refresh(guards: readonly SharedGuard[], lanes: LanesByGuard): Promise<void> {
     if (this.#asking) return

@@ -1,6 +1,6 @@
 /**
- * Decisions of the other processes of this pod, such as the workers of a gateway: each has its own log, and only one
- * serves the dashboard. They are asked while the dashboard has readers.
+ * Reads decisions of the other processes of this pod, such as the workers of a gateway, while the dashboard has
+ * readers. Each process has its own log, and only one serves the dashboard.
  */
 import type { Clock } from 'spillway'
 import type { Timer } from 'spillway/internal'
@@ -9,27 +9,27 @@ import type { Decision, Decisions } from '../wire/decisions.js'
 
 /** The decisions of one process after a cursor. */
 export interface DecisionPage {
-  /** Where the next page begins. Other processes only keep it. */
+  /** Cursor of the next page, opaque to other processes. */
   cursor: string
   /** Number of all decisions since the last page, including those without a record. */
   seen: number
-  /** The recorded ones. */
+  /** Recorded decisions. */
   records: readonly Decision[]
 }
 
 /** The decisions of all other processes, after a cursor for each. */
 export interface PeerDecisions {
-  /** By process; the names are those that the peers choose. */
+  /** By process, with names chosen by the peers. */
   cursors: Readonly<Record<string, string>>
   /** Number of all decisions since the cursors, including those without a record. */
   seen: number
-  /** The newest first. */
+  /** Newest first. */
   records: readonly Decision[]
 }
 
 /** The other processes of this pod. */
 export interface DashboardPeers {
-  /** What they know about a request; each answers with `dashboard.find()`. Default: they are not asked. */
+  /** Finds a request in the other processes, with their `dashboard.find()`. Default: they are not searched. */
   find?(requestId: string): Promise<readonly KnownRequest[]>
   /** Their decisions after these cursors. A process without a cursor returns its latest ones. */
   decisions(cursors: Readonly<Record<string, string>>): Promise<PeerDecisions>
@@ -59,7 +59,7 @@ export class PeerDecisionWatch {
     this.#timer = undefined
   }
 
-  /** The next question follows the answer to the last one, so a slow peer is not asked twice. */
+  /** The next request follows the answer to the last one, so a slow peer has at most one. */
   #schedule(delayMs: number): void {
     const timer = this.#clock.schedule(delayMs, async () => {
       await this.#ask(timer)
@@ -71,7 +71,7 @@ export class PeerDecisionWatch {
 
   async #ask(timer: Timer): Promise<void> {
     const answer = await this.#peers.decisions(this.#cursors).catch(() => undefined)
-    // Without a reader the cursors stay, so that the next one misses nothing.
+    // Without a reader the cursors stay, so that the next reader gets all decisions since then.
     if (answer === undefined || this.#timer !== timer) return
     const { cursors, seen } = answer
     this.#cursors = cursors

@@ -42,7 +42,7 @@ function sumOf(top: readonly { waiting: number }[]): number {
 
 const MOST_LETTERS = 100
 
-/** Without their data and their handler's errors, which may contain anything. */
+/** Job data and handler errors are left out, because they may contain secrets. */
 export async function deadLetters(
   { name, queue }: Queue,
   from: number,

@@ -88,7 +88,8 @@ export class FeedReader {
   end(): void {
     this.#ended = true
     this.#response.end()
-    // Does not wait for a reader that does not take the end.
-    this.#response.socket?.destroySoon()
+    const { socket } = this.#response
+    // Does not wait for a reader that does not take the end. Node 26 writes the end in the next tick.
+    process.nextTick(() => socket?.destroySoon())
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Decisions of other processes: workers of the same gateway and other pods. Both ways may lead to the same decision,
- * so each is kept once, for readers that come later.
+ * Decisions of other processes: workers of this gateway and other pods. A decision may arrive on both ways, so
+ * duplicates are dropped. Kept for readers that connect later.
  */
 import type { Decision } from '../wire/decisions.js'
 
@@ -19,7 +19,7 @@ export class RecentDecisions {
     return fresh
   }
 
-  /** Those that arrived after this time of day, the oldest first. */
+  /** Decisions that arrived after this time of day, oldest first. */
   since(at: number): Decision[] {
     return this.#kept.filter((each) => each.at > at).map(({ record }) => record)
   }

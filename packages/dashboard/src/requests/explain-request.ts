@@ -1,4 +1,4 @@
-/** What became of one request: asked of this process, then of its workers, then of the other pods. */
+/** Explains one request: searches this process, then its workers, then the other pods. */
 import type { Clock } from 'spillway'
 import type { Random } from 'spillway/internal'
 import type { Membership, Store } from 'spillway/shared'
@@ -16,7 +16,7 @@ interface Around {
   readonly membership: Membership
 }
 
-/** Asks all pods about a request, from a process that is no pod. */
+/** Searches all pods for a request, from a process that is not a pod. */
 export async function askPods(question: Omit<FleetQuestion, 'self'>): Promise<Explanation> {
   const { known, podsAsked, podsAnswered } = await askFleet({ ...question, self: undefined })
   return { ...explanationOf(question.requestId, known), podsAsked, podsAnswered }
@@ -35,7 +35,7 @@ export async function explainRequest(requestId: string, around: Around): Promise
     const { known, podsAsked, podsAnswered } = await askFleet(question)
     return { ...explanationOf(requestId, known), podsAsked, podsAnswered }
   } catch {
-    // The store is unreachable: the other pods were not asked.
+    // The store is unreachable, so the other pods were not searched.
     const podsAsked = Math.max(0, membership.live - 1)
     return { ...explanationOf(requestId, []), podsAsked, podsAnswered: 0 }
   }

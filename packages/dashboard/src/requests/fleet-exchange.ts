@@ -12,10 +12,10 @@ import type { KnownRequest } from './request-log.js'
 const READERS = 'dashboard:readers'
 const PUBLISHED = 'dashboard:decisions'
 const STEP_MS = 1_000
-/** Without readers, each pod looks for some this often. */
+/** Interval at which each pod checks for readers of other pods while there are none. */
 const IDLE_STEP_MS = 2_000
 const LIFE_US = 5_000_000
-/** Of all pods together, in one round; each gets its part, within these bounds. */
+/** Decisions of all pods in one round. Each pod gets an equal part, within these bounds. */
 const MOST_BYTES = 400_000
 const LEAST_POD_BYTES = 4_000
 const MOST_POD_BYTES = 32_000
@@ -26,7 +26,7 @@ const MOST_LOOKS = 20
 
 type Pods = Pick<Store, 'pods'>['pods']
 
-/** What a pod publishes. */
+/** Data that a pod publishes. */
 interface Published {
   v: 1
   decisions: Decision[]
@@ -55,7 +55,7 @@ export class FleetExchange {
   #publishedId = 0
   /** Published last time: repeated once, because a reader may have missed them. */
   #before: Decision[] = []
-  /** By pod, the last id that was received. */
+  /** By pod, the last id received. */
   #received = new Map<string, number>()
 
   constructor(options: FleetExchangeOptions) {
@@ -79,7 +79,7 @@ export class FleetExchange {
   /** Returns whether there are readers, here or elsewhere. */
   async #step(): Promise<boolean> {
     const { store, membership, hasReaders } = this.#options
-    // Without other processes there is nothing to exchange.
+    // A single pod has nothing to exchange.
     if (!store.remote && membership.live < 2) return hasReaders()
     const { pods } = store
     const reads = hasReaders()
@@ -130,7 +130,7 @@ export class FleetExchange {
 export interface FleetAnswers {
   podsAsked: number
   podsAnswered: number
-  /** Of the pods that know the request. */
+  /** Answers of the pods that know the request. */
   known: KnownRequest[]
 }
 
@@ -139,13 +139,13 @@ export interface FleetQuestion {
   readonly clock: Clock
   readonly random: Random
   readonly requestId: string
-  /** The pod that asks, whose own answer is known; undefined: the asker is no pod. */
+  /** The pod that searches, whose data is known already; undefined if it is not a pod. */
   readonly self: string | undefined
   /** Names of the live pods. */
   readonly members: readonly string[]
 }
 
-/** Asks all other pods about a request. Ends when all have answered, or one of them knows it, or after 4 s. */
+/** Searches all other pods for a request. Ends when all have answered, or one of them knows it, or after 4 s. */
 export async function askFleet(question: FleetQuestion): Promise<FleetAnswers> {
   const { store, clock, random, requestId, self, members } = question
   const asked = new Set(members.filter((pod) => pod !== self))
@@ -178,7 +178,7 @@ export function isKnown({ request, decisions }: KnownRequest): boolean {
   return request !== undefined || decisions.length > 0
 }
 
-/** In order of their ids. Refusals and failures first, if there is no room for all. */
+/** In order of their ids. If there are too many, refusals and failures come first. */
 function withinBytes(decisions: readonly Decision[], most: number): Decision[] {
   const kept = new Set<Decision>()
   let bytes = 0

@@ -1,7 +1,7 @@
 /** A request that an application or a gateway has answered, as it reports it to the dashboard. */
 import { requestIdOf, rounded, shown } from '../shown.js'
 import type { RequestSummary } from '../wire/explain.js'
-import { refusalWords } from './refusal-words.js'
+import { refusalWords } from './refusal-text.js'
 
 /** An answered request, for `dashboard.noteRequest()`. Names are masked and cut before they are shown. */
 export interface NotedRequest {
@@ -20,18 +20,18 @@ export interface NotedRequest {
   /** Name of the route that took it. Default: none. */
   readonly route?: string | undefined
   /** The vendors that were tried, in order. Empty: the request was refused before any guard. */
-  readonly tries: readonly { readonly vendor: string; readonly attempts: number }[]
-  /** What answered in place of the usual target, and why. Default: the usual target answered. */
+  readonly vendorAttempts: readonly { readonly vendor: string; readonly attempts: number }[]
+  /** The fallback that answered, and the reason. Default: the usual target answered. */
   readonly degraded?: { readonly step: string; readonly reason: string } | undefined
   /** From its arrival to the end of its answer. Range: from 0 ms. */
   readonly durationMs: number
 }
 
-const MOST_TRIES = 20
+const MOST_VENDORS = 20
 
 /** `endedAt`: in ms since 1970. */
 export function summaryOf(request: NotedRequest, pod: string, endedAt: number): RequestSummary {
-  const { status, code, user, tier, model, route, tries, degraded, durationMs } = request
+  const { status, code, user, tier, model, route, vendorAttempts, degraded, durationMs } = request
   return {
     pod,
     at: Math.round(endedAt - durationMs),
@@ -43,7 +43,7 @@ export function summaryOf(request: NotedRequest, pod: string, endedAt: number): 
     ...(tier !== undefined && { tier: shown(tier) }),
     ...(model !== undefined && { model: shown(model) }),
     ...(route !== undefined && { route: shown(route) }),
-    tries: tries.slice(0, MOST_TRIES).map(({ vendor, attempts }) => {
+    vendorAttempts: vendorAttempts.slice(0, MOST_VENDORS).map(({ vendor, attempts }) => {
       return { vendor: shown(vendor), attempts }
     }),
     ...(degraded !== undefined && {
@@ -53,7 +53,7 @@ export function summaryOf(request: NotedRequest, pod: string, endedAt: number): 
 }
 
 /** The gateway itself refused it, before any guard had a call. */
-export function isOwnRefusal({ status, code, tries, id }: NotedRequest): boolean {
+export function isOwnRefusal({ status, code, vendorAttempts, id }: NotedRequest): boolean {
   const isRefused = code !== undefined && status >= 400 && code !== 'HUNG_UP'
-  return isRefused && tries.length === 0 && requestIdOf(id) !== undefined
+  return isRefused && vendorAttempts.length === 0 && requestIdOf(id) !== undefined
 }

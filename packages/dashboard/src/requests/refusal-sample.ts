@@ -1,11 +1,11 @@
 /**
- * Which refusals of the gateway itself are listed. A flood of wrong keys must not push everything else out of the
- * list: one a second of each code, and a few more.
+ * Samples the gateway's own refusals for the list. A flood of wrong keys must not displace other refusals: one per
+ * second and code, and a few more.
  */
 
 const WINDOW_MS = 1_000
 const MOST_IN_WINDOW = 5
-/** Codes are ours, but a library's user may note any. */
+/** The gateway has a fixed set of codes, but library users may record any code. */
 const MOST_CODES = 50
 
 export class RefusalSample {

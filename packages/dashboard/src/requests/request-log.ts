@@ -6,10 +6,10 @@ import type { Decision } from '../wire/decisions.js'
 import type { RequestSummary } from '../wire/explain.js'
 import { isOwnRefusal, type NotedRequest, summaryOf } from './noted-request.js'
 import { RefusalSample } from './refusal-sample.js'
-import { refusalWords } from './refusal-words.js'
+import { refusalWords } from './refusal-text.js'
 import { RequestRing } from './request-ring.js'
 
-/** What one process knows about a request. */
+/** Data of one process about a request. */
 export interface KnownRequest {
   /** The request as its gateway saw it; absent if this process does not remember it. */
   request?: RequestSummary
@@ -38,7 +38,7 @@ export class RequestLog {
   note(request: NotedRequest): void {
     const { clock } = this.#options
     this.#ring.add(request, clock.wallMs())
-    if (request.tries.length === 0 && isOwnRefusal(request)) this.#list(request)
+    if (request.vendorAttempts.length === 0 && isOwnRefusal(request)) this.#list(request)
   }
 
   /** Nothing known: no request, and no decisions. */

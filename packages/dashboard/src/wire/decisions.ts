@@ -37,7 +37,7 @@ export interface Decision {
   status?: number
   /** The call in whose place this one was made. */
   replaces?: ReplacedDecision
-  /** What a refused call requested of a limit, against what was left. */
+  /** Units that a refused call requested of a limit, and units that were left. */
   requested?: Requested
   /** The stage where it ended; `request`: the gateway itself refused the request. */
   stage: Stage
@@ -45,13 +45,13 @@ export interface Decision {
   scope: Scope
   /** From its arrival to its end, or to the beginning of a streamed response. */
   tookMs: number
-  /** How often the function was started. */
+  /** Number of attempts. */
   attempts: number
   /** Wait in ms that was suggested to the caller, if any. */
   retryAfterMs?: number
   /** The reason in a sentence. */
   why: string
-  /** What would have admitted it, in a sentence; absent if it was admitted. */
+  /** The remedy, in a sentence; absent if the call was admitted. */
   remedy?: string
   /** The numbers behind the decision. */
   numbers: Record<string, number | string | boolean>

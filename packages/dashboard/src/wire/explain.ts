@@ -1,15 +1,15 @@
-/** The answer to `GET explain?request=…`: what became of one request, on whichever pod it was. */
+/** The answer to `GET explain?request=…`: what happened to one request, on any pod. */
 import type { Decision } from './decisions.js'
 
-/** What became of one request, on whichever pod it was. */
+/** Explanation of one request, from any pod. */
 export interface Explanation {
-  /** The id that was asked for. */
+  /** The requested id. */
   requestId: string
   /** The request as its gateway saw it; absent if no pod remembers it. */
   request?: RequestSummary
   /** Decisions of guards on its calls, the oldest first. Under load only some calls are recorded. */
   decisions: Decision[]
-  /** Number of other pods that were asked. */
+  /** Number of other pods that were searched. */
   podsAsked: number
   /** Number of those that answered in time. */
   podsAnswered: number
@@ -38,8 +38,8 @@ export interface RequestSummary {
   /** Name of the route that took it, if any. */
   route?: string
   /** The vendors that were tried, in order, with the number of requests to each. */
-  tries: { vendor: string; attempts: number }[]
-  /** What answered in place of the usual target, and why. */
+  vendorAttempts: { vendor: string; attempts: number }[]
+  /** The fallback that answered, and the reason. */
   degraded?: {
     /** Name of the fallback. */
     step: string

@@ -1,4 +1,4 @@
-/** All pods, as they report themselves. */
+/** All pods, by their reports. */
 import type { StoreWord } from './words.js'
 
 export interface Fleet {
@@ -26,7 +26,7 @@ export interface Fleet {
 
 export interface PodRow {
   pod: string
-  /** Time since its last report. Above 2,000 it is late, above 5,000 it is gone. */
+  /** Time since the last report. Above 2,000 the pod is late, above 5,000 it is dropped. */
   ageMs: number
   /** `unknown`: it runs a version without reports. */
   state: 'up' | 'draining' | 'asked' | 'unknown'

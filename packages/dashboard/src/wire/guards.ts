@@ -96,7 +96,7 @@ export interface BreakerTick {
   state: BreakerStateName
   /** Why it opened, such as `10 failures in a row`; absent while it is closed or isolated. */
   cause?: string
-  /** Time until it may change by itself; absent while it is closed. */
+  /** Time until the state may change without a command; absent while the breaker is closed. */
   untilMs?: number
   /** In its window, of the whole fleet. */
   calls: number

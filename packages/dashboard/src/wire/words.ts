@@ -1,17 +1,17 @@
 /** Types that several messages use. */
 
-/** From the most important to the least: critical, high, normal, low. */
+/** From most to least important: critical, high, normal, low. */
 export type ByPriority = [number, number, number, number]
 
 /** Longest text in characters; a longer one is cut and ends in an ellipsis. */
 export type MostText = 200
 
-/** In place of a lane's name: all lanes. An action on it applies to all lanes. */
+/** Used as the lane in actions on all lanes. */
 export type EveryLane = '(all lanes)'
 
 /**
- * `memory`: for this process alone, by choice. `starting`: no reply yet. `shared`: reachable.
- * `unreachable`: unreachable. `untrusted`: reachable again, and not trusted for a window. `off`: switched off
- * by SPILLWAY_SHARED=off. With `unreachable`, `untrusted` and `off`, outage rules apply.
+ * `memory`: state of this process only, by configuration. `starting`: no reply yet. `shared`: reachable.
+ * `unreachable`: no reply. `untrusted`: reachable again, but not trusted for one window. `off`: switched off by
+ * SPILLWAY_SHARED=off. With `unreachable`, `untrusted` and `off`, outage rules apply.
  */
 export type StoreWord = 'memory' | 'starting' | 'shared' | 'unreachable' | 'untrusted' | 'off'

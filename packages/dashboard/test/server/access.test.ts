@@ -75,7 +75,7 @@ describe('operator access without a token', () => {
     ...['forwarded', 'via', 'x-real-ip', 'x-client-ip', 'cf-connecting-ip', 'true-client-ip'],
     ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'],
   ])('a request through a local proxy that sets %s is not local', (header) => {
-    // As nginx does: the Host header is the address it passes to.
+    // Like nginx: the Host header is the address of the upstream.
     const request = from('127.0.0.1', { host: '127.0.0.1:8081', [header]: '10.0.0.7' })
     expect(access.act(request)).toMatchObject({ status: 403, code: 'NO_TOKEN' })
     expect(access.read(request)).toMatchObject({ status: 403, code: 'NO_TOKEN' })
@@ -139,7 +139,7 @@ describe('operator access with a token', () => {
     'with-a-nul-inside\0',
   ])('a token that does not fit into a header is rejected: %j', (token) => {
     expect(() => createOperatorAccess({ token })).toThrow(
-      'access.token: must be visible ASCII characters without blanks, or no header can carry it; openssl rand -hex 24 makes one',
+      'access.token: must be visible ASCII characters without blanks, or no header can carry it; create one with: openssl rand -hex 24',
     )
   })
 })

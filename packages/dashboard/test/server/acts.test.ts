@@ -199,7 +199,7 @@ describe('rejected operator actions', () => {
     [{ act: 'isolate', guard: 'openai' }, 400, 'act.forMs'],
     [{ act: 'isolate', guard: 'openai', forMs: -1 }, 400, 'act.forMs'],
     [{ act: 'isolate', guard: 'openai', forMs: 1e15 }, 400, 'act.forMs'],
-    [{ act: 'isolate', guard: 'unknown', forMs: 1_000 }, 404, "there is no guard 'unknown'"],
+    [{ act: 'isolate', guard: 'unknown', forMs: 1_000 }, 404, "unknown guard 'unknown'"],
     [
       { act: 'limit', guard: 'openai', id: 'tokens', limit: 5, forMs: 1_000 },
       400,

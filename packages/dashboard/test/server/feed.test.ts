@@ -15,7 +15,7 @@ const WAITING = { timeout: 15_000, interval: 50 }
 const GUARD = {
   shed: { maxQueue: 100 },
   userLimits: [{ per: 'user', limit: 5, windowMs: '1h' }],
-  // On a busy machine calls wait long without any overload.
+  // On a busy machine calls wait for a long time even without overload.
   queue: { size: 10, timeoutMs: '1m' },
   breaker: { consecutiveFailures: 3, openMs: '30s' },
   limits: [{ unit: 'requests', limit: 100, windowMs: '1h' }],
@@ -296,11 +296,12 @@ describe('dashboard feed', () => {
     const pod = await startPod()
     const guard = pod.spillway.guard('openai', GUARD)
     const reader = await pod.read()
-    for (let call = 0; call < 6; call++) {
-      // The log samples a few calls per 100 ms, and the last one has to be among them.
-      if (call === 5) await sleep(250)
+    // The log samples a few calls per 100 ms, and a refused one has to be among them.
+    await vi.waitUntil(async () => {
       await guard.run(() => 'fine', { user: 'ada', tier: 'pro', lane: 'gpt' }).catch(() => {})
-    }
+      const records = reader.all('decisions').flatMap((each) => each.records)
+      return records.some((record) => record.code === 'USER_LIMITED')
+    })
     const decided = async (code: string) => {
       const { records } = await reader.until('decisions', (each) =>
         each.records.some((record) => record.code === code),
@@ -375,7 +376,7 @@ describe('dashboard feed', () => {
     const tick = await reader.until('guards', ({ guards }) =>
       guards.some(({ lanes }) => lanes.some(({ breaker }) => breaker?.state === 'open')),
     )
-    // At once: before the figures of the next second.
+    // Immediately: before the figures of the next second.
     const names = reader.messages.map(({ name }) => name)
     const told = reader.messages.findIndex(({ data }) => data === tick)
     expect(names.indexOf('transition')).toBeLessThan(told)

@@ -20,11 +20,12 @@ function setUp(clock = createVirtualClock(), pod = 'pod') {
 const request = (id: string, changes: Partial<NotedRequest> = {}): NotedRequest => ({
   id,
   status: 200,
-  tries: [{ vendor: 'openai', attempts: 1 }],
+  vendorAttempts: [{ vendor: 'openai', attempts: 1 }],
   durationMs: 5,
   ...changes,
 })
-const refused = (id: string, code: string, status = 401) => request(id, { status, code, tries: [] })
+const refused = (id: string, code: string, status = 401) =>
+  request(id, { status, code, vendorAttempts: [] })
 
 describe('requests of the gateway', () => {
   it('refusals of the gateway itself are listed with their status and without the path', () => {
@@ -65,7 +66,7 @@ describe('requests of the gateway', () => {
       pod: 'pod',
       status: 200,
       user: 'sk-…',
-      tries: [{ vendor: 'openai', attempts: 1 }],
+      vendorAttempts: [{ vendor: 'openai', attempts: 1 }],
     })
     expect(requests.find('first').request?.model?.length).toBe(200)
     for (let each = 0; each < 2_000; each++) requests.note(request(`r${each}`))

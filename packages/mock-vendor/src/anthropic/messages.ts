@@ -163,7 +163,7 @@ function stop({ isTruncated }: Answer, { kind }: Output) {
   return { stop_reason: reason, stop_sequence: null }
 }
 
-/** What is read from the cache or written to it is not part of `input_tokens`. */
+/** `input_tokens` excludes tokens that were read from the cache or written to it. */
 function usageOf(answer: Answer, outputTokens: number) {
   const { promptTokens, cachedTokens, cacheWriteTokens } = answer
   return {

@@ -1,4 +1,4 @@
-/** Azure OpenAI: OpenAI's endpoints with the deployment in the path, and errors of its own. */
+/** Azure OpenAI: OpenAI's endpoints with the deployment in the path, and Azure's own errors. */
 
 import type { Dialect, Endpoint, Failure } from '../dialect.js'
 import type { ErrorKind } from '../error-kinds.js'
@@ -13,7 +13,7 @@ function failure(status: number, message = 'The server had an error.'): Failure 
   return { status, message, type: '', code: String(status) }
 }
 
-/** Azure says after which time to retry, in the message and in headers. */
+/** Azure states the time to wait in the message and in headers. */
 function exceeded(what: 'call' | 'token', waitMs: number): Failure {
   return failure(
     429,
@@ -86,7 +86,7 @@ function deployed(endpoint: Endpoint): Endpoint {
   })
 }
 
-/** Without a version, Azure finds nothing. */
+/** Without `api-version`, Azure responds with 404. */
 function withVersion(endpoint: Endpoint): Endpoint {
   return {
     ...endpoint,

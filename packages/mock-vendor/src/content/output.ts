@@ -1,4 +1,4 @@
-/** What a request asks for: text, JSON that fits a schema, or a call of a tool. */
+/** Output that a request specifies: text, JSON that fits a schema, or a tool call. */
 import { exampleOf } from './schema-example.js'
 
 export type Output =

@@ -8,7 +8,7 @@ import { charactersOf, tokensIn } from './tokens.js'
 
 /** A part of a prompt, such as a message, in order. */
 export interface PromptPart {
-  /** What has to be equal. */
+  /** The text that has to be equal for a hit. */
   readonly text: string
   readonly characters: number
   /** Anthropic: the prefix up to here is to be cached. */
@@ -17,7 +17,7 @@ export interface PromptPart {
 
 export interface Prompt {
   readonly parts: readonly PromptPart[]
-  /** `marked`: only up to marked parts, and what is written to the cache is reported. */
+  /** `marked`: caches only up to marked parts, and reports tokens written to the cache. */
   readonly caching: 'automatic' | 'marked'
 }
 
@@ -46,7 +46,7 @@ export class PromptCache {
     this.#options = options
   }
 
-  /** What the prompt reads from the cache, and writes to it. */
+  /** Tokens that the prompt reads from the cache, and tokens that it writes. */
   use(lane: string, { parts, caching }: Prompt, nowMs: number): CacheUse {
     const prefixes = this.#prefixesOf(lane, parts)
     const last =

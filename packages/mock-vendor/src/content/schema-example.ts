@@ -1,6 +1,6 @@
 /**
- * A value that fits a JSON schema: for structured output and for the arguments of a tool. Understands
- * what SDKs write: types, required and optional properties, enum, const, anyOf, allOf, $ref and bounds.
+ * Creates a value that fits a JSON schema, for structured output and tool arguments. Supports the keywords that SDKs
+ * generate: types, required and optional properties, enum, const, anyOf, allOf, $ref and bounds.
  */
 export type Schema = Readonly<Record<string, unknown>>
 

@@ -4,7 +4,7 @@ const CHARACTERS = 4
 /** A request, as far as the text of its response depends on it. */
 interface Asked {
   readonly maxTokens: number
-  /** Undefined: numbers. */
+  /** Text of the response. Undefined: generated numbers. */
   readonly text?: string | undefined
 }
 
@@ -13,7 +13,7 @@ function numberText(index: number): string {
   return index === 0 ? '0' : ` ${index}`
 }
 
-/** Of a request's response, if the knobs allow `most` tokens of numbers. */
+/** Tokens of a response, if the knobs allow `most` tokens of numbers. */
 export function tokensOf({ text, maxTokens }: Asked, most: number): number {
   const wanted = text === undefined ? most : Math.ceil(text.length / CHARACTERS)
   return Math.min(wanted, maxTokens)

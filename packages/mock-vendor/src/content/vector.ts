@@ -1,4 +1,4 @@
-/** Embeddings: the vector of a text is always the same, and has the length 1. */
+/** Embeddings: a text always gets the same vector, of length 1. */
 import { createRandom } from 'spillway/internal'
 
 export function vectorOf(text: string, length: number): Float32Array {

@@ -90,7 +90,7 @@ interface Quota {
   readonly isDaily: boolean
 }
 
-/** With the quota in `QuotaFailure`, and the time to wait in `RetryInfo`. */
+/** A 429 with the quota in `QuotaFailure` and the time to wait in `RetryInfo`. */
 function exhausted(
   { unit, limit, isDaily }: Quota,
   { model, retrySeconds }: { model: string; retrySeconds: number },

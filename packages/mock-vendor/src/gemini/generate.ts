@@ -40,7 +40,7 @@ export function readGenerate(request: EndpointRequest, isStream: boolean): Asked
     reply: {
       whole(answer) {
         const whole = response(answer, wholeParts(answer, output), finishReason(answer))
-        // Without `alt=sse` a stream is an array of what its events would have.
+        // Without `alt=sse` a stream is a JSON array of the events' data.
         return json(isStream ? [whole] : whole)
       },
       events: events(output),
@@ -105,7 +105,7 @@ function events(output: Output): EventWriter {
       return event(answer, index === answer.tokens - 1 ? wholeParts(answer, output) : [])
     },
     closing: (answer) => [event(answer, [{ text: '' }], finishReason(answer))],
-    // Not as an event: the SDK recognises an error only if a chunk is nothing but its JSON.
+    // Sent without SSE framing: the SDK recognises an error only if the chunk is plain JSON.
     breakdown: () => `${JSON.stringify(errorBody(failure(503)))}\r\n\r\n`,
   }
 }

@@ -2,7 +2,7 @@
 import { type Answer, type Endpoint, type EventWriter, json, type Payload } from '../dialect.js'
 import { errorBody, failure, missing } from './errors.js'
 
-/** Seconds of audio, whatever the file has. */
+/** Seconds of audio, independent of the file's content. */
 const SECONDS = 2
 /** An assumption: a second of audio is this many tokens. */
 const TOKENS_PER_SECOND = 10

@@ -1,4 +1,4 @@
-/** OpenAI's embeddings. The vector of a text is always the same, and has the length 1. */
+/** OpenAI's embeddings. A text always gets the same vector, of length 1. */
 import { countTokens } from '../content/tokens.js'
 import { vectorOf } from '../content/vector.js'
 import { type Endpoint, json } from '../dialect.js'

@@ -41,7 +41,7 @@ export interface Excess extends Standing {
   readonly waitMs: number
 }
 
-/** For each unit, the limit that has least left, because there is one header per unit. */
+/** For each unit, the limit with the smallest remainder, because there is one header per unit. */
 export function tightest(standings: readonly Standing[]): Standing[] {
   const byUnit = new Map<string, Standing>()
   for (const standing of standings) {

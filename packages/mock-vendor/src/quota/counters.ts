@@ -1,7 +1,7 @@
-/** Ways in which vendors count what a contract limits. */
+/** Counting methods of vendors: sliding windows, token buckets, fixed windows. */
 import type { Limit, Standing } from './contract.js'
 
-/** What a request was charged. The amount may be corrected when the response has ended. */
+/** Units charged for a request. The amount may be corrected when the response has ended. */
 export interface Charge {
   readonly atMs: number
   amount: number
@@ -59,9 +59,13 @@ export class SlidingWindow implements Counter {
   }
 
   #forget(nowMs: number): void {
-    const gone = (charge: Charge) => charge.atMs + this.limit.windowMs <= nowMs
+    const isExpired = (charge: Charge) => charge.atMs + this.limit.windowMs <= nowMs
     let old = 0
-    for (let charge = this.#charges[old]; charge && gone(charge); charge = this.#charges[++old]) {
+    for (
+      let charge = this.#charges[old];
+      charge && isExpired(charge);
+      charge = this.#charges[++old]
+    ) {
       this.#used -= charge.amount
     }
     if (old > 0) this.#charges.splice(0, old)
@@ -74,7 +78,7 @@ const ROUNDING_MS = 1e-6
 /** Full at first, and refilled all the time by the limit for each window. A correction may leave a debt. */
 export class TokenBucket implements Counter {
   readonly limit: Limit
-  /** When the bucket would be full if nothing more were charged. */
+  /** Time at which the bucket is full if no more units are charged. */
   #fullAtMs = Number.NEGATIVE_INFINITY
 
   constructor(limit: Limit) {
@@ -83,7 +87,7 @@ export class TokenBucket implements Counter {
 
   waitMs(nowMs: number, amount: number): number {
     const { limit, windowMs } = this.limit
-    // With a debt, not even a request that is charged afterwards is admitted.
+    // While the bucket is in debt, requests that are charged afterwards are refused, too.
     const needed = Math.max(1, amount)
     const missingMs = this.#missingMs(nowMs) + this.#msFor(needed) - windowMs
     if (missingMs <= ROUNDING_MS) return 0
@@ -117,7 +121,7 @@ export class TokenBucket implements Counter {
   }
 }
 
-/** Begins anew at times that do not depend on requests: each minute, or each day. */
+/** Restarts at times that do not depend on requests: each minute, or each day. */
 export class FixedWindow implements Counter {
   readonly limit: Limit
   readonly #endOf: (nowMs: number) => number

@@ -5,7 +5,7 @@ import type { QuotaModel, Weight } from './quota-models.js'
 
 /** A request that was admitted. */
 export interface QuotaDecision {
-  /** What it was charged, by unit. */
+  /** Charged units, by unit. */
   cost: Cost
   readonly charges: readonly (readonly [Counter, Charge])[]
 }
@@ -41,12 +41,12 @@ export class Limits {
     return { cost, charges }
   }
 
-  /** The response has ended: the vendor knows what it cost. */
-  settle(admission: QuotaDecision, nowMs: number, weight: Weight): void {
+  /** Settles a request when its response has ended and its cost is known. */
+  settle(decision: QuotaDecision, nowMs: number, weight: Weight): void {
     const cost = this.#model.settled?.(weight)
     if (cost === undefined) return
-    admission.cost = cost
-    for (const [counter, charge] of admission.charges) {
+    decision.cost = cost
+    for (const [counter, charge] of decision.charges) {
       counter.correct(charge, nowMs, cost[counter.limit.unit])
     }
   }

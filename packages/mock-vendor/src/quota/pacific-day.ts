@@ -10,7 +10,10 @@ const TIME = new Intl.DateTimeFormat('en-US', {
 })
 const DAY_MS = 86_400_000
 
-/** When the day of a time of the system clock ends. On days of 23 or 25 hours, an hour too late or too early. */
+/**
+ * End of the Pacific day that contains this time of the system clock. On days of 23 or 25 hours the result is an hour
+ * off.
+ */
 export function endOfPacificDay(nowMs: number): number {
   const wallMs = nowMs + systemClock.wallMs() - systemClock.now()
   return nowMs + DAY_MS - sinceMidnightMs(wallMs)

@@ -25,7 +25,7 @@ function vendorWith({ quota, unit = 'tokens', limit, windowMs = MINUTE_MS }: Con
     ...weight,
   })
   return {
-    /** The time to wait, or undefined if it was admitted; `then` is what its response really had. */
+    /** Time to wait, or undefined if the request was admitted; `then` is the actual usage of its response. */
     ask(nowMs: number, weight: Partial<Weight>, then?: { outputTokens: number; atMs?: number }) {
       const taken = limits.take('lane', nowMs, weigh(weight))
       if (isExcess(taken)) return taken.waitMs

@@ -1,4 +1,4 @@
-/** How each vendor counts: the kind of its windows, and what a request is charged at which time. */
+/** Counting rules of each vendor: the kind of window, and the units charged at admission and afterwards. */
 import type { Cost, Limit } from './contract.js'
 import { type Counter, FixedWindow, SlidingWindow, TokenBucket } from './counters.js'
 import { endOfPacificDay } from './pacific-day.js'
@@ -25,11 +25,11 @@ export interface QuotaModel {
   reserved(weight: Weight): Cost
   /** Charged instead when the response has ended. Absent: nothing changes. */
   settled?(weight: Weight): Cost
-  /** The vendor sends no headers about its limits, whatever the format of the request. */
+  /** The vendor sends no rate-limit headers in any request format. */
   readonly isSilent?: true
 }
 
-/** Without a quota: every request is charged at admission what it will have cost. */
+/** Without a quota: every request is charged its final cost at admission. */
 const EXACT: QuotaModel = {
   counter: (limit) => new SlidingWindow(limit),
   reserved: ({ promptTokens, outputTokens }) => ({
@@ -51,7 +51,10 @@ const OPENAI: QuotaModel = {
   }),
 }
 
-/** Input without what is read from the cache, and the actual output. `max_tokens` does not count. Token buckets. */
+/**
+ * Token buckets. Charges input without tokens read from the cache, and the actual output; `max_tokens` does not
+ * count.
+ */
 const ANTHROPIC: QuotaModel = {
   counter: (limit) => new TokenBucket(limit),
   reserved: (weight) => ({
@@ -109,7 +112,7 @@ const BEDROCK: QuotaModel = {
 
 const DAY_MS = 86_400_000
 
-/** Requests and input tokens. Limits of a day begin anew at midnight in California. */
+/** Charges requests and input tokens. Daily limits restart at midnight in California. */
 const GEMINI: QuotaModel = {
   counter: (limit) =>
     limit.windowMs === DAY_MS ? new FixedWindow(limit, endOfPacificDay) : new SlidingWindow(limit),
@@ -138,7 +141,7 @@ function orNone(maxTokens: number): number {
   return Number.isFinite(maxTokens) ? maxTokens : 0
 }
 
-/** What is written to the cache counts, what is read from it does not. */
+/** Tokens written to the cache count, tokens read from it do not. */
 function uncached({ promptTokens, cachedTokens }: Weight): number {
   return promptTokens - cachedTokens
 }

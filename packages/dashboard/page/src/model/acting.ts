@@ -6,7 +6,7 @@ const TOKEN_KEY = 'spillway.token'
 
 export const token = signal<string | undefined>(remembered())
 
-/** Where the page is, whether its address ends in a slash or not. */
+/** Base address of the page, with or without a trailing slash. */
 export function baseUrl(): string {
   return `${location.pathname.replace(/\/$/, '')}/`
 }
@@ -44,7 +44,7 @@ export async function readDeadLetters(queue: string, count: number): Promise<Dea
   return (await response.json()) as DeadLetters
 }
 
-/** What became of a request, on whichever pod it was. */
+/** Fetches the explanation of a request, from any pod. */
 export async function explainRequest(requestId: string): Promise<Explanation> {
   const headers: Record<string, string> = {}
   if (token.value !== undefined) headers.authorization = `Bearer ${token.value}`

@@ -1,4 +1,4 @@
-/** The time as the page shows it: for what counts down. Stands still with everything else while paused. */
+/** The current time for countdowns. It stops while the page is paused. */
 import { signal } from '@preact/signals'
 import { pausedAt, serverNow } from './live'
 

@@ -23,7 +23,7 @@ export const NO_FILTER: DecisionFilter = {
 export class DecisionLog {
   readonly #ring: Decision[] = []
   #next = 0
-  /** How many have ever been added. */
+  /** Number of decisions added since the start. */
   added = 0
 
   add(decisions: readonly Decision[]): void {
@@ -46,7 +46,7 @@ export class DecisionLog {
     this.#next = 0
   }
 
-  /** The newest first. */
+  /** Newest first. */
   newest(filter: DecisionFilter): Decision[] {
     const user = filter.user.trim().toLowerCase()
     const request = filter.request.trim()
@@ -61,7 +61,7 @@ export class DecisionLog {
       if (user !== '' && !(each.user ?? '').toLowerCase().includes(user)) continue
       found.push(each)
     }
-    // Those of other processes arrive a little later than those of this one.
+    // Decisions of other processes arrive later than those of this one.
     return found.sort((one, other) => endOf(other) - endOf(one))
   }
 }
@@ -70,7 +70,7 @@ function endOf({ at, tookMs }: Decision): number {
   return at + tookMs
 }
 
-/** `refused` stands for every refusal, and `failed` for every call that the downstream did not answer well. */
+/** `refused` matches every refusal, and `failed` every call that the downstream did not answer successfully. */
 function hasCode({ code }: Decision, wanted: string): boolean {
   if (wanted === '') return true
   if (wanted === 'refused') return isRefusal(code)

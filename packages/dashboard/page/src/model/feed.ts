@@ -1,12 +1,11 @@
 /**
- * Reads the stream of server-sent events, and comes back whenever it breaks. With `fetch` and not
- * `EventSource`, which gives up for good when a proxy answers with an error, does not say when it will try
- * again, and cannot be asked to try now.
+ * Reads the stream of server-sent events and reconnects when it breaks. It uses `fetch` because `EventSource` gives
+ * up after an HTTP error, does not report the time of its next attempt, and cannot reconnect on demand.
  */
 import type { Messages } from '../wire'
 
 export type FeedState =
-  /** Nothing has come yet. */
+  /** No message has been received yet. */
   | { kind: 'connecting' }
   | { kind: 'live' }
   /** Reading needs the token; `wrong`: the one that was sent is not valid. `withdrawn`: reading worked before. */
@@ -22,7 +21,7 @@ export type Message = {
 
 export interface FeedOptions {
   url: string
-  /** What to show at the door, if anything. */
+  /** The screen to show instead of the page, if any. */
   token(): string | undefined
   onMessage(message: Message): void
   onState(state: FeedState): void
@@ -59,7 +58,7 @@ export class Feed {
     this.#options = options
   }
 
-  /** Connects now; also for people who do not want to wait for the next try. */
+  /** Connects now; also called by the button that skips the wait. */
   connect(): void {
     clearTimeout(this.#retry)
     this.#connection?.abort()
@@ -82,7 +81,7 @@ export class Feed {
     connection?.abort()
   }
 
-  /** The page reconnects when it has another token, or when the user asks for it. */
+  /** The page reconnects when the user enters another token or presses the button. */
   #shut(connection: AbortController, shut: Shut): void {
     if (connection !== this.#connection) return
     const withdrawn = this.#lastId !== undefined
@@ -93,7 +92,7 @@ export class Feed {
   }
 
   #lost(connection: AbortController, problem: string): void {
-    // Another one was begun meanwhile.
+    // Another connection was started in the meantime.
     if (connection !== this.#connection) return
     const now = Date.now()
     this.#lostAt ??= now
@@ -131,7 +130,7 @@ export class Feed {
         from = end + 2
       }
       text = text.slice(from)
-      // What has piled up is read without a turn of the event loop in between: the page would not be drawn.
+      // Yields to the event loop, because reading a backlog without a pause would keep the page from drawing.
       if (performance.now() - turnMs > LONGEST_TURN_MS) {
         await new Promise((resolve) => setTimeout(resolve))
         turnMs = performance.now()
@@ -157,7 +156,7 @@ export class Feed {
   }
 }
 
-/** Of a gateway's admin port, or of the dashboard itself. */
+/** The error body of a gateway's admin port, or of the dashboard. */
 async function problemIn(response: Response): Promise<string> {
   const body = await response.json().catch(() => undefined)
   return String(body?.problem ?? body?.error?.message ?? 'it did not say why')
@@ -167,7 +166,7 @@ async function withinSilence(reader: ReadableStreamDefaultReader<Uint8Array>) {
   let timer: ReturnType<typeof setTimeout> | undefined
   const silence = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(new Error(`nothing came for ${SILENCE_MS / 1_000} seconds`))
+      reject(new Error(`no data for ${SILENCE_MS / 1_000} seconds`))
       void reader.cancel().catch(() => {})
     }, SILENCE_MS)
   })

@@ -1,9 +1,9 @@
 /** Sums over all pods that report in time. */
 import type { PodRow } from '../wire'
 
-/** A pod without a report for this long counts as late, or as gone. */
+/** A pod without a report for this long counts as late, or is dropped. */
 const LATE_MS = 2_000
-const GONE_MS = 5_000
+const DROPPED_MS = 5_000
 
 export interface FleetTotals {
   calls: number
@@ -18,7 +18,7 @@ export interface FleetTotals {
 export function totalsOf(pods: readonly PodRow[]): FleetTotals {
   const sum = { calls: 0, refused: 0, decided: 0, inFlight: 0, waiting: 0, alive: 0, late: 0 }
   for (const { ageMs, inFlight, waiting, guards } of pods) {
-    if (ageMs > GONE_MS) continue
+    if (ageMs > DROPPED_MS) continue
     sum.alive++
     if (ageMs > LATE_MS) sum.late++
     sum.inFlight += inFlight

@@ -16,7 +16,7 @@ export class Track {
     this.#points = points
   }
 
-  /** What is known of the step that `at` is in; a later value replaces an earlier one. */
+  /** Sets the values of the step that contains `at`; later values replace earlier ones. */
   set(at: number, values: Readonly<Record<string, number | undefined>>): void {
     const step = Math.floor(at / this.stepMs)
     if (step <= this.#newest - this.#points) return
@@ -26,7 +26,7 @@ export class Track {
     }
   }
 
-  /** Of the step that `at` is in. */
+  /** Values of the step that contains `at`. */
   get(at: number, name: string): number | undefined {
     const step = Math.floor(at / this.stepMs)
     if (step > this.#newest || step <= this.#newest - this.#points) return undefined
@@ -112,7 +112,7 @@ export class TwoTracks {
     track.load(history)
   }
 
-  /** A coarse step is the mean of what it is made of, so far, or the most; as it is where it comes from. */
+  /** A coarse step has the mean or the maximum of its fine steps so far, or the last value of a gauge. */
   set(at: number, values: Readonly<Record<string, number | undefined>>): void {
     this.fine.set(at, values)
     const step = Math.floor(at / this.coarse.stepMs)

@@ -1,6 +1,6 @@
 /**
- * Everything the page knows, as signals. Messages are noted when they come and shown at the next frame, all of
- * them at once; while the page is paused they are noted and not shown.
+ * State of the page, as signals. Messages are buffered and applied together at the next frame. While the page is
+ * paused they are buffered only.
  */
 import { batch, computed, signal } from '@preact/signals'
 import type {
@@ -19,11 +19,11 @@ import { DecisionLog } from './decision-log'
 import type { FeedState, Message } from './feed'
 import { totalsOf } from './fleet-totals'
 import { TwoTracks } from './history'
-import { RateBook } from './rates'
+import { RateTracker } from './rates'
 
 export const KNOWN_WIRE = 1
 const MOST_NOTES = 20
-/** A hidden page draws no frames, and still must not pile up what came. */
+/** A hidden page draws no frames, so a timer applies the buffered messages. */
 const HIDDEN_MS = 500
 
 export const feedState = signal<FeedState>({ kind: 'connecting' })
@@ -35,7 +35,7 @@ export const demo = signal<DemoState | undefined>(undefined)
 export const acts = signal<readonly ActNote[]>([])
 /** The state of the store is shown even while everything else is paused. */
 export const store = signal<Fleet['store'] | undefined>(undefined)
-/** When what is shown was so; nothing: it is live. */
+/** Time of the shown data while paused; undefined while live. */
 export const pausedAt = signal<number | undefined>(undefined)
 /** Grow whenever there is more to show. */
 export const historyVersion = signal(0)
@@ -43,7 +43,7 @@ export const decisionsVersion = signal(0)
 /** Decisions that were taken, shown here or not, a second. */
 export const decisionRate = signal(0)
 
-export const rates = new RateBook()
+export const rates = new RateTracker()
 export const decisions = new DecisionLog()
 
 const POD = ''
@@ -55,7 +55,7 @@ export const guardCards = computed(() => hello.value?.guards ?? [])
 export const guardByName = computed(
   () => new Map((guardsTick.value?.guards ?? []).map((each) => [each.name, each])),
 )
-/** All that was ever shown stands still and is marked as old. */
+/** Without a connection the last data stays on the page, marked as old. */
 export const isStale = computed(() => feedState.value.kind === 'lost')
 
 /** The history of a guard, or of this pod. */
@@ -68,7 +68,7 @@ export function serverNow(): number {
   return Date.now() + skewMs
 }
 
-/** A reader that has lost access sees nothing any more, also not what was shown before. */
+/** Without access the page hides all data, including data received before. */
 export function forgetAll(): void {
   noted = nothingNoted()
   tracks = new Map()
@@ -145,7 +145,7 @@ function note(message: Message): void {
 function noteHello(data: Hello): void {
   const before = noted.hello ?? hello.peek()
   skewMs = data.at - Date.now()
-  // Another process: what its predecessor counted is over, and so are its ids.
+  // The server process was replaced, so its counters and ids start again.
   if (before !== undefined && before.boot !== data.boot) {
     rates.clear()
     decisions.clear()
@@ -192,7 +192,7 @@ function noteGuards({ at, sinceMs, guards }: GuardsTick): void {
   noted.history = true
 }
 
-/** Shown at the next frame, and not only with the next tick. */
+/** Shown at the next frame, before the next tick. */
 function noteTransition(transition: Transition): void {
   const tick = noted.guards ?? guardsTick.peek()
   if (tick === undefined) return

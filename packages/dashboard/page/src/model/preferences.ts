@@ -1,4 +1,4 @@
-/** What this reader likes, kept in the browser where it allows that. */
+/** Preferences of this reader, kept in local storage if the browser allows it. */
 import { effect, signal } from '@preact/signals'
 
 export type Theme = 'system' | 'light' | 'dark'
@@ -12,7 +12,7 @@ export const theme = signal<Theme>(asTheme(read('theme')))
 export const range = signal<(typeof RANGES)[number]>(RANGES[0])
 
 const asksForDark = matchMedia('(prefers-color-scheme: dark)')
-/** Grows when colours change, for what is painted by hand. */
+/** Incremented when colours change, so that canvases are painted again. */
 export const paint = signal(0)
 
 export function startPreferences(): void {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { gatesOf } from '../view/gates'
+import { stageFlows } from '../view/stage-flows'
 import type { GuardTick } from '../wire'
-import { pairKey, RateBook } from './rates'
+import { pairKey, RateTracker } from './rates'
 
 function tick(
   name: string,
@@ -29,9 +29,9 @@ function tick(
   }
 }
 
-describe('RateBook', () => {
+describe('RateTracker', () => {
   it('queued calls count as decided when they start or are refused, not when they arrive', () => {
-    const book = new RateBook()
+    const book = new RateTracker()
     const see = (calls: number, refused: number, waiting: number) => {
       const refusals = [{ stage: 'queue', code: 'QUEUE_TIMEOUT', count: refused } as const]
       book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', calls, refusals, waiting)] })
@@ -45,14 +45,14 @@ describe('RateBook', () => {
   })
 
   it('refused calls never exceed decided ones, whatever was retried', () => {
-    const book = new RateBook()
+    const book = new RateTracker()
     const refused = [{ stage: 'breaker', code: 'CIRCUIT_OPEN', count: 5 } as const]
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', 2, refused)] })
     expect(book.of('openai')).toMatchObject({ calls: 2, decided: 5 })
   })
 
   it('rates are per second, however long a tick took', () => {
-    const book = new RateBook()
+    const book = new RateTracker()
     const refused = [{ stage: 'shed', code: 'SHED', count: 4 } as const]
     book.see({ at: 0, sinceMs: 2_000, guards: [tick('openai', 20, refused)] })
     expect(book.of('openai')).toMatchObject({ calls: 10, refused: { 'shed SHED': 2 } })
@@ -60,7 +60,7 @@ describe('RateBook', () => {
   })
 
   it('rates fall to zero when no calls arrive', () => {
-    const book = new RateBook()
+    const book = new RateTracker()
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', 1_000, [])] })
     for (let i = 0; i < 60; i++) {
       book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', 0, [])] })
@@ -69,7 +69,7 @@ describe('RateBook', () => {
   })
 
   it('a guard without data is dropped', () => {
-    const book = new RateBook()
+    const book = new RateTracker()
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('one', 5, []), tick('two', 5, [])] })
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('two', 5, [])] })
     expect(book.of('one')).toBeUndefined()
@@ -78,7 +78,7 @@ describe('RateBook', () => {
 
 describe('flow through the stages', () => {
   it('each stage loses exactly the calls it refuses', () => {
-    const gates = gatesOf(['shed', 'user-limit', 'queue'], {
+    const flows = stageFlows(['shed', 'user-limit', 'queue'], {
       calls: 100,
       decided: 100,
       attempts: 0,
@@ -86,21 +86,21 @@ describe('flow through the stages', () => {
       fallbacks: {},
       refused: { 'shed SHED': 10, 'queue QUEUE_FULL': 5, 'queue QUEUE_TIMEOUT': 20 },
     })
-    expect(gates.map(({ entering, leaving }) => [entering, leaving])).toEqual([
+    expect(flows.map(({ entering, leaving }) => [entering, leaving])).toEqual([
       [100, 90],
       [90, 90],
       [90, 65],
     ])
-    expect(gates[2]?.refused[0]).toEqual({ code: 'QUEUE_TIMEOUT', rate: 20 })
+    expect(flows[2]?.refused[0]).toEqual({ code: 'QUEUE_TIMEOUT', rate: 20 })
   })
 
   it('queued calls leave the queue stage later than they arrive', () => {
     const none = { attempts: 0, outcomes: {}, fallbacks: {} }
     const flowOf = (calls: number, decided: number, refused: Record<string, number>) =>
-      gatesOf(['shed', 'queue', 'call'], { ...none, calls, decided, refused }).map((gate) => [
-        gate.entering,
-        gate.turnedAway,
-        gate.leaving,
+      stageFlows(['shed', 'queue', 'call'], { ...none, calls, decided, refused }).map((flow) => [
+        flow.entering,
+        flow.refusedRate,
+        flow.leaving,
       ])
     expect(flowOf(100, 30, {})).toEqual([
       [100, 0, 100],
@@ -123,7 +123,7 @@ describe('flow through the stages', () => {
       fallbacks: {},
       refused: { 'queue SHED': 9 },
     }
-    const [, queue, call] = gatesOf(['shed', 'queue', 'call'], rates)
+    const [, queue, call] = stageFlows(['shed', 'queue', 'call'], rates)
     expect(queue?.leaving).toBe(0)
     expect(call?.entering).toBe(0)
   })

@@ -18,7 +18,7 @@ export interface Rates {
   fallbacks: Record<string, number>
 }
 
-/** What part of the newest second goes into the mean. */
+/** Weight of the newest second in the moving average. */
 const WEIGHT = 0.35
 /** Less than this a second is nothing. */
 const NOTHING = 0.05
@@ -32,7 +32,7 @@ interface Known {
   waiting: number
 }
 
-export class RateBook {
+export class RateTracker {
   readonly #known = new Map<string, Known>()
 
   of(key: string): Rates | undefined {
@@ -89,7 +89,7 @@ export class RateBook {
   }
 }
 
-/** Two names as one; neither says where the other begins. */
+/** Joins two names to one key; the separator cannot occur in a name. */
 export function pairKey(one: string, other: string): string {
   return JSON.stringify([one, other])
 }

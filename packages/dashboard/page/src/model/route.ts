@@ -42,7 +42,7 @@ export function hrefOf(to: Route): string {
   return given.length === 0 ? '#/why' : `#/why?${new URLSearchParams(given)}`
 }
 
-/** Without a new entry in the history, for what changes with every key. */
+/** Replaces the history entry, for changes with every key press. */
 export function replaceRoute(to: Route): void {
   history.replaceState(null, '', hrefOf(to))
   route.value = to

@@ -4,8 +4,8 @@ import { useEffect, useId, useRef } from 'preact/hooks'
 import { type ActResult, ask, setToken, token } from '../model/acting'
 import { guardByName, hello } from '../model/live'
 import type { Act } from '../wire'
-import { wordsFor } from './act-words'
-import { EVERY_LANE } from './breaker-words'
+import { wordsFor } from './act-text'
+import { EVERY_LANE } from './breaker-text'
 import { TokenFields } from './token-fields'
 
 const draft = signal<{ act: Act; result: ActResult | undefined } | undefined>(undefined)
@@ -54,7 +54,7 @@ function ActForm({
   const acts = hello.value?.acts
   const done = result?.kind === 'done'
   const wantsToken = !done && acts !== 'off' && token.value === undefined
-  // Asked for at once where it is needed, and elsewhere only after the gateway has asked.
+  // The token is requested at once if actions need it, otherwise after a 401.
   const showToken = wantsToken && (acts === 'token' || result?.kind === 'needs-token')
   const change = (changed: Act) => {
     draft.value = { act: changed, result: undefined }

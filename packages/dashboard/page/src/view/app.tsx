@@ -1,4 +1,4 @@
-/** The page: its frame, and what the address says. */
+/** The frame of the page, and the view that the address selects. */
 import { useEffect, useRef } from 'preact/hooks'
 import { feedState, fleet, hello, isStale } from '../model/live'
 import { route } from '../model/route'

@@ -3,7 +3,7 @@
 /** Labels have minutes, so steps are whole minutes. */
 export const TIME_STEPS_S = [60, 120, 300, 600, 900, 1_800, 3_600]
 
-/** `seconds`: since 1970. */
+/** `seconds`: Unix time. */
 export function clockLabel(seconds: number): string {
   const time = { hour: '2-digit', minute: '2-digit' } as const
   return new Date(seconds * 1_000).toLocaleTimeString('en-GB', time)

@@ -8,7 +8,7 @@ import { Icon } from './icons'
 const DEGRADED: Record<Exclude<StoreWord, 'memory' | 'starting' | 'shared'>, [string, string]> = {
   unreachable: [
     'Redis is not answering: degraded mode',
-    'Pods share no state now. Each uses its share of the vendor limits and its own breakers, as the outage rules say.',
+    'Pods share no state now. Each uses its share of the vendor limits and its own breakers (outage rules).',
   ],
   untrusted: [
     'Redis is back and not trusted yet: degraded mode',
@@ -45,7 +45,7 @@ function LostBanner({ retry }: { retry: () => void }) {
         <strong>Connection to the gateway lost</strong>
         The page shows the state at {formatTime(state.sinceAt)}; {state.problem}.{' '}
         <span aria-hidden="true">
-          {waitMs > 0 ? `Next try in ${formatSeconds(waitMs)}.` : 'Trying again …'}
+          {waitMs > 0 ? `Reconnecting in ${formatSeconds(waitMs)}.` : 'Reconnecting …'}
         </span>
       </div>
       <button type="button" onClick={retry}>
@@ -104,7 +104,7 @@ function VersionBanner() {
     <div class="banner tone-warn" role="alert">
       <Icon name="warning" size={22} />
       <div class="banner-words">
-        <strong>This page and its gateway are of different releases</strong>
+        <strong>This page and its gateway have different versions</strong>
         Some figures may be missing or wrong.
       </div>
       <button type="button" onClick={() => location.reload()}>

@@ -32,7 +32,7 @@ export function Panel(props: {
 
 export type Tone = 'good' | 'flow' | 'refused' | 'warn' | 'bad' | 'iso' | 'quiet'
 
-/** A state: sign, word and colour. */
+/** A state: icon, text and colour. */
 export function Badge({
   tone,
   icon,
@@ -50,7 +50,7 @@ export function Badge({
   )
 }
 
-/** How full something is, with the words beside it: the bar alone says nothing to a screen reader. */
+/** A usage bar with its value as text, because a screen reader cannot read the bar. */
 export function Meter(props: {
   label: string
   value: number

@@ -14,13 +14,13 @@ export interface Line {
   column: string
   label: string
   tone: Tone
-  /** An area under it. */
+  /** Fills the area under the line. */
   filled?: boolean
 }
 
 interface ChartProps {
   label: string
-  /** Where the columns are; those of several are added up. */
+  /** Columns of the history; several columns are added. */
   tracks: () => (TwoTracks | undefined)[]
   lines: readonly Line[]
   format: (value: number) => string
@@ -35,7 +35,7 @@ export function Chart({ label, tracks, lines, format, height = 170 }: ChartProps
   const holder = useRef<HTMLDivElement>(null)
   const values = useSignal<readonly (number | null)[]>([])
   const hovered = useSignal<number | undefined>(undefined)
-  // Only what the drawing depends on; `tracks` may be another function at every render.
+  // Only the inputs of the drawing; `tracks` may be a new function at every render.
   const source = useRef(tracks)
   source.current = tracks
   const shape = useMemo(() => lines, [lines.map(({ column }) => column).join()])
@@ -141,7 +141,7 @@ function read(tracks: readonly (TwoTracks | undefined)[], lines: readonly Line[]
   return { from, to, data: first }
 }
 
-/** A tick that comes a little late leaves its second empty. That is no gap in what was known. */
+/** A late tick leaves its second empty. The line is drawn across that gap. */
 function bridge(row: (number | null)[]): void {
   let known = -1
   for (let i = 0; i < row.length; i++) {

@@ -1,4 +1,4 @@
-/** One decision: why, the stages of the call, the numbers behind it, and what would have admitted it. */
+/** One decision: its reason, the stages of the call, the numbers, and the remedy. */
 import type { Signal } from '@preact/signals'
 import {
   countOf,
@@ -15,7 +15,7 @@ import type { Decision, StageNote } from '../wire'
 import { Badge, Empty, Fact, Name, Panel, type Tone } from './bits'
 import { codeOf, lookOfDecision } from './decision-list'
 import { Icon, type IconName } from './icons'
-import { titleOf, wordsOfCode } from './stage-words'
+import { titleOf, wordsOfCode } from './stage-text'
 
 interface DecisionDetailProps {
   chosen: Signal<Decision | undefined>
@@ -69,7 +69,7 @@ export function DecisionDetail({ chosen, show }: DecisionDetailProps) {
   )
 }
 
-/** What it requested of a limit, against what was left. */
+/** Units that the call requested of a limit, and units that were left. */
 function Requested({ decision: { requested } }: { decision: Decision }) {
   if (requested === undefined) return null
   const { unit, left, limit, untilAt } = requested
@@ -145,9 +145,9 @@ function Replaced({ decision: { replaces } }: { decision: Decision }) {
   )
 }
 
-/** The other calls of the same request, such as the one that a fallback replaced. */
+/** Other calls of this request, such as the one that a fallback replaced. */
 function SameRequest({ decision, show }: { decision: Decision; show: (each: Decision) => void }) {
-  // Others may arrive later.
+  // More of them may arrive later.
   decisionsVersion.value
   const others = decisions.ofRequest(decision.requestId).filter((each) => each !== decision)
   if (others.length === 0) return null
@@ -259,7 +259,7 @@ function Numbers({ numbers }: { numbers: Decision['numbers'] }) {
   )
 }
 
-/** Without those that are shown above. */
+/** Without the numbers that are shown above. */
 function furtherNumbers(numbers: Decision['numbers'] = {}) {
   return Object.entries(numbers).filter(([key]) => key !== 'name' && key !== 'lane')
 }

@@ -9,7 +9,7 @@ import { isRefusal } from '../model/decision-log'
 import type { Decision } from '../wire'
 import { Name, type Tone } from './bits'
 import { Icon, type IconName } from './icons'
-import { titleOf } from './stage-words'
+import { titleOf } from './stage-text'
 
 const ROW_PX = 44
 const SPARE_ROWS = 6
@@ -91,7 +91,7 @@ export function DecisionList({ list, chosen, hold, held, newer, onTap }: Decisio
         aria-label="Decisions"
         tabIndex={0}
         aria-activedescendant={
-          // By its place, because ids are unique within one pod only.
+          // Keyed by position, because ids are unique within one pod only.
           chosenAt === -1 ? undefined : `decision-${chosenAt}`
         }
         // The row under the pointer must not move before the user has selected it.
@@ -108,7 +108,7 @@ export function DecisionList({ list, chosen, hold, held, newer, onTap }: Decisio
         >
           {list.slice(first, last).map((each, index) => (
             <Row
-              // By its place: rows that came and went with each decision would be thousands a minute.
+              // Keyed by position: keys by decision would create and remove thousands of rows per minute.
               key={first + index}
               decision={each}
               place={first + index}

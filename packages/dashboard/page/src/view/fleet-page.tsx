@@ -1,4 +1,7 @@
-/** The whole fleet: headline figures, guards, pods, and whether all pods agree. Figures are of all pods unless they say otherwise. */
+/**
+ * The whole fleet: headline figures, guards, pods, and whether all pods agree. Figures are sums over all pods unless
+ * labelled otherwise.
+ */
 import { computed } from '@preact/signals'
 import { formatCount, formatMs, formatShare } from '../format'
 import { totalsOf } from '../model/fleet-totals'
@@ -8,13 +11,13 @@ import { Agreement } from './agreement'
 import { AuditPanel } from './audit-panel'
 import { Empty, Meter, Name, Panel, type Tone } from './bits'
 import { BreakerBadge } from './breaker-badge'
-import { BREAKER_LOOKS, lookOfGuard } from './breaker-words'
+import { BREAKER_LOOKS, lookOfGuard } from './breaker-text'
 import { Chart, type Line } from './chart'
-import { leftTone, tightestOf } from './limit-words'
+import { leftTone, tightestOf } from './limit-text'
 import { PodsTable } from './pods-table'
 import { Spark } from './spark'
 
-/** Of all pods, as they report themselves. */
+/** Sums over the reports of all pods. */
 const totals = computed(() => {
   const sum = totalsOf(fleet.value?.pods ?? [])
   return { ...sum, alive: sum.alive + (fleet.value?.podsLeftOut ?? 0) }

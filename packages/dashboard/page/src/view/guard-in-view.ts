@@ -1,6 +1,6 @@
 import type { GuardCard, GuardTick } from '../wire'
 
-/** What a panel of a guard's page is about. */
+/** The guard that a panel shows. */
 export interface GuardInView {
   card: GuardCard
   tick: GuardTick

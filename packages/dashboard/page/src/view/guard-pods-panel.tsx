@@ -4,7 +4,7 @@ import { fleet } from '../model/live'
 import type { PodGuardRow } from '../wire'
 import { Name, Panel } from './bits'
 import { BreakerBadge } from './breaker-badge'
-import { lookOfCode } from './breaker-words'
+import { lookOfCode } from './breaker-text'
 import { type Column, Table } from './table'
 
 interface Row {
@@ -15,7 +15,7 @@ interface Row {
 const COLUMNS: Column<Row>[] = [
   { title: 'pod', of: ({ pod }) => <Name text={pod} /> },
   {
-    title: 'breaker as known there',
+    title: 'breaker, as this pod sees it',
     of: ({ figures }) => <BreakerBadge look={lookOfCode(figures[5])} />,
   },
   { title: 'calls', number: true, of: ({ figures }) => `${formatCount(figures[1])}/s` },

@@ -1,4 +1,4 @@
-/** The head of the page: navigation, connection and store, and what the charts show. */
+/** The header of the page: navigation, connection, store, and the time range of the charts. */
 import { computed } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { formatCount } from '../format'
@@ -15,7 +15,7 @@ import {
 import { RANGES, range, type Theme, theme } from '../model/preferences'
 import { hrefOf, type Route, route } from '../model/route'
 import { Badge, Name } from './bits'
-import { lookOfGuard } from './breaker-words'
+import { lookOfGuard } from './breaker-text'
 import { Icon, type IconName, Logo } from './icons'
 
 export function Header() {

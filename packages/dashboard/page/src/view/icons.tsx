@@ -1,7 +1,7 @@
-/** Signs with the meaning of their colour, for users who cannot tell two colours apart. */
+/** Icons with the meaning of their colour, for users who cannot distinguish two colours. */
 import type { JSX } from 'preact'
 
-/** Made anew for each: an element that is kept keeps the page that it was first a part of. */
+/** Created for each use, because a Preact element belongs to the tree that rendered it first. */
 const PATHS = {
   /** A full circle: closed, well, alive. */
   closed: () => <circle cx="8" cy="8" r="5.5" fill="currentColor" />,

@@ -6,8 +6,8 @@ import { hrefOf } from '../model/route'
 import type { GuardTick, LaneTick } from '../wire'
 import { Name, Panel } from './bits'
 import { BreakerBadge } from './breaker-badge'
-import { lookOf } from './breaker-words'
-import { tightestOf } from './limit-words'
+import { lookOf } from './breaker-text'
+import { tightestOf } from './limit-text'
 import { type Column, Table } from './table'
 
 export function LanesPanel({ guard, tick }: { guard: string; tick: GuardTick }) {

@@ -1,10 +1,10 @@
-/** Vendor limits: what is left of each, and when the next unit becomes free. */
+/** Vendor limits: remaining units, and when the next unit becomes free. */
 import { countOf, formatCount, formatMs, formatSeconds, formatShare } from '../format'
 import type { EstimateTick, GuardCard, LaneTick, LimitTick } from '../wire'
 import { askFor, may } from './act-dialog'
 import { Badge, Empty, Meter, Name, Panel } from './bits'
 import type { GuardInView } from './guard-in-view'
-import { leftOf, leftTone, tightestOf } from './limit-words'
+import { leftOf, leftTone, tightestOf } from './limit-text'
 import { sinceTick } from './stage-facts'
 
 const MOST_LANES = 6

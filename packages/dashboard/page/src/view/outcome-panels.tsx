@@ -3,7 +3,7 @@ import { countOf, formatCount, formatMs, formatShare } from '../format'
 import { guardsTick, rates } from '../model/live'
 import type { GuardCard, GuardTick, Percentiles } from '../wire'
 import { Empty, Fact, Meter, Name, Panel } from './bits'
-import { wordsOfCode } from './stage-words'
+import { wordsOfCode } from './stage-text'
 
 export function LatencyPanel({ tick }: { tick: GuardTick }) {
   const outcomes = Object.entries(rates.of(tick.name)?.outcomes ?? {})

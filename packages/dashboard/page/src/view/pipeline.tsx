@@ -8,11 +8,11 @@ import { hello, rates } from '../model/live'
 import { pairKey, type Rates } from '../model/rates'
 import { hrefOf } from '../model/route'
 import type { GuardCard, GuardTick } from '../wire'
-import { type Gate, gatesOf } from './gates'
 import type { GuardInView } from './guard-in-view'
 import { Icon } from './icons'
 import { StageFacts } from './stage-facts'
-import { titleOf, wordsOfCode } from './stage-words'
+import { type StageFlow, stageFlows } from './stage-flows'
+import { titleOf, wordsOfCode } from './stage-text'
 
 const NO_RATES: Rates = {
   calls: 0,
@@ -26,7 +26,7 @@ const NO_RATES: Rates = {
 export function Pipeline({ card, tick, lane }: GuardInView) {
   const stages = card.stages ?? hello.value?.stages ?? []
   const own = rates.of(lane === undefined ? card.name : pairKey(card.name, lane)) ?? NO_RATES
-  const gates = gatesOf(
+  const flows = stageFlows(
     stages.map(({ stage }) => stage),
     own,
   )
@@ -34,10 +34,10 @@ export function Pipeline({ card, tick, lane }: GuardInView) {
     <section class="panel pipe-panel" aria-label="Pipeline of stages">
       <h2 class="visually-hidden">Pipeline of stages</h2>
       <ol class="pipe">
-        {gates.map((gate, index) => (
-          <GateView
-            key={gate.stage}
-            gate={gate}
+        {flows.map((flow, index) => (
+          <StageFlowView
+            key={flow.stage}
+            flow={flow}
             number={index + 1}
             scope={stages[index]?.scope ?? 'local'}
             all={Math.max(own.calls, own.decided)}
@@ -52,8 +52,8 @@ export function Pipeline({ card, tick, lane }: GuardInView) {
   )
 }
 
-function GateView(props: {
-  gate: Gate
+function StageFlowView(props: {
+  flow: StageFlow
   number: number
   scope: 'local' | 'shared'
   all: number
@@ -62,8 +62,8 @@ function GateView(props: {
   tick: GuardTick
   lane: string | undefined
 }) {
-  const { gate, number, scope, all, card } = props
-  const { stage, entering, leaving, turnedAway, refused } = gate
+  const { flow, number, scope, all, card } = props
+  const { stage, entering, leaving, refusedRate, refused } = flow
   const on = stage === 'call' || card.on.includes(stage)
   const share = (rate: number) => (all > 0 ? Math.max(rate > 0 ? 0.05 : 0.015, rate / all) : 0.015)
   const water = {
@@ -86,10 +86,10 @@ function GateView(props: {
       </div>
       <div class="gate-river" aria-hidden="true" style={water as preact.CSSProperties}>
         <div class="water" />
-        {turnedAway > 0 && (
+        {refusedRate > 0 && (
           <div
             class="spill"
-            style={{ '--spill': share(turnedAway).toFixed(4) } as preact.CSSProperties}
+            style={{ '--spill': share(refusedRate).toFixed(4) } as preact.CSSProperties}
           />
         )}
       </div>

@@ -1,11 +1,11 @@
-/** How much waits, by priority: of all, and of each of several. Each priority has a shade of its own in both. */
+/** Waiting calls or jobs by priority, in total and per queue. Each priority has one shade in both. */
 import type { ComponentChildren } from 'preact'
 import { formatCount } from '../format'
 import type { ByPriority } from '../wire'
 
 const PRIORITIES = ['critical', 'high', 'normal', 'low'] as const
 
-/** A line for each priority. They are what explains the shades of `Depth`. */
+/** One row per priority, which is the legend for the shades of `Depth`. */
 export function Priorities({ of, waiting }: { of: ByPriority; waiting: number }) {
   return (
     <>
@@ -18,7 +18,7 @@ export function Priorities({ of, waiting }: { of: ByPriority; waiting: number })
   )
 }
 
-/** What waits of one of several, in proportion to `most`. */
+/** Waiting calls or jobs of one queue, in proportion to `most`. */
 export function Depth(props: {
   label: string
   of: ByPriority

@@ -8,15 +8,15 @@ import { hrefOf } from '../model/route'
 import type { DeadLetters, QueueTick } from '../wire'
 import { askFor, may } from './act-dialog'
 import { Badge, Empty, Name, Panel } from './bits'
-import { BREAKER_LOOKS, lookOfLane } from './breaker-words'
+import { BREAKER_LOOKS, lookOfLane } from './breaker-text'
 import { Depth, Priorities } from './priorities'
 import { type Column, Table } from './table'
 
 const MOST_LETTERS = 50
 const AGAIN_MS = 3_000
-/** Where no lane was named. */
+/** Label of the default lane. */
 const DEFAULT_LANE = 'default'
-/** What it takes to have a queue; `openai` stands for any of its vendors. */
+/** Example configuration of a job queue; `openai` is a placeholder for any vendor. */
 const YAML_LINES = `jobQueues:
   later: { vendor: openai, model: gpt-4o-mini }`
 
@@ -152,7 +152,7 @@ function Tenants({ queue: { byTenant, waiting } }: { queue: QueueTick }) {
       <div class="tenants">
         {top.map(({ tenant, waiting: own, byPriority }, place) => (
           <Depth
-            // Two names may look the same, cut short.
+            // Shortened names may be equal, so the position is part of the key.
             key={place}
             label={tenant === '' ? 'no tenant' : tenant}
             of={byPriority}

@@ -5,7 +5,7 @@ import { guardsTick, hello, rates } from '../model/live'
 import { pairKey } from '../model/rates'
 import { hrefOf } from '../model/route'
 import { Empty, Panel } from './bits'
-import { titleOf, wordsOfCode } from './stage-words'
+import { titleOf, wordsOfCode } from './stage-text'
 
 export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | undefined }) {
   // The rates are of this tick.

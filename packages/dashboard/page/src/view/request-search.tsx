@@ -57,7 +57,7 @@ export function RequestAnswer({ search }: { search: RequestSearch }) {
   if (state === 'none') return null
   return (
     <div class="request-answer" role="status" data-testid="request-answer">
-      {state === 'searching' && <p class="note">Asking all pods …</p>}
+      {state === 'searching' && <p class="note">Searching all pods …</p>}
       {state === 'failed' && <p class="note">The gateway did not answer.</p>}
       {state === 'unknown' && <Unknown explanation={explanation as Explanation} />}
       {explanation?.request !== undefined && <Summary request={explanation.request} />}
@@ -76,7 +76,8 @@ function Unknown({ explanation: { podsAsked, podsAnswered } }: { explanation: Ex
 }
 
 function Summary({ request }: { request: RequestSummary }) {
-  const { status, code, why, at, tookMs, pod, user, model, route, tries, degraded } = request
+  const { status, code, why, at, tookMs, pod, user, model, route, vendorAttempts, degraded } =
+    request
   return (
     <dl class="who">
       <Fact label="answer">
@@ -105,10 +106,10 @@ function Summary({ request }: { request: RequestSummary }) {
           <Name text={route} />
         </Fact>
       )}
-      {tries.length > 0 && (
+      {vendorAttempts.length > 0 && (
         <Fact label="vendors">
           <Name
-            text={tries
+            text={vendorAttempts
               .map(({ vendor, attempts }) => `${vendor} (${countOf(attempts, 'attempt')})`)
               .join(', then ')}
             full

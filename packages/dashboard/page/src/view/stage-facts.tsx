@@ -6,9 +6,9 @@ import { guardsTick } from '../model/live'
 import type { GuardCard, GuardTick, LaneTick } from '../wire'
 import { Badge, type Tone } from './bits'
 import { BreakerBadge } from './breaker-badge'
-import { lookOf } from './breaker-words'
-import { leftTone, tightestOf } from './limit-words'
-import type { StageName } from './stage-words'
+import { lookOf } from './breaker-text'
+import { leftTone, tightestOf } from './limit-text'
+import type { StageName } from './stage-text'
 
 interface StageFactsProps {
   stage: StageName

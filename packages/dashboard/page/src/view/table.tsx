@@ -1,17 +1,17 @@
-/** Tables as lists of columns, so that what a column is called and what is in it stand together. */
+/** Tables as lists of columns, each with its heading and its cells. */
 import type { ComponentChildren } from 'preact'
 import { Scroller } from './bits'
 
 export interface Column<Row> {
   title: string
-  /** Flush right, so that digits stand below each other. */
+  /** Aligned to the right, so that digits line up. */
   number?: true
   /** The content explains itself: the title is for screen readers only. */
   untitled?: true
   of(row: Row): ComponentChildren
 }
 
-/** The first column says what its row is about, and is its name. */
+/** The first column is the header cell of its row. */
 export function Table<Row>(props: {
   label: string
   rows: readonly Row[]

@@ -1,4 +1,4 @@
-/** Where the admin token is typed. */
+/** Input field for the admin token. */
 import { useId } from 'preact/hooks'
 
 export function TokenFields({

@@ -77,8 +77,8 @@ export function LockedScreen({
       }}
     >
       <Icon name="lock" size={34} />
-      <h1>This fleet is for its operators</h1>
-      <p>Reading needs the admin token.</p>
+      <h1>Admin token required</h1>
+      <p>Enter the token to see this fleet.</p>
       <TokenFields secret={secret} remember={remember} />
       {wrong && (
         <p class="locked-wrong tone-bad" role="alert">
@@ -97,8 +97,8 @@ export function LockedScreen({
 }
 
 /**
- * Access was denied with 403. A token helps if the host name or `mayRead` was the reason; the gateway's answer says if
- * there is none.
+ * Access was denied with 403. A token helps if the host name or `mayRead` was the reason; the gateway's answer
+ * mentions if no token is configured.
  */
 export function BarredScreen({
   problem,

@@ -10,7 +10,7 @@ import { Empty, Panel } from './bits'
 import { DecisionDetail } from './decision-detail'
 import { DecisionList } from './decision-list'
 import { RequestAnswer, useRequestSearch } from './request-search'
-import { CODES, titleOf } from './stage-words'
+import { CODES, titleOf } from './stage-text'
 
 /** Below this width the explanation is under the list. */
 const ONE_COLUMN = '(max-width: 1019px)'

@@ -1,6 +1,6 @@
 /**
- * Why a gateway refuses requests itself, by code. The messages that clients get may contain parts of their path or
- * body, so the dashboard has its own.
+ * Texts for refusals by the gateway itself, by code. The messages to clients may contain parts of a path or body, so
+ * the dashboard uses these texts.
  */
 
 const WORDS: Readonly<Record<string, string>> = {

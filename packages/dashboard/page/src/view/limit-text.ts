@@ -1,4 +1,4 @@
-/** What is left of limits; unknown while the store is unreachable. */
+/** Texts for remaining units; unknown while the store is unreachable. */
 import type { LaneTick, LimitTick } from '../wire'
 import type { Tone } from './bits'
 

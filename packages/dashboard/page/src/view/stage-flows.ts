@@ -1,17 +1,17 @@
 /** Calls that enter each stage, are refused there, and pass. */
 import type { Rates } from '../model/rates'
-import type { StageName } from './stage-words'
+import type { StageName } from './stage-text'
 
-export interface Gate {
+export interface StageFlow {
   stage: StageName
   entering: number
-  /** Of the queue it may be more than entered, because queued calls leave later; or less, while they wait. */
+  /** For the queue: more than `entering` when queued calls leave, less while they wait. */
   leaving: number
-  turnedAway: number
+  refusedRate: number
   refused: { code: string; rate: number }[]
 }
 
-export function gatesOf(stages: readonly StageName[], rates: Rates): Gate[] {
+export function stageFlows(stages: readonly StageName[], rates: Rates): StageFlow[] {
   const { refused, calls, decided } = rates
   let entering = calls
   return stages.map((stage) => {
@@ -19,11 +19,11 @@ export function gatesOf(stages: readonly StageName[], rates: Rates): Gate[] {
       .filter(([key]) => key.startsWith(`${stage} `))
       .map(([key, rate]) => ({ code: key.slice(stage.length + 1), rate }))
       .sort((a, b) => b.rate - a.rate)
-    const turnedAway = here.reduce((sum, { rate }) => sum + rate, 0)
+    const refusedRate = here.reduce((sum, { rate }) => sum + rate, 0)
     const waited = stage === 'queue' ? decided - calls : 0
-    const leaving = Math.max(0, entering + waited - turnedAway)
-    const gate = { stage, entering, leaving, turnedAway, refused: here }
+    const leaving = Math.max(0, entering + waited - refusedRate)
+    const flow = { stage, entering, leaving, refusedRate, refused: here }
     entering = leaving
-    return gate
+    return flow
   })
 }

@@ -1,4 +1,4 @@
-/** How states of breakers look and what they mean. */
+/** Colours, icons and texts of breaker states. */
 import { guardByName, guardCards } from '../model/live'
 import type { BreakerCode, BreakerTick, EveryLane } from '../wire'
 import type { Tone } from './bits'
@@ -37,12 +37,12 @@ const GRAVITY: BreakerLook[] = ['none', 'closed', 'half-open', 'self-isolated', 
 
 export const EVERY_LANE: EveryLane = '(all lanes)'
 
-/** Of several lanes the worst. A breaker that has seen no call yet is closed. */
+/** The worst state of several lanes. A breaker without calls is closed. */
 export function lookOfGuard(name: string): BreakerLook {
   return worstOf(name, () => true)
 }
 
-/** Of one lane, by its own breaker or by that of all. */
+/** State of one lane: of its own breaker, or of the guard's breaker. */
 export function lookOfLane(name: string, lane: string): BreakerLook {
   return worstOf(name, (each) => each === lane || each === EVERY_LANE)
 }
