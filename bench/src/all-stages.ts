@@ -1,4 +1,4 @@
-/** A guard with all its stages on, each of which has something to do; nothing is ever refused. */
+/** Options of a guard with every stage configured and limits so high that no call is refused. */
 import { createSpillway, type Guard, type GuardOptions, type RunOptions } from 'spillway'
 import type { Store } from 'spillway/shared'
 import type { Preparation } from './measure.js'
@@ -13,10 +13,10 @@ export const ATTEMPTS = 3
 export const FIRST_DELAY_MS = 100
 export const LONGEST_DELAY_MS = 10_000
 
-/** Longer than any bench. */
+/** Longer than any bench runs. */
 export const AN_HOUR_MS = 3_600_000
 const WINDOW_MS = 60_000
-/** Units in a window, more than any machine can take. */
+/** Units per window; no machine reaches this rate. */
 const PLENTY = 1e12
 
 export const ALL_STAGES = {
@@ -46,7 +46,7 @@ export const ALL_STAGES = {
   },
 } as const satisfies GuardOptions
 
-/** Every stage has something to do: there is a user to charge, and tokens to book. */
+/** Options of one call: a user, so that the user limit is charged, and a number of tokens. */
 const USERS = Array.from({ length: 1_000 }, (_, index) => `user-${index}`)
 let calls = 0
 export function callOptions(): RunOptions {

@@ -1,4 +1,4 @@
-/** A bench cannot be run, for a reason that needs no stack to be understood. */
+/** Prints its message without a stack trace. */
 export class BenchError extends Error {
   readonly code = 'BENCH'
 }

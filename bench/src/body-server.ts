@@ -1,7 +1,6 @@
 /**
- * A server for the benches of streams, in a process of its own: what is measured should have nothing
- * to do but to read, and share neither memory nor threads with who sends. `GET /BYTES` answers with so
- * many bytes.
+ * HTTP server for the stream benches. It runs in its own process, so that the measured process only reads and shares
+ * neither memory nor threads with the sender. `GET /BYTES` responds with that number of bytes.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -20,7 +19,7 @@ const ITSELF = fileURLToPath(import.meta.url)
 export async function startBodyServer(): Promise<BodyServer> {
   const child = spawnOwn(process.execPath, [ITSELF], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit').then(() => {
-    throw new BenchError('the server of bodies ended before it listened')
+    throw new BenchError('the body server exited before it listened')
   })
   const [port] = await Promise.race([once(child.stdout!, 'data'), ended])
   return { url: `http://127.0.0.1:${String(port).trim()}`, stop: () => endProcess(child) }

@@ -4,12 +4,12 @@ export function closestWord(word: string, known: readonly string[]): string | un
   if (completed !== undefined) return completed
   const mistakes = (candidate: string) => editDistance(word, candidate)
   const best = known.toSorted((a, b) => mistakes(a) - mistakes(b))[0]
-  // A third of the letters may be wrong; of a short word, two, which is what a swap counts for.
+  // A third of the letters may be wrong; in a short word two, because a swap counts as two.
   const acceptable = Math.max(2, word.length / 3)
   return best !== undefined && mistakes(best) <= acceptable ? best : undefined
 }
 
-/** Letters to add, drop or replace to get from one word to the other. */
+/** Number of letters to add, drop or replace to turn one word into the other. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column)
   for (const letter of from) {

@@ -1,16 +1,20 @@
-/** What the user asked for, or a UsageError that says what to type instead. */
+/** Reads the command line; throws a UsageError with a hint if it is invalid. */
 import { parseArgs } from 'node:util'
 import { closestWord } from './closest-word.js'
 import type { Bench, Suite } from './measure.js'
 
 export interface RunCommand {
   kind: 'run'
-  suite: string
-  benches: readonly Bench[]
+  suites: readonly Suite[]
   json: boolean
 }
 
-export type Command = { kind: 'help' } | { kind: 'list' } | RunCommand
+/** Compares with the baseline, or records it. */
+export type BaselineCommand =
+  | { kind: 'compare'; suites: readonly Suite[] }
+  | { kind: 'record'; suites: readonly Suite[]; runs: number }
+
+export type Command = { kind: 'help' } | { kind: 'list' } | RunCommand | BaselineCommand
 
 export class UsageError extends Error {
   readonly code = 'USAGE'
@@ -19,6 +23,9 @@ export class UsageError extends Error {
 const OPTIONS = {
   json: { type: 'boolean' },
   only: { type: 'string' },
+  compare: { type: 'boolean' },
+  'record-baseline': { type: 'boolean' },
+  runs: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const
 
@@ -26,15 +33,37 @@ export function readCommand(args: string[], suites: readonly Suite[]): Command {
   refuseUnknownOptions(args)
   const { values, positionals } = parse(args)
   if (values.help) return { kind: 'help' }
-  const [suiteName, ...more] = positionals
-  if (suiteName === undefined) {
-    if (args.length > 0) throw new UsageError(`which suite? There are: ${namesOf(suites)}`)
-    return { kind: 'list' }
+  if (args.length === 0) return { kind: 'list' }
+  const isBaseline = values.compare === true || values['record-baseline'] === true
+  const chosen = choose(positionals, values.only, suites, isBaseline)
+  if (values['record-baseline'])
+    return { kind: 'record', suites: chosen, runs: runsOf(values.runs) }
+  if (values.runs !== undefined) throw new UsageError('--runs needs --record-baseline')
+  if (values.compare) return { kind: 'compare', suites: chosen }
+  return { kind: 'run', suites: chosen, json: values.json ?? false }
+}
+
+/** The named suite with its benches, or with the one that is named. Without a name all of them, if that is allowed. */
+function choose(
+  names: readonly string[],
+  only: string | undefined,
+  suites: readonly Suite[],
+  mayBeAll: boolean,
+): readonly Suite[] {
+  const [name, ...more] = names
+  if (more.length > 0) throw new UsageError(`one suite at a time, got: ${names.join(' ')}`)
+  if (name === undefined) {
+    if (mayBeAll && only === undefined) return suites
+    throw new UsageError(`which suite? There are: ${namesOf(suites)}`)
   }
-  if (more.length > 0) throw new UsageError(`one suite at a time, got: ${positionals.join(' ')}`)
-  const { benches } = find('suite', suiteName, suites)
-  const chosen = values.only === undefined ? benches : [find('bench', values.only, benches)]
-  return { kind: 'run', suite: suiteName, benches: chosen, json: values.json ?? false }
+  const suite = find('suite', name, suites)
+  return [only === undefined ? suite : { ...suite, benches: [find('bench', only, suite.benches)] }]
+}
+
+function runsOf(text = '5'): number {
+  const runs = Number(text)
+  if (Number.isInteger(runs) && runs >= 1 && runs <= 100) return runs
+  throw new UsageError(`--runs takes a whole number from 1 to 100, got "${text}"`)
 }
 
 export function helpText(suites: readonly Suite[]): string {
@@ -44,6 +73,9 @@ export function helpText(suites: readonly Suite[]): string {
   npm run bench -- SUITE                     runs one and prints a table
   npm run bench -- SUITE --json              prints a JSON object a line instead
   npm run bench -- SUITE --only BENCH        runs a single bench
+  npm run bench -- [SUITE] --compare         compares with bench/baseline.json; exit code 1 if a figure got worse
+  npm run bench -- [SUITE] --record-baseline --runs 5
+                                             runs five times and writes bench/baseline.json
   npm run bench -- --help                    prints this
 
 Ratios say how many times as fast as the peer Spillway is. Missing a target is reported and is not
@@ -60,12 +92,16 @@ export function listText(suites: readonly Suite[]): string {
     .join('\n')
 }
 
-/** Node refuses them, too, but suggests to pass them as file names. */
+/** Unknown options are rejected here, because the hint of Node is to pass them as file names. */
 function refuseUnknownOptions(args: string[]): void {
   const { tokens } = parseArgs({ args, options: OPTIONS, strict: false, tokens: true })
   for (const token of tokens) {
     if (token.kind !== 'option' || token.name in OPTIONS) continue
-    throw unknown('option', token.rawName, ['--json', '--only', '--help'])
+    throw unknown(
+      'option',
+      token.rawName,
+      [...Object.keys(OPTIONS)].map((name) => `--${name}`),
+    )
   }
 }
 

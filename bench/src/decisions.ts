@@ -1,9 +1,9 @@
-/** Asks for decisions, as many as there are answers to in the time. */
-// The global of this name is a getter, and callers look at the time before every question.
+/** Measures decisions per second of a limiter. */
+// The global `performance` is a getter, and the loops below read the time before every decision.
 import { performance } from 'node:perf_hooks'
 import type { Round } from './measure.js'
 
-/** Asks for one decision, and knows a yes when it sees one. */
+/** One decision of a limiter, and how to tell whether it was allowed. */
 export interface Contender<T> {
   ask(): Promise<T>
   isAllowed(answer: T): boolean
@@ -11,7 +11,7 @@ export interface Contender<T> {
 
 const ROUND_MS = 300
 
-/** Runs `callers` loops that each ask again after every answer. Returns the number of answers. */
+/** Runs `callers` loops that each request the next decision after the last one. Returns the number of decisions. */
 export async function decide<T>(callers: number, contender: Contender<T>): Promise<number> {
   const endMs = performance.now() + ROUND_MS
   let decisions = 0

@@ -1,9 +1,11 @@
 /** npm run bench: runs the benches of a suite one after the other and reports each. */
 import { constants } from 'node:os'
+import { type RunFigure, runFigure, type Spread, spreadOf, verdictOf } from './baseline/baseline.js'
+import { readBaseline, writeBaseline } from './baseline/baseline-file.js'
 import { BenchError } from './bench-error.js'
 import { helpText, listText, type RunCommand, readCommand, UsageError } from './command-line.js'
 import { type Bench, type Measured, measure, type Suite } from './measure.js'
-import { createJsonReport, createTableReport, showProgress } from './report.js'
+import { createCompareReport, createJsonReport, createTableReport, showProgress } from './report.js'
 import { runApart } from './run-apart.js'
 import { breaker } from './suites/breaker.js'
 import { dashboard } from './suites/dashboard.js'
@@ -17,7 +19,7 @@ import { shared } from './suites/shared.js'
 import { simulator } from './suites/simulator.js'
 import { streams } from './suites/streams.js'
 
-/** A new suite is a file in suites/ and a word here. */
+/** To add a suite, create a file in suites/ and add a row here. */
 const SUITES: readonly Suite[] = [
   local,
   shared,
@@ -49,7 +51,7 @@ try {
   await main()
 } catch (error) {
   if (error instanceof UsageError) {
-    process.stderr.write(`${error.message}\nnpm run bench -- --help explains.\n`)
+    process.stderr.write(`${error.message}\nSee npm run bench -- --help\n`)
     process.exitCode = 1
   } else if (error instanceof BenchError) {
     process.stderr.write(`${error.message}\n`)
@@ -66,27 +68,75 @@ async function main(): Promise<void> {
   if (command.kind === 'help') {
     process.stdout.write(helpText(SUITES))
   } else if (command.kind === 'list') {
-    process.stdout.write(`${listText(SUITES)}\nnpm run bench -- SUITE runs one.\n`)
+    process.stdout.write(`${listText(SUITES)}\nRun one with npm run bench -- SUITE\n`)
+  } else if (command.kind === 'compare') {
+    await compareWithBaseline(command.suites)
+  } else if (command.kind === 'record') {
+    await recordBaseline(command.suites, command.runs)
   } else {
     await run(command)
   }
 }
 
-async function run({ suite, benches, json }: RunCommand): Promise<void> {
+async function run({ suites, json }: RunCommand): Promise<void> {
+  const benches = suites.flatMap((suite) => suite.benches)
   const report = json ? createJsonReport() : createTableReport(benches)
+  const signal = stopSignal()
+  for (const suite of suites) {
+    for (const bench of suite.benches) {
+      const measured =
+        benches.length === 1
+          ? await runHere(bench, signal)
+          : await runApart(suite.name, bench.name, signal)
+      report(bench, measured)
+    }
+  }
+}
+
+async function compareWithBaseline(suites: readonly Suite[]): Promise<void> {
+  const baseline = readBaseline()
+  const report = createCompareReport(baseline, suites)
+  const signal = stopSignal()
+  for (const suite of suites) {
+    for (const bench of suite.benches) {
+      const figure = runFigure(bench, await runApart(suite.name, bench.name, signal))
+      const key = `${suite.name}/${bench.name}`
+      const spread = baseline.figures[key]
+      const verdict = verdictOf(spread, figure)
+      report(key, figure, spread, verdict)
+      if (verdict === 'worse') process.exitCode = 1
+    }
+  }
+}
+
+/** All benches once, then all of them again, so that a disturbance of some minutes does not meet every run of a bench. */
+async function recordBaseline(suites: readonly Suite[], runs: number): Promise<void> {
+  const signal = stopSignal()
+  const figures: Record<string, RunFigure[]> = {}
+  for (let number = 1; number <= runs; number++) {
+    for (const suite of suites) {
+      for (const bench of suite.benches) {
+        const key = `${suite.name}/${bench.name}`
+        process.stderr.write(`run ${number} of ${runs}: ${key}\n`)
+        const measured = await runApart(suite.name, bench.name, signal)
+        figures[key] = [...(figures[key] ?? []), runFigure(bench, measured)]
+      }
+    }
+  }
+  const spreads: Record<string, Spread> = {}
+  for (const [key, ofBench] of Object.entries(figures)) spreads[key] = spreadOf(ofBench)
+  writeBaseline(spreads, runs)
+}
+
+/** Aborted by Ctrl-C and SIGTERM. */
+function stopSignal(): AbortSignal {
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => interrupt(stop, new Interrupted(signal)))
   }
-  // The reader of the results has ended, as in `| head -1`.
+  // The program that reads the results has exited, as in `| head -1`.
   process.stdout.on('error', () => stop.abort(new Interrupted('SIGPIPE')))
-  for (const bench of benches) {
-    const measured =
-      benches.length === 1
-        ? await runHere(bench, stop.signal)
-        : await runApart(suite, bench.name, stop.signal)
-    report(bench, measured)
-  }
+  return stop.signal
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** Works for a while and answers with how it went, in the unit of its bench. */
+/** Works for one round and returns the result in the unit of its bench. */
 export type Round = () => number | Promise<number>
 
 type MaybePromise<T> = T | Promise<T>
@@ -13,15 +13,15 @@ type MaybePromise<T> = T | Promise<T>
 export interface Preparation {
   /** Aborted when the bench is interrupted. Rounds are short; longer work has to check it. */
   readonly signal: AbortSignal
-  /** Has this called when the bench is over, however it ends; what came last goes first. */
+  /** Registers a clean-up that runs when the bench is over, also after an error, in reverse order. */
   atEnd(close: () => MaybePromise<unknown>): void
 }
 
 interface Described {
   name: string
-  /** What is measured, in one line. */
+  /** What the bench measures, in one line. */
   what: string
-  /** Default: five to warm up, then 31 that count. */
+  /** Default: 5 rounds to warm up, then 31 that count. */
   rounds?: { warmUp: number; counted: number }
 }
 
@@ -35,18 +35,18 @@ const COSTS: readonly string[] = ['ns/op', 'ms', 'bytes'] satisfies Cost[]
 
 /** Spillway compared with a peer. */
 export interface Comparison extends Described {
-  /** How many times as fast as the peer we want to be, at least. */
+  /** Required ratio to the peer: Spillway has to be at least this many times as fast. */
   target: number
   peerName: string
-  /** A cost, of which less is better, or a rate, of which more is. */
+  /** `lower` for a cost, `higher` for a rate. */
   unit: Cost | 'decisions/s' | 'jobs/s' | 'calls/s' | 'requests/s' | 'kB/s'
-  /** Makes both contenders; the time this takes does not count. Of several pairs the worst is reported. */
+  /** Creates both contenders; this time does not count. With several pairs, the worst is reported. */
   prepare(preparation: Preparation): MaybePromise<Pair | readonly Pair[]>
 }
 
-/** A figure that stands for itself. */
+/** A figure without a peer. */
 export interface Figure extends Described {
-  /** How much we want, if there is anything to want. */
+  /** Required value, if there is one. */
   target?: { atLeast: number } | { atMost: number }
   unit: string
   prepare(preparation: Preparation): MaybePromise<Round>
@@ -72,7 +72,7 @@ export type Measured = Compared | { value: number; unit: string }
 
 const USUAL_ROUNDS = { warmUp: 5, counted: 31 }
 
-/** Gives up between two rounds when the signal is aborted. */
+/** Checks between two rounds whether the signal is aborted. */
 export async function measure(bench: Bench, signal: AbortSignal): Promise<Measured> {
   const closers: (() => MaybePromise<unknown>)[] = []
   const preparation = { signal, atEnd: (close: () => unknown) => closers.push(close) }
@@ -123,7 +123,7 @@ async function takeTurns(
 ): Promise<number[][]> {
   const all = contenders.map((round) => ({ round, samples: [] as number[] }))
   for (let number = -warmUp; number < counted; number++) {
-    // Who goes second may have to clear up after the first, so they alternate.
+    // The second contender may pay for garbage of the first, so they alternate.
     for (const { round, samples } of number % 2 === 0 ? all : all.toReversed()) {
       await nextTurn()
       signal.throwIfAborted()
@@ -134,7 +134,7 @@ async function takeTurns(
   return all.map(({ samples }) => samples)
 }
 
-/** A round of asynchronous operations, one after the other. Each answers 1 when it did its work. */
+/** A round of asynchronous operations, one after the other. Each returns 1 when it has run. */
 export function awaitEach(times: number, operation: () => Promise<number>): Round {
   return async () => {
     const startMs = performance.now()
@@ -144,7 +144,7 @@ export function awaitEach(times: number, operation: () => Promise<number>): Roun
   }
 }
 
-/** The same for operations that fail, as they should, with an error of this code. */
+/** A round of asynchronous operations that have to fail with this error code. */
 export function catchEach(times: number, operation: () => Promise<unknown>, code: string): Round {
   return async () => {
     const startMs = performance.now()
@@ -160,7 +160,7 @@ export function catchEach(times: number, operation: () => Promise<unknown>, code
   }
 }
 
-/** The same for synchronous operations. */
+/** A round of synchronous operations. */
 export function callEach(times: number, operation: () => number): Round {
   return () => {
     const startMs = performance.now()
@@ -175,11 +175,10 @@ export function perSecond(round: Round): Round {
   return async () => 1e9 / (await round())
 }
 
-/** Counting what was done keeps the compiler from dropping it, and a broken contender from winning. */
+/** Counting the operations keeps the compiler from dropping them and a broken contender from winning. */
 function nsPerOperation(startMs: number, times: number, done: number): number {
   const elapsedMs = performance.now() - startMs
-  if (done !== times)
-    throw new Error(`${times - done} of ${times} operations did not do their work`)
+  if (done !== times) throw new Error(`${times - done} of ${times} operations did not run`)
   return (elapsedMs * 1e6) / times
 }
 

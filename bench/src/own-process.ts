@@ -1,4 +1,4 @@
-/** Processes that a bench starts. None of them outlives it. */
+/** Processes that a bench starts. All of them are stopped when the bench ends. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
@@ -10,7 +10,7 @@ export function spawnOwn(
 ): ChildProcess {
   const child = spawn(program, args, {
     ...options,
-    // Ctrl-C in the terminal is for us: we end what we started when the round under way is over.
+    // Ctrl-C in the terminal must not reach the child: the bench stops it after the current round.
     detached: true,
   })
   const endWithUs = () => child.kill('SIGKILL')
@@ -19,7 +19,7 @@ export function spawnOwn(
   return child
 }
 
-/** Without a goodbye: there is nothing to save. */
+/** SIGKILL, because the processes have nothing to save. */
 export async function endProcess(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || hasEnded(child)) return
   const closed = once(child, 'close')

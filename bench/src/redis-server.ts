@@ -1,4 +1,4 @@
-/** A Redis server for one bench: its own process, a free port of this machine, nothing on disk. */
+/** A Redis server for one bench: its own process, a free port on loopback, no persistence. */
 import type { ChildProcess } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { BenchError } from './bench-error.js'
@@ -11,7 +11,7 @@ export interface RedisServer {
 
 const ATTEMPTS = 5
 const START_MS = 10_000
-/** The last thing Redis and Valkey say before they listen, so the port is theirs. */
+/** The last line that Redis and Valkey log before they accept connections. */
 const READY = 'Ready to accept connections'
 
 export async function startRedis(): Promise<RedisServer> {
@@ -23,7 +23,7 @@ export async function startRedis(): Promise<RedisServer> {
       return { url: `redis://127.0.0.1:${port}`, stop: () => endProcess(server) }
     }
     await endProcess(server)
-    // Another process may have taken the port in between.
+    // Another process may have taken the port in the meantime.
     if (attempt === ATTEMPTS || server.pid === undefined) throw new BenchError(problem)
   }
 }
@@ -43,7 +43,7 @@ function spawnServer(port: number): ChildProcess {
   return spawnOwn(program(), args, { stdio: ['ignore', 'pipe', 'ignore'] })
 }
 
-/** Resolves with nothing when the server listens, and with the reason when it will not. */
+/** Resolves with undefined when the server listens, and with the reason if it exits. */
 async function startingProblem(server: ChildProcess): Promise<string | undefined> {
   let late: NodeJS.Timeout | undefined
   const problem = await new Promise<string | undefined>((resolve) => {

@@ -1,8 +1,9 @@
 /**
- * Results go to stdout, a line each as they come: JSON for programs, a table for people. What is
- * being measured at the moment goes to stderr, so that stdout holds results and nothing else.
+ * Results go to stdout, one line each: JSON for programs, a table for people. Progress goes to stderr, so that stdout
+ * contains only results.
  */
-import type { Bench, Measured } from './measure.js'
+import type { Baseline, RunFigure, Spread, Verdict } from './baseline/baseline.js'
+import type { Bench, Measured, Suite } from './measure.js'
 
 export type Report = (bench: Bench, measured: Measured) => void
 
@@ -10,7 +11,7 @@ export function createJsonReport(): Report {
   return ({ name }, measured) => print(JSON.stringify({ bench: name, ...measured }))
 }
 
-/** Prints the head at once. How wide a column has to be is known before there are any figures. */
+/** Prints the header immediately; the column widths do not depend on the figures. */
 export function createTableReport(benches: readonly Bench[]): Report {
   const columns = [
     { head: 'bench', width: widest(benches.map(({ name }) => name)) },
@@ -24,6 +25,43 @@ export function createTableReport(benches: readonly Bench[]): Report {
     { head: 'target', width: 9, right: true },
     { head: '', width: 'reached'.length },
   ]
+  const printRow = printHead(columns)
+  return (bench, measured) =>
+    printRow([bench.name, ...figures(measured), ...verdict(bench, measured)])
+}
+
+/** A row for each figure: what it is now, its spread in the baseline, and whether it left it. */
+export function createCompareReport(baseline: Baseline, suites: readonly Suite[]) {
+  const { date, commit, node, runs } = baseline
+  print(`baseline of ${date}, commit ${commit}, Node ${node}, ${runs} runs`)
+  const keys = suites.flatMap(({ name, benches }) =>
+    benches.map((bench) => `${name}/${bench.name}`),
+  )
+  const printRow = printHead([
+    { head: 'bench', width: widest(keys) },
+    { head: 'now', width: 22, right: true },
+    { head: 'lowest', width: 12, right: true },
+    { head: 'median', width: 12, right: true },
+    { head: 'highest', width: 12, right: true },
+    { head: '', width: 'outside'.length },
+  ])
+  return (key: string, figure: RunFigure, spread: Spread | undefined, verdict: Verdict) => {
+    const spreadCells = [spread?.min, spread?.median, spread?.max].map((each) =>
+      each === undefined ? '' : grouped(each),
+    )
+    const verdictCell = verdict === 'within' ? '' : verdict
+    printRow([key, `${grouped(figure.figure)} ${figure.unit}`, ...spreadCells, verdictCell])
+  }
+}
+
+interface Column {
+  head: string
+  width: number
+  right?: boolean
+}
+
+/** Prints the head of a table; returns the function that prints its rows. */
+function printHead(columns: readonly Column[]): (cells: readonly string[]) => void {
   const printRow = (cells: readonly string[]) => {
     const aligned = columns.map(({ width, right }, column) => {
       const cell = cells[column] ?? ''
@@ -32,8 +70,7 @@ export function createTableReport(benches: readonly Bench[]): Report {
     print(aligned.join('  ').trimEnd())
   }
   printRow(columns.map(({ head }) => head))
-  return (bench, measured) =>
-    printRow([bench.name, ...figures(measured), ...verdict(bench, measured)])
+  return printRow
 }
 
 /** Spillway's figure, the peer's, the peer's name and the ratio. */
@@ -54,7 +91,7 @@ function verdict({ target }: Bench, measured: Measured): string[] {
   return [`≥ ${grouped(least)}`, got >= least ? 'reached' : 'missed']
 }
 
-/** Says what is being measured and returns how to take it back. */
+/** Shows what is being measured. Returns a function that clears the line. */
 export function showProgress(text: string): () => void {
   const { stderr } = process
   if (!stderr.isTTY) {

@@ -1,7 +1,7 @@
 /**
- * Runs a bench in a process of its own, so that it does not matter which ones ran before. What V8
- * learnt from one bench can slow the next by a third, and some switches of Node (the promise hooks
- * behind AsyncLocalStorage) are thrown for the rest of a process's life.
+ * Runs a bench in its own process, so that the order of the benches does not matter. Type feedback that V8 collects
+ * in one bench can slow the next by a third, and some switches of Node (the promise hooks behind AsyncLocalStorage)
+ * stay on for the life of a process.
  */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -10,13 +10,13 @@ import type { Measured } from './measure.js'
 
 const MAIN = fileURLToPath(new URL('main.js', import.meta.url))
 
-/** Ends with the signal's reason, when the process has ended, once the signal is aborted. */
+/** Rejects with the signal's reason after an abort, once the process has exited. */
 export function runApart(suite: string, bench: string, signal: AbortSignal): Promise<Measured> {
   return new Promise((resolve, reject) => {
     const child = fork(MAIN, [suite, '--only', bench, '--json'], {
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     })
-    // Not SIGINT: the terminal has sent that one already, and the second one would be a kill.
+    // Not SIGINT: the terminal has sent one already, and a second one kills the process.
     const end = () => child.kill('SIGTERM')
     signal.addEventListener('abort', end)
     let output = ''

@@ -1,6 +1,6 @@
 /**
- * The rest of the fleet, as the store sees it: pods that say the same of themselves as a real one, every second
- * under names of their own. What they do besides would only warm this machine.
+ * Writes heartbeats for the other pods of the fleet, one per second and pod. The pods exist only in the store, so
+ * they use no CPU time of this machine.
  */
 import { redisStore } from 'spillway/redis'
 import type { Preparation } from '../measure.js'
@@ -22,7 +22,7 @@ export function startOtherPods(redis: string, count: number, { atEnd }: Preparat
       names.map(async (pod) => store.pods.beat({ group: GROUP, pod, lifeUs: LIFE_US, snapshot })),
     )
   }
-  // Redis may be busy; then the next beat will do.
+  // Redis may be busy; the next heartbeat repeats the data.
   const beating = setInterval(() => void beat().catch(() => {}), BEAT_MS)
   atEnd(async () => {
     clearInterval(beating)

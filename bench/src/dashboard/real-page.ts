@@ -1,4 +1,4 @@
-/** The page in a real Chromium, and what only its own process can say of it: frames it draws, memory it has. */
+/** Opens the dashboard page in Chromium and measures frame rate and memory of its renderer process. */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Browser, chromium, type Page } from 'playwright-core'
@@ -10,9 +10,9 @@ const VIEW_MS = 4_000
 const PATIENCE_MS = 60_000
 
 export interface RealPage {
-  /** Looks at one view after the other for a while; answers with what each of them came to. */
+  /** Opens each view for a while. Returns the frames per second of each view. */
   tour<T>(measure: (page: Page, ms: number) => Promise<T>): Promise<T[]>
-  /** What the process that draws it has to itself, and its part of what it shares with others. */
+  /** Memory of the renderer process in bytes: its private pages and its share of shared pages. */
   memoryMb(): Promise<number>
 }
 
@@ -35,13 +35,13 @@ export async function openRealPage(
       for (const hash of VIEWS) {
         await page.goto(`${url}/${hash}`)
         await page.locator('.panel').first().waitFor()
-        // What it takes to draw a view for the first time is not what it takes to keep it alive.
+        // The first rendering of a view is not measured, only its updates.
         await sleep(500)
         const before = await page.locator('main').innerText()
         found.push(await measure(page, VIEW_MS))
-        // A page without changes reaches any frame rate, so it would prove nothing.
+        // A page without changes reaches any frame rate, so its result would mean nothing.
         if ((await page.locator('main').innerText()) === before || complaints.length > 0) {
-          throw new BenchError(`${hash} does not live: ${complaints[0] ?? 'nothing moves'}`)
+          throw new BenchError(`${hash} does not update: ${complaints[0] ?? 'no text changes'}`)
         }
       }
       return found
@@ -53,13 +53,13 @@ export async function openRealPage(
 async function startBrowser(): Promise<Browser> {
   const executablePath = process.env.SPILLWAY_CHROMIUM
   if (executablePath === undefined) {
-    throw new BenchError('There is no Chromium on the PATH; SPILLWAY_CHROMIUM may name one.')
+    throw new BenchError('no Chromium on the PATH; set SPILLWAY_CHROMIUM to its path')
   }
   // In a container the user is often root and shared memory is small.
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
 }
 
-/** When each frame began, by the page's own clock. As text, because it is for a browser. */
+/** Records the start of each frame by the page's clock. A string, because it runs in the browser. */
 export function frameTimes(page: Page, ms: number): Promise<number[]> {
   return page.evaluate(`new Promise((resolve) => {
     const times = []
@@ -72,7 +72,7 @@ export function frameTimes(page: Page, ms: number): Promise<number[]> {
   })`)
 }
 
-/** How many frames there were in each second, wherever one lets it begin. */
+/** Frames in each window of one second, sliding over the whole recording. */
 export function framesByTheSecond(times: readonly number[]): number[] {
   const last = times.at(-1) ?? 0
   return times
@@ -85,19 +85,19 @@ async function rendererPids(browser: Browser): Promise<number[]> {
   try {
     const { processInfo } = await session.send('SystemInfo.getProcessInfo')
     const pids = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id)
-    if (pids.length === 0) throw new BenchError('Chromium names no process that draws the page.')
+    if (pids.length === 0) throw new BenchError('Chromium has no renderer process')
     return pids
   } finally {
     await session.detach()
   }
 }
 
-/** All that is its own, and of each page that several processes share its part. */
+/** Proportional set size: private pages, plus each shared page divided by its number of processes. */
 function pssMb(pid: number): number {
   try {
     const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
     return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1]) / 1_024
   } catch {
-    throw new BenchError('What a process has in memory is read from /proc, which is not here.')
+    throw new BenchError('memory of a process is read from /proc, which this system does not have')
   }
 }

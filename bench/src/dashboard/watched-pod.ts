@@ -1,6 +1,6 @@
 /**
- * A pod with a dashboard, in a process of its own: twenty guards over Redis, and DECISIONS_A_SECOND calls, some
- * of them refused. Reports its CPU time on request.
+ * A pod with a dashboard, in its own process: twenty guards with Redis, and DECISIONS_A_SECOND calls, some of them
+ * refused. Reports its CPU time on request.
  */
 import { createServer } from 'node:http'
 import { createDashboard } from '@spillway/dashboard'
@@ -15,7 +15,7 @@ const LANES = ['gpt-4o', 'gpt-4o-mini']
 const USERS = 200
 
 export interface CpuReading {
-  /** Milliseconds of CPU time since it began, and by the clock. */
+  /** CPU time since the process started, and wall-clock time, both in milliseconds. */
   cpuMs: number
   atMs: number
   decisions: number
@@ -46,7 +46,7 @@ function start(redis: string): void {
   serve(createServer(createDashboard({ spillway })))
 }
 
-/** Every stage has something to do; users have less than they ask for, so that some are refused. */
+/** Every stage is configured. User limits are lower than the load, so that some calls are refused. */
 function createGuard(spillway: ReturnType<typeof createSpillway>, index: number): Guard {
   return spillway.guard(`vendor-${index}`, {
     shed: { maxQueue: 1_000 },

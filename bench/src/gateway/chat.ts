@@ -1,4 +1,4 @@
-/** The request that all benches of the gateway send, and what the vendor answers. */
+/** The request that all gateway benches send, and the vendor's response. */
 
 export const PATH = '/v1/chat/completions'
 
@@ -48,7 +48,7 @@ export const STREAMED_REQUEST = JSON.stringify({
   stream_options: { include_usage: true },
 })
 
-/** What tells the one from the other. */
+/** Header that selects the vendor's response. */
 export const STREAMED = '"stream":true'
 
 const SENTENCES = [
@@ -84,7 +84,7 @@ export const ANSWER = JSON.stringify({
   usage: USAGE,
 })
 
-/** Ten chunks, of which the last but one has the usage. */
+/** Ten chunks; the last but one contains the usage. */
 export const EVENTS: readonly string[] = [
   event([delta({ role: 'assistant', content: '' })]),
   ...SENTENCES.map((content) => event([delta({ content })])),
@@ -112,7 +112,7 @@ const RATE_LIMITS = {
   'x-ratelimit-reset-tokens': '1ms',
 }
 
-/** Without the type and the length. */
+/** Response headers except content type and length. */
 export const ANSWER_HEADERS = {
   'openai-processing-ms': '12',
   'openai-version': '2020-10-01',

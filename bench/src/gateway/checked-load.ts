@@ -1,4 +1,4 @@
-/** Load on a proxy that counts only if every answer was a good one, and was the vendor's. */
+/** Runs load against a proxy and fails unless every response is a success that came from the vendor. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { BenchError } from '../bench-error.js'
@@ -18,10 +18,10 @@ export interface Span {
   total?: number
 }
 
-/** Fails unless every answer was a good one. */
+/** Fails unless every response is a success. */
 export type CheckedLoad = (span: Span) => Promise<Answered>
 
-/** What is under way when wrk stops is forwarded and not answered, in this round and in the last. */
+/** Requests in flight when wrk stops reach the vendor but are not counted by wrk, in this round and in the last. */
 const MOST_UNANSWERED = 2 * CONNECTIONS
 const SETTLE_MS = 100
 const POLL_MS = 20
@@ -84,7 +84,7 @@ async function checkAnswer({ url, headers, body = '' }: Load): Promise<void> {
   throw new BenchError(`${url} does not answer as the vendor does: ${response.status} ${text}`)
 }
 
-/** Who takes an answer apart may put it together in another order, or with more in it. */
+/** Compares parsed responses: a gateway may reorder or add fields. */
 function holdsAnswer(text: string): boolean {
   try {
     const got = JSON.parse(text)

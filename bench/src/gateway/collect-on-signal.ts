@@ -1,6 +1,6 @@
 /**
- * Imported into the gateway for the bench of its memory, with `--expose-gc`: what is still there after
- * a collection is what it keeps.
+ * Imported into the gateway by the memory bench, with `--expose-gc`: collects garbage on a signal, so that the heap
+ * contains only what the gateway retains.
  */
 process.on('SIGUSR2', () => {
   globalThis.gc?.()

@@ -1,6 +1,6 @@
 /**
- * Portkey's gateway, another one for Node. It has a hundred dependencies, so
- * it is not a dependency of this repository: the first run installs it from a lockfile into its own folder.
+ * Portkey's gateway for Node. It has about a hundred dependencies, so it is not a dependency of this repository: the
+ * first run installs it from a lockfile into its own folder.
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -24,21 +24,21 @@ export function portkeyName(): string {
   return `${PACKAGE} ${dependencies[PACKAGE]}`
 }
 
-/** Answers with its address. */
+/** Returns the address of the gateway. */
 export async function startPortkey(preparation: Preparation): Promise<string> {
   await install(preparation.signal)
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const program = join(INSTALLED, 'node_modules', PACKAGE, 'build/start-server.js')
   await startProgram(
-    // Without its console, for which it would keep a log of what passes.
+    // Headless: its console would keep a log of all requests.
     { name: portkeyName(), args: [program, `--port=${port}`, '--headless'], readyUrl: `${url}/` },
     preparation,
   )
   return url
 }
 
-/** What tells it where to forward to. */
+/** Headers that select the vendor and its address. */
 export function portkeyHeaders(vendor: string): Record<string, string> {
   return { 'x-portkey-provider': 'openai', 'x-portkey-custom-host': `${vendor}/v1` }
 }

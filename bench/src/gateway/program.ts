@@ -1,4 +1,4 @@
-/** A program that is not ours to change: started, and waited for until it says that it is ready. */
+/** Starts a peer's program and waits until its health check succeeds. */
 import type { ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BenchError } from '../bench-error.js'
@@ -7,16 +7,16 @@ import { endProcess, hasEnded, spawnOwn } from '../own-process.js'
 
 export interface Program {
   name: string
-  /** What Node is given. */
+  /** Arguments for Node. */
   args: readonly string[]
   env?: Readonly<Record<string, string>>
-  /** Answers 200 when the program is ready. */
+  /** URL that responds with 200 when the program is ready. */
   readyUrl: string
 }
 
 const START_MS = 20_000
 const POLL_MS = 50
-/** Enough of what it said to understand what is wrong. */
+/** Characters of its output that an error message shows. */
 const LAST_WORDS = 4_000
 
 export async function startProgram(
@@ -36,7 +36,7 @@ export async function startProgram(
   const deadlineMs = performance.now() + START_MS
   while (!(await isReady(readyUrl))) {
     signal.throwIfAborted()
-    if (hasEnded(child)) throw new BenchError(`${name} ended at once:\n${said}`)
+    if (hasEnded(child)) throw new BenchError(`${name} exited during its start:\n${said}`)
     if (performance.now() > deadlineMs) throw new BenchError(`${name} is not ready:\n${said}`)
     await sleep(POLL_MS)
   }

@@ -1,4 +1,4 @@
-/** A server of ours in a process of its own: a module that starts itself once more, as in `fork`. */
+/** Runs a server of this bench in its own process: the module is started again with `fork`. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
@@ -28,7 +28,7 @@ export async function startServerProcess(
   const [port] = await Promise.race([
     once(child, 'message'),
     once(child, 'close').then(() => {
-      throw new BenchError(`${file} ended at once; what it said is above.`)
+      throw new BenchError(`${file} exited during its start; its output is above`)
     }),
   ])
   return { child, url: `http://127.0.0.1:${port}` }
@@ -38,9 +38,9 @@ export function isServerProcess(moduleUrl: string): boolean {
   return process.argv[1] === fileURLToPath(moduleUrl)
 }
 
-/** Listens, and tells where. */
+/** Listens on a free port and sends the port to the parent process. */
 export function serve(server: Server): void {
-  // Contenders take turns; a connection that idles meanwhile must not be closed under their hands.
+  // Contenders take turns; a connection must not be closed while its contender is idle.
   server.keepAliveTimeout = 600_000
   server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
   // The parent process has ended.

@@ -1,4 +1,4 @@
-/** The gateway itself, as it is shipped: one process, all ten stages, nothing ever refused. */
+/** Starts Spillway's gateway as it is published: one process, all ten stages, no refusals. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,11 +15,11 @@ export interface SpillwayGateway {
 
 interface GatewayOptions {
   vendor: string
-  /** Address of a Redis server; without one it keeps its counts in its own memory. */
+  /** Address of a Redis server. Default: the gateway keeps its state in memory. */
   redis?: string
-  /** Processes that serve the data port. More than one need a Redis. */
+  /** Processes that serve the data port. More than one process needs Redis. */
   workers?: number
-  /** What Node is given before the program. */
+  /** Arguments for Node, before the program. */
   nodeArgs?: readonly string[]
 }
 
@@ -34,7 +34,7 @@ export async function startGateway(
   { vendor, redis, workers = 1, nodeArgs = [] }: GatewayOptions,
   preparation: Preparation,
 ): Promise<SpillwayGateway> {
-  // Both are reserved at once, so that they differ.
+  // Both ports are reserved at the same time, so that they differ.
   const [port, adminPort] = await Promise.all([freePort(), freePort()])
   const folder = await mkdtemp(join(tmpdir(), 'spillway-bench-'))
   preparation.atEnd(() => rm(folder, { recursive: true, force: true }))
@@ -62,7 +62,7 @@ interface Addresses {
   workers: number
 }
 
-/** Numbers so generous that every stage has something to count and none a reason to refuse. */
+/** Limits so high that every stage counts and none refuses. */
 function configText({ port, adminPort, vendor, redis, workers }: Addresses): string {
   return `port: ${port}
 host: 127.0.0.1

@@ -1,6 +1,6 @@
 /**
- * The vendor behind all gateways: as fast as node:http allows, in its own process. It counts
- * the requests, which shows that no gateway answers without forwarding.
+ * The vendor behind all gateways: as fast as node:http allows, in its own process. It counts the requests, which
+ * shows that no gateway responds without forwarding.
  */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
@@ -10,11 +10,11 @@ import { isServerProcess, serve, startServerProcess } from './server-process.js'
 
 export interface Vendor {
   readonly url: string
-  /** How many requests it has seen. */
+  /** Number of requests the vendor has received. */
   count(): Promise<number>
 }
 
-/** `latencyMs`: time until it answers. */
+/** `latencyMs`: time until the vendor responds. */
 export async function startVendor(preparation: Preparation, latencyMs = 0): Promise<Vendor> {
   const { child, url } = await startServerProcess(import.meta.url, [`${latencyMs}`], preparation)
   return {
@@ -56,14 +56,14 @@ function beVendor(latencyMs: number): void {
   serve(server)
 }
 
-/** One in each turn of the loop, so that they leave one by one. */
+/** Writes one chunk per turn of the event loop, so that each chunk is sent separately. */
 function sendEvents(response: ServerResponse, next = 0): void {
   if (next === EVENTS.length) return void response.end()
   response.write(EVENTS[next]!)
   setImmediate(sendEvents, response, next + 1)
 }
 
-/** Node takes them as they are, and looks at each but once. */
+/** A flat array of raw headers, which Node writes without building an object. */
 function flat(headers: Record<string, string>): string[] {
   return Object.entries(headers).flat()
 }

@@ -8,16 +8,16 @@ import { spawnOwn } from '../own-process.js'
 
 export const CONNECTIONS = 32
 const THREADS = 1
-/** Longer than a round: who is slow should be counted, not refused. */
+/** Longer than a round: slow responses are counted instead of timed out. */
 const TIMEOUT = '30s'
 
-/** What is sent, over and over. */
+/** Body that every request sends. */
 export interface Load {
   url: string
   headers: Readonly<Record<string, string>>
-  /** None: it is a GET. */
+  /** Undefined for a GET request. */
   body?: string
-  /** Every answer has to be a refusal, and not a good one. */
+  /** Every response has to be a refusal instead of a success. */
   refused?: true
 }
 
@@ -27,7 +27,7 @@ export interface Answered {
 }
 
 export interface Wrk {
-  /** Fails unless every answer is a good one. `enough` ends it early. */
+  /** Fails unless every response is a success. `enough` ends the run early. */
   run(seconds: number, enough?: AbortSignal): Promise<Answered>
 }
 
@@ -45,7 +45,7 @@ export async function openWrk(load: Load, { atEnd }: Preparation): Promise<Wrk> 
   }
 }
 
-/** `done` prints what we want to know as the last line. */
+/** wrk calls `done` at the end; it prints the figures as the last line. */
 function scriptText({ headers, body }: Load): string {
   const asked = body === undefined ? '' : `wrk.method = 'POST'\nwrk.body = ${quoted(body)}\n`
   const lines = Object.entries(headers).map(
@@ -60,7 +60,7 @@ end
 `
 }
 
-/** A text in long brackets is taken as it is. */
+/** Lua's long brackets, in which nothing has to be escaped. */
 function quoted(text: string): string {
   return `[==[${text}]==]`
 }
@@ -68,7 +68,7 @@ function quoted(text: string): string {
 function runWrk(args: readonly string[], enough: AbortSignal | undefined): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawnOwn('wrk', args, { stdio: ['ignore', 'pipe', 'pipe'] })
-    // It stops then, and reports as it would have at the end.
+    // On SIGINT wrk stops and prints its report.
     const stop = () => child.kill('SIGINT')
     enough?.addEventListener('abort', stop)
     let output = ''

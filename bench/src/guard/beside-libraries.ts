@@ -1,4 +1,4 @@
-/** An unobstructed call, beside libraries that have some of the stages. */
+/** Cost of an unobstructed call, compared with libraries that have some of the stages. */
 import { callOptions, openGuard } from '../all-stages.js'
 import { awaitEach, type Comparison, perSecond } from '../measure.js'
 import { peerName } from '../peer-name.js'

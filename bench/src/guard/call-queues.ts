@@ -1,4 +1,4 @@
-/** Calls that wait: what one costs, and how little that depends on how many wait. */
+/** Cost of a queued call, for short and long queues. */
 import PQueue from 'p-queue'
 import type { Guard } from 'spillway'
 import { AN_HOUR_MS, callOptions, openGuard, SLOTS } from '../all-stages.js'
@@ -59,7 +59,7 @@ export const queueVsPQueue: Comparison = {
 
 const CALLS_A_ROUND = 50_000
 
-/** As many callers as there are slots and places taken; each calls again when it has its answer. */
+/** As many callers as slots and queue positions together. Each calls again after its answer. */
 function standing(waiting: number, run: () => Promise<number>): Round {
   return async () => {
     const startMs = performance.now()
@@ -72,7 +72,7 @@ function standing(waiting: number, run: () => Promise<number>): Round {
       }
     }
     await Promise.all(Array.from({ length: waiting + SLOTS }, caller))
-    if (done !== asked) throw new Error(`${asked - done} of ${asked} calls did not do their work`)
+    if (done !== asked) throw new Error(`${asked - done} of ${asked} calls did not run`)
     return ((performance.now() - startMs) * 1e6) / done
   }
 }

@@ -1,4 +1,7 @@
-/** What the benches of a guard are beside, each with all that it has of the same; and what all of them call. */
+/**
+ * The peers of the guard benches, each with all the stages it has in common with Spillway, and the function they
+ * call.
+ */
 import {
   bulkhead,
   circuitBreaker,
@@ -27,14 +30,14 @@ import {
 } from '../all-stages.js'
 import type { Preparation } from '../measure.js'
 
-/** What every contender calls. */
+/** The function that every contender calls. */
 export const work = async () => 1
 
-/** The same for one that wants to know when to stop, as `fetch` does. */
+/** The function for contenders that pass an abort signal, as for `fetch`. */
 export const heedful = async ({ signal }: Pick<ICancellationContext, 'signal'>) =>
   signal.aborted ? 0 : 1
 
-/** All that it has of the same: breaker, timeout, slots. Without percentiles and snapshots. */
+/** Breaker, timeout and concurrency limit of the peer, without percentiles and snapshots. */
 export function openOpossum({ atEnd }: Preparation) {
   const breaker = new OpossumBreaker(work, {
     errorThresholdPercentage: FAILURE_RATE * 100,
@@ -67,7 +70,7 @@ export function createCockatiel() {
       breaker: new SamplingBreaker({
         threshold: FAILURE_RATE,
         duration: BREAKER_WINDOW_MS,
-        // Calls a second, not in the window.
+        // `minimumRps` is calls per second, not calls per window.
         minimumRps: MINIMUM_CALLS / (BREAKER_WINDOW_MS / 1_000),
       }),
     }),

@@ -1,4 +1,4 @@
-/** What a guard itself takes: time, memory, and trips to Redis. */
+/** Cost of the guard itself: time, memory and round trips to Redis. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -21,7 +21,7 @@ export const guardOverBare: Figure = {
   },
 }
 
-/** Few enough not to fill the young generation, which would be collected in between. */
+/** Few enough calls that V8 does not collect the young generation during the measurement. */
 const CALLS_BETWEEN_COLLECTIONS = 200
 
 export const bytesPerCall: Figure = {
@@ -30,7 +30,7 @@ export const bytesPerCall: Figure = {
   unit: 'bytes/call',
   async prepare(preparation) {
     const guard = openGuard(preparation)
-    // Until all of it is optimised: what is optimised allocates less.
+    // Warms up until all code is optimised, because optimised code allocates less.
     await awaitEach(100_000, () => guard.run(work, callOptions()))()
     setFlagsFromString('--expose-gc')
     const collectGarbage: () => void = runInNewContext('gc')
@@ -43,7 +43,7 @@ export const bytesPerCall: Figure = {
   },
 }
 
-/** A machine that is busy with something else has not lost its store. */
+/** Command timeout of the store; a busy machine must not look like an outage. */
 const PATIENCE_MS = 5_000
 
 async function openStore({ atEnd }: Preparation): Promise<RedisStore> {

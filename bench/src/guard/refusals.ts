@@ -1,4 +1,4 @@
-/** A call that is refused at once, by three stages. */
+/** Cost of a call that is refused at once, by each of three stages. */
 import type { Guard } from 'spillway'
 import {
   ALL_STAGES,
@@ -12,7 +12,7 @@ import { type Comparison, catchEach, type Preparation } from '../measure.js'
 import { peerName } from '../peer-name.js'
 import { openOpossum, work } from './contenders.js'
 
-/** Ours refuses for its reason, theirs because its circuit is open. */
+/** Spillway refuses by the stage under test; the peer refuses because its circuit is open. */
 function refusal(
   stage: string,
   code: string,
@@ -49,7 +49,7 @@ export const refusalShed = refusal('shed', 'SHED', 'enough of them wait', async 
       timeout: { callMs: AN_HOUR_MS },
     },
   })
-  // One that runs for ever, and one that waits for it.
+  // One call holds the slot, and one fills the queue.
   for (let i = 0; i < 2; i++) guard.run(never, callOptions()).catch(ignore)
   return guard
 })
@@ -77,7 +77,7 @@ export const refusalLimit = refusal(
     const limits = [{ ...requests, limit: 1, windowMs: AN_HOUR_MS }, tokens]
     const guard = openGuard(at, { options: { limits } })
     await guard.run(work, callOptions())
-    // The first one has to find out.
+    // The first call is not refused; it opens the circuit.
     await guard.run(work, { ...callOptions(), timeoutMs: 1 }).catch(ignore)
     return guard
   },

@@ -1,6 +1,6 @@
 /**
- * The same Fastify server, limited by us or by its own plugin, in a process of its own. The limits are never reached,
- * but each request is counted and its answer states what is left.
+ * A Fastify server with Spillway's limits or with Fastify's plugin, in its own process. The limits are never reached,
+ * but each request is counted and its response has headers with the remaining units.
  */
 
 import rateLimit from '@fastify/rate-limit'
@@ -13,7 +13,7 @@ import type { Preparation } from '../measure.js'
 
 export type By = 'spillway' | 'rate-limit'
 
-/** Answers with its address. */
+/** Returns the address of the server. */
 export async function startLimitedServer(
   by: By,
   redis: string | undefined,

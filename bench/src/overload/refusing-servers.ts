@@ -1,6 +1,6 @@
 /**
- * Two servers under pressure, each in a process of its own: fastify with a hook that asks a load shedder,
- * and fastify with @fastify/under-pressure. Both refuse every request, before anything is read of it.
+ * Two overloaded servers, each in its own process: Fastify with a hook that asks a load shedder, and Fastify with
+ * @fastify/under-pressure. Both refuse every request before its body is read.
  */
 import underPressure from '@fastify/under-pressure'
 import fastify, { type FastifyInstance } from 'fastify'
@@ -9,14 +9,14 @@ import { createLoadShedder } from 'spillway/local'
 import { isServerProcess, serve, startServerProcess } from '../gateway/server-process.js'
 import type { Preparation } from '../measure.js'
 
-/** Both look as often, at the same things. */
+/** Both sample the same figures at the same interval. */
 const SAMPLE_MS = 100
-/** Never reached; checked for each request nevertheless. */
+/** Never reached, but checked for each request. */
 const LOOP_DELAY_MS = 60_000
 
 type Kind = 'spillway' | 'under-pressure'
 
-/** Answers with its address. */
+/** Returns the address of the server. */
 export async function startRefusing(kind: Kind, preparation: Preparation): Promise<string> {
   const { url } = await startServerProcess(import.meta.url, [kind], preparation)
   return url

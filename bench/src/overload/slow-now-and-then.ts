@@ -1,6 +1,6 @@
 /**
- * Calls to a vendor of which two in a hundred take twenty times as long, with and without a hedge. In
- * virtual time and with seeded chance: what is measured is what a policy does, not how fast we are.
+ * Calls to a vendor that takes twenty times as long for 2 % of the calls, with and without hedging. Virtual time and
+ * a seeded random source: the figures describe the policy, not the speed of the code.
  */
 import { createSpillway, type GuardOptions } from 'spillway'
 import { createRandom, createVendor, createVirtualClock } from 'spillway/testing'
@@ -13,7 +13,7 @@ const SLOW_FACTOR = 20
 
 interface Tail {
   p99Ms: number
-  /** Requests at the vendor beyond one for each call, as a fraction of the calls. */
+  /** Requests to the vendor beyond one per call, as a fraction of the calls. */
   extra: number
 }
 

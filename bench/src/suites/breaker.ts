@@ -1,7 +1,6 @@
 /**
- * What the circuit breaker costs a call, beside breakers that know one process only. Both sides of a
- * comparison have the same conditions and call the same function; nothing fails, but for the bench
- * of refusals.
+ * Cost of the circuit breaker per call, compared with breakers for one process. Both sides have the same conditions
+ * and call the same function. No call fails, except in the bench of refusals.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { circuitBreaker, handleAll, SamplingBreaker } from 'cockatiel'
@@ -15,10 +14,10 @@ import { startRedis } from '../redis-server.js'
 const FAILURE_RATE = 0.5
 const WINDOW_MS = 30_000
 const MINIMUM_CALLS = 10
-/** Longer than any bench. */
+/** Longer than any bench runs. */
 const OPEN_MS = 3_600_000
 
-/** What every contender calls. */
+/** The function that every contender calls. */
 const work = async () => 1
 
 function openOurs(store: Store, { atEnd }: Preparation): CircuitBreaker {
@@ -40,13 +39,13 @@ function createCockatiel() {
     breaker: new SamplingBreaker({
       threshold: FAILURE_RATE,
       duration: WINDOW_MS,
-      // Calls a second, not in the window.
+      // `minimumRps` is calls per second, not calls per window.
       minimumRps: MINIMUM_CALLS / (WINDOW_MS / 1_000),
     }),
   })
 }
 
-/** Without what a breaker can do without: timeouts, percentiles, snapshots. */
+/** Without optional features of the peer: timeouts, percentiles, snapshots. */
 function createOpossum({ atEnd }: Preparation) {
   const breaker = new OpossumBreaker(work, {
     errorThresholdPercentage: FAILURE_RATE * 100,
@@ -114,7 +113,7 @@ const breakerOpenVsOpossum: Comparison = {
 
 const CALLERS = 200
 const ROUND_MS = 300
-/** A machine that is busy with something else has not lost its store. */
+/** Command timeout of the store; a busy machine must not look like an outage. */
 const PATIENCE_MS = 5_000
 
 /**

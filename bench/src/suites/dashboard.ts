@@ -1,7 +1,7 @@
 /**
- * A dashboard with a reader, 50 pods in the store, 20 guards, and 5,000 decisions a second in the
- * process that serves it. What it costs that process: CPU time, read from the system, with a reader attached and
- * without, in turns. For the reader: frames and memory of the page in a real Chromium.
+ * Cost of a dashboard with 50 pods in the store, 20 guards and 5,000 decisions per second in the process that serves
+ * it. CPU time of that process with and without an attached reader, in turns; frames per second and memory of the
+ * page in Chromium.
  */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
@@ -16,7 +16,7 @@ import { startRedis } from '../redis-server.js'
 
 const PODS = 50
 const STRETCH_MS = 4_000
-/** Until a reader has been told what was before: that is paid once, not every second. */
+/** Time for the initial transfer to a new reader, which is not measured. */
 const SETTLE_MS = 1_500
 const LEAST_DECISIONS = 4_500
 const POD = new URL('../dashboard/watched-pod.js', import.meta.url).href
@@ -36,7 +36,7 @@ async function readingOf({ child }: ServerProcess): Promise<CpuReading> {
   return (await answer)[0] as CpuReading
 }
 
-/** What part of its time it spends on the CPU. */
+/** Fraction of time that the process spends on the CPU. */
 async function shareOf(pod: ServerProcess): Promise<number> {
   const before = await readingOf(pod)
   await sleep(STRETCH_MS)
@@ -67,7 +67,7 @@ async function whileWatched<T>({ url }: ServerProcess, run: () => Promise<T>): P
   }
 }
 
-/** A feed that says nothing costs nothing. */
+/** Checks that the feed contains pods and decisions; an empty feed would cost nothing. */
 function checkTold(text: string, bytes: number): void {
   const fleet = text.split('\n\n').findLast((each) => each.includes('event: fleet\n'))
   const { pods = [] } = fleet === undefined ? {} : JSON.parse(fleet.slice(fleet.indexOf('{')))
@@ -82,7 +82,7 @@ async function cpuShare(preparation: Preparation): Promise<Round> {
   let rounds = 0
   return async () => {
     const watched = () => whileWatched(pod, () => shareOf(pod))
-    // Who goes second may find it warmer.
+    // The second contender may find warmer caches, so they alternate.
     if (rounds++ % 2 === 0) {
       const without = await shareOf(pod)
       return (await watched()) - without
@@ -102,7 +102,7 @@ function framesOf(of: (seconds: readonly number[]) => number) {
   }
 }
 
-/** The most it had on a tour. */
+/** Highest memory during a tour through the page. */
 async function pageMemory(preparation: Preparation): Promise<Round> {
   const { url } = await startWatched(preparation)
   const page = await openRealPage(url, PODS, preparation)

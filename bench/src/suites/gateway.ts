@@ -1,7 +1,7 @@
 /**
- * What the gateway costs a request, beside a proxy that only forwards and beside another gateway. All
- * of them have a process of their own and forward to the same vendor, on this machine; nothing is ever
- * refused, and an answer that is not the vendor's ends the bench.
+ * Cost of the gateway per request, compared with a proxy that only forwards and with another gateway. Each runs in
+ * its own process and forwards to the same vendor on this machine. No request is refused, and a response that is not
+ * the vendor's ends the bench.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
@@ -26,7 +26,7 @@ import { startRedis } from '../redis-server.js'
 
 const ROUND_SECONDS = 1
 const ROUNDS = { warmUp: 1, counted: 15 }
-/** Before the rounds. It takes that many until all of the code is optimised; who is slow gets the time. */
+/** Warm-up before the rounds, until all code is optimised. Slow contenders get the same number of requests. */
 const WARM_UP = { requests: 20_000, seconds: 10 }
 
 const HEADERS = { 'content-type': 'application/json', authorization: `Bearer ${CALLER_KEY}` }
@@ -123,7 +123,7 @@ const longPromptVsBare = versus({
 const workers2Vs1: Comparison = {
   name: 'workers-2-vs-1',
   what: 'two workers, which share their counts through Redis, on the cores of this machine',
-  // On two cores the vendor, Redis and the load take their part as well.
+  // On two cores the vendor, Redis and the load generator compete for the same CPUs.
   target: 0.5,
   peerName: 'one worker',
   unit: 'requests/s',
@@ -142,7 +142,7 @@ const workers2Vs1: Comparison = {
 const STEADY = { perSecond: 200, seconds: 3, vendorMs: 20 }
 const PERCENTILE = 0.99
 
-/** The 99th percentile of the time to a whole answer, at a steady rate that does not wait for answers. */
+/** 99th percentile of the time to the complete response, at a constant rate that does not wait for responses. */
 async function steadyP99Ms(pool: Pool): Promise<number> {
   const total = STEADY.perSecond * STEADY.seconds
   const startMs = performance.now()
@@ -187,7 +187,7 @@ const addedP99: Figure = {
 const PAIRS = 48
 const AT_ONCE = 8
 
-/** Milliseconds until the first byte of a streamed answer's body. */
+/** Milliseconds to the first byte of a streamed response body. */
 async function firstByteMs(pool: Pool): Promise<number> {
   const startMs = performance.now()
   const { statusCode, headers, body } = await pool.request({
@@ -209,7 +209,7 @@ async function firstByteMs(pool: Pool): Promise<number> {
   throw new BenchError(`not a streamed answer: ${statusCode} ${type}\n${text}`)
 }
 
-/** As for the other benches: until its code is optimised, a gateway takes four times as long. */
+/** Warm-up: before its code is optimised, a gateway is about four times as slow. */
 async function warmUp(pool: Pool, { signal }: Preparation): Promise<void> {
   const endMs = performance.now() + WARM_UP.seconds * 1_000
   for (let sent = 0; sent < WARM_UP.requests && performance.now() < endMs; sent += AT_ONCE) {
@@ -256,7 +256,7 @@ const firstByteAdded: Figure = {
 
 const FEW = 20_000
 const MANY = 200_000
-/** A machine that needs longer is busy with something else. */
+/** Longest duration of the run; a machine that needs longer is busy with other work. */
 const LONGEST_SECONDS = 300
 const COLLECTIONS = 3
 const COLLECTING_MS = 300
@@ -267,7 +267,7 @@ const growthMemory: Comparison = {
   target: 0.9,
   peerName: `the same after ${FEW.toLocaleString('en-US')}`,
   unit: 'bytes',
-  // One process, which has had few requests only once.
+  // A single process, because with several each would receive too few requests.
   rounds: { warmUp: 0, counted: 1 },
   async prepare(preparation) {
     const vendor = await startVendor(preparation)
@@ -286,7 +286,7 @@ const growthMemory: Comparison = {
   },
 }
 
-/** The least of a few looks: to ask for it makes some garbage as well. */
+/** The minimum of several readings, because each reading allocates memory itself. */
 async function keptBytes({ pid, adminUrl }: SpillwayGateway): Promise<number> {
   const looks: number[] = []
   while (looks.length < COLLECTIONS) {

@@ -1,7 +1,7 @@
 /**
- * What a guard with all its stages on costs a call, beside libraries that have some of them. Both
- * sides of a comparison have the same conditions where both have one, and call the same function;
- * nothing fails, but for the benches of refusals. On a memory store, unless Redis is mentioned.
+ * Cost of a guard with all stages per call, compared with libraries that have some of them. Both sides have the same
+ * settings where both have a setting, and call the same function. No call fails, except in the benches of refusals.
+ * The store is in memory unless the name mentions Redis.
  */
 import {
   guardSignalVsCockatiel,

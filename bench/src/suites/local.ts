@@ -1,6 +1,6 @@
 /**
- * What the local mechanisms cost a call. Both sides of a comparison get the same function and the
- * same settings, are called in the same way and are awaited in the same loop.
+ * Cost of the local mechanisms per call. Both sides get the same function and the same settings and are awaited in
+ * the same loop.
  */
 import {
   bulkhead as cockatielBulkhead,
@@ -38,7 +38,7 @@ const ATTEMPTS = 3
 const FIRST_DELAY_MS = 100
 const LONGEST_DELAY_MS = 10_000
 
-/** What every contender calls. */
+/** The function that every contender calls. */
 const work = async () => 1
 
 const ours = {
@@ -130,7 +130,7 @@ const stackVsCockatiel: Comparison = {
       bulkhead: cockatiel.bulkhead(),
       timeout: cockatiel.timeout(),
     }
-    // Both nested by hand: Cockatiel's own `wrap` is the slower way, and we have none to match it.
+    // Both are nested by hand: Cockatiel's `wrap` is slower, and Spillway has no counterpart to it.
     return {
       ours: awaitEach(10_000, () =>
         our.retry.run(() => our.bulkhead.run(() => our.timeout.run(work))),
@@ -167,13 +167,12 @@ const refusalVsOpossum: Comparison = {
 
 const WINDOW_MS = 10_000
 const RECORDS = 1_000_000
-/** On this clock, ten snapshots a second. */
+/** Ten snapshots per second of this clock. */
 const RECORDS_PER_SNAPSHOT = 10_000
 
-/** Moves on a little with every look at it: the records of one window fill it evenly. */
+/** Advances a little with every reading, so that the records fill the window evenly. */
 function createBusyClock(): Clock {
-  // A property, which V8 changes in place. A variable it would box anew at each change, and a box
-  // costs an old clock more than a young one.
+  // A property, which V8 updates in place. A variable would be boxed again at each change.
   const time = { nowMs: WINDOW_MS }
   const stepMs = WINDOW_MS / RECORDS
   return {
@@ -185,7 +184,7 @@ function createBusyClock(): Clock {
   }
 }
 
-/** What remembers everything gets slower with all it remembers; ours must not. */
+/** The peer keeps every record of the window, so it slows down with the number of records. */
 function growth(name: string, what: string, create: () => () => number): Comparison {
   return {
     name,

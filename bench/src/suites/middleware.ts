@@ -1,6 +1,6 @@
 /**
- * What limits cost a server: the same Fastify with ours, two levels of it, and with its own plugin, which has
- * one. Both count every request and answer with what is left; no request is refused.
+ * Cost of rate limits per request of a Fastify server: with Spillway (two levels), and with Fastify's plugin (one
+ * level). Both count every request and send the remaining units; no request is refused.
  */
 import { BenchError } from '../bench-error.js'
 import { CONNECTIONS, openWrk } from '../gateway/wrk.js'
@@ -13,7 +13,7 @@ const ROUND_SECONDS = 1
 const ROUNDS = { warmUp: 2, counted: 15 }
 const WARM_UP_SECONDS = 3
 
-/** In what the plugin of each says is left. */
+/** Response header with the remaining units, for each side. */
 const TOLD_IN: Record<By, string> = { spillway: 'ratelimit', 'rate-limit': 'x-ratelimit-remaining' }
 
 async function requestsPerSecond(
@@ -36,13 +36,13 @@ async function checkAnswer(by: By, url: string): Promise<void> {
     const response = await fetch(url)
     const text = await response.text()
     if (response.status !== 200 || text !== '{"hello":"world"}') {
-      throw new BenchError(`${by} does not answer as the server should: ${response.status} ${text}`)
+      throw new BenchError(`${by} returned an unexpected response: ${response.status} ${text}`)
     }
-    // No request is counted until its store is connected.
+    // Requests are not counted until the store is connected.
     if (response.headers.has(TOLD_IN[by])) return
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
-  throw new BenchError(`${by} does not say what is left`)
+  throw new BenchError(`${by} sent no header with the remaining units`)
 }
 
 function versus(

@@ -1,4 +1,4 @@
-/** What it costs to say no, and what a second attempt and a bounded queue bring. */
+/** Cost of a refusal, and the effect of hedging and of bounded queues. */
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -34,7 +34,7 @@ const shedDecision: Figure = {
       priorities: { low: 4 },
       inTime: true,
       waiting: () => 50,
-      // A fifth over the limit, whatever this machine is doing; of the others whatever is more.
+      // 20 % above the limit under any load of this machine; for the other figures, the larger of the two.
       sensors: { memory: () => 0.6, cpu: () => 0, loopUtilization: () => 0, loopDelayMs: () => 0 },
     })
     atEnd(() => shedder.close())
@@ -49,7 +49,7 @@ const shedDecision: Figure = {
       const request = users[next++ % users.length]!
       if (shedder.check(request) !== undefined) shed++
     }
-    // The first decision begins the sampling.
+    // The first decision starts the sampling.
     decide()
     await sleep(FIRST_SAMPLE_MS)
     return callEach(DECISIONS, () => {
@@ -85,7 +85,7 @@ async function refusing(kind: 'spillway' | 'under-pressure', preparation: Prepar
   }
 }
 
-/** Both take their first sample a moment after they have started. */
+/** Both sides take their first sample shortly after their start. */
 async function untilRefused(url: string): Promise<void> {
   for (let status = 0; status !== 503; ) {
     const response = await fetch(url)
@@ -109,7 +109,7 @@ function timed(work: () => Promise<number>) {
   return async () => {
     const startMs = performance.now()
     const received = await work()
-    if (received !== ITEMS) throw new Error(`${ITEMS - received} of ${ITEMS} items were lost`)
+    if (received !== ITEMS) throw new Error(`${ITEMS - received} of ${ITEMS} items are missing`)
     return ((performance.now() - startMs) * 1e6) / ITEMS
   }
 }
@@ -147,7 +147,7 @@ async function consume(produced: Promise<void>, items: AsyncIterable<{ number: n
   return received
 }
 
-/** The same calls each time: chance is seeded. */
+/** The random source is seeded, so the calls are the same each time. */
 const ONCE = { warmUp: 0, counted: 1 }
 const SEED = 1
 

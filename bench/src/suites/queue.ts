@@ -1,7 +1,7 @@
 /**
- * What a job costs that waits in a queue, with a real Redis server on this machine: nothing to do, no
- * limit and no breaker in the way, nothing kept of a job that is done. Jobs are there before the clock
- * starts, and the workers as well; both sides are paused until then.
+ * Cost of a job in a job queue, with a real Redis server on this machine: the handler does nothing, there are no
+ * limits and no breaker, and finished jobs are not kept. Jobs and workers exist before the clock starts; both sides
+ * are paused until then.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue, Worker } from 'bullmq'
@@ -45,7 +45,7 @@ function createCounter() {
   }
 }
 
-/** Jobs that wait in a queue that is paused, and how long it takes until all are done. */
+/** Adds jobs to a paused queue and measures the time from its resumption until all are finished. */
 function jobsPerSecond(queue: {
   pause(): Promise<unknown>
   add(count: number): Promise<unknown>
@@ -65,7 +65,7 @@ function jobsPerSecond(queue: {
 
 const dataOf = (index: number) => ({ document: index, prompt: 'summarise' })
 
-/** Each worker with a store of its own, as each would have in a pod of its own. */
+/** Each worker has its own store, like a worker in its own pod. */
 async function openOurs(url: string, workers: number, preparation: Preparation) {
   const done = createCounter()
   const open = async () => {

@@ -1,7 +1,6 @@
 /**
- * What a decision of a shared limit costs, with a real Redis server on this machine. Both sides of a
- * comparison use the same server and the same client library, and have limits so high that
- * everything is allowed; a refusal ends the bench.
+ * Cost of a decision by a shared limit, with a real Redis server on this machine. Both sides use the same server and
+ * client library, with limits so high that every request is allowed; a refusal ends the bench.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
@@ -15,12 +14,12 @@ import { startRedis } from '../redis-server.js'
 
 const ROUNDS = { warmUp: 3, counted: 15 }
 const CALLERS = 200
-/** A machine that is busy with something else has not lost its store. */
+/** Command timeout of the store; a busy machine must not look like an outage. */
 const PATIENCE_MS = 5_000
 
 const VENDOR = 'vendor'
 const WINDOW_MS = 60_000
-/** Units in a window, more than any machine can take. */
+/** Units per window; no machine reaches this rate. */
 const VENDOR_LIMIT = 1e12
 const USER_LIMIT = 1_000_000
 
@@ -38,8 +37,8 @@ async function openStore(url: string, { atEnd }: Preparation): Promise<RedisStor
 }
 
 async function openClient(url: string, { atEnd }: Preparation) {
-  // Without a word about the timeout node-redis makes an AbortSignal for every command, and the peer
-  // would be less than half as fast.
+  // By default node-redis creates an AbortSignal for every command, which would more than halve the speed of the
+  // peer.
   const client = createClient({ url, RESP: 2, commandOptions: { timeout: 0 } })
   client.on('error', () => {})
   await client.connect()
@@ -47,7 +46,7 @@ async function openClient(url: string, { atEnd }: Preparation) {
   return client
 }
 
-/** `createLimit` makes a limiter; it rejects what is over its limit, so every answer is a yes. */
+/** `createLimit` creates a limiter that throws above its limit, so every returned answer is a grant. */
 async function openPeer(url: string, preparation: Preparation) {
   const client = await openClient(url, preparation)
   const createLimit = (keyPrefix: string, points: number) =>
@@ -63,7 +62,7 @@ async function openPeer(url: string, preparation: Preparation) {
 
 const isAllowed = ({ allowed }: { allowed: boolean }) => allowed
 
-/** One after the other, over and over. */
+/** Cycles through the keys. */
 function inTurn<T>(all: readonly T[]): () => T {
   let next = 0
   return () => all[next++ % all.length]!
@@ -132,15 +131,12 @@ const tripsPerDecision: Figure = {
   },
 }
 
-/** A UUID, made when it is needed: a list of a million would be what is measured. */
+/** Creates the UUID on demand: a list of a million of them would dominate the measurement. */
 function userAt(index: number): string {
   return `6f1c0c5e-93a7-4d12-8b64-${index.toString(16).padStart(12, '0')}`
 }
 
-/**
- * Cycles through the users in another order than 0, 1, 2, which is their order
- * in the server's memory.
- */
+/** Visits the users in another order than 0, 1, 2, which is their order in the server's memory. */
 function usersInTurn(count: number): () => string {
   const step = 7_919
   let index = 0
@@ -175,14 +171,14 @@ const userKeys: Comparison = {
 
 const MANY = 1_000_000
 const FEW = 1_000
-/** A bucket is kept until it is full again. These take ten minutes for each unit taken. */
+/** A bucket is kept until it is full. These refill one unit in ten minutes. */
 const LASTING = { limit: 100_000, windowMs: 100_000 * 600_000 }
 
 function createLastingLimits(store: RedisStore): UserLimits {
   return createUserLimits({ store, levels: [{ per: 'user', ...LASTING }] })
 }
 
-/** Makes the first request of `count` users, many at a time, because one by one would take minutes. */
+/** Makes the first request of `count` users in parallel, because one after the other takes minutes. */
 async function meet(count: number, limits: UserLimits, signal: AbortSignal): Promise<void> {
   let next = 0
   const caller = async () => {
@@ -205,7 +201,7 @@ const bytesPerUserKey: Figure = {
     const limits = createLastingLimits(await openStore(url, preparation))
     const client = await openClient(url, preparation)
     const usedMemory = async () => Number(/used_memory:(\d+)/.exec(await client.info('memory'))![1])
-    // The server gets to know the script, which is not a user's.
+    // Loads the script into the server before the measurement.
     await limits.check({ user: 'first' })
     return async () => {
       const before = { bytes: await usedMemory(), keys: await client.dbSize() }

@@ -1,8 +1,8 @@
-/** How fast virtual time passes, with the real guards in it. */
+/** Speed of the simulator: virtual calls per second of real time, with real guards. */
 import { type Scenario, simulateOnce } from '@spillway/simulator'
 import type { Figure, Round, Suite } from '../measure.js'
 
-/** Every stage is on and has something to do; nothing is refused but by chance. */
+/** Every stage is configured; calls are refused only by chance. */
 const ORDINARY: Scenario = {
   name: 'ordinary',
   title: 'An ordinary minute of a small fleet',
@@ -28,7 +28,7 @@ const ORDINARY: Scenario = {
 const REMOTE: Scenario = { ...ORDINARY, store: { latencyMs: 1 } }
 const LEAST_SERVED = 0.99
 
-/** Calls of users simulated in a second of this machine's time, on one core. */
+/** Simulated calls per second of real time, on one core. */
 function callsPerSecond(scenario: Scenario): Round {
   return async () => {
     const startMs = performance.now()

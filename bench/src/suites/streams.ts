@@ -1,6 +1,6 @@
 /**
- * What a guard with all its stages on costs an answer that streams: bytes a second, and the time until
- * the first of them. Both sides are Node's own fetch, from one server in a process of its own.
+ * Cost of a guard with all stages for streamed responses: bytes per second, and time to the first byte. Both sides
+ * use Node's fetch with one server in its own process.
  */
 import type { Guard } from 'spillway'
 import { ALL_STAGES, callOptions, openGuard } from '../all-stages.js'
@@ -12,7 +12,7 @@ type Fetch = typeof fetch
 const FIRST_BYTE_MS = 10_000
 const IDLE_MS = 5_000
 
-/** Short turns, and many of them: what else the machine does meanwhile hits both sides alike. */
+/** Many short turns, so that other load of the machine affects both sides equally. */
 const SIZES = {
   '100kB': { bytes: 100_000, times: 50 },
   '10MB': { bytes: 10_000_000, times: 1 },
@@ -20,10 +20,10 @@ const SIZES = {
 
 type Size = keyof typeof SIZES
 
-/** Thousands of requests pass before all of the code they take is optimised, on either side. */
+/** Thousands of requests are needed before all code is optimised, on either side. */
 const ROUNDS = { warmUp: 100, counted: 124 }
 
-/** All timeouts of a stream are armed, and each request has a user and tokens. */
+/** All stream timeouts are armed, and each request has a user and tokens. */
 function openFetch(preparation: Preparation): Guard['fetch'] {
   const timeout = { ...ALL_STAGES.timeout, firstByteMs: FIRST_BYTE_MS, idleMs: IDLE_MS }
   const options = { timeout, fetch: { describe: callOptions } }
@@ -36,7 +36,7 @@ async function openServer({ atEnd }: Preparation): Promise<BodyServer> {
   return server
 }
 
-/** Reads chunk by chunk, as a proxy does. */
+/** Reads chunk by chunk, like a proxy. */
 async function read(response: Response): Promise<number> {
   const reader = response.body!.getReader()
   let bytes = 0
@@ -47,7 +47,7 @@ async function read(response: Response): Promise<number> {
   }
 }
 
-/** Bodies one after the other, in kilobytes a second. */
+/** Reads bodies one after the other. Result in kilobytes per second. */
 function readEach(send: Fetch, { url }: BodyServer, size: Size) {
   const { bytes, times } = SIZES[size]
   return async () => {
@@ -55,7 +55,7 @@ function readEach(send: Fetch, { url }: BodyServer, size: Size) {
     let done = 0
     for (let i = 0; i < times; i++) done += await read(await send(`${url}/${bytes}`))
     const elapsedMs = performance.now() - startMs
-    if (done !== bytes * times) throw new Error(`${done} of ${bytes * times} bytes came`)
+    if (done !== bytes * times) throw new Error(`${done} of ${bytes * times} bytes arrived`)
     return done / elapsedMs
   }
 }

@@ -1,0 +1,26 @@
+// RLWrapperTimeouts asks the insurance limiter when Redis has not answered in time. It has no points of its own, so
+// RateLimiterQueue does not take it, and the caller is refused with `msBeforeNext` instead of waiting.
+// https://github.com/animir/node-rate-limiter-flexible/wiki/RLWrapperTimeouts (500 ms is its example)
+import Redis from 'ioredis'
+import { RateLimiterMemory, RateLimiterRedis, RLWrapperTimeouts } from 'rate-limiter-flexible'
+import { Refused } from './refused.mjs'
+
+export async function createLimiter({ redis, name, limit, windowMs, pods, work }) {
+  const storeClient = new Redis({ ...redis, enableOfflineQueue: false })
+  storeClient.on('error', () => {})
+  await new Promise((resolve) => storeClient.once('ready', resolve))
+  const duration = windowMs / 1_000
+  const limiter = new RLWrapperTimeouts({
+    limiter: new RateLimiterRedis({ storeClient, keyPrefix: name, points: limit, duration }),
+    timeoutMs: 500,
+    insuranceLimiter: new RateLimiterMemory({ points: Math.floor(limit / pods), duration }),
+  })
+  return async () => {
+    try {
+      await limiter.consume('vendor')
+    } catch (refusal) {
+      throw new Refused(refusal.msBeforeNext)
+    }
+    await work()
+  }
+}

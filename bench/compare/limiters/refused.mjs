@@ -1,0 +1,7 @@
+/** The limiter did not let the call through. */
+export class Refused extends Error {
+  constructor(retryAfterMs) {
+    super('refused')
+    this.retryAfterMs = retryAfterMs
+  }
+}

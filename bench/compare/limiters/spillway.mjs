@@ -1,0 +1,26 @@
+// docs/how-to/guard.md: a limit, a queue for calls that have to wait, a timeout. While Redis is unreachable each pod
+// has its share of the limit (`outage: 'share'`, the default).
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createSpillway } from 'spillway'
+import { redisStore } from 'spillway/redis'
+import { Refused } from './refused.mjs'
+
+export async function createLimiter({ redis, name, limit, windowMs, pods, work }) {
+  const spillway = createSpillway({
+    store: redisStore({ url: redis.url }),
+    expectedPods: pods,
+  })
+  const guard = spillway.guard(name, {
+    limits: [{ unit: 'requests', limit, windowMs }],
+    queue: { size: 10_000, timeoutMs: '30s' },
+    timeout: { callMs: '10s' },
+  })
+  while (guard.snapshot().store.status !== 'shared') await sleep(10)
+  return async () => {
+    try {
+      await guard.run(work)
+    } catch (error) {
+      throw error.code === undefined ? error : new Refused(error.retryAfterMs)
+    }
+  }
+}

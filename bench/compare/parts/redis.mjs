@@ -1,0 +1,42 @@
+/** A Redis server of its own for one measurement: a free port of this machine, nothing on disk. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+
+const PROGRAM = process.env.SPILLWAY_REDIS_SERVER ?? 'redis-server'
+
+export async function startRedis() {
+  const port = await freePort()
+  const settings = { port, bind: '127.0.0.1', dir: tmpdir(), save: '', appendonly: 'no' }
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, `${value}`])
+  const server = spawn(PROGRAM, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const stopWithUs = () => server.kill('SIGKILL')
+  process.once('exit', stopWithUs)
+  for await (const text of server.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+    if (text.includes('Ready to accept connections')) break
+  }
+  server.stdout.resume()
+  return {
+    host: '127.0.0.1',
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    /** The process keeps its connections and answers nothing until `resume`. */
+    hang: () => server.kill('SIGSTOP'),
+    resume: () => server.kill('SIGCONT'),
+    async stop() {
+      process.off('exit', stopWithUs)
+      server.kill('SIGKILL')
+      await once(server, 'close')
+    },
+  }
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  server.close()
+  await once(server, 'close')
+  return port
+}

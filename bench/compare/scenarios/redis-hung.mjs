@@ -1,0 +1,100 @@
+/**
+ * Two pods share limits of 100 requests in 5 s in Redis. After 3 s Redis hangs for 5 s (SIGSTOP: connections stay
+ * open, nothing is answered), then it goes on. Each pod has two limits. One gets half of the requests that it allows,
+ * so no call would have to wait: the first columns show how its calls end while Redis hangs. The other gets twice as
+ * many as it allows: the last column shows whether the limit holds at the vendor.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startPods } from '../parts/pods.mjs'
+import { startRedis } from '../parts/redis.mjs'
+import { evenlyByPod } from '../parts/seeded.mjs'
+import { startVendor, worstWindow } from '../parts/vendor.mjs'
+
+const PODS = 2
+const HANG_AT_MS = 3_000
+const HANG_MS = 5_000
+const SECONDS = 10
+const PER_SECOND = 20
+const LIMITERS = [
+  { name: 'Spillway', limiter: 'spillway' },
+  { name: 'Spillway, limit of 20 in 1 s', limiter: 'spillway', windowMs: 1_000 },
+  { name: 'rate-limiter-flexible, insuranceLimiter', limiter: 'rate-limiter-flexible' },
+  {
+    name: 'rate-limiter-flexible, RLWrapperTimeouts',
+    limiter: 'rate-limiter-flexible-timeouts',
+  },
+  { name: 'Bottleneck', limiter: 'bottleneck' },
+  { name: '@fastify/rate-limit, skipOnError', limiter: 'fastify-rate-limit' },
+  {
+    name: '@fastify/rate-limit, skipOnError, commandTimeout',
+    limiter: 'fastify-rate-limit-timeout',
+  },
+  { name: 'BullMQ limiter', limiter: 'bullmq' },
+]
+
+export async function run(progress) {
+  const rows = []
+  for (const { name, limiter, windowMs = 5_000 } of LIMITERS) {
+    progress(name)
+    rows.push({ name, ...(await measure(limiter, windowMs)) })
+  }
+  return rows
+}
+
+async function measure(limiter, windowMs) {
+  const limit = (PER_SECOND * windowMs) / 1_000
+  const redis = await startRedis()
+  const calm = await startVendor()
+  const busy = await startVendor()
+  const { host, port, url } = redis
+  const calmTimes = evenlyByPod({ pods: PODS, perSecond: PER_SECOND / 2, seconds: SECONDS - 1 })
+  const busyTimes = evenlyByPod({ pods: PODS, perSecond: PER_SECOND * 2, seconds: SECONDS - 1 })
+  const fleet = await startPods(
+    'limited-pod.mjs',
+    calmTimes.map((times, index) => ({
+      limiter,
+      redis: { host, port, url },
+      pod: `${index}`,
+      pods: PODS,
+      limit,
+      windowMs,
+      loads: [
+        { name: 'calm', vendorUrl: calm.url, times, again: false },
+        { name: 'busy', vendorUrl: busy.url, times: busyTimes[index], again: false },
+      ],
+      runMs: SECONDS * 1_000,
+    })),
+  )
+  try {
+    await sleep(1_000)
+    const results = fleet.start()
+    await sleep(HANG_AT_MS)
+    redis.hang()
+    await sleep(HANG_MS)
+    redis.resume()
+    const calls = (await results).flatMap(([calmEnds]) => calmEnds)
+    const worst = worstWindow(busy.arrivals, windowMs)
+    return { ...figuresOf(calls), worst: Math.round((100 * worst) / limit) }
+  } finally {
+    redis.resume()
+    await fleet.stop()
+    await redis.stop()
+    calm.stop()
+    busy.stop()
+  }
+}
+
+/** Of the calls of the calm limit that were made while Redis hung. */
+function figuresOf(calls) {
+  const endMs = HANG_AT_MS + HANG_MS
+  const during = calls.filter(({ atMs }) => atMs >= HANG_AT_MS && atMs < endMs)
+  const share = (some) => Math.round((100 * some.length) / during.length)
+  return {
+    hung: share(during.filter(({ tookMs }) => tookMs > 1_000)),
+    longest: Math.round(Math.max(...during.map(({ tookMs }) => tookMs)) / 100) / 10,
+    answered: share(
+      during.filter(({ result, atMs, tookMs }) => result === 'answered' && atMs + tookMs < endMs),
+    ),
+    refused: share(during.filter(({ result }) => result === 'refused')),
+  }
+}

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest'
+import type { Bench } from '../measure.js'
+import { type RunFigure, runFigure, spreadOf, verdictOf } from './baseline.js'
+
+const ratios = (...figures: number[]): RunFigure[] =>
+  figures.map((figure) => ({ unit: 'ratio', better: 'higher', figure }))
+const bench = (target: Bench['target']) => ({ name: 'any', what: 'any', target }) as Bench
+
+describe('baseline of the benches', () => {
+  it('the spread of five runs is their lowest, median and highest figure', () => {
+    expect(spreadOf(ratios(2, 1.8, 2.4, 2.1, 1.9))).toEqual({
+      unit: 'ratio',
+      better: 'higher',
+      min: 1.8,
+      median: 2,
+      max: 2.4,
+    })
+  })
+
+  it('a ratio on the edge of its spread is within it', () => {
+    const spread = spreadOf(ratios(1.8, 2, 2.4))
+    for (const ratio of [1.8, 2.1, 2.4]) {
+      expect(verdictOf(spread, ratios(ratio)[0]!)).toBe('within')
+    }
+  })
+
+  it('a ratio below its spread is worse and one above it is better', () => {
+    const spread = spreadOf(ratios(1.8, 2, 2.4))
+    expect(verdictOf(spread, ratios(1.79)[0]!)).toBe('worse')
+    expect(verdictOf(spread, ratios(2.41)[0]!)).toBe('better')
+  })
+
+  it('a figure with an upper target is worse above its spread', () => {
+    const bytes = (value: number) => runFigure(bench({ atMost: 150 }), { value, unit: 'bytes' })
+    const spread = spreadOf([bytes(120), bytes(130)])
+    expect(verdictOf(spread, bytes(131))).toBe('worse')
+    expect(verdictOf(spread, bytes(119))).toBe('better')
+  })
+
+  it('a figure with a lower target is worse below its spread', () => {
+    const events = (value: number) => runFigure(bench({ atLeast: 10 }), { value, unit: 'events/s' })
+    expect(verdictOf(spreadOf([events(20)]), events(19))).toBe('worse')
+  })
+
+  it('a figure without a target that left its spread is neither better nor worse', () => {
+    const plain = (value: number) => runFigure(bench(undefined), { value, unit: 'µs' })
+    expect(verdictOf(spreadOf([plain(5)]), plain(6))).toBe('outside')
+  })
+
+  it('a bench that the baseline does not know is new', () => {
+    expect(verdictOf(undefined, ratios(1)[0]!)).toBe('new')
+  })
+
+  it('the figure of a comparison is its ratio, whatever its unit', () => {
+    const measured = { ours: 10, peer: 30, peerName: 'peer 1.0.0', unit: 'ns/op', ratio: 3 }
+    expect(runFigure(bench(2), measured)).toEqual({ unit: 'ratio', better: 'higher', figure: 3 })
+  })
+})
