@@ -1,4 +1,4 @@
-/** A gateway as its users start it: a process of its own, with a configuration in a file. */
+/** Runs a gateway as users do: in its own process, with a configuration file. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,14 +12,15 @@ const BIN = fileURLToPath(new URL('../../packages/gateway/dist/bin/spillway.js',
 const START_MS = 20_000
 
 export interface GatewayProcess {
+  readonly pid: number
   readonly url: string
   readonly adminUrl: string
   /** The log so far. */
   log(): string
-  /** Puts this in place of its configuration, or a text that is none. */
+  /** Replaces the configuration file. A string is written unchanged, for invalid files. */
   rewrite(config: object | string): void
   signal(signal: NodeJS.Signals): void
-  /** Ends it with SIGTERM. Resolves with its exit code, or null if a signal ended it. */
+  /** Stops the gateway with SIGTERM. Resolves with its exit code, or null if a signal ended it. */
   stop(): Promise<number | null>
 }
 
@@ -30,7 +31,7 @@ export async function startGateway(
   const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
   const [port, adminPort] = [await freePort(), await freePort()]
   const file = join(folder, 'spillway.yaml')
-  // YAML has JSON in it. Put in place at once, as editors do.
+  // JSON is valid YAML. The file is renamed into place, as editors do.
   const rewrite = (next: object | string) => {
     const own = { port, host: '127.0.0.1', admin: { port: adminPort } }
     const text = typeof next === 'string' ? next : JSON.stringify({ ...next, ...own })
@@ -51,6 +52,7 @@ export async function startGateway(
   const adminUrl = `http://127.0.0.1:${adminPort}`
   await untilReady(`${adminUrl}/health/ready`, child)
   return {
+    pid: child.pid!,
     url: `http://127.0.0.1:${port}`,
     adminUrl,
     log: () => log,

@@ -1,17 +1,20 @@
-/** npm run e2e: scenarios with real processes that take long or want a machine of their own. */
+/** npm run e2e: long scenarios with real processes. */
 import { parseArgs } from 'node:util'
 import { alerts } from './alerts/alerts.js'
 import { faults } from './faults/faults.js'
 import { learnedLimits } from './learned-limits/learned-limits.js'
 import { operate } from './operate/operate.js'
 import { overload } from './overload/overload.js'
+import { pods } from './pods/pods.js'
 import { quotas } from './quotas/quotas.js'
 import { rollout } from './rollout/rollout.js'
+import { saveResults } from './save-results.js'
 import type { Scenario } from './scenario.js'
 import { shed } from './shed/shed.js'
+import { soak } from './soak/soak.js'
 import { workers } from './workers/workers.js'
 
-/** A new scenario is a folder and a word here. */
+/** To add a scenario, create a folder and add a row here. */
 const SCENARIOS: readonly Scenario[] = [
   overload,
   shed,
@@ -22,11 +25,14 @@ const SCENARIOS: readonly Scenario[] = [
   alerts,
   quotas,
   rollout,
+  pods,
+  soak,
 ]
 
 const OPTIONS = {
   json: { type: 'boolean' },
   only: { type: 'string' },
+  save: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const
 
@@ -57,6 +63,7 @@ async function main(): Promise<number> {
     process.stdout.write(`${line}\n`)
   }
   if (!values.json) process.stdout.write(`\n${scenario.table?.(rows) ?? ''}`)
+  if (typeof values.save === 'string') saveResults(values.save, scenario, rows)
   return rows.every(({ holds }) => holds) ? 0 : 1
 }
 
@@ -67,5 +74,11 @@ function verdictOf(target: string, holds: boolean): string {
 
 function help(): string {
   const list = SCENARIOS.map(({ name, what }) => `  ${name.padEnd(12)} ${what}\n`).join('')
-  return `npm run e2e -- SCENARIO [--json] [--only NAME]\n\n${list}`
+  return `npm run e2e -- SCENARIO [--json] [--only PART] [--save FOLDER]
+
+  --json         print each figure as a line of JSON
+  --only PART    run a part of the scenario
+  --save FOLDER  also write the figures as a table, with date and commit, and the plots into this folder
+
+${list}`
 }

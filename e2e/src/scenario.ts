@@ -1,8 +1,8 @@
-/** Something that is tried out with real processes, and figures that say how it went. */
+/** A scenario with real processes, and the figures it reports. */
 export interface Figure {
   readonly figure: string
   readonly value: number
-  /** What we want, such as `≥ 0.9`; nothing, if there is nothing to want. */
+  /** Required value, such as `≥ 0.9`; undefined if there is none. */
   readonly target: string
   readonly holds: boolean
 }
@@ -10,12 +10,14 @@ export interface Figure {
 export interface Scenario {
   readonly name: string
   readonly what: string
-  /** How long it takes, about. */
+  /** Approximate duration. */
   readonly seconds: number
-  /** `only`: a part of it, where it has parts. */
+  /** `only`: runs one part of a scenario that has parts. */
   run(only?: string): Promise<readonly Figure[]>
-  /** The figures side by side, where that is easier to read. Default: one line for each. */
+  /** Formats the figures as a table. Default: one line per figure. */
   table?(figures: readonly Figure[]): string
+  /** SVG plots of the run, by file name without extension, for `--save`. */
+  plots?(): Readonly<Record<string, string>>
 }
 
 export function atLeast(figure: string, value: number, least: number): Figure {
@@ -26,11 +28,28 @@ export function atMost(figure: string, value: number, most: number): Figure {
   return { figure, value: rounded(value), target: `≤ ${most}`, holds: value <= most }
 }
 
-/** To know. */
-export function told(figure: string, value: number): Figure {
+/** A figure without a required value. */
+export function reported(figure: string, value: number): Figure {
   return { figure, value: rounded(value), target: '', holds: true }
 }
 
 function rounded(value: number): number {
   return Number(value.toFixed(value < 10 ? 3 : 0))
+}
+
+/** Figures named `row: column` as Markdown. Values that miss their target are bold. */
+export function crossTable(figures: readonly Figure[]): string {
+  const columns = new Set<string>()
+  const rows = new Map<string, string[]>()
+  for (const { figure, value, holds } of figures) {
+    const [row = '', column = ''] = figure.split(': ')
+    columns.add(column)
+    rows.set(row, [...(rows.get(row) ?? []), holds ? `${value}` : `**${value}**`])
+  }
+  const lines = [
+    ['', ...columns],
+    ['---', ...[...columns].map(() => '--:')],
+    ...[...rows].map(([row, values]) => [row, ...values]),
+  ]
+  return lines.map((cells) => `| ${cells.join(' | ')} |\n`).join('')
 }

@@ -7,12 +7,12 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { atMost, crossTable, type Figure, reported, type Scenario } from '../scenario.js'
 import { Fleet, LIMIT, WINDOW_MS } from './fleet.js'
 import { FAULTS, type Fault, FOLDER } from './matrix.js'
 
 const DEADLINE_MS = 100
-/** What a busy machine adds to a timer of 100 ms. */
+/** Delay that a busy machine adds to a timer of 100 ms. */
 const NOISE_MS = 60
 const FAULT_MS = WINDOW_MS * 2
 const BEFORE_MS = WINDOW_MS + 2_000
@@ -25,7 +25,9 @@ export const faults: Scenario = {
   async run(only) {
     const chosen = FAULTS.filter(({ name }) => only === undefined || name === only)
     if (chosen.length === 0) {
-      throw new Error(`no such fault; known: ${FAULTS.map(({ name }) => name).join(', ')}`)
+      throw new Error(
+        `unknown fault; expected one of: ${FAULTS.map(({ name }) => name).join(', ')}`,
+      )
     }
     const figures: Figure[] = []
     for (const fault of chosen) {
@@ -34,6 +36,7 @@ export const faults: Scenario = {
     }
     return figures
   },
+  table: crossTable,
 }
 
 async function suffer(fault: Fault): Promise<Figure[]> {
@@ -42,7 +45,7 @@ async function suffer(fault: Fault): Promise<Figure[]> {
   await fleet.start(FOLDER.path)
   try {
     await sleep(BEFORE_MS)
-    // How a fleet starts is another matter: its first windows are over.
+    // The first windows are over, so the start of the fleet is not measured.
     fleet.vendor.arrivals.length = 0
     await sleep(WINDOW_MS)
     for (const pod of fleet.pods) pod.send('reset')
@@ -65,8 +68,8 @@ async function suffer(fault: Fault): Promise<Figure[]> {
     const windows = WINDOW_MS / 1_000
     const stall = Math.max(...reports.map(({ stallMs }) => stallMs))
     return [
-      told(`${name}: longest stall of a pod, ms`, stall),
-      // A pod that does not get to run notices later that a deadline has passed.
+      reported(`${name}: longest stall of a pod, ms`, stall),
+      // A pod that gets no CPU time notices late that a deadline has passed.
       atMost(`${name}: longest wait, ms`, longest, DEADLINE_MS + NOISE_MS + stall),
       atMost(
         `${name}: unhandled rejections`,
@@ -79,7 +82,10 @@ async function suffer(fault: Fault): Promise<Figure[]> {
         0,
       ),
       atMost(`${name}: worst window, %`, (fleet.vendor.worst(WINDOW_MS) / LIMIT) * 100, 105),
-      told(`${name}: used meanwhile, %`, (callsDuring / ((LIMIT * FAULT_MS) / WINDOW_MS)) * 100),
+      reported(
+        `${name}: used meanwhile, %`,
+        (callsDuring / ((LIMIT * FAULT_MS) / WINDOW_MS)) * 100,
+      ),
       atMost(`${name}: store reached again, s`, since(reached), 2),
       atMost(`${name}: breaker shared again, s`, breakerMs / 1_000, 2.5),
       atMost(`${name}: limits shared again, s`, since(joined), windows + 2.5),
@@ -89,7 +95,9 @@ async function suffer(fault: Fault): Promise<Figure[]> {
   }
 }
 
-/** One pod opens a breaker of no importance: how long until all others know? Again, if it cannot yet. */
+/**
+ * One pod opens an unused breaker. Measures the time until all others know; repeats while the store is unreachable.
+ */
 async function tripAndSee({ pods }: Fleet, liftedMs: number): Promise<number> {
   const endMs = performance.now() + LONGEST_RETURN_MS
   while (performance.now() < endMs) {

@@ -1,4 +1,4 @@
-/** Four pods in processes of their own, each behind a network of its own, one store, one vendor. */
+/** Four pods, each in its own process and behind its own proxy, with one store and one vendor. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
@@ -16,9 +16,9 @@ export const WINDOW_MS = 5_000
 
 export class Pod {
   status = 'starting'
-  /** When it last began to be so. */
+  /** Time at which the current state began. */
   readonly sinceMs = new Map<string, number>()
-  /** When it heard that the breaker we tripped is open. */
+  /** Time at which the pod learnt that the tripped breaker is open. */
   openedMs: number | undefined
   readonly #child: ChildProcess
   readonly network: PodNetwork
@@ -65,7 +65,7 @@ export class Fleet {
   readonly pods: Pod[] = []
   readonly vendor = new CountingVendor()
   redis!: RedisProcess
-  /** Another server, where a fault needs one. */
+  /** A second server, for faults that need one. */
   other: RedisProcess | undefined
 
   async start(folder: string | undefined): Promise<void> {
@@ -81,7 +81,7 @@ export class Fleet {
     await this.until((status) => status === 'shared', 20_000)
   }
 
-  /** Answers with when the last of them was, or nothing if that took too long. */
+  /** Returns the latest of these times, or undefined if not all pods reported in time. */
   async until(is: (status: string) => boolean, withinMs: number): Promise<number | undefined> {
     const endMs = performance.now() + withinMs
     while (performance.now() < endMs) {

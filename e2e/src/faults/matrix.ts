@@ -1,13 +1,13 @@
-/** What is done to the store, and how it is undone. */
+/** The faults: how each is injected into the store and how it is removed. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Fleet, freePort } from './fleet.js'
 import { startRedis } from './redis-process.js'
 
 export interface Fault {
   readonly name: string
-  /** The store keeps what it knows on disk. */
+  /** The store persists its data. */
   readonly durable?: true
-  /** The store stays reachable: no caller should notice. */
+  /** The store stays reachable, so no caller should notice. */
   readonly harmless?: true
   inject(fleet: Fleet): Promise<void>
   lift(fleet: Fleet): Promise<void>
@@ -69,7 +69,7 @@ export const FAULTS: readonly Fault[] = [
       const replica = await startRedis(await freePort())
       await replica.command(`REPLICAOF 127.0.0.1 ${redis.port}`)
       await sleep(2_000)
-      // From here on it hears nothing: what is written now is lost.
+      // The replica is cut off here; later writes are lost.
       await replica.command('REPLICAOF NO ONE')
       await sleep(1_500)
       await redis.stop()
@@ -134,5 +134,5 @@ export const FAULTS: readonly Fault[] = [
   },
 ]
 
-/** Where a durable store keeps what it knows. */
+/** Folder for the data of a durable store. */
 export const FOLDER: { path: string | undefined } = { path: undefined }

@@ -1,10 +1,10 @@
-/** What pods and their parent say to each other. */
+/** Messages between pods and their parent process. */
 export interface PodReport {
   calls: number
   refused: number
-  /** From `guard.run` to the start of the function or the refusal. Calls wait only for the store. */
+  /** Milliseconds from `guard.run` to the start of the function or the refusal. Calls wait only for the store. */
   longestWaitMs: number
-  /** The longest this process itself was late. */
+  /** The longest delay of a timer in this process, in milliseconds. */
   stallMs: number
   unhandled: number
   falseRefusals: number

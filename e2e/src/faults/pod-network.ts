@@ -1,15 +1,15 @@
-/** What stands between a pod and its store, so that the network can fail for one pod or for all. */
+/** TCP proxy between a pod and its store, so that the network can fail for one pod or for all. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export class PodNetwork {
-  /** Where connections made from now on lead. */
+  /** Port to which new connections are forwarded. */
   target: number
-  /** There and back together. */
+  /** Added latency of a round trip. */
   latencyMs = 0
   readonly #server = createServer((socket) => this.#accept(socket))
   readonly #sockets = new Set<Socket>()
-  /** Cuts the connection that brings the next command, after it was passed on. */
+  /** Cuts the connection after it has forwarded the next command. */
   #cutNext = false
   #frozen = false
 
@@ -23,7 +23,7 @@ export class PodNetwork {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Nothing passes, and nothing breaks: a partition. What was sent meanwhile arrives afterwards. */
+  /** A partition: connections stay open, and data arrives after the partition has ended. */
   freeze(): void {
     this.#frozen = true
     for (const socket of this.#sockets) socket.pause()
@@ -62,7 +62,7 @@ export class PodNetwork {
       this.#sockets.delete(from)
       to.destroy()
     })
-    // What was sent first arrives first, also when the latency changes.
+    // Data keeps its order when the latency changes.
     const onItsWay: Buffer[] = []
     const pass = () => {
       const data = onItsWay.shift() as Buffer

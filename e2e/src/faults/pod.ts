@@ -1,6 +1,6 @@
 /**
- * A pod of the fleet: calls the vendor as often as its guard lets it, and tells its parent how that
- * goes. `process.argv`: the store's port, the vendor's port, a name, limit, window.
+ * A pod of the fleet: calls the vendor as often as its guard allows and reports the results to its parent.
+ * `process.argv`: the store's port, the vendor's port, a name, limit, window.
  */
 import dns from 'node:dns'
 import { once } from 'node:events'
@@ -16,7 +16,7 @@ const CALLERS = 6
 const HOST = 'store.test'
 
 const tell = (message: FromPod) => process.send?.(message)
-/** How late this process itself is: a machine that is busy adds as much to any wait. */
+/** Timer delay of this process. On a busy machine every wait is longer by this time. */
 let tickMs = performance.now()
 setInterval(() => {
   const nowMs = performance.now()
@@ -35,7 +35,7 @@ process.on('unhandledRejection', () => {
   report.unhandled++
 })
 
-/** The name of the store is known, unless that is the fault. */
+/** Resolves the name of the store, unless failing DNS is the fault. */
 let nameIsKnown = true
 const lookup = dns.lookup
 Object.assign(dns, {

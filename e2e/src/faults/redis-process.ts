@@ -1,4 +1,4 @@
-/** A Redis server to be ill-treated: a process of its own, and a wire to its operator. */
+/** A Redis server for fault injection: its own process, and a connection for commands. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -9,17 +9,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface RedisProcess {
   readonly port: number
-  /** An operator's command; answers with the first line of the reply. */
+  /** Sends a command; resolves with the first line of the reply. */
   command(text: string): Promise<string>
   signal(signal: NodeJS.Signals): void
-  /** Ends it without a goodbye. What was on disk stays for the next on this folder. */
+  /** Kills the server. Its data on disk stays for the next server with this folder. */
   kill(): Promise<void>
   stop(): Promise<void>
 }
 
 const START_MS = 10_000
 
-/** `folder`: of an earlier one, whose data it finds again. */
+/** `folder`: data folder of an earlier server. */
 export async function startRedis(port: number, folder?: string): Promise<RedisProcess> {
   const own = folder ?? mkdtempSync(join(tmpdir(), 'faults-'))
   const durable = folder === undefined ? 'no' : 'yes'
@@ -35,7 +35,7 @@ export async function startRedis(port: number, folder?: string): Promise<RedisPr
   let wire: Socket | undefined
   const endMs = performance.now() + START_MS
   while (wire === undefined) {
-    if (performance.now() > endMs || child.exitCode !== null) throw new Error('no Redis server')
+    if (performance.now() > endMs || child.exitCode !== null) throw new Error('Redis did not start')
     wire = await dial(port)
     if (wire === undefined) await sleep(10)
   }

@@ -1,7 +1,6 @@
 /**
- * A vendor that notes when calls reach it, and answers a moment later. A call is the time at which it was
- * written, by the clock all processes of a machine share: on loopback that is when it arrived, and a
- * vendor that does not get to run for a moment does not take it for later.
+ * A vendor that records when calls reach it and answers shortly after. A call carries the time at which it was sent,
+ * by the system clock that all processes share. So a vendor that gets no CPU time does not record calls too late.
  */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -9,7 +8,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 const SERVICE_MS = 5
 const CALL_BYTES = 8
 
-/** A call made now, on the wire. */
+/** Writes a call with the current time to the socket. */
 export function callNow(): Buffer {
   const call = Buffer.alloc(CALL_BYTES)
   call.writeDoubleLE(Number(process.hrtime.bigint()) / 1e6)
@@ -31,7 +30,7 @@ export class CountingVendor {
     })
   })
 
-  /** In the order in which they arrived, whichever socket was read first. */
+  /** Times in order of arrival, independent of the order in which sockets were read. */
   #note(atMs: number): void {
     let index = this.arrivals.length
     while (index > 0 && (this.arrivals[index - 1] as number) > atMs) index--
@@ -44,7 +43,7 @@ export class CountingVendor {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** The most in any window of this length, wherever it is laid. */
+  /** Largest number of calls in any window of this length. */
   worst(windowMs: number): number {
     let most = 0
     let start = 0

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { startRedis } from '../faults/redis-process.js'
 import { type GatewayProcess, startGateway } from '../gateway-process.js'
-import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { atLeast, atMost, type Figure, reported, type Scenario } from '../scenario.js'
 import { startLimitedVendor, type VendorRules, type WindowCount } from './limited-vendor.js'
 
 const WINDOW_MS = 3_000
@@ -47,7 +47,7 @@ export const learnedLimits: Scenario = {
   what: 'two gateways learn that their vendor gives less than configured',
   seconds: 300,
   async run(only) {
-    // Every process is ended with this one.
+    // Child processes end with this process.
     process.setMaxListeners(0)
     const figures: Figure[] = []
     for (const window of ['fixed', 'sliding'] as const) {
@@ -58,7 +58,7 @@ export const learnedLimits: Scenario = {
           variant,
           rules: { windowMs: WINDOW_MS, window, retryAfter, limits: variant.limits },
         })).filter(({ name }) => only === undefined || name.includes(only))
-        // Beside each other: most of the time, all of them wait for the next window.
+        // In parallel: most of the time each run waits for the next window.
         figures.push(...(await Promise.all(measured.map(figuresOf))).flat())
       }
     }
@@ -83,7 +83,7 @@ async function figuresOf({
   ])
   const figures = judged(name, variant, learned)
   if (plain === undefined) return figures
-  return [...figures, told(`${name}: refused, learn: false`, shares(plain, 4).refused)]
+  return [...figures, reported(`${name}: refused, learn: false`, shares(plain, 4).refused)]
 }
 
 function judged(
@@ -123,7 +123,7 @@ async function measure(
     redis: `redis://127.0.0.1:${redis.port}`,
     expectedPods: 2,
     vendors: { openai: { protocol: 'openai', url: vendor.url, limits, queue } },
-    // Named, so that its limit is one lane's from the first request on.
+    // Named models have their own lane from the first request on.
     routes: [{ path: '/v1/*', vendor: 'openai', models: ['gpt-4o', '*'] }],
   }
   const gateways = [await startGateway(config, {}), await startGateway(config, {})]

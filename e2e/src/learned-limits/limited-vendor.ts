@@ -7,7 +7,7 @@ export interface VendorRules {
   readonly windowMs: number
   readonly window: 'fixed' | 'sliding'
   readonly retryAfter: boolean
-  /** Limits, each from a window on. */
+  /** Limits, each with the first window for which it applies. */
   readonly limits: readonly (readonly [fromWindow: number, limit: number])[]
 }
 
@@ -38,7 +38,7 @@ export async function startLimitedVendor({ windowMs, window, retryAfter, limits 
     }
     return counts[index] as WindowCount
   }
-  /** How long a request would have to wait; 0: it is accepted. */
+  /** Milliseconds until a request would be accepted; 0 if it is accepted now. */
   const take = (): number => {
     const nowMs = performance.now()
     startMs ??= nowMs

@@ -1,19 +1,19 @@
-/** Clients that never rest, in front of those gateways that say they are ready, as a load balancer has it. */
+/** Clients that send requests continuously to all ready gateways, like a load balancer. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 
 export interface Seen {
   sent: number
-  /** By status, or by the code of the gateway's refusal. */
+  /** Number of answers by status, or by error code of a refusal. */
   readonly answers: Map<string, number>
-  /** No answer at all, or only half of one. */
+  /** Requests without an answer, or with an incomplete one. */
   readonly lost: string[]
   longestMs: number
 }
 
 const LOOK_EVERY_MS = 25
 const REST_MS = 30
-/** Nothing in here may take as long. */
+/** Longer than any request of this scenario may take. */
 const HANG_MS = 20_000
 
 export class Clients {
@@ -37,7 +37,7 @@ export class Clients {
     for (let client = 0; client < clients; client++) this.#running.push(this.#keepAsking(client))
   }
 
-  /** Resolves when the last one has its answer. */
+  /** Resolves when the last request is answered. */
   async stop(): Promise<void> {
     this.#over = true
     await Promise.all(this.#running)
@@ -62,7 +62,7 @@ export class Clients {
   }
 
   async #keepAsking(client: number): Promise<void> {
-    // One in four has its answer streamed.
+    // Every fourth request is streamed.
     const stream = client % 4 === 0
     while (!this.#over) {
       const ready = [...this.#gateways].filter(([, gateway]) => gateway.ready)

@@ -1,14 +1,13 @@
 /**
- * What operators do to gateways, all of it under load: twenty reloads, some of them of files with mistakes; one
- * gateway stopped and another started in its place; Redis killed and started again, empty. No request may hang or
- * be lost without an answer, and the calls to the vendor stay within its limit.
+ * Operator actions on gateways under load: twenty reloads, some with invalid files; one gateway replaced by another;
+ * Redis killed and restarted empty. Every request is answered, and the calls to the vendor stay within its limit.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor } from '@spillway/mock-vendor'
 import { freePort } from '../faults/fleet.js'
 import { startRedis } from '../faults/redis-process.js'
 import { type GatewayProcess, startGateway } from '../gateway-process.js'
-import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { atLeast, atMost, type Figure, reported, type Scenario } from '../scenario.js'
 import { Clients } from './load.js'
 
 interface Extent {
@@ -17,14 +16,14 @@ interface Extent {
   readonly clients: number
   /** Worker processes of each gateway. */
   readonly workers: number
-  /** Windows without Redis, and windows that are measured afterwards. */
+  /** Number of windows without Redis, and number of windows measured afterwards. */
   readonly away: number
   readonly after: number
 }
 
 const LONG: Extent = { windowMs: 5_000, limit: 250, clients: 32, workers: 2, away: 2, after: 3 }
 const SHORT: Extent = { windowMs: 2_000, limit: 60, clients: 12, workers: 1, away: 1, after: 2 }
-/** By the name that `--only` takes. */
+/** Parts of the scenario, selected by `--only`. */
 const PARTS: Readonly<Record<string, Extent>> = {
   short: SHORT,
   workers: { ...SHORT, workers: 2 },
@@ -32,10 +31,10 @@ const PARTS: Readonly<Record<string, Extent>> = {
 }
 
 const RELOADS = 20
-/** One of this number of files has a mistake in it. */
+/** Every n-th file is invalid. */
 const MISTAKEN = 5
 const QUEUE_MS = 500
-/** At a gateway that has not returned to shared state, about 20 s. */
+/** Requests sent to a gateway that has not returned to shared state, about 20 s of them. */
 const MOST_LOOKS = 200
 /** Far above the vendor's 35 ms, because a busy machine may stop all processes for seconds. */
 const CALL_MS = 8_000
@@ -57,7 +56,7 @@ export const operate: Scenario = {
   async run(only) {
     const extent = only === undefined ? LONG : PARTS[only]
     if (extent === undefined) {
-      throw new Error(`no such part; known: ${Object.keys(PARTS).join(', ')}`)
+      throw new Error(`unknown part; expected one of: ${Object.keys(PARTS).join(', ')}`)
     }
     return suffer(extent)
   },
@@ -77,9 +76,9 @@ async function suffer(extent: Extent): Promise<Figure[]> {
   clients.start(extent.clients)
   try {
     await sleep(windowMs)
-    // The first windows of a fleet are another matter.
+    // The first windows of the fleet are not measured.
     vendor.clear()
-    // One part of the reloads while all is well, one while a gateway is replaced, one without Redis.
+    // A third of the reloads in normal operation, a third during a replacement, a third without Redis.
     let turn = 0
     const reload = async (times: number) => {
       for (let i = 0; i < times; i++) {
@@ -112,7 +111,7 @@ async function suffer(extent: Extent): Promise<Figure[]> {
         (vendor.mostInAnyWindow(windowMs) / limit) * 100,
         105,
       ),
-      told('used without Redis, % of limit', (usedAway / (limit / windowMs)) * 100),
+      reported('used without Redis, % of limit', (usedAway / (limit / windowMs)) * 100),
       ...reloads.figures(),
       atMost('gateways apart at the end', degraded.filter(Boolean).length, 0),
     ]
@@ -124,7 +123,7 @@ async function suffer(extent: Extent): Promise<Figure[]> {
   }
 }
 
-/** What does not change from one to the next is what is shared; everything else does. */
+/** The limits stay the same, because they are shared; all other options change between reloads. */
 function fileOf(turn: number, { windowMs, limit, workers }: Extent, url: string): object {
   return {
     expectedPods: 2,
@@ -137,23 +136,23 @@ function fileOf(turn: number, { windowMs, limit, workers }: Extent, url: string)
         url,
         key: `env:KEY_${turn % 2}`,
         queue: { size: 40 + turn, timeoutMs: QUEUE_MS },
-        // Half as many open connections in some of them, another trip in others.
+        // Some files halve the number of connections, others change the breaker.
         breaker: { failureRate: turn % 3 === 0 ? 0.5 : 0.6, openMs: '5s' },
-        // A busy machine is late with everything.
+        // Timeouts allow for a busy machine.
         limits: [{ limit, windowMs }],
         jitterMs: 250,
         concurrency: { limit: turn % 2 === 0 ? 50 : 100 },
         timeout: { callMs: CALL_MS },
       },
-      // Comes and goes.
+      // This vendor is present in every second file only.
       ...(turn % 2 === 0 && { other: { protocol: 'anthropic', url } }),
     },
-    // Named, so that its limit is one lane's from the first request on.
+    // Named models have their own lane from the first request on.
     routes: [{ path: '/v1/*', vendor: 'vendor', models: ['gpt', '*'], timeoutMs: `${10 + turn}s` }],
   }
 }
 
-/** Files put in place one after the other, each when the one before was read. */
+/** Replaces the file repeatedly, each time after the gateway has read the last one. */
 class ReloadCounts {
   #applied = 0
   #refused = 0
@@ -166,7 +165,7 @@ class ReloadCounts {
     const before = await countsOf(gateway)
     const mistaken = turn % MISTAKEN === 0
     gateway.rewrite(mistaken ? `vendors: { vendor: { protocol: ${turn} } }` : fileAt(turn))
-    // Half of them are found by the gateway itself.
+    // Half of the files are found by the gateway's file watcher, the others by SIGHUP.
     if (turn % 4 < 2) gateway.signal('SIGHUP')
     const result = mistaken ? 'refused' : 'applied'
     for (let look = 0; look < 500; look++) {
@@ -214,17 +213,17 @@ function clientFigures({ seen }: Clients): Figure[] {
   for (const [what, count] of answers) process.stderr.write(`  ${what}: ${count}\n`)
   if (lost.length > 0) process.stderr.write(`  lost: ${[...new Set(lost)].join(', ')}\n`)
   return [
-    told('requests', sent),
-    told('answered by the vendor', answers.get('200') ?? 0),
+    reported('requests', sent),
+    reported('answered by the vendor', answers.get('200') ?? 0),
     atMost('without an answer', lost.length + (sent - lost.length - sum(() => true)), 0),
-    // Whose time in the queue ended while an answer of the store was lost.
-    told('told that the store is unreachable', answers.get('STORE_UNAVAILABLE') ?? 0),
+    // Requests whose queue timeout passed while a reply of the store was lost.
+    reported('refused: the store is unreachable', answers.get('STORE_UNAVAILABLE') ?? 0),
     atMost(
       'answers that blame the gateway',
       sum((what) => !EXPECTED.has(what)),
       0,
     ),
-    // Everything a request may wait for, and what a busy machine adds.
+    // The sum of all waits of a request, plus the delay of a busy machine.
     atMost('longest answer, ms', longestMs, QUEUE_MS + CALL_MS + 1_500),
   ]
 }

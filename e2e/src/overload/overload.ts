@@ -6,18 +6,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor } from '@spillway/mock-vendor'
 import { Agent, request } from 'undici'
 import { startGateway } from '../gateway-process.js'
-import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { atLeast, atMost, type Figure, reported, type Scenario } from '../scenario.js'
 
 const SECONDS = 20
 const UNLOADED_MS = 400
 const SLOTS = 16
-/** Requests a second that the vendor can do. */
+/** Requests per second that the vendor can serve. */
 const CAPACITY = SLOTS / (UNLOADED_MS / 1_000)
 const QUEUE_MS = 1_000
 const OVERLOAD = 10
 const TICK_MS = 5
 
-/** `share`: of a hundred requests. Premium alone asks for half of what there is. */
+/** `share`: percent of all requests. Premium alone uses half of the vendor's capacity. */
 const TIERS = [
   { tier: 'premium', share: 5, priority: 'high' },
   { tier: 'pro', share: 25, priority: 'normal' },
@@ -67,7 +67,7 @@ export const overload: Scenario = {
   },
 }
 
-/** At an even rate, whatever becomes of those before: clients do not wait for each other. */
+/** Sends at a constant rate that does not depend on the answers. */
 async function load(url: string, agent: Agent): Promise<Answer[]> {
   const calls: Promise<Answer>[] = []
   const total = SECONDS * CAPACITY * OVERLOAD
@@ -80,7 +80,7 @@ async function load(url: string, agent: Agent): Promise<Answer[]> {
   return Promise.all(calls)
 }
 
-/** In the shares above, evenly mixed. */
+/** Tiers in the shares above, evenly mixed. */
 function tierOf(number: number): string {
   let draw = (number * 37) % 100
   for (const { tier, share } of TIERS) {
@@ -112,8 +112,8 @@ function figuresOf(answers: readonly Answer[], seconds: number, mostAtOnce: numb
   return [
     atLeast('goodput, of capacity', served.length / (seconds * CAPACITY), 0.9),
     atLeast('premium served', servedOf('premium'), 0.99),
-    told('pro served', servedOf('pro')),
-    told('free served', servedOf('free')),
+    reported('pro served', servedOf('pro')),
+    reported('free served', servedOf('free')),
     atLeast('refused', refused.length, 1),
     atMost('neither served nor refused', answers.length - served.length - refused.length, 0),
     atMost('p99 of the served, ms', percentile(served, 0.99), 2 * UNLOADED_MS + QUEUE_MS),

@@ -1,4 +1,4 @@
-/** Four pods in processes of their own, and their Redis. */
+/** Starts four pods, each in its own process, and their Redis. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -53,7 +53,7 @@ export class AgentFleet {
   }
 }
 
-/** Resolves with the first message that is meant. */
+/** Resolves with the first message that matches. */
 function message(pod: ChildProcess, isMeant: (received: FromPod) => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     const onMessage = (received: FromPod) => {
@@ -62,7 +62,7 @@ function message(pod: ChildProcess, isMeant: (received: FromPod) => boolean): Pr
       pod.off('exit', onExit)
       resolve()
     }
-    const onExit = () => reject(new Error('a pod ended'))
+    const onExit = () => reject(new Error('a pod exited'))
     pod.on('message', onMessage)
     pod.on('exit', onExit)
   })

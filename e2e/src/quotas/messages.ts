@@ -1,7 +1,7 @@
 /** Messages between the pods and their parent. */
 import type { QuotaName } from './vendors.js'
 
-/** `preset`: by the vendor's rules. `plain`: the tokens that answers report, as before there were presets. */
+/** `preset`: by the vendor's rules. `plain`: by the tokens that responses report. */
 export type Accounting = 'preset' | 'plain'
 
 export interface Run {

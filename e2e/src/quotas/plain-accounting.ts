@@ -1,7 +1,7 @@
 /**
- * How Spillway counted before it knew the vendors' rules, for comparison: the prompt at four bytes per token and the
- * usual answer are reserved, and the answer's `input_tokens` and `output_tokens` count. With Anthropic's API these are
- * neither the tokens that were read from the cache nor those that were written to it.
+ * Plain accounting, for comparison: reserves the prompt at four bytes per token and the usual length of a response,
+ * and settles with the response's `input_tokens` and `output_tokens`. With Anthropic's API these include neither
+ * tokens read from the cache nor tokens written to it.
  */
 import type { Guard } from 'spillway'
 import type { Vendor } from './vendors.js'
@@ -9,7 +9,7 @@ import type { Vendor } from './vendors.js'
 const BYTES_PER_TOKEN = 4
 const FIRST_ANSWER = 1_000
 const MAX_ANSWERS = 100
-/** Of a limit: the most that one request reserved. */
+/** Per limit: the largest reservation of a single request. */
 const MAX_SHARE = 0.5
 
 type Cost = Readonly<Record<string, number>>

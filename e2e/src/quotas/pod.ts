@@ -12,7 +12,7 @@ import { PlainAccounting } from './plain-accounting.js'
 import { VENDORS, type Vendor } from './vendors.js'
 
 const [redisPort, pod, pods] = process.argv.slice(2).map(Number) as [number, number, number]
-/** Between two turns an agent runs its tools, up to this time. */
+/** Longest time between two turns, in which an agent runs its tools. */
 const TOOLS_MS = 1_000
 
 const spillway = createSpillway({
@@ -35,12 +35,12 @@ class AgentTraffic {
 
   constructor(run: Run) {
     this.#run = run
-    // Every agent listens.
+    // Each agent adds a listener.
     setMaxListeners(0, this.#over.signal)
     this.#vendor = VENDORS.find(({ quota }) => quota === run.quota) as Vendor
     const guard = spillway.guard(run.name, {
       limits: this.#vendor.limits.map((limit) => ({ ...limit, windowMs: run.windowMs })),
-      // Processes that share a machine wait for it longer than pods do.
+      // Processes on one machine wait longer for CPU time than pods do.
       jitterMs: 200,
       queue: { size: 10_000, timeoutMs: '10m' },
     })
@@ -62,7 +62,7 @@ class AgentTraffic {
     const { signal } = this.#over
     const agent = new Agent(model, seed)
     try {
-      // Agents begin one after the other, as they do in production.
+      // Agents start one after the other, as in production.
       await sleep(agent.random() * windowMs, undefined, { signal })
       while (!signal.aborted) {
         const body = JSON.stringify(this.#vendor.bodyOf(model, agent.next()))
@@ -87,7 +87,7 @@ class AgentTraffic {
   }
 }
 
-/** Undefined: Spillway refused the call. */
+/** Undefined if Spillway refused the call. */
 function refusalIn(error: unknown): undefined {
   if (!(error instanceof SpillwayError)) throw error
 }

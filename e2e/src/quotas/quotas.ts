@@ -4,17 +4,17 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor, type MockCall } from '@spillway/mock-vendor'
-import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { atLeast, atMost, crossTable, type Figure, reported, type Scenario } from '../scenario.js'
 import { AgentFleet } from './fleet.js'
 import type { Accounting, Run } from './messages.js'
 import { VENDORS, type Vendor } from './vendors.js'
 
 const WINDOW_MS = 20_000
-/** Windows until the traffic is measured: the first is for agents to begin, the second for estimates to be learned. */
+/** Windows before the measurement: in the first, agents start; in the second, estimates are learned. */
 const WARM_UP = 2
 const MEASURED = 3
 const MODELS = ['large', 'medium', 'small']
-/** Of each model, in each pod. */
+/** Agents of each model, in each pod. */
 const AGENTS = 7
 const SEED = 30
 const LATENCY_MS = [1_000, 2_000] as [number, number]
@@ -27,7 +27,7 @@ export const quotas: Scenario = {
   async run(only) {
     const fleet = await AgentFleet.start()
     const vendors = VENDORS.filter(({ quota }) => only === undefined || quota === only)
-    // All at once: long windows in a short time, and the same machine for both ways of counting.
+    // In parallel: windows are long, and both ways of counting see the same load of the machine.
     const figures = await Promise.all(
       vendors.map(async (vendor) => {
         const [preset, plain] = await Promise.all([
@@ -40,49 +40,29 @@ export const quotas: Scenario = {
     await fleet.stop()
     return figures.flat()
   },
-  table,
+  table: crossTable,
 }
 
 function figuresOf(name: string, preset: Measured, plain: Measured): Figure[] {
   return [
     atMost(`${name}: 429s`, preset.refused, 0),
     atLeast(`${name}: used`, preset.used, 0.95),
-    told(`${name}: counted in the end`, preset.counted),
-    told(`${name}: requests`, preset.requests),
-    told(`${name}: input from the cache`, preset.cached),
-    told(`${name}: 429s, plain`, plain.refused),
-    told(`${name}: used, plain`, plain.used),
-    told(`${name}: requests, plain`, plain.requests),
+    reported(`${name}: counted in the end`, preset.counted),
+    reported(`${name}: requests`, preset.requests),
+    reported(`${name}: input from the cache`, preset.cached),
+    reported(`${name}: 429s, plain`, plain.refused),
+    reported(`${name}: used, plain`, plain.used),
+    reported(`${name}: requests, plain`, plain.requests),
   ]
-}
-
-/** One row for each vendor. */
-function table(figures: readonly Figure[]): string {
-  const rows = new Map<string, string[]>()
-  const columns: string[] = []
-  for (const { figure, value } of figures) {
-    const [vendor = '', column = ''] = figure.split(': ')
-    if (!columns.includes(column)) columns.push(column)
-    rows.set(vendor, [...(rows.get(vendor) ?? []), String(value)])
-  }
-  const lines = [
-    ['', ...columns],
-    ['---', ...columns.map(() => '---')],
-  ]
-  for (const [vendor, values] of rows) lines.push([vendor, ...values])
-  return lines.map((cells) => `| ${cells.join(' | ')} |\n`).join('')
 }
 
 interface Measured {
   readonly requests: number
   /** Requests that the vendor answered with 429, from the first request on. */
   readonly refused: number
-  /**
-   * At each moment, the vendor has charged a part of its limits within the last window. This is the average of it, once
-   * the agents have begun.
-   */
+  /** The average share of its limits that the vendor has charged within the last window, after the start. */
   readonly used: number
-  /** The same, without what the vendor reserved for a request and gave back when it was answered. */
+  /** The average share, without reservations that the vendor returned after the response. */
   readonly counted: number
   /** Share of the input that the vendor read from its cache. */
   readonly cached: number

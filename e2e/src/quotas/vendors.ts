@@ -4,7 +4,7 @@ import type { SdkOptions } from 'spillway'
 
 export type QuotaName = NonNullable<MockVendorOptions['quota']>
 
-/** One turn of a conversation. `user` is also the result of a tool. */
+/** One turn of a conversation. The result of a tool is a `user` turn. */
 export interface Turn {
   readonly role: 'user' | 'assistant'
   readonly text: string
@@ -20,15 +20,15 @@ type Unit = 'tokens' | 'inputTokens' | 'outputTokens'
 export interface Vendor {
   readonly quota: QuotaName
   readonly protocol: NonNullable<SdkOptions['protocol']>
-  /** For each model. The first is the one that demand exceeds. */
+  /** Limits of each model. The demand exceeds the first one. */
   readonly limits: readonly { readonly unit: Unit; readonly limit: number }[]
   pathOf(model: string): string
   bodyOf(model: string, conversation: Conversation): object
-  /** The text of an answer. */
+  /** Reads the text of a response. */
   textIn(answer: never): string
 }
 
-/** Answers are much shorter. Bedrock's users are advised to keep it low, because it is reserved. */
+/** Longest response in tokens; real ones are much shorter. Bedrock reserves it, so it is low. */
 const MAX_TOKENS = { chat: 4_000, messages: 2_000, gemini: 4_000 }
 
 const chat = {
@@ -49,7 +49,7 @@ const CACHED = { cache_control: { type: 'ephemeral' } }
 const messages = {
   protocol: 'anthropic',
   pathOf: () => '/v1/messages',
-  // As agents do: everything up to the newest turn is to be cached.
+  // Everything up to the newest turn is cached, as agents do.
   bodyOf: (model: string, { system, turns }: Conversation) => ({
     model,
     max_tokens: MAX_TOKENS.messages,
@@ -62,7 +62,7 @@ const messages = {
   textIn: ({ content }: { content: { text: string }[] }) => content[0]?.text ?? '',
 } as const
 
-/** Each limit allows about 100 requests of each model in a window, that of Bedrock 60 that are not answered yet. */
+/** Each limit allows about 100 requests per model and window; Bedrock's allows 60 unanswered requests. */
 export const VENDORS: readonly Vendor[] = [
   {
     quota: 'openai',

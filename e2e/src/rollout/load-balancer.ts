@@ -1,6 +1,6 @@
 /**
- * A load balancer in front of gateways: each request goes to the next gateway whose readiness probe succeeded. It keeps
- * connections open, and never repeats a request: what fails behind it fails for the client.
+ * A load balancer in front of gateways: each request goes to the next gateway whose readiness probe succeeded. It
+ * keeps connections open and never repeats a request, so failures reach the client.
  */
 import { once } from 'node:events'
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
@@ -49,7 +49,7 @@ export class LoadBalancer {
     return answered
   }
 
-  /** Requests that a gateway has not answered completely. */
+  /** Requests that the gateway has not answered completely. */
   running(gateway: GatewayProcess): number {
     return this.#upstreams.get(gateway)?.running ?? 0
   }
@@ -78,7 +78,7 @@ export class LoadBalancer {
       upstream.answered++
       answer.writeHead(received.statusCode ?? 502, received.headers)
       received.pipe(answer)
-      // An answer that breaks off must not look complete.
+      // Destroys the socket, so that a truncated answer does not look complete.
       received.once('error', () => answer.destroy())
     })
     outgoing.once('error', (error: NodeJS.ErrnoException) => {

@@ -8,13 +8,13 @@ import { Agent, request } from 'undici'
 import { freePort } from '../faults/fleet.js'
 import { startRedis } from '../faults/redis-process.js'
 import { type GatewayProcess, startGateway } from '../gateway-process.js'
-import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { atLeast, atMost, type Figure, reported, type Scenario } from '../scenario.js'
 import { LoadBalancer } from './load-balancer.js'
 
 const GATEWAYS = 3
 const CLIENTS = { plain: 12, stream: 8 } as const
 const REST_MS = 30
-/** Between two replacements. */
+/** Time between two replacements. */
 const PAUSE_MS = 1_000
 const DRAIN = { delayMs: 1_000, graceMs: 15_000 } as const
 /** A stream takes about three seconds, so some run through every SIGTERM. */
@@ -25,7 +25,7 @@ export const rollout: Scenario = {
   what: 'three gateways behind a proxy, replaced one by one under load; --only kill ends them with SIGKILL instead',
   seconds: 30,
   async run(only) {
-    if (only !== undefined && only !== 'kill') throw new Error('no such part; known: kill')
+    if (only !== undefined && only !== 'kill') throw new Error('unknown part; expected: kill')
     return upgrade(only === 'kill' ? 'SIGKILL' : 'SIGTERM')
   },
 }
@@ -157,8 +157,8 @@ class Load {
     const failed = [...this.#failures.values()].reduce((sum, count) => sum + count, 0)
     for (const [what, count] of this.#failures) process.stderr.write(`  ${what}: ${count}\n`)
     return [
-      told('plain requests answered', this.#done.plain),
-      told('streams completed', this.#done.stream),
+      reported('plain requests answered', this.#done.plain),
+      reported('streams completed', this.#done.stream),
       signal === 'SIGKILL'
         ? atLeast('failed requests, as expected', failed, 1)
         : atMost('failed requests', failed, 0),

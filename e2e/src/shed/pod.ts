@@ -1,6 +1,6 @@
 /**
- * A pod that does a few milliseconds of work for each request, after a short wait for something else, as
- * services do. Started as a process of its own; with `protected` there is a load shedder in front.
+ * A pod that works a few milliseconds for each request, after a short wait for I/O. Runs in its own process; with
+ * `protected` it has a load shedder.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-/** Asks for a pod's health as an orchestrator does, from a process that has nothing else to do. */
+/** Probes a pod's health from an idle process, like an orchestrator. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const EVERY_MS = 50
@@ -7,7 +7,7 @@ const tookMs: number[] = []
 let failed = 0
 let startMs = performance.now()
 
-/** Whatever the one under way has taken so far counts. */
+/** A probe in flight counts with its duration so far. */
 process.once('message', () => {
   process.send?.({ tookMs: [...tookMs, performance.now() - startMs], failed })
 })

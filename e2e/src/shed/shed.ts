@@ -7,13 +7,13 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Agent, request } from 'undici'
-import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { atLeast, atMost, type Figure, reported, type Scenario } from '../scenario.js'
 
 const SECONDS = 20
-/** Without protection it is enough to see what happens. */
+/** A shorter run is enough for the pod without protection. */
 const NAIVE_SECONDS = 3
 const OVERLOAD = 10
-/** As many as keep a pod busy, to find out what it can do: on this machine, with all else it does. */
+/** Requests in flight that saturate a pod, to measure its capacity on this machine. */
 const BUSY_CALLERS = 8
 const CALIBRATION_MS = 2_000
 /** Connections of the proxy between a pod and its callers. */
@@ -36,13 +36,13 @@ interface Health {
 }
 
 interface Run {
-  /** Requests a second, when it has as much to do as it can. */
+  /** Requests per second at saturation. */
   capacity: number
-  /** Served within a second, of what the pod could have done. */
+  /** Requests served within a second, as a fraction of the capacity. */
   goodput: number
   answers: readonly Answer[]
   health: Health
-  /** Of the pod, before and at its worst, in bytes. */
+  /** Memory of the pod in bytes, before the load and at its maximum. */
   restRss: number
   peakRss: number
   recoveryMs: number
@@ -79,7 +79,7 @@ async function overload(kind: 'naive' | 'protected', seconds: number): Promise<R
     prober.send('end')
     const [health] = (await once(prober, 'message')) as [Health]
     prober.kill()
-    // Callers without an answer disconnect.
+    // Clients disconnect if they get no answer.
     await callers.destroy()
     const recoveryMs = kind === 'naive' ? Number.NaN : await recovery(url, later)
     const goodput = served(answers, 1_000).length / (seconds * capacity)
@@ -117,7 +117,7 @@ async function calibrate(url: string, agent: Agent): Promise<number> {
   return (answered * 1_000) / (performance.now() - startMs)
 }
 
-/** At an even rate, whatever becomes of those before; answers once the last one has been sent. */
+/** Sends at a constant rate that does not depend on the answers. Resolves when the last request is sent. */
 async function load(
   url: string,
   agent: Agent,
@@ -148,7 +148,7 @@ async function ask(url: string, dispatcher: Agent, number: number): Promise<Answ
   }
 }
 
-/** How long until ten requests in a row, at half of what it can do, are served at once. */
+/** Time until ten consecutive requests, at half of the capacity, are served immediately. */
 async function recovery(url: string, agent: Agent): Promise<number> {
   const startMs = performance.now()
   let good = 0
@@ -164,11 +164,11 @@ function figuresOf(naive: Run, pod: Run): Figure[] {
   const refused = pod.answers.filter(({ status }) => status === 503)
   const neither = pod.answers.length - all.length - refused.length
   return [
-    told('health p99 without shedder, ms', percentile(naive.health.tookMs, 0.99)),
+    reported('health p99 without shedder, ms', percentile(naive.health.tookMs, 0.99)),
     atMost('health p99, ms', percentile(pod.health.tookMs, 0.99), 200),
     atMost('health checks failed', pod.health.failed, 0),
-    told('capacity, requests a second', pod.capacity),
-    told('goodput without shedder', naive.goodput),
+    reported('capacity, requests a second', pod.capacity),
+    reported('goodput without shedder', naive.goodput),
     atLeast('goodput, of capacity', pod.goodput, 0.5),
     atMost(
       'p99 of the served, ms',
@@ -180,7 +180,7 @@ function figuresOf(naive: Run, pod: Run): Figure[] {
     ),
     atLeast('refused', refused.length, 1),
     atMost('neither served nor refused', neither, 0),
-    told('memory at rest, MB', pod.restRss / MEGABYTE),
+    reported('memory at rest, MB', pod.restRss / MEGABYTE),
     atMost('memory grown by, MB', (pod.peakRss - pod.restRss) / MEGABYTE, 150),
     atMost('recovery, ms', pod.recoveryMs, 2_000),
   ]

@@ -21,7 +21,7 @@ export function startTimes(log: string, model: string): Map<string, number> {
   )
 }
 
-/** The most in any window. */
+/** The largest number of calls in any window. */
 export function mostIn(windowMs: number, times: readonly number[]): number {
   const sorted = times.toSorted((a, b) => a - b)
   let first = 0

@@ -8,21 +8,21 @@ import { Client } from 'undici'
 import { freePort } from '../faults/fleet.js'
 import { startRedis } from '../faults/redis-process.js'
 import { type GatewayProcess, startGateway } from '../gateway-process.js'
-import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { atLeast, atMost, type Figure, reported, type Scenario } from '../scenario.js'
 import { longestSpan, mostIn, startTimes } from './call-times.js'
 
 const LIMIT = 100
 const WINDOW_MS = 2_000
-/** The default for this window: a permit counts for this long beyond it. */
+/** Default jitter for this window: a permit counts for this long beyond it. */
 const JITTER_MS = 100
 const WINDOWS = 5
 const CLIENTS = 20
 const TRIPS = 10
-/** Between two requests of a client, so that a new worker finds time to start. */
+/** Pause between two requests of a client, so that a new worker can start. */
 const REST_MS = 50
-/** A request without an answer for this long hangs. */
+/** A request without an answer for this long counts as hanging. */
 const HANG_MS = 20_000
-/** A client learns of a lost connection within this time; later requests go to another worker. */
+/** A client detects a lost connection within this time; later requests go to another worker. */
 const NOTICED_MS = 100
 
 interface WorkerSnapshot {
@@ -90,7 +90,7 @@ async function shareLimit(gateway: GatewayProcess, vendor: MockVendor): Promise<
   await Promise.all(load)
   await Promise.all(clients.map(({ close }) => close()))
   const calls = (await snapshots(gateway)).map((each) => callsOf(each, 'limited'))
-  // Lines of the log are written together, a little later.
+  // Log lines are buffered for a short time.
   await sleep(1_000)
   const started = startTimes(gateway.log(), 'limited')
   const wall = (atMs: number) => performance.timeOrigin + atMs
@@ -103,10 +103,10 @@ async function shareLimit(gateway: GatewayProcess, vendor: MockVendor): Promise<
   const arrivedInTime = inTime.map(({ atMs }) => atMs)
   return [
     atMost('most started in any window, of 100', mostIn(WINDOW_MS, [...started.values()]), LIMIT),
-    // A permit is used within half of the jitter; the other half is for the way to the vendor.
+    // A permit is used within half of the jitter; the other half covers the network to the vendor.
     atMost('most in any window at the vendor', mostIn(WINDOW_MS, arrivedInTime), LIMIT),
-    told('calls later than the jitter allows', arrivals.length - inTime.length),
-    told('most in any window, with late calls', vendor.mostInAnyWindow(WINDOW_MS)),
+    reported('calls later than the jitter allows', arrivals.length - inTime.length),
+    reported('most in any window, with late calls', vendor.mostInAnyWindow(WINDOW_MS)),
     atLeast('limit used, %', used * 100, 90),
     atLeast('least used window, %', (WINDOW_MS / longestSpan(LIMIT, whole)) * 100, 90),
     atLeast('calls of the idler worker', Math.min(...calls), 1),
@@ -149,7 +149,7 @@ async function killWorker(gateway: GatewayProcess): Promise<Figure[]> {
   const killedMs = performance.now()
   process.kill(victim?.pid as number, 'SIGKILL')
   const servesAgain = async () => {
-    // A new connection may go to the new worker; those of the load stay where they are.
+    // A new connection may go to the new worker; existing connections stay on their worker.
     const probe = connect(gateway)
     await probe.chat('plain').catch(() => {})
     await probe.close()
@@ -165,8 +165,8 @@ async function killWorker(gateway: GatewayProcess): Promise<Figure[]> {
   const late = failures.filter(({ sentMs }) => sentMs > killedMs + NOTICED_MS)
   const perClient = clients.map((_, index) => failures.filter((each) => each.client === index))
   return [
-    told('requests answered around the kill', answered),
-    told('requests lost with the worker', failures.length),
+    reported('requests answered around the kill', answered),
+    reported('requests lost with the worker', failures.length),
     atMost('most requests lost of one client', Math.max(...perClient.map((all) => all.length)), 1),
     atMost('requests lost after the kill', late.length, 0),
     atMost('until the new worker serves, ms', recoveredMs, 2_000),

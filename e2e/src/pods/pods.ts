@@ -1,0 +1,179 @@
+/**
+ * A hundred real pods against a real Redis, and the same plan in the simulator. The figures of both must agree: they
+ * are the reason to believe the simulated figures of larger fleets.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import {
+  DEFAULT_PODS_PLAN,
+  figuresOf,
+  type PodsFigures,
+  type PodsPlan,
+  simulatePods,
+} from '@spillway/simulator'
+import { freePort } from '../faults/fleet.js'
+import { startRedis } from '../faults/redis-process.js'
+import { atMost, type Figure, reported, type Scenario } from '../scenario.js'
+import { type FromGroup, type GroupResult, nowMs, type ToGroup } from './messages.js'
+import { commandsSent, redisInfo } from './redis-info.js'
+import { Vendors } from './vendors.js'
+
+const PLAN: PodsPlan = {
+  ...DEFAULT_PODS_PLAN,
+  pods: 100,
+  vendors: 20,
+  durationMs: 60_000,
+  outageEveryMs: 60_000,
+}
+const GROUPS = 4
+const PROGRAM = fileURLToPath(new URL('pod-group.js', import.meta.url))
+/** Slower round trips come from processes that wait for a processor, which the simulator does not know. */
+const SLOWEST_MEDIAN_MS = 20
+/** The simulated figure may differ from the real one by this share. */
+const TOLERANCE = 0.15
+/** Pods that share an event loop wait for each other, which the simulator does not know. */
+const MOST_SPREAD_MS = 250
+
+interface RealRun {
+  readonly figures: PodsFigures
+  readonly roundTripsMs: readonly number[]
+  /** As Redis counts them. */
+  readonly commandsPerPodSecond: number
+  readonly redisBytes: number
+}
+
+export const pods: Scenario = {
+  name: 'pods',
+  what: '100 pods, 20 vendors and a real Redis, compared with the simulator',
+  seconds: 90,
+  async run() {
+    const real = await runPods()
+    const medianMs = percentile(real.roundTripsMs, 0.5)
+    const p99Ms = percentile(real.roundTripsMs, 0.99)
+    if (medianMs > SLOWEST_MEDIAN_MS) {
+      throw new Error(
+        `the machine is too busy for this comparison: the median round trip took ${medianMs.toFixed(0)} ms`,
+      )
+    }
+    const simulated = await simulatePods({
+      ...PLAN,
+      storeLatencyMs: { median: medianMs, p99: p99Ms },
+    })
+    const { figures } = real
+    const kinds = Object.keys({ ...figures.commandsByKind, ...simulated.commandsByKind }).sort()
+    return [
+      reported('round trip, median, ms', medianMs),
+      reported('round trip, 99th percentile, ms', p99Ms),
+      ...within(
+        'commands per pod and second',
+        real.commandsPerPodSecond,
+        simulated.commandsPerPodSecond,
+      ),
+      ...within('share of the limit used', figures.limitUse, simulated.limitUse),
+      ...within('fullest window, share of the limit', figures.worstWindow, simulated.worstWindow),
+      ...within('breakers opened', figures.breaker.openings, simulated.breaker.openings),
+      ...within('pods that agreed', figures.breaker.agreed, simulated.breaker.agreed),
+      atMost('breaker spread, median, ms', figures.breaker.spreadP50Ms, MOST_SPREAD_MS),
+      reported('breaker spread, most, ms', figures.breaker.spreadMostMs),
+      reported('  simulated, median, ms', simulated.breaker.spreadP50Ms),
+      reported('  simulated, most, ms', simulated.breaker.spreadMostMs),
+      reported('Redis memory per pod, kB', real.redisBytes / PLAN.pods / 1_000),
+      ...kinds.flatMap((kind) => [
+        reported(`${kind}, per second`, figures.commandsByKind[kind] ?? 0),
+        reported('  simulated', simulated.commandsByKind[kind] ?? 0),
+      ]),
+    ]
+  },
+}
+
+function within(figure: string, real: number, simulated: number): Figure[] {
+  const holds = Math.abs(simulated - real) <= TOLERANCE * real
+  return [
+    { ...reported(figure, real), target: 'sim ± 15 %', holds },
+    reported('  simulated', simulated),
+  ]
+}
+
+async function runPods(): Promise<RealRun> {
+  const redis = await startRedis(await freePort())
+  const vendors = new Vendors(PLAN)
+  const vendorPort = await vendors.start()
+  const emptyBytes = await memoryOf(redis.port)
+  const groups = Array.from({ length: GROUPS }, () =>
+    fork(PROGRAM, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }),
+  )
+  try {
+    await Promise.all(
+      groups.map((group, index) => {
+        const from = (PLAN.pods * index) / GROUPS
+        const until = (PLAN.pods * (index + 1)) / GROUPS
+        send(group, { create: { plan: PLAN, from, until, redisPort: redis.port, vendorPort } })
+        return next(group)
+      }),
+    )
+    const startMs = nowMs() + 1_000
+    vendors.startMs = startMs
+    for (const group of groups) send(group, { startMs })
+    const results = Promise.all(groups.map(next))
+    await sleep(startMs - nowMs())
+    const before = await commandsSent(redis.port)
+    await sleep(startMs + PLAN.durationMs - nowMs())
+    const commands = (await commandsSent(redis.port)) - before
+    const seconds = (nowMs() - startMs) / 1_000
+    const redisBytes = (await memoryOf(redis.port)) - emptyBytes
+    const all = (await results).map((message) => (message as { result: GroupResult }).result)
+    const record = {
+      requests: sum(all.map(({ requests }) => requests)),
+      served: sum(all.map(({ served }) => served)),
+      commands: addUp(all.map((each) => each.commands)),
+      arrivals: vendors.arrivals(),
+      openings: all.flatMap(({ openings }) => openings),
+    }
+    return {
+      figures: figuresOf(PLAN, record),
+      roundTripsMs: all.flatMap((each) => each.roundTripsMs).sort((one, other) => one - other),
+      commandsPerPodSecond: commands / seconds / PLAN.pods,
+      redisBytes,
+    }
+  } finally {
+    for (const group of groups) group.disconnect()
+    vendors.stop()
+    await redis.stop()
+  }
+}
+
+function send(group: ChildProcess, message: ToGroup): void {
+  group.send(message)
+}
+
+/** Resolves with the next message of a process. */
+function next(group: ChildProcess): Promise<FromGroup> {
+  return new Promise((resolve, reject) => {
+    const onExit = () => reject(new Error('a process with pods ended'))
+    group.once('exit', onExit)
+    group.once('message', (message: FromGroup) => {
+      group.off('exit', onExit)
+      resolve(message)
+    })
+  })
+}
+
+async function memoryOf(port: number): Promise<number> {
+  return Number((await redisInfo(port, 'memory')).get('used_memory_dataset'))
+}
+
+function percentile(sorted: readonly number[], part: number): number {
+  return sorted[Math.ceil(sorted.length * part) - 1] ?? 0
+}
+
+function addUp(counts: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const kinds = new Set(counts.flatMap((each) => Object.keys(each)))
+  return Object.fromEntries(
+    [...kinds].map((kind) => [kind, sum(counts.map((each) => each[kind] ?? 0))]),
+  )
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0)
+}
