@@ -38,7 +38,7 @@ const examples = readdirSync(join(root, 'examples/src'))
   .map((file) => file.slice(0, -'.ts'.length))
 
 /** These need Redis; tests of the library run them. */
-const NEEDS_SERVERS = ['quick-start', 'migrate-bullmq-before', 'migrate-bullmq']
+const NEEDS_SERVERS = ['quick-start', 'shared-limit', 'migrate-bullmq-before', 'migrate-bullmq']
 /** The README and the first pages about the library and OpenAI begin with it. */
 const ON_THREE_PAGES = 'quick-start'
 

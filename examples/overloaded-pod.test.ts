@@ -63,14 +63,9 @@ describe('overloaded-pod example', () => {
     expect(out).toContain('--seed N')
   })
 
-  it.each([
-    [['--quick'], "Unknown option '--quick'"],
-    [['fast'], "Unexpected argument 'fast'"],
-    [['--seed', 'ten'], '--seed: must be a whole number, got "ten"'],
-    [['--seed'], "Option '--seed <value>' argument missing"],
-  ])('the example rejects the arguments %j', async (args, message) => {
-    const { code, out, err } = await run(args)
+  it('the example rejects an unknown argument with exit code 1', async () => {
+    const { code, out, err } = await run(['--quick'])
     expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err.split('\n')[0]).toBe(message)
+    expect(err.split('\n')[0]).toBe("Unknown option '--quick'")
   })
 })

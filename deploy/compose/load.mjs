@@ -1,5 +1,5 @@
 // node load.mjs URL…: sends chat requests to gateways in turn. RATE: requests per second, default 10. SECONDS: how long,
-// default 600. Every tenth request is streamed, and every twentieth asks the mock vendor for an error.
+// default 600. Every tenth request is streamed, and every twentieth requests an error.
 
 const urls = process.argv.slice(2)
 const rate = Number(process.env.RATE ?? 10)

@@ -7,7 +7,7 @@ import { run } from '../../scripts/run-command.mjs'
 
 export const NODE_VERSION = '24'
 const DEBIAN_PACKAGES = ['libc6', 'libgcc-s1', 'libstdc++6', 'busybox-static', 'ca-certificates']
-/** What npm's own scripts start. */
+/** Programs that npm's scripts start. */
 const SHELL_COMMANDS = ['sh', 'env', 'cat', 'ls', 'uname']
 
 /**

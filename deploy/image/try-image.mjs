@@ -17,7 +17,10 @@ const PORT = 18_080
 const ADMIN_PORT = 18_081
 const SLOW_STREAM = JSON.stringify({ tokens: 80, tokenMs: 100 })
 const START_MS = 30_000
-/** Of the container: drain.delayMs and drain.graceMs of the image's configuration, and 10 s, as in compose.yaml. */
+/**
+ * Grace period of the container: drain.delayMs and drain.graceMs of the image's configuration, plus 10 s, as in
+ * compose.yaml.
+ */
 const GRACE_MS = 45_000
 /** Mounted while the image runs. */
 const MOUNTED = ['tmp', 'proc', 'dev', 'sys']

@@ -16,6 +16,7 @@ const EXTERNAL = /^([a-z]+:|#|\/)/
 const ROOT_PAGES = {
   'ARCHITECTURE.md': 'docs/project/internals.md',
   'CHANGELOG.md': 'docs/project/changelog.md',
+  'CONTRIBUTING.md': 'docs/project/contributing.md',
   'SECURITY.md': 'docs/project/security.md',
   'VERSIONING.md': 'docs/project/versioning.md',
 }

@@ -1,6 +1,8 @@
 // Every page of the site by section, in reading order. The first page of a section is its index.
 // A page with `planned: true` is not written yet: it is left out until its file exists and the mark is removed.
 
+import { apiModules } from '../../scripts/site/api-modules.mjs'
+
 export const SECTIONS = [
   {
     text: 'Start',
@@ -45,8 +47,7 @@ export const SECTIONS = [
       { text: 'Jobs', page: 'job-queue' },
       { text: 'Streams', page: 'streams' },
       { text: 'Hedging', page: 'hedging' },
-      { text: 'Deadlines', page: 'deadlines' },
-      { text: 'Deadlines across services', page: 'deadlines-across-services' },
+      { text: 'Deadlines, also across services', page: 'deadlines' },
       { text: 'Shadow mode', page: 'shadow-mode' },
       { text: 'Custom stages', page: 'custom-stages' },
       { text: 'Testing', page: 'testing' },
@@ -131,13 +132,18 @@ export const SECTIONS = [
     items: [
       { text: 'Packages and conventions', page: 'index' },
       { text: 'Library options', page: 'options' },
+      { text: 'Gateway options', page: 'gateway-options' },
       { text: 'Errors', page: 'errors' },
       { text: 'Error codes', page: 'error-codes' },
       { text: 'Events', page: 'events' },
       { text: 'Metrics', page: 'metrics' },
       { text: 'HTTP headers', page: 'headers' },
       { text: 'Command line', page: 'cli' },
-      { text: 'TypeScript API', page: 'api' },
+      { text: 'TypeScript API', page: 'api/index' },
+      {
+        text: 'Modules',
+        items: apiModules().map(({ name, page }) => ({ text: name, page: `api/${page}` })),
+      },
     ],
   },
   {
@@ -146,10 +152,11 @@ export const SECTIONS = [
     items: [
       { text: 'Overview', page: 'index' },
       { text: 'Performance', page: 'performance' },
-      { text: 'Stability', page: 'stability', planned: true },
-      { text: 'Versioning', page: 'versioning' },
+      { text: 'Comparison: measured', page: 'comparison-results' },
+      { text: 'Mutation scores', page: 'mutation-scores' },
+      { text: 'Stability and versions', page: 'versioning' },
       { text: 'Changelog', page: 'changelog' },
-      { text: 'Contributing', page: 'contributing', planned: true },
+      { text: 'Contributing', page: 'contributing' },
       { text: 'Security', page: 'security' },
       { text: 'Internals', page: 'internals' },
     ],

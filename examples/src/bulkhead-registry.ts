@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBulkheadRegistry } from 'spillway/local'
 
-// What holds for every dependency that is not given options of its own.
+// Defaults for downstreams without options of their own.
 const bulkheads = createBulkheadRegistry({ limit: 10, queue: { size: 20 } })
 
 const payments = bulkheads.get('payments', { limit: 2 })

@@ -10,7 +10,7 @@ const breaker = createCircuitBreaker({
   clock,
 })
 
-/** Where a call cannot be wrapped: ask before it, tell how it ended after it. */
+/** For calls that cannot be wrapped: get a permit before the call and report its outcome afterwards. */
 async function handle(lane: string, status: number) {
   const answer = await breaker.allow({ lane })
   if (!answer.allowed) return console.log(`${lane}: ${answer.error.message}`)
@@ -22,11 +22,11 @@ async function handle(lane: string, status: number) {
 for (const status of [503, 503, 503, 200]) await handle('gpt-4o', status)
 await handle('gpt-4o-mini', 200)
 
-// Closed by hand, and forgotten what was counted.
+// An operator closes the breaker and resets its counts.
 await breaker.reset({ lane: 'gpt-4o' })
 await handle('gpt-4o', 200)
 
-// Isolated by two people for reasons of their own: it lasts until both are done.
+// Two operators isolate the lane. It stays isolated until both have released it.
 const lane = 'gpt-4o'
 await breaker.isolate('10m', { lane, holder: 'migration' })
 await breaker.isolate('1h', { lane, holder: 'ann' })

@@ -6,7 +6,7 @@ import { createVirtualClock } from 'spillway/testing'
 const clock = createVirtualClock()
 const store = memoryStore({ clock })
 
-// Two pods of one fleet: the name says that they share one breaker.
+// Two pods of one fleet share one breaker, because it has the same name.
 const policy = {
   failureRate: 0.5,
   minimumCalls: 10,

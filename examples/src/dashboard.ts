@@ -22,7 +22,7 @@ const url = `http://127.0.0.1:${port}/dashboard/`
 const page = await fetch(url)
 console.log(page.status, page.headers.get('content-type'))
 
-// What the button on the page does.
+// Sends an action, as a button on the page does.
 async function act(body: object, headers: Record<string, string>) {
   const type = { 'content-type': 'application/json' }
   const init = { method: 'POST', headers: { ...type, ...headers }, body: JSON.stringify(body) }

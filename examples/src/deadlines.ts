@@ -4,7 +4,7 @@ import { createTimeout } from 'spillway/local'
 
 const database = createTimeout({ name: 'database', callMs: '10s' })
 
-/** Knows nothing of deadlines, and keeps to them. */
+/** Uses the deadline of the context without naming it. */
 async function loadUser(id: string, tookMs: number) {
   await sleep(10)
   return database.run(({ signal }) => sleep(tookMs, `user ${id}`, { signal }))

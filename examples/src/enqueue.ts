@@ -1,9 +1,9 @@
 import { createSpillway, enqueue, type Guard, staticValue } from 'spillway'
 import type { EnqueuedJob } from 'spillway/degrade'
 
-const spillway = createSpillway() // with a Redis store, any pod does what one has accepted
+const spillway = createSpillway() // with a Redis store, any pod can run the jobs
 
-/** Prints invoices, when it is there. */
+/** Prints an invoice, unless the printer is down. */
 let isDown = true
 const print = async (invoice: number): Promise<string> => {
   if (isDown) throw new Error('the printer is off')

@@ -18,7 +18,7 @@ const features = createFeatureManager({
     animations: { importance: 'optional' },
   },
   dependencies: { reviews },
-  load: () => load, // default: what the system says of this process
+  load: () => load, // default: CPU and memory of this process
   holdMs: '5s',
   clock,
 })

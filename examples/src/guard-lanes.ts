@@ -14,7 +14,7 @@ const openai = spillway.guard('openai', {
   concurrency: { limit: 10 },
 })
 
-/** One model is overloaded: the vendor says so once, and wants to be left alone. */
+/** One model is overloaded: the vendor answers once with 429 and Retry-After. */
 let overloaded = true
 async function callModel(model: string) {
   await sleep(clock, 100)

@@ -34,7 +34,7 @@ await ask('a blip', vendor(503, 200))
 await ask('no answer, then one', vendor(0, 200))
 await ask('a wrong request', vendor(404))
 
-// Three run, two wait, and there is no place for the sixth.
+// Three calls run, two wait in the queue, and the sixth is refused.
 const six = Array.from({ length: 6 }, () => weather.tryRun(vendor(200)))
 const answers = await clock.until(Promise.all(six))
 console.log('six at once:', answers.map(({ ok }) => (ok ? 'answered' : 'refused')).join(', '))
@@ -42,7 +42,7 @@ console.log('six at once:', answers.map(({ ok }) => (ok ? 'answered' : 'refused'
 await ask('down', vendor(503, 503))
 await ask('still down', vendor(503, 503))
 
-// The breaker has opened. What it says to the next one, in full:
+// The breaker has opened. The refusal of the next call as JSON:
 const refused = await weather.tryRun(vendor(200))
 if (!refused.ok && refused.error instanceof SpillwayError) {
   console.log(JSON.stringify(refused.error, null, 2))

@@ -15,17 +15,17 @@ async function listen(handle: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-// C is down, and remembers who came.
+// C is down, and records the headers of each request.
 const seen: IncomingHttpHeaders[] = []
 const c = await listen(({ headers }, response) => {
   seen.push(headers)
   response.writeHead(503).end('down')
 })
 
-/** A service in the middle: answers with what the next one says. */
+/** A service in the middle: relays the response of the next service. */
 function relay(fetchNext: typeof fetch, url: string): Promise<string> {
   return listen((request, response) => {
-    // Reads how much time is left and which attempt this is; tells the caller who has retried.
+    // Reads the remaining time and the number of the attempt; reports to the caller whether a service has retried.
     hops.handle(request, response, async () => {
       const answer = await fetchNext(url)
       response.writeHead(answer.status).end(await answer.text())

@@ -19,7 +19,7 @@ show('a broken connection', { error: new Error('ECONNRESET') })
 show('a typo in our own code', { error: new TypeError('x is not a function') })
 show('the caller hung up', { error: caller.reason, signal: caller })
 
-// Errors that know better than their kind.
+// Errors with their own `retryable` or `retryAfterMs`.
 show('an error that says no', { error: Object.assign(status(503), { retryable: false }) })
 show('an error that says when', { error: Object.assign(status(503), { retryAfterMs: 500 }) })
 

@@ -36,7 +36,7 @@ function playLive(act: Act, seed: number): Promise<Summary> {
 }
 
 function playFast(act: Act, seed: number): Promise<Summary> {
-  const clock = createVirtualClock()
+  const clock = createVirtualClock({ quick: true })
   return clock.until(play(act, { clock, seed }))
 }
 

@@ -24,6 +24,6 @@ for (let second = 1; second <= 10; second++) {
 }
 print()
 
-// What is older than the window is forgotten.
+// Calls older than the window no longer count.
 await clock.advance(10_500)
 print()

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { redisStore } from 'spillway/redis'
 
-// Nothing listens on port 1: this shows what a store says of a server that is not there.
+// Nothing listens on port 1. This shows the error of a store whose server is unreachable.
 const stores = {
   'one server': redisStore({ url: 'redis://127.0.0.1:1' }),
   Sentinels: redisStore({ sentinels: ['redis://127.0.0.1:1'], master: 'mymaster', database: 2 }),

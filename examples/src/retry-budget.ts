@@ -1,6 +1,6 @@
 import { createRetry, createRetryBudget, type RetryConditions } from 'spillway/local'
 
-// One retry to five requests, for all that use this budget together.
+// One retry per five requests, for all callers of this budget together.
 let known: RetryConditions = {}
 const budget = createRetryBudget({ ratio: 0.2, minimum: 3, conditions: () => known })
 const retry = createRetry({ attempts: 3, baseMs: 1, maxMs: 1, budget })
@@ -16,7 +16,7 @@ for (let request = 0; request < 100; request++) {
 console.log(budget.snapshot())
 console.log(`100 requests made ${calls} calls`)
 
-// What the pod knows about itself takes retries away, whatever is left in the budget.
+// Signs of trouble in the pod reduce retries, even if the budget has some left.
 const conditions: RetryConditions[] = [
   { errorRate: 0.1 },
   { errorRate: 0.3 },

@@ -5,7 +5,7 @@ import { createVirtualClock } from 'spillway/testing'
 const clock = createVirtualClock()
 const store = memoryStore({ clock })
 
-// Two pods of one fleet: the name says that they share one budget.
+// Two pods of one fleet share one budget, because it has the same name.
 const limits = [
   { unit: 'requests', limit: 10, windowMs: '1s' },
   { unit: 'tokens', limit: 9_000, windowMs: '1s' },
@@ -18,11 +18,11 @@ const calls = Array.from({ length: 15 }, (_, i) => (i % 2 === 0 ? podA : podB).a
 const answers = await Promise.all(calls)
 console.log('passed at once:', answers.filter(({ allowed }) => allowed).length)
 
-// Who can wait gets the next one that comes free, without asking again and again.
+// A call that can wait gets the next free permit, without polling.
 const later = await clock.until(podA.acquireWithin('5s', { cost: { tokens: 900 } }))
 console.log('after', Math.round(clock.now()), 'ms:', later.allowed)
 
-// Book an estimate, settle what it really was: the difference is free for others at once.
+// Reserve an estimate, then settle the actual cost. The difference is free for others immediately.
 if (later.allowed) later.permit.settle({ tokens: 300 })
 await clock.settle()
 console.log(await podB.figures())

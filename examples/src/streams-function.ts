@@ -23,7 +23,7 @@ console.log(`begun, ${active()}`)
 for await (const word of words) process.stdout.write(word)
 console.log(`ended, ${active()}`)
 
-// A Node stream. What comes out is the stream itself.
+// A Node stream: `run` returns the stream itself.
 const stream = await story.run(async ({ signal }) => Readable.from(tell(signal, 1, 1)))
 for await (const word of stream) process.stdout.write(word)
 console.log(`ended, ${active()}`)

@@ -1,7 +1,7 @@
 import { createSharedRateLimiter } from 'spillway/shared'
 import { createHarness, createVendor, sleep } from 'spillway/testing'
 
-// What the vendor allows, and what the fleet believes it allows.
+// The vendor's actual limit, which is also configured in the fleet.
 const limits = [{ limit: 20, windowMs: '1s' }] as const
 
 // Three pods with wrong clocks, each with a connection of its own to one store, 2 to 6 ms away.

@@ -3,7 +3,7 @@ import { type Clock, SpillwayError } from 'spillway'
 import { createRetry, createTimeout } from 'spillway/local'
 import { createRandom, createVirtualClock, type Random } from 'spillway/testing'
 
-// The code under test takes its clock and its chance from outside; production passes neither.
+// The code under test takes its clock and random numbers as options. Production passes neither.
 interface Tools {
   clock?: Clock
   random?: Random
@@ -16,7 +16,7 @@ function createGreeter(ask: () => Promise<string>, { clock, random }: Tools = {}
   return { greet: () => retry.run(() => timeout.run(ask)) }
 }
 
-// Half a minute and more of silence, three times over, in no time at all.
+// Three timeouts of 30 s each, without real waiting.
 const clock = createVirtualClock()
 const random = createRandom(7)
 let asked = 0

@@ -4,7 +4,7 @@ import { createVirtualClock, sleep } from 'spillway/testing'
 const clock = createVirtualClock()
 const timeout = createTimeout({ callMs: '5s', adaptive: { margin: 0.5 }, clock })
 
-/** Makes that many calls which take that long, and says what the next one would be given. */
+/** Makes calls of this duration, then prints the timeout of the next call. */
 async function calls(count: number, tookMs: number) {
   for (let call = 0; call < count; call++) {
     await clock.until(timeout.run(() => sleep(clock, tookMs)))

@@ -42,7 +42,7 @@ export interface ActOptions {
   clock: Clock
   /** The same seed brings the same clients at the same moments. */
   seed: number
-  /** Told when the curtain rises; what it returns is called when it falls. */
+  /** Called at the start of the act. The function it returns is called at the end. */
   watch?: (stage: Stage) => () => void
 }
 
@@ -56,7 +56,7 @@ export async function play(act: Act, { clock, seed, watch }: ActOptions): Promis
   await sendClients({ pod, clock, random: createRandom(seed), visits })
   stopWatching?.()
   const summary = summarise(visits, vendor)
-  // What the pod has left behind must not go on into the next act.
+  // Calls that the pod left running must not continue in the next act.
   vendor.close()
   return summary
 }

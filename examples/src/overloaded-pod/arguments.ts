@@ -1,4 +1,4 @@
-/** What the user asked for on the command line. */
+/** Parses the options of the command line. */
 import { parseArgs } from 'node:util'
 
 export type Request =

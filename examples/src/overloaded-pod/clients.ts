@@ -54,7 +54,7 @@ function momentAfter(atMs: number, random: Random): number | undefined {
   const phase = phaseAt(atMs)
   if (phase === undefined) return undefined
   const nextMs = atMs + (-Math.log(1 - random()) * 1_000) / phase.offered
-  // Chance has no memory: what would fall into the next phase is drawn anew, at that phase's rate.
+  // Arrivals are memoryless, so a time in the next phase is drawn again at that phase's rate.
   return nextMs < phase.endMs ? nextMs : momentAfter(phase.endMs, random)
 }
 

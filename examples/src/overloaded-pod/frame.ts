@@ -79,7 +79,7 @@ function stacked(facts: readonly Line[], width: number): Line[] {
   return lines
 }
 
-/** A cell for each call, as long as there is room; what the vendor handles well is green. */
+/** One cell per call, up to the width. Calls up to the vendor's number of servers are green. */
 function bar(label: string, value: number, width: number): Line {
   const cells = Math.max(4, Math.min(BAR_CELLS, width - 18))
   const perCell = BAR_CELLS / cells

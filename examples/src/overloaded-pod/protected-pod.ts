@@ -1,6 +1,6 @@
 /**
- * The same pod with Spillway: no more calls at once than the vendor handles well, a short line in
- * front, retries only while there is room for them, and no work for clients who have left.
+ * The same pod with Spillway: no more calls at once than the vendor handles well, a short queue in
+ * front, retries only within a budget, and no work for clients that have disconnected.
  */
 import { createDeadline, runWithDeadline } from 'spillway'
 import { createBulkhead, createRetry, createRetryBudget, createTimeout } from 'spillway/local'

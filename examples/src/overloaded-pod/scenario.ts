@@ -10,7 +10,7 @@ export const VENDOR = {
 /** Answers per second that the vendor can give. */
 export const CAPACITY = (VENDOR.servers * 1_000) / VENDOR.workMs
 
-/** A client that has no answer after this long goes away. */
+/** A client disconnects if it has no answer after this time. */
 export const PATIENCE_MS = 1_000
 
 export interface Phase {

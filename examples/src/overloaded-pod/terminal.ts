@@ -1,4 +1,4 @@
-/** What standard output is: a terminal that can be drawn on, or something that takes lines. */
+/** Standard output: a terminal that can be redrawn, or a file or pipe that takes lines. */
 import type { WriteStream } from 'node:tty'
 import { type Line, paint } from './paint.js'
 import { wrap } from './wrap.js'

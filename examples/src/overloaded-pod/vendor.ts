@@ -35,15 +35,15 @@ export class VendorError extends Error {
   }
 }
 
-/** Work lost to juggling, for each time its servers' number that it has in flight. */
+/** Slowdown by switching between calls, for each multiple of `servers` in flight beyond the first. */
 const JUGGLING = 0.05
-/** It begins to turn callers away at this many times its servers' number... */
+/** The vendor begins to refuse calls at this multiple of `servers`. */
 const TURNS_AWAY_FROM = 5
-/** ...and never turns away more than this part of them. */
+/** It never refuses more than this share of calls. */
 const TURNS_AWAY_AT_MOST = 0.5
-/** What has not been answered by then never will be. */
+/** Calls that take longer are aborted. */
 const CUT_OFF_MS = 3_000
-/** Even on a good day a call fails now and then. */
+/** Share of calls that fail without overload. */
 const BLIPS = 0.005
 
 /** How much work gets done in a call, for each millisecond, while `load` calls share each server. */

@@ -1,9 +1,9 @@
-/** What became of each client, and the figures that follow from it. */
+/** The outcome of each client's request, and figures computed from the outcomes. */
 
 export type Outcome =
   /** Within the client's patience. */
   | 'answered'
-  /** Told at once that there is no room. */
+  /** Refused immediately, because there is no free slot. */
   | 'refused'
   /** Got an error. */
   | 'failed'

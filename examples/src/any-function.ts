@@ -19,18 +19,13 @@ const openai = spillway.guard('openai', {
   retry: { attempts: 3, baseMs: 20, budget: 0.2 },
 })
 
-/** A vendor that fails the first time. */
-async function callVendor(question: string, attempt: number, signal: AbortSignal) {
-  signal.throwIfAborted()
-  if (attempt === 1) throw new Error('503 from the vendor')
-  return { text: `an answer to "${question}", at attempt ${attempt}`, tokens: 640 }
-}
-
 const answer = await openai.run(
   async ({ signal, attempt, settle }) => {
-    const { text, tokens } = await callVendor('why is the sky blue?', attempt, signal)
-    settle({ tokens })
-    return text
+    signal.throwIfAborted()
+    // A vendor that fails the first time.
+    if (attempt === 1) throw new Error('503 from the vendor')
+    settle({ tokens: 640 })
+    return `an answer at attempt ${attempt}`
   },
   { user: 'ann', priority: 'high', cost: { tokens: 900 }, timeoutMs: '20s' },
 )
