@@ -70,7 +70,7 @@ const GATEWAY_MAY_IMPORT = {
   vendor: ['config/', 'protocols/', 'request/', 'routing/', 'response/'],
   response: ['config/', 'protocols/', 'request/', 'vendor/', 'degrade/'],
   degrade: ['config/', 'request/', 'routing/', 'vendor/', 'response/'],
-  protocols: ['config/', 'request/body/json-fields\\.ts'],
+  protocols: ['config/', 'request/body/json-object\\.ts'],
   jobs: ['config/', 'request/', 'routing/', 'vendor/', 'response/'],
   admin: [],
   observe: ['config/', 'request/', 'response/'],

@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { BUILT_MODULES, builtModules } from './scripts/built-modules.mjs'
+import { resolve } from './scripts/source-aliases.mjs'
 import { testGroups } from './scripts/test-groups.mjs'
 
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
-const src = pathOf('./packages/spillway/src')
 const isBuilt = process.env.SPILLWAY_TEST_BUILT !== undefined
 const { quick, sockets, io, slow } = testGroups(pathOf('.'))
 const isSlow = ({ moduleId }: TestSpecification) => slow.some((file) => moduleId.endsWith(file))
@@ -28,23 +28,8 @@ class SlowFirst extends BaseSequencer {
 
 export default defineConfig({
   plugins: isBuilt ? [builtModules()] : [],
-  resolve: {
-    // Tests see the sources, unless scripts/test.mjs knows that what was built is as new as they are.
-    alias: [
-      { find: /^spillway$/, replacement: `${src}/index.ts` },
-      {
-        find: /^spillway\/(degrade|health|http|internal|local|operate|options|shared|testing)$/,
-        replacement: `${src}/$1/index.ts`,
-      },
-      { find: /^spillway\/(express|fastify|hono)$/, replacement: `${src}/http/$1.ts` },
-      { find: /^spillway\/metrics$/, replacement: `${src}/observe/index.ts` },
-      {
-        find: /^@spillway\/(dashboard|mock-vendor|simulator)$/,
-        replacement: `${pathOf('./packages')}/$1/src/index.ts`,
-      },
-      { find: /^spillway\/redis$/, replacement: `${src}/store/redis/index.ts` },
-    ],
-  },
+  // Unless scripts/test.mjs knows that what was built is as new as the sources.
+  resolve,
   test: {
     // Threads start faster than forks. Signals do not reach them: a test about SIGTERM or about what
     // keeps a process alive starts a process of its own.

@@ -76,7 +76,7 @@ function hasComment(declaration) {
   return ts.getJSDocCommentsAndTags(node).length > 0
 }
 
-/** The same type in several entries is one type. */
+/** A type that several entries export is listed once. */
 function firstOfEach(lines) {
   const seen = new Set()
   return lines.filter((line) => {

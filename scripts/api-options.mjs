@@ -17,6 +17,10 @@ const RESULTS = new Set([
   'Simulation',
   'RunSummary',
   'CheckResult',
+  'StabilitySearch',
+  'BoundaryCell',
+  'GuardChange',
+  'CheckedSpread',
   'Spread',
   'GatewayConfig',
 ])
@@ -130,11 +134,14 @@ class OptionWalk {
     }
   }
 
-  /** Not for the member that tells the kinds of a union apart, nor within parameters, which their method describes. */
+  /**
+   * Except for the member that discriminates a union, and within parameters, which the method's comment describes.
+   */
   #record(member, path) {
     const [type, ...rest] = path.split('.')
     if (type.endsWith('()')) return
-    if (member.type !== undefined && ts.isLiteralTypeNode(member.type)) return
+    const isLiteral = member.type !== undefined && ts.isLiteralTypeNode(member.type)
+    if (isLiteral && member.questionToken === undefined) return
     const comment = commentOf(member)
     const typeText = member.type?.getText().replace(/\s+/g, ' ') ?? 'unknown'
     const isOptional = member.questionToken !== undefined

@@ -69,7 +69,7 @@ function format(declarations) {
   return stdout.replace(/^export (declare )?/gm, '')
 }
 
-/** The compiler lists the members of a union as it has met them, which depends on what was built before. */
+/** The order of a union's members in the compiler's output depends on earlier builds, so they are sorted. */
 function inOrder(text) {
   return text.replace(/(["'])[\w-]+\1(?: \| (["'])[\w-]+\2)+/g, (union) =>
     union.split(' | ').sort().join(' | '),

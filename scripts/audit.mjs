@@ -1,5 +1,5 @@
-// npm run check -- audit: known vulnerabilities in what users install. Without a registry that knows any
-// it says so and skips: a check that fails on a train is a check that gets switched off.
+// npm run check -- audit: known vulnerabilities in dependencies that users install. Without a registry that serves
+// advisories the check is skipped, so that it can run offline.
 
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ export function tell(report, write = (line) => process.stdout.write(`${line}\n`)
   return found.length > 0 ? 1 : 0
 }
 
-/** What npm says; nothing, if it could not find out. */
+/** The report of npm; undefined if the registry serves none. */
 function audit() {
   const packages = readdirSync(join(root, 'packages')).flatMap((name) => {
     const manifest = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))

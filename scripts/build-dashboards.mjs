@@ -88,7 +88,7 @@ function toPanel([title, unit, query, legend], kind) {
   }
 }
 
-/** All queries of panels, variables and alerts, each with its place. */
+/** All queries of panels, variables and alerts, each with its location. */
 export function allQueries() {
   const panels = DASHBOARDS.flatMap(({ file, rows, variables }) => [
     ...rows

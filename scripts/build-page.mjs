@@ -16,7 +16,7 @@ import { isMain, root } from './run-command.mjs'
 const SOURCE = join(root, 'packages/dashboard/page')
 export const PAGE = join(root, 'packages/dashboard/dist/page.html')
 
-/** The page says itself what it was built from: there is no second file that could disagree. */
+/** The page contains the hash of its sources, so no second file has to agree with it. */
 const stampOf = (hash) => `<!-- built from ${hash} -->`
 
 export async function buildPage(say = () => {}) {
@@ -44,7 +44,7 @@ function inlined(output) {
   if (page === undefined || files.size > 3) {
     throw new Error(`The dashboard should be a page, a script and a style: ${[...files.keys()]}`)
   }
-  // Replaced by functions, because a replacement text has a meaning of its own for `$&`.
+  // Functions, because `$&` and similar have a special meaning in a replacement string.
   return page
     .replace(/<link rel="stylesheet"[^>]*href="\/?([^"]+)"[^>]*>/g, (_, name) => {
       return `<style>${files.get(name)}</style>`
@@ -59,7 +59,7 @@ function sourceHash() {
   const hash = createHash('sha256')
   const files = ['index.html', 'tsconfig.json', 'vite.config.ts', ...filesIn('src')]
   for (const path of files.sort()) hash.update(`${path}\n`).update(readFileSync(join(SOURCE, path)))
-  // The versions of what goes into it, and how it is put together.
+  // Versions of the tools, and the hash of the build script.
   for (const path of ['package-lock.json', 'scripts/build-page.mjs']) {
     hash.update(readFileSync(join(root, path)))
   }

@@ -3,12 +3,12 @@
 // thread, which costs about a second of CPU time per file. Simulations also run a third faster, because Vitest turns
 // every use of an import into a property access.
 
-import { existsSync, readdirSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 
 const SOURCE = /^(.*\/packages\/[^/]+)\/src\/(.*)\.[jt]s$/
 
-/** For `server.deps.external`: the built modules are loaded by Node itself, also when they import each other. */
+/** For `server.deps.external`: Node loads the built modules, also when they import each other. */
 export const BUILT_MODULES = /\/packages\/[^/]+\/dist\/.*\.js$/
 
 /**
@@ -33,26 +33,4 @@ export function builtModules() {
     enforce: 'pre',
     resolveId: { order: 'pre', handler: (id, importer) => builtModule(id, importer) },
   }
-}
-
-/**
- * Whether every package with a build has one that is complete and not older than any source.
- * @param {string} root
- */
-export function isBuildFresh(root) {
-  const packages = readdirSync(join(root, 'packages')).map((name) => join(root, 'packages', name))
-  const built = packages.filter((folder) => existsSync(join(folder, 'dist')))
-  return built.length > 0 && built.every(isPackageFresh)
-}
-
-function isPackageFresh(folder) {
-  const stamp = join(folder, 'dist/.tsbuildinfo')
-  if (!existsSync(stamp)) return false
-  const builtMs = statSync(stamp).mtimeMs
-  const sources = readdirSync(join(folder, 'src'), { recursive: true })
-    .map((path) => join(folder, 'src', path))
-    .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
-  return sources.every(
-    (path) => statSync(path).mtimeMs <= builtMs && builtModule(path, undefined) !== undefined,
-  )
 }

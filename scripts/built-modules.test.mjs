@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { BUILT_MODULES, builtModule, isBuildFresh } from './built-modules.mjs'
+import { BUILT_MODULES, builtModule } from './built-modules.mjs'
 
 const root = mkdtempSync(join(tmpdir(), 'built-'))
 const folder = join(root, 'packages/library')
@@ -47,31 +47,5 @@ describe('built modules in io tests', () => {
     expect(BUILT_MODULES.test(BUILT)).toBe(true)
     expect(BUILT_MODULES.test(join(folder, 'src/core/clock.ts'))).toBe(false)
     expect(BUILT_MODULES.test(join(folder, 'test/kit.ts'))).toBe(false)
-  })
-})
-
-describe('freshness of a build', () => {
-  const fresh = mkdtempSync(join(tmpdir(), 'fresh-'))
-  afterAll(() => rmSync(fresh, { recursive: true, force: true }))
-  const writeAt = (path, seconds) => {
-    mkdirSync(join(fresh, 'packages', path, '..'), { recursive: true })
-    writeFileSync(join(fresh, 'packages', path), '')
-    utimesSync(join(fresh, 'packages', path), seconds, seconds)
-  }
-
-  it('a build is fresh until a source is newer, is added, or the build is missing', () => {
-    writeAt('library/src/core/clock.ts', 100)
-    expect(isBuildFresh(fresh)).toBe(false)
-    writeAt('library/dist/core/clock.js', 200)
-    expect(isBuildFresh(fresh)).toBe(false)
-    writeAt('library/dist/.tsbuildinfo', 200)
-    expect(isBuildFresh(fresh)).toBe(true)
-    writeAt('library/src/core/clock.test.ts', 300)
-    expect(isBuildFresh(fresh)).toBe(true)
-    writeAt('library/src/core/clock.ts', 300)
-    expect(isBuildFresh(fresh)).toBe(false)
-    writeAt('library/src/core/clock.ts', 100)
-    writeAt('library/src/core/moved.ts', 100)
-    expect(isBuildFresh(fresh)).toBe(false)
   })
 })

@@ -1,11 +1,11 @@
-// npm run check -- layout: sizes of files and folders of the library, and file names that say nothing.
+// npm run check -- layout: sizes of files and folders of the library, and file names without a meaning.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { isMain, root } from './run-command.mjs'
 
 const MAX_FILES = 16
-/** Folders with a limit of their own. Sub-folders do not count. */
+/** Folders with their own limit. Sub-folders do not count. */
 const MAX_FILES_IN = { guard: 10 }
 const MAX_LINES = 400
 /** Names that a reader cannot guess the contents from. They were renamed and must not return. */
@@ -41,7 +41,7 @@ function sourcesIn(folder) {
     }))
 }
 
-/** What breaks the rules in `sources`, a list of `{ path, text }`. */
+/** Problems in `sources`, a list of `{ path, text }`. */
 export function layoutProblems(sources) {
   return [...folderProblems(sources), ...lengthProblems(sources), ...nameProblems(sources)].sort()
 }

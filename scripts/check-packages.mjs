@@ -4,25 +4,18 @@
 //   node scripts/check-packages.mjs [MAJOR…]     only these versions of Node
 
 import { spawn } from 'node:child_process'
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PACKAGES, packageProblems } from './package-rules.mjs'
+import { nodeBinary, npmCli } from './platforms/npm-binary.mjs'
 import { isMain, root, SKIPPED } from './run-command.mjs'
 import { setupOrExit } from './setup.mjs'
 
 /** The oldest that `engines` allows, and the newest of the later lines. */
 const NODE_VERSIONS = ['20.19.0', '22', '24', '26']
-/** What the optional entries of the library are for. Their types refer to these packages. */
+/** Optional peers of the library, whose types its entries use. */
 const PEERS = [
   '@nestjs/common@12',
   '@nestjs/core@12',
@@ -93,7 +86,7 @@ async function packAll(folder) {
 }
 
 async function checkWith(version, tarballs, folder) {
-  const node = await nodeBinary(version)
+  const node = nodeBinary(version)
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` }
   delete env.NODE_OPTIONS
   const using = (cwd) => ({ node, env, cwd })
@@ -125,7 +118,7 @@ async function checkWith(version, tarballs, folder) {
 
   const major = version.split('.')[0]
   const types = ['typescript@6', `@types/node@${major}`, ...PEERS]
-  // Some peers want a newer Node, which is the choice of the application that installs them.
+  // Some peers require a newer Node; the application that installs them decides about that.
   await npm(['install', ...NPM_FLAGS, '--loglevel=error', ...types], using(all))
   const tsc = join(all, 'node_modules/typescript/bin/tsc')
   await silently(`${label}: types`, run(node, [tsc, '-p', 'tsconfig.json'], using(all)))
@@ -140,20 +133,6 @@ function emptyProject(folder, name) {
   return project
 }
 
-/** Downloads a version of Node once. */
-async function nodeBinary(version) {
-  const system = `${process.platform}-${process.arch}`
-  const cache = join(root, 'node_modules/.cache/node-versions', `${version}-${system}`)
-  const binary = join(cache, 'package/bin/node')
-  if (!existsSync(binary)) {
-    mkdirSync(cache, { recursive: true })
-    const { stdout } = await npm(['pack', '--silent', `node-${system}@${version}`], { cwd: cache })
-    await expectSuccess(run('tar', ['-xzf', stdout.trim().split('\n').at(-1)], { cwd: cache }))
-    chmodSync(binary, 0o755)
-  }
-  return binary
-}
-
 async function isRegistryReachable() {
   const { code } = await start(process.execPath, [npmCli(), 'view', 'typescript', 'version'], {})
   return code === 0
@@ -161,15 +140,6 @@ async function isRegistryReachable() {
 
 function npm(args, { node = process.execPath, ...options }) {
   return expectSuccess(run(node, [npmCli(), ...args], options))
-}
-
-/** npm's own program, so that it runs with the version of Node that is tested. */
-function npmCli() {
-  const given = process.env.npm_execpath
-  if (given !== undefined && basename(given) === 'npm-cli.js') return given
-  const beside = join(dirname(process.execPath), '../lib/node_modules/npm/bin/npm-cli.js')
-  if (existsSync(beside)) return beside
-  throw new Failure('npm was not found; run npm run check -- packages')
 }
 
 async function expectSuccess(running) {

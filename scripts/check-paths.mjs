@@ -76,7 +76,7 @@ function isPathInBlock(word) {
   return isPath(word) && (word.endsWith('/') || FILE_ENDING.test(word))
 }
 
-/** `*` stands for a part of one name. */
+/** `*` matches a part of one name. */
 function hasEnding(paths, path) {
   const literal = path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '[^/]*')
   const ending = new RegExp(`(?:^|/)${literal}/?$`)

@@ -54,7 +54,7 @@ function createCall(spillway) {
   return () => guard.run(async () => 'done', { user: 'ada', timeoutMs: 500 })
 }
 
-/** The same without throttle and deadline, for comparison with figures that were measured that way. */
+/** The guard without throttle and deadline, for comparison with earlier figures. */
 function createCallWithoutThrottle(spillway) {
   const guard = spillway.guard('walk-without-throttle', STAGES)
   return () => guard.run(async () => 'done', { user: 'ada' })
@@ -145,7 +145,7 @@ function functionsIn(files) {
   return files.reduce((sum, { functions }) => sum + functions.length, 0)
 }
 
-/** Which limits `files` exceeds. */
+/** Names of the limits that `files` exceeds. */
 export function walkProblems(files) {
   const problems = []
   if (files.length > MAX_FILES) {

@@ -14,7 +14,7 @@ const filesWith = (files, functions) =>
     functions: Array.from({ length: functions }, () => 'run'),
   }))
 
-/** Measures a call through three modules in a process of its own: vitest transforms what it imports. */
+/** Measures a call through three modules in a separate process, because vitest transforms imported modules. */
 async function measureExample() {
   const folder = mkdtempSync(join(tmpdir(), 'walk-'))
   afterAll(() => rmSync(folder, { recursive: true }))

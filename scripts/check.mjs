@@ -12,10 +12,10 @@ const SIMULATOR = 'packages/simulator'
 const DASHBOARD = 'packages/dashboard'
 
 /**
- * Steps that run only when named, as in `npm run check -- packages`, which takes minutes because it installs
- * everything for four versions of Node. A name that is deleted here becomes part of `npm run check`.
+ * Steps that run only when named, as in `npm run check -- packages`, because they take minutes: they install everything
+ * anew. A name that is deleted here becomes part of `npm run check`.
  */
-const ONLY_BY_NAME = ['packages']
+const ONLY_BY_NAME = ['packages', 'pages']
 
 /**
  * `after` names the step whose output this one reads. The output of a step with `isReport` is shown even
@@ -109,6 +109,19 @@ const STEPS = [
     args: [join(root, 'scripts/check-language.mjs')],
   },
   {
+    name: 'spelling',
+    what: 'spelling in docs, comments, strings and names (words of the field: scripts/dictionary.txt)',
+    args: [
+      tools.cspell,
+      'lint',
+      '--config',
+      'cspell.jsonc',
+      '--dot',
+      '--no-progress',
+      '--no-summary',
+    ],
+  },
+  {
     name: 'manifests',
     what: 'Kubernetes manifests in deploy/ fit the schemas',
     args: [join(root, 'scripts/check-manifests.mjs')],
@@ -123,6 +136,12 @@ const STEPS = [
     what: 'packed and installed with Node 20 to 26: imports, types, gateway, command',
     args: [join(root, 'scripts/check-packages.mjs')],
     after: 'types',
+    isReport: true,
+  },
+  {
+    name: 'pages',
+    what: 'quickstarts, tutorial and Kubernetes page, followed word for word on a fresh clone',
+    args: [join(root, 'scripts/follow/follow-pages.mjs')],
     isReport: true,
   },
   {

@@ -1,11 +1,11 @@
-// Installs what the tests need from outside npm, on a bare Debian machine, which is what CI has.
+// Installs programs that the tests need, from Debian packages, on a bare Debian machine such as CI.
 
 import { accessSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { run } from './run-command.mjs'
 
 const STDERR_ONLY = ['ignore', 2, 2]
-// Debian's packages start their service when installed, unless this file says no.
+// Debian's packages start their service when installed, unless this file forbids it.
 const POLICY = '/usr/sbin/policy-rc.d'
 
 export function canInstall() {

@@ -1,12 +1,11 @@
-// The dashboard's tests look at it in a real Chromium. This sees to it that there is one, where that is
-// possible; without it those tests are skipped, and say so.
+// Installs Chromium for the dashboard's tests where that is possible. Without it those tests are skipped with a note.
 
 import { delimiter, join } from 'node:path'
 import { canInstall, installPackage, isExecutable } from './debian-package.mjs'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
-/** The file to start: what SPILLWAY_CHROMIUM names, or the first of these on the PATH. */
+/** Path of Chromium: SPILLWAY_CHROMIUM, or the first of these names on the PATH. */
 export function findBrowser() {
   const given = process.env.SPILLWAY_CHROMIUM
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')

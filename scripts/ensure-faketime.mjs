@@ -1,5 +1,5 @@
-// One test runs a pod whose clock is an hour off, with the command `faketime`. This sees to it that
-// there is one, where that is possible; without it that test is skipped, and says so.
+// Installs the command `faketime` where that is possible. It runs a pod with a clock that is an hour off. Without it
+// that test is skipped with a note.
 
 import { canInstall, installPackage, isOnPath } from './debian-package.mjs'
 

@@ -1,5 +1,5 @@
-// One test has a real Prometheus scrape what we tell, and `promtool` check it. This sees to it that there is
-// one, where that is possible; without it that test is skipped, and says so.
+// Installs Prometheus where that is possible. One test scrapes the metrics with it and checks them with `promtool`.
+// Without it that test is skipped with a note.
 
 import { canInstall, installPackage, isOnPath } from './debian-package.mjs'
 

@@ -1,6 +1,5 @@
-// The tests of shared state run against a real Redis server; this sees to it that there is one to
-// start. On a bare Debian machine, which is what CI has, it installs the package. Sentinels and nodes of a
-// cluster are the same program with other arguments.
+// Makes sure that a Redis server can be started, for the tests of shared state. On a bare Debian machine, such as CI,
+// it installs the package. Sentinels and cluster nodes are the same program with other arguments.
 
 import { canInstall, installPackage, isExecutable, isOnPath } from './debian-package.mjs'
 

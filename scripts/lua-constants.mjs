@@ -1,9 +1,9 @@
-// A local of a script that a function uses is kept in a box of its own for it, made anew each time the
-// script runs. For names of numbers that is a fifth of what a script costs; so they ship as numbers.
+// Replaces constants of Lua scripts by their values. A local that a function uses becomes an upvalue, which Lua
+// allocates each time the script runs; for constants that is a fifth of a script's cost.
 
 const NAME = '[A-Z][A-Z0-9_]*'
 const DECLARATION = new RegExp(`^local (${NAME}(?:, ${NAME})*) = (.+)$`)
-/** Without a sign, which could make a comment of the minus before it. */
+/** Non-negative numbers only: a minus sign after a minus would start a comment. */
 const LITERAL = /^(?:\d+(?:\.\d+)?|'[^'\\]*')$/
 const STRING_OR_NAME = new RegExp(
   `'(?:[^'\\\\]|\\\\.)*'|"(?:[^"\\\\]|\\\\.)*"|(?<![\\w.:])(${NAME})(?!\\w)`,
@@ -33,7 +33,7 @@ export function inlineConstants(script, lines) {
   )
 }
 
-/** Of a line that declares nothing else. */
+/** Only lines that declare nothing else. */
 function constantsOf(line) {
   const [, names, values] = DECLARATION.exec(line) ?? []
   if (names === undefined) return []

@@ -18,7 +18,7 @@ const LONG_BRACKET = /\[=*\[/
 export function assemble(name, read) {
   const included = new Set()
 
-  /** `trail` leads from the script to the file that asks for this one. */
+  /** `trail`: the chain of includes from the script to this file. */
   function linesOf(file, trail) {
     const way = [...trail, file]
     if (trail.includes(file)) throw new Error(`includes go in a circle: ${way.join(' > ')}`)
@@ -58,13 +58,14 @@ export function toTypeScript(scripts) {
     return `  ${key}: {\n    name: '${key}',\n    sha: '${sha}',\n    text: \`${literal}\`,\n  },\n`
   })
   const header = '// The packed scripts, generated from lua/ by npm run lua; do not edit.\n\n'
-  // Without this type, the declarations would contain the text of every script once more.
+  // Without this type, the declarations would repeat the text of every script.
   const type =
     'interface Script {\n  readonly name: string\n  readonly sha: string\n  readonly text: string\n}\n\n'
   const names = scripts.map(({ name }) => `'${keyOf(name)}'`).join(' | ') || 'never'
   return `${header}${type}export const SCRIPTS: Readonly<Record<${names}, Script>> = {\n${entries.join('')}}\n`
 }
 
-function keyOf(name) {
+/** The name of a script in TypeScript. */
+export function keyOf(name) {
   return name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase())
 }

@@ -22,14 +22,20 @@ export async function exportedMetrics() {
   return new Set([...metrics.flatMap(seriesOf), ...ADDED_BY_PROMETHEUS])
 }
 
-/** Every metric of a gateway with its type and description, sorted; without those of Node.js itself. */
+/** Every metric of a gateway with its type, labels and description, sorted; without those of Node.js itself. */
 export async function gatewayMetrics() {
   const { INSTRUMENTS } = await importBuilt('packages/spillway/dist/observe/instruments.js')
-  const dotted = new Map(INSTRUMENTS.map((each) => [each.name, each.dotted]))
+  const { TIMED } = await importBuilt('packages/spillway/dist/observe/durations-of.js')
+  const dotted = new Map([
+    ...INSTRUMENTS.map((each) => [each.name, each.dotted]),
+    ...TIMED.map((each) => [each.name, each.dotted]),
+  ])
   const metrics = await registeredMetrics()
   return metrics
-    .filter(({ name }) => name.startsWith('spillway_'))
-    .map(({ name, type, help }) => ({ name, type, help, dotted: dotted.get(name) }))
+    .filter(({ name }) => /^(spillway|gen_ai)_/.test(name))
+    .map(({ name, type, help, labelNames }) => {
+      return { name, type, help, labelNames, dotted: dotted.get(name) }
+    })
     .sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
@@ -37,11 +43,13 @@ export async function gatewayMetrics() {
 async function registeredMetrics() {
   const { createMetrics } = await importBuilt('packages/gateway/dist/observe/metrics.js')
   const { createSpillway } = await importBuilt('packages/spillway/dist/index.js')
+  const { createGenAiMetrics } = await importBuilt('packages/spillway/dist/observe/index.js')
   const spillway = createSpillway()
   try {
     const port = () => ({ running: 0, connectionsRefused: 0 })
     const reloads = { counts: {}, generation: 1, since: 0, refusedLast: false }
     const { registry } = createMetrics(spillway, port, reloads, () => [])
+    createGenAiMetrics({ registry })
     return registry.getMetricsAsArray()
   } finally {
     await spillway.close()
@@ -56,7 +64,7 @@ function importBuilt(path) {
   return import(pathToFileURL(join(root, path)).href)
 }
 
-/** The metrics that `query` names: identifiers that are no function, word, label, string or duration. */
+/** The metrics in `query`: identifiers that are no function, keyword, label, string or duration. */
 export function metricsIn(query) {
   const bare = query
     .replace(/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g, '')

@@ -1,4 +1,4 @@
-// What every published package has to have. Used by npm run check -- packages and by package-rules.test.mjs.
+// Rules for published packages. Used by npm run check -- packages and by package-rules.test.mjs.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 /** Folders of packages/ that are published. */
 export const PACKAGES = ['spillway', 'mock-vendor', 'dashboard', 'simulator', 'gateway']
 
-/** What is missing or wrong in the manifests and folders of the packages under `root`. */
+/** Problems in the manifests and folders of the packages under `root`. */
 export function packageProblems(root) {
   const repository = readJson(join(root, 'package.json'))
   return [

@@ -3,7 +3,7 @@ import { manifestProblems, packageProblems } from './package-rules.mjs'
 import { root } from './run-command.mjs'
 
 it('every package has a README, a license, types and the address of the repository', () => {
-  // Files that an earlier build left in dist matter when publishing, not to this test.
+  // Files of an earlier build in dist are ignored here; they matter only for publishing.
   const problems = packageProblems(root).filter((problem) => !problem.includes(': dist/'))
   expect(problems).toEqual([])
 })

@@ -1,6 +1,5 @@
-// Setup file of the tests that use sockets and processes. Vitest gives up on a condition after one
-// second, which a busy machine exceeds. The limit only has to end a wait that would never end, so it
-// is the same generous one everywhere.
+// Setup file of the tests that use sockets and processes. Vitest's default of one second for a condition is too short
+// on a busy machine. The limit only ends waits that would never end, so one generous value applies everywhere.
 
 import { vi } from 'vitest'
 

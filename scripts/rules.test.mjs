@@ -1,7 +1,6 @@
 // test-group: io
 
-// Tests that the import rules and the time rules reject what they should: the tools run with the
-// repository's own configuration over a tiny tree.
+// Tests the import rules and the time rules: the tools run with the repository's configuration over a tiny tree.
 
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,13 +1,13 @@
-// Runs a built program inside this process. A child process would sit in the same terminal group and
-// get every Ctrl-C twice: once from the terminal and once forwarded.
+// Runs a built program inside this process. A child process would be in the same terminal group and get every Ctrl-C
+// twice: from the terminal, and forwarded by this process.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { exitCodeOf, root } from './run-command.mjs'
 
-// npm forwards the signals its children already got from the terminal; this tells the echo from a
-// second, impatient Ctrl-C.
+// npm forwards signals that its children already got from the terminal. A signal within this time is such a
+// duplicate, not a second Ctrl-C.
 const ECHO_MS = 500
 
 /**

@@ -1,4 +1,4 @@
-// One way to start a tool: output either shown as it comes or collected, and always an exit code.
+// Starts a tool and returns its exit code, with its output either shown or collected.
 
 import { spawn } from 'node:child_process'
 import { realpathSync } from 'node:fs'
@@ -10,7 +10,7 @@ export const root = fileURLToPath(new URL('..', import.meta.url))
 /** The exit code of a check that could not be made. */
 export const SKIPPED = 77
 
-/** Whether the module at `url` is the one Node was started with, and not imported. */
+/** Whether the module at `url` is the program that Node was started with. */
 export function isMain(url) {
   return process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(url)
 }
@@ -19,6 +19,7 @@ export function isMain(url) {
 export const tools = {
   attw: join(root, 'node_modules/@arethetypeswrong/cli/dist/index.js'),
   biome: join(root, 'node_modules/@biomejs/biome/bin/biome'),
+  cspell: join(root, 'node_modules/cspell/bin.mjs'),
   depcruise: join(root, 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs'),
   knip: join(root, 'node_modules/knip/bin/knip.js'),
   publint: join(root, 'node_modules/publint/src/cli.js'),
@@ -29,11 +30,11 @@ export const tools = {
 }
 
 /**
- * Runs Node with `args` and resolves with `{ code, stdout, output }`; never rejects.
- * `stdio: 'collect'` keeps stdout by itself and, in `output`, together with stderr.
+ * Runs Node with `args` and resolves with `{ code, stdout, output }`; never rejects. With `stdio: 'collect'`,
+ * `stdout` is standard output alone and `output` also contains stderr.
  */
-export function runNode(args, { stdio = 'collect', cwd = root } = {}) {
-  return run(process.execPath, args, { stdio, cwd })
+export function runNode(args, options) {
+  return run(process.execPath, args, options)
 }
 
 /** Further options are those of `spawn`, such as `env`. */
@@ -62,7 +63,7 @@ export function run(command, args, { stdio = 'collect', cwd = root, ...options }
   })
 }
 
-/** What a shell would report for a process a signal ended. */
+/** The exit code that a shell reports for a process ended by a signal. */
 export function exitCodeOf(signal) {
   return { SIGINT: 130, SIGTERM: 143 }[signal] ?? 1
 }

@@ -8,16 +8,19 @@ const TALLY = join(root, 'scripts/test-tally.mjs')
 
 /**
  * Resolves with `{ count, exitCode }`. The exit code is non-zero for a run without tests, too, and
- * there is no count when a signal ended the run.
+ * there is no count when a signal ended the run. `node` is the program of Node that runs Vitest.
  */
-export function runVitest(args, { output = 'inherit' } = {}) {
+export function runVitest(
+  args,
+  { output = 'inherit', node = process.execPath, env = process.env } = {},
+) {
   return new Promise((resolve) => {
     // If Vitest dies before it can report, that is one failure.
     let count = { passed: 0, failed: 1, skipped: 0 }
     const vitest = spawn(
-      process.execPath,
+      node,
       [tools.vitest, 'run', '--reporter=default', `--reporter=${TALLY}`, ...args],
-      { cwd: root, stdio: ['inherit', output, output, 'ipc'] },
+      { cwd: root, env, stdio: ['inherit', output, output, 'ipc'] },
     )
     vitest.on('message', (message) => {
       count = message

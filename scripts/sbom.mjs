@@ -32,8 +32,8 @@ export async function createSbom() {
 }
 
 /**
- * Writes a lockfile with the packages that run. `--omit dev` of npm would also omit what one package of this
- * repository needs to run and another one to develop.
+ * Writes a lockfile with the packages needed at run time. npm's `--omit dev` would also omit packages that are a
+ * run-time dependency of one workspace and a development dependency of another.
  */
 function writePackages(folder, { packages, ...lock }) {
   const kept = {}
@@ -57,7 +57,7 @@ function writePackages(folder, { packages, ...lock }) {
 /** Paths in the lockfile of the gateway and of all it needs to run. */
 function runTimePaths(packages) {
   const paths = new Set([GATEWAY])
-  // Those that are added in the loop are visited as well.
+  // Paths that the loop adds are visited, too.
   for (const path of paths) {
     const { dependencies, optionalDependencies, peerDependencies } = packages[path]
     const isOurs = path.startsWith('packages/')
@@ -74,12 +74,12 @@ function runTimePaths(packages) {
   return paths
 }
 
-/** The dashboard has the library as a peer, because both have to use the same copy. */
+/** The dashboard has the library as a peer, because both have to use one copy. */
 function ours(peers = {}) {
   return 'spillway' in peers && { spillway: peers.spillway }
 }
 
-/** As Node looks for it: in the folder of the package, then in the folders around it. */
+/** Resolves like Node: in the folder of the package, then in the folders above. */
 function findPackage(packages, from, name) {
   for (let folder = from; ; folder = dirname(folder)) {
     const path = join(folder, 'node_modules', name).replaceAll('\\', '/')

@@ -92,7 +92,7 @@ async function takeAll(redis) {
   await take(light, 'degraded-light')
 }
 
-/** The dashboard of a process of one's own, with a job queue behind it and a token in front. */
+/** A dashboard in a separate process, with a job queue and an access token. */
 async function takeQueues() {
   const built = (file) => import(join(root, 'packages', file))
   const [{ createSpillway }, { createDashboard }, { redisStore }] = await Promise.all(

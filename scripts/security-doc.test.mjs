@@ -35,7 +35,7 @@ function referencesIn(cell) {
   }))
 }
 
-/** What is wrong with the tests of a promise. `read` returns undefined for a file that does not exist. */
+/** Problems with the tests of a promise. `read` returns undefined for a file that does not exist. */
 function problemsWith({ promise, tests }, read) {
   if (tests.length === 0) return [`no test is named for: ${promise}`]
   return tests.flatMap(({ titles, path }) => {

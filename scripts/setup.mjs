@@ -1,5 +1,5 @@
-// Brings a clone to the point where everything can run: dependencies installed, code built. Needs
-// nothing but Node. Speaks on stderr only, because callers may promise a clean stdout.
+// Prepares a clone: installs dependencies and builds the code. Needs only Node. Writes only to stderr, because
+// callers use stdout for their results.
 
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ export async function setup({ quiet = false, build = ['.'], types = true, redis 
   if (build.length > 0) await compile(build, types, say)
 }
 
-/** For scripts: says what went wrong in one line, without a stack, and ends the process. */
+/** For scripts: prints the error in one line, without a stack trace, and exits. */
 /** `lastWords` is called before exiting on a failure. */
 export async function setupOrExit(options, lastWords = () => {}) {
   try {
@@ -80,7 +80,7 @@ function installStamp() {
   const lockfile = join(root, 'package-lock.json')
   if (!existsSync(lockfile)) throw new SetupError('package-lock.json is missing from this clone.')
   const hash = createHash('sha256').update(readFileSync(lockfile)).digest('hex')
-  // Some packages carry native code, so a directory shared between systems has to be installed anew.
+  // Some packages have native code, so a directory that was installed on another system is installed again.
   return `${hash} ${process.platform}-${process.arch}\n`
 }
 

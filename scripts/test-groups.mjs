@@ -10,7 +10,7 @@ import { join } from 'node:path'
 const MARKER = /^\/\/ test-group: (io|sockets)(, slow)?\n/
 const TEST_FILE = /\.test\.(ts|mjs)$/
 const IGNORED = new Set(['node_modules', 'dist'])
-const FOLDERS = ['examples', 'packages', 'scripts']
+const FOLDERS = ['bench', 'examples', 'packages', 'scripts']
 
 /**
  * Paths relative to `root`. `slow` files are in one of the other groups as well.

@@ -7,7 +7,7 @@ import { testGroups } from './test-groups.mjs'
 it('the first line of a test file names its group, and a file without such a line is quick', () => {
   const root = mkdtempSync(join(tmpdir(), 'groups-'))
   onTestFinished(() => rmSync(root, { recursive: true, force: true }))
-  for (const folder of ['examples', 'packages', 'scripts', 'scripts/node_modules']) {
+  for (const folder of ['bench', 'examples', 'packages', 'scripts', 'scripts/node_modules']) {
     mkdirSync(join(root, folder))
   }
   const files = {

@@ -1,8 +1,8 @@
 // A Vitest reporter that only counts, and hands the counts to the parent process (scripts/test.mjs).
 
 /**
- * Counts single tests. What fails without a test of its own to blame (a file that does not load, a
- * broken beforeAll, an unhandled error) counts as one failure, so that no failing run reads "0 failed".
+ * Counts single tests. An error outside a test (a file that does not load, a failing beforeAll, an unhandled error)
+ * counts as one failure, so that no failing run reports "0 failed".
  */
 export function tally(testModules, unhandledErrors) {
   const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 }

@@ -1,4 +1,4 @@
-// Runs a gateway with a mock vendor and asks it for an answer and for the dashboard.
+// Runs a gateway with a mock vendor and requests a chat completion and the dashboard.
 import { createGateway, loadConfig } from '@spillway/gateway'
 
 const log = { request() {}, event() {}, failure: (error) => console.error(error), close() {} }

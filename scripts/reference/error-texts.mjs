@@ -74,7 +74,7 @@ export const ERROR_TEXTS = {
     check:
       'The message and the log of the gateway have the code of the connection, such as `ECONNREFUSED` or `STREAM_CUT_OFF`.',
     fix: 'Check the address of the vendor and the network. Configure `retry` and `fallbacks`.',
-    page: 'gateway/index.md',
+    page: 'reference/error-codes.md',
     anchor: 'connection-errors',
   },
   STORE_UNAVAILABLE: {

@@ -1,5 +1,7 @@
 // docs/reference/options.md: every option of the library, from the comments in its declarations.
 
+import { readComment } from './comments.mjs'
+
 const FIRST = ['SpillwayOptions', 'GuardOptions', 'RunOptions']
 
 /** @param {ReturnType<typeof import('../api-options.mjs').publicOptions>} options */
@@ -39,29 +41,7 @@ function section(type, options, known) {
   ]
 }
 
-/** A comment ends with "Range: …." and "Default: …."; both are optional. */
-export function readComment(comment) {
-  const text = comment
-    .replace(/^\/\*\*\s*/, '')
-    .replace(/\s*\*?\/$/, '')
-    .replace(/\s@\w+.*$/s, '')
-    .trim()
-  const part = (name) =>
-    new RegExp(`\\b${name}: (.*?)\\.(?=\\s+(?:Default|Range): |\\s+[A-Z]|\\s*$)`, 's').exec(text)
-  const range = part('Range')
-  const fallback = part('Default')
-  const meaning = [range, fallback].reduce(
-    (rest, found) => (found ? rest.replace(found[0], '') : rest),
-    text,
-  )
-  return {
-    meaning: meaning.replace(/\s+/g, ' ').trim(),
-    range: range?.[1].replace(/\s+/g, ' '),
-    fallback: fallback?.[1].replace(/\s+/g, ' '),
-  }
-}
-
-/** Types that have a section of their own are links. Long object types are described by the rows of their members. */
+/** Types with their own section are links. Long object types are described by the rows of their members. */
 function typeCell(text, known) {
   const short = text.replace(/\{.*\}/s, 'object').replace(/ \| undefined$/, '')
   const shown = `\`${short.replaceAll('|', '\\|')}\``

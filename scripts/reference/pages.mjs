@@ -1,6 +1,7 @@
 // The other generated pages of docs/reference: error codes, metrics, the command line.
 
 import { ERROR_TEXTS } from './error-texts.mjs'
+import { gatewayErrorsSections } from './gateway-error-texts.mjs'
 
 /** @param {{ code: string, status: number, stages: string[] }[]} codes */
 export function errorCodesPage(codes) {
@@ -8,7 +9,8 @@ export function errorCodesPage(codes) {
     '# Error codes',
     '',
     'What each code of a [`SpillwayError`](errors.md) means, how to check the cause, and what to do. `error.url` is the address',
-    'of the section. [When to retry](errors.md#when-to-retry) has the wait that each code asks for.',
+    'of the section. [When to retry](errors.md#when-to-retry) has the wait that each code asks for. The gateway has',
+    '[codes of its own](#errors-of-the-gateway).',
     '',
     ...codes.flatMap(({ code, status, stages }) => {
       const { cause, check, fix, page, anchor } = ERROR_TEXTS[code]
@@ -21,14 +23,24 @@ export function errorCodesPage(codes) {
         `- **Cause.** ${cause}`,
         `- **Check.** ${check}`,
         `- **Fix.** ${fix}`,
-        `- **More.** [${titleOf(page)}](${link})`,
+        `- **More.** [${titleOf(anchor ?? page)}](${link})`,
         '',
       ]
     }),
+    '## INVALID_OPTIONS',
+    '',
+    'No refusal: an [`OptionsError`](errors.md#optionserror), thrown when options are checked.',
+    '',
+    '- **Cause.** Options of a guard or a mechanism are invalid, or a function got an invalid value.',
+    '- **Check.** `error.problems` has the path of each option, and what was expected.',
+    '- **Fix.** Correct these options. [Library options](options.md) has the type and range of each.',
+    '',
+    ...gatewayErrorsSections(),
   ].join('\n')
 }
 
-function titleOf(page) {
+/** The name of a page or a heading, from its path or anchor. */
+export function titleOf(page) {
   const name = page
     .replace(/\/index\.md$/, '')
     .replace(/\.md$/, '')
@@ -38,19 +50,21 @@ function titleOf(page) {
   return words[0].toUpperCase() + words.slice(1)
 }
 
-/** @param {{ name: string, dotted?: string, type: string, help: string }[]} metrics */
+/** @param {{ name: string, dotted?: string, type: string, help: string, labelNames: string[] }[]} metrics */
 export function metricsPage(metrics) {
   return [
     '# Metrics',
     '',
-    'Every metric that a gateway exports at `/metrics`. Those of guards and job queues are also exported by a program that uses',
-    '`spillway/metrics`: see [Metrics and alerts](../operations/metrics.md), which also has their labels. Metrics of Node.js itself are not listed.',
+    'Every metric that a gateway exports at `/metrics`. Those with a name in OpenTelemetry are also exported by a program that',
+    'uses `spillway/metrics`, with the label `guard` in place of `vendor`: see [Metrics and alerts](../operations/metrics.md). Those',
+    'that begin with `gen_ai_` need `telemetry.genAi`. Metrics of Node.js itself are not listed.',
     '',
-    '| Prometheus | OpenTelemetry | Type | Meaning |',
-    '|---|---|---|---|',
-    ...metrics.map(({ name, dotted, type, help }) => {
+    '| Prometheus | OpenTelemetry | Type | Labels | Meaning |',
+    '|---|---|---|---|---|',
+    ...metrics.map(({ name, dotted, type, labelNames, help }) => {
       const other = dotted === undefined ? '' : `\`${dotted}\``
-      return `| \`${name}\` | ${other} | ${type ?? 'gauge'} | ${cell(help)} |`
+      const labels = labelNames.map((label) => `\`${label}\``).join(', ')
+      return `| \`${name}\` | ${other} | ${type} | ${labels} | ${cell(help)} |`
     }),
     '',
   ].join('\n')

@@ -17,11 +17,11 @@ const TYPES = {
 }
 
 /** Resolves with the origin and a function that stops the server. */
-export async function serveSite() {
+export async function serveSite(folder = SITE_FOLDER) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
     const file = pathname.startsWith(SITE_BASE)
-      ? fileOf(pathname.slice(SITE_BASE.length))
+      ? fileOf(folder, pathname.slice(SITE_BASE.length))
       : undefined
     if (file === undefined) return response.writeHead(404).end()
     response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' })
@@ -35,8 +35,8 @@ export async function serveSite() {
   return { origin: `http://127.0.0.1:${server.address().port}`, close }
 }
 
-function fileOf(path) {
-  const file = join(SITE_FOLDER, decodeURIComponent(path))
+function fileOf(folder, path) {
+  const file = join(folder, decodeURIComponent(path))
   const candidates = [file, `${file}.html`, join(file, 'index.html')]
   return candidates.find((each) => existsSync(each) && statSync(each).isFile())
 }

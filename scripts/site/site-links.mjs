@@ -33,7 +33,7 @@ function decode(text) {
   return text.replaceAll('&amp;', '&').replaceAll('&quot;', '"').replaceAll('&#39;', "'")
 }
 
-/** One line for each link that leads nowhere. */
+/** One line for each broken link. */
 export function linkProblems(pages) {
   const problems = []
   for (const [address, { links }] of pages) {
@@ -48,7 +48,7 @@ export function linkProblems(pages) {
   return problems
 }
 
-/** One line for each page that no entry of the sidebar leads to, and each entry that is wrongly marked as planned. */
+/** One line for each page without an entry in the sidebar, and each entry that is wrongly marked as planned. */
 export function sidebarProblems(files, sections, pagesOf) {
   const listed = new Set(sections.flatMap(pagesOf))
   const written = files.map((file) => file.replace(/\.md$/, '')).filter((page) => page !== 'index')

@@ -1,0 +1,2 @@
+/** For tests in TypeScript. */
+export const FORBIDDEN_PHRASES: RegExp

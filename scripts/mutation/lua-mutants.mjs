@@ -1,0 +1,119 @@
+// npm run mutate -- lua [COUNT] [NAME…]: mutants of the Lua scripts, which the differential tests have to notice. They
+// feed the same random histories to the scripts and to the TypeScript transitions. Each mutant runs against one server.
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createVitest } from 'vitest/node'
+import { assemble, keyOf } from '../lua-source.mjs'
+import { root } from '../run-command.mjs'
+import { chooseSome, mutantsOf } from './lua-operators.mjs'
+import { updateTable } from './scores-page.mjs'
+
+const LUA = join(root, 'packages/spillway/src/store/redis/lua')
+const CACHE = join(root, 'node_modules/.cache/mutation')
+const SCRIPTS_FILE = join(CACHE, 'scripts.json')
+const SEED = 1
+/** Mutants of each file, unless the command says otherwise. */
+const USUAL_COUNT = 3
+
+/** The differential tests and the scripts that they run. Scripts of pods and of the setup have no twin. */
+const TWINS = {
+  'breaker-twins': ['command-breaker', 'report-outcomes', 'sync-breakers', 'take-probes'],
+  'limit-twins': [
+    ...['take-permits', 'settle-permits', 'apply-feedback', 'book-spent', 'change-limits'],
+    ...['pause-lane', 'read-limits', 'check-levels', 'refund-levels'],
+  ],
+  'piggyback-twins': ['take-and-report'],
+  'queue-twins': [
+    ...['add-jobs', 'reserve-jobs', 'finish-jobs', 'extend-jobs', 'command-queue'],
+    ...['read-queue', 'read-job-status', 'repair-queue'],
+  ],
+}
+const NAMES = Object.values(TWINS).flat()
+
+export async function runLuaMutants(words) {
+  const count = words.find((word) => /^\d+$/.test(word)) ?? USUAL_COUNT
+  const parts = words.filter((word) => !/^\d+$/.test(word))
+  const originals = assembleAll(readLua)
+  const vitest = await startVitest()
+  try {
+    for (const file of luaFiles(parts)) {
+      const row = { name: `${file}.lua`, killed: 0, total: 0 }
+      for (const mutant of chooseSome(mutantsOf(readLua(file)), Number(count), SEED)) {
+        const mutated = assembleAll((name) => (name === file ? mutant.text : readLua(name)))
+        const changed = NAMES.filter((name) => mutated[name] !== originals[name])
+        if (changed.length === 0) continue
+        const isKilled = await isNoticed(vitest, { originals, mutated, changed })
+        row.total += 1
+        if (isKilled) row.killed += 1
+        const { operator, line, after } = mutant
+        const mark = isKilled ? 'killed  ' : 'SURVIVED'
+        process.stdout.write(`${mark} ${file}.lua:${line} ${operator}: ${after.trim()}\n`)
+      }
+      if (row.total > 0) updateTable('lua', [row])
+    }
+  } finally {
+    await vitest.close()
+    // Vitest sets it when a mutant is killed.
+    process.exitCode = 0
+  }
+}
+
+/** Differential tests that passed without a mutant. */
+const trusted = new Set()
+
+/** Whether one of the differential tests that use a changed script fails. */
+async function isNoticed(vitest, { originals, mutated, changed }) {
+  for (const [twin, names] of Object.entries(TWINS)) {
+    if (!names.some((name) => changed.includes(name))) continue
+    if (!trusted.has(twin) && !(await passes(vitest, twin, originals)))
+      throw new Error(`${twin} fails without a mutant; is the machine too busy?`)
+    trusted.add(twin)
+    if (!(await passes(vitest, twin, mutated))) return true
+  }
+  return false
+}
+
+async function passes(vitest, twin, scripts) {
+  const byKey = Object.entries(scripts).map(([name, text]) => [keyOf(name), text])
+  writeFileSync(SCRIPTS_FILE, JSON.stringify(Object.fromEntries(byKey)))
+  vitest.state.filesMap.clear()
+  const { testModules, unhandledErrors } = await vitest.start([`spillway/test/${twin}`])
+  if (testModules.length === 0) throw new Error(`no test ran: ${twin}`)
+  return unhandledErrors.length === 0 && testModules.every((each) => each.ok())
+}
+
+async function startVitest() {
+  mkdirSync(CACHE, { recursive: true })
+  process.env.SPILLWAY_MUTATED_SCRIPTS = SCRIPTS_FILE
+  process.env.SPILLWAY_TEST_DRIVER = 'node-redis'
+  return createVitest('test', {
+    config: join(root, 'scripts/mutation/lua.vitest.config.ts'),
+    watch: false,
+    bail: 1,
+    reporters: [{}],
+  })
+}
+
+/** The texts of all scripts by name; `read` returns the text of a Lua file. */
+function assembleAll(read) {
+  return Object.fromEntries(
+    readdirSync(LUA)
+      .filter((file) => file.endsWith('.lua'))
+      .map((file) => file.slice(0, -'.lua'.length))
+      .map((name) => [name, assemble(name, read)]),
+  )
+}
+
+/** Files whose names contain one of these parts, or all, without those that no differential test runs. */
+function luaFiles(parts) {
+  const includes = readdirSync(join(LUA, 'include')).map((file) => `include/${file}`)
+  return [...includes.map((file) => file.slice(0, -'.lua'.length)), ...NAMES].filter(
+    (file) => parts.length === 0 || parts.some((part) => file.includes(part)),
+  )
+}
+
+function readLua(name) {
+  const file = join(LUA, `${name}.lua`)
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
+}
