@@ -59,7 +59,7 @@ describe.each(['memory', 'redis'])('live pods in %s', (kind) => {
   it('every heartbeat reply carries the pending request to the pod until it expires', async () => {
     const { store, pass } = setup()
     const ask = (pod: string, what: string, forUs = 3 * SECOND) =>
-      store.ask({ group: 'g', pod, forUs, ask: what })
+      store.sendCommand({ group: 'g', pod, forUs, command: what })
     expect(await ask('a', 'drain')).toBe(false)
     await store.beat(beatOf('a'))
     await store.beat(beatOf('b'))
@@ -76,12 +76,14 @@ describe.each(['memory', 'redis'])('live pods in %s', (kind) => {
   it('a request to a pod ends when the pod leaves', async () => {
     const { store, pass } = setup()
     await store.beat(beatOf('a'))
-    await store.ask({ group: 'g', pod: 'a', forUs: 60 * SECOND, ask: 'drain' })
+    await store.sendCommand({ group: 'g', pod: 'a', forUs: 60 * SECOND, command: 'drain' })
     await store.leave({ group: 'g', pod: 'a' })
     expect(await store.beat(beatOf('a'))).toEqual({ live: 1, ask: '' })
-    await store.ask({ group: 'g', pod: 'a', forUs: 60 * SECOND, ask: 'drain' })
+    await store.sendCommand({ group: 'g', pod: 'a', forUs: 60 * SECOND, command: 'drain' })
     pass(10 * SECOND)
-    expect(await store.ask({ group: 'g', pod: 'a', forUs: SECOND, ask: 'drain' })).toBe(false)
+    expect(await store.sendCommand({ group: 'g', pod: 'a', forUs: SECOND, command: 'drain' })).toBe(
+      false,
+    )
     expect(await store.beat(beatOf('a'))).toEqual({ live: 1, ask: '' })
   })
 

@@ -36,7 +36,7 @@ export class FleetWatch {
   #known = new Map<string, Known>()
   /** By pod, the last note received. */
   #noted = new Map<string, number>()
-  #asking = false
+  #reading = false
 
   /** `onNote`: called once with each note that another pod publishes. */
   constructor(membership: Membership, clock: Clock, onNote: (text: string) => void) {
@@ -65,8 +65,8 @@ export class FleetWatch {
 
   /** Reads the store. While it is unreachable, the last known state stays. */
   async refresh(): Promise<void> {
-    if (this.#asking) return
-    this.#asking = true
+    if (this.#reading) return
+    this.#reading = true
     try {
       const members = await this.#membership.members()
       const nowMs = this.#clock.now()
@@ -83,7 +83,7 @@ export class FleetWatch {
     } catch {
       // The next round shows whether the store is back.
     } finally {
-      this.#asking = false
+      this.#reading = false
     }
   }
 
@@ -200,7 +200,7 @@ function podRow(
   return {
     pod: shown(pod),
     ageMs,
-    state: vitals.draining ? 'draining' : vitals.asked ? 'asked' : 'up',
+    state: vitals.draining ? 'draining' : vitals.drainRequested ? 'drain-requested' : 'up',
     version: shown(vitals.version),
     upMs: Math.round(vitals.upMs),
     ...(pressure !== undefined && { pressure: rounded(pressure) }),

@@ -23,7 +23,7 @@ export async function runCommand(
     const renamed = Object.hasOwn(RENAMED, name) ? `; use ${RENAMED[name]}` : undefined
     throw new UsageError(`unknown command "${name}"${renamed ?? didYouMean(name, names)}`)
   }
-  if (asksForHelp(rest)) return say(helpOf(command))
+  if (wantsHelp(rest)) return say(helpOf(command))
   return command.run(rest)
 }
 
@@ -31,7 +31,7 @@ export async function runCommand(
 const RENAMED: Readonly<Record<string, string>> = { queue: 'job-queue' }
 
 /** At any position before `--`. */
-function asksForHelp(args: readonly string[]): boolean {
+function wantsHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   const words = end === -1 ? args : args.slice(0, end)
   return words.includes('--help') || words.includes('-h')

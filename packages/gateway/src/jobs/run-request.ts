@@ -70,7 +70,7 @@ export async function runRequest(
     throw permit
   }
   try {
-    const response = await vendor.ask(request, context.signal)
+    const response = await vendor.fetch(request, context.signal)
     context.progress()
     const usage = new UsageReader(vendor.protocol.usage ?? anyUsage)
     const bytes = await readWhole(response.body, config.maxAnswerBytes, (chunk, receivedBytes) => {

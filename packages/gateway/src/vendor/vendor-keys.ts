@@ -66,7 +66,7 @@ export class VendorKeys {
     target: TargetConfig,
     first: KeyId,
     send: (key: KeyId) => Promise<VendorResponse>,
-    mayAskAnother: () => boolean,
+    mayTryNext: () => boolean,
   ): Promise<VendorResponse> {
     const rejected = new Set<KeyId>()
     for (let key = first; ; ) {
@@ -81,7 +81,7 @@ export class VendorKeys {
       }
       if (answer !== undefined && !answer.rejectsKey && !answer.exhaustsModel) return answer
       const next = this.choose(target, rejected)
-      const isLast = !isKey(next) || (answer !== undefined && !mayAskAnother())
+      const isLast = !isKey(next) || (answer !== undefined && !mayTryNext())
       if (isLast && answer === undefined) throw refusal
       if (isLast) return answer as VendorResponse
       answer?.cancel()

@@ -32,7 +32,12 @@ import { checkRunOptions, startCall } from './pipeline/start-call.js'
 import type { RunOptions } from './run-options.js'
 import type { GuardSurroundings } from './shared-parts.js'
 import { type GuardSnapshot, snapshotOf } from './snapshot.js'
-import { asAsked, type Degradable, FallbackCounts, type UsedFallback } from './stages/fallback.js'
+import {
+  type Degradable,
+  FallbackCounts,
+  type UsedFallback,
+  undegraded,
+} from './stages/fallback.js'
 import { halfOpenError } from './stages/refusal-errors.js'
 
 /** The guard of one downstream: runs calls through its stages. Created by `spillway.guard(name, options)`. */
@@ -215,7 +220,7 @@ export class SharedGuard implements Guard {
     const { fallback } = this.parts.stages
     const judged: JudgedCall = {}
     const answer = () => this.#call(fn, options, { judged })
-    if (fallback === undefined) return answer().then((value) => asAsked(value, judged.verdict))
+    if (fallback === undefined) return answer().then((value) => undegraded(value, judged.verdict))
     return fallback.run(answer, judged, fn, options)
   }
 
@@ -223,10 +228,10 @@ export class SharedGuard implements Guard {
     if (this.#isTimeoutMissing) this.#reportMissingTimeout()
     const { tracer, name, lanes, calls } = this.parts
     if (tracer === undefined) return startCall(calls, fn, options, watchers)
-    const { lane: asked = DEFAULT_LANE, traceParent: parent } = options
+    const { lane: requested = DEFAULT_LANE, traceParent: parent } = options
     // A tracer that throws does not fail the call.
     const safely = <R>(call: () => R) => callSafely<R | undefined>(name, 'tracer', call, undefined)
-    const lane = lanes.expected(asked)
+    const lane = lanes.expected(requested)
     const trace = safely(() => tracer.begin({ guard: name, lane, parent }))
     const answer = startCall(calls, fn, options, { ...watchers, trace })
     answer.then(

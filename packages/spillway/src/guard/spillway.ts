@@ -25,7 +25,7 @@ import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
 import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet/fleet-report.js'
 import { ownStatus } from './fleet/own-status.js'
-import { readAsk } from './fleet/pod-commands.js'
+import { readCommand } from './fleet/pod-commands.js'
 import { RecentNotes } from './fleet/pod-notes.js'
 import { type PodStatus, packPodStatus } from './fleet/pod-status.js'
 import { type Guard, SharedGuard } from './guard.js'
@@ -142,7 +142,7 @@ class PodSpillway implements Spillway {
   #closeGauge: (() => void) | undefined
   #timing = false
   /** An operator has started a drain. */
-  #asked = false
+  #drainRequested = false
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -302,8 +302,8 @@ class PodSpillway implements Spillway {
     try {
       const members = await this.pods()
       // The pod's report in the store may be a second old, so its current state is used.
-      const told = [...members, { snapshot: packPodStatus(this.#vitals()) }]
-      const reports = guards.map((guard) => guard.readFleet(lanesOf(told, guard.name)))
+      const current = [...members, { snapshot: packPodStatus(this.#vitals()) }]
+      const reports = guards.map((guard) => guard.readFleet(lanesOf(current, guard.name)))
       return {
         store: this.#storeStatus(),
         livePods: members.length,
@@ -340,13 +340,17 @@ class PodSpillway implements Spillway {
   }
 
   #standing() {
-    return { draining: this.#closed, asked: this.#asked, notes: this.#notes.recent() }
+    return {
+      draining: this.#closed,
+      drainRequested: this.#drainRequested,
+      notes: this.#notes.recent(),
+    }
   }
 
   #receiveCommand(text: string): void {
-    const known = readAsk(text)
+    const known = readCommand(text)
     if (known === undefined) return
-    this.#asked = true
+    this.#drainRequested = true
     emit({ type: 'pod.command', name: this.pod, command: known.what, by: known.by })
   }
 

@@ -230,7 +230,7 @@ export class LocalSpend {
     for (const [at, owns, ofPool] of this.#each(known)) {
       const spent = at.limits.flatMap((spec, limit) => {
         const own = owns.get(spec.id)
-        return own === undefined ? [] : untoldOf(spec, own, limit, nowUs)
+        return own === undefined ? [] : takeUnreportedOf(spec, own, limit, nowUs)
       })
       if (spent.length > 0) reports.push({ at, ofPool, spent })
     }
@@ -362,7 +362,7 @@ function waitFor(spec: LimitSpec, own: Own, cost: number, nowUs: number): number
   return next === undefined ? wait : Math.min(wait, Math.max(1, next - nowUs))
 }
 
-function untoldOf(spec: LimitSpec, own: Own, limit: number, nowUs: number): Spent[] {
+function takeUnreportedOf(spec: LimitSpec, own: Own, limit: number, nowUs: number): Spent[] {
   const { unreported } = own
   advance(spec, unreported, nowUs, 0)
   own.unreported = emptyCount()

@@ -319,23 +319,23 @@ export interface BeatReply {
   /** Number of live pods, including this one. */
   live: number
   /** Command for this pod; empty: none. Repeated with every heartbeat until it expires. */
-  ask: string
+  command: string
 }
 
-export interface AskRequest {
+export interface PodCommandRequest {
   group: string
   pod: string
   /** How long the command is repeated. */
   forUs: number
   /** Replaces the previous command. */
-  ask: string
+  command: string
 }
 
 export interface PodStore {
   beat(request: PodBeat): MaybePromise<BeatReply>
   leave(request: { group: string; pod: string }): MaybePromise<void>
   /** Sends a command to a pod with its next heartbeat. Returns whether there is such a pod. */
-  ask(request: AskRequest): MaybePromise<boolean>
+  sendCommand(request: PodCommandRequest): MaybePromise<boolean>
   list(request: { group: string }): MaybePromise<PodRecord[]>
 }
 

@@ -16,7 +16,7 @@ export type ActResult =
   | { kind: 'needs-token'; words: string }
   | { kind: 'failed'; words: string }
 
-export async function ask(act: Act): Promise<ActResult> {
+export async function sendAct(act: Act): Promise<ActResult> {
   const headers: Record<string, string> = { 'content-type': 'application/json' }
   if (token.value !== undefined) headers.authorization = `Bearer ${token.value}`
   let response: Response

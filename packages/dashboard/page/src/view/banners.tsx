@@ -116,7 +116,8 @@ function VersionBanner() {
 
 function DrainBanner() {
   const own = fleet.value?.pods[0]
-  if (own === undefined || (own.state !== 'draining' && own.state !== 'asked')) return null
+  if (own === undefined || (own.state !== 'draining' && own.state !== 'drain-requested'))
+    return null
   return (
     <div class="banner tone-iso" role="status">
       <Icon name="left" size={18} />

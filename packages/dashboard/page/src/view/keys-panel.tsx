@@ -1,7 +1,7 @@
 /** The API keys that calls of a guard use: which are quarantined, why, and for how long. */
 import { formatSeconds } from '../format'
 import type { GuardTick, KeyTick } from '../wire'
-import { askFor, may } from './act-dialog'
+import { may, openActDialog } from './act-dialog'
 import { Badge, Name, Panel } from './bits'
 import { sinceTick } from './stage-facts'
 
@@ -36,7 +36,7 @@ function Key({ guard, tick }: { guard: string; tick: KeyTick }) {
         <button
           type="button"
           class="small"
-          onClick={() => askFor({ act: 'release-key', guard, key })}
+          onClick={() => openActDialog({ act: 'release-key', guard, key })}
         >
           Release …<bdi class="visually-hidden"> {key}</bdi>
         </button>

@@ -65,8 +65,8 @@ export function RequestAnswer({ search }: { search: RequestSearch }) {
   )
 }
 
-function Unknown({ explanation: { podsAsked, podsAnswered } }: { explanation: Explanation }) {
-  const silent = podsAsked - podsAnswered
+function Unknown({ explanation: { podsQueried, podsAnswered } }: { explanation: Explanation }) {
+  const silent = podsQueried - podsAnswered
   return (
     <p class="note">
       No pod knows a request with this id. Each pod remembers its last 2,000 requests.

@@ -15,7 +15,7 @@ export interface AdminClient extends OperatorPart {
 const PATIENCE_MS = 10_000
 
 export function adminClient(admin: URL, token: string | undefined): AdminClient {
-  async function ask<T>(path: string, body?: object): Promise<T> {
+  async function send<T>(path: string, body?: object): Promise<T> {
     const headers = {
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -39,11 +39,11 @@ export function adminClient(admin: URL, token: string | undefined): AdminClient 
     )
   }
   return {
-    perform: (request: OperatorRequest) => ask<OperatorResult>('/actions', request),
-    fleet: () => ask<FleetReport>('/status'),
+    perform: (request: OperatorRequest) => send<OperatorResult>('/actions', request),
+    fleet: () => send<FleetReport>('/status'),
     audit: ({ sinceMs } = {}) =>
-      ask<AuditEntry[]>(sinceMs === undefined ? '/audit' : `/audit?since=${sinceMs}`),
-    explain: (requestId) => ask<Explanation>(`/explain?request=${encodeURIComponent(requestId)}`),
+      send<AuditEntry[]>(sinceMs === undefined ? '/audit' : `/audit?since=${sinceMs}`),
+    explain: (requestId) => send<Explanation>(`/explain?request=${encodeURIComponent(requestId)}`),
   }
 }
 

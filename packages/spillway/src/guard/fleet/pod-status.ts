@@ -40,7 +40,7 @@ export interface PodStatus extends ProcessReading {
   version: string
   draining: boolean
   /** An operator has asked it to drain. */
-  asked: boolean
+  drainRequested: boolean
   pressure: number | undefined
   pressureBy: string | undefined
   store: StoreStatus | 'memory'
@@ -54,7 +54,7 @@ type GuardTuple = [string, string[], number, number, number, number, number]
 /** Encoded as arrays, because field names would be most of the message. */
 interface Packed {
   v: typeof STATUS_VERSION
-  /** version, up ms, draining, asked, pressure (-1: none), by, loop ms, busy, megabytes, store */
+  /** version, up ms, draining, drainRequested, pressure (-1: none), by, loop ms, busy, megabytes, store */
   pod: [string, number, number, number, number, string, number, number, number, string]
   guards: GuardTuple[]
   notes?: [number, string][]
@@ -65,7 +65,7 @@ export function packPodStatus(vitals: PodStatus): Packed {
     version,
     upMs,
     draining,
-    asked,
+    drainRequested,
     pressure,
     pressureBy,
     loopMs,
@@ -80,7 +80,7 @@ export function packPodStatus(vitals: PodStatus): Packed {
       version,
       Math.round(upMs),
       draining ? 1 : 0,
-      asked ? 1 : 0,
+      drainRequested ? 1 : 0,
       pressure === undefined ? -1 : rounded(pressure),
       pressureBy ?? '',
       rounded(loopMs),
@@ -106,12 +106,13 @@ export function packPodStatus(vitals: PodStatus): Packed {
 export function readPodStatus(said: unknown): PodStatus | undefined {
   const { v, pod, guards, notes } = (said ?? {}) as Partial<Record<keyof Packed, unknown>>
   if (v !== STATUS_VERSION || !Array.isArray(pod) || !Array.isArray(guards)) return undefined
-  const [version, upMs, draining, asked, pressure, by, loopMs, loopBusy, memoryMb, store] = pod
+  const [version, upMs, draining, drainRequested, pressure, by, loopMs, loopBusy, memoryMb, store] =
+    pod
   return {
     version: word(version),
     upMs: amount(upMs),
     draining: draining === 1,
-    asked: asked === 1,
+    drainRequested: drainRequested === 1,
     pressure: typeof pressure === 'number' && pressure >= 0 ? pressure : undefined,
     pressureBy: word(by) || undefined,
     loopMs: amount(loopMs),

@@ -124,7 +124,7 @@ export class JobLane {
   }
 
   /** Reserves what `wanted` jobs need from this pod; undefined while the store is unreachable. */
-  ask(wanted: number): JobRoundTrip | undefined {
+  prepare(wanted: number): JobRoundTrip | undefined {
     const { limits, breaker, slots, name } = this.#guard
     const lane = this.lane
     const limited = limits?.permits.requestPart(lane)

@@ -128,8 +128,8 @@ export class FallbackCounts {
 }
 
 /** Guards that were tried for this call, because two fallbacks may lead to the same guard. */
-const ASKED = Symbol('guards asked')
-type Tracked = RunOptions & { [ASKED]?: Set<GuardLike> }
+const TRIED = Symbol('guards tried')
+type Tracked = RunOptions & { [TRIED]?: Set<GuardLike> }
 
 /** Another guard, with the call's function or its own. */
 export function guardStep(
@@ -142,9 +142,9 @@ export function guardStep(
     on: own.on,
     costs: true,
     async answer(call) {
-      const asked = (call.options as Tracked)[ASKED]
-      if (asked?.has(guard)) return undefined
-      asked?.add(guard)
+      const tried = (call.options as Tracked)[TRIED]
+      if (tried?.has(guard)) return undefined
+      tried?.add(guard)
       const options: ReplacingOptions = { ...call.options, [REPLACES]: replacedBy(call) }
       const answer = await guard.runDegradable(fn ?? call.fn, options)
       const { value, degraded, message } = answer
@@ -222,8 +222,8 @@ export class FallbackStage implements Stage {
     const startMs = this.#clock.now()
     const instead = async (end: Pick<FailedCall, 'error' | 'value' | 'returned' | 'reason'>) => {
       const left: Tracked = remainingOptions(options, this.#clock.now() - startMs)
-      const tracked: Tracked = { ...left, [ASKED]: left[ASKED] ?? new Set() }
-      return (await this.#ask({ guard: this.#name, fn, options: tracked, ...end })) as
+      const tracked: Tracked = { ...left, [TRIED]: left[TRIED] ?? new Set() }
+      return (await this.#runSteps({ guard: this.#name, fn, options: tracked, ...end })) as
         | Degradable<T>
         | undefined
     }
@@ -242,7 +242,7 @@ export class FallbackStage implements Stage {
     if (verdict?.outcome === 'success') this.#learn(options, value)
     const reason = reasonOfValue(value, verdict, options)
     const answer = reason && (await instead({ error: undefined, value, returned: true, reason }))
-    if (answer === undefined) return asAsked(value, verdict)
+    if (answer === undefined) return undegraded(value, verdict)
     // After this check a caller can no longer get the value.
     if (answer.value !== value) discardResult(value)
     return answer
@@ -260,7 +260,7 @@ export class FallbackStage implements Stage {
     }
   }
 
-  async #ask(call: FailedCall): Promise<Degradable<unknown> | undefined> {
+  async #runSteps(call: FailedCall): Promise<Degradable<unknown> | undefined> {
     for (const step of this.#steps) {
       if (!isFor(step, call)) continue
       // The caller has aborted and needs no answer.
@@ -303,7 +303,7 @@ export class FallbackStage implements Stage {
 const failedAnswers = new WeakSet<Degradable<unknown>>()
 
 /** The call's own value. */
-export function asAsked<T>(value: T, verdict: Verdict | undefined): Degradable<T> {
+export function undegraded<T>(value: T, verdict: Verdict | undefined): Degradable<T> {
   const answer = { value, degraded: false, reason: undefined, step: undefined, message: undefined }
   const outcome = verdict?.outcome
   if (outcome === 'failure' || outcome === 'throttled') failedAnswers.add(answer)

@@ -60,7 +60,7 @@ export class UserLimitStage implements Stage {
     })
     let reply: UserReply | undefined
     try {
-      reply = charges.ask(request, pending)
+      reply = charges.request(request, pending)
     } catch (error) {
       if (error instanceof SpillwayError) return error
       throw error

@@ -308,13 +308,13 @@ export class TimedCall<T>
     if (!this.#streaming) this.leftBehind = this.#work
     if (this.leftBehind !== undefined) markAbandonedWork(error, this.leftBehind)
     this.#context?.runInAsyncScope(() => this.#controller?.abort(error))
-    if (this.#onAborted !== undefined) this.#tellAborted(this.#onAborted, error)
+    if (this.#onAborted !== undefined) this.#callOnAborted(this.#onAborted, error)
     if (!this.#streaming) this.#end?.onError(error)
     this.body?.givenUp(error)
   }
 
   /** A listener that throws does not prevent the end of the call. */
-  #tellAborted(run: (reason: unknown) => void, error: unknown): void {
+  #callOnAborted(run: (reason: unknown) => void, error: unknown): void {
     callSafely(this.#limits.name, 'onAbort', () => swallow(run(error)), undefined)
   }
 }

@@ -185,12 +185,12 @@ export class StoreWatch {
    * A command is sent. While it is in flight and no reply arrives, pulses are sent: if those fail
    * as well, it is an outage.
    */
-  asked(): void {
+  commandSent(): void {
     this.#silence.begin()
   }
 
   /** The command has ended, with or without a reply. */
-  over(): void {
+  commandEnded(): void {
     this.#silence.end()
   }
 
@@ -317,7 +317,7 @@ export class StoreWatch {
     if (this.#isDistrusted) return this.#change('untrusted')
     if (this.status === 'starting' || this.joined) return this.#change('shared')
     // The store gets all reports before its replies are used.
-    await this.#spender.tell()
+    await this.#spender.report()
     this.#take(await this.#pulse('joined'))
     this.#change(this.#isDistrusted ? 'untrusted' : 'shared')
   }

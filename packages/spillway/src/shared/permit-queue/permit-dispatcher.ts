@@ -58,9 +58,9 @@ export class PermitDispatcher {
     this.immediate = new ImmediatePermits(options, this.blocks)
     this.#requests = new PermitRequests(options, this.immediate, {
       onRefused: (block, reply, costs, call) => {
-        const othersMayAsk = this.blocks.block(block, reply, costs, call)
+        const othersMayRequest = this.blocks.block(block, reply, costs, call)
         // Slots that this lane did not take are free for the next lane.
-        if (othersMayAsk || block.isBlocked(clock.now())) this.#again = true
+        if (othersMayRequest || block.isBlocked(clock.now())) this.#again = true
       },
       onLost: (block, untilMs) => {
         block.blockedUntilMs = Math.max(block.blockedUntilMs, untilMs)

@@ -234,7 +234,7 @@ export class LimitClient implements Spender {
     this.#outage?.forgotten()
   }
 
-  tell(): Promise<void> {
+  report(): Promise<void> {
     const outage = this.#outage as OutageLimits
     return outage.report(this.settings, (at, spent, sequence) =>
       // A separate sequence, because settlements may be resent at the same time.
@@ -259,7 +259,7 @@ export class LimitClient implements Spender {
 
   returned(): void {
     // Units used after the last report.
-    void this.tell().catch(() => {})
+    void this.report().catch(() => {})
   }
 
   storeError(error: unknown): SpillwayError {

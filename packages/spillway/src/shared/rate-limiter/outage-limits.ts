@@ -151,13 +151,13 @@ export class OutageLimits implements LaneHolder {
     if (rules.includes('refuse')) throw this.#unavailable()
     this.#use(at.lane, nowUs)
     const pausedUs = (this.#pauseOf(at)?.untilUs ?? 0) - nowUs
-    const asked = {
+    const request = {
       at: this.#given(at),
       rules: rules as LimitRule[],
       fleet: this.#watch.fleet,
       nowUs,
     }
-    const reply = this.#own.take({ ...asked, costs: pausedUs > 0 ? [] : costs })
+    const reply = this.#own.take({ ...request, costs: pausedUs > 0 ? [] : costs })
     if (pausedUs <= 0) return { ...reply, paused: false, nowUs }
     return { ...reply, waitUs: pausedUs, paused: true, nowUs }
   }

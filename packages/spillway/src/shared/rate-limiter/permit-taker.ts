@@ -140,18 +140,18 @@ export class PermitTaker implements LimitPort {
     const own = settings.of(lane)
     const ref = own.ref(lane)
     const { limits } = own
-    watch?.asked()
+    watch?.commandSent()
     return {
       ref: { ...ref, limits: outage?.specsToRequest(ref.limits) ?? ref.limits },
       units: limits.map(({ unit }) => unit),
       heard: (reply, costs) => {
-        watch?.over()
+        watch?.commandEnded()
         outage?.replied(ref, costs, reply)
         watch?.heard(reply.nowUs)
         return this.#learn(reply, own, limits, undefined)
       },
       failed: (error) => {
-        watch?.over()
+        watch?.commandEnded()
         watch?.failed(error)
       },
     }
@@ -207,12 +207,12 @@ export class PermitTaker implements LimitPort {
     const { limits } = own
     const outage = this.#options.outage as OutageLimits
     const sentMs = clock.now()
-    watch.asked()
+    watch.commandSent()
     const requested = outage.specsToRequest(ref.limits)
     const reply = store.take({ ...ref, limits: requested, costs, report, waiter })
     return Promise.resolve(reply).then(
       (each) => {
-        watch.over()
+        watch.commandEnded()
         outage.replied(ref, costs, each)
         watch.heard(each.nowUs)
         if (each.granted > 0) watch.permitted(clock.now() - sentMs)
@@ -221,7 +221,7 @@ export class PermitTaker implements LimitPort {
         return known
       },
       (error) => {
-        watch.over()
+        watch.commandEnded()
         watch.failed(error)
         // A call that has waited for the whole command timeout does not wait for the store again.
         if (watch.joined) throw error

@@ -37,7 +37,7 @@ const DIALECTS = (
 ])
 
 /** Headers with the requested pause. */
-const ASKING = ['retry-after', 'retry-after-ms'] as const
+const PAUSE_HEADERS = ['retry-after', 'retry-after-ms'] as const
 
 /** Dates use the vendor's clock, which its `Date` header shows; this machine's may be an hour off. */
 function vendorTimeMs(headers: unknown, wallMs: number): number {
@@ -62,8 +62,8 @@ export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorHe
     if (units !== undefined) add(unit, units, headerOf(headers, reset))
   }
   addIetf(headers, add)
-  const asks = ASKING.some((name) => headerOf(headers, name) !== undefined)
-  return { retryAfterMs: asks ? retryAfterFromHeaders(headers, vendorMs()) : undefined, left }
+  const hasPause = PAUSE_HEADERS.some((name) => headerOf(headers, name) !== undefined)
+  return { retryAfterMs: hasPause ? retryAfterFromHeaders(headers, vendorMs()) : undefined, left }
 }
 
 function addIetf(

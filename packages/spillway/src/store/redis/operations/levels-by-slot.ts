@@ -32,7 +32,7 @@ interface Journey {
 
 export function levelsBySlot(together: LevelStore, slotOf: (key: string) => number): LevelStore {
   /** Checks the next part of each request; those of one slot share one round trip. */
-  async function ask(journeys: readonly Journey[]): Promise<void> {
+  async function check(journeys: readonly Journey[]): Promise<void> {
     await all(bySlot(journeys, nextPart), async (travellers) => {
       const replies = await together.check(travellers.map((one) => nextPart(one).request))
       for (const [index, journey] of travellers.entries()) {
@@ -62,7 +62,7 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
     async check(requests) {
       const journeys = requests.map((request) => journeyOf(request, slotOf))
       try {
-        for (let left = journeys; left.length > 0; left = left.filter(goesOn)) await ask(left)
+        for (let left = journeys; left.length > 0; left = left.filter(goesOn)) await check(left)
       } catch (failure) {
         // The caller gets an error, so the request is not charged.
         refundCharged(journeys)
