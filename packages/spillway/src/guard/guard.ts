@@ -178,7 +178,7 @@ export class SharedGuard implements Guard {
     this.#fetching = omitUndefined({ ...fetching, hops }) as FetchOptions
     this.fetch = this.fetchFor(NO_OPTIONS)
     if (breaker !== undefined) this.#listenTo(breaker, options.breaker?.per === 'vendor')
-    // With limits, their client has started it.
+    // With limits, their client has started the watch.
     if (countedLimits === undefined) watch?.start(undefined)
     this.#isTimeoutMissing = before?.isTimeoutReported !== true && !hasTimeout(options)
     if (this.#isTimeoutMissing) this.#reportMissingTimeout()
@@ -205,7 +205,7 @@ export class SharedGuard implements Guard {
       if (to === 'open' || to === 'isolated') {
         dispatcher.empty(where, (each) => breaker.refuse(each))
       }
-      // Calls that still wait missed that it was open. Those that arrive now may be probes.
+      // This pod missed that it was open: waiting calls are refused. Calls that arrive now may be probes.
       if (to === 'half-open') dispatcher.empty(where, (each) => halfOpenError(this.name, each))
     }
     this.#stopListening = [breaker.onChange(changed), breaker.onOwnChange(changed)]
@@ -254,7 +254,7 @@ export class SharedGuard implements Guard {
   fetchFor(options: RunOptions): Fetch {
     checkRunOptions(options)
     return createFetch(
-      // A request is for one downstream: no other guard could send it.
+      // Without fallbacks: another guard has another downstream and cannot send this request.
       (fn, own) => this.#call(fn, own),
       this.parts.clock,
       this.#fetching,
@@ -320,15 +320,15 @@ export class SharedGuard implements Guard {
 
   /** Logs some of its decisions from now on. */
   keepDecisions(log: DecisionLog): DecisionRecorder {
-    const book = new DecisionRecorder(this.parts, log)
-    this.parts.observers.decisions = book
-    return book
+    const recorder = new DecisionRecorder(this.parts, log)
+    this.parts.observers.decisions = recorder
+    return recorder
   }
 
-  /** Unless another book has been opened since. */
-  stopDecisions(book: DecisionRecorder): void {
+  /** Has no effect if another recorder has replaced this one. */
+  stopDecisions(recorder: DecisionRecorder): void {
     const { observers } = this.parts
-    if (observers.decisions === book) observers.decisions = undefined
+    if (observers.decisions === recorder) observers.decisions = undefined
   }
 
   /** Replaces the lanes that the configuration names, beside those of the guard's own options. */

@@ -13,7 +13,7 @@ export interface SpillwayInside {
   readonly random: Random
   readonly store: Store
   readonly membership: Membership
-  /** Those that are open. */
+  /** Open guards. */
   guards(): SharedGuard[]
   /** Calls `listener` for every new guard; returns the function that stops it. */
   onGuard(listener: () => void): () => void

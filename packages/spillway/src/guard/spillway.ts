@@ -152,7 +152,7 @@ class PodSpillway implements Spillway {
     this.store = store ?? memoryStore({ clock })
     this.#notes = new RecentNotes(clock)
     this.#membership = createMembership({
-      // A pod that is turned to local state is not one of the fleet.
+      // With SPILLWAY_SHARED=off the pod does not join the fleet.
       store: isSharingOff() ? memoryStore({ clock }) : this.store,
       pod: options.pod,
       clock,
@@ -324,7 +324,7 @@ class PodSpillway implements Spillway {
     }
   }
 
-  /** Guards know more of a store that answers: whether it is still the one they know. */
+  /** The store answers. A guard may still distrust it, for example after it lost its data. */
   #storeStatus(): FleetStoreStatus {
     if (!this.store.remote) return 'memory'
     const { guards } = this.snapshot()
@@ -373,7 +373,6 @@ class PodSpillway implements Spillway {
   }
 }
 
-/** For the whole fleet. */
 async function standingOf(queue: WorkableJobQueue): Promise<FleetJobQueueReport> {
   const { name, guard } = queue.snapshot()
   return { name, guard, ...(await queue.counts()) }
@@ -399,6 +398,6 @@ function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {
 
 const WORDS = {
   unreachable: 'the store does not answer',
-  untrusted: 'the store is back, limits are shared again in a window',
+  untrusted: 'the store is back; limits are shared again after one window',
   off: 'not shared, because of SPILLWAY_SHARED=off',
 }

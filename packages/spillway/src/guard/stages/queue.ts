@@ -32,6 +32,7 @@ export class QueueStage implements Stage {
   readonly name = 'queue'
   readonly scope = 'local'
   readonly per = 'call'
+  /** The option `queue` is set, so calls may wait for slots and permits. */
   readonly patient: boolean
   readonly calls: CallQueue
   /** Starts calls that have waited. */
