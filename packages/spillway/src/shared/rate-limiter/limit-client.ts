@@ -164,13 +164,13 @@ export class LimitClient implements Spender {
     return this.#feedback.updateFromResponse(answer, permit, limits)
   }
 
-  /** Replies until when the lane is paused. */
+  /** Returns the time until which the lane is paused. */
   pause(lane: string, pauseMs: number | undefined): MaybePromise<number> {
     const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
     return this.#sendFeedback(lane, { grantedUs: 0, throttled: true, pauseUs, left: [] })
   }
 
-  /** The vendor refused the call of a permit, without a response that could be read. Replies until when the lane is paused. */
+  /** The vendor refused a call without a readable response. Returns the time until which the lane is paused. */
   throttled(permit: LanePermit, failure: Partial<VendorFailure>): MaybePromise<number> {
     const { lane, grantedUs } = permit
     const pauseMs = failure.retryAfterMs ?? this.#feedback.fixedPauseMs(permit)
@@ -267,7 +267,7 @@ export class LimitClient implements Spender {
     return storeUnavailable('vendor-limit', this.name, error)
   }
 
-  /** Usage of this pod counts, even if another client recorded it. */
+  /** Keeps the spending that the replaced client has recorded for this pod. */
   #outageLimits(watch: StoreWatch, before: LimitClient | undefined): OutageLimits {
     const { name, registry } = this.#options
     const known = before === undefined ? undefined : before.#outage
@@ -290,7 +290,7 @@ export class LimitClient implements Spender {
   async #read(outage: OutageLimits, lane: string): Promise<void> {
     const ref = this.settings.ref(lane)
     const figures = await this.#store.figures(ref)
-    // The message about it may have been lost.
+    // The message about the change may have been lost.
     if (figures.version > ref.version) this.#options.onLimitsChanged()
     if (this.#watch?.joined === true) outage.saw(ref, figures)
   }

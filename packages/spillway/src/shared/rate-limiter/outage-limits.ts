@@ -57,7 +57,7 @@ export class OutageLimits implements LaneHolder {
     lanes.attach(this)
   }
 
-  /** Usage during an outage, which is still to be reported to the store. */
+  /** False while the lane is paused, or has spent units that the store does not know. */
   isIdle(lane: string): boolean {
     if ((this.#pauses.get(lane)?.untilUs ?? 0) > this.#watch.nowUs()) return false
     return this.#own.isReported(lane)
@@ -226,7 +226,7 @@ export class OutageLimits implements LaneHolder {
     return Object.fromEntries(specs.map(({ id, limit }) => [id, shareOf(limit, this.#watch.fleet)]))
   }
 
-  /** A pod's share is a share of what the vendor gives. */
+  /** The limits, lowered to those that the vendor grants, as far as they were learned. */
   #given(at: SpendingLane): SpendingLane {
     const learned = this.#learned.get(at.lane)
     if (learned === undefined) return at

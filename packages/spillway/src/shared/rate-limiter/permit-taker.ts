@@ -66,7 +66,7 @@ export class PermitTaker implements LimitPort {
   readonly remote: boolean
   readonly settings: LimitSettings
   readonly #options: PermitTakerOptions
-  /** The pod is named also if no call waits: its share counts while calls of other pods wait. */
+  /** Names the pod when no call waits, too, so that the store counts its share. */
   readonly #withoutWaiting: Waiter
   readonly #lastMinute = new RollingCounter(60_000, 60)
   /** Granted since the last report. */
@@ -247,7 +247,7 @@ export class PermitTaker implements LimitPort {
   ): LimitReply {
     this.#granted += reply.granted
     if (reply.granted > 0 && this.#reportTimer === undefined) this.#scheduleReport()
-    // A call waits that can be woken.
+    // The call waits, and the store may wake it.
     if (waiter !== undefined && reply.waitUs > 0 && reply.waitUs <= waiter.forUs) {
       this.#options.wakeUps.listen()
     }

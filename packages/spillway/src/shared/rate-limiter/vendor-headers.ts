@@ -87,7 +87,7 @@ const PART_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 /** Larger than any number of seconds until a reset: seconds since 1970. */
 const EPOCH_SECONDS = 1e9
 
-/** `1s`, `6m0s`, `20ms`; seconds; seconds since 1970; a date. Unknown: none. */
+/** Reads `1s`, `6m0s`, `20ms`; seconds; seconds since 1970; a date. Returns 0 for other texts. */
 function readReset(reset: unknown, wallMs: () => number): number {
   const seconds = parseAmount(reset)
   if (seconds !== undefined) {

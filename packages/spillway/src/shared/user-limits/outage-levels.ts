@@ -48,7 +48,7 @@ export class OutageLevels {
 
   /** Whether to skip the store: it is unreachable, or the last command failed. */
   get inForce(): boolean {
-    // When it is back, it is used again.
+    // During an outage the watch decides when the store is used again.
     if (!this.#watch.reachable) this.#failing = false
     return !this.#watch.reachable || this.#failing
   }
@@ -58,7 +58,7 @@ export class OutageLevels {
     return this.#watch.status === 'starting' ? this.#watch.whenStarted?.() : undefined
   }
 
-  /** Whether to try again, in the background. */
+  /** Whether to try the store now, in the background. */
   get shouldTry(): boolean {
     if (!this.#watch.reachable || this.#clock.now() < this.#nextRequestMs) return false
     this.#nextRequestMs = Number.POSITIVE_INFINITY
@@ -73,7 +73,7 @@ export class OutageLevels {
     this.#backoff.found()
   }
 
-  /** Whether such a trial is in flight. */
+  /** Whether such a command is in flight. */
   get trying(): boolean {
     return this.#nextRequestMs === Number.POSITIVE_INFINITY
   }
@@ -94,7 +94,7 @@ export class OutageLevels {
     this.#nextRequestMs = this.#clock.now() + this.#backoff.nextMs()
   }
 
-  /** Throws STORE_UNAVAILABLE if a level has the rule `closed`. */
+  /** Throws STORE_UNAVAILABLE if a level has the rule `refuse`. */
   charge({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): LevelReply {
     if (rules.includes('refuse')) throw unavailable(this.#name)
     const counted = levels.flatMap((level, index) =>

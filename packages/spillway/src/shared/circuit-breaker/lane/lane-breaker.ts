@@ -326,7 +326,7 @@ export class LaneBreaker {
     )
   }
 
-  /** A store that does not answer is no reason to refuse. */
+  /** If the store does not answer, the breaker starts closed. */
   #assumeClosed(): void {
     this.#firstState = undefined
     this.#updateState()
