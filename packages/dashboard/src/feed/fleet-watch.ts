@@ -76,7 +76,7 @@ export class FleetWatch {
       if (own !== undefined) known.set(self, own)
       for (const { pod, snapshot, ageMs } of members) {
         // A pod knows more about itself than the store.
-        if (pod !== self) known.set(pod, this.#hear(pod, readPodStatus(snapshot), nowMs - ageMs))
+        if (pod !== self) known.set(pod, this.#update(pod, readPodStatus(snapshot), nowMs - ageMs))
       }
       this.#known = known
       this.#hearNotes()
@@ -105,7 +105,7 @@ export class FleetWatch {
   /** The current state of this pod. */
   hearOwn(vitals: PodStatus): void {
     const { pod } = this.#membership
-    this.#known.set(pod, this.#hear(pod, vitals, this.#clock.now()))
+    this.#known.set(pod, this.#update(pod, vitals, this.#clock.now()))
   }
 
   /** Sums of all pods that report in time. */
@@ -149,7 +149,7 @@ export class FleetWatch {
     }
   }
 
-  #hear(pod: string, vitals: PodStatus | undefined, atMs: number): Known {
+  #update(pod: string, vitals: PodStatus | undefined, atMs: number): Known {
     const before = this.#known.get(pod)
     const sinceMs = atMs - (before?.atMs ?? atMs)
     if (before !== undefined && sinceMs < LEAST_MS) {

@@ -19,7 +19,7 @@ export async function serversOf(redis: RedisConfig): Promise<Servers> {
 
 async function findBySentinels(redis: RedisConfig, sentinels: readonly string[]): Promise<Servers> {
   const { master = 'mymaster' } = redis
-  const heard: string[] = []
+  const found: string[] = []
   const findings: Finding[] = []
   for (const sentinel of sentinels) {
     try {
@@ -40,7 +40,7 @@ async function findBySentinels(redis: RedisConfig, sentinels: readonly string[])
       }
       const [host, port] = address as [string, string]
       const scheme = sentinel.startsWith('rediss:') ? 'rediss' : 'redis'
-      heard.push(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`)
+      found.push(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`)
     } catch (error) {
       findings.push(
         warn(
@@ -51,16 +51,16 @@ async function findBySentinels(redis: RedisConfig, sentinels: readonly string[])
       )
     }
   }
-  const masters = [...new Set(heard)]
-  if (heard.length > 0) {
+  const masters = [...new Set(found)]
+  if (found.length > 0) {
     findings.unshift(
       ok(
         'sentinels',
-        `${heard.length} of ${sentinels.length} answer: ${masters.map(hostOf).join(', ')}`,
+        `${found.length} of ${sentinels.length} answer: ${masters.map(hostOf).join(', ')}`,
       ),
     )
   }
-  if (heard.length === 1 && sentinels.length === 1) {
+  if (found.length === 1 && sentinels.length === 1) {
     findings.push(
       warn('sentinels', 'one alone decides nothing', 'name at least three, on three machines'),
     )

@@ -145,7 +145,7 @@ export class JobLane {
         const { jobs, view, probing } = reply
         giveUp(wanted - jobs.length)
         const costs = jobs.map((job) => job.costs)
-        const limitReply = limited?.heard(reply.take, costs)
+        const limitReply = limited?.arrived(reply.take, costs)
         const passed = view && breakerPart?.passed(view, jobs.length, probing)
         return costs.map((each, index) => {
           const permit = limitReply && limits?.permits.createPermit(lane, each, limitReply)

@@ -353,11 +353,11 @@ export class LimitClient implements Spender {
     const pauses = { basePauseUs, maxPauseUs }
     const ref = this.settings.ref(lane)
     const reply = this.#store.feedback({ ...ref, ...feedback, ...pauses })
-    if (!(reply instanceof Promise)) return this.#heardFeedback(lane, ref.limits, reply)
-    return reply.then((each) => this.#heardFeedback(lane, ref.limits, each))
+    if (!(reply instanceof Promise)) return this.#onFeedbackReply(lane, ref.limits, reply)
+    return reply.then((each) => this.#onFeedbackReply(lane, ref.limits, each))
   }
 
-  #heardFeedback(lane: string, specs: readonly LimitSpec[], reply: FeedbackReply): number {
+  #onFeedbackReply(lane: string, specs: readonly LimitSpec[], reply: FeedbackReply): number {
     const { learned, effective, pausedUntilUs } = reply
     const spec = learned === undefined ? undefined : specs[learned]
     if (spec !== undefined) {

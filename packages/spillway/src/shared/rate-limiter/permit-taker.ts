@@ -27,7 +27,7 @@ import type { WakeUps } from './wake-ups.js'
 export interface LimitRequestPart {
   ref: LaneRef
   units: readonly string[]
-  heard(reply: TakeReply, costs: Costs): LimitReply
+  arrived(reply: TakeReply, costs: Costs): LimitReply
   failed(error: unknown): void
 }
 
@@ -144,10 +144,10 @@ export class PermitTaker implements LimitPort {
     return {
       ref: { ...ref, limits: outage?.specsToRequest(ref.limits) ?? ref.limits },
       units: limits.map(({ unit }) => unit),
-      heard: (reply, costs) => {
+      arrived: (reply, costs) => {
         watch?.commandEnded()
         outage?.replied(ref, costs, reply)
-        watch?.heard(reply.nowUs)
+        watch?.replied(reply.nowUs)
         return this.#learn(reply, own, limits, undefined)
       },
       failed: (error) => {
@@ -214,7 +214,7 @@ export class PermitTaker implements LimitPort {
       (each) => {
         watch.commandEnded()
         outage.replied(ref, costs, each)
-        watch.heard(each.nowUs)
+        watch.replied(each.nowUs)
         if (each.granted > 0) watch.permitted(clock.now() - sentMs)
         const known = this.#learn(each, own, limits, waiter)
         known.sentMs = sentMs

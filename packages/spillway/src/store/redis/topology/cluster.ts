@@ -97,7 +97,7 @@ class Cluster implements RedisConnection {
   }
 
   /** In a cluster, published messages reach every node. */
-  readonly subscribe: Subscribe = (channel, hearer) => {
+  readonly subscribe: Subscribe = (channel, listener) => {
     const { clock, random, warn } = this.#dialler
     const dial = (lost: Lost) => {
       const names = [...(this.#map?.masters ?? this.#seeds)]
@@ -108,7 +108,7 @@ class Cluster implements RedisConnection {
     // Dials a microtask later, when the name is known.
     const later = (lost: Lost) => Promise.resolve(lost).then(dial)
     const options = { dial: later, clock, random, denied: subscribeDenied(warn) }
-    const redial: Redial<Connection> = openSubscription(options, channel, hearer)
+    const redial: Redial<Connection> = openSubscription(options, channel, listener)
     return {
       close: () => {
         this.#listening.delete(redial)
