@@ -120,7 +120,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
           JSON.stringify(
             right
               ? { ok: true, did: `did ${act.act}` }
-              : { ok: false, problem: 'That is not the token.' },
+              : { ok: false, problem: 'The token is wrong.' },
           ),
         )
         if (act.act === 'demo' && right) send('demo', fleet.switchDemo(act))

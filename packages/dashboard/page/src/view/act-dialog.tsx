@@ -64,7 +64,7 @@ function ActForm({
     if (busy.value) return
     if (showToken) setToken(secret.value, { remember: remember.value })
     busy.value = true
-    // The result of an earlier try is not the result of this one.
+    // Hides the result of an earlier try.
     draft.value = { act, result: undefined }
     const came = await sendAct(act)
     busy.value = false
@@ -84,7 +84,7 @@ function ActForm({
         )}
         {acts === 'off' && (
           <p class="consequence">
-            No actions from here: this gateway has no admin token, and you are not on its machine.
+            Actions are off: this gateway has no admin token, and you are not on its machine.
             Configure a token and reload the page.
           </p>
         )}

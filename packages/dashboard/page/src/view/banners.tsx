@@ -35,7 +35,7 @@ export function Banners({ retry }: { retry: () => void }) {
 function LostBanner({ retry }: { retry: () => void }) {
   const state = feedState.value
   if (state.kind !== 'lost') return null
-  // Reads the clock: it counts.
+  // Subscribes to the clock, for the countdown.
   now.value
   const waitMs = state.nextAt === undefined ? 0 : state.nextAt - Date.now()
   return (

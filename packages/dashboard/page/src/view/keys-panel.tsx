@@ -14,7 +14,7 @@ const REASONS: Record<NonNullable<KeyTick['reason']>, string> = {
 export function KeysPanel({ guard, keys }: { guard: string; keys: GuardTick['keys'] }) {
   if (keys === undefined || keys.length === 0) return null
   return (
-    <Panel title="API keys" note="the first usable one is sent, for all pods">
+    <Panel title="API keys" note="calls use the first usable key; shared by all pods">
       <div class="stack">
         {keys.map((each) => (
           <Key key={each.key} guard={guard} tick={each} />

@@ -90,7 +90,7 @@ function stateOf({ state, ageMs, store }: PodRow): { tone: Tone; icon: IconName;
   if (ageMs > 5_000) return { tone: 'quiet', icon: 'none', word: `silent for ${formatMs(ageMs)}` }
   if (ageMs > 2_000) return { tone: 'warn', icon: 'waited', word: `late, ${formatMs(ageMs)}` }
   if (state === 'draining') return { tone: 'iso', icon: 'left', word: 'draining' }
-  if (state === 'drain-requested') return { tone: 'iso', icon: 'left', word: 'asked to drain' }
+  if (state === 'drain-requested') return { tone: 'iso', icon: 'left', word: 'drain requested' }
   if (state === 'unknown') return { tone: 'quiet', icon: 'none', word: 'no report' }
   if (store === 'unreachable' || store === 'untrusted' || store === 'off') {
     return { tone: 'warn', icon: 'warning', word: 'degraded' }

@@ -82,7 +82,7 @@ export function LockedScreen({
       <TokenFields secret={secret} remember={remember} />
       {wrong && (
         <p class="locked-wrong tone-bad" role="alert">
-          {withdrawn ? 'The token has changed. Enter the new one.' : 'That is not the token.'}
+          {withdrawn ? 'The token has changed. Enter the new one.' : 'The token is wrong.'}
         </p>
       )}
       <button type="submit" class="primary" disabled={secret.value === ''}>
