@@ -99,9 +99,9 @@ export class Demo implements DashboardDemo {
 
   #modelThatWaits(): string | undefined {
     const { vendors, jobQueues = [] } = this.#options
-    const speaks = (name: string) =>
+    const isOpenAi = (name: string) =>
       vendors.some((vendor) => vendor.name === name && vendor.protocol === 'openai')
-    return jobQueues.find(({ vendor, model }) => model !== undefined && speaks(vendor))?.model
+    return jobQueues.find(({ vendor, model }) => model !== undefined && isOpenAi(vendor))?.model
   }
 
   async #end(): Promise<void> {

@@ -55,7 +55,7 @@ export interface GuardListener extends ResponseListener {
   onShadow(stage: string): void
 }
 
-/** Resolves when status and headers of an answer have arrived that the guard accepts or does not try again. */
+/** Resolves with the answer that the guard accepts or does not retry, once status and headers have arrived. */
 export function sendThroughGuard(
   options: SenderOptions,
   { routed, target, key, lane, requestsUsage, isCharged, replaced }: GuardedRequest,

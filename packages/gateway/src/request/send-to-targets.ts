@@ -51,7 +51,7 @@ export class TargetSender implements GuardListener {
   #decided = false
   /** Why no attempt after a vendor's error succeeded. The client gets the vendor's error. */
   refusal: unknown
-  /** How the last target failed, which another one or a fallback replaces. */
+  /** The failed call at the last target, which another target or a fallback replaces. */
   #replaced: ReplacedCall | undefined
   /** Time until the request was sent for the first time. */
   waitedMs = 0

@@ -26,7 +26,7 @@ import { neverConnected } from './vendor-error.js'
 export interface ResponseListener {
   /** The body has ended and the guard has released the call. */
   onEnded(how: BodyEnd, usage: TokenUsage | undefined, status: number): void
-  /** The answer is an error, and another attempt follows. True: it reads the answer itself, to send it if that fails. */
+  /** The answer is an error, and another attempt follows. True: the listener keeps it, in case no attempt succeeds. */
   holdsError(answer: VendorResponse): boolean
 }
 

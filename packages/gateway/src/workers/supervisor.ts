@@ -36,7 +36,7 @@ export interface SupervisorOptions {
   readonly readFiles: () => FileContents
   readonly listen: WorkerPortsOptions['listen']
   /** A line for the terminal or the log of the container. */
-  readonly say: (text: string) => void
+  readonly print: (text: string) => void
   readonly clock?: Clock
 }
 
@@ -297,7 +297,7 @@ export class Supervisor {
     { code, message }: { code: string | undefined; message: string },
   ): void {
     if (!this.#started) this.#giveUp(new WorkersFailedError(message, code))
-    else this.#options.say(`worker ${slot} cannot start: ${message}\n`)
+    else this.#options.print(`worker ${slot} cannot start: ${message}\n`)
   }
 
   #replace(worker: EndedWorker, how: string): void {
@@ -320,7 +320,7 @@ export class Supervisor {
       worker.pid === undefined
         ? `${who} could not be started: ${how}; the next attempt is`
         : `${who} (pid ${worker.pid}) ended with ${how}; its replacement starts`
-    this.#options.say(`${what} ${when}\n`)
+    this.#options.print(`${what} ${when}\n`)
     this.#restartCount++
     const timer = this.#clock.schedule(delayMs, () => {
       this.#restarts.delete(timer)

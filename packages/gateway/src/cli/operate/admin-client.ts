@@ -30,9 +30,9 @@ export function adminClient(admin: URL, token: string | undefined): AdminClient 
       const why = error.cause?.code ?? error.message
       throw new CommandError(`${admin.origin} does not answer (${why})`, EXIT.unavailable)
     })
-    const said = (await answer.json().catch(() => undefined)) as ErrorAnswer | undefined
-    if (answer.ok && said !== undefined) return said as T
-    const why = said?.error?.message ?? `status ${answer.status}`
+    const reply = (await answer.json().catch(() => undefined)) as ErrorAnswer | undefined
+    if (answer.ok && reply !== undefined) return reply as T
+    const why = reply?.error?.message ?? `status ${answer.status}`
     throw new CommandError(
       `${admin.origin}: ${why}`,
       answer.status === 503 ? EXIT.unavailable : EXIT.failure,

@@ -58,8 +58,8 @@ function explain(error: YAMLError, text: string): string {
   }
   if (code === 'BLOCK_AS_IMPLICIT_KEY') return 'a value with ": " in it needs quotes'
   // Text after a colon is part of the value.
-  const [said = ''] = message.split(/(?<=\S): /)
-  return said.charAt(0).toLowerCase() + said.slice(1)
+  const [problem = ''] = message.split(/(?<=\S): /)
+  return problem.charAt(0).toLowerCase() + problem.slice(1)
 }
 
 /** The next line is indented deeper than the one at this offset. */

@@ -103,8 +103,8 @@ export function packPodStatus(vitals: PodStatus): Packed {
 }
 
 /** Undefined for a message of another release or of another program. */
-export function readPodStatus(said: unknown): PodStatus | undefined {
-  const { v, pod, guards, notes } = (said ?? {}) as Partial<Record<keyof Packed, unknown>>
+export function readPodStatus(snapshot: unknown): PodStatus | undefined {
+  const { v, pod, guards, notes } = (snapshot ?? {}) as Partial<Record<keyof Packed, unknown>>
   if (v !== STATUS_VERSION || !Array.isArray(pod) || !Array.isArray(guards)) return undefined
   const [version, upMs, draining, drainRequested, pressure, by, loopMs, loopBusy, memoryMb, store] =
     pod
@@ -124,15 +124,15 @@ export function readPodStatus(said: unknown): PodStatus | undefined {
   }
 }
 
-function readNote(said: unknown): PodNote[] {
-  if (!Array.isArray(said)) return []
-  const [number, text] = said
+function readNote(packed: unknown): PodNote[] {
+  if (!Array.isArray(packed)) return []
+  const [number, text] = packed
   return Number.isSafeInteger(number) && typeof text === 'string' ? [{ number, text }] : []
 }
 
-function readGuard(said: unknown): GuardStatus[] {
-  if (!Array.isArray(said)) return []
-  const [name, lanes, calls, refused, active, waiting, breaker] = said
+function readGuard(packed: unknown): GuardStatus[] {
+  if (!Array.isArray(packed)) return []
+  const [name, lanes, calls, refused, active, waiting, breaker] = packed
   if (typeof name !== 'string' || name === '') return []
   return [
     {

@@ -180,7 +180,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     this.#options.checkCost(cost)
     const written = JSON.stringify(data)
     if (written === undefined) {
-      const message = 'must be something that JSON can say, not undefined or a function'
+      const message = 'must be a value that JSON can represent, not undefined or a function'
       throw new OptionsError([{ path: `${path}.data`, message }])
     }
     return {

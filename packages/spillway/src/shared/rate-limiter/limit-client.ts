@@ -176,8 +176,8 @@ export class LimitClient implements Spender {
     const pauseMs = failure.retryAfterMs ?? this.#feedback.fixedPauseMs(permit)
     const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
     const refused = permit.refused(this.settings.of(lane).limits)
-    const said = { throttled: true, pauseUs, left: [], refused, failure }
-    return this.#sendFeedback(lane, { grantedUs, ...said })
+    const feedback = { throttled: true, pauseUs, left: [], refused, failure }
+    return this.#sendFeedback(lane, { grantedUs, ...feedback })
   }
 
   async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
