@@ -24,14 +24,14 @@ export function readActNote(text: string): ActNote | undefined {
     return undefined
   }
   if (typeof note !== 'object' || note === null || !ACTS.has(note.act)) return undefined
-  const word = (value: unknown) => (typeof value === 'string' ? shown(value) : '')
+  const textOf = (value: unknown) => (typeof value === 'string' ? shown(value) : '')
   return {
     at: typeof note.at === 'number' && Number.isFinite(note.at) ? note.at : 0,
-    pod: word(note.pod),
+    pod: textOf(note.pod),
     act: note.act as Act['act'],
-    on: word(note.on),
-    did: word(note.did),
+    on: textOf(note.on),
+    did: textOf(note.did),
     ok: note.ok === true,
-    by: word(note.by),
+    by: textOf(note.by),
   }
 }

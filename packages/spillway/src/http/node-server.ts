@@ -72,14 +72,14 @@ export function passGate<R extends IncomingMessage>(
   const call = gate.receive(request, request, endpoint)
   const verdict = gate.decide(call, request.headers)
   const follow = (each: Verdict) => {
-    if (writeVerdict(response, each)) goOn(gate, request, response, () => next(call))
+    if (writeVerdict(response, each)) callNext(gate, request, response, () => next(call))
   }
   if (isThenable(verdict)) verdict.then(follow).catch(fail)
   else follow(verdict)
 }
 
 /** In the context of its caller's deadline, if there is one. */
-function goOn<R extends IncomingMessage>(
+function callNext<R extends IncomingMessage>(
   gate: ServerGate<R>,
   { headers }: R,
   response: ServerResponse,

@@ -109,12 +109,12 @@ export function readPodStatus(snapshot: unknown): PodStatus | undefined {
   const [version, upMs, draining, drainRequested, pressure, by, loopMs, loopBusy, memoryMb, store] =
     pod
   return {
-    version: word(version),
+    version: textOf(version),
     upMs: amount(upMs),
     draining: draining === 1,
     drainRequested: drainRequested === 1,
     pressure: typeof pressure === 'number' && pressure >= 0 ? pressure : undefined,
-    pressureBy: word(by) || undefined,
+    pressureBy: textOf(by) || undefined,
     loopMs: amount(loopMs),
     loopBusy: amount(loopBusy),
     memoryMb: amount(memoryMb),
@@ -136,7 +136,7 @@ function readGuard(packed: unknown): GuardStatus[] {
   if (typeof name !== 'string' || name === '') return []
   return [
     {
-      name: word(name),
+      name: textOf(name),
       lanes: Array.isArray(lanes) ? lanes.filter((lane) => typeof lane === 'string') : [],
       calls: amount(calls),
       refused: amount(refused),
@@ -150,7 +150,7 @@ function readGuard(packed: unknown): GuardStatus[] {
 
 const STORES = ['memory', 'starting', 'shared', 'unreachable', 'untrusted', 'off'] as const
 
-function word(value: unknown): string {
+function textOf(value: unknown): string {
   return typeof value === 'string' ? value.slice(0, LONGEST_NAME) : ''
 }
 

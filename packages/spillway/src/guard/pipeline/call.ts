@@ -158,7 +158,7 @@ export class GuardCall<T>
       return this.refuse(error)
     }
     if (this.#starting) this.#getPermits(nowMs)
-    else this.#goOn(nowMs)
+    else this.#continueAfterWait(nowMs)
   }
 
   /** The store has decided on the stage that the call enters. */
@@ -173,7 +173,7 @@ export class GuardCall<T>
   }
 
   /** Continues after a wait. Meanwhile the caller may have aborted, or the deadline passed. */
-  #goOn(nowMs: number): void {
+  #continueAfterWait(nowMs: number): void {
     if (this.signal?.aborted === true) return this.refuse(this.signal.reason)
     const refusal = this.#shared.pipeline.expired(this.facts, nowMs)
     if (refusal === undefined) this.#getPermits(nowMs)
@@ -203,7 +203,7 @@ export class GuardCall<T>
     if (permits.useByMs !== undefined && nowMs > permits.useByMs) {
       // This process was busy since the store replied. The call waits for another permit.
       pipeline.cancel(facts.lane, permits)
-      this.#goOn(nowMs)
+      this.#continueAfterWait(nowMs)
       return queue.dispatcher.requestLater(facts.lane)
     }
     const aborted = signal?.aborted === true
@@ -328,7 +328,7 @@ export class GuardCall<T>
       facts.lane = lanes.enter(facts.options.lane ?? DEFAULT_LANE)
       const nowMs = clock.now()
       const refusal = pipeline.check(facts, nowMs)
-      if (refusal === undefined) this.#goOn(nowMs)
+      if (refusal === undefined) this.#continueAfterWait(nowMs)
       else this.refuse(refusal)
     })
   }

@@ -238,7 +238,7 @@ export const STAGES = [
           // this lane count by their wait (`maxQueueWaitMs`), and do not count as slots in use.
           return {
             queueWaitMs: dispatcher.oldestWaitMs(nowMs, lane),
-            slotsInUse: slots.pressure(dispatcher.crowd(nowMs), lane, unfinished),
+            slotsInUse: slots.pressure(dispatcher.waitingForPod(nowMs), lane, unfinished),
           }
         },
       }),

@@ -103,7 +103,7 @@ export class QueueStage implements Stage {
 
   /** Calls that wait for this pod; those of a lane that waits for its vendor do not count. */
   waiting(nowMs: number): number {
-    return this.calls.length === 0 ? 0 : this.dispatcher.crowd(nowMs)
+    return this.calls.length === 0 ? 0 : this.dispatcher.waitingForPod(nowMs)
   }
 
   passed(_call: StageCall, _permits: unknown): Details | undefined {

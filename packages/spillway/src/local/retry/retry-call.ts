@@ -122,11 +122,11 @@ export class RetryCall<T> {
       result = this.#call()
       if (!isThenable(result)) return Promise.resolve(this.#ended(result))
     } catch (error) {
-      return this.#goOn({ error })
+      return this.#retryUntilFinal({ error })
     }
     return toPromise(result).then(
       (value) => this.#ended(value),
-      (error) => this.#goOn({ error }),
+      (error) => this.#retryUntilFinal({ error }),
     )
   }
 
@@ -136,7 +136,7 @@ export class RetryCall<T> {
   resume(firstEnd: End<T>, startMs: number, scope: AttemptScope | undefined): Promise<T> {
     this.#startMs = startMs
     this.#scope = scope
-    return this.#goOn(firstEnd)
+    return this.#retryUntilFinal(firstEnd)
   }
 
   #call(): T | PromiseLike<T> {
@@ -155,11 +155,11 @@ export class RetryCall<T> {
       this.#deadline === undefined &&
       this.#policy.classify === undefined &&
       !isResponse(value)
-    return plain ? value : this.#goOn({ value })
+    return plain ? value : this.#retryUntilFinal({ value })
   }
 
   /** Judges the end of an attempt and makes further ones until one is final. */
-  async #goOn(firstEnd: End<T>): Promise<T> {
+  async #retryUntilFinal(firstEnd: End<T>): Promise<T> {
     const attempts = this.#report ?? []
     const { signal } = this.#options
     for (let end = firstEnd; ; end = await this.#again()) {

@@ -45,7 +45,7 @@ export interface CallLimits {
 /** Called once when a call has ended. */
 export interface CallEndListener<T> {
   /** `goesOn`: the value is only the beginning of a streamed response. */
-  onValue(value: T, goesOn: boolean): void
+  onValue(value: T, streaming: boolean): void
   onError(error: unknown): void
 }
 
@@ -169,14 +169,14 @@ export class TimedCall<T>
   }
 
   /**
-   * `goesOn` returns whether an object is only the beginning of a response. Then the call is not over
+   * `isStreamed` returns whether an object is only the beginning of a response. Then the call is not over
    * yet.
    */
   start<C>(
     fn: (context: C) => T | PromiseLike<T>,
     context: C,
     end: CallEndListener<T>,
-    goesOn: (value: T) => boolean = never,
+    isStreamed: (value: T) => boolean = never,
   ): void {
     this.#end = end
     let result: T | PromiseLike<T>
@@ -189,7 +189,7 @@ export class TimedCall<T>
       this.end()
       return end.onError(error)
     }
-    if (work === undefined) return this.#answered(result as T, goesOn)
+    if (work === undefined) return this.#answered(result as T, isStreamed)
     this.#work = work
     this.#arm()
     const signal = this.#callerSignal
@@ -201,7 +201,7 @@ export class TimedCall<T>
         // The call was given up, so the response is not read.
         if (this.#over) return void discardResult(value)
         if (this.#limits.adaptive !== undefined) this.#record(this.#limits.adaptive)
-        this.#answered(value, goesOn)
+        this.#answered(value, isStreamed)
       },
       (error) => {
         if (this.#over) return
@@ -211,8 +211,8 @@ export class TimedCall<T>
     )
   }
 
-  #answered(value: T, goesOn: (value: T) => boolean): void {
-    const begun = typeof value === 'object' && goesOn(value)
+  #answered(value: T, isStreamed: (value: T) => boolean): void {
+    const begun = typeof value === 'object' && isStreamed(value)
     if (begun) this.#answerBegan()
     else this.end()
     this.#end?.onValue(value, begun)

@@ -255,7 +255,7 @@ function tenantsOf({ exact, top, others }: TenantDepths): TenantCounts {
 }
 
 function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
-  const { id, state, attempt, attempts, progress, text: words } = view
+  const { id, state, attempt, attempts, progress, text: storedText } = view
   return {
     id,
     state,
@@ -267,8 +267,8 @@ function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
     attempts,
     ageMs: view.ageUs / 1_000,
     progress: parsed(progress),
-    result: state === 'done' ? (parsed(words) as Result) : undefined,
-    error: state === 'done' || words === '' ? undefined : words,
+    result: state === 'done' ? (parsed(storedText) as Result) : undefined,
+    error: state === 'done' || storedText === '' ? undefined : storedText,
   }
 }
 

@@ -91,7 +91,7 @@ export class PermitDispatcher {
   }
 
   /** Calls that wait for this pod's slots and pace, not for their lane's limits. */
-  crowd(nowMs: number): number {
+  waitingForPod(nowMs: number): number {
     const { queue } = this.#options
     const { onlyLane } = queue
     if (onlyLane !== undefined) return this.#isBlocked(onlyLane, nowMs) ? 0 : queue.length
@@ -102,7 +102,7 @@ export class PermitDispatcher {
     return waiting
   }
 
-  /** The longest wait of the calls that `crowd` counts and of those in `ownLane`, for any reason. */
+  /** The longest wait of the calls that `waitingForPod` counts and of those in `ownLane`, for any reason. */
   oldestWaitMs(nowMs: number, ownLane: string): number {
     const { queue } = this.#options
     return queue.oldestWaitMs(nowMs, (lane) => lane === ownLane || !this.#isBlocked(lane, nowMs))
