@@ -32,12 +32,7 @@ import { checkRunOptions, startCall } from './pipeline/start-call.js'
 import type { RunOptions } from './run-options.js'
 import type { GuardSurroundings } from './shared-parts.js'
 import { type GuardSnapshot, snapshotOf } from './snapshot.js'
-import {
-  type Degradable,
-  FallbackCounts,
-  type UsedFallback,
-  undegraded,
-} from './stages/fallback.js'
+import { type Degradable, FallbackCounts, ownResult, type UsedFallback } from './stages/fallback.js'
 import { halfOpenError } from './stages/refusal-errors.js'
 
 /** The guard of one downstream: runs calls through its stages. Created by `spillway.guard(name, options)`. */
@@ -220,7 +215,7 @@ export class SharedGuard implements Guard {
     const { fallback } = this.parts.stages
     const judged: JudgedCall = {}
     const answer = () => this.#call(fn, options, { judged })
-    if (fallback === undefined) return answer().then((value) => undegraded(value, judged.verdict))
+    if (fallback === undefined) return answer().then((value) => ownResult(value, judged.verdict))
     return fallback.run(answer, judged, fn, options)
   }
 

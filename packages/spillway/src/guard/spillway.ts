@@ -141,7 +141,6 @@ class PodSpillway implements Spillway {
   readonly #onGuard = new Set<() => void>()
   #closeGauge: (() => void) | undefined
   #timing = false
-  /** An operator has started a drain. */
   #drainRequested = false
   #closed = false
 
@@ -340,11 +339,8 @@ class PodSpillway implements Spillway {
   }
 
   #standing() {
-    return {
-      draining: this.#closed,
-      drainRequested: this.#drainRequested,
-      notes: this.#notes.recent(),
-    }
+    const notes = this.#notes.recent()
+    return { draining: this.#closed, drainRequested: this.#drainRequested, notes }
   }
 
   #receiveCommand(text: string): void {

@@ -242,7 +242,7 @@ export class FallbackStage implements Stage {
     if (verdict?.outcome === 'success') this.#learn(options, value)
     const reason = reasonOfValue(value, verdict, options)
     const answer = reason && (await instead({ error: undefined, value, returned: true, reason }))
-    if (answer === undefined) return undegraded(value, verdict)
+    if (answer === undefined) return ownResult(value, verdict)
     // The caller gets the fallback's answer, so the body of the failed one is discarded.
     if (answer.value !== value) discardResult(value)
     return answer
@@ -302,7 +302,7 @@ export class FallbackStage implements Stage {
 const failedAnswers = new WeakSet<Degradable<unknown>>()
 
 /** Result of a call that no fallback replaced. */
-export function undegraded<T>(value: T, verdict: Verdict | undefined): Degradable<T> {
+export function ownResult<T>(value: T, verdict: Verdict | undefined): Degradable<T> {
   const answer = { value, degraded: false, reason: undefined, step: undefined, message: undefined }
   const outcome = verdict?.outcome
   if (outcome === 'failure' || outcome === 'throttled') failedAnswers.add(answer)

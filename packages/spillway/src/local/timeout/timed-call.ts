@@ -44,7 +44,7 @@ export interface CallLimits {
 
 /** Called once when a call has ended. */
 export interface CallEndListener<T> {
-  /** `goesOn`: the value is only the beginning of a streamed response. */
+  /** `streaming`: the value is only the beginning of a streamed response. */
   onValue(value: T, streaming: boolean): void
   onError(error: unknown): void
 }
