@@ -16,7 +16,7 @@ export interface SdkRequest {
   readonly body: string | undefined
 }
 
-/** `asksUsage`: the usage of streams is needed. */
+/** `requestsUsage`: the usage of streams is needed. */
 export function readSdkRequest(
   format: VendorFormat,
   input: Parameters<Fetch>[0],
