@@ -66,9 +66,14 @@ describe.each(['memory', 'redis'])('live pods in %s', (kind) => {
     expect(await ask('a', 'one')).toBe(true)
     expect(await ask('a', 'two\nlines, and a \u202e turn')).toBe(true)
     expect(await store.beat(beatOf('b'))).toEqual({ live: 2, command: '' })
-    expect(await store.beat(beatOf('a'))).toEqual({ live: 2, command: 'two\nlines, and a \u202e turn' })
+    expect(await store.beat(beatOf('a'))).toEqual({
+      live: 2,
+      command: 'two\nlines, and a \u202e turn',
+    })
     pass(3 * SECOND - 1)
-    expect(await store.beat(beatOf('a'))).toMatchObject({ command: 'two\nlines, and a \u202e turn' })
+    expect(await store.beat(beatOf('a'))).toMatchObject({
+      command: 'two\nlines, and a \u202e turn',
+    })
     pass(1)
     expect(await store.beat(beatOf('a'))).toEqual({ live: 2, command: '' })
   })
