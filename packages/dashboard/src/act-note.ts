@@ -17,21 +17,21 @@ const ACTS: ReadonlySet<unknown> = new Set<Act['act']>([
 
 /** Undefined if it is none. */
 export function readActNote(text: string): ActNote | undefined {
-  let said: Partial<Record<keyof ActNote, unknown>>
+  let note: Partial<Record<keyof ActNote, unknown>>
   try {
-    said = JSON.parse(text) as typeof said
+    note = JSON.parse(text) as typeof note
   } catch {
     return undefined
   }
-  if (typeof said !== 'object' || said === null || !ACTS.has(said.act)) return undefined
-  const word = (value: unknown) => (typeof value === 'string' ? shown(value) : '')
+  if (typeof note !== 'object' || note === null || !ACTS.has(note.act)) return undefined
+  const textOf = (value: unknown) => (typeof value === 'string' ? shown(value) : '')
   return {
-    at: typeof said.at === 'number' && Number.isFinite(said.at) ? said.at : 0,
-    pod: word(said.pod),
-    act: said.act as Act['act'],
-    on: word(said.on),
-    did: word(said.did),
-    ok: said.ok === true,
-    by: word(said.by),
+    at: typeof note.at === 'number' && Number.isFinite(note.at) ? note.at : 0,
+    pod: textOf(note.pod),
+    act: note.act as Act['act'],
+    on: textOf(note.on),
+    did: textOf(note.did),
+    ok: note.ok === true,
+    by: textOf(note.by),
   }
 }

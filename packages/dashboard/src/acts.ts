@@ -5,7 +5,7 @@
  */
 import { SpillwayError } from 'spillway'
 import type { SharedGuard, SpillwayInside } from 'spillway/internal'
-import { createPodId, emit, operatorOf, packAsk } from 'spillway/internal'
+import { createPodId, emit, operatorOf, packCommand } from 'spillway/internal'
 import type { OperatorRequest } from 'spillway/operate'
 import {
   bool,
@@ -187,11 +187,11 @@ async function drain(
   by: Who,
 ): Promise<string> {
   return recordAct({ name: pod, action: 'drain', ...by }, async () => {
-    const ask = packAsk(
+    const command = packCommand(
       { what: 'drain', by: `${by.by}, ${by.from}` },
       createPodId('ask', inside.random),
     )
-    if (!(await inside.membership.sendCommand(pod, ask)))
+    if (!(await inside.membership.sendCommand(pod, command)))
       throw new ActProblem(404, `there is no pod '${pod}'`)
     return 'requested a drain'
   })

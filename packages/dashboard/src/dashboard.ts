@@ -133,7 +133,7 @@ class DashboardServer {
     const { spillway, token, readAccess, hosts, exposed, path, demo, peers } = options
     const inside = insideOf(spillway)
     if (inside === undefined) {
-      const message = 'must be what createSpillway gave, and not something around it'
+      const message = 'must be the object that createSpillway() returned, not a wrapper around it'
       throw new OptionsError([{ path: 'dashboard.spillway', message }])
     }
     this.#options = options

@@ -1,7 +1,7 @@
 export type { DashboardDemo } from './acts.js'
 export { createDashboard, type Dashboard, type DashboardOptions } from './dashboard.js'
 export type { DashboardPeers, DecisionPage, PeerDecisions } from './feed/peer-decisions.js'
-export { askPods } from './requests/explain-request.js'
+export { queryPods } from './requests/explain-request.js'
 export type { NotedRequest } from './requests/noted-request.js'
 export type { KnownRequest } from './requests/request-log.js'
 export { isRequestId } from './shown.js'

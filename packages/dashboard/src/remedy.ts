@@ -1,6 +1,6 @@
 /** Remedies for refused calls: one sentence for each code. */
 import type { Details, ErrorCode, Stage } from 'spillway'
-import { spoken } from './shown.js'
+import { readableMs } from './shown.js'
 
 interface Refusal {
   stage: Stage
@@ -24,7 +24,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
     return 'The application’s function shed.when returned true; it has to return false.'
   },
   USER_LIMITED: ({ details: { level, limit, windowMs }, retryAfterMs }) =>
-    `A retry ${later(retryAfterMs)}, or a limit per ${level} above ${limit} in ${spoken(windowMs)}.`,
+    `A retry ${later(retryAfterMs)}, or a limit per ${level} above ${limit} in ${readableMs(windowMs)}.`,
   QUEUE_FULL: ({ stage, details: { size, limit, why } }) => {
     if (why === 'displaced') return 'A higher priority: a call of higher priority evicted it.'
     if (stage === 'concurrency') return `A free slot of the ${limit}, or the option queue.`
@@ -32,7 +32,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
     return `A shorter queue than queue.size (${size}), or a higher priority than a queued call.`
   },
   QUEUE_TIMEOUT: ({ details: { waitedMs, active, limit } }) =>
-    `A free slot or permit within ${spoken(waitedMs)}: ${active} of ${slots(limit)} were in use; or a longer queue timeout.`,
+    `A free slot or permit within ${readableMs(waitedMs)}: ${active} of ${slots(limit)} were in use; or a longer queue timeout.`,
   CIRCUIT_OPEN: ({ details: { state }, retryAfterMs }) =>
     state === 'half-open'
       ? 'A closed breaker: probes decide now, and all of them are running.'
@@ -48,7 +48,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
     return `A retry ${later(retryAfterMs)}, a longer queue timeout, or a larger limit.`
   },
   CALL_TIMEOUT: ({ details: { limitMs } }) =>
-    limitMs === undefined ? 'A faster answer.' : `An answer within ${spoken(limitMs)}.`,
+    limitMs === undefined ? 'A faster answer.' : `An answer within ${readableMs(limitMs)}.`,
   DEADLINE_EXCEEDED: () => 'More time: its deadline passed before it could be answered.',
   VENDOR_ERROR: () => 'A vendor that answers.',
   STORE_UNAVAILABLE: () => 'A reachable store, or an outage rule other than refuse.',
@@ -62,7 +62,7 @@ export function remedyFor(code: string, refusal: Refusal): string | undefined {
 }
 
 function later(ms: number | undefined): string {
-  return ms === undefined ? 'later' : `${spoken(ms)} later`
+  return ms === undefined ? 'later' : `${readableMs(ms)} later`
 }
 
 function part(value: unknown): string {

@@ -82,7 +82,7 @@ export function shownNumbers(details: Details): Record<string, number | string |
 }
 
 /** Milliseconds in readable form: 80 ms, 2.1 s, 12 min. */
-export function spoken(ms: unknown): string {
+export function readableMs(ms: unknown): string {
   const value = Number(ms)
   if (value < 1_000) return `${Math.round(value)} ms`
   if (value < 60_000) return `${Math.round(value / 100) / 10} s`
@@ -91,8 +91,8 @@ export function spoken(ms: unknown): string {
 }
 
 /** Replaces all milliseconds in a sentence. */
-export function spokenIn(sentence: string): string {
-  return sentence.replace(/\b(\d+(?:\.\d+)?) ms\b/g, (_, ms) => spoken(ms))
+export function withReadableTimes(sentence: string): string {
+  return sentence.replace(/\b(\d+(?:\.\d+)?) ms\b/g, (_, ms) => readableMs(ms))
 }
 
 /** Most important first. */

@@ -65,7 +65,7 @@ describe.skipIf(browserPath === undefined)('dashboard accessibility', () => {
     onTestFinished(close)
     await page.getByTestId('calls').waitFor()
     await page.keyboard.press('Tab')
-    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('To the content')
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Skip to content')
     await page.keyboard.press('Enter')
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main')
     // Through the tabs to the guards; the focus follows.

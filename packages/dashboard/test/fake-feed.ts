@@ -98,7 +98,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
     if (path === '/explain') {
       response.setHeader('content-type', 'application/json')
       const requestId = new URL(request.url ?? '/', 'http://localhost').searchParams.get('request')
-      const unknown = { requestId, decisions: [], podsAsked: 2, podsAnswered: 2 }
+      const unknown = { requestId, decisions: [], podsQueried: 2, podsAnswered: 2 }
       return void response.end(JSON.stringify(options.explanation ?? unknown))
     }
     if (path === '/dead' && unread-- > 0) return void response.writeHead(503).end()
@@ -120,7 +120,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
           JSON.stringify(
             right
               ? { ok: true, did: `did ${act.act}` }
-              : { ok: false, problem: 'That is not the token.' },
+              : { ok: false, problem: 'The token is wrong.' },
           ),
         )
         if (act.act === 'demo' && right) send('demo', fleet.switchDemo(act))

@@ -140,7 +140,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
   it('the page shows nothing and does nothing without the right token', async () => {
     const { page, close } = await openPage(browser, `${two?.adminUrl}/dashboard/`)
     await show(page, 'not-the-right-token')
-    await page.getByText('That is not the token').waitFor()
+    await page.getByText('The token is wrong').waitFor()
     expect(await page.locator('.panel').count()).toBe(0)
     await close()
     const answer = await fetch(`${two?.adminUrl}/dashboard/act`, {

@@ -126,7 +126,7 @@ describe.skipIf(browserPath === undefined)('dashboard page Why', () => {
         vendorAttempts: [{ vendor: 'openai', attempts: 0 }],
       },
       decisions: [decision(77, { requestId: 'request-elsewhere', pod: 'pod-z', code: 'SHED' })],
-      podsAsked: 2,
+      podsQueried: 2,
       podsAnswered: 2,
     }
     const { page, show } = await open('#/why', { explanation })

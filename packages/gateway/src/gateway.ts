@@ -222,8 +222,9 @@ export async function createGateway(
     return createOperator({ store: spillway.store, guards: guardsOf(current), keys, auditMs })
   }
   // Without a shared store, operators act only through this gateway.
-  const tellHeard = (facts: object) => log.notice?.('info', 'operator.acted-elsewhere', facts)
-  const operatorLog = store && new OperatorLog(operator, tellHeard, clock)
+  const logActionElsewhere = (facts: object) =>
+    log.notice?.('info', 'operator.acted-elsewhere', facts)
+  const operatorLog = store && new OperatorLog(operator, logActionElsewhere, clock)
   const admin = createAdminServer({
     health,
     registry: {

@@ -96,9 +96,7 @@ const TABLE: Record<string, readonly string[]> = {
     '3:5  vendors.openai: must be an object, got "protocol:openai"; after a colon there has to be a space',
   ],
   'same-port-twice': ['1:7  port: must not be admin.port, which is 8081'],
-  'redis-two-ways': [
-    '2:8  redis.url: must not come together with sentinels: there is one way to the store',
-  ],
+  'redis-two-ways': ['2:8  redis.url: must not come together with sentinels; remove one of them'],
   'short-token': [
     '1:32  admin.token: refers to something too short: a token has at least 16 characters',
   ],

@@ -126,7 +126,7 @@ export function createSupervisor({ workers = 2, keepsSpare = false } = {}) {
         onConnection[port] = listener
         return { port: port === 'admin' ? 8_081 : 8_080, close: () => void closed.push(port) }
       },
-      say: (text) => said.push(text),
+      print: (text) => said.push(text),
     },
     files,
   )

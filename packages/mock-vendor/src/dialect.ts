@@ -31,7 +31,7 @@ export interface Endpoint {
   /** A name in braces matches one segment of the path: `/v1/files/{id}`. */
   readonly path: string
   /** Reads a request, or returns its problem. A payload is sent at once, independent of the knobs. */
-  read(request: EndpointRequest): Asked | Failure | Payload
+  read(request: EndpointRequest): ParsedRequest | Failure | Payload
 }
 
 export interface EndpointRequest {
@@ -49,7 +49,7 @@ export interface EndpointRequest {
   readonly models: readonly string[]
 }
 
-export interface Asked {
+export interface ParsedRequest {
   /** Empty: the endpoint has no model, so no limit is charged. */
   readonly model: string
   readonly streamed: boolean
@@ -117,11 +117,11 @@ export function json(value: unknown): Payload {
   return { contentType: 'application/json', body: JSON.stringify(value) }
 }
 
-export function isFailure(value: Asked | Failure | Payload): value is Failure {
+export function isFailure(value: ParsedRequest | Failure | Payload): value is Failure {
   return 'status' in value
 }
 
-export function isPayload(value: Asked | Failure | Payload): value is Payload {
+export function isPayload(value: ParsedRequest | Failure | Payload): value is Payload {
   return 'contentType' in value
 }
 

@@ -1,7 +1,7 @@
 /** Requests about a resource, such as a file: no model, no tokens, no limits. */
-import type { Answer, Asked, Payload } from './dialect.js'
+import type { Answer, ParsedRequest, Payload } from './dialect.js'
 
-export function resource(whole: (answer: Answer) => Payload): Asked {
+export function resource(whole: (answer: Answer) => Payload): ParsedRequest {
   return {
     model: '',
     streamed: false,

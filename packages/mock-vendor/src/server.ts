@@ -8,11 +8,11 @@ import { type CacheUse, NO_CACHE, PromptCache, readPromptCache } from './content
 import { isTruncated, tokensOf, tokenText } from './content/tokens.js'
 import {
   type Answer,
-  type Asked,
   type Dialect,
   findEndpoint,
   isFailure,
   isPayload,
+  type ParsedRequest,
 } from './dialect.js'
 import { Exchange } from './exchange.js'
 import { FileStore } from './file-store.js'
@@ -147,7 +147,7 @@ export class VendorServer {
     if (found === undefined) {
       return refuse(scene, dialect.failure(404, `Invalid URL (${method} ${path})`))
     }
-    const asked = found.endpoint.read({
+    const parsed = found.endpoint.read({
       headers: request.headers,
       params: found.params,
       query,
@@ -156,39 +156,39 @@ export class VendorServer {
       files: this.#files,
       models: this.#modelNames(),
     })
-    if (isFailure(asked)) return refuse(scene, asked)
-    if (isPayload(asked)) return sendPayload(exchange, asked, headers())
-    const knobs = this.#knobsFor(asked.model, request.headers['x-mock'])
+    if (isFailure(parsed)) return refuse(scene, parsed)
+    if (isPayload(parsed)) return sendPayload(exchange, parsed, headers())
+    const knobs = this.#knobsFor(parsed.model, request.headers['x-mock'])
     if (knobs instanceof Error) return refuse(scene, dialect.failure(400, knobs.message))
-    await this.#answer({ ...scene, asked, knobs })
+    await this.#answer({ ...scene, parsed, knobs })
   }
 
   async #answer(
-    scene: Parameters<typeof refuse>[0] & { asked: Asked; knobs: Knobs },
+    scene: Parameters<typeof refuse>[0] & { parsed: ParsedRequest; knobs: Knobs },
   ): Promise<void> {
-    const { exchange, dialect, asked, knobs } = scene
+    const { exchange, dialect, parsed, knobs } = scene
     const { call } = exchange
     const nowMs = systemClock.now()
     // Each request has its own random stream, so that its draws do not affect others.
     const random = createRandom(this.#options.seed + Math.imul(call.number, 0x9e3779b9))
     const plan = planFor(knobs, random, nowMs - this.#slowSinceMs)
-    const tokens = tokensOf(asked, plan.tokens)
-    const { model, streamed, promptTokens, reply } = asked
+    const tokens = tokensOf(parsed, plan.tokens)
+    const { model, streamed, promptTokens, reply } = parsed
     Object.assign(call, { model, streamed, promptTokens, completionTokens: tokens })
     this.log.weigh(call)
     if (promptTokens > plan.contextTokens) return refuse(scene, dialect.failures['context-window'])
     const lane = laneOf(call.key, model)
-    const cached = (asked.prompt && this.#cache?.use(lane, asked.prompt, nowMs)) ?? NO_CACHE
+    const cached = (parsed.prompt && this.#cache?.use(lane, parsed.prompt, nowMs)) ?? NO_CACHE
     Object.assign(call, cached)
     const limits = this.#limits
-    const weight = { promptTokens, ...cached, maxTokens: asked.maxTokens, outputTokens: tokens }
+    const weight = { promptTokens, ...cached, maxTokens: parsed.maxTokens, outputTokens: tokens }
     // Endpoints without a model are free.
     const taken = model === '' ? undefined : limits.take(lane, nowMs, weight)
     if (taken !== undefined && isExcess(taken)) {
       return refuse(scene, dialect.limited(taken, model), taken.waitMs)
     }
     if (taken !== undefined) this.log.admit(call, nowMs, taken)
-    const answer = answerTo(asked, { number: call.number, tokens, ...cached })
+    const answer = answerTo(parsed, { number: call.number, tokens, ...cached })
     await play({ ...scene, plan, reply }, answer)
     if (taken === undefined) return
     limits.settle(taken, systemClock.now(), { ...weight, outputTokens: call.tokensSent })
@@ -236,11 +236,11 @@ function cacheOf({ promptCache }: Options): PromptCache | undefined {
 }
 
 function answerTo(
-  asked: Asked,
+  parsed: ParsedRequest,
   { number, tokens, ...cached }: { number: number; tokens: number } & CacheUse,
 ): Answer {
-  const { model, promptTokens } = asked
-  const token = (index: number) => tokenText(asked, index)
+  const { model, promptTokens } = parsed
+  const token = (index: number) => tokenText(parsed, index)
   return {
     model,
     promptTokens,
@@ -248,7 +248,7 @@ function answerTo(
     number,
     tokens,
     createdMs: systemClock.wallMs(),
-    isTruncated: isTruncated(asked, tokens),
+    isTruncated: isTruncated(parsed, tokens),
     token,
     text: () => Array.from({ length: tokens }, (_, index) => token(index)).join(''),
   }

@@ -59,30 +59,37 @@ describe.each(['memory', 'redis'])('live pods in %s', (kind) => {
   it('every heartbeat reply carries the pending request to the pod until it expires', async () => {
     const { store, pass } = setup()
     const ask = (pod: string, what: string, forUs = 3 * SECOND) =>
-      store.ask({ group: 'g', pod, forUs, ask: what })
+      store.sendCommand({ group: 'g', pod, forUs, command: what })
     expect(await ask('a', 'drain')).toBe(false)
     await store.beat(beatOf('a'))
     await store.beat(beatOf('b'))
     expect(await ask('a', 'one')).toBe(true)
     expect(await ask('a', 'two\nlines, and a \u202e turn')).toBe(true)
-    expect(await store.beat(beatOf('b'))).toEqual({ live: 2, ask: '' })
-    expect(await store.beat(beatOf('a'))).toEqual({ live: 2, ask: 'two\nlines, and a \u202e turn' })
+    expect(await store.beat(beatOf('b'))).toEqual({ live: 2, command: '' })
+    expect(await store.beat(beatOf('a'))).toEqual({
+      live: 2,
+      command: 'two\nlines, and a \u202e turn',
+    })
     pass(3 * SECOND - 1)
-    expect(await store.beat(beatOf('a'))).toMatchObject({ ask: 'two\nlines, and a \u202e turn' })
+    expect(await store.beat(beatOf('a'))).toMatchObject({
+      command: 'two\nlines, and a \u202e turn',
+    })
     pass(1)
-    expect(await store.beat(beatOf('a'))).toEqual({ live: 2, ask: '' })
+    expect(await store.beat(beatOf('a'))).toEqual({ live: 2, command: '' })
   })
 
   it('a request to a pod ends when the pod leaves', async () => {
     const { store, pass } = setup()
     await store.beat(beatOf('a'))
-    await store.ask({ group: 'g', pod: 'a', forUs: 60 * SECOND, ask: 'drain' })
+    await store.sendCommand({ group: 'g', pod: 'a', forUs: 60 * SECOND, command: 'drain' })
     await store.leave({ group: 'g', pod: 'a' })
-    expect(await store.beat(beatOf('a'))).toEqual({ live: 1, ask: '' })
-    await store.ask({ group: 'g', pod: 'a', forUs: 60 * SECOND, ask: 'drain' })
+    expect(await store.beat(beatOf('a'))).toEqual({ live: 1, command: '' })
+    await store.sendCommand({ group: 'g', pod: 'a', forUs: 60 * SECOND, command: 'drain' })
     pass(10 * SECOND)
-    expect(await store.ask({ group: 'g', pod: 'a', forUs: SECOND, ask: 'drain' })).toBe(false)
-    expect(await store.beat(beatOf('a'))).toEqual({ live: 1, ask: '' })
+    expect(await store.sendCommand({ group: 'g', pod: 'a', forUs: SECOND, command: 'drain' })).toBe(
+      false,
+    )
+    expect(await store.beat(beatOf('a'))).toEqual({ live: 1, command: '' })
   })
 
   it('a pod that leaves disappears at once', async () => {

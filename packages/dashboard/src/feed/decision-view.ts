@@ -3,7 +3,7 @@
 import type { DecisionRecord, PathNote, ReplacedCall } from 'spillway/internal'
 import { PRIORITIES } from 'spillway/internal'
 import { remedyFor } from '../remedy.js'
-import { requestIdOf, rounded, shown, shownNumbers, spokenIn } from '../shown.js'
+import { requestIdOf, rounded, shown, shownNumbers, withReadableTimes } from '../shown.js'
 import type { Decision, Requested, StageNote } from '../wire/decisions.js'
 
 const MOST_NOTES = 40
@@ -35,7 +35,7 @@ export function decisionView(record: DecisionRecord, pod: string, aheadMs: numbe
     tookMs: rounded(record.tookMs),
     attempts,
     ...(retryAfterMs !== undefined && { retryAfterMs: Math.ceil(retryAfterMs) }),
-    why: shown(spokenIn(record.why)),
+    why: shown(withReadableTimes(record.why)),
     ...(remedy !== undefined && { remedy: shown(remedy) }),
     numbers: shownNumbers(details),
     ...(sharedAgeMs !== undefined && { sharedAgeMs: Math.round(sharedAgeMs) }),

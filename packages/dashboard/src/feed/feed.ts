@@ -87,7 +87,7 @@ export class Feed {
     this.#meetGuards()
     // Immediately instead of with the next tick, so that no decision of a new guard is missed.
     this.#stopMeeting = inside.onGuard(() => {
-      if (this.#meetGuards()) this.#tellHello()
+      if (this.#meetGuards()) this.#sendHelloToAll()
     })
     this.#timer = this.#schedule()
   }
@@ -163,16 +163,16 @@ export class Feed {
   /** An operator has acted. */
   acted(note: ActNote): void {
     this.#options.inside.note(JSON.stringify(note))
-    this.#tellAct(note)
+    this.#publishAct(note)
   }
 
   /** An operator has acted on another pod. */
   #onNote(text: string): void {
     const note = readActNote(text)
-    if (note !== undefined) this.#tellAct(note)
+    if (note !== undefined) this.#publishAct(note)
   }
 
-  #tellAct(note: ActNote): void {
+  #publishAct(note: ActNote): void {
     this.#acts.push(note)
     if (this.#acts.length > EARLIER_ACTS) this.#acts.shift()
     this.#broadcast('act', note)
@@ -321,7 +321,7 @@ export class Feed {
     this.#send(reader, 'hello', this.#hello(reader.acts))
   }
 
-  #tellHello(): void {
+  #sendHelloToAll(): void {
     for (const reader of this.#readers) this.#sendHello(reader)
   }
 

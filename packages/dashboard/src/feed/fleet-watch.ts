@@ -36,7 +36,7 @@ export class FleetWatch {
   #known = new Map<string, Known>()
   /** By pod, the last note received. */
   #noted = new Map<string, number>()
-  #asking = false
+  #reading = false
 
   /** `onNote`: called once with each note that another pod publishes. */
   constructor(membership: Membership, clock: Clock, onNote: (text: string) => void) {
@@ -65,8 +65,8 @@ export class FleetWatch {
 
   /** Reads the store. While it is unreachable, the last known state stays. */
   async refresh(): Promise<void> {
-    if (this.#asking) return
-    this.#asking = true
+    if (this.#reading) return
+    this.#reading = true
     try {
       const members = await this.#membership.members()
       const nowMs = this.#clock.now()
@@ -76,14 +76,14 @@ export class FleetWatch {
       if (own !== undefined) known.set(self, own)
       for (const { pod, snapshot, ageMs } of members) {
         // A pod knows more about itself than the store.
-        if (pod !== self) known.set(pod, this.#hear(pod, readPodStatus(snapshot), nowMs - ageMs))
+        if (pod !== self) known.set(pod, this.#update(pod, readPodStatus(snapshot), nowMs - ageMs))
       }
       this.#known = known
       this.#hearNotes()
     } catch {
       // The next round shows whether the store is back.
     } finally {
-      this.#asking = false
+      this.#reading = false
     }
   }
 
@@ -105,7 +105,7 @@ export class FleetWatch {
   /** The current state of this pod. */
   hearOwn(vitals: PodStatus): void {
     const { pod } = this.#membership
-    this.#known.set(pod, this.#hear(pod, vitals, this.#clock.now()))
+    this.#known.set(pod, this.#update(pod, vitals, this.#clock.now()))
   }
 
   /** Sums of all pods that report in time. */
@@ -149,7 +149,7 @@ export class FleetWatch {
     }
   }
 
-  #hear(pod: string, vitals: PodStatus | undefined, atMs: number): Known {
+  #update(pod: string, vitals: PodStatus | undefined, atMs: number): Known {
     const before = this.#known.get(pod)
     const sinceMs = atMs - (before?.atMs ?? atMs)
     if (before !== undefined && sinceMs < LEAST_MS) {
@@ -200,7 +200,7 @@ function podRow(
   return {
     pod: shown(pod),
     ageMs,
-    state: vitals.draining ? 'draining' : vitals.asked ? 'asked' : 'up',
+    state: vitals.draining ? 'draining' : vitals.drainRequested ? 'drain-requested' : 'up',
     version: shown(vitals.version),
     upMs: Math.round(vitals.upMs),
     ...(pressure !== undefined && { pressure: rounded(pressure) }),

@@ -99,7 +99,7 @@ function shedTick(shed: NonNullable<GuardSnapshot['shed']>): NonNullable<GuardTi
 
 /** The default lane first, then the busiest ones. */
 function laneTicks(watch: GuardWatch, snapshot: GuardSnapshot, sources: TickSources): LaneTick[] {
-  const flows = watch.book.takeFlows()
+  const flows = watch.recorder.takeFlows()
   const breakers = new Map(snapshot.breakers.map((each) => [each.lane, each]))
   const limited = sources.figures.lanesOf(watch.guard)
   const names = new Set([...snapshot.lanes, ...breakers.keys(), ...flows.keys(), ...limited])

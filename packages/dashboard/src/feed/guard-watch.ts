@@ -23,7 +23,7 @@ export interface GuardSample {
 
 export class GuardWatch {
   readonly guard: SharedGuard
-  readonly book: DecisionRecorder
+  readonly recorder: DecisionRecorder
   readonly history = new HistoryOf(GUARD_COLUMNS)
   readonly #timings: GuardTimings
   readonly #latency = new RecentPercentiles()
@@ -41,7 +41,7 @@ export class GuardWatch {
   ) {
     this.guard = guard
     this.#timings = guard.timings()
-    this.book = guard.keepDecisions(log)
+    this.recorder = guard.keepDecisions(log)
     this.#before = guard.snapshot()
     this.#stopListening = guard.parts.breaker?.onChange((change) => {
       onTransition(this.#remember(change, wallMs()))
@@ -74,7 +74,7 @@ export class GuardWatch {
 
   close(): void {
     this.#stopListening?.()
-    this.guard.stopDecisions(this.book)
+    this.guard.stopDecisions(this.recorder)
   }
 
   #remember({ lane, from, to }: BreakerChange, at: number): Transition {

@@ -20,7 +20,7 @@ export class LaneFigureBook {
   readonly #clock: Clock
   readonly #known = new Map<SharedGuard, Map<string, Known>>()
   #turn = 0
-  #asking = false
+  #reading = false
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -39,8 +39,8 @@ export class LaneFigureBook {
    * Rounds do not overlap.
    */
   async refresh(guards: readonly SharedGuard[], lanes: LanesByGuard): Promise<void> {
-    if (this.#asking) return
-    this.#asking = true
+    if (this.#reading) return
+    this.#reading = true
     try {
       for (const guard of this.#known.keys()) {
         if (!guards.includes(guard)) this.#known.delete(guard)
@@ -49,13 +49,13 @@ export class LaneFigureBook {
       const first = wanted.length > MOST_TRIPS ? this.#turn % wanted.length : 0
       this.#turn = first + MOST_TRIPS
       const now = [...wanted.slice(first), ...wanted.slice(0, first)].slice(0, MOST_TRIPS)
-      await Promise.allSettled(now.map((each) => this.#ask(each)))
+      await Promise.allSettled(now.map((each) => this.#read(each)))
     } finally {
-      this.#asking = false
+      this.#reading = false
     }
   }
 
-  async #ask({ guard, lane }: { guard: SharedGuard; lane: string }): Promise<void> {
+  async #read({ guard, lane }: { guard: SharedGuard; lane: string }): Promise<void> {
     const { limits } = guard.parts
     if (limits === undefined || limits.alone) return
     const figures = await limits.look(lane)

@@ -35,7 +35,7 @@ export interface DashboardPeers {
   decisions(cursors: Readonly<Record<string, string>>): Promise<PeerDecisions>
 }
 
-const ASK_MS = 300
+const READ_INTERVAL_MS = 300
 
 export class PeerDecisionWatch {
   readonly #peers: DashboardPeers
@@ -62,14 +62,14 @@ export class PeerDecisionWatch {
   /** The next request follows the answer to the last one, so a slow peer has at most one. */
   #schedule(delayMs: number): void {
     const timer = this.#clock.schedule(delayMs, async () => {
-      await this.#ask(timer)
-      if (this.#timer === timer) this.#schedule(ASK_MS)
+      await this.#read(timer)
+      if (this.#timer === timer) this.#schedule(READ_INTERVAL_MS)
     })
     timer.unref()
     this.#timer = timer
   }
 
-  async #ask(timer: Timer): Promise<void> {
+  async #read(timer: Timer): Promise<void> {
     const answer = await this.#peers.decisions(this.#cursors).catch(() => undefined)
     // Without a reader the cursors stay, so that the next reader gets all decisions since then.
     if (answer === undefined || this.#timer !== timer) return

@@ -4,7 +4,7 @@ import type { Random } from 'spillway/internal'
 import type { Membership, Store } from 'spillway/shared'
 import type { DashboardPeers } from '../feed/peer-decisions.js'
 import type { Explanation } from '../wire/explain.js'
-import { askFleet, type FleetQuestion, isKnown } from './fleet-exchange.js'
+import { type FleetQuestion, isKnown, queryFleet } from './fleet-exchange.js'
 import type { KnownRequest, RequestLog } from './request-log.js'
 
 interface Around {
@@ -17,9 +17,9 @@ interface Around {
 }
 
 /** Searches all pods for a request, from a process that is not a pod. */
-export async function askPods(question: Omit<FleetQuestion, 'self'>): Promise<Explanation> {
-  const { known, podsAsked, podsAnswered } = await askFleet({ ...question, self: undefined })
-  return { ...explanationOf(question.requestId, known), podsAsked, podsAnswered }
+export async function queryPods(question: Omit<FleetQuestion, 'self'>): Promise<Explanation> {
+  const { known, podsQueried, podsAnswered } = await queryFleet({ ...question, self: undefined })
+  return { ...explanationOf(question.requestId, known), podsQueried, podsAnswered }
 }
 
 export async function explainRequest(requestId: string, around: Around): Promise<Explanation> {
@@ -32,12 +32,12 @@ export async function explainRequest(requestId: string, around: Around): Promise
   try {
     const members = (await membership.members()).map(({ pod }) => pod)
     const question = { store, clock, random, requestId, self, members }
-    const { known, podsAsked, podsAnswered } = await askFleet(question)
-    return { ...explanationOf(requestId, known), podsAsked, podsAnswered }
+    const { known, podsQueried, podsAnswered } = await queryFleet(question)
+    return { ...explanationOf(requestId, known), podsQueried, podsAnswered }
   } catch {
     // The store is unreachable, so the other pods were not searched.
-    const podsAsked = Math.max(0, membership.live - 1)
-    return { ...explanationOf(requestId, []), podsAsked, podsAnswered: 0 }
+    const podsQueried = Math.max(0, membership.live - 1)
+    return { ...explanationOf(requestId, []), podsQueried, podsAnswered: 0 }
   }
 }
 
@@ -48,7 +48,7 @@ function explanationOf(requestId: string, known: readonly KnownRequest[]): Expla
     requestId,
     ...(request !== undefined && { request }),
     decisions: decisions.sort((one, other) => one.at - other.at || one.id - other.id),
-    podsAsked: 0,
+    podsQueried: 0,
     podsAnswered: 0,
   }
 }

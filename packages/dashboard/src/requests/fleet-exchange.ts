@@ -128,7 +128,7 @@ export class FleetExchange {
 
 /** The answers of all pods to one question. */
 export interface FleetAnswers {
-  podsAsked: number
+  podsQueried: number
   podsAnswered: number
   /** Answers of the pods that know the request. */
   known: KnownRequest[]
@@ -146,21 +146,21 @@ export interface FleetQuestion {
 }
 
 /** Searches all other pods for a request. Ends when all have answered, or one of them knows it, or after 4 s. */
-export async function askFleet(question: FleetQuestion): Promise<FleetAnswers> {
+export async function queryFleet(question: FleetQuestion): Promise<FleetAnswers> {
   const { store, clock, random, requestId, self, members } = question
-  const asked = new Set(members.filter((pod) => pod !== self))
+  const others = new Set(members.filter((pod) => pod !== self))
   const known = new Map<string, KnownRequest>()
-  if (asked.size === 0) return { podsAsked: 0, podsAnswered: 0, known: [] }
-  const asker = createPodId('question', random)
-  const entry = { group: READERS, pod: asker }
+  if (others.size === 0) return { podsQueried: 0, podsAnswered: 0, known: [] }
+  const reader = createPodId('question', random)
+  const entry = { group: READERS, pod: reader }
   try {
     await store.pods.beat({ ...entry, lifeUs: LIFE_US, snapshot: requestId })
-    for (let look = 0; look < MOST_LOOKS && known.size < asked.size; look++) {
+    for (let look = 0; look < MOST_LOOKS && known.size < others.size; look++) {
       await new Promise<void>((resolve) => clock.schedule(LOOK_MS, resolve))
       for (const { pod, snapshot } of await store.pods.list({ group: PUBLISHED })) {
         const { answers } = readPublished(snapshot)
         const answer = Object.hasOwn(answers, requestId) ? answers[requestId] : undefined
-        if (answer !== undefined && asked.has(pod)) known.set(pod, answer)
+        if (answer !== undefined && others.has(pod)) known.set(pod, answer)
       }
       if ([...known.values()].some(isKnown)) break
     }
@@ -168,7 +168,7 @@ export async function askFleet(question: FleetQuestion): Promise<FleetAnswers> {
     await Promise.resolve(store.pods.leave(entry)).catch(() => {})
   }
   return {
-    podsAsked: asked.size,
+    podsQueried: others.size,
     podsAnswered: known.size,
     known: [...known.values()].filter(isKnown),
   }

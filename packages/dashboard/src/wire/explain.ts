@@ -10,7 +10,7 @@ export interface Explanation {
   /** Decisions of guards on its calls, the oldest first. Under load only some calls are recorded. */
   decisions: Decision[]
   /** Number of other pods that were searched. */
-  podsAsked: number
+  podsQueried: number
   /** Number of those that answered in time. */
   podsAnswered: number
 }

@@ -29,7 +29,7 @@ export interface PodRow {
   /** Time since the last report. Above 2,000 the pod is late, above 5,000 it is dropped. */
   ageMs: number
   /** `unknown`: it runs a version without reports. */
-  state: 'up' | 'draining' | 'asked' | 'unknown'
+  state: 'up' | 'draining' | 'drain-requested' | 'unknown'
   version: string
   upMs: number
   /** The highest signal of its guards, 1 is the limit; and which one. Absent: nothing sheds. */

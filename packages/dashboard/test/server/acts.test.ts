@@ -122,9 +122,9 @@ describe('dashboard operator actions', () => {
       { type: 'pod.command', name: pod, command: 'drain', by: 'dashboard, 127.0.0.1' },
     ])
     const fleet = await reader.until('fleet', ({ pods }) =>
-      pods.some(({ state }) => state === 'asked'),
+      pods.some(({ state }) => state === 'drain-requested'),
     )
-    expect(fleet.pods.find(({ state }) => state === 'asked')?.pod).toBe(pod)
+    expect(fleet.pods.find(({ state }) => state === 'drain-requested')?.pod).toBe(pod)
     expect(await asked.act({ act: 'drain', pod: 'unknown' }, withToken)).toMatchObject({
       status: 404,
     })

@@ -11,7 +11,7 @@ function vitals(calls: number, refused: number, waiting: number): PodStatus {
   return {
     version: '1',
     draining: false,
-    asked: false,
+    drainRequested: false,
     pressure: undefined,
     pressureBy: undefined,
     store: 'memory',

@@ -21,7 +21,7 @@ const VITALS: PodStatus = {
   version: VERSION,
   upMs: 5_000,
   draining: false,
-  asked: true,
+  drainRequested: true,
   pressure: 0.5,
   pressureBy: 'queue',
   loopMs: 1.5,

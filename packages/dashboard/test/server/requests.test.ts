@@ -3,7 +3,7 @@ import { DecisionLog } from '../../../spillway/src/guard/decisions/decision-log.
 import { memoryStore } from '../../../spillway/src/shared/index.js'
 import { createVirtualClock } from '../../../spillway/src/testing/index.js'
 import { decisionView } from '../../src/feed/decision-view.js'
-import { askPods } from '../../src/requests/explain-request.js'
+import { queryPods } from '../../src/requests/explain-request.js'
 import { FleetExchange } from '../../src/requests/fleet-exchange.js'
 import type { NotedRequest } from '../../src/requests/noted-request.js'
 import { RequestLog } from '../../src/requests/request-log.js'
@@ -145,13 +145,13 @@ describe('decisions of the fleet', () => {
     const { clock, store, members, close } = fleet(['a', 'b', 'c'])
     members[2]?.requests.note(request('r7', { status: 503, code: 'CIRCUIT_OPEN' }))
     const question = { store, clock, random: () => 0.5, members: ['a', 'b', 'c'] }
-    const found = await clock.until(askPods({ ...question, requestId: 'r7' }))
+    const found = await clock.until(queryPods({ ...question, requestId: 'r7' }))
     expect(found.request).toMatchObject({ pod: 'c', status: 503, code: 'CIRCUIT_OPEN' })
-    const missing = await clock.until(askPods({ ...question, requestId: 'unknown-id' }))
+    const missing = await clock.until(queryPods({ ...question, requestId: 'unknown-id' }))
     expect(missing).toEqual({
       requestId: 'unknown-id',
       decisions: [],
-      podsAsked: 3,
+      podsQueried: 3,
       podsAnswered: 3,
     })
     close()
@@ -161,8 +161,8 @@ describe('decisions of the fleet', () => {
     const clock = createVirtualClock()
     const store = memoryStore({ clock })
     const question = { store, clock, random: () => 0.5, requestId: 'r1', members: ['silent'] }
-    const answer = await clock.until(askPods(question))
-    expect(answer).toMatchObject({ podsAsked: 1, podsAnswered: 0 })
+    const answer = await clock.until(queryPods(question))
+    expect(answer).toMatchObject({ podsQueried: 1, podsAnswered: 0 })
     expect(clock.now()).toBeLessThanOrEqual(4_100)
   })
 

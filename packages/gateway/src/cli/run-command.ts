@@ -10,8 +10,8 @@ export async function runCommand(
   commands: readonly CommandRow[],
 ): Promise<number> {
   const [name, ...rest] = args
-  if (name === undefined || name === '--help' || name === '-h') return say(overview(commands))
-  if (name === '--version' || name === '-v') return say(`${version()}\n`)
+  if (name === undefined || name === '--help' || name === '-h') return print(overview(commands))
+  if (name === '--version' || name === '-v') return print(`${version()}\n`)
   if (name === 'help') return runCommand([...rest, '--help'], commands)
   const command = commands.find((each) => each.name === name)
   if (command === undefined) {
@@ -23,7 +23,7 @@ export async function runCommand(
     const renamed = Object.hasOwn(RENAMED, name) ? `; use ${RENAMED[name]}` : undefined
     throw new UsageError(`unknown command "${name}"${renamed ?? didYouMean(name, names)}`)
   }
-  if (asksForHelp(rest)) return say(helpOf(command))
+  if (wantsHelp(rest)) return print(helpOf(command))
   return command.run(rest)
 }
 
@@ -31,13 +31,13 @@ export async function runCommand(
 const RENAMED: Readonly<Record<string, string>> = { queue: 'job-queue' }
 
 /** At any position before `--`. */
-function asksForHelp(args: readonly string[]): boolean {
+function wantsHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   const words = end === -1 ? args : args.slice(0, end)
   return words.includes('--help') || words.includes('-h')
 }
 
-function say(text: string): number {
+function print(text: string): number {
   process.stdout.write(text)
   return EXIT.ok
 }

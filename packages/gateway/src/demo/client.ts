@@ -42,30 +42,30 @@ export class DemoClient {
     this.#leaving.abort()
   }
 
-  askGateway(url: string): void {
+  callGateway(url: string): void {
     const count = ++this.#sent % BATCH_EVERY === 0 ? BATCH : 1
     for (let each = 0; each < count; each++) this.#go(() => this.#overHttp(url, this.#next(each)))
   }
 
   /** Async requests: answered with a job address and processed by the gateway's job queue for this model. */
-  askLater(url: string, model: string): void {
+  submitJob(url: string, model: string): void {
     for (let each = 0; each < LATER; each++) {
       const request = { ...this.#next(each), model }
       this.#go(() => this.#overHttp(url, request, { prefer: 'respond-async' }))
     }
   }
 
-  askThrough(guards: readonly { guard: Guard; protocol: string }[]): void {
+  callThroughGuard(guards: readonly { guard: Guard; protocol: string }[]): void {
     const openai = guards.find(({ protocol }) => protocol === 'openai')?.guard
     if (openai === undefined) return
     const { model, ...who } = this.#next(++this.#sent)
-    const ask = openai.fetchFor({
+    const send = openai.fetchFor({
       ...who,
       lane: model,
       cost: { tokens: 100 },
       idempotencyKey: 'demo',
     })
-    this.#go(() => this.#post(ask, `${this.#mockUrl}/v1/chat/completions`, model, {}))
+    this.#go(() => this.#post(send, `${this.#mockUrl}/v1/chat/completions`, model, {}))
   }
 
   #next(turn: number): DemoRequest {
@@ -87,12 +87,12 @@ export class DemoClient {
   }
 
   async #post(
-    ask: typeof fetch | Guard['fetch'],
+    send: typeof fetch | Guard['fetch'],
     url: string,
     model: string,
     headers: Record<string, string>,
   ): Promise<void> {
-    const response = await ask(url, {
+    const response = await send(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
@@ -102,10 +102,10 @@ export class DemoClient {
   }
 
   /** The result is ignored here; the page shows it. */
-  #go(ask: () => Promise<void>): void {
+  #go(send: () => Promise<void>): void {
     if (this.#atOnce >= MOST_AT_ONCE) return
     this.#atOnce++
-    ask()
+    send()
       .catch(() => {})
       .finally(() => {
         this.#atOnce--

@@ -80,7 +80,7 @@ export class Demo implements DashboardDemo {
   #begin(): void {
     const { vendors, store, mock, gatewayUrl } = this.#options
     this.#client.begin()
-    this.#every(1_000 / OVER_THE_GATEWAY, () => this.#client.askGateway(gatewayUrl()))
+    this.#every(1_000 / OVER_THE_GATEWAY, () => this.#client.callGateway(gatewayUrl()))
     for (const name of PODS_BESIDE) {
       const pod = createSpillway({ store, pod: name })
       this.#pods.push(pod)
@@ -88,20 +88,20 @@ export class Demo implements DashboardDemo {
         protocol,
         guard: pod.guard(name, guard),
       }))
-      this.#every(1_000 / FROM_A_POD, () => this.#client.askThrough(guards))
+      this.#every(1_000 / FROM_A_POD, () => this.#client.callThroughGuard(guards))
     }
     this.#every(FORGET_MS, () => mock.clear())
     const model = this.#modelThatWaits()
     if (model === undefined) return
-    this.#client.askLater(gatewayUrl(), model)
-    this.#every(LATER_MS, () => this.#client.askLater(gatewayUrl(), model))
+    this.#client.submitJob(gatewayUrl(), model)
+    this.#every(LATER_MS, () => this.#client.submitJob(gatewayUrl(), model))
   }
 
   #modelThatWaits(): string | undefined {
     const { vendors, jobQueues = [] } = this.#options
-    const speaks = (name: string) =>
+    const isOpenAi = (name: string) =>
       vendors.some((vendor) => vendor.name === name && vendor.protocol === 'openai')
-    return jobQueues.find(({ vendor, model }) => model !== undefined && speaks(vendor))?.model
+    return jobQueues.find(({ vendor, model }) => model !== undefined && isOpenAi(vendor))?.model
   }
 
   async #end(): Promise<void> {

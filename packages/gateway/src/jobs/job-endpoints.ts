@@ -155,7 +155,7 @@ export class JobEndpoints {
 
 function stateOf(name: string, job: KeptJob): GatewayAnswer {
   const body = describeJob(name, job)
-  return hasEnded(job) ? said(200, body) : pending(200, body)
+  return hasEnded(job) ? jsonAnswer(200, body) : pending(200, body)
 }
 
 /** The vendor's answer. */
@@ -191,7 +191,7 @@ function failed({ error = 'unknown error' }: KeptJob): RequestError {
   })
 }
 
-function said(
+function jsonAnswer(
   status: number,
   body: string,
   headers: Readonly<Record<string, string>> = {},
@@ -204,7 +204,7 @@ function pending(
   body: string,
   headers: Readonly<Record<string, string>> = {},
 ): GatewayAnswer {
-  return said(status, body, { 'retry-after': String(POLL_SECONDS), ...headers })
+  return jsonAnswer(status, body, { 'retry-after': String(POLL_SECONDS), ...headers })
 }
 
 function accepts({ headers }: ClientRequest, type: string): boolean {

@@ -208,8 +208,8 @@ function keyOf(owner: string, given: string): string {
 }
 
 /** The time that the client has set, but at most the job queue's `timeoutMs`. */
-function timeOf(said: string | string[] | undefined, mostMs: number): number {
-  const theirs = deadlineMs(said)
+function timeOf(header: string | string[] | undefined, mostMs: number): number {
+  const theirs = deadlineMs(header)
   if (theirs < 1) throw invalidDeadline('must be at least 1')
   return theirs < mostMs ? theirs : mostMs
 }

@@ -27,9 +27,9 @@ class BadAnswerError extends Error {
 
   constructor(
     vendor: string,
-    { status, headers, said }: { status: number; headers: unknown; said: string },
+    { status, headers, body }: { status: number; headers: unknown; body: string },
   ) {
-    const name = ERROR_NAME.exec(said)?.[1]
+    const name = ERROR_NAME.exec(body)?.[1]
     super(`${vendor} answered with status ${status}${name === undefined ? '' : `, ${name}`}`)
     this.name = 'BadAnswerError'
     this.status = status
@@ -63,14 +63,14 @@ export async function runRequest(
   const free = () => data.cost && context.settle(nothingOf(data.cost))
   job.final = !data.harmless
   const permit = await enterWithKey(vendor, target)
-  let said: KeyAnswer = UNKNOWN
+  let keyAnswer: KeyAnswer = UNKNOWN
   if (permit instanceof SpillwayError) {
     // It was not sent, so it waits until the key may be used again.
     job.final = false
     throw permit
   }
   try {
-    const response = await vendor.ask(request, context.signal)
+    const response = await vendor.fetch(request, context.signal)
     context.progress()
     const usage = new UsageReader(vendor.protocol.usage ?? anyUsage)
     const bytes = await readWhole(response.body, config.maxAnswerBytes, (chunk, receivedBytes) => {
@@ -87,11 +87,11 @@ export async function runRequest(
       status < 400
         ? undefined
         : errors && readFailure(errors, { status, headers, body }, clock.wallMs())
-    if (permit !== undefined) said = keyAnswerOf(status, failure)
-    if (judgeStatus(status).retryable || rejectsKey(said)) {
+    if (permit !== undefined) keyAnswer = keyAnswerOf(status, failure)
+    if (judgeStatus(status).retryable || rejectsKey(keyAnswer)) {
       // The vendor has not processed the request.
-      if (status === 429 || rejectsKey(said)) job.final = false
-      const error = new BadAnswerError(vendor.name, { status, headers, said: body })
+      if (status === 429 || rejectsKey(keyAnswer)) job.final = false
+      const error = new BadAnswerError(vendor.name, { status, headers, body })
       if (failure !== undefined) noteFailure(error, failure)
       throw error
     }
@@ -112,7 +112,7 @@ export async function runRequest(
     }
     throw error
   } finally {
-    if (permit !== undefined) vendor.keys?.answered(permit, said)
+    if (permit !== undefined) vendor.keys?.answered(permit, keyAnswer)
   }
 }
 

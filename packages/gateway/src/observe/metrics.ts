@@ -129,7 +129,7 @@ function addGauges(registry: Registry, spillway: Spillway, port: () => Port): vo
 function addKeys(registry: Registry, vendors: () => Iterable<KeyHolder>): void {
   const quarantined = {
     name: 'spillway_key_quarantined',
-    help: '1: this API key of ours is not used, because its quota is exhausted, it is invalid, or an operator said so.',
+    help: '1: this configured API key is not used, because its quota is exhausted, it is invalid, or an operator quarantined it.',
     type: 'gauge',
     labelNames: ['vendor', 'key'],
   } as const

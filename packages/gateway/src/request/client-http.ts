@@ -47,7 +47,7 @@ export function writeHead(
     response.writeHead(status, headers as Headers | string[])
     return
   }
-  // Those of an attempt that failed would be sent as well.
+  // Headers of an earlier, failed `writeHead` would be sent as well.
   for (const name of response.getHeaderNames()) response.removeHeader(name)
   const entries = Array.isArray(headers) ? pairs(headers) : Object.entries(headers)
   // Without a prototype: a vendor may send a header named `constructor`.
@@ -59,7 +59,7 @@ export function writeHead(
     // The first value of a header that may have only one is kept.
     else if (!SINGLE_HEADERS.has(name)) all[name] = [all[name], value].flat()
   }
-  // HTTP/1.1 has room for more, but their meaning is that of a server's error (RFC 9110, 15).
+  // HTTP/2 of Node allows statuses up to 599. Higher ones count as server errors (RFC 9110, 15).
   response.writeHead(status > 599 ? 502 : status, all)
 }
 

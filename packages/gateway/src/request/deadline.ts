@@ -29,9 +29,9 @@ export function hopHeaders({ attempt, deadline }: CallContext, callers: number =
 }
 
 /** In milliseconds; NaN without the header. Zero and less mean that the deadline has passed. */
-export function deadlineMs(said: string | string[] | undefined): number {
-  if (said === undefined || said === '') return Number.NaN
-  const ms = Number(said)
+export function deadlineMs(header: string | string[] | undefined): number {
+  if (header === undefined || header === '') return Number.NaN
+  const ms = Number(header)
   if (!Number.isNaN(ms)) return Math.max(0, ms)
   throw invalidDeadline('must be a number of milliseconds, such as 1500')
 }

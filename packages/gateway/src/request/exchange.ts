@@ -52,7 +52,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   #isLast = false
   #slowBody: SlowBody | undefined
   #receivedBytes = 0
-  /** Of its body, in memory. */
+  /** Bytes of its body that are held in memory. */
   #heldBytes = 0
   /** The client sends its body only after a 100, which it has not received. */
   #owesContinue: boolean
@@ -100,7 +100,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
       const { headers } = request
       this.#writer.addHeaders(corsHeaders(config.cors, headers))
       if (isPreflight(request.method, headers)) {
-        return this.#writer.say(answerPreflight(config.cors, headers))
+        return this.#writer.sendOwnAnswer(answerPreflight(config.cors, headers))
       }
     }
     if (asyncRequests?.owns(this.#path)) return this.#answerAboutJob(asyncRequests)
@@ -110,7 +110,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
     if (asyncRequests !== undefined) {
       const target = this.version.targetsOf(route).find((each) => canBeSentTo(routed, each))
       const later = asyncRequests.defer(request, routed, target)
-      if (later !== undefined) return this.#writer.say(await later)
+      if (later !== undefined) return this.#writer.sendOwnAnswer(await later)
     }
     if (routed.facts.streamed && route.keepAliveMs !== undefined) {
       this.#writer.keepAlive(route.keepAliveMs)
@@ -171,14 +171,14 @@ export class Exchange implements RoutingListener, JobRequestListener {
   }
 
   async #answerAboutJob(asyncRequests: AsyncRequests): Promise<void> {
-    const said = await asyncRequests.attend(this.#request, this.#response, this.#path, this)
-    if (said !== undefined) this.#writer.say(said)
+    const answer = await asyncRequests.attend(this.#request, this.#response, this.#path, this)
+    if (answer !== undefined) this.#writer.sendOwnAnswer(answer)
   }
 
   // Called while the request is routed, or by the stream of a job.
 
   onProtocol(protocol: Protocol): void {
-    this.#writer.speak(protocol, this.#path)
+    this.#writer.useProtocol(protocol, this.#path)
   }
 
   onCaller(caller: Caller): void {

@@ -40,7 +40,7 @@ export interface GuardedRequest {
   readonly key: KeyId | undefined
   readonly lane: string | undefined
   /** The gateway requests the usage of a stream, which the client did not request. */
-  readonly asksUsage: boolean
+  readonly requestsUsage: boolean
   /** Its user limits were charged at an earlier target. */
   readonly isCharged: boolean
   /** The call at another target that this one replaces. */
@@ -55,10 +55,10 @@ export interface GuardListener extends ResponseListener {
   onShadow(stage: string): void
 }
 
-/** Resolves when status and headers of an answer have arrived that the guard accepts or does not try again. */
+/** Resolves with the answer that the guard accepts or does not retry, once status and headers have arrived. */
 export function sendThroughGuard(
   options: SenderOptions,
-  { routed, target, key, lane, asksUsage, isCharged, replaced }: GuardedRequest,
+  { routed, target, key, lane, requestsUsage, isCharged, replaced }: GuardedRequest,
   listener: GuardListener,
 ): Promise<VendorResponse> {
   const { request: incoming, signal, trace } = options
@@ -66,7 +66,7 @@ export function sendThroughGuard(
   const { facts, caller, generates } = routed
   const { body } = routed.parsed
   const model = config.model ?? facts.model
-  const request = vendorRequest(incoming, routed, target, asksUsage)
+  const request = vendorRequest(incoming, routed, target, requestsUsage)
   const cost = generates ? vendor.costOf(facts, model, lane) : undefined
   if (body.kind === 'streamed' && !body.progress.complete) signal.cause = 'upload'
   const theirAttempt = callerAttempt(incoming)

@@ -61,7 +61,7 @@ const NO_FACTS: RequestFacts = {
 const MAX_MODEL_LENGTH = 200
 const LONE_SURROGATE = /\p{Surrogate}/u
 const UTF_8: ReadonlySet<string | undefined> = new Set([undefined, 'utf-8', 'utf8'])
-/** Of Gemini. Fields of such an object are listed apart, so it is listed itself only if it is something else. */
+/** Objects of Gemini. Their fields are listed separately, so a listed name has a value that is no object. */
 const CONFIGS: ReadonlySet<string> = new Set(['generationConfig', 'generation_config'])
 const METHODS_WITH_BODY: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH'])
 

@@ -45,7 +45,7 @@ export interface RequestRecord {
   /** All targets tried, in order; those after the first are fallbacks. */
   readonly vendorAttempts: readonly Readonly<VendorAttempts>[]
   readonly attempts: number
-  /** Something else than the vendor's answer to the request was sent. */
+  /** Set if the client got something other than the answer of the usual target. */
   readonly degraded: Degraded | undefined
   readonly waitedMs: number
   readonly firstByteMs: number | undefined

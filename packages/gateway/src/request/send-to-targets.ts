@@ -43,7 +43,7 @@ export class TargetSender implements GuardListener {
   #routed: RoutedRequest | undefined
   #lane: string | undefined
   /** The gateway requested the usage of the stream; the client did not. */
-  #asksUsage = false
+  #requestsUsage = false
   #standing: UserStanding | undefined
   #answer: VendorResponse | undefined
   #held: HeldAnswer | undefined
@@ -51,7 +51,7 @@ export class TargetSender implements GuardListener {
   #decided = false
   /** Why no attempt after a vendor's error succeeded. The client gets the vendor's error. */
   refusal: unknown
-  /** How the last target failed, which another one or a fallback replaces. */
+  /** The failed call at the last target, which another target or a fallback replaces. */
   #replaced: ReplacedCall | undefined
   /** Time until the request was sent for the first time. */
   waitedMs = 0
@@ -204,7 +204,7 @@ export class TargetSender implements GuardListener {
         shadow: this.shadow,
         refused: this.refusal instanceof SpillwayError ? this.refusal.code : undefined,
       },
-      drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
+      drop: this.#requestsUsage ? vendor.protocol.isUsageEvent : undefined,
       // Retries of the client would multiply with those of the gateway.
       final: this.#isFinal(answer, this.#routed as RoutedRequest, vendor),
       addresses,
@@ -255,8 +255,8 @@ export class TargetSender implements GuardListener {
     if (!isKey(key)) throw key
     const send = (each: KeyId) => this.#sendWith(each, routed, target)
     if (!keys.hasChoice(config)) return send(key)
-    const mayAskAnother = () => !this.#options.signal.aborted && canBeSentAgain(routed, true)
-    return keys.sendInTurn(config, key, send, mayAskAnother)
+    const mayTryNext = () => !this.#options.signal.aborted && canBeSentAgain(routed, true)
+    return keys.sendInTurn(config, key, send, mayTryNext)
   }
 
   #sendWith(
@@ -267,14 +267,14 @@ export class TargetSender implements GuardListener {
     const target = key === undefined ? unkeyed : withKey(unkeyed, key)
     const { vendor, config } = target
     const lane = vendor.laneOf(config.model ?? routed.facts.model, config)
-    const asksUsage = hidesUsage(routed, target)
+    const requestsUsage = hidesUsage(routed, target)
     this.#target = target
     this.#lane = lane
-    this.#asksUsage = asksUsage
+    this.#requestsUsage = requestsUsage
     // User limits were charged at the first target that received the request.
     const isCharged = this.attempts > 0
     const replaced = this.#replaced
-    const sent = { routed, target, key, lane, asksUsage, isCharged, replaced }
+    const sent = { routed, target, key, lane, requestsUsage, isCharged, replaced }
     return sendThroughGuard(this.#options, sent, this)
   }
 

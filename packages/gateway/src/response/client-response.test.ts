@@ -210,7 +210,7 @@ describe('event streams that are passed on', () => {
   it('a stream is judged by its last event, unless it is an error', () => {
     const open = (answer: Answer, protocol: keyof typeof PROTOCOLS = 'openai') => {
       const { pass, writer } = setup()
-      writer.speak(PROTOCOLS[protocol], '/v1/chat/completions')
+      writer.useProtocol(PROTOCOLS[protocol], '/v1/chat/completions')
       pass(answer)
       writer.write(Buffer.from(EVENT))
       return [writer.judgesEnd, (writer.faultAtEnd() as { code?: string } | undefined)?.code]
@@ -223,7 +223,7 @@ describe('event streams that are passed on', () => {
 
   it('a stream of another HTTP service that breaks ends with an error event and a cut connection', async () => {
     const { socket, pass, writer, body } = setup()
-    writer.speak(PROTOCOLS.http, '/events')
+    writer.useProtocol(PROTOCOLS.http, '/events')
     pass({ isEventStream: true })
     writer.write(Buffer.from(EVENT))
     writer.broken(new Error('reset'))
@@ -237,7 +237,7 @@ describe('event streams that are passed on', () => {
     'a stream of %s that breaks ends with an error event and as HTTP demands',
     async (name) => {
       const { socket, pass, writer, body, clock } = setup()
-      writer.speak(PROTOCOLS[name], '/v1/messages')
+      writer.useProtocol(PROTOCOLS[name], '/v1/messages')
       pass({ isEventStream: true })
       writer.write(Buffer.from(EVENT))
       writer.broken(new Error('reset'))
@@ -252,7 +252,7 @@ describe('event streams that are passed on', () => {
 
   it('the error event of a response has the next number of its stream', async () => {
     const { pass, writer, body } = setup()
-    writer.speak(PROTOCOLS.openai, '/v1/responses')
+    writer.useProtocol(PROTOCOLS.openai, '/v1/responses')
     pass({ isEventStream: true })
     writer.write(Buffer.from('data: {"type":"response.created","sequence_number":6}\n\n'))
     writer.broken(new Error('reset'))
@@ -362,7 +362,7 @@ describe('comments while a stream has not begun', () => {
 describe('refusals', () => {
   it('a refusal of Spillway has its status, headers and body in the format of the protocol', async () => {
     const { writer, head, body } = setup()
-    writer.speak(PROTOCOLS.anthropic, '/v1/messages')
+    writer.useProtocol(PROTOCOLS.anthropic, '/v1/messages')
     const error = refusal('SHED', 503)
     writer.refuse(error, error, 0, undefined)
     await turns(2)
@@ -416,7 +416,7 @@ describe('refusals', () => {
     response.destroy()
     const error = refusal('SHED', 503)
     writer.refuse(error, error, 1, undefined)
-    writer.say({ status: 200, headers: {}, body: 'x' })
+    writer.sendOwnAnswer({ status: 200, headers: {}, body: 'x' })
     writer.broken(error)
     await turns(2)
     expect(socket.said).toBe('')
@@ -426,7 +426,7 @@ describe('refusals', () => {
 describe('answers of the gateway itself', () => {
   it('an answer has its status, headers, length in bytes and body', async () => {
     const { writer, head, body } = setup({ draining: true })
-    writer.say({ status: 202, headers: { location: '/jobs/1' }, body: 'é' })
+    writer.sendOwnAnswer({ status: 202, headers: { location: '/jobs/1' }, body: 'é' })
     await turns(2)
     expect(head()).toEqual(
       expect.arrayContaining([
@@ -443,7 +443,7 @@ describe('answers of the gateway itself', () => {
 
   it('an answer with status 204 has neither length nor body', async () => {
     const { writer, head, body } = setup()
-    writer.say({ status: 204, headers: {}, body: 'x' })
+    writer.sendOwnAnswer({ status: 204, headers: {}, body: 'x' })
     await turns(2)
     expect(head().join()).not.toContain('content-length')
     expect(body()).toBe('')

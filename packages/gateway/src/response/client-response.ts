@@ -28,7 +28,7 @@ import { cutOff, SseEnd } from './sse-end.js'
 /** How a vendor's answer is passed on. */
 export interface Passing {
   readonly decision: Admitted
-  /** Events the client did not ask for. */
+  /** Matches events that the client did not request. */
   readonly drop: ((event: string) => boolean) | undefined
   /** The client should not retry. */
   readonly final: boolean
@@ -40,7 +40,7 @@ export interface Passing {
 const COMMENT = ': waiting\n\n'
 const EVENTS = 'text/event-stream'
 /** At most this much of a vendor's error body is quoted in an error event. */
-const MOST_SAID_BYTES = 2_048
+const MOST_QUOTED_BYTES = 2_048
 
 export class ResponseWriter implements ResponseSink {
   readonly #response: ClientResponse
@@ -86,7 +86,7 @@ export class ResponseWriter implements ResponseSink {
   }
 
   /** `path`: of the request. */
-  speak(protocol: Protocol, path: string): void {
+  useProtocol(protocol: Protocol, path: string): void {
     this.#protocol = protocol
     this.#path = path
   }
@@ -121,7 +121,7 @@ export class ResponseWriter implements ResponseSink {
   }
 
   /** Sends an answer of the gateway itself. */
-  say({ status, headers, body }: GatewayAnswer): void {
+  sendOwnAnswer({ status, headers, body }: GatewayAnswer): void {
     const response = this.#response
     if (response.destroyed) return
     this.firstByteMs ??= this.#clock.now() - this.#arrivedMs
@@ -285,9 +285,9 @@ export class ResponseWriter implements ResponseSink {
 
   /** The head of a stream was sent, but the vendor's answer is not a stream. */
   #tooLate(answer: SentAnswer): void {
-    const said = answer.beginning.subarray(0, MOST_SAID_BYTES).toString()
+    const quoted = answer.beginning.subarray(0, MOST_QUOTED_BYTES).toString()
     const status = answer.ok ? 502 : answer.status
-    const message = `the vendor answered with status ${answer.status}: ${said}`
+    const message = `the vendor answered with status ${answer.status}: ${quoted}`
     this.error = new RequestError({ status, code: 'VENDOR_ERROR', message })
     answer.cancel()
     this.#breakOff({ status, code: 'VENDOR_ERROR', message })

@@ -44,7 +44,7 @@ export function addAdmittedHeaders(headers: string[], decision: Admitted): void 
     'spillway-degraded',
     model !== undefined ? `model${text('name', model)}` : degraded ? '?1' : '?0',
   )
-  if (standing !== undefined) tellStanding(headers, standing)
+  if (standing !== undefined) addStandingHeaders(headers, standing)
 }
 
 /** An answer of a fallback that needs no vendor. */
@@ -94,7 +94,7 @@ export function addRefusedHeaders(
   headers['spillway-attempts'] = String(attempts)
   addRetryHeaders(headers, { code, retryAfterMs }, attempts)
   if (error instanceof SpillwayError && code === 'USER_LIMITED') {
-    tellExhausted(headers, error.details, retryAfterMs)
+    addExhaustedHeaders(headers, error.details, retryAfterMs)
   }
 }
 
@@ -123,7 +123,7 @@ function refusedItem({ code, stage, scope, details }: SpillwayError): string {
 }
 
 /** The headers of the IETF draft on rate limit headers. */
-function tellStanding(
+function addStandingHeaders(
   headers: string[],
   { level, limit, windowMs, remaining, resetMs, algorithm }: UserStanding,
 ): void {
@@ -133,7 +133,7 @@ function tellStanding(
 }
 
 /** The same headers for a caller whose limit is used up. */
-function tellExhausted(
+function addExhaustedHeaders(
   headers: Headers,
   details: SpillwayError['details'],
   retryAfterMs = 0,

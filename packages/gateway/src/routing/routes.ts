@@ -1,6 +1,6 @@
 /**
  * Chooses the route of a request: by path and method, then by model. The first one that matches is used.
- * Paths are canonical (`request/request-url.ts`), in the configuration and in requests.
+ * Paths are canonical (`request/validation/request-url.ts`), in the configuration and in requests.
  */
 import type { GatewayConfig, RouteConfig } from '../config/config.js'
 import { matchesPath, type RoutePath } from '../config/default-paths.js'

@@ -76,7 +76,7 @@ function createHttp2Server(limits: ServerLimits, handlers: HttpHandlers): Http2S
       maxHeaderListSize: limits.maxHeaderBytes,
       enablePush: false,
     },
-    // Four pseudo headers are not the client's.
+    // Room for the four pseudo headers, and for one header too many, which `validate.ts` refuses with 431.
     maxHeaderListPairs: limits.maxHeaders + 5,
     maxSessionMemory: 10,
   })

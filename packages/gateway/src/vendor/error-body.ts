@@ -19,7 +19,7 @@ export class ErrorBody {
     this.#timer = clock.schedule(ERROR_BODY_MS, onLate)
   }
 
-  /** It is awaited no longer. */
+  /** Stops waiting for the body. */
   close(): void {
     this.#timer.cancel()
   }

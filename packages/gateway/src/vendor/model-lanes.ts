@@ -77,7 +77,7 @@ export class ModelLanes {
   /** Those of them for which the vendor has not answered a request successfully. */
   readonly #unanswered = new Set<string>()
   readonly #prefixes: CachedPrefixes
-  /** The last one of them. */
+  /** The lane at the end of `#known`. */
   #newest: string | undefined
   /** How many new lanes there may be, as of `#allowedMs`. */
   #allowed = NEW_AT_ONCE

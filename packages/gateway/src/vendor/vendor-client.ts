@@ -69,7 +69,7 @@ export class VendorClient {
     return this.#pool.request({ method, path, headers, body: whole, signal })
   }
 
-  /** Connections that are open, and requests that wait for one. */
+  /** Open connections, and those of them that no request uses. */
   get counts(): { connected: number; free: number } {
     const { connected, free } = this.#pool.stats
     return { connected, free }

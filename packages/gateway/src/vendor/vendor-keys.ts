@@ -66,7 +66,7 @@ export class VendorKeys {
     target: TargetConfig,
     first: KeyId,
     send: (key: KeyId) => Promise<VendorResponse>,
-    mayAskAnother: () => boolean,
+    mayTryNext: () => boolean,
   ): Promise<VendorResponse> {
     const rejected = new Set<KeyId>()
     for (let key = first; ; ) {
@@ -81,7 +81,7 @@ export class VendorKeys {
       }
       if (answer !== undefined && !answer.rejectsKey && !answer.exhaustsModel) return answer
       const next = this.choose(target, rejected)
-      const isLast = !isKey(next) || (answer !== undefined && !mayAskAnother())
+      const isLast = !isKey(next) || (answer !== undefined && !mayTryNext())
       if (isLast && answer === undefined) throw refusal
       if (isLast) return answer as VendorResponse
       answer?.cancel()
@@ -99,7 +99,7 @@ export class VendorKeys {
   ): Promise<VendorResponse> {
     const enter = (permit: KeyPermit | SpillwayError) => {
       if (permit instanceof SpillwayError) return Promise.reject(permit)
-      return send((answer) => this.answered(permit, saidBy(answer)))
+      return send((answer) => this.answered(permit, classifyForKey(answer)))
     }
     const entry = this.enter(key)
     return entry instanceof Promise ? entry.then(enter) : enter(entry)
@@ -126,14 +126,14 @@ export class VendorKeys {
 }
 
 /** Classifies the answer for its key. Sets `rejectsKey` and `exhaustsModel` of the answer. */
-function saidBy(answer: VendorResponse | undefined): KeyAnswer {
+function classifyForKey(answer: VendorResponse | undefined): KeyAnswer {
   if (answer === undefined) return UNKNOWN
   if (answer.ok) return ACCEPTED
   const failure = failureOf(answer)
-  const said = keyAnswerOf(answer.status, failure)
+  const keyAnswer = keyAnswerOf(answer.status, failure)
   answer.exhaustsModel = failure?.perModel === true
-  answer.rejectsKey = rejectsKey(said)
-  return said
+  answer.rejectsKey = rejectsKey(keyAnswer)
+  return keyAnswer
 }
 
 export function isKey(choice: KeyId | SpillwayError | undefined): choice is KeyId {

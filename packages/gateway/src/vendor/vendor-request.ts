@@ -17,12 +17,12 @@ export function vendorRequest(
   request: ClientRequest,
   routed: RoutedRequest,
   target: Target,
-  tellUsage: boolean,
+  requestsUsage: boolean,
 ): VendorRequest {
   const headers = target.forwarded.of(request.rawHeaders, request.headers.connection)
   // A body that was read is forwarded decoded, so that the vendor reads what was read here.
   if (routed.parsed.json !== undefined) removeHeader(headers, 'content-encoding')
-  const body = bodyFor(routed, target, tellUsage)
+  const body = bodyFor(routed, target, requestsUsage)
   addOwnHeaders(headers, request, routed, target)
   if (isChunkList(body)) headers.push('content-length', String(body.length))
   return {
@@ -68,10 +68,14 @@ function isFromQuery(headers: readonly string[]): boolean {
   return !headers.some((name, index) => index % 2 === 0 && KEY_NAMES.has(name))
 }
 
-function bodyFor(routed: RoutedRequest, target: Target, tellUsage: boolean): VendorRequest['body'] {
+function bodyFor(
+  routed: RoutedRequest,
+  target: Target,
+  requestsUsage: boolean,
+): VendorRequest['body'] {
   const { body } = routed.parsed
   if (body.kind === 'streamed') return body.chunks
-  const bytes = editedBody(routed, target, tellUsage, body.bytes)
+  const bytes = editedBody(routed, target, requestsUsage, body.bytes)
   if (bytes.length === 0) return undefined
   return bytes.length <= MAX_COPIED_BYTES ? bytes.toBuffer() : new ChunkList(bytes)
 }
@@ -79,17 +83,17 @@ function bodyFor(routed: RoutedRequest, target: Target, tellUsage: boolean): Ven
 function editedBody(
   { parsed: { json }, path, modelInPath }: RoutedRequest,
   { vendor, config }: Target,
-  tellUsage: boolean,
+  requestsUsage: boolean,
   bytes: ByteList,
 ): ByteList {
-  if (json === undefined || (config.model === undefined && !tellUsage)) return bytes
+  if (json === undefined || (config.model === undefined && !requestsUsage)) return bytes
   if (modelInPath && config.model !== undefined) {
     const edited = vendor.protocol.bodyWithModel?.(path, bytes.toBuffer(), config.model)
     if (edited !== undefined) return ByteList.of(edited)
   }
   const isNamed = config.model !== undefined && (!modelInPath || json.fields.has('model'))
   const model = isNamed ? { model: config.model } : {}
-  const usage = tellUsage ? vendor.protocol.usageFields?.(json.fields) : {}
+  const usage = requestsUsage ? vendor.protocol.usageFields?.(json.fields) : {}
   return withFields(bytes, json, { ...model, ...usage })
 }
 

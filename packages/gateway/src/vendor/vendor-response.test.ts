@@ -18,7 +18,7 @@ async function answerTo(throwing: 'write' | 'end') {
     { onEnded: () => {}, holdsError: () => false },
   )
   let vendor: VendorHandler | undefined
-  const asked = answer.askedBy((handler) => {
+  const asked = answer.start((handler) => {
     vendor = handler
     return { abort: note('request aborted'), resume: () => {} }
   })
@@ -73,7 +73,7 @@ function ask(onNothing?: () => void) {
     onNothing,
   )
   let vendor: VendorHandler | undefined
-  const asked = answer.askedBy((handler) => {
+  const asked = answer.start((handler) => {
     vendor = handler
     return { abort: () => {}, resume: () => {} }
   })
@@ -110,7 +110,7 @@ function failed(status: number) {
   const listener = { onEnded: () => {}, holdsError: () => false }
   const answer = new VendorResponse(context, listener, undefined, openai, clock)
   let vendor: VendorHandler | undefined
-  const asked = answer.askedBy((handler) => {
+  const asked = answer.start((handler) => {
     vendor = handler
     return { abort: () => {}, resume: () => {} }
   })

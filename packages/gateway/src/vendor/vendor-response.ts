@@ -26,21 +26,21 @@ import { neverConnected } from './vendor-error.js'
 export interface ResponseListener {
   /** The body has ended and the guard has released the call. */
   onEnded(how: BodyEnd, usage: TokenUsage | undefined, status: number): void
-  /** The answer is an error, and another attempt follows. True: it reads the answer itself, to send it if that fails. */
+  /** The answer is an error, and another attempt follows. True: the listener keeps it, in case no attempt succeeds. */
   holdsError(answer: VendorResponse): boolean
 }
 
 /**
- * `asking`: no answer yet. `open`: the body is arriving. `arrived`: all of it has arrived, and a part is still kept.
+ * `waiting`: no answer yet. `open`: the body is arriving. `arrived`: all of it has arrived, and a part is still kept.
  * `over`: everything was passed on, or the answer failed.
  */
 type State =
-  | { readonly kind: 'asking' }
+  | { readonly kind: 'waiting' }
   | { readonly kind: 'open' }
   | { readonly kind: 'arrived' }
   | { readonly kind: 'over'; readonly error?: unknown }
 
-const ASKING: State = { kind: 'asking' }
+const WAITING: State = { kind: 'waiting' }
 const OPEN: State = { kind: 'open' }
 const ARRIVED: State = { kind: 'arrived' }
 const PASSED: State = { kind: 'over' }
@@ -74,7 +74,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   readonly #clock: Pick<Clock, 'schedule' | 'wallMs'>
   #pending: PendingRequest | undefined
   #paused = false
-  #state: State = ASKING
+  #state: State = WAITING
   #resolve!: (answer: VendorResponse) => void
   #reject!: (error: unknown) => void
   #onAnswer: ((answer: VendorResponse | undefined) => void) | undefined
@@ -110,8 +110,8 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
    * Resolves when status and headers have arrived, and rejects if they do not. Before that it calls `onAnswer` once, with
    * the answer or without one.
    */
-  askedBy(
-    ask: (handler: VendorHandler) => PendingRequest,
+  start(
+    dispatch: (handler: VendorHandler) => PendingRequest,
     onAnswer?: (answer: VendorResponse | undefined) => void,
   ): Promise<VendorResponse> {
     this.#onAnswer = onAnswer
@@ -120,9 +120,9 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
       this.#resolve = resolve
       this.#reject = reject
       this.#context.onAbort((reason) => this.#abort(reason))
-      if (this.#state.kind !== 'asking') return
+      if (this.#state.kind !== 'waiting') return
       try {
-        this.#pending = ask(this)
+        this.#pending = dispatch(this)
       } catch (error) {
         this.onError(error as Error)
       }
@@ -242,7 +242,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   // Called by the vendor client.
 
   onHead(status: number, headers: string[]): void {
-    if (this.#state.kind !== 'asking') return
+    if (this.#state.kind !== 'waiting') return
     this.status = status
     this.ok = status < 300
     this.raw = headers
@@ -308,7 +308,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   }
 
   onError(error: Error): void {
-    if (this.#state.kind === 'asking') {
+    if (this.#state.kind === 'waiting') {
       this.#state = { kind: 'over', error }
       if (neverConnected(error)) this.#onNothing?.()
       this.#failed(error)
@@ -326,7 +326,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   #abort(reason: unknown): void {
     this.#aborted = true
     this.#pending?.abort(asError(reason))
-    if (this.#takeErrorBody() === undefined && this.#state.kind !== 'asking') return
+    if (this.#takeErrorBody() === undefined && this.#state.kind !== 'waiting') return
     this.#state = { kind: 'over', error: reason }
     this.#failed(reason)
   }

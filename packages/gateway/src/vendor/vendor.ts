@@ -226,7 +226,7 @@ export class Vendor {
     return Object.keys(this.#config.headers).map((name) => name.toLowerCase())
   }
 
-  /** `onAnswer`: see `VendorResponse.askedBy`. */
+  /** `onAnswer`: see `VendorResponse.start`. */
   send(
     request: VendorRequest,
     context: CallContext,
@@ -237,12 +237,13 @@ export class Vendor {
     // A vendor that answered with an error, or was not reached, generated no tokens.
     const onNothing = cost && (() => context.settle(nothingOf(cost)))
     const answer = new VendorResponse(context, listener, onNothing, this.protocol)
-    const ask = (handler: VendorHandler) => this.#client.value.dispatch(this.#at(request), handler)
-    return answer.askedBy(ask, onAnswer)
+    const dispatch = (handler: VendorHandler) =>
+      this.#client.value.dispatch(this.#at(request), handler)
+    return answer.start(dispatch, onAnswer)
   }
 
   /** For answers that are read as a whole. */
-  ask(request: VendorRequest, signal: AbortSignal) {
+  fetch(request: VendorRequest, signal: AbortSignal) {
     return this.#client.value.request(this.#at(request), signal)
   }
 

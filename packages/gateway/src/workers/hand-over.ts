@@ -40,7 +40,7 @@ export interface HandOverOptions {
 interface Waiting {
   readonly socket: Socket
   /** Workers that have not taken it. */
-  readonly asked: Set<SupervisedWorker>
+  readonly offeredTo: Set<SupervisedWorker>
 }
 
 export class HandOver {
@@ -53,7 +53,7 @@ export class HandOver {
   }
 
   give(socket: Socket): void {
-    this.#waiting.push({ socket, asked: new Set() })
+    this.#waiting.push({ socket, offeredTo: new Set() })
     this.offerWaiting()
   }
 
@@ -65,7 +65,7 @@ export class HandOver {
     while (this.#waiting.length > 0) {
       if (workers.length > 0 && !workers.some((each) => this.#isFree(each))) break
       const next = this.#waiting.shift() as Waiting
-      const left = workers.filter((each) => !next.asked.has(each))
+      const left = workers.filter((each) => !next.offeredTo.has(each))
       const worker = left.find((each) => this.#isFree(each))
       if (worker !== undefined) void this.#offer(next, worker)
       else if (left.length > 0) waitOn.push(next)
@@ -79,9 +79,9 @@ export class HandOver {
   }
 
   async #offer(waiting: Waiting, worker: SupervisedWorker): Promise<void> {
-    const { socket, asked } = waiting
+    const { socket, offeredTo } = waiting
     const { port, isLast } = this.#options
-    asked.add(worker)
+    offeredTo.add(worker)
     this.#count(worker, 1)
     // Without a timeout: a late worker may still take the connection.
     const options = { handle: socket, timeoutMs: Number.POSITIVE_INFINITY }

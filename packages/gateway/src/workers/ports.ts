@@ -26,7 +26,7 @@ const UNAVAILABLE = '{"status":"starting"}'
 /** Connections that wait because no worker could take them. */
 const MAX_HELD = 1_000
 /** Workers that had no free file descriptor are tried again after this time. */
-const ASK_AGAIN_MS = 1_000
+const OFFER_AGAIN_MS = 1_000
 /** More than one, because the connections of a dashboard arrive together and should reach the same worker. */
 const MAX_ADMIN_OFFERED = 2
 
@@ -36,7 +36,7 @@ export class WorkerPorts {
   readonly #listeners: Partial<Record<PortName, Listener>> = {}
   /** Connections to the data port that no worker has taken. */
   readonly #held: Socket[] = []
-  #askAgain: Timer | undefined
+  #offerAgain: Timer | undefined
   #turn = 0
 
   constructor(options: WorkerPortsOptions) {
@@ -79,8 +79,8 @@ export class WorkerPorts {
 
   /** A worker is ready: it takes the connections that wait. */
   serveWaiting(): void {
-    this.#askAgain?.cancel()
-    this.#askAgain = undefined
+    this.#offerAgain?.cancel()
+    this.#offerAgain = undefined
     for (const socket of this.#held.splice(0)) this.#toWorkers.data.give(socket)
     for (const handOver of Object.values(this.#toWorkers)) handOver.offerWaiting()
   }
@@ -88,7 +88,7 @@ export class WorkerPorts {
   closeAll(): void {
     this.close('admin')
     this.close('data')
-    this.#askAgain?.cancel()
+    this.#offerAgain?.cancel()
     for (const socket of this.#held.splice(0)) socket.destroy()
   }
 
@@ -102,8 +102,8 @@ export class WorkerPorts {
     const { isDraining, clock } = this.#options
     if (isDraining() || this.#held.length >= MAX_HELD) return void socket.destroy()
     this.#held.push(socket)
-    this.#askAgain ??= clock.schedule(ASK_AGAIN_MS, () => this.serveWaiting())
-    this.#askAgain.unref()
+    this.#offerAgain ??= clock.schedule(OFFER_AGAIN_MS, () => this.serveWaiting())
+    this.#offerAgain.unref()
   }
 }
 

@@ -36,7 +36,7 @@ export interface SupervisorOptions {
   readonly readFiles: () => FileContents
   readonly listen: WorkerPortsOptions['listen']
   /** A line for the terminal or the log of the container. */
-  readonly say: (text: string) => void
+  readonly print: (text: string) => void
   readonly clock?: Clock
 }
 
@@ -124,7 +124,7 @@ export class Supervisor {
       await Promise.race([started, failed])
       const port = await this.#ports.open('data')
       this.#isOpen = true
-      this.#tellState()
+      this.#publishState()
       return { port, adminPort }
     } catch (error) {
       this.kill()
@@ -150,7 +150,7 @@ export class Supervisor {
   drain(options: { graceMs: number; delayMs: number }): void {
     this.#stopRestarts()
     for (const worker of this.#workers.values()) worker.drain(options)
-    this.#tellState()
+    this.#publishState()
     this.#clock.schedule(options.delayMs, () => this.#ports.close('data')).unref()
     const patienceMs = options.delayMs + options.graceMs + AFTER_GRACE_MS
     this.#clock.schedule(patienceMs, () => this.kill()).unref()
@@ -197,7 +197,7 @@ export class Supervisor {
       ready: () => this.#ready(worker),
       overloaded: (isOverloaded) => {
         worker.isOverloaded = isOverloaded
-        this.#tellState()
+        this.#publishState()
       },
       failed: (reason) => this.#failed(worker.slot, reason),
       metrics: () => this.metrics(),
@@ -286,7 +286,7 @@ export class Supervisor {
       this.#started = true
       this.#onStarted?.()
     }
-    this.#tellState()
+    this.#publishState()
     this.#ports.serveWaiting()
     this.#keepSpare()
   }
@@ -297,14 +297,14 @@ export class Supervisor {
     { code, message }: { code: string | undefined; message: string },
   ): void {
     if (!this.#started) this.#giveUp(new WorkersFailedError(message, code))
-    else this.#options.say(`worker ${slot} cannot start: ${message}\n`)
+    else this.#options.print(`worker ${slot} cannot start: ${message}\n`)
   }
 
   #replace(worker: EndedWorker, how: string): void {
     this.#workers.delete(worker.slot)
     this.#totals = keepTotals(this.#totals, worker.metrics)
     if (this.#draining) return this.#finish()
-    this.#tellState()
+    this.#publishState()
     const { readyAtMs } = worker
     this.#policy.ended(readyAtMs === undefined ? undefined : this.#clock.now() - readyAtMs)
     const isServing = [...this.#workers.values()].some(({ state }) => state === 'ready')
@@ -320,7 +320,7 @@ export class Supervisor {
       worker.pid === undefined
         ? `${who} could not be started: ${how}; the next attempt is`
         : `${who} (pid ${worker.pid}) ended with ${how}; its replacement starts`
-    this.#options.say(`${what} ${when}\n`)
+    this.#options.print(`${what} ${when}\n`)
     this.#restartCount++
     const timer = this.#clock.schedule(delayMs, () => {
       this.#restarts.delete(timer)
@@ -402,7 +402,7 @@ export class Supervisor {
     return { ready: ready.length, total, overloaded, started: this.#isOpen }
   }
 
-  #tellState(): void {
+  #publishState(): void {
     const state = this.#state()
     for (const { channel } of this.#answering()) {
       channel.call('workersChanged', state).catch(() => {})

@@ -1,5 +1,11 @@
 /** Anthropic's files. */
-import { type Asked, type Endpoint, type EndpointRequest, type Failure, json } from '../dialect.js'
+import {
+  type Endpoint,
+  type EndpointRequest,
+  type Failure,
+  json,
+  type ParsedRequest,
+} from '../dialect.js'
 import type { StoredFile } from '../file-store.js'
 import { resource } from '../resource.js'
 import { failure, invalid } from './errors.js'
@@ -51,7 +57,7 @@ export const fileEndpoints: readonly Endpoint[] = [
 function withFile(
   { files, params: { id } }: EndpointRequest,
   write: (file: StoredFile) => ReturnType<typeof json>,
-): Asked | Failure {
+): ParsedRequest | Failure {
   const file = files.get(id)
   return file === undefined ? failure(404, `File not found: ${id}`) : resource(() => write(file))
 }

@@ -2,7 +2,7 @@
 const CHARACTERS = 4
 
 /** A request, as far as the text of its response depends on it. */
-interface Asked {
+interface TextRequest {
   readonly maxTokens: number
   /** Text of the response. Undefined: generated numbers. */
   readonly text?: string | undefined
@@ -14,18 +14,18 @@ function numberText(index: number): string {
 }
 
 /** Tokens of a response, if the knobs allow `most` tokens of numbers. */
-export function tokensOf({ text, maxTokens }: Asked, most: number): number {
+export function tokensOf({ text, maxTokens }: TextRequest, most: number): number {
   const wanted = text === undefined ? most : Math.ceil(text.length / CHARACTERS)
   return Math.min(wanted, maxTokens)
 }
 
 /** Whether the request's token limit ends the response. */
-export function isTruncated({ text, maxTokens }: Asked, tokens: number): boolean {
+export function isTruncated({ text, maxTokens }: TextRequest, tokens: number): boolean {
   return text === undefined ? tokens >= maxTokens : tokens * CHARACTERS < text.length
 }
 
 /** The token at an index of a response. */
-export function tokenText({ text }: Asked, index: number): string {
+export function tokenText({ text }: TextRequest, index: number): string {
   if (text === undefined) return numberText(index)
   return text.slice(index * CHARACTERS, (index + 1) * CHARACTERS)
 }

@@ -1,12 +1,12 @@
 /** Google's Gemini API. */
 import { vectorOf } from '../content/vector.js'
 import {
-  type Asked,
   type Dialect,
   type Endpoint,
   type EndpointRequest,
   type Failure,
   json,
+  type ParsedRequest,
   type Payload,
 } from '../dialect.js'
 import { errorBody, failure, failures, limited, unauthorized } from './errors.js'
@@ -58,17 +58,17 @@ export const gemini: Dialect = {
 function method(
   version: string,
   name: string,
-  read: (request: EndpointRequest) => Asked | Failure | Payload,
+  read: (request: EndpointRequest) => ParsedRequest | Failure | Payload,
 ): Endpoint {
   return { method: 'POST', path: `/${version}/models/{model}:${name}`, read }
 }
 
-function readEmbed({ body, params }: EndpointRequest): Asked {
+function readEmbed({ body, params }: EndpointRequest): ParsedRequest {
   const promptTokens = promptTokensOf(body)
   return embedding(params.model, promptTokens, () => ({ embedding: embed(body) }))
 }
 
-function readBatchEmbed({ body, params }: EndpointRequest): Asked | Failure {
+function readBatchEmbed({ body, params }: EndpointRequest): ParsedRequest | Failure {
   const { requests } = (body ?? {}) as { requests?: unknown }
   if (!Array.isArray(requests))
     return failure(400, '* BatchEmbedContentsRequest.requests: required')
@@ -80,7 +80,7 @@ function readBatchEmbed({ body, params }: EndpointRequest): Asked | Failure {
   return embedding(params.model, promptTokens, () => ({ embeddings: requests.map(embed) }))
 }
 
-function embedding(model = '', promptTokens: number, whole: () => object): Asked {
+function embedding(model = '', promptTokens: number, whole: () => object): ParsedRequest {
   return {
     model,
     streamed: false,

@@ -10,17 +10,17 @@ import { partsOf } from '../content/prompt-cache.js'
 import { countTokens } from '../content/tokens.js'
 import {
   type Answer,
-  type Asked,
   type EndpointRequest,
   type EventWriter,
   type Failure,
   json,
+  type ParsedRequest,
 } from '../dialect.js'
 import { errorBody, failure } from './errors.js'
 
 type Body = Readonly<Record<string, unknown>>
 
-export function readGenerate(request: EndpointRequest, isStream: boolean): Asked | Failure {
+export function readGenerate(request: EndpointRequest, isStream: boolean): ParsedRequest | Failure {
   const body = request.body as Body | null | undefined
   if (typeof body !== 'object' || body === null || !Array.isArray(body.contents)) {
     return failure(400, '* GenerateContentRequest.contents: contents is not specified')

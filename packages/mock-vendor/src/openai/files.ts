@@ -1,5 +1,11 @@
 /** OpenAI's files. */
-import { type Asked, type Endpoint, type EndpointRequest, type Failure, json } from '../dialect.js'
+import {
+  type Endpoint,
+  type EndpointRequest,
+  type Failure,
+  json,
+  type ParsedRequest,
+} from '../dialect.js'
 import type { StoredFile } from '../file-store.js'
 import { resource } from '../resource.js'
 import { failure, missing } from './errors.js'
@@ -52,7 +58,7 @@ export const fileEndpoints: readonly Endpoint[] = [
 function withFile(
   { files, params: { id } }: EndpointRequest,
   write: (file: StoredFile) => ReturnType<typeof json>,
-): Asked | Failure {
+): ParsedRequest | Failure {
   const file = files.get(id)
   if (file === undefined) return failure(404, `No such File object: ${id}`)
   return resource(() => write(file))

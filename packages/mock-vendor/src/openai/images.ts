@@ -1,6 +1,12 @@
 /** OpenAI's images. Each image is one white pixel. */
 import { countTokens } from '../content/tokens.js'
-import { type Asked, type Endpoint, type EndpointRequest, type Failure, json } from '../dialect.js'
+import {
+  type Endpoint,
+  type EndpointRequest,
+  type Failure,
+  json,
+  type ParsedRequest,
+} from '../dialect.js'
 import { failure, missing } from './errors.js'
 
 const PIXEL =
@@ -28,7 +34,7 @@ export const imageVariations: Endpoint = {
 function readImages(
   { body, form }: EndpointRequest,
   { needsImage }: { needsImage: boolean },
-): Asked | Failure {
+): ParsedRequest | Failure {
   const fields = (body ?? {}) as Record<string, unknown>
   const field = (name: string) => form?.text(name) ?? fields[name]
   const model = String(field('model') ?? 'gpt-image-1')

@@ -34,7 +34,7 @@ const METRIC: Record<MetricName, Metric> = {
   },
   p50Ms: (view) => percentile(view, 'good', 0.5),
   p99Ms: (view) => percentile(view, 'good', 0.99),
-  endedP99Ms: (view) => percentile(view, 'told', 0.99),
+  endedP99Ms: (view) => percentile(view, 'ended', 0.99),
   recoveredMs(view) {
     const { record, clients, from, until } = view
     for (let at = until - 1; at >= from; at--) {
@@ -85,7 +85,7 @@ function servedShare({ clients }: View, from: number, until: number): number {
   return stayed === 0 ? 1 : sumOf(clients, 'served', from, until) / stayed
 }
 
-function percentile({ clients, from, until }: View, which: 'good' | 'told', part: number): number {
+function percentile({ clients, from, until }: View, which: 'good' | 'ended', part: number): number {
   const all = new Latencies()
   for (const client of clients) {
     for (const each of client[which].slice(from, until)) if (each) all.addAll(each)

@@ -15,7 +15,7 @@ export class ClientRecord {
   /** Time to a good answer. */
   readonly good: (Latencies | undefined)[] = []
   /** Time to the result, good or bad. */
-  readonly told: (Latencies | undefined)[] = []
+  readonly ended: (Latencies | undefined)[] = []
 
   constructor(
     readonly name: string,
@@ -95,7 +95,7 @@ export class RunRecord {
       client.left[came]!++
       return
     }
-    latenciesAt(client.told, came).add(nowMs - cameMs)
+    latenciesAt(client.ended, came).add(nowMs - cameMs)
     if (how === 'lost') return
     client.served[came]!++
     this.answered[this.at(nowMs)]!++

@@ -53,7 +53,7 @@ function promises(checks: readonly CheckResult[]): string {
     return `<tr><td>${escapeHtml(says)}</td>${figure(metric, spillway)}${figure(metric, naive)}<td class="promise">${formatPromise(check)}</td></tr>`
   })
   return `<section><h2>What was promised</h2><div class="scroll"><table>
-<thead><tr><th>promise</th><th>with Spillway</th><th>without</th><th>asked for</th></tr></thead>
+<thead><tr><th>promise</th><th>with Spillway</th><th>without</th><th>required</th></tr></thead>
 <tbody>${rows.join('')}</tbody></table></div></section>`
 }
 

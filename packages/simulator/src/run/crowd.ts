@@ -6,7 +6,7 @@ import type { Random } from 'spillway/testing'
 import type { ClientRecord, RunRecord } from '../measure/run-record.js'
 import type { CheckedClient } from '../scenario/read-scenario.js'
 import { drawFrom } from '../scenario/spread.js'
-import type { Ask } from './pod.js'
+import type { SimulatedCall } from './pod.js'
 
 /** Pause of a closed-loop client that was refused immediately, so that virtual time advances. */
 const AFTER_FAILURE_MS = 100
@@ -17,7 +17,7 @@ export interface CrowdOptions {
   readonly random: Random
   readonly record: RunRecord
   readonly untilMs: number
-  ask(ask: Ask, answered: () => void, failed: (error: unknown) => void): void
+  send(call: SimulatedCall, answered: () => void, failed: (error: unknown) => void): void
 }
 
 export class Crowd {
@@ -46,7 +46,7 @@ export class Crowd {
       } else if (client.callers !== undefined) {
         for (let each = 0; each < client.callers; each++) {
           // Spread over time, unless they have no pause between requests.
-          clock.schedule(random() * draw(client.thinkMs, random), () => this.#keepAsking())
+          clock.schedule(random() * draw(client.thinkMs, random), () => this.#keepCalling())
         }
       } else {
         this.#arrive()
@@ -61,12 +61,14 @@ export class Crowd {
     clock.schedule((-Math.log(1 - random()) / client.rps!) * 1_000, this.#arriveNext)
   }
 
-  #keepAsking(): void {
+  #keepCalling(): void {
     const { client, clock, random } = this.#options
     if (clock.now() >= this.#untilMs) return
     this.#request((well) => {
       const thinkMs = draw(client.thinkMs, random)
-      clock.schedule(well ? thinkMs : Math.max(AFTER_FAILURE_MS, thinkMs), () => this.#keepAsking())
+      clock.schedule(well ? thinkMs : Math.max(AFTER_FAILURE_MS, thinkMs), () =>
+        this.#keepCalling(),
+      )
     })
   }
 
@@ -93,7 +95,7 @@ export class Crowd {
         signal.abort(new DOMException('the caller hung up', 'AbortError'))
       })
     }
-    this.#ask({ client, user, signal }, 1, end)
+    this.#send({ client, user, signal }, 1, end)
   }
 
   #user(number: number): string {
@@ -101,17 +103,17 @@ export class Crowd {
     return this.#users[number]
   }
 
-  #ask(ask: Ask, attempt: number, end: (how: 'served' | 'lost') => void): void {
+  #send(call: SimulatedCall, attempt: number, end: (how: 'served' | 'lost') => void): void {
     const { client, clock, random, record } = this.#options
-    this.#options.ask(
-      ask,
+    this.#options.send(
+      call,
       () => end('served'),
       (error) => {
         if (error instanceof SpillwayError) record.refuse(error.code, clock.now())
         else record.failed[record.at(clock.now())]!++
-        if (attempt >= (client.retries?.attempts ?? 1) || ask.signal?.aborted) return end('lost')
+        if (attempt >= (client.retries?.attempts ?? 1) || call.signal?.aborted) return end('lost')
         const delayMs = draw(client.retries!.delayMs, random)
-        clock.schedule(delayMs, () => this.#ask(ask, attempt + 1, end))
+        clock.schedule(delayMs, () => this.#send(call, attempt + 1, end))
       },
     )
   }

@@ -3,7 +3,7 @@ import { createHarness, type Harness, type HarnessPod, type PodTools } from 'spi
 import type { CheckedPodsEvent, CheckedStoreEvent } from '../scenario/events.js'
 import type { CheckedScenario } from '../scenario/read-scenario.js'
 import { type CheckedSpread, drawFrom } from '../scenario/spread.js'
-import type { Ask, SimulatedPod } from './pod.js'
+import type { SimulatedCall, SimulatedPod } from './pod.js'
 import type { Way } from './way.js'
 
 const DRAIN_MS = 30_000
@@ -17,7 +17,7 @@ interface Serving {
   readonly index: number
   readonly harness: HarnessPod<FleetPod>
   /** Requests that wait for an answer of this pod; they fail when it dies. */
-  readonly asking: Set<(error: unknown) => void>
+  readonly running: Set<(error: unknown) => void>
 }
 
 export interface FleetOptions {
@@ -60,8 +60,8 @@ export class Fleet {
   }
 
   /** Requests in flight. */
-  get asking(): number {
-    return this.#serving.reduce((sum, { asking }) => sum + asking.size, 0)
+  get running(): number {
+    return this.#serving.reduce((sum, { running }) => sum + running.size, 0)
   }
 
   /** Commands of the store since the last read. */
@@ -73,8 +73,8 @@ export class Fleet {
   }
 
   /** Sends to the named pod, or to the next one. Takes callbacks, because a promise per request slows a simulation noticeably. */
-  ask(ask: Ask, answered: () => void, failed: (error: unknown) => void): void {
-    const named = ask.client.pod
+  send(call: SimulatedCall, answered: () => void, failed: (error: unknown) => void): void {
+    const named = call.client.pod
     const serving =
       named === undefined
         ? this.#serving[this.#next++ % this.#serving.length]
@@ -83,15 +83,15 @@ export class Fleet {
       this.harness.clock.schedule(1, () => failed(new Error('no pod is running')))
       return
     }
-    const { asking } = serving
-    asking.add(failed)
+    const { running } = serving
+    running.add(failed)
     // Requests that failed with the pod's death are not answered again.
-    serving.harness.value.pod.run(ask).then(
+    serving.harness.value.pod.run(call).then(
       () => {
-        if (asking.delete(failed)) answered()
+        if (running.delete(failed)) answered()
       },
       (error) => {
-        if (asking.delete(failed)) failed(error)
+        if (running.delete(failed)) failed(error)
       },
     )
   }
@@ -101,7 +101,7 @@ export class Fleet {
     const { random, pods } = this.harness
     const wrong = { skewMs: (2 * random() - 1) * skewMs, driftPpm: (2 * random() - 1) * driftPpm }
     const harness = this.harness.start(wrong)
-    this.#serving.push({ index: pods.length - 1, harness, asking: new Set() })
+    this.#serving.push({ index: pods.length - 1, harness, running: new Set() })
     for (const fault of this.#faults) applyTo(harness, fault)
   }
 
@@ -119,8 +119,8 @@ export class Fleet {
     const serving = this.#serving.shift()
     if (serving === undefined) return
     this.harness.kill(serving.index)
-    const failures = [...serving.asking]
-    serving.asking.clear()
+    const failures = [...serving.running]
+    serving.running.clear()
     for (const fail of failures) fail(new Error('the pod died'))
   }
 

@@ -9,7 +9,7 @@ import {
 import { withoutNestedCalls } from 'spillway/internal'
 import type { Store } from 'spillway/shared'
 import type { PodTools } from 'spillway/testing'
-import type { Ask, SimulatedPod } from './pod.js'
+import type { SimulatedCall, SimulatedPod } from './pod.js'
 import type { Way } from './way.js'
 
 export const GUARD_NAME = 'vendor'
@@ -32,7 +32,7 @@ export class GuardedPod implements SimulatedPod {
     withoutNestedCalls(this.#guard)
   }
 
-  run({ client, user, signal }: Ask): Promise<unknown> {
+  run({ client, user, signal }: SimulatedCall): Promise<unknown> {
     const { priority, tier, lane, cost, timeoutMs } = client
     const call =
       cost === undefined ? this.#call : (context: CallContext) => this.#make(context, cost)
@@ -41,7 +41,7 @@ export class GuardedPod implements SimulatedPod {
 
   readonly #call = (context: CallContext): Promise<unknown> => this.#make(context, undefined)
 
-  #make(context: CallContext, cost: Ask['client']['cost']): Promise<unknown> {
+  #make(context: CallContext, cost: SimulatedCall['client']['cost']): Promise<unknown> {
     if (context.attempt === 1 && !context.hedge) this.#way.vendor.noteFirstAttempt()
     if (this.#way.vendor.cancels) return this.#way.call({ signal: context.signal, cost }, context)
     return this.#way.call(cost && { cost }, context)

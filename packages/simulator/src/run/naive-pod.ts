@@ -6,7 +6,7 @@
 import type { PodTools, VendorCallOptions } from 'spillway/testing'
 import { sleep } from 'spillway/testing'
 import type { CheckedNaive } from '../scenario/read-scenario.js'
-import type { Ask, SimulatedPod } from './pod.js'
+import type { SimulatedCall, SimulatedPod } from './pod.js'
 import type { Way } from './way.js'
 
 /** One error object for all calls: a stack trace for each would take a tenth of the simulation's time. */
@@ -29,7 +29,7 @@ export class NaivePod implements SimulatedPod {
     return this.#line.length
   }
 
-  run({ client }: Ask): Promise<unknown> {
+  run({ client }: SimulatedCall): Promise<unknown> {
     return this.#within(client.timeoutMs, this.#work(client.cost))
   }
 
@@ -37,7 +37,7 @@ export class NaivePod implements SimulatedPod {
     return Promise.resolve()
   }
 
-  async #work(cost: Ask['client']['cost']): Promise<unknown> {
+  async #work(cost: SimulatedCall['client']['cost']): Promise<unknown> {
     const { attempts, concurrency } = this.#options
     if (this.#active >= (concurrency ?? Number.POSITIVE_INFINITY)) {
       await new Promise<void>((resolve) => this.#line.push(resolve))
@@ -62,7 +62,7 @@ export class NaivePod implements SimulatedPod {
     }
   }
 
-  #attempt(cost: Ask['client']['cost']): Promise<unknown> {
+  #attempt(cost: SimulatedCall['client']['cost']): Promise<unknown> {
     const options: VendorCallOptions = cost === undefined ? {} : { cost }
     if (!this.#way.vendor.cancels) {
       return this.#within(this.#options.timeoutMs, this.#way.call(options))

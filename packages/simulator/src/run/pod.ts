@@ -3,7 +3,7 @@ import type { LeaveSignal } from 'spillway/internal'
 import type { CheckedClient } from '../scenario/read-scenario.js'
 
 /** One request of a client. */
-export interface Ask {
+export interface SimulatedCall {
   readonly client: CheckedClient
   readonly user: string | undefined
   /** Only if the client may disconnect. */
@@ -11,7 +11,7 @@ export interface Ask {
 }
 
 export interface SimulatedPod {
-  run(ask: Ask): Promise<unknown>
+  run(call: SimulatedCall): Promise<unknown>
   /** Queued calls. */
   readonly waiting: number
   /** Drains the pod. */

@@ -52,8 +52,8 @@ export async function run({ scenario, kind, seed, onProgress }: RunOptions): Pro
   for (let each = 0; each < scenario.pods; each++) fleet.start()
   const crowds = clients.map((client, index) => {
     const random = createRandom(seed * 101 + index)
-    const ask = fleet.ask.bind(fleet)
-    return new Crowd({ client, clock, random, record, untilMs: durationMs, ask })
+    const send = fleet.send.bind(fleet)
+    return new Crowd({ client, clock, random, record, untilMs: durationMs, send })
   })
   for (const crowd of crowds) crowd.begin()
   plan(scenario, fleet, vendor)
@@ -107,7 +107,7 @@ function autoscale(
   const look = () => {
     if (clock.now() >= durationMs) return
     clock.schedule(everyMs, look)
-    const wanted = Math.min(max, Math.max(min, Math.ceil(fleet.asking / perPod)))
+    const wanted = Math.min(max, Math.max(min, Math.ceil(fleet.running / perPod)))
     for (; fleet.size + coming < wanted; coming++) {
       clock.schedule(startMs, () => {
         coming--

@@ -80,8 +80,8 @@ const clientFields = object({
 })
 
 const readClient = together(clientFields, ({ rps, callers, burst }, path, problems) => {
-  const said = [rps, callers, burst].filter((each) => each !== undefined).length
-  if (said === 1) return
+  const given = [rps, callers, burst].filter((each) => each !== undefined).length
+  if (given === 1) return
   problems.push({ path, message: 'must have one of rps (open loop), callers (closed loop), burst' })
 })
 

@@ -53,7 +53,7 @@ import type { ThrottleStage } from './stages/throttle.js'
 import type { TimeoutStage } from './stages/timeout.js'
 import type { UserLimitStage } from './stages/user-limit.js'
 
-/** A guard, taken apart. The guard itself hands each of its classes the parts it needs. */
+/** The parts of a guard. Other classes get the parts that they need. */
 export interface GuardParts extends SharedParts {
   readonly name: string
   readonly options: CheckedGuard
@@ -137,7 +137,7 @@ export function buildGuard(
   const charges =
     options.userLimits &&
     new UserCharges(store, createLevels(options.userLimits, name), outageLevels)
-  // Last, because it listens to the store at once: nothing that can fail comes after it.
+  // After everything that can fail, because it subscribes to the store at once.
   const breaker = createBreaker(name, options, around, watch, lanes, before, shadowed)
   const dispatcher = createDispatcher(
     name,

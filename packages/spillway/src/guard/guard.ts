@@ -32,7 +32,7 @@ import { checkRunOptions, startCall } from './pipeline/start-call.js'
 import type { RunOptions } from './run-options.js'
 import type { GuardSurroundings } from './shared-parts.js'
 import { type GuardSnapshot, snapshotOf } from './snapshot.js'
-import { asAsked, type Degradable, FallbackCounts, type UsedFallback } from './stages/fallback.js'
+import { type Degradable, FallbackCounts, ownResult, type UsedFallback } from './stages/fallback.js'
 import { halfOpenError } from './stages/refusal-errors.js'
 
 /** The guard of one downstream: runs calls through its stages. Created by `spillway.guard(name, options)`. */
@@ -173,7 +173,7 @@ export class SharedGuard implements Guard {
     this.#fetching = omitUndefined({ ...fetching, hops }) as FetchOptions
     this.fetch = this.fetchFor(NO_OPTIONS)
     if (breaker !== undefined) this.#listenTo(breaker, options.breaker?.per === 'vendor')
-    // With limits, their client has started it.
+    // With limits, their client has started the watch.
     if (countedLimits === undefined) watch?.start(undefined)
     this.#isTimeoutMissing = before?.isTimeoutReported !== true && !hasTimeout(options)
     if (this.#isTimeoutMissing) this.#reportMissingTimeout()
@@ -200,7 +200,7 @@ export class SharedGuard implements Guard {
       if (to === 'open' || to === 'isolated') {
         dispatcher.empty(where, (each) => breaker.refuse(each))
       }
-      // Calls that still wait missed that it was open. Those that arrive now may be probes.
+      // This pod missed that it was open: waiting calls are refused. Calls that arrive now may be probes.
       if (to === 'half-open') dispatcher.empty(where, (each) => halfOpenError(this.name, each))
     }
     this.#stopListening = [breaker.onChange(changed), breaker.onOwnChange(changed)]
@@ -215,7 +215,7 @@ export class SharedGuard implements Guard {
     const { fallback } = this.parts.stages
     const judged: JudgedCall = {}
     const answer = () => this.#call(fn, options, { judged })
-    if (fallback === undefined) return answer().then((value) => asAsked(value, judged.verdict))
+    if (fallback === undefined) return answer().then((value) => ownResult(value, judged.verdict))
     return fallback.run(answer, judged, fn, options)
   }
 
@@ -223,10 +223,10 @@ export class SharedGuard implements Guard {
     if (this.#isTimeoutMissing) this.#reportMissingTimeout()
     const { tracer, name, lanes, calls } = this.parts
     if (tracer === undefined) return startCall(calls, fn, options, watchers)
-    const { lane: asked = DEFAULT_LANE, traceParent: parent } = options
+    const { lane: requested = DEFAULT_LANE, traceParent: parent } = options
     // A tracer that throws does not fail the call.
     const safely = <R>(call: () => R) => callSafely<R | undefined>(name, 'tracer', call, undefined)
-    const lane = lanes.expected(asked)
+    const lane = lanes.expected(requested)
     const trace = safely(() => tracer.begin({ guard: name, lane, parent }))
     const answer = startCall(calls, fn, options, { ...watchers, trace })
     answer.then(
@@ -249,7 +249,7 @@ export class SharedGuard implements Guard {
   fetchFor(options: RunOptions): Fetch {
     checkRunOptions(options)
     return createFetch(
-      // A request is for one downstream: no other guard could send it.
+      // Without fallbacks: another guard has another downstream and cannot send this request.
       (fn, own) => this.#call(fn, own),
       this.parts.clock,
       this.#fetching,
@@ -315,15 +315,15 @@ export class SharedGuard implements Guard {
 
   /** Logs some of its decisions from now on. */
   keepDecisions(log: DecisionLog): DecisionRecorder {
-    const book = new DecisionRecorder(this.parts, log)
-    this.parts.observers.decisions = book
-    return book
+    const recorder = new DecisionRecorder(this.parts, log)
+    this.parts.observers.decisions = recorder
+    return recorder
   }
 
-  /** Unless another book has been opened since. */
-  stopDecisions(book: DecisionRecorder): void {
+  /** Has no effect if another recorder has replaced this one. */
+  stopDecisions(recorder: DecisionRecorder): void {
     const { observers } = this.parts
-    if (observers.decisions === book) observers.decisions = undefined
+    if (observers.decisions === recorder) observers.decisions = undefined
   }
 
   /** Replaces the lanes that the configuration names, beside those of the guard's own options. */

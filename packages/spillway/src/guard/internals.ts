@@ -13,12 +13,12 @@ export interface SpillwayInside {
   readonly random: Random
   readonly store: Store
   readonly membership: Membership
-  /** Those that are open. */
+  /** Open guards. */
   guards(): SharedGuard[]
   /** Calls `listener` for every new guard; returns the function that stops it. */
   onGuard(listener: () => void): () => void
   /** Whether it is closing, or an operator has started a drain. */
-  standing(): { draining: boolean; asked: boolean; notes: readonly PodNote[] }
+  standing(): { draining: boolean; drainRequested: boolean; notes: readonly PodNote[] }
   /** Shows a note on the dashboards of all pods, with the next heartbeats. */
   note(text: string): void
   queues(): { name: string; guard: string; queue: WorkableJobQueue<unknown, unknown> }[]

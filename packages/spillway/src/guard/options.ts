@@ -106,7 +106,7 @@ export interface GuardOptions {
   limits?: readonly SharedLimit[]
   /**
    * Lanes with limits of their own, or in a pool. The first entry that matches a lane's name replaces the limits per
-   * lane of `limits`; those with `per: 'vendor'` hold as well. Default: none.
+   * lane of `limits`; those with `per: 'vendor'` apply as well. Default: none.
    */
   lanes?: readonly LaneEntry[]
   /** Limits that the lanes of a pool share, by name of the pool. Default: none. */
@@ -236,7 +236,7 @@ const checkConcurrency: Parameters<typeof together<CheckedConcurrency>>[1] = (
 ) => {
   const { limit, adaptive } = options
   if (limit === undefined && adaptive === undefined) {
-    const message = 'must be a positive integer, got nothing; or say how to find it, with adaptive'
+    const message = 'must be a positive integer, unless adaptive is set'
     problems.push({ path: `${path}.limit`, message })
   }
   if (adaptive !== undefined) checkBounds(options, path, problems)

@@ -29,7 +29,7 @@ export interface RunOptions {
   endpoint?: string | undefined
   /** Order in the queue, and which calls are shed first. Default: `normal`. */
   priority?: Priority | undefined
-  /** Model or API key: what the vendor limits, and what fails, separately. Default: one lane for all calls. */
+  /** The lane: a model or an API key, with its own limits and breaker. Default: one lane for all calls. */
   lane?: string | undefined
   /** Estimated cost by unit of the limits; `settle` reports the actual one. Default: `requests` 1, others 0. */
   cost?: Readonly<Record<string, number>> | undefined
@@ -77,9 +77,9 @@ export interface RunOptions {
   requestId?: string | undefined
   /** With a tracer: the span that this call belongs to. Default: the active one. */
   traceParent?: unknown
-  /** The key under which a stale cache among the fallbacks keeps the value. Default: it is not kept. */
+  /** The key under which the fallback `staleCache` keeps the value. Default: it is not kept. */
   cacheKey?: string | undefined
-  /** The data of a job that does this later, for `enqueue` among the fallbacks. Default: no job is added. */
+  /** The data of the job that the fallback `enqueue` adds. Default: no job is added. */
   job?: unknown
 }
 

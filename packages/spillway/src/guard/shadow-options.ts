@@ -11,7 +11,7 @@ export const readShadow: Check<true | readonly string[]> = (value, path, problem
   problems.push({ path, message: `must be true, or a list of stages: ${SHADOWABLE.join(', ')}` })
   return []
 }
-// A file has no custom stages.
+// A configuration file cannot define custom stages.
 described(readShadow, {
   anyOf: [{ const: true }, { type: 'array', items: { enum: SHADOWABLE } }],
 })
@@ -41,7 +41,8 @@ export const checkShadow = (
   }
   const covers = shadow === true || shadow.includes('concurrency')
   if (covers && concurrency?.adaptive !== undefined) {
-    const message = 'cannot be in shadow: it is found out by being in force; leave it out meanwhile'
+    const message =
+      'cannot be in shadow mode, because the limit is learned by enforcing it; remove it for now'
     problems.push({ path: `${path}.concurrency.adaptive`, message })
   }
 }

@@ -21,7 +21,7 @@ import type { LaneThrottleSnapshot } from './stages/throttle.js'
 export interface SpillwayHealth {
   /** `degraded`: outage rules decide in some guard. Requests are still served. */
   status: 'ok' | 'degraded'
-  /** State of the store by guard; `memory` without a store. */
+  /** State of the store by guard; `memory` with a memory store. */
   guards: Record<string, StoreStatus | 'memory'>
   /** Problems, as sentences. */
   problems: string[]
@@ -31,7 +31,7 @@ export interface SpillwayHealth {
 export interface SpillwaySnapshot {
   /** Identifies the pod. */
   pod: string
-  /** State of the store and the pod. */
+  /** How the guards reach their store. */
   health: SpillwayHealth
   /** Pods alive at the last heartbeat, this one included. */
   livePods: number
@@ -39,7 +39,7 @@ export interface SpillwaySnapshot {
   guards: GuardSnapshot[]
   /** Counters of this pod for job queues. */
   jobQueues: JobQueueSnapshot[]
-  /** It is being closed, or is. */
+  /** The pod is closing or closed. */
   draining: boolean
 }
 
@@ -58,21 +58,21 @@ export interface GuardSnapshot extends CallCounts {
     /** Waiting calls by priority. */
     byPriority: Record<Priority, number>
   }
-  /** Calls that run, and how many may; infinite without `concurrency`. */
+  /** Calls that run. */
   active: number
-  /** Calls that may run at once in this pod. */
+  /** Calls that may run at once in this pod; infinite without `concurrency`. */
   limit: number
   /** Lanes that were used recently, 100 at most. */
   lanes: string[]
   /** One for each lane that was used. */
   breakers: BreakerSnapshot[]
-  /** The load shedder's signals; nothing without `shed`. */
+  /** The load shedder's signals; undefined without `shed`. */
   shed: ShedderSnapshot | undefined
   /** One for each lane that was used, with `concurrency.adaptive`. */
   laneLimits: LaneLimitSnapshot[]
-  /** The same with `throttle`. */
+  /** One for each lane that was used, with `throttle`. */
   throttles: LaneThrottleSnapshot[]
-  /** Second attempts; nothing without `hedge`. */
+  /** Second attempts; undefined without `hedge`. */
   hedges: HedgeCounts | undefined
   /** Retries made in the last seconds, and the calls they are a fraction of. */
   retries: ReturnType<RetryBudget['snapshot']> | undefined
@@ -115,11 +115,11 @@ export interface GuardStoreSnapshot extends StoreSnapshot {
     /** Outage rules of the user limits. */
     userLimits: Record<string, OutageRule>
   }
-  /** They are in force: for limits, for breaker and user limits. */
+  /** Whether the outage rules are in force. */
   inForce: {
     /** The outage rules of the limits apply now. */
     limits: boolean
-    /** The outage rule of the breaker applies now. */
+    /** The outage rules of the breaker and the user limits apply now. */
     breaker: boolean
   }
   /** This pod's part of each limit. */

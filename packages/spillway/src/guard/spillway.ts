@@ -25,7 +25,7 @@ import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
 import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet/fleet-report.js'
 import { ownStatus } from './fleet/own-status.js'
-import { readAsk } from './fleet/pod-commands.js'
+import { readCommand } from './fleet/pod-commands.js'
 import { RecentNotes } from './fleet/pod-notes.js'
 import { type PodStatus, packPodStatus } from './fleet/pod-status.js'
 import { type Guard, SharedGuard } from './guard.js'
@@ -141,8 +141,7 @@ class PodSpillway implements Spillway {
   readonly #onGuard = new Set<() => void>()
   #closeGauge: (() => void) | undefined
   #timing = false
-  /** An operator has started a drain. */
-  #asked = false
+  #drainRequested = false
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -152,7 +151,7 @@ class PodSpillway implements Spillway {
     this.store = store ?? memoryStore({ clock })
     this.#notes = new RecentNotes(clock)
     this.#membership = createMembership({
-      // A pod that is turned to local state is not one of the fleet.
+      // With SPILLWAY_SHARED=off the pod does not join the fleet.
       store: isSharingOff() ? memoryStore({ clock }) : this.store,
       pod: options.pod,
       clock,
@@ -302,8 +301,8 @@ class PodSpillway implements Spillway {
     try {
       const members = await this.pods()
       // The pod's report in the store may be a second old, so its current state is used.
-      const told = [...members, { snapshot: packPodStatus(this.#vitals()) }]
-      const reports = guards.map((guard) => guard.readFleet(lanesOf(told, guard.name)))
+      const current = [...members, { snapshot: packPodStatus(this.#vitals()) }]
+      const reports = guards.map((guard) => guard.readFleet(lanesOf(current, guard.name)))
       return {
         store: this.#storeStatus(),
         livePods: members.length,
@@ -324,7 +323,7 @@ class PodSpillway implements Spillway {
     }
   }
 
-  /** Guards know more of a store that answers: whether it is still the one they know. */
+  /** The store answers. A guard may still distrust it, for example after it lost its data. */
   #storeStatus(): FleetStoreStatus {
     if (!this.store.remote) return 'memory'
     const { guards } = this.snapshot()
@@ -340,13 +339,14 @@ class PodSpillway implements Spillway {
   }
 
   #standing() {
-    return { draining: this.#closed, asked: this.#asked, notes: this.#notes.recent() }
+    const notes = this.#notes.recent()
+    return { draining: this.#closed, drainRequested: this.#drainRequested, notes }
   }
 
   #receiveCommand(text: string): void {
-    const known = readAsk(text)
+    const known = readCommand(text)
     if (known === undefined) return
-    this.#asked = true
+    this.#drainRequested = true
     emit({ type: 'pod.command', name: this.pod, command: known.what, by: known.by })
   }
 
@@ -369,7 +369,6 @@ class PodSpillway implements Spillway {
   }
 }
 
-/** For the whole fleet. */
 async function standingOf(queue: WorkableJobQueue): Promise<FleetJobQueueReport> {
   const { name, guard } = queue.snapshot()
   return { name, guard, ...(await queue.counts()) }
@@ -395,6 +394,6 @@ function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {
 
 const WORDS = {
   unreachable: 'the store does not answer',
-  untrusted: 'the store is back, limits are shared again in a window',
+  untrusted: 'the store is back; limits are shared again after one window',
   off: 'not shared, because of SPILLWAY_SHARED=off',
 }

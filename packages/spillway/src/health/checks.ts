@@ -76,7 +76,7 @@ function runCheck(check: Check, clock: Clock): Promise<CheckResult> {
 }
 
 function resultOf(check: Check, answer: CheckAnswer, latencyMs: number): CheckResult {
-  if (answer === false) return failed(check, latencyMs, 'it says so')
+  if (answer === false) return failed(check, latencyMs, 'the check returned false')
   const { status = 'healthy', details } =
     typeof answer === 'object' && answer !== null ? answer : { status: statusIn(answer) }
   const result: CheckResult = { name: check.name, status: bounded(check, status), latencyMs }

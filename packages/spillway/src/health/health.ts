@@ -225,8 +225,8 @@ class PodHealth implements Health {
 
   async #make(level: HealthLevel): Promise<HealthReport> {
     const { live, ready, deep } = this.#checks
-    const asked = { live, ready, deep: [...live, ...ready, ...deep] }[level]
-    const checks = await runChecks(asked, this.#clock)
+    const selected = { live, ready, deep: [...live, ...ready, ...deep] }[level]
+    const checks = await runChecks(selected, this.#clock)
     const status = worstOf(checks.map((each) => each.status))
     // A liveness probe does not ask whether the process accepts requests.
     const timestamp = new Date(this.#clock.wallMs()).toISOString()

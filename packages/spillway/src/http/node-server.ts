@@ -72,14 +72,14 @@ export function passGate<R extends IncomingMessage>(
   const call = gate.receive(request, request, endpoint)
   const verdict = gate.decide(call, request.headers)
   const follow = (each: Verdict) => {
-    if (tell(response, each)) goOn(gate, request, response, () => next(call))
+    if (writeVerdict(response, each)) callNext(gate, request, response, () => next(call))
   }
   if (isThenable(verdict)) verdict.then(follow).catch(fail)
   else follow(verdict)
 }
 
 /** In the context of its caller's deadline, if there is one. */
-function goOn<R extends IncomingMessage>(
+function callNext<R extends IncomingMessage>(
   gate: ServerGate<R>,
   { headers }: R,
   response: ServerResponse,
@@ -92,7 +92,10 @@ function goOn<R extends IncomingMessage>(
 }
 
 /** Writes the decision to the response; false: the response is complete. */
-function tell(response: ServerResponse, { refusal, policy, standing, visit }: Verdict): boolean {
+function writeVerdict(
+  response: ServerResponse,
+  { refusal, policy, standing, visit }: Verdict,
+): boolean {
   if (policy !== undefined) response.setHeader('ratelimit-policy', policy)
   if (standing !== undefined) response.setHeader('ratelimit', standing)
   if (refusal !== undefined) {

@@ -34,7 +34,7 @@ export {
   noteQuarantined,
 } from '../guard/fleet/key-quarantine-of.js'
 export { ownStatus, worstOf, worstStore } from '../guard/fleet/own-status.js'
-export { packAsk } from '../guard/fleet/pod-commands.js'
+export { packCommand } from '../guard/fleet/pod-commands.js'
 export { type GuardStatus, type PodStatus, readPodStatus } from '../guard/fleet/pod-status.js'
 export {
   nameLanes,

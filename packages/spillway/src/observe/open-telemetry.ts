@@ -31,7 +31,7 @@ interface Observer {
 /** Reports the current values of one instrument. */
 interface Observed {
   readonly instrument: unknown
-  tell(view: View, observer: Observer): void
+  report(view: View, observer: Observer): void
 }
 
 /**
@@ -47,7 +47,7 @@ export function exposeToOpenTelemetry({ meter, ...options }: OpenTelemetryOption
   const instruments = all.map(({ instrument }) => instrument) as never
   const callback = async (observer: Observer) => {
     const now = await view()
-    for (const each of all) each.tell(now, observer)
+    for (const each of all) each.report(now, observer)
   }
   meter.addBatchObservableCallback(callback as never, instruments)
   return () => meter.removeBatchObservableCallback(callback as never, instruments)
@@ -62,7 +62,7 @@ function plainOnes(meter: OpenTelemetryMeter): Observed[] {
         : meter.createObservableGauge(dotted, described)
     return {
       instrument,
-      tell(view, observer) {
+      report(view, observer) {
         for (const [labels, value] of bounded(read(view), kind)) {
           observer.observe(instrument, value, labels)
         }
@@ -81,13 +81,13 @@ function durations(meter: OpenTelemetryMeter): Observed[] {
     return [
       {
         instrument: sum,
-        tell(view, observer) {
+        report(view, observer) {
           for (const each of read(view)) observer.observe(sum, each.durations.sum, each.labels)
         },
       },
       {
         instrument: count,
-        tell(view, observer) {
+        report(view, observer) {
           for (const { durations, labels } of read(view)) {
             const total = durations.counts.reduce((all, each) => all + each, 0)
             observer.observe(count, total, labels)

@@ -129,26 +129,26 @@ function row<F extends Fields>(fields: F, act: Row<F>['act']) {
 export const ACTIONS = {
   isolate: row({ ...onLane, forMs }, async (guard, { lane, by, forMs }) => {
     const command = { kind: 'isolate', holder: by, forUs: toUs(forMs) } as const
-    return said('isolated', await guard.hold(lane, command))
+    return resultText('isolated', await guard.hold(lane, command))
   }),
   release: row(onLane, async (guard, { lane, by }) =>
-    said('released', await guard.hold(lane, { kind: 'release', holder: by })),
+    resultText('released', await guard.hold(lane, { kind: 'release', holder: by })),
   ),
   open: row({ ...onLane, forMs: optional(forMs) }, async (guard, { lane, forMs }) => {
     const forUs = forMs === undefined ? undefined : { forUs: toUs(forMs) }
-    return said('opened', await guard.command(lane, { kind: 'trip', ...forUs }))
+    return resultText('opened', await guard.command(lane, { kind: 'trip', ...forUs }))
   }),
   close: row(onLane, async (guard, { lane }) => {
     await guard.hold(lane, { kind: 'release' })
-    return said('closed', await guard.command(lane, { kind: 'reset' }))
+    return resultText('closed', await guard.command(lane, { kind: 'reset' }))
   }),
   reset: row(onLane, async (guard, { lane }) =>
-    said('reset', await guard.command(lane, { kind: 'reset' })),
+    resultText('reset', await guard.command(lane, { kind: 'reset' })),
   ),
   pause: row({ ...onLane, forMs }, async (guard, { lane, forMs }) =>
-    said('paused', await guard.pause(lane, toUs(forMs))),
+    resultText('paused', await guard.pause(lane, toUs(forMs))),
   ),
-  resume: row(onLane, async (guard, { lane }) => said('resumed', await guard.resume(lane))),
+  resume: row(onLane, async (guard, { lane }) => resultText('resumed', await guard.resume(lane))),
   override: row(
     { ...onGuard, unit: text(), limit: integer({ min: 1 }), forMs },
     async (guard, { unit, limit, forMs }) => {
@@ -169,7 +169,7 @@ export const ACTIONS = {
   ),
 } as const satisfies Record<OperatorAction, unknown>
 
-function said(done: string, lanes: readonly string[] | 'all'): string {
+function resultText(done: string, lanes: readonly string[] | 'all'): string {
   if (lanes === 'all') return `${done} all lanes`
   return `${done} ${lanes.length === 1 ? 'lane' : 'lanes'} ${lanes.join(', ')}`
 }

@@ -156,7 +156,7 @@ class StoreOperator implements Operator {
     const about: About = typeof request === 'object' && request !== null ? request : {}
     try {
       const result = await this.#perform(request)
-      this.#tell(result, 'done', result.message)
+      this.#report(result, 'done', result.message)
       await Promise.all([
         post(this.#store, result),
         this.note({ ...defined(result), result: 'done' }),
@@ -164,7 +164,7 @@ class StoreOperator implements Operator {
       return result
     } catch (error) {
       const known = error instanceof OptionsError ? error : unavailable(about, error)
-      this.#tell(about, error instanceof OptionsError ? 'refused' : 'failed', known.message)
+      this.#report(about, error instanceof OptionsError ? 'refused' : 'failed', known.message)
       if (error instanceof OptionsError) {
         const refused = { ...about, result: 'refused', message: known.message }
         await addToAudit(this.#store, refused as AuditedAction, this.#auditMs)
@@ -235,7 +235,7 @@ class StoreOperator implements Operator {
   }
 
   /** Of an invalid request only the valid fields are reported. */
-  #tell(about: About, result: 'done' | 'refused' | 'failed', message: string) {
+  #report(about: About, result: 'done' | 'refused' | 'failed', message: string) {
     emit({
       type: 'operator.acted',
       name: textOr(about.guard),

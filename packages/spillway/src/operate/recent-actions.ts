@@ -50,19 +50,20 @@ export async function readRecent(store: Store): Promise<RecentAction[]> {
 /** Undefined if another version wrote it in another format. */
 function parsed(snapshot: string): OperatorResult | undefined {
   try {
-    const said = JSON.parse(snapshot) as Partial<Record<keyof OperatorResult, unknown>>
-    if (typeof said.action !== 'string' || !Object.hasOwn(ACTIONS, said.action)) return undefined
+    const result = JSON.parse(snapshot) as Partial<Record<keyof OperatorResult, unknown>>
+    if (typeof result.action !== 'string' || !Object.hasOwn(ACTIONS, result.action))
+      return undefined
     return {
-      action: said.action as OperatorAction,
-      guard: textIn(said.guard) ?? '',
-      by: textIn(said.by) ?? '',
-      from: textIn(said.from),
-      lane: textIn(said.lane),
-      ...(typeof said.key === 'string' && { key: said.key.slice(0, LONGEST) }),
-      forMs: numberIn(said.forMs),
-      unit: textIn(said.unit),
-      limit: numberIn(said.limit),
-      message: textIn(said.message) ?? '',
+      action: result.action as OperatorAction,
+      guard: textIn(result.guard) ?? '',
+      by: textIn(result.by) ?? '',
+      from: textIn(result.from),
+      lane: textIn(result.lane),
+      ...(typeof result.key === 'string' && { key: result.key.slice(0, LONGEST) }),
+      forMs: numberIn(result.forMs),
+      unit: textIn(result.unit),
+      limit: numberIn(result.limit),
+      message: textIn(result.message) ?? '',
     }
   } catch {
     return undefined

@@ -29,7 +29,7 @@ describe('readGuardOptions', () => {
     expect(problemsWith({ guard })).toEqual([
       'vendors[0].name: must be a non-empty string, got nothing',
       "vendors[0].guard.queu: unknown option; did you mean 'queue'?",
-      'vendors[0].guard.breaker.slowRate: needs slowMs: how long a call takes that is slow',
+      'vendors[0].guard.breaker.slowRate: needs slowMs, the duration from which a call is slow',
       'vendors[0].guard.limits[0].windowMs: must be a duration of at least 1 ms, such as 250 or \'5s\', got "fast"',
       "vendors[0].guard.limits[1].burst: has an effect only with algorithm 'token-bucket'",
       'vendors[0].guard.timeout.adaptive: needs callMs as its initial value',

@@ -140,8 +140,13 @@ class StoreMembership implements Membership {
   }
 
   async sendCommand(pod: string, command: string): Promise<boolean> {
-    const ask = validate('command', command, text()).slice(0, MAX_COMMAND_LENGTH)
-    return this.#options.store.pods.ask({ group: this.#group, pod, forUs: COMMAND_US, ask })
+    const checked = validate('command', command, text()).slice(0, MAX_COMMAND_LENGTH)
+    return this.#options.store.pods.sendCommand({
+      group: this.#group,
+      pod,
+      forUs: COMMAND_US,
+      command: checked,
+    })
   }
 
   /** The name of `sendCommand` before the first release. Not part of the interface. */
@@ -167,9 +172,9 @@ class StoreMembership implements Membership {
     const lifeUs = Math.ceil(lifeMs * 1_000)
     const beat = { group: this.#group, pod: this.pod, lifeUs, snapshot }
     try {
-      const { live, ask } = await store.pods.beat(beat)
+      const { live, command } = await store.pods.beat(beat)
       this.live = live
-      this.#onCommand(ask)
+      this.#onCommand(command)
     } catch {
       // The next heartbeat shows whether the store is back.
     }
@@ -181,11 +186,11 @@ class StoreMembership implements Membership {
     this.#timer.unref()
   }
 
-  #onCommand(ask: string): void {
-    if (ask === this.#lastCommand || this.#closed) return
-    this.#lastCommand = ask
+  #onCommand(command: string): void {
+    if (command === this.#lastCommand || this.#closed) return
+    this.#lastCommand = command
     const { name, onCommand } = this.#options
-    if (ask !== '') callSafely(name, 'onCommand', () => swallow(onCommand(ask)), undefined)
+    if (command !== '') callSafely(name, 'onCommand', () => swallow(onCommand(command)), undefined)
   }
 
   #describe(): string {

@@ -8,7 +8,7 @@ export interface BreakerSpec {
   /** Length of the window: a time, or a number of calls. The other one is 0. */
   windowUs: number
   windowCalls: number
-  /** Finished calls in the window below which the shares are not looked at. */
+  /** Finished calls in the window below which the shares are not checked. */
   minimumCalls: number
   openUs: number
   /** Factor by which the open time grows each time the breaker opens again without having closed. */

@@ -22,7 +22,7 @@ export function scaled(spec: LimitSpec, fleet: Fleet): LimitSpec {
   return { ...spec, limit: Math.max(1, limit), burst }
 }
 
-/** Windows are counted in the same way for any limit. */
+/** The limit under which this pod counts. Counting in windows does not depend on the limit. */
 export function counted(spec: LimitSpec, fleet: Fleet): LimitSpec {
   return isBucket(spec) ? scaled(spec, fleet) : spec
 }

@@ -48,7 +48,7 @@ export interface Keys {
   /** The snapshots of these pods. */
   podSnapshots(group: string): string
   /** Commands for these pods. */
-  podAsks(group: string): string
+  podCommands(group: string): string
   /** A key without data, to test the permissions of the Redis user. */
   check(tag: string): string
   /** The epoch of a guard's state, and the pods that have a share of its limits. */
@@ -106,7 +106,7 @@ export function createKeys(prefix: string): Keys {
     outcomes: (guard, lane, pod) => tagged(guard, `o:${escaped(lane)}:${escaped(pod)}`),
     pods: (group) => tagged(group, 'p'),
     podSnapshots: (group) => tagged(group, 's'),
-    podAsks: (group) => tagged(group, 'w'),
+    podCommands: (group) => tagged(group, 'w'),
     check: (tag) => tagged(tag, 'c'),
     epoch: (guard) => tagged(guard, 'e'),
     shares: (guard) => tagged(guard, 'm'),

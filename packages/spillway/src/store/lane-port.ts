@@ -12,7 +12,7 @@ export interface LaneRef {
   /** The pool of the lane. Its counts, pause and waiting pods replace those of the lane. Default: none. */
   pool?: string | undefined
   limits: readonly LimitSpec[]
-  /** Version of this pod's belief; the newest one wins. */
+  /** Version of the limits that this pod knows; the newest one wins. */
   version: number
 }
 
@@ -39,11 +39,11 @@ export interface TakeReply {
   view?: BreakerView
   /** Data that the requester keeps with the reply, such as the limits it used. */
   under?: unknown
-  /** The current limits, if this pod's belief is out of date. */
+  /** The current limits, if this pod knows only older ones. */
   newer?: { version: number; limits: readonly LimitSpec[] }
 }
 
-/** Addresses the breaker of one lane of a guard, with the settings that this pod believes in. */
+/** Addresses the breaker of one lane of a guard, with the settings of this pod. */
 export interface BreakerRef {
   guard: string
   lane: string

@@ -69,7 +69,7 @@ const FRESH = 0.25
  */
 const TIGHT = 0.25
 /** Lanes in use are refreshed once a second. */
-const HEARD_LATELY_US = 2_500_000
+const FRESH_REPLY_US = 2_500_000
 const NEVER = Number.NEGATIVE_INFINITY
 
 /** One limit of one lane or pool. */
@@ -81,7 +81,7 @@ class Own {
   /** Units left at the store's last reply, less those that this pod has used since. */
   left: number | undefined
   leftUs = NEVER
-  heardUs = NEVER
+  repliedUs = NEVER
   /** When the limit was last fully used, or nearly so. */
   tightUs = NEVER
   /** During an outage: the most units in the window, once that is decided. */
@@ -90,8 +90,8 @@ class Own {
   budget: number | undefined
 
   /** The store replied. */
-  hear(nowUs: number): void {
-    this.heardUs = nowUs
+  replied(nowUs: number): void {
+    this.repliedUs = nowUs
     this.ceiling = undefined
     this.budget = undefined
   }
@@ -109,7 +109,7 @@ export class LocalSpend {
     for (let index = 0; index < specs.length; index++) {
       const spec = counted(specs[index] as LimitSpec, at.fleet)
       const own = this.#own(lane, spec)
-      own.hear(at.nowUs)
+      own.replied(at.nowUs)
       const units = sums[index] as number
       if (units === 0) continue
       advance(spec, own.spent, at.nowUs, 0)
@@ -123,7 +123,7 @@ export class LocalSpend {
     const { limits: specs } = lane
     for (let index = 0; index < specs.length; index++) {
       const own = this.#own(lane, specs[index] as LimitSpec)
-      own.hear(nowUs)
+      own.replied(nowUs)
       const cost = costs[index] as number
       if (cost === 0) continue
       own.left = Math.min(own.left ?? Number.POSITIVE_INFINITY, cost - 1)
@@ -142,7 +142,7 @@ export class LocalSpend {
       own.left = now
       own.leftUs = nowUs
       if (now < capacity(spec) * TIGHT) own.tightUs = nowUs
-      own.hear(nowUs)
+      own.replied(nowUs)
     }
   }
 
@@ -153,7 +153,7 @@ export class LocalSpend {
   headroom(lane: SpendingLane, spec: LimitSpec, nowUs: number): number | undefined {
     const [owners, name] = this.#where(lane, spec)
     const own = owners.get(name)?.get(spec.id)
-    if (own?.left === undefined || nowUs - own.leftUs > HEARD_LATELY_US) return undefined
+    if (own?.left === undefined || nowUs - own.leftUs > FRESH_REPLY_US) return undefined
     return own.left / capacity(spec)
   }
 
@@ -230,7 +230,7 @@ export class LocalSpend {
     for (const [at, owns, ofPool] of this.#each(known)) {
       const spent = at.limits.flatMap((spec, limit) => {
         const own = owns.get(spec.id)
-        return own === undefined ? [] : untoldOf(spec, own, limit, nowUs)
+        return own === undefined ? [] : takeUnreportedOf(spec, own, limit, nowUs)
       })
       if (spent.length > 0) reports.push({ at, ofPool, spent })
     }
@@ -262,7 +262,7 @@ export class LocalSpend {
         if (
           own.spent.units === 0 &&
           own.spent.freeAtUs <= at.nowUs &&
-          at.nowUs - own.heardUs > spec.windowUs
+          at.nowUs - own.repliedUs > spec.windowUs
         ) {
           owns.delete(spec.id)
         }
@@ -276,8 +276,8 @@ export class LocalSpend {
   #limited(spec: LimitSpec, own: Own, fleet: Fleet, nowUs: number): LimitSpec {
     if (own.left === undefined || nowUs >= settledUs(spec, own)) return spec
     if (own.budget === undefined) {
-      const fresh = own.heardUs - own.leftUs <= spec.windowUs * FRESH
-      const tight = fleet.pods > 1 && own.heardUs < countsUntilUs(spec, own.tightUs)
+      const fresh = own.repliedUs - own.leftUs <= spec.windowUs * FRESH
+      const tight = fleet.pods > 1 && own.repliedUs < countsUntilUs(spec, own.tightUs)
       own.budget = fresh && !tight ? shareOf(own.left, fleet) : 0
       if (isBucket(spec)) {
         // Lowers a bucket to this pod's part of the remaining units; it refills from there.
@@ -286,7 +286,7 @@ export class LocalSpend {
       }
     }
     if (isBucket(spec)) return spec
-    if (own.ceiling === undefined && nowUs >= own.heardUs + MISSED_AFTER_US) {
+    if (own.ceiling === undefined && nowUs >= own.repliedUs + MISSED_AFTER_US) {
       own.ceiling = own.spent.units + Math.max(0, own.budget)
     }
     const most = own.ceiling ?? own.spent.units + Math.max(0, own.budget)
@@ -350,19 +350,19 @@ function costIn(spec: LimitSpec, cost: number): number {
  * When all units have left the window that were used before the others noticed this pod's outage.
  */
 function settledUs(spec: LimitSpec, own: Own): number {
-  return countsUntilUs(spec, own.heardUs + MISSED_AFTER_US)
+  return countsUntilUs(spec, own.repliedUs + MISSED_AFTER_US)
 }
 
-/** At most until everything from before has left the window. */
+/** How long a call has to wait, at most until this pod may use more. */
 function waitFor(spec: LimitSpec, own: Own, cost: number, nowUs: number): number {
   if (fits(spec, own.spent, nowUs, cost)) return 0
   const wait = Math.max(1, waitUs(spec, own.spent, nowUs, cost))
-  const changes = [own.heardUs + MISSED_AFTER_US, settledUs(spec, own)]
+  const changes = [own.repliedUs + MISSED_AFTER_US, settledUs(spec, own)]
   const next = own.budget === undefined ? undefined : changes.find((atUs) => atUs > nowUs)
   return next === undefined ? wait : Math.min(wait, Math.max(1, next - nowUs))
 }
 
-function untoldOf(spec: LimitSpec, own: Own, limit: number, nowUs: number): Spent[] {
+function takeUnreportedOf(spec: LimitSpec, own: Own, limit: number, nowUs: number): Spent[] {
   const { unreported } = own
   advance(spec, unreported, nowUs, 0)
   own.unreported = emptyCount()

@@ -48,7 +48,7 @@ export interface SettleRequest extends LaneRef {
   settlements: readonly Settlement[]
 }
 
-/** Units that were used without asking the store, while it was unreachable. */
+/** Units that a pod used on its own, while the store was unreachable. */
 export interface Spent {
   /** Index of the limit. */
   limit: number
@@ -97,7 +97,7 @@ export interface FeedbackReply {
 }
 
 export interface ChangeRequest extends LaneRef {
-  /** Permanent new limits, or a temporary value of one. */
+  /** Temporary value of one limit. Absent: `limits` are the new limits. */
   override?: { id: string; limit: number; forUs: number }
 }
 
@@ -169,7 +169,7 @@ export interface LimitStore {
   watch(pod: string, watcher: PermitWatcher): () => void
 }
 
-/** One level of user limits that applies to a request: a token bucket. */
+/** One level of user limits that applies to a request. */
 export interface LevelCharge {
   /** The whole key of the level's state, without a store's prefix. A key belongs to one algorithm. */
   key: string
@@ -319,23 +319,23 @@ export interface BeatReply {
   /** Number of live pods, including this one. */
   live: number
   /** Command for this pod; empty: none. Repeated with every heartbeat until it expires. */
-  ask: string
+  command: string
 }
 
-export interface AskRequest {
+export interface PodCommandRequest {
   group: string
   pod: string
   /** How long the command is repeated. */
   forUs: number
   /** Replaces the previous command. */
-  ask: string
+  command: string
 }
 
 export interface PodStore {
   beat(request: PodBeat): MaybePromise<BeatReply>
   leave(request: { group: string; pod: string }): MaybePromise<void>
   /** Sends a command to a pod with its next heartbeat. Returns whether there is such a pod. */
-  ask(request: AskRequest): MaybePromise<boolean>
+  sendCommand(request: PodCommandRequest): MaybePromise<boolean>
   list(request: { group: string }): MaybePromise<PodRecord[]>
 }
 
@@ -388,7 +388,7 @@ export interface Store {
   readonly breakers: BreakerStore
   /** The pods of the fleet. */
   readonly pods: PodStore
-  /** Messages between pods. */
+  /** Pulses, by which pods notice that a store has lost its data. */
   readonly pulses: PulseStore
   /** Job queues. */
   readonly queues: QueueStore

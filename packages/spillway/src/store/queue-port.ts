@@ -38,7 +38,7 @@ export interface AddRequest extends QueueRef {
   jobs: readonly NewJob[]
   /** Most jobs that are waiting, delayed or running. */
   maxSize: number
-  /** The same limit for the jobs of one tenant. Jobs without a tenant have none. */
+  /** Most such jobs of one tenant. Jobs without a tenant are not limited. */
   maxPerTenant: number
   /** Replies when this number of replicas has the jobs, or after this time. */
   durable?: { replicas: number; timeoutMs: number }
@@ -51,7 +51,7 @@ export interface AddReply {
   size: number
   /** Set if a job was refused because its tenant has `maxPerTenant` jobs: how many it has. */
   tenantSize?: number
-  /** Whether the replicas have it, if `durable` was set. */
+  /** Whether the replicas have the jobs, if `durable` was set. */
   confirmed?: boolean
 }
 
@@ -110,7 +110,7 @@ export interface ReservedJob {
 export interface ReserveReply {
   jobs: readonly ReservedJob[]
   blocked: Blocked
-  /** When to ask again; 0: there is no need, or another worker does. */
+  /** Time until the worker should ask again; 0: no need, or another worker will. */
   waitUs: number
   take: TakeReply
   /** State of the breaker, and whether the jobs are its probes. */
@@ -212,7 +212,7 @@ export interface QueueCounts {
 export interface TenantDepths {
   /** False: an estimate, because there are too many waiting jobs to count. */
   exact: boolean
-  /** The tenants with the most jobs, by priority as above. */
+  /** The tenants with the most jobs, and their jobs by priority, the most important first. */
   top: readonly { tenant: string; byPriority: readonly number[] }[]
   /** How many more tenants there are; in an estimate, among the jobs that were read. */
   others: number
@@ -246,7 +246,7 @@ export interface QueueStore {
   finish(request: FinishRequest): MaybePromise<Finished[]>
   extend(request: ExtendRequest): MaybePromise<Extended[]>
   job(request: QueueRef & { id: string }): MaybePromise<JobView | undefined>
-  /** Cheaper than `read`: independent of the length of data and result. */
+  /** Cheaper than `job`: does not depend on the length of data and result. */
   jobStatus(request: QueueRef & { id: string }): MaybePromise<StoredJobStatus | undefined>
   /**
    * `tenants`: include waiting jobs of this number of tenants, those with the most; absent: of

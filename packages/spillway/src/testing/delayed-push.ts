@@ -29,7 +29,7 @@ export class DelayedPush {
 
   constructor(options: PushLineOptions) {
     this.#options = options
-    this.#line = new FifoDelay(options.clock, (push) => this.#tell(push))
+    this.#line = new FifoDelay(options.clock, (push) => this.#deliver(push))
   }
 
   watch(watcher: BreakerWatcher): () => void {
@@ -78,7 +78,7 @@ export class DelayedPush {
     else this.#line.send(push, drawHalfMs())
   }
 
-  #tell(push: Push): void {
+  #deliver(push: Push): void {
     this.#options.counts.pushed++
     for (const each of this.#watchers) {
       if (push === 'gap') each.onGap()

@@ -165,13 +165,13 @@ describe('faulty store', () => {
       readonly beats: string[] = []
       leave = near.pods.leave
       list = near.pods.list
-      ask = near.pods.ask
+      sendCommand = near.pods.sendCommand
 
       beat({ pod }: { pod: string }): Promise<BeatReply> {
         this.beats.push(pod)
         // The first command is never answered.
         return new Promise((resolve) => {
-          if (this.beats.length > 1) resolve({ live: this.beats.length, ask: '' })
+          if (this.beats.length > 1) resolve({ live: this.beats.length, command: '' })
         })
       }
     }

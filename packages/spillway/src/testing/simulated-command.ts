@@ -21,7 +21,7 @@ export const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
   },
   levels: { check: true, refund: true },
   breakers: { report: true, probe: true, sync: true, command: true },
-  pods: { beat: true, leave: true, ask: true, list: true },
+  pods: { beat: true, leave: true, sendCommand: true, list: true },
   pulses: { pulse: true },
   queues: {
     add: true,

@@ -273,7 +273,7 @@ it('guard names invalid options with their path', () => {
   const spillway = createSpillway()
   const wrong = (options: object) => () => spillway.guard('g', options as never)
   expect(wrong({ concurrency: {} })).toThrow(
-    'guard(g).concurrency.limit: must be a positive integer, got nothing; or say how to find it, with adaptive',
+    'guard(g).concurrency.limit: must be a positive integer, unless adaptive is set',
   )
   expect(wrong({ concurrency: { adaptive: 'aimd', min: 5, max: 2 } })).toThrow(
     'guard(g).concurrency.min: must not be above max, which is 2',

@@ -36,7 +36,9 @@ export function claimEnds(fleet: Fleet): void {
       await reserve()
       await fleet.sleep(LEASE_MS + 20)
       expect(await reserve()).toMatchObject({ jobs: [], blocked: 'empty' })
-      expect(await dead()).toMatchObject([{ text: 'the worker did not say how it ended' }])
+      expect(await dead()).toMatchObject([
+        { text: 'the lease expired before the worker reported a result' },
+      ])
     })
   })
 

@@ -16,7 +16,7 @@ export type ActResult =
   | { kind: 'needs-token'; words: string }
   | { kind: 'failed'; words: string }
 
-export async function ask(act: Act): Promise<ActResult> {
+export async function sendAct(act: Act): Promise<ActResult> {
   const headers: Record<string, string> = { 'content-type': 'application/json' }
   if (token.value !== undefined) headers.authorization = `Bearer ${token.value}`
   let response: Response
@@ -24,7 +24,10 @@ export async function ask(act: Act): Promise<ActResult> {
     const body = JSON.stringify(act)
     response = await fetch(`${baseUrl()}act`, { method: 'POST', headers, body })
   } catch {
-    return { kind: 'failed', words: 'The gateway cannot be reached. Nothing may have been done.' }
+    return {
+      kind: 'failed',
+      words: 'The gateway cannot be reached. The action may or may not have been performed.',
+    }
   }
   const answer = (await response.json().catch(() => undefined)) as ActAnswer | undefined
   if (response.ok && answer?.ok === true) return { kind: 'done', words: answer.did }

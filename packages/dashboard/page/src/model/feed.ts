@@ -159,7 +159,7 @@ export class Feed {
 /** The error body of a gateway's admin port, or of the dashboard. */
 async function problemIn(response: Response): Promise<string> {
   const body = await response.json().catch(() => undefined)
-  return String(body?.problem ?? body?.error?.message ?? 'it did not say why')
+  return String(body?.problem ?? body?.error?.message ?? 'the gateway gave no reason')
 }
 
 async function withinSilence(reader: ReadableStreamDefaultReader<Uint8Array>) {

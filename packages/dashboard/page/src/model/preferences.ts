@@ -11,7 +11,7 @@ export const RANGES = [
 export const theme = signal<Theme>(asTheme(read('theme')))
 export const range = signal<(typeof RANGES)[number]>(RANGES[0])
 
-const asksForDark = matchMedia('(prefers-color-scheme: dark)')
+const darkScheme = matchMedia('(prefers-color-scheme: dark)')
 /** Incremented when colours change, so that canvases are painted again. */
 export const paint = signal(0)
 
@@ -22,7 +22,7 @@ export function startPreferences(): void {
     write('theme', theme.value)
     paint.value = paint.peek() + 1
   })
-  asksForDark.addEventListener('change', () => {
+  darkScheme.addEventListener('change', () => {
     paint.value++
   })
 }

@@ -1,7 +1,7 @@
 /** The dialog of all operator actions: their effect, the token if it is needed, and the result. */
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
-import { type ActResult, ask, setToken, token } from '../model/acting'
+import { type ActResult, sendAct, setToken, token } from '../model/acting'
 import { guardByName, hello } from '../model/live'
 import type { Act } from '../wire'
 import { wordsFor } from './act-text'
@@ -11,7 +11,7 @@ import { TokenFields } from './token-fields'
 const draft = signal<{ act: Act; result: ActResult | undefined } | undefined>(undefined)
 
 /** Opens the dialog; `result`: of a first try. */
-export function askFor(act: Act, result?: ActResult): void {
+export function openActDialog(act: Act, result?: ActResult): void {
   draft.value = { act, result }
 }
 
@@ -64,9 +64,9 @@ function ActForm({
     if (busy.value) return
     if (showToken) setToken(secret.value, { remember: remember.value })
     busy.value = true
-    // The result of an earlier try is not the result of this one.
+    // Hides the result of an earlier try.
     draft.value = { act, result: undefined }
-    const came = await ask(act)
+    const came = await sendAct(act)
     busy.value = false
     if (draft.peek()?.act === act) draft.value = { act, result: came }
   }
@@ -84,7 +84,7 @@ function ActForm({
         )}
         {acts === 'off' && (
           <p class="consequence">
-            No actions from here: this gateway has no admin token, and you are not on its machine.
+            Actions are off: this gateway has no admin token, and you are not on its machine.
             Configure a token and reload the page.
           </p>
         )}

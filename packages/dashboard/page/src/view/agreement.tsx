@@ -32,10 +32,10 @@ export function Agreement() {
       ? 'one pod'
       : differing.length === 0
         ? `all ${countOf(rows.length, 'pod')} agree`
-        : `pods differ about ${countOf(differing.length, 'guard')}`
+        : `pods disagree about ${countOf(differing.length, 'guard')}`
   return (
-    <Panel title="Do all pods agree?" note={note}>
-      <ul class="signs" aria-label="Signs">
+    <Panel title="Breaker states by pod" note={note}>
+      <ul class="signs" aria-label="Legend">
         {(['closed', 'half-open', 'open', 'isolated'] as const).map((look) => (
           <li key={look} class={`tone-${BREAKER_LOOKS[look].tone}`}>
             <i class={`sign sign-${look}`} /> {BREAKER_LOOKS[look].word}

@@ -16,7 +16,7 @@ export function App({ retry }: { retry: () => void }) {
   const main = useRef<HTMLElement>(null)
   const { page } = route.value
   const first = useRef(true)
-  // Another page begins at its top and has the focus, as one that is loaded would.
+  // A new page starts at its top and gets the focus, as a loaded page would.
   useEffect(() => {
     document.title = `${TITLES[page]} · Spillway`
     if (!first.current) {
@@ -30,7 +30,7 @@ export function App({ retry }: { retry: () => void }) {
   return (
     <div class={isStale.value && known ? 'is-stale' : ''}>
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        To the content
+        Skip to content
       </button>
       <Header />
       <main id="main" ref={main} tabIndex={-1}>

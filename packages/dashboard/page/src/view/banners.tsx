@@ -35,7 +35,7 @@ export function Banners({ retry }: { retry: () => void }) {
 function LostBanner({ retry }: { retry: () => void }) {
   const state = feedState.value
   if (state.kind !== 'lost') return null
-  // Reads the clock: it counts.
+  // Subscribes to the clock, for the countdown.
   now.value
   const waitMs = state.nextAt === undefined ? 0 : state.nextAt - Date.now()
   return (
@@ -116,7 +116,8 @@ function VersionBanner() {
 
 function DrainBanner() {
   const own = fleet.value?.pods[0]
-  if (own === undefined || (own.state !== 'draining' && own.state !== 'asked')) return null
+  if (own === undefined || (own.state !== 'draining' && own.state !== 'drain-requested'))
+    return null
   return (
     <div class="banner tone-iso" role="status">
       <Icon name="left" size={18} />

@@ -117,7 +117,7 @@ function LaneBreaker({ lane, card, named }: { lane: LaneTick; card: GuardCard; n
           ))}
         </ol>
       )}
-      <p class="note">state known {formatMs(breaker.ageMs)} ago</p>
+      <p class="note">state received {formatMs(breaker.ageMs)} ago</p>
     </div>
   )
 }
@@ -127,7 +127,7 @@ function Tripping({ breaker, card }: { breaker: BreakerTick; card: GuardCard }) 
   const { failureRate, slowRate, consecutiveFailures: most, minimumCalls } = card.breaker ?? {}
   const few =
     minimumCalls !== undefined && calls < minimumCalls
-      ? `; counts from ${minimumCalls} calls on`
+      ? `; has an effect from ${minimumCalls} calls on`
       : ''
   return (
     <>

@@ -147,7 +147,7 @@ function Replaced({ decision: { replaces } }: { decision: Decision }) {
 
 /** Other calls of this request, such as the one that a fallback replaced. */
 function SameRequest({ decision, show }: { decision: Decision; show: (each: Decision) => void }) {
-  // More of them may arrive later.
+  // Subscribes to the log, because more calls of the request may arrive.
   decisionsVersion.value
   const others = decisions.ofRequest(decision.requestId).filter((each) => each !== decision)
   if (others.length === 0) return null

@@ -1,9 +1,9 @@
 /** Two switches for trying things out, if the gateway contains a mock vendor. */
 import { useSignal } from '@preact/signals'
-import { ask } from '../model/acting'
+import { sendAct } from '../model/acting'
 import { demo, hello } from '../model/live'
 import type { DemoState } from '../wire'
-import { askFor } from './act-dialog'
+import { openActDialog } from './act-dialog'
 
 export function DemoStrip() {
   const state = demo.value
@@ -26,10 +26,10 @@ function Switch(props: { what: keyof DemoState; on: boolean; label: string; tone
   const flip = async () => {
     busy.value = true
     const act = { act: 'demo', [what]: !on } as const
-    const result = await ask(act)
+    const result = await sendAct(act)
     busy.value = false
     // It needs a token, or has failed: the dialog shows which.
-    if (result.kind !== 'done') askFor(act, result)
+    if (result.kind !== 'done') openActDialog(act, result)
   }
   return (
     <button

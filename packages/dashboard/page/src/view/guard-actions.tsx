@@ -1,5 +1,5 @@
 /** Operator actions on a guard. */
-import { askFor, may } from './act-dialog'
+import { may, openActDialog } from './act-dialog'
 import type { GuardInView } from './guard-in-view'
 
 const MINUTE_MS = 60_000
@@ -15,25 +15,25 @@ export function GuardActions({ card, tick, lane }: GuardInView) {
       {breaker && may('isolate') && !isolated && (
         <button
           type="button"
-          onClick={() => askFor({ act: 'isolate', ...where, forMs: 10 * MINUTE_MS })}
+          onClick={() => openActDialog({ act: 'isolate', ...where, forMs: 10 * MINUTE_MS })}
         >
           Isolate …
         </button>
       )}
       {breaker && may('release') && isolated && (
-        <button type="button" onClick={() => askFor({ act: 'release', ...where })}>
+        <button type="button" onClick={() => openActDialog({ act: 'release', ...where })}>
           Release …
         </button>
       )}
       {breaker && may('reset') && (
-        <button type="button" onClick={() => askFor({ act: 'reset', ...where })}>
+        <button type="button" onClick={() => openActDialog({ act: 'reset', ...where })}>
           Reset …
         </button>
       )}
       {limit !== undefined && may('pause') && (
         <button
           type="button"
-          onClick={() => askFor({ act: 'pause', ...where, forMs: 5 * MINUTE_MS })}
+          onClick={() => openActDialog({ act: 'pause', ...where, forMs: 5 * MINUTE_MS })}
         >
           Pause vendor …
         </button>

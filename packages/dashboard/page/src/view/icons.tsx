@@ -5,7 +5,7 @@ import type { JSX } from 'preact'
 const PATHS = {
   /** A full circle: closed, well, alive. */
   closed: () => <circle cx="8" cy="8" r="5.5" fill="currentColor" />,
-  /** Half of it. */
+  /** Half a circle. */
   'half-open': () => (
     <>
       <circle cx="8" cy="8" r="5" fill="none" stroke="currentColor" stroke-width="2" />

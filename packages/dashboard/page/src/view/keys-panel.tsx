@@ -1,7 +1,7 @@
 /** The API keys that calls of a guard use: which are quarantined, why, and for how long. */
 import { formatSeconds } from '../format'
 import type { GuardTick, KeyTick } from '../wire'
-import { askFor, may } from './act-dialog'
+import { may, openActDialog } from './act-dialog'
 import { Badge, Name, Panel } from './bits'
 import { sinceTick } from './stage-facts'
 
@@ -14,7 +14,7 @@ const REASONS: Record<NonNullable<KeyTick['reason']>, string> = {
 export function KeysPanel({ guard, keys }: { guard: string; keys: GuardTick['keys'] }) {
   if (keys === undefined || keys.length === 0) return null
   return (
-    <Panel title="API keys" note="the first usable one is sent, for all pods">
+    <Panel title="API keys" note="calls use the first usable key; shared by all pods">
       <div class="stack">
         {keys.map((each) => (
           <Key key={each.key} guard={guard} tick={each} />
@@ -36,7 +36,7 @@ function Key({ guard, tick }: { guard: string; tick: KeyTick }) {
         <button
           type="button"
           class="small"
-          onClick={() => askFor({ act: 'release-key', guard, key })}
+          onClick={() => openActDialog({ act: 'release-key', guard, key })}
         >
           Release …<bdi class="visually-hidden"> {key}</bdi>
         </button>

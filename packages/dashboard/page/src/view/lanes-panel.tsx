@@ -12,7 +12,7 @@ import { type Column, Table } from './table'
 
 export function LanesPanel({ guard, tick }: { guard: string; tick: GuardTick }) {
   return (
-    <Panel title="Lanes" note="each with its own breaker, limits and queue order">
+    <Panel title="Lanes" note="each with its own breaker and limits">
       <Table
         label="Lanes"
         rows={tick.lanes}

@@ -1,7 +1,7 @@
 /** Vendor limits: remaining units, and when the next unit becomes free. */
 import { countOf, formatCount, formatMs, formatSeconds, formatShare } from '../format'
 import type { EstimateTick, GuardCard, LaneTick, LimitTick } from '../wire'
-import { askFor, may } from './act-dialog'
+import { may, openActDialog } from './act-dialog'
 import { Badge, Empty, Meter, Name, Panel } from './bits'
 import type { GuardInView } from './guard-in-view'
 import { leftOf, leftTone, tightestOf } from './limit-text'
@@ -114,7 +114,7 @@ function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
           class="small"
           onClick={() => {
             const { limit: now } = limit
-            askFor({ act: 'limit', guard: card.name, id, limit: now, forMs: TEN_MINUTES_MS })
+            openActDialog({ act: 'limit', guard: card.name, id, limit: now, forMs: TEN_MINUTES_MS })
           }}
         >
           Change …<bdi class="visually-hidden"> {label}</bdi>

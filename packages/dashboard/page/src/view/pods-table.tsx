@@ -2,7 +2,7 @@
 import { formatCount, formatMs, formatShare } from '../format'
 import { fleet, hello } from '../model/live'
 import type { PodRow } from '../wire'
-import { askFor, may } from './act-dialog'
+import { may, openActDialog } from './act-dialog'
 import { Badge, Name, Panel, type Tone } from './bits'
 import type { IconName } from './icons'
 import { type Column, Table } from './table'
@@ -38,7 +38,7 @@ const COLUMNS: Column<PodRow>[] = [
     of: ({ pod, state }) =>
       may('drain') &&
       state === 'up' && (
-        <button type="button" class="small" onClick={() => askFor({ act: 'drain', pod })}>
+        <button type="button" class="small" onClick={() => openActDialog({ act: 'drain', pod })}>
           Drain<bdi class="visually-hidden"> {pod}</bdi>
         </button>
       ),
@@ -90,7 +90,7 @@ function stateOf({ state, ageMs, store }: PodRow): { tone: Tone; icon: IconName;
   if (ageMs > 5_000) return { tone: 'quiet', icon: 'none', word: `silent for ${formatMs(ageMs)}` }
   if (ageMs > 2_000) return { tone: 'warn', icon: 'waited', word: `late, ${formatMs(ageMs)}` }
   if (state === 'draining') return { tone: 'iso', icon: 'left', word: 'draining' }
-  if (state === 'asked') return { tone: 'iso', icon: 'left', word: 'asked to drain' }
+  if (state === 'drain-requested') return { tone: 'iso', icon: 'left', word: 'drain requested' }
   if (state === 'unknown') return { tone: 'quiet', icon: 'none', word: 'no report' }
   if (store === 'unreachable' || store === 'untrusted' || store === 'off') {
     return { tone: 'warn', icon: 'warning', word: 'degraded' }

@@ -6,7 +6,7 @@ import { readDeadLetters } from '../model/acting'
 import { hello, queuesTick } from '../model/live'
 import { hrefOf } from '../model/route'
 import type { DeadLetters, QueueTick } from '../wire'
-import { askFor, may } from './act-dialog'
+import { may, openActDialog } from './act-dialog'
 import { Badge, Empty, Name, Panel } from './bits'
 import { BREAKER_LOOKS, lookOfLane } from './breaker-text'
 import { Depth, Priorities } from './priorities'
@@ -201,7 +201,11 @@ function Letters({ queue, dead }: { queue: string; dead: number }) {
       <div class="spread">
         <h3>Dead letters</h3>
         {may('replay') && (
-          <button type="button" class="small" onClick={() => askFor({ act: 'replay', queue })}>
+          <button
+            type="button"
+            class="small"
+            onClick={() => openActDialog({ act: 'replay', queue })}
+          >
             Retry all {formatCount(dead)} …
           </button>
         )}
@@ -238,7 +242,11 @@ function letterColumns(queue: string): Column<DeadLetters['letters'][number]>[] 
       number: true,
       of: ({ id }) =>
         may('replay') && (
-          <button type="button" class="small" onClick={() => askFor({ act: 'replay', queue, id })}>
+          <button
+            type="button"
+            class="small"
+            onClick={() => openActDialog({ act: 'replay', queue, id })}
+          >
             Retry<bdi class="visually-hidden"> {id}</bdi>
           </button>
         ),

@@ -6,7 +6,7 @@ import { explainRequest } from '../model/acting'
 import type { Decision, Explanation, RequestSummary } from '../wire'
 import { Fact, Name } from './bits'
 
-/** Typing is over after this time without a key. */
+/** The search starts after this time without a key press. */
 const TYPED_MS = 400
 /** Shorter ones are parts of an id. */
 const SHORTEST_ID = 8
@@ -65,8 +65,8 @@ export function RequestAnswer({ search }: { search: RequestSearch }) {
   )
 }
 
-function Unknown({ explanation: { podsAsked, podsAnswered } }: { explanation: Explanation }) {
-  const silent = podsAsked - podsAnswered
+function Unknown({ explanation: { podsQueried, podsAnswered } }: { explanation: Explanation }) {
+  const silent = podsQueried - podsAnswered
   return (
     <p class="note">
       No pod knows a request with this id. Each pod remembers its last 2,000 requests.

@@ -82,7 +82,7 @@ export function LockedScreen({
       <TokenFields secret={secret} remember={remember} />
       {wrong && (
         <p class="locked-wrong tone-bad" role="alert">
-          {withdrawn ? 'The token has changed. Enter the new one.' : 'That is not the token.'}
+          {withdrawn ? 'The token has changed. Enter the new one.' : 'The token is wrong.'}
         </p>
       )}
       <button type="submit" class="primary" disabled={secret.value === ''}>
@@ -109,8 +109,9 @@ export function BarredScreen({
   withdrawn: boolean
   connect: () => void
 }) {
-  const asks = useSignal(false)
-  if (asks.value) return <LockedScreen wrong={false} withdrawn={false} connect={connect} />
+  const showsTokenForm = useSignal(false)
+  if (showsTokenForm.value)
+    return <LockedScreen wrong={false} withdrawn={false} connect={connect} />
   return (
     <div class="waiting-screen" role="alert">
       <Icon name="lock" size={34} />
@@ -125,7 +126,7 @@ export function BarredScreen({
         <button
           type="button"
           onClick={() => {
-            asks.value = true
+            showsTokenForm.value = true
           }}
         >
           Enter a token …

@@ -64,7 +64,7 @@ async function latencyFinding(link: Link, timeoutMs: number): Promise<Finding> {
   times.sort((a, b) => a - b)
   const median = times[PINGS / 2] ?? 0
   const worst = times.at(-1) ?? 0
-  const message = `${median.toFixed(1)} ms, at worst ${worst.toFixed(1)} ms of ${PINGS} trips`
+  const message = `${median.toFixed(1)} ms, at worst ${worst.toFixed(1)} ms of ${PINGS} round trips`
   if (median > timeoutMs) {
     return fail(
       'latency',
@@ -73,7 +73,11 @@ async function latencyFinding(link: Link, timeoutMs: number): Promise<Finding> {
     )
   }
   if (median > timeoutMs / 4) {
-    return warn('latency', message, 'every call makes at least one trip: put Redis nearer')
+    return warn(
+      'latency',
+      message,
+      'calls wait for round trips to Redis; move Redis closer to the gateway',
+    )
   }
   return ok('latency', message)
 }

@@ -12,14 +12,14 @@ export interface Servers {
 
 export async function serversOf(redis: RedisConfig): Promise<Servers> {
   const { url, urls, sentinels } = redis
-  if (sentinels !== undefined) return askSentinels(redis, sentinels)
-  if (urls !== undefined) return askCluster(redis, urls)
+  if (sentinels !== undefined) return findBySentinels(redis, sentinels)
+  if (urls !== undefined) return findInCluster(redis, urls)
   return { servers: [url ?? 'redis://127.0.0.1:6379'], findings: [] }
 }
 
-async function askSentinels(redis: RedisConfig, sentinels: readonly string[]): Promise<Servers> {
+async function findBySentinels(redis: RedisConfig, sentinels: readonly string[]): Promise<Servers> {
   const { master = 'mymaster' } = redis
-  const heard: string[] = []
+  const found: string[] = []
   const findings: Finding[] = []
   for (const sentinel of sentinels) {
     try {
@@ -40,27 +40,27 @@ async function askSentinels(redis: RedisConfig, sentinels: readonly string[]): P
       }
       const [host, port] = address as [string, string]
       const scheme = sentinel.startsWith('rediss:') ? 'rediss' : 'redis'
-      heard.push(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`)
+      found.push(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`)
     } catch (error) {
       findings.push(
         warn(
           'sentinel',
           `${hostOf(sentinel)}: ${messageOf(error)}`,
-          'the others are asked; but it should answer',
+          'Spillway uses the other servers, but this one should answer',
         ),
       )
     }
   }
-  const masters = [...new Set(heard)]
-  if (heard.length > 0) {
+  const masters = [...new Set(found)]
+  if (found.length > 0) {
     findings.unshift(
       ok(
         'sentinels',
-        `${heard.length} of ${sentinels.length} answer: ${masters.map(hostOf).join(', ')}`,
+        `${found.length} of ${sentinels.length} answer: ${masters.map(hostOf).join(', ')}`,
       ),
     )
   }
-  if (heard.length === 1 && sentinels.length === 1) {
+  if (found.length === 1 && sentinels.length === 1) {
     findings.push(
       warn('sentinels', 'one alone decides nothing', 'name at least three, on three machines'),
     )
@@ -68,7 +68,7 @@ async function askSentinels(redis: RedisConfig, sentinels: readonly string[]): P
   return { servers: masters, findings }
 }
 
-async function askCluster(redis: RedisConfig, urls: readonly string[]): Promise<Servers> {
+async function findInCluster(redis: RedisConfig, urls: readonly string[]): Promise<Servers> {
   const findings: Finding[] = []
   const servers: string[] = []
   let state: string | undefined
@@ -84,7 +84,7 @@ async function askCluster(redis: RedisConfig, urls: readonly string[]): Promise<
         warn(
           'cluster',
           `${hostOf(url)}: ${messageOf(error)}`,
-          'the others are asked; but it should answer',
+          'Spillway uses the other servers, but this one should answer',
         ),
       )
     }
@@ -108,11 +108,11 @@ async function askCluster(redis: RedisConfig, urls: readonly string[]): Promise<
 async function withLink<T>(
   url: string,
   redis: RedisConfig,
-  ask: (link: Link) => Promise<T>,
+  read: (link: Link) => Promise<T>,
 ): Promise<T> {
   const link = await openLink(url, redis)
   try {
-    return await ask(link)
+    return await read(link)
   } finally {
     link.close()
   }

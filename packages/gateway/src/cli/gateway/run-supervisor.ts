@@ -34,7 +34,7 @@ export async function runSupervisor(source: ConfigSource, config: GatewayConfig)
         const address = port === 'admin' ? { host, port: adminPort } : listenAddress(config)
         return listen(address, onConnection)
       },
-      say: (text) => process.stderr.write(text),
+      print: (text) => process.stderr.write(text),
     },
     [...source.contents],
   )

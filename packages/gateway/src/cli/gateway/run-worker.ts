@@ -6,7 +6,7 @@ import type { SupervisorApi, WorkerApi, WorkersState } from '../../workers/proto
 import type { ConfigSource } from './config-source.js'
 
 /** Metrics and reloads send a message to every worker. */
-const ASK_MS = 60_000
+const REPLY_TIMEOUT_MS = 60_000
 
 export async function runWorker(source: ConfigSource): Promise<void> {
   // The supervisor has ended before this process was needed, or before it had started.
@@ -61,11 +61,11 @@ export async function runWorker(source: ConfigSource): Promise<void> {
         slot,
         workers: () => state,
         overloaded: (isOverloaded) => void channel.call('overloaded', isOverloaded).catch(() => {}),
-        metrics: () => channel.call('metrics', undefined, { timeoutMs: ASK_MS }),
+        metrics: () => channel.call('metrics', undefined, { timeoutMs: REPLY_TIMEOUT_MS }),
         decisions: (cursors) => channel.call('decisions', cursors),
         find: (requestId) => channel.call('find', requestId),
-        snapshots: () => channel.call('snapshots', undefined, { timeoutMs: ASK_MS }),
-        reload: (cause) => channel.call('reload', cause, { timeoutMs: ASK_MS }),
+        snapshots: () => channel.call('snapshots', undefined, { timeoutMs: REPLY_TIMEOUT_MS }),
+        reload: (cause) => channel.call('reload', cause, { timeoutMs: REPLY_TIMEOUT_MS }),
       },
     })
     await gateway.start()

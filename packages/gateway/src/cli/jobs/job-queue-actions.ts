@@ -30,10 +30,10 @@ async function list({ configured, open }: OpenQueues, json: boolean): Promise<bo
       return { name, vendor, model, ...(await open(name).jobs.counts()) }
     }),
   )
-  if (json) say(JSON.stringify(rows))
-  else if (rows.length === 0) say('No queues: the configuration has none under jobQueues.')
+  if (json) print(JSON.stringify(rows))
+  else if (rows.length === 0) print('No queues: the configuration has none under jobQueues.')
   else
-    say(
+    print(
       table(
         ['QUEUE', ...HEAD],
         rows.map((row) => [row.name, ...cellsOf(row)]),
@@ -47,7 +47,7 @@ async function show({ name, guard, jobs }: NamedQueue, count: number, json: bool
   const [counts, dead] = await Promise.all([jobs.counts(wanted), jobs.dead({ count })])
   const letters = dead.map(brief)
   if (json) {
-    say(JSON.stringify({ name, guard, ...counts, letters }))
+    print(JSON.stringify({ name, guard, ...counts, letters }))
     return true
   }
   const lines = [`${name}, of ${guard}${counts.paused ? ', paused' : ''}`, '']
@@ -66,7 +66,7 @@ async function show({ name, guard, jobs }: NamedQueue, count: number, json: bool
     })
     lines.push(table(['ID', 'TRIED', 'TENANT', 'AGE', 'WHY'], rows))
   }
-  say(lines.join('\n'))
+  print(lines.join('\n'))
   return true
 }
 
@@ -89,10 +89,10 @@ async function showJob({ name, jobs }: NamedQueue, id: string, json: boolean): P
   const job = await jobs.job(id)
   if (job === undefined) return complain(`${name}: there is no job ${id}`)
   const facts = brief(job)
-  if (json) say(JSON.stringify(facts))
+  if (json) print(JSON.stringify(facts))
   else {
     const rows = Object.entries(facts).filter(([, value]) => value !== undefined)
-    say(rows.map(([fact, value]) => `${fact.padEnd(WIDEST)}${textOf(value)}`).join('\n'))
+    print(rows.map(([fact, value]) => `${fact.padEnd(WIDEST)}${textOf(value)}`).join('\n'))
   }
   return true
 }
@@ -106,8 +106,9 @@ async function change({ name, jobs }: NamedQueue, command: Change): Promise<bool
     if (dead > 1 && !(await confirmed(`${name}: drop ${dead} dead letters for good?`))) return false
   }
   const count = await (verb === 'retry' ? jobs.replay(id) : jobs.drop(id))
-  if (json) say(JSON.stringify({ queue: name, [verb === 'retry' ? 'retried' : 'dropped']: count }))
-  else if (count > 0) say(`${name}: ${verb === 'retry' ? 'sent back' : 'dropped'} ${count}`)
+  if (json)
+    print(JSON.stringify({ queue: name, [verb === 'retry' ? 'retried' : 'dropped']: count }))
+  else if (count > 0) print(`${name}: ${verb === 'retry' ? 'sent back' : 'dropped'} ${count}`)
   if (count === 0 && !json) {
     complain(id === undefined ? `${name}: no dead letters` : `${name}: no dead letter ${id}`)
   }
@@ -155,7 +156,7 @@ function textOf(value: unknown): string {
   return oneLine(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-function say(text: string): void {
+function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 

@@ -15,7 +15,7 @@ export interface AdminClient extends OperatorPart {
 const PATIENCE_MS = 10_000
 
 export function adminClient(admin: URL, token: string | undefined): AdminClient {
-  async function ask<T>(path: string, body?: object): Promise<T> {
+  async function send<T>(path: string, body?: object): Promise<T> {
     const headers = {
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -30,20 +30,20 @@ export function adminClient(admin: URL, token: string | undefined): AdminClient 
       const why = error.cause?.code ?? error.message
       throw new CommandError(`${admin.origin} does not answer (${why})`, EXIT.unavailable)
     })
-    const said = (await answer.json().catch(() => undefined)) as ErrorAnswer | undefined
-    if (answer.ok && said !== undefined) return said as T
-    const why = said?.error?.message ?? `status ${answer.status}`
+    const reply = (await answer.json().catch(() => undefined)) as ErrorAnswer | undefined
+    if (answer.ok && reply !== undefined) return reply as T
+    const why = reply?.error?.message ?? `status ${answer.status}`
     throw new CommandError(
       `${admin.origin}: ${why}`,
       answer.status === 503 ? EXIT.unavailable : EXIT.failure,
     )
   }
   return {
-    perform: (request: OperatorRequest) => ask<OperatorResult>('/actions', request),
-    fleet: () => ask<FleetReport>('/status'),
+    perform: (request: OperatorRequest) => send<OperatorResult>('/actions', request),
+    fleet: () => send<FleetReport>('/status'),
     audit: ({ sinceMs } = {}) =>
-      ask<AuditEntry[]>(sinceMs === undefined ? '/audit' : `/audit?since=${sinceMs}`),
-    explain: (requestId) => ask<Explanation>(`/explain?request=${encodeURIComponent(requestId)}`),
+      send<AuditEntry[]>(sinceMs === undefined ? '/audit' : `/audit?since=${sinceMs}`),
+    explain: (requestId) => send<Explanation>(`/explain?request=${encodeURIComponent(requestId)}`),
   }
 }
 

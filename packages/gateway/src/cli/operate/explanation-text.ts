@@ -15,9 +15,9 @@ export function explanationText(explanation: Explanation): string {
   return `${parts.join('\n\n')}\n`
 }
 
-function unknownText({ requestId, podsAsked, podsAnswered }: Explanation): string {
-  const silent = podsAsked - podsAnswered
-  const unanswered = silent > 0 ? ` ${silent} of ${podsAsked + 1} pods did not answer.` : ''
+function unknownText({ requestId, podsQueried, podsAnswered }: Explanation): string {
+  const silent = podsQueried - podsAnswered
+  const unanswered = silent > 0 ? ` ${silent} of ${podsQueried + 1} pods did not answer.` : ''
   return (
     `No pod knows the request ${requestId}.${unanswered}\n` +
     'Each pod remembers its last 2,000 requests until it restarts. Older ones are in the logs.\n'

@@ -3,7 +3,7 @@
  * use; or, without one, through the admin port of one gateway.
  */
 import { hostname, userInfo } from 'node:os'
-import { askPods, type Explanation } from '@spillway/dashboard'
+import { type Explanation, queryPods } from '@spillway/dashboard'
 import { createOperator, type GuardOptions } from 'spillway'
 import { listMembers, systemClock } from 'spillway/internal'
 import type { Store } from 'spillway/shared'
@@ -63,7 +63,7 @@ export async function openFleetConnection({
 /** Searches all pods through the store. */
 async function explainFromStore(store: Store, requestId: string): Promise<Explanation> {
   const members = (await listMembers(store)).map(({ pod }) => pod)
-  return askPods({ store, clock: systemClock, random: Math.random, requestId, members })
+  return queryPods({ store, clock: systemClock, random: Math.random, requestId, members })
 }
 
 /** Throws an error with the reason if that fails. */

@@ -52,18 +52,18 @@ function explain(error: YAMLError, text: string): string {
   // A multi-line value with a colon in a later line: that line was probably meant as a key.
   if (
     code === 'MULTILINE_IMPLICIT_KEY' ||
-    (code === 'BLOCK_AS_IMPLICIT_KEY' && goesOn(text, pos[0]))
+    (code === 'BLOCK_AS_IMPLICIT_KEY' && isContinued(text, pos[0]))
   ) {
     return 'the line below is indented further: it has to begin where the names beside it do'
   }
   if (code === 'BLOCK_AS_IMPLICIT_KEY') return 'a value with ": " in it needs quotes'
   // Text after a colon is part of the value.
-  const [said = ''] = message.split(/(?<=\S): /)
-  return said.charAt(0).toLowerCase() + said.slice(1)
+  const [problem = ''] = message.split(/(?<=\S): /)
+  return problem.charAt(0).toLowerCase() + problem.slice(1)
 }
 
 /** The next line is indented deeper than the one at this offset. */
-function goesOn(text: string, at: number): boolean {
+function isContinued(text: string, at: number): boolean {
   const lineStart = text.lastIndexOf('\n', at - 1) + 1
   const [line = '', next = ''] = text.slice(lineStart).split('\n')
   return indentOf(next) > indentOf(line)

@@ -48,7 +48,8 @@ export function readHeaders(sources: Sources): Check<Readonly<Record<string, str
 
 function complaintAbout(name: string, headers: ReadonlyMap<string, string>): string | undefined {
   if (!HEADER_NAME.test(name)) return 'is no name of a header'
-  if (OWN_HEADERS.has(name)) return 'is not for a file to say: the gateway sends its own'
+  if (OWN_HEADERS.has(name))
+    return 'must not be configured, because the gateway sets this header itself'
   if (headers.has(name)) return 'is written twice, in other letters'
   return undefined
 }

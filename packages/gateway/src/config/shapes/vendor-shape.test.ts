@@ -233,7 +233,7 @@ describe('vendors in the configuration', () => {
     ['protocol: openai, headers: { "a b": c }', 'vendors.a.headers.a b: is no name of a header'],
     [
       'protocol: openai, headers: { Host: c }',
-      'vendors.a.headers.Host: is not for a file to say: the gateway sends its own',
+      'vendors.a.headers.Host: must not be configured, because the gateway sets this header itself',
     ],
     [
       'protocol: openai, headers: { x-a: b, X-A: c }',

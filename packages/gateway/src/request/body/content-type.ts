@@ -4,8 +4,6 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { remembered } from 'spillway/internal'
 import { RequestError } from '../../response/errors.js'
 
-/** Parses `Content-Type` headers. */
-
 export interface ContentType {
   /** Type and subtype in lower case, such as `application/json`. */
   readonly mediaType: string

@@ -54,8 +54,8 @@ const PLAIN = /^[\w.-]{1,40}$/
 export function kindOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return typeof error
   const { name, code, status } = error as Record<string, unknown>
-  const words = [name, code, status].filter(
+  const parts = [name, code, status].filter(
     (each) => typeof each === 'number' || (typeof each === 'string' && PLAIN.test(each)),
   )
-  return words.length === 0 ? 'an error' : words.join(' ')
+  return parts.length === 0 ? 'an error' : parts.join(' ')
 }

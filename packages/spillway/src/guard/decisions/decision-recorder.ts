@@ -155,7 +155,7 @@ export class DecisionRecorder implements DecisionWatcher, TraceListener {
     if (scope === 'local' || !this.#guard.store.remote) return undefined
     const { breaker, queue, clock } = this.#guard
     if (stage === 'breaker') return breaker?.snapshot(lane).ageMs
-    if (stage === 'vendor-limit') return queue.dispatcher.blocks.heardAgoMs(lane, clock.now())
+    if (stage === 'vendor-limit') return queue.dispatcher.blocks.replyAgeMs(lane, clock.now())
     return 0
   }
 

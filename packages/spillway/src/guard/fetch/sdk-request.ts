@@ -16,12 +16,12 @@ export interface SdkRequest {
   readonly body: string | undefined
 }
 
-/** `asksUsage`: the usage of streams is needed. */
+/** `requestsUsage`: the usage of streams is needed. */
 export function readSdkRequest(
   format: VendorFormat,
   input: Parameters<Fetch>[0],
   init: RequestInit,
-  asksUsage: boolean,
+  requestsUsage: boolean,
 ): SdkRequest {
   const address = addressOf(input)
   const { path, host } = address
@@ -42,7 +42,7 @@ export function readSdkRequest(
   )
   const facts = format.factsOf(fields, promptIn(format, parsed), address)
   const added =
-    asksUsage && format.hidesUsage(path, fields) ? format.usageFields?.(fields) : undefined
+    requestsUsage && format.hidesUsage(path, fields) ? format.usageFields?.(fields) : undefined
   return {
     host,
     model: nameIn(facts.model),

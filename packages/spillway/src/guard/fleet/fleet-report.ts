@@ -199,8 +199,8 @@ function isoTime(wallMs: number): string {
 export function lanesOf(members: readonly Pick<Member, 'snapshot'>[], guard: string): Set<string> {
   const lanes = new Set<string>()
   for (const { snapshot } of members) {
-    const said = readPodStatus(snapshot)?.guards.find(({ name }) => name === guard)
-    for (const lane of said?.lanes ?? []) lanes.add(lane)
+    const status = readPodStatus(snapshot)?.guards.find(({ name }) => name === guard)
+    for (const lane of status?.lanes ?? []) lanes.add(lane)
   }
   return lanes
 }

@@ -12,7 +12,7 @@ export function ownStatus(
   guards: readonly GuardSnapshot[],
   queues: readonly Pick<JobQueueSnapshot, 'guard' | 'lane'>[],
   measured: ProcessReading | undefined,
-  { draining, asked, notes }: Pick<PodStatus, 'draining' | 'asked' | 'notes'>,
+  { draining, drainRequested, notes }: Pick<PodStatus, 'draining' | 'drainRequested' | 'notes'>,
 ): PodStatus {
   let most: { pressure: number; highest: string | undefined } | undefined
   for (const { shed } of guards) {
@@ -22,7 +22,7 @@ export function ownStatus(
     ...(measured ?? NOT_MEASURED),
     version: VERSION,
     draining,
-    asked,
+    drainRequested,
     pressure: most?.pressure,
     pressureBy: most?.highest,
     store: worstStore(guards),

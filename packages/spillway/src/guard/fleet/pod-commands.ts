@@ -1,5 +1,5 @@
 /** Encoding of commands to a pod. */
-export interface PodAsk {
+export interface PodCommand {
   what: 'drain'
   /** The operator, as text. */
   by: string
@@ -7,15 +7,15 @@ export interface PodAsk {
 
 const LONGEST_BY = 200
 
-export function packAsk({ what, by }: PodAsk, number: string): string {
-  // A repeated command gets a new id, because the pod may have been commanded to forget the first one.
+export function packCommand({ what, by }: PodCommand, number: string): string {
+  // `number` makes each command unique, because a pod ignores a repetition of its last command.
   return JSON.stringify({ v: 1, what, by: by.slice(0, LONGEST_BY), number })
 }
 
 /** Undefined if this pod does not know the command. */
-export function readAsk(ask: string): PodAsk | undefined {
+export function readCommand(text: string): PodCommand | undefined {
   try {
-    const { v, what, by } = JSON.parse(ask) as Record<string, unknown>
+    const { v, what, by } = JSON.parse(text) as Record<string, unknown>
     if (v !== 1 || what !== 'drain') return undefined
     return { what, by: typeof by === 'string' ? by.slice(0, LONGEST_BY) : '' }
   } catch {

@@ -40,7 +40,7 @@ export interface PodStatus extends ProcessReading {
   version: string
   draining: boolean
   /** An operator has asked it to drain. */
-  asked: boolean
+  drainRequested: boolean
   pressure: number | undefined
   pressureBy: string | undefined
   store: StoreStatus | 'memory'
@@ -54,7 +54,7 @@ type GuardTuple = [string, string[], number, number, number, number, number]
 /** Encoded as arrays, because field names would be most of the message. */
 interface Packed {
   v: typeof STATUS_VERSION
-  /** version, up ms, draining, asked, pressure (-1: none), by, loop ms, busy, megabytes, store */
+  /** version, up ms, draining, drainRequested, pressure (-1: none), by, loop ms, busy, megabytes, store */
   pod: [string, number, number, number, number, string, number, number, number, string]
   guards: GuardTuple[]
   notes?: [number, string][]
@@ -65,7 +65,7 @@ export function packPodStatus(vitals: PodStatus): Packed {
     version,
     upMs,
     draining,
-    asked,
+    drainRequested,
     pressure,
     pressureBy,
     loopMs,
@@ -80,7 +80,7 @@ export function packPodStatus(vitals: PodStatus): Packed {
       version,
       Math.round(upMs),
       draining ? 1 : 0,
-      asked ? 1 : 0,
+      drainRequested ? 1 : 0,
       pressure === undefined ? -1 : rounded(pressure),
       pressureBy ?? '',
       rounded(loopMs),
@@ -103,17 +103,18 @@ export function packPodStatus(vitals: PodStatus): Packed {
 }
 
 /** Undefined for a message of another release or of another program. */
-export function readPodStatus(said: unknown): PodStatus | undefined {
-  const { v, pod, guards, notes } = (said ?? {}) as Partial<Record<keyof Packed, unknown>>
+export function readPodStatus(snapshot: unknown): PodStatus | undefined {
+  const { v, pod, guards, notes } = (snapshot ?? {}) as Partial<Record<keyof Packed, unknown>>
   if (v !== STATUS_VERSION || !Array.isArray(pod) || !Array.isArray(guards)) return undefined
-  const [version, upMs, draining, asked, pressure, by, loopMs, loopBusy, memoryMb, store] = pod
+  const [version, upMs, draining, drainRequested, pressure, by, loopMs, loopBusy, memoryMb, store] =
+    pod
   return {
-    version: word(version),
+    version: textOf(version),
     upMs: amount(upMs),
     draining: draining === 1,
-    asked: asked === 1,
+    drainRequested: drainRequested === 1,
     pressure: typeof pressure === 'number' && pressure >= 0 ? pressure : undefined,
-    pressureBy: word(by) || undefined,
+    pressureBy: textOf(by) || undefined,
     loopMs: amount(loopMs),
     loopBusy: amount(loopBusy),
     memoryMb: amount(memoryMb),
@@ -123,19 +124,19 @@ export function readPodStatus(said: unknown): PodStatus | undefined {
   }
 }
 
-function readNote(said: unknown): PodNote[] {
-  if (!Array.isArray(said)) return []
-  const [number, text] = said
+function readNote(packed: unknown): PodNote[] {
+  if (!Array.isArray(packed)) return []
+  const [number, text] = packed
   return Number.isSafeInteger(number) && typeof text === 'string' ? [{ number, text }] : []
 }
 
-function readGuard(said: unknown): GuardStatus[] {
-  if (!Array.isArray(said)) return []
-  const [name, lanes, calls, refused, active, waiting, breaker] = said
+function readGuard(packed: unknown): GuardStatus[] {
+  if (!Array.isArray(packed)) return []
+  const [name, lanes, calls, refused, active, waiting, breaker] = packed
   if (typeof name !== 'string' || name === '') return []
   return [
     {
-      name: word(name),
+      name: textOf(name),
       lanes: Array.isArray(lanes) ? lanes.filter((lane) => typeof lane === 'string') : [],
       calls: amount(calls),
       refused: amount(refused),
@@ -149,7 +150,7 @@ function readGuard(said: unknown): GuardStatus[] {
 
 const STORES = ['memory', 'starting', 'shared', 'unreachable', 'untrusted', 'off'] as const
 
-function word(value: unknown): string {
+function textOf(value: unknown): string {
   return typeof value === 'string' ? value.slice(0, LONGEST_NAME) : ''
 }
 

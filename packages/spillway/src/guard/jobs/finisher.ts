@@ -57,7 +57,7 @@ export class Finisher {
       ends: batch.map(({ end }) => end),
       arrived: (answers) => {
         this.#piggybacked--
-        this.#tell(batch, answers)
+        this.#reportFinished(batch, answers)
         this.#rest()
       },
       lost: () => {
@@ -76,7 +76,7 @@ export class Finisher {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, MOST_PER_ROUND_TRIP)
       try {
-        this.#tell(batch, await this.#options.send(batch.map(({ end }) => end)))
+        this.#reportFinished(batch, await this.#options.send(batch.map(({ end }) => end)))
         pauseMs = FIRST_PAUSE_MS
       } catch {
         this.#again(batch)
@@ -103,7 +103,7 @@ export class Finisher {
     if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  #tell(batch: readonly Waiting[], answers: readonly Finished[]): void {
+  #reportFinished(batch: readonly Waiting[], answers: readonly Finished[]): void {
     for (const [index, { end }] of batch.entries()) this.#options.onFinished(end, answers[index])
   }
 

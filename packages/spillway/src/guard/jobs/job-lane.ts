@@ -124,7 +124,7 @@ export class JobLane {
   }
 
   /** Reserves what `wanted` jobs need from this pod; undefined while the store is unreachable. */
-  ask(wanted: number): JobRoundTrip | undefined {
+  prepare(wanted: number): JobRoundTrip | undefined {
     const { limits, breaker, slots, name } = this.#guard
     const lane = this.lane
     const limited = limits?.permits.requestPart(lane)
@@ -145,7 +145,7 @@ export class JobLane {
         const { jobs, view, probing } = reply
         giveUp(wanted - jobs.length)
         const costs = jobs.map((job) => job.costs)
-        const limitReply = limited?.heard(reply.take, costs)
+        const limitReply = limited?.arrived(reply.take, costs)
         const passed = view && breakerPart?.passed(view, jobs.length, probing)
         return costs.map((each, index) => {
           const permit = limitReply && limits?.permits.createPermit(lane, each, limitReply)

@@ -126,8 +126,8 @@ const LONGEST_TEXT = 1_000
 const FINAL = 'it was stopped, and must not be tried again'
 
 export function wordsOf(error: unknown): string {
-  const words = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-  return words.slice(0, LONGEST_TEXT)
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  return text.slice(0, LONGEST_TEXT)
 }
 
 /** The reason a job's signal is aborted with. */

@@ -68,7 +68,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
   readonly #endSettings: { resultUs: number; deadUs: number; uncountedTurns: number }
   readonly #sleepNoMore: () => void
   readonly #unwatch: () => void
-  #asking = false
+  #reserving = false
   /** It was woken during a request. */
   #called = false
   #alarm: Timer | undefined
@@ -86,7 +86,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
   #closed: Promise<void> | undefined
   #onIdle: (() => void) | undefined
   /** Failures that the breaker has to process first. */
-  #telling = 0
+  #waitingForBreaker = 0
   readonly #soon = nextTickBatch(() => void this.#look())
 
   constructor(options: WorkerOptions<Data, Result>) {
@@ -148,7 +148,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     this.#alarm?.cancel()
     this.#busy?.cancel()
     this.#round?.cancel()
-    while (this.#running.size > 0 || this.#asking || this.#telling > 0) {
+    while (this.#running.size > 0 || this.#reserving || this.#waitingForBreaker > 0) {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
       })
@@ -162,22 +162,22 @@ export class QueueWorker<Data, Result> implements JobWorker {
   /** One round trip at a time. Results of jobs that have ended travel with it. */
   async #look(): Promise<void> {
     if (this.#closing) return void this.#finisher.send()
-    if (this.#asking) {
+    if (this.#reserving) {
       this.#called = true
       return
     }
     const wanted = this.#wanted()
     if (wanted === 0 && !this.#alarmed) return void this.#finisher.send()
-    const roundTrip = this.#options.jobLane.ask(wanted)
+    const roundTrip = this.#options.jobLane.prepare(wanted)
     if (roundTrip === undefined) {
       this.#lookAfter(this.#pause())
       return void this.#finisher.send()
     }
-    this.#asking = true
+    this.#reserving = true
     this.#counts.polls++
     this.#alarmed = false
-    const again = await this.#ask(roundTrip, wanted)
-    this.#asking = false
+    const again = await this.#reserve(roundTrip, wanted)
+    this.#reserving = false
     if (this.#closing) return this.#onIdle?.()
     const called = this.#called
     this.#called = false
@@ -206,7 +206,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
   }
 
   /** Returns whether to send the next request immediately. */
-  async #ask(roundTrip: JobRoundTrip, wanted: number): Promise<boolean> {
+  async #reserve(roundTrip: JobRoundTrip, wanted: number): Promise<boolean> {
     const { store, ref, settings, clock, jobLane } = this.#options
     const { leaseMs, agingMs, keep } = settings
     const { deadUs } = this.#endSettings
@@ -302,22 +302,22 @@ export class QueueWorker<Data, Result> implements JobWorker {
       const delayUs = toUs(Math.max(Math.min(afterMs, LONGEST_DELAY_MS), this.#waitMs(job, kind)))
       const end: JobEnd = { id, turn, kind, text, delayUs, generation, probe }
       // Whether a failure counts as an attempt depends on the breaker's state before it.
-      if (kind === 'failed' && generation >= 0) this.#tellLater(end)
+      if (kind === 'failed' && generation >= 0) this.#addAfterBreaker(end)
       else this.#finisher.add(end)
     }
     this.#soon()
     if (this.#running.size === 0) this.#onIdle?.()
   }
 
-  #tellLater(end: JobEnd): void {
-    this.#telling++
-    const tell = () => {
-      this.#telling--
+  #addAfterBreaker(end: JobEnd): void {
+    this.#waitingForBreaker++
+    const add = () => {
+      this.#waitingForBreaker--
       this.#finisher.add(end)
       this.#soon()
       this.#onIdle?.()
     }
-    void this.#options.jobLane.reported().then(tell, tell)
+    void this.#options.jobLane.reported().then(add, add)
   }
 
   /** Grows with every turn, whether or not it counted as an attempt. */

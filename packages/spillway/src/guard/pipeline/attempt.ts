@@ -70,7 +70,7 @@ export interface AttemptListener<T> {
 export interface AttemptParts<T> {
   /** The user's function. */
   readonly fn: CallFunction<T>
-  /** Work that retries within the attempt have abandoned; undefined if the attempt is not retried. */
+  /** Results that nested retries have given up on; undefined if the attempt is not retried. */
   readonly scope?: AttemptScope | undefined
   readonly trace?: CallTrace | undefined
   readonly options: RunOptions
@@ -159,7 +159,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     return this.trace?.headers
   }
 
-  /** The caller does not wait for it any more. */
+  /** Ends the attempt with `error`, although its function may still run. */
   giveUp(error: unknown): void {
     this.#timed.giveUp(error)
   }
@@ -177,7 +177,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     if (streaming) return this.#stream(value)
     const { judging } = this.#shared
     const isObject = typeof value === 'object' && value !== null
-    // Most values only show that the call succeeded, so there is nothing to judge.
+    // A primitive value is a success, unless `classify` or `slowMs` may say otherwise.
     if (isObject || judging.classify !== undefined || judging.slowMs !== undefined) {
       return this.#listener.onValue(value, this.#finish({ value }))
     }
@@ -245,7 +245,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
     return verdict
   }
 
-  /** A tracer that throws does not keep the attempt from its end. */
+  /** A tracer that throws does not prevent the end of the attempt. */
   #report(trace: AttemptTrace, report: (trace: AttemptTrace) => void): void {
     callSafely(this.#shared.guard, 'tracer', () => report(trace), undefined)
   }
@@ -263,7 +263,7 @@ function callFunction<T>(attempt: GuardAttempt<T>): T | PromiseLike<T> {
   const { scope, trace, deadline } = attempt
   const fn = trace === undefined ? attempt.fn : tracedFunction(trace, attempt.fn)
   if (!attempt.nested) return fn(attempt)
-  // A deadline of the request, without a timeout of this call, is in place already.
+  // Without `timeoutMs` the deadline is the one that the async context already has.
   if (attempt.options.timeoutMs === undefined) {
     return scope === undefined ? fn(attempt) : runInScope(scope, fn, attempt)
   }

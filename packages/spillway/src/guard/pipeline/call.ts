@@ -91,7 +91,7 @@ export class GuardCall<T>
   #startMs: number
   /** Set while an attempt after the first is made: settles the promise that the retry waits for. */
   #retry: { resolve: (value: T) => void; reject: (error: unknown) => void } | undefined
-  /** Of the first attempt, if it may be retried. */
+  /** Scope of the first attempt, if it may be retried. */
   #firstScope: AttemptScope | undefined
   /** `start` has not returned yet. */
   #starting = true
@@ -111,7 +111,7 @@ export class GuardCall<T>
     this.#watchers = watchers
     this.#deadline = deadline
     this.#startMs = facts.arrivedMs
-    // It was let in: only the stages of an attempt are checked from now on.
+    // It has passed the checks of a call. From now on only those of an attempt are made.
     facts.kind = 'attempt'
     this.facts = facts
   }
@@ -132,7 +132,7 @@ export class GuardCall<T>
     return this.facts.options.signal
   }
 
-  /** The pipeline has let it in, this moment. */
+  /** Called right after the pipeline's checks. */
   start(): Promise<T> {
     const answer = new Promise<T>((resolve, reject) => {
       this.#resolve = resolve
@@ -158,10 +158,10 @@ export class GuardCall<T>
       return this.refuse(error)
     }
     if (this.#starting) this.#getPermits(nowMs)
-    else this.#goOn(nowMs)
+    else this.#continueAfterWait(nowMs)
   }
 
-  /** The store has decided about the stage that was asked. */
+  /** The store has decided on the stage that the call enters. */
   onDecided(grant: unknown): void {
     if (grant instanceof SpillwayError) return this.refuse(grant)
     this.#grants?.push(grant)
@@ -172,8 +172,8 @@ export class GuardCall<T>
     this.refuse(reason)
   }
 
-  /** Time has passed since the pipeline let it in. */
-  #goOn(nowMs: number): void {
+  /** Continues after a wait. Meanwhile the caller may have aborted, or the deadline passed. */
+  #continueAfterWait(nowMs: number): void {
     if (this.signal?.aborted === true) return this.refuse(this.signal.reason)
     const refusal = this.#shared.pipeline.expired(this.facts, nowMs)
     if (refusal === undefined) this.#getPermits(nowMs)
@@ -195,7 +195,7 @@ export class GuardCall<T>
     }
   }
 
-  /** It has waited, and has its permits. */
+  /** Starts an attempt that has waited and now has its permits. */
   begin(permits: Permits): void {
     const { pipeline, clock, queue } = this.#shared
     const { facts, signal } = this
@@ -203,7 +203,7 @@ export class GuardCall<T>
     if (permits.useByMs !== undefined && nowMs > permits.useByMs) {
       // This process was busy since the store replied. The call waits for another permit.
       pipeline.cancel(facts.lane, permits)
-      this.#goOn(nowMs)
+      this.#continueAfterWait(nowMs)
       return queue.dispatcher.requestLater(facts.lane)
     }
     const aborted = signal?.aborted === true
@@ -298,7 +298,7 @@ export class GuardCall<T>
     this.#leave()
   }
 
-  /** Ends the call or tries it again, in the caller's async context: a timeout comes from a shared timer. */
+  /** Ends or retries the call in its caller's async context. A timeout runs in that of a shared timer. */
   #conclude(end: End<T>): void {
     this.runInAsyncScope(this.#concludeHere, this, end)
   }
@@ -328,7 +328,7 @@ export class GuardCall<T>
       facts.lane = lanes.enter(facts.options.lane ?? DEFAULT_LANE)
       const nowMs = clock.now()
       const refusal = pipeline.check(facts, nowMs)
-      if (refusal === undefined) this.#goOn(nowMs)
+      if (refusal === undefined) this.#continueAfterWait(nowMs)
       else this.refuse(refusal)
     })
   }

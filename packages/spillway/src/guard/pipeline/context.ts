@@ -10,7 +10,7 @@ export interface CallContext {
   onAbort(run: (reason: unknown) => void): void
   /** The deadline of the call, if it has one. */
   readonly deadline: Deadline | undefined
-  /** The guard that runs the function; in a fallback another one than was called. */
+  /** The guard that runs the function; in a fallback, the fallback's guard. */
   readonly guard: string
   /** 1 for the first attempt. */
   readonly attempt: number

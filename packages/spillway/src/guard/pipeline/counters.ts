@@ -62,10 +62,10 @@ class TierRefusals {
   }
 }
 
-/** Few combinations occur: overload has one reason at a time. */
+/** Counts refusals by stage and code. A list, because few combinations occur. */
 class RefusalCounts {
   readonly #all: Refused[] = []
-  /** Nearly always the one that was counted last. */
+  /** The entry that was counted last, which is nearly always the next one, too. */
   #last: Refused | undefined
 
   add({ stage, code }: SpillwayError): void {
@@ -142,7 +142,7 @@ export class CallObservers {
   decisions: DecisionWatcher | undefined
 }
 
-/** Later attempts are few. */
+/** The third and later attempts share one histogram. */
 const ATTEMPTS = ['1', '2', '3+'] as const
 
 export interface GuardTimings {

@@ -79,7 +79,7 @@ export class Pipeline {
     return undefined
   }
 
-  /** The guard is closed, or too little time is left. All that may refuse a call that has its permits. */
+  /** The guard is closed, or too little time is left. Checked again after every wait. */
   expired({ options, deadlineMs }: StageCall, nowMs: number): SpillwayError | undefined {
     if (this.closed) return closedError('queue', this.name)
     return deadlineMs - nowMs <= (options.needsMs ?? 0)

@@ -91,7 +91,7 @@ export interface Stage {
   readonly name: StageName
   readonly scope: Scope
   readonly per: 'call' | 'attempt'
-  /** It also checks, and is entered by, jobs: they come with the permits of the built-in stages. */
+  /** `check` and `enter` are called for jobs as well. Other stages grant jobs when the store hands them out. */
   readonly forJobs?: boolean
   /** A reason to refuse that this pod knows without I/O. Takes nothing. */
   check?(call: StageCall, nowMs: number): SpillwayError | undefined

@@ -1,7 +1,7 @@
 /**
- * The table of stages, in order; the first row is outermost. A guard is this table filtered by its options, with
- * custom stages inserted at their position, and a call runs through the result: swapping two rows changes what
- * is checked first within a phase (`check`, then `enter`, then `acquire`). Errors, metrics, decisions, dashboard and docs use the same rows.
+ * The table of stages, in order. A guard is this table filtered by its options, with custom stages inserted at
+ * their position. A call runs through the result: swapping two rows changes the order within a phase (`check`, then
+ * `enter`, then `acquire`). Errors, metrics, decisions, dashboard and docs use the same rows.
  */
 import type { BuiltInStage, ErrorCode, Scope, Stage as StageName } from '../../core/errors.js'
 import { suggest } from '../../core/options/suggest.js'
@@ -204,7 +204,7 @@ export const STAGES = [
     per: 'call',
     codes: [],
     shadow: false,
-    // Without retries it still reports the attempt of `tryRun`, and pays for hedges.
+    // Without retries it still reports the attempt of `tryRun`, and has the budget of hedges.
     create: ({
       guard,
       options,
@@ -234,11 +234,11 @@ export const STAGES = [
             return { queueWaitMs: calls.oldestWaitMs(nowMs), slotsInUse }
           }
           const { lane, unfinished } = call
-          // Calls that wait for the vendor of another lane are no reason to give up this one. Calls that wait for any
-          // vendor do not fill the pod: how long they may wait is `maxQueueWaitMs`.
+          // Calls that wait for limits of another lane do not prevent this retry. Calls that wait for limits of
+          // this lane count by their wait (`maxQueueWaitMs`), and do not count as slots in use.
           return {
             queueWaitMs: dispatcher.oldestWaitMs(nowMs, lane),
-            slotsInUse: slots.pressure(dispatcher.crowd(nowMs), lane, unfinished),
+            slotsInUse: slots.pressure(dispatcher.waitingForPod(nowMs), lane, unfinished),
           }
         },
       }),

@@ -29,7 +29,7 @@ export function startCall<T>(
   watchers: CallWatchers | undefined,
 ): Promise<T> {
   const { clock, counters, observers, pipeline } = shared
-  const { signal, priority: word, timeoutMs, needsMs, callerAttempt } = given
+  const { signal, priority: givenPriority, timeoutMs, needsMs, callerAttempt } = given
   counters.calls++
   if (signal?.aborted === true) return refuse(signal.reason)
   const arrivedMs = clock.now()
@@ -40,7 +40,7 @@ export function startCall<T>(
     checkRunOptions(given)
     if (typeof name !== 'string' || name === '') validate('lane', name, text())
     if (signal !== undefined) checkSignal(signal)
-    if (word !== undefined) priority = importanceOf(word)
+    if (givenPriority !== undefined) priority = importanceOf(givenPriority)
     if (timeoutMs !== undefined) {
       const isPlain = typeof timeoutMs === 'number' && timeoutMs >= 0
       const ms = isPlain ? timeoutMs : validate('timeoutMs', timeoutMs, readTimeout)

@@ -32,7 +32,7 @@ export interface StreamDependencies {
 export class StreamedAttempt implements BodyListener {
   readonly #shared: StreamDependencies
   readonly #attempt: StageAttempt & AttemptExit
-  /** The outcome of its beginning; undefined if that has ended the attempt. */
+  /** Outcome by status and headers; undefined if the attempt was already released with it. */
   readonly #begun: Outcome | undefined
   /** The usage of the answer settles a permit, or is reported. */
   readonly #isUsageWanted: boolean
@@ -99,7 +99,7 @@ export class StreamedAttempt implements BodyListener {
 
   #leave(outcome: Outcome): void {
     this.#attempt.leave(outcome, undefined)
-    // The probe has been released with a success already.
+    // True if the probe was already released as a success, before the body ended.
     const succeeded = this.#probe?.end() === true
     if (succeeded && outcome === 'failure')
       this.#shared.breaker?.noteFailure(this.#attempt.laneInUse)

@@ -54,7 +54,7 @@ export class ConcurrencyStage implements Stage, Capacity {
   readonly #options: ConcurrencyStageOptions
   readonly #registry: LaneRegistry
   readonly #pace: PaceStage | undefined
-  /** Work that has outlived its call and keeps a slot; each value frees the slot before its time. */
+  /** Work that has outlived its call and keeps a slot; each value is the function that frees the slot. */
   readonly #abandoned = new Map<Promise<unknown>, () => void>()
   #closed = false
   /** Called when a slot that was kept for abandoned work is free. */

@@ -92,9 +92,9 @@ export interface CustomStageOptions<Grant = unknown> {
   scope?: Scope
   /** A reason to refuse. Synchronous; takes nothing and changes nothing. */
   check?(call: CustomStageCall): StageRefusal | undefined
-  /** Takes something of the application's, once all stages let the call pass. Synchronous. */
+  /** Takes a resource of the application, after the checks of all stages. Synchronous. */
   acquire?(call: CustomStageCall): Grant | StageRefusal
-  /** Gives it back, exactly once, when the attempt or the call has ended, a streamed body included. */
+  /** Releases the grant, exactly once, when the attempt or the call has ended, a streamed body included. */
   release?(grant: Grant, end: StageEnd): void
   /** Its state, for `guard.snapshot().stages`. */
   snapshot?(): unknown

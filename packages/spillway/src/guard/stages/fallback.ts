@@ -1,7 +1,7 @@
 /**
- * Answers in place of a failed call: the first fallback that has an answer, with the reason. A call has failed if
+ * Fallbacks answer in place of a failed call. The first fallback that has an answer is used. A call has failed if
  * it threw or was refused, and also if it returned a value that is judged a failure, such as a 503 response. Each
- * fallback is asked at most once for a call, in order. The fallbacks are in `degrade/`; a guard knows only this port.
+ * fallback is tried at most once for a call, in order. The fallbacks are in `degrade/`; a guard knows only this port.
  */
 import { discardResult } from '../../core/discard.js'
 import { type ErrorCode, SpillwayError } from '../../core/errors.js'
@@ -89,7 +89,7 @@ export interface Degradable<T> {
   message: string | undefined
 }
 
-/** As much of a guard as it takes to be another's fallback. */
+/** The part of a guard that another guard needs to use it as a fallback. */
 export interface GuardLike {
   /** Name of the guard. */
   readonly name: string
@@ -97,7 +97,7 @@ export interface GuardLike {
   runDegradable<T>(fn: CallFunction<T>, options?: RunOptions): Promise<Degradable<T>>
 }
 
-/** How often a fallback answered or failed. */
+/** How often a fallback answered for one reason. */
 export interface FallbackCount {
   /** Name of the fallback. */
   step: string
@@ -128,8 +128,8 @@ export class FallbackCounts {
 }
 
 /** Guards that were tried for this call, because two fallbacks may lead to the same guard. */
-const ASKED = Symbol('guards asked')
-type Tracked = RunOptions & { [ASKED]?: Set<GuardLike> }
+const TRIED = Symbol('guards tried')
+type Tracked = RunOptions & { [TRIED]?: Set<GuardLike> }
 
 /** Another guard, with the call's function or its own. */
 export function guardStep(
@@ -142,13 +142,13 @@ export function guardStep(
     on: own.on,
     costs: true,
     async answer(call) {
-      const asked = (call.options as Tracked)[ASKED]
-      if (asked?.has(guard)) return undefined
-      asked?.add(guard)
+      const tried = (call.options as Tracked)[TRIED]
+      if (tried?.has(guard)) return undefined
+      tried?.add(guard)
       const options: ReplacingOptions = { ...call.options, [REPLACES]: replacedBy(call) }
       const answer = await guard.runDegradable(fn ?? call.fn, options)
       const { value, degraded, message } = answer
-      // Its own failure is no answer.
+      // A value that was judged a failure is not an answer.
       if (failedAnswers.has(answer)) return void discardResult(value)
       return { value, message: degraded ? `${message}` : `from ${guard.name}` }
     },
@@ -212,7 +212,7 @@ export class FallbackStage implements Stage {
     this.#judging = judging
   }
 
-  /** Answers as the call does; if that fails, as the first fallback that can. Otherwise the call's own result. */
+  /** Runs the call. If it fails: the answer of the first fallback that has one, otherwise the call's own result. */
   async run<T>(
     start: () => Promise<T>,
     judged: JudgedCall,
@@ -222,8 +222,8 @@ export class FallbackStage implements Stage {
     const startMs = this.#clock.now()
     const instead = async (end: Pick<FailedCall, 'error' | 'value' | 'returned' | 'reason'>) => {
       const left: Tracked = remainingOptions(options, this.#clock.now() - startMs)
-      const tracked: Tracked = { ...left, [ASKED]: left[ASKED] ?? new Set() }
-      return (await this.#ask({ guard: this.#name, fn, options: tracked, ...end })) as
+      const tracked: Tracked = { ...left, [TRIED]: left[TRIED] ?? new Set() }
+      return (await this.#runSteps({ guard: this.#name, fn, options: tracked, ...end })) as
         | Degradable<T>
         | undefined
     }
@@ -242,8 +242,8 @@ export class FallbackStage implements Stage {
     if (verdict?.outcome === 'success') this.#learn(options, value)
     const reason = reasonOfValue(value, verdict, options)
     const answer = reason && (await instead({ error: undefined, value, returned: true, reason }))
-    if (answer === undefined) return asAsked(value, verdict)
-    // After this check a caller can no longer get the value.
+    if (answer === undefined) return ownResult(value, verdict)
+    // The caller gets the fallback's answer, so the body of the failed one is discarded.
     if (answer.value !== value) discardResult(value)
     return answer
   }
@@ -260,7 +260,7 @@ export class FallbackStage implements Stage {
     }
   }
 
-  async #ask(call: FailedCall): Promise<Degradable<unknown> | undefined> {
+  async #runSteps(call: FailedCall): Promise<Degradable<unknown> | undefined> {
     for (const step of this.#steps) {
       if (!isFor(step, call)) continue
       // The caller has aborted and needs no answer.
@@ -287,8 +287,7 @@ export class FallbackStage implements Stage {
   }
 
   /**
-   * Nothing: no fallback helps. The caller has left, or the request was wrong, and then an answer to
-   * another one would be, too.
+   * Undefined if no fallback is used: the caller has aborted, or the request itself was wrong.
    */
   #reasonOf(error: unknown, { signal }: RunOptions): DegradedReason | undefined {
     if (signal?.aborted || error instanceof OptionsError) return undefined
@@ -302,8 +301,8 @@ export class FallbackStage implements Stage {
 /** Results whose value was judged a failure, so another guard does not take them for an answer. */
 const failedAnswers = new WeakSet<Degradable<unknown>>()
 
-/** The call's own value. */
-export function asAsked<T>(value: T, verdict: Verdict | undefined): Degradable<T> {
+/** Result of a call that no fallback replaced. */
+export function ownResult<T>(value: T, verdict: Verdict | undefined): Degradable<T> {
   const answer = { value, degraded: false, reason: undefined, step: undefined, message: undefined }
   const outcome = verdict?.outcome
   if (outcome === 'failure' || outcome === 'throttled') failedAnswers.add(answer)

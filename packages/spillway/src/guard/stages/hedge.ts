@@ -73,11 +73,11 @@ export class HedgeStage implements Stage {
     // A second attempt costs as much as a first retry.
     if (!(this.#options.retry.budget as RetryBudget).tryRetry(1)) return this.#skip('budget')
     try {
-      if (limits?.permits.remote === true) return this.#askStore(pipeline, limits, call)
+      if (limits?.permits.remote === true) return this.#requestPermit(pipeline, limits, call)
       const { lane, cost, costs, costsUnder } = call
       // Without its deadline, because the limiter would otherwise treat it as a call that can wait.
-      const asking = { cost, costs, costsUnder }
-      return queue.dispatcher.immediate.take(lane, asking, nowMs) ?? this.#skip('busy')
+      const request = { cost, costs, costsUnder }
+      return queue.dispatcher.immediate.take(lane, request, nowMs) ?? this.#skip('busy')
     } catch {
       // The store has failed: the first attempt continues.
       return this.#skip('busy')
@@ -114,14 +114,14 @@ export class HedgeStage implements Stage {
   }
 
   /** A slot is reserved in the meantime. */
-  #askStore(
+  #requestPermit(
     pipeline: Pipeline,
     limits: LimitClient,
     call: StageCall,
   ): MaybePromise<Permits | undefined> {
     const { slots, clock, breaker, queue } = this.#options
     const { lane } = call
-    const askedMs = clock.now()
+    const requestedMs = clock.now()
     const costs = limits.settings.of(lane).costsOf(call)
     const reply = limits.permits.take(lane, [costs], undefined, 0)
     slots.reserve(1, lane)
@@ -135,7 +135,7 @@ export class HedgeStage implements Stage {
     const decided = (reply: LimitReply): Permits | undefined => {
       if (reply.granted === 0) return giveUp()
       const permit = limits.permits.createPermit(lane, costs, reply)
-      const late = clock.now() - (reply.sentMs ?? askedMs) > limits.permits.useWithinMs
+      const late = clock.now() - (reply.sentMs ?? requestedMs) > limits.permits.useWithinMs
       if (late || pipeline.closed || breaker?.isClear(lane) === false) {
         permit.refund()
         return giveUp()

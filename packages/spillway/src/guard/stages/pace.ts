@@ -25,7 +25,7 @@ export class PaceStage implements Stage {
   readonly per = 'attempt'
   /** Without a queue: a call is refused if no start is left in this window. */
   readonly check?: NonNullable<Stage['check']>
-  /** Starts of calls that have not started yet: they have a slot, or their permits are being requested. */
+  /** Calls that have a slot, or whose permits are being requested, and have not started. */
   promised = 0
   readonly #options: PaceStageOptions
   readonly #bucket: Algorithm

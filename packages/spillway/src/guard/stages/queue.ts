@@ -32,6 +32,7 @@ export class QueueStage implements Stage {
   readonly name = 'queue'
   readonly scope = 'local'
   readonly per = 'call'
+  /** The option `queue` is set, so calls may wait for slots and permits. */
   readonly patient: boolean
   readonly calls: CallQueue
   /** Starts calls that have waited. */
@@ -102,7 +103,7 @@ export class QueueStage implements Stage {
 
   /** Calls that wait for this pod; those of a lane that waits for its vendor do not count. */
   waiting(nowMs: number): number {
-    return this.calls.length === 0 ? 0 : this.dispatcher.crowd(nowMs)
+    return this.calls.length === 0 ? 0 : this.dispatcher.waitingForPod(nowMs)
   }
 
   passed(_call: StageCall, _permits: unknown): Details | undefined {

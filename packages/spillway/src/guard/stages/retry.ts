@@ -43,7 +43,7 @@ export interface RetryStageOptions {
   conditions(call?: RetriedCall): RetryConditions
 }
 
-/** A call that may be retried, for the question how busy the pod is without it. */
+/** A call that may be retried. The load of the pod is measured without it. */
 export interface RetriedCall {
   readonly lane: string
   /** Work of its last attempt that continues and may keep a slot. */
@@ -121,7 +121,6 @@ export class RetryStage implements Stage {
     return this.isAllowed(options) ? (this.policy ?? this.#once) : this.#once
   }
 
-  /** For a call whose outcome is known. */
   optionsFor(
     { signal, idempotent, idempotencyKey }: RunOptions,
     call: RetriedCall,
@@ -198,7 +197,7 @@ class ClosingSign implements Closing {
   }
 }
 
-/** Header that gateways and vendors use for the same purpose. */
+/** `x-should-retry: false` is what vendors send for the same purpose. */
 function isRetried(headers: { get(name: string): string | null }, retriedHeader: string): boolean {
   return headers.get(retriedHeader) !== null || headers.get('x-should-retry') === 'false'
 }

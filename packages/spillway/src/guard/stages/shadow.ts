@@ -91,7 +91,7 @@ export function inShadow(stage: ShadowedStage, reporter: ShadowReporter): Stage 
   return passing
 }
 
-/** The store has yet to decide; a refusal by then lets the call pass. */
+/** A pending grant in shadow mode: if the store refuses, the call still passes. */
 class SparedGrant extends PendingGrant {
   readonly #grant: PendingGrant
   readonly #spared: (grant: unknown) => unknown

@@ -64,12 +64,12 @@ export class ShedStage implements Stage {
     if (this.#when === undefined || priority === 0) return undefined
     const { user, tier } = options
     const question = { priority: PRIORITIES[priority] as Priority, user, tier, waiting }
-    if (!this.#asks(this.#when, question)) return undefined
+    if (!this.#shouldShed(this.#when, question)) return undefined
     return shedByHookError(this.#guard, waiting, shedder.wait.nextMs(nowMs))
   }
 
   /** Calls the application's function. If it throws, the call is not shed. */
-  #asks(when: (question: ShedQuestion) => boolean, question: ShedQuestion): boolean {
+  #shouldShed(when: (question: ShedQuestion) => boolean, question: ShedQuestion): boolean {
     return callSafely(this.#guard, 'shed.when', () => when(question) === true, false)
   }
 

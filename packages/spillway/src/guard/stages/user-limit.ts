@@ -1,6 +1,6 @@
 /**
- * User limits: charged once for each call, before the queue, and refunded if the call never starts. With a
- * remote store the charge is decided later; neither the caller's signal nor its deadline waits for that.
+ * User limits: charged once for each call, before the queue, and refunded if the call never starts. With a remote
+ * store the call waits for the reply. It leaves earlier if its caller aborts or its deadline passes.
  */
 import { type CallerSignal, onAbort } from '../../core/abort.js'
 import { type Details, inMs, SpillwayError } from '../../core/errors.js'
@@ -60,7 +60,7 @@ export class UserLimitStage implements Stage {
     })
     let reply: UserReply | undefined
     try {
-      reply = charges.ask(request, pending)
+      reply = charges.request(request, pending)
     } catch (error) {
       if (error instanceof SpillwayError) return error
       throw error
@@ -125,7 +125,7 @@ export class PendingCharge extends PendingGrant implements ReplyListener<UserRep
   #left = false
   #timer: Timer | undefined
   #stopListening: (() => void) | undefined
-  /** For a charge without a call. */
+  /** For the charge of a job, which has no call. */
   onDecided: ((charge: UserRequest | SpillwayError) => void) | undefined
 
   constructor(reader: ChargeReader) {
@@ -147,7 +147,7 @@ export class PendingCharge extends PendingGrant implements ReplyListener<UserRep
     try {
       this.#stopListening = onAbort(signal, () => this.#leave(signal.reason))
     } catch (error) {
-      // The caller's signal is not one.
+      // `signal` is not a valid signal.
       this.#leave(error)
     }
   }
@@ -166,7 +166,7 @@ export class PendingCharge extends PendingGrant implements ReplyListener<UserRep
     this.#inCallersContext(() => this.#decided(this.#reader.fail(error)))
   }
 
-  /** The reply may have come with that of another call. */
+  /** Replies come in batches, so the current context may be that of another call. */
   #inCallersContext(run: () => void): void {
     if (this.#call === undefined) run()
     else this.#call.runInAsyncScope(run, undefined, undefined)

@@ -142,7 +142,7 @@ export class VendorLimitStage implements Stage {
     queue.dispatcher.pauseUntil(lane, clock.now() + pauseMs)
   }
 
-  /** A lane of several names is not paused until the reset of one of them. */
+  /** Many names share the overflow lane, so the reset time of one name does not extend its pause. */
   #longestPauseMs(lane: string, kind: Verdict['kind'], retryAfterMs: number | undefined): number {
     const { maxPauseMs } = this.#options
     if (kind === undefined || isOverflowLane(lane)) return maxPauseMs

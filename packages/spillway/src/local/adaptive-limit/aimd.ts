@@ -2,7 +2,7 @@
  * Additive increase, multiplicative decrease: one more while calls succeed, a tenth less when calls are refused or
  * too slow. It has no baseline that could drift, so `latencyMs` has to define what is too slow.
  */
-import { isUsed, type LimitAlgorithm, TELLING_SHARE } from './algorithm.js'
+import { isUsed, type LimitAlgorithm, OVERLOAD_SHARE } from './algorithm.js'
 import type { CallWindow } from './call-window.js'
 
 export interface AimdOptions {
@@ -26,7 +26,7 @@ export class Aimd implements LimitAlgorithm {
 
   next(limit: number, window: CallWindow): number {
     const { backoff, latencyMs = Infinity } = this.#options
-    if (window.dropShare >= TELLING_SHARE || window.typical().ms > latencyMs) {
+    if (window.dropShare >= OVERLOAD_SHARE || window.typical().ms > latencyMs) {
       this.#good = 0
       return limit * backoff
     }

@@ -9,7 +9,7 @@ export interface LimitAlgorithm {
 }
 
 /** Share of refused calls from which they count as a sign of overload. */
-export const TELLING_SHARE = 0.05
+export const OVERLOAD_SHARE = 0.05
 
 /** Latencies below the limit do not show the load at the limit. */
 export function isUsed(limit: number, { mostInFlight }: CallWindow): boolean {

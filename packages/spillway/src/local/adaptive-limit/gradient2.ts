@@ -9,7 +9,7 @@
  * before, our load is not the reason. Between two such probes the idle latency falls only if calls
  * are certainly faster, and follows slowly while less than half of the limit is used.
  */
-import { isUsed, type LimitAlgorithm, TELLING_SHARE } from './algorithm.js'
+import { isUsed, type LimitAlgorithm, OVERLOAD_SHARE } from './algorithm.js'
 import type { CallWindow, Typical } from './call-window.js'
 
 export interface Gradient2Options {
@@ -56,7 +56,7 @@ export class Gradient2 implements LimitAlgorithm {
 
   next(limit: number, window: CallWindow, nowMs: number): number {
     this.#nextProbeMs ??= nowMs + this.#options.probeMs / FIRST_PROBE
-    if (window.dropShare >= TELLING_SHARE) {
+    if (window.dropShare >= OVERLOAD_SHARE) {
       this.#kept = undefined
       this.#good = 0
       return limit * WHEN_REFUSED

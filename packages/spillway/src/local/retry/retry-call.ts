@@ -122,11 +122,11 @@ export class RetryCall<T> {
       result = this.#call()
       if (!isThenable(result)) return Promise.resolve(this.#ended(result))
     } catch (error) {
-      return this.#goOn({ error })
+      return this.#retryUntilFinal({ error })
     }
     return toPromise(result).then(
       (value) => this.#ended(value),
-      (error) => this.#goOn({ error }),
+      (error) => this.#retryUntilFinal({ error }),
     )
   }
 
@@ -136,7 +136,7 @@ export class RetryCall<T> {
   resume(firstEnd: End<T>, startMs: number, scope: AttemptScope | undefined): Promise<T> {
     this.#startMs = startMs
     this.#scope = scope
-    return this.#goOn(firstEnd)
+    return this.#retryUntilFinal(firstEnd)
   }
 
   #call(): T | PromiseLike<T> {
@@ -155,11 +155,11 @@ export class RetryCall<T> {
       this.#deadline === undefined &&
       this.#policy.classify === undefined &&
       !isResponse(value)
-    return plain ? value : this.#goOn({ value })
+    return plain ? value : this.#retryUntilFinal({ value })
   }
 
   /** Judges the end of an attempt and makes further ones until one is final. */
-  async #goOn(firstEnd: End<T>): Promise<T> {
+  async #retryUntilFinal(firstEnd: End<T>): Promise<T> {
     const attempts = this.#report ?? []
     const { signal } = this.#options
     for (let end = firstEnd; ; end = await this.#again()) {
@@ -171,7 +171,7 @@ export class RetryCall<T> {
         return end.value
       }
       const decision = this.#decide(verdict, end)
-      this.#tell(decision, end)
+      this.#emitDecision(decision, end)
       if (!decision.retry) return this.#conclude(end, attempts)
       // An unread body would keep its connection during the wait.
       const discarded = 'value' in end && discardResult(end.value)
@@ -189,7 +189,10 @@ export class RetryCall<T> {
     const closed = closing?.closed === true
     if (!closed && this.#deadline?.expired !== true) return undefined
     const refusal = closed ? closedError('retry', name) : deadlineError('retry', name)
-    this.#tell({ retry: false, because: closed ? 'closed' : 'deadline' }, { error: refusal })
+    this.#emitDecision(
+      { retry: false, because: closed ? 'closed' : 'deadline' },
+      { error: refusal },
+    )
     return refusal
   }
 
@@ -201,7 +204,7 @@ export class RetryCall<T> {
       await (closing === undefined ? sleep(clock, delayMs, signal) : closing.sleep(delayMs, signal))
       if (signal?.aborted) throw signal.reason
     } catch (error) {
-      this.#tell({ retry: false, because: 'aborted' }, { error })
+      this.#emitDecision({ retry: false, because: 'aborted' }, { error })
       throw error
     }
   }
@@ -281,7 +284,7 @@ export class RetryCall<T> {
     return Math.max(ownMs, retryAfterMs + (jitter === 'none' ? 0 : random() * baseMs))
   }
 
-  #tell(decision: RetryDecision, end: End<T>): void {
+  #emitDecision(decision: RetryDecision, end: End<T>): void {
     if (!listening()) return
     const { name } = this.#policy
     const attempt = this.#attempt

@@ -44,8 +44,8 @@ export interface CallLimits {
 
 /** Called once when a call has ended. */
 export interface CallEndListener<T> {
-  /** `goesOn`: the value is only the beginning of a streamed response. */
-  onValue(value: T, goesOn: boolean): void
+  /** `streaming`: the value is only the beginning of a streamed response. */
+  onValue(value: T, streaming: boolean): void
   onError(error: unknown): void
 }
 
@@ -169,14 +169,14 @@ export class TimedCall<T>
   }
 
   /**
-   * `goesOn` returns whether an object is only the beginning of a response. Then the call is not over
+   * `isStreamed` returns whether an object is only the beginning of a response. Then the call is not over
    * yet.
    */
   start<C>(
     fn: (context: C) => T | PromiseLike<T>,
     context: C,
     end: CallEndListener<T>,
-    goesOn: (value: T) => boolean = never,
+    isStreamed: (value: T) => boolean = never,
   ): void {
     this.#end = end
     let result: T | PromiseLike<T>
@@ -189,7 +189,7 @@ export class TimedCall<T>
       this.end()
       return end.onError(error)
     }
-    if (work === undefined) return this.#answered(result as T, goesOn)
+    if (work === undefined) return this.#answered(result as T, isStreamed)
     this.#work = work
     this.#arm()
     const signal = this.#callerSignal
@@ -201,7 +201,7 @@ export class TimedCall<T>
         // The call was given up, so the response is not read.
         if (this.#over) return void discardResult(value)
         if (this.#limits.adaptive !== undefined) this.#record(this.#limits.adaptive)
-        this.#answered(value, goesOn)
+        this.#answered(value, isStreamed)
       },
       (error) => {
         if (this.#over) return
@@ -211,8 +211,8 @@ export class TimedCall<T>
     )
   }
 
-  #answered(value: T, goesOn: (value: T) => boolean): void {
-    const begun = typeof value === 'object' && goesOn(value)
+  #answered(value: T, isStreamed: (value: T) => boolean): void {
+    const begun = typeof value === 'object' && isStreamed(value)
     if (begun) this.#answerBegan()
     else this.end()
     this.#end?.onValue(value, begun)
@@ -308,13 +308,13 @@ export class TimedCall<T>
     if (!this.#streaming) this.leftBehind = this.#work
     if (this.leftBehind !== undefined) markAbandonedWork(error, this.leftBehind)
     this.#context?.runInAsyncScope(() => this.#controller?.abort(error))
-    if (this.#onAborted !== undefined) this.#tellAborted(this.#onAborted, error)
+    if (this.#onAborted !== undefined) this.#callOnAborted(this.#onAborted, error)
     if (!this.#streaming) this.#end?.onError(error)
     this.body?.givenUp(error)
   }
 
   /** A listener that throws does not prevent the end of the call. */
-  #tellAborted(run: (reason: unknown) => void, error: unknown): void {
+  #callOnAborted(run: (reason: unknown) => void, error: unknown): void {
     callSafely(this.#limits.name, 'onAbort', () => swallow(run(error)), undefined)
   }
 }

@@ -70,7 +70,7 @@ export interface BreakerSnapshot {
   state: BreakerStateName
   /** Milliseconds until it is no longer open, or isolated. */
   untilMs: number | undefined
-  /** Finished calls in the window, of the whole fleet, and those of them that failed or were slow. */
+  /** Finished calls in the window, of the whole fleet. */
   calls: number
   /** Failures in the window. */
   failures: number
@@ -80,9 +80,9 @@ export interface BreakerSnapshot {
   inFlight: number
   /** Failures since the last success. */
   consecutiveFailures: number
-  /** While it is half-open. */
+  /** Probes that are running. */
   probes: number
-  /** Successes in the window. */
+  /** Probes that have succeeded, while it is half-open. */
   successes: number
   /** With a quorum: this pod refuses by its own breaker, because only this pod saw failures. `state` is the fleet's. */
   selfIsolated: boolean
@@ -100,11 +100,11 @@ export interface LaneOption {
 export interface CircuitBreaker {
   /** Name in errors, events and snapshots. */
   readonly name: string
-  /** Asks for a permit. Report the outcome of an allowed call with `record`. Calls never queue. */
+  /** Requests a permit. Report the outcome of an allowed call with `record`. Calls never queue. */
   allow(options?: LaneOption): Promise<BreakerAnswer>
   /** Reports the outcome of a call. Without a permit it counts as a call in the present state. */
   record(outcome: Outcome, of?: BreakerPermit | LaneOption): void
-  /** Asks for a permit, runs the function, judges and records its outcome. Refuses with CIRCUIT_OPEN. */
+  /** Requests a permit, runs the function, judges and records its outcome. Refuses with CIRCUIT_OPEN. */
   run<T>(fn: () => T | PromiseLike<T>, options?: LaneOption & { signal?: AbortSignal }): Promise<T>
   /** The state this pod knows. Takes no permit and makes no round trip. */
   state(options?: LaneOption): BreakerStateName

@@ -1,6 +1,7 @@
 /**
- * The breakers of the lanes that this pod knows, and which of them are synchronised with the store. A lane's breaker is created when a call uses the lane, or when
- * the store reports that it is open or isolated. It is dropped together with its lane.
+ * The breakers of the lanes that this pod knows, and which of them are synchronised with the store. A lane's breaker
+ * is created when a call uses the lane, or when the store reports that it is open or isolated. It is dropped
+ * together with its lane.
  */
 import type { Clock } from '../../core/time/clock.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
@@ -34,7 +35,7 @@ export interface Lane {
   readonly fleet: LaneBreaker
   /** Decides for calls: the fleet's, or with a quorum the fleet's and the pod's own together. */
   readonly breaker: LaneBreaker | QuorumBreaker
-  /** Since the last round. */
+  /** A call has used it since the last round. */
   used: boolean
   /** The last round in which it was used. */
   usedMs: number

@@ -133,10 +133,10 @@ function checkTogether(policy: CheckedPolicy, path: string, problems: OptionProb
     problems.push({ path: `${path}.${option}`, message })
   }
   if (slowRate !== undefined && slowMs === undefined) {
-    complain('slowRate', 'needs slowMs: how long a call takes that is slow')
+    complain('slowRate', 'needs slowMs, the duration from which a call is slow')
   }
   if (windowMs !== undefined && windowCalls !== undefined) {
-    complain('windowCalls', 'must not come together with windowMs: a window has one length')
+    complain('windowCalls', 'must not come together with windowMs; remove one of them')
   }
   if ((minimumCalls ?? 1) > (windowCalls ?? Number.POSITIVE_INFINITY)) {
     complain('minimumCalls', `must not be more than windowCalls, ${windowCalls}`)

@@ -38,7 +38,7 @@ export class OutageBreakers implements BreakerStore {
     this.#local = createLocalBreakers(this.#clock)
   }
 
-  /** Continues from the fleet's last known state. With the rule `open` the breaker begins closed. */
+  /** Continues from the fleet's last known state. With another rule than `local` the breaker begins closed. */
   adopt(ref: BreakerRef, view: BreakerView, ageMs: number): void {
     if (this.#rule === 'local') this.#local.adopt(ref, view, ageMs)
   }

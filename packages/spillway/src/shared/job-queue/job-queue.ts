@@ -87,13 +87,13 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
 
   async job(id: string): Promise<JobInfo<Data, Result> | undefined> {
     validate('id', id, text())
-    const view = await this.#ask((store) => store.job({ ...this.#ref, id }))
+    const view = await this.#run((store) => store.job({ ...this.#ref, id }))
     return view && infoOf(view)
   }
 
   async jobStatus(id: string): Promise<JobStatus | undefined> {
     validate('id', id, text())
-    const status = await this.#ask((store) => store.jobStatus({ ...this.#ref, id }))
+    const status = await this.#run((store) => store.jobStatus({ ...this.#ref, id }))
     if (status === undefined) return undefined
     const { state, attempt, progress, text: error } = status
     return { state, attempt, progress: parsed(progress), error: error || undefined }
@@ -107,7 +107,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
   cancel(id: string): Promise<boolean> {
     validate('id', id, text())
     const keepUs = toUs(this.#options.settings.resultMs)
-    return this.#ask((store) =>
+    return this.#run((store) =>
       store.command({ ...this.#ref, command: { kind: 'cancel', id, keepUs } }),
     )
   }
@@ -115,19 +115,19 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
   watch(id: string, onChange: () => void): () => void {
     validate('id', id, text())
     const changed = validate('onChange', onChange, func<() => void>())
-    const tell = () => callSafely(this.name, 'onChange', changed, undefined)
+    const notify = () => callSafely(this.name, 'onChange', changed, undefined)
     const { guard, queue } = this.#ref
     return this.#options.store.watch({
       onChange: (change) => {
-        if (change.id === id && change.queue === queue && change.guard === guard) tell()
+        if (change.id === id && change.queue === queue && change.guard === guard) notify()
       },
-      onGap: tell,
+      onGap: notify,
     })
   }
 
   async counts(options: { tenants?: number } = {}): Promise<JobCounts> {
     const wanted = validate('counts', options, readCountsOptions)
-    const read = await this.#ask((store) => store.counts({ ...this.#ref, ...wanted }))
+    const read = await this.#run((store) => store.counts({ ...this.#ref, ...wanted }))
     const { oldestUs, byPriority, tenants, ...counts } = read
     return {
       ...counts,
@@ -138,15 +138,15 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
   }
 
   async pause(): Promise<void> {
-    await this.#ask((store) => store.command({ ...this.#ref, command: { kind: 'pause' } }))
+    await this.#run((store) => store.command({ ...this.#ref, command: { kind: 'pause' } }))
   }
 
   async resume(): Promise<void> {
-    await this.#ask((store) => store.command({ ...this.#ref, command: { kind: 'resume' } }))
+    await this.#run((store) => store.command({ ...this.#ref, command: { kind: 'resume' } }))
   }
 
   async dead({ from = 0, count = DEAD_LISTED } = {}): Promise<JobInfo<Data, Result>[]> {
-    const views = await this.#ask((store) => store.dead({ ...this.#ref, from, count }))
+    const views = await this.#run((store) => store.dead({ ...this.#ref, from, count }))
     return views.map((view) => infoOf(view))
   }
 
@@ -161,7 +161,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
   /** Handles as many as there are now; jobs that die meanwhile stay. */
   async #forDead(kind: 'replay' | 'drop', id: string | undefined): Promise<number> {
     const command = (each: string) =>
-      this.#ask((store) => store.command({ ...this.#ref, command: { kind, id: each } }))
+      this.#run((store) => store.command({ ...this.#ref, command: { kind, id: each } }))
     if (id !== undefined) return (await command(id)) ? 1 : 0
     let left = (await this.counts()).dead
     let done = 0
@@ -180,7 +180,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     this.#options.checkCost(cost)
     const written = JSON.stringify(data)
     if (written === undefined) {
-      const message = 'must be something that JSON can say, not undefined or a function'
+      const message = 'must be a value that JSON can represent, not undefined or a function'
       throw new OptionsError([{ path: `${path}.data`, message }])
     }
     return {
@@ -202,7 +202,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     const replicas = Number(durable)
     const maxPerTenant = maxPerTenantOf(settings)
     const request = { ...this.#ref, jobs, maxSize, maxPerTenant }
-    const reply = await this.#ask((store) =>
+    const reply = await this.#run((store) =>
       store.add(replicas === 0 ? request : { ...request, durable: { replicas, timeoutMs } }),
     )
     if (reply.jobs.length < jobs.length) {
@@ -215,9 +215,9 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     return [...reply.jobs]
   }
 
-  async #ask<T>(ask: (store: QueueStore) => T | Promise<T>): Promise<T> {
+  async #run<T>(command: (store: QueueStore) => T | Promise<T>): Promise<T> {
     try {
-      return await ask(this.#options.store)
+      return await command(this.#options.store)
     } catch (cause) {
       throw storeUnavailable('queue', this.name, cause)
     }
@@ -255,7 +255,7 @@ function tenantsOf({ exact, top, others }: TenantDepths): TenantCounts {
 }
 
 function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
-  const { id, state, attempt, attempts, progress, text: words } = view
+  const { id, state, attempt, attempts, progress, text: storedText } = view
   return {
     id,
     state,
@@ -267,8 +267,8 @@ function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
     attempts,
     ageMs: view.ageUs / 1_000,
     progress: parsed(progress),
-    result: state === 'done' ? (parsed(words) as Result) : undefined,
-    error: state === 'done' || words === '' ? undefined : words,
+    result: state === 'done' ? (parsed(storedText) as Result) : undefined,
+    error: state === 'done' || storedText === '' ? undefined : storedText,
   }
 }
 

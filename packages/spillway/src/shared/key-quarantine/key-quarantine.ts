@@ -1,5 +1,5 @@
 /**
- * Keeps the fleet from using an API key of ours that the vendor does not accept: its quota is exhausted, or it was
+ * Keeps the fleet from using a configured API key that the vendor does not accept: its quota is exhausted, or it was
  * called invalid several times in a row. Each key is a lane of a shared circuit breaker, so every pod refuses from
  * memory, changes are pushed, one leased probe of the whole fleet tests the key after its reset time, and each pod
  * decides alone while the store is unreachable. An operator's quarantine is an isolation of the lane of the key's

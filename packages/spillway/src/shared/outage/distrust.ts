@@ -16,19 +16,19 @@ const MOST_LATE = 10
 const LATE_MS = 500
 
 export class Distrust {
-  #heardMs = Number.NEGATIVE_INFINITY
+  #repliedMs = Number.NEGATIVE_INFINITY
   #failures = 0
   /** Late replies in a row. */
   #late = 0
   #lateSinceMs = 0
 
-  heard(nowMs: number): void {
-    this.#heardMs = nowMs
+  replied(nowMs: number): void {
+    this.#repliedMs = nowMs
     this.#failures = 0
   }
 
   silentMs(nowMs: number): number {
-    return nowMs - this.#heardMs
+    return nowMs - this.#repliedMs
   }
 
   /** Whether a failed command means an outage. A single missing reply among others does not. */

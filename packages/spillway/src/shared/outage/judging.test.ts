@@ -14,7 +14,7 @@ const refused = new StoreFailure('not-sent', 'no connection')
 describe('store failure detection', () => {
   it('one missing reply among others does not make the store unreachable', () => {
     const distrust = new Distrust()
-    distrust.heard(1_000)
+    distrust.replied(1_000)
     expect(distrust.failed(lost, 1_050)).toBe(false)
     expect(distrust.failed(lost, 1_060)).toBe(false)
     expect(distrust.failed(lost, 1_070)).toBe(true)
@@ -22,32 +22,32 @@ describe('store failure detection', () => {
 
   it('every reply resets the failure count', () => {
     const distrust = new Distrust()
-    distrust.heard(1_000)
+    distrust.replied(1_000)
     distrust.failed(lost, 1_010)
     distrust.failed(lost, 1_020)
-    distrust.heard(1_030)
+    distrust.replied(1_030)
     expect(distrust.failed(lost, 1_040)).toBe(false)
     expect(distrust.failed(lost, 1_130)).toBe(true)
   })
 
   it('a command that could not be sent makes the store unreachable at once', () => {
     const distrust = new Distrust()
-    distrust.heard(1_000)
+    distrust.replied(1_000)
     expect(distrust.failed(refused, 1_000)).toBe(true)
   })
 
   it('silence of 90 ms makes the store unreachable with the first missing reply', () => {
     const distrust = new Distrust()
-    distrust.heard(1_000)
+    distrust.replied(1_000)
     expect(distrust.silentMs(1_040)).toBe(40)
     expect(distrust.failed(lost, 1_089)).toBe(false)
-    distrust.heard(2_000)
+    distrust.replied(2_000)
     expect(distrust.failed(lost, 2_090)).toBe(true)
   })
 
   it('an error of another kind counts as a missing reply', () => {
     const distrust = new Distrust()
-    distrust.heard(1_000)
+    distrust.replied(1_000)
     expect(distrust.failed(new Error('bug'), 1_010)).toBe(false)
     expect(distrust.failed(new Error('bug'), 1_020)).toBe(false)
     expect(distrust.failed(new Error('bug'), 1_030)).toBe(true)

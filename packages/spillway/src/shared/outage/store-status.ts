@@ -36,7 +36,7 @@ export interface Spender {
   /** The store is another one, so earlier reports are lost. */
   forgotten(): void
   /** Reports units spent during the outage; rejects if it cannot. */
-  tell(): Promise<void>
+  report(): Promise<void>
   /** Reads the units left. */
   refresh(): void
   /** The store is used again from now on. */

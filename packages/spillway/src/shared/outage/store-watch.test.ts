@@ -30,7 +30,7 @@ function setup() {
     usableMs: USABLE_MS,
     wake: note('wake'),
     forgotten: note('forgotten'),
-    tell: async () => void log.push('tell'),
+    report: async () => void log.push('tell'),
     refresh: note('refresh'),
     returned: note('returned'),
   }
@@ -141,10 +141,10 @@ describe('store watch', () => {
     while (pulsedMs.length < 2) await clock.advance(10)
     await clock.advance(100)
     const before = pulsedMs.length
-    watch.asked()
+    watch.commandSent()
     await clock.advance(45)
     expect(pulsedMs).toHaveLength(before + 1)
-    watch.over()
+    watch.commandEnded()
     await clock.advance(200)
     expect(pulsedMs).toHaveLength(before + 1)
   })
@@ -156,9 +156,9 @@ describe('store watch', () => {
     log.length = 0
     pulsedMs.length = 0
     for (let command = 0; command < 20; command++) {
-      watch.asked()
+      watch.commandSent()
       await clock.advance(50)
-      watch.over()
+      watch.commandEnded()
     }
     expect(pulsedMs.length).toBeGreaterThan(8)
     expect(log.filter((name) => name === 'refresh').length).toBeLessThanOrEqual(2)

@@ -153,15 +153,15 @@ export class StoreWatch {
   }
 
   /** A reply arrived. `nowUs` is the store's time in it. */
-  heard(nowUs: number): void {
+  replied(nowUs: number): void {
     const nowMs = this.#options.clock.now()
-    this.#distrust.heard(nowMs)
+    this.#distrust.replied(nowMs)
     this.#aheadUs = nowUs - nowMs * 1_000
   }
 
   /** A reply arrived. */
   alive(): void {
-    this.#distrust.heard(this.#options.clock.now())
+    this.#distrust.replied(this.#options.clock.now())
   }
 
   /** Permits arrived after `tookMs`. A store that is too slow for permits counts as unreachable. */
@@ -185,12 +185,12 @@ export class StoreWatch {
    * A command is sent. While it is in flight and no reply arrives, pulses are sent: if those fail
    * as well, it is an outage.
    */
-  asked(): void {
+  commandSent(): void {
     this.#silence.begin()
   }
 
   /** The command has ended, with or without a reply. */
-  over(): void {
+  commandEnded(): void {
     this.#silence.end()
   }
 
@@ -254,7 +254,7 @@ export class StoreWatch {
     try {
       const reply = await this.#pulse(this.#part())
       this.#mindLateness(sentMs)
-      await this.#hear(reply)
+      await this.#onPulse(reply)
       if (this.joined) this.#refresh()
     } catch (error) {
       this.#onSilence(error)
@@ -308,8 +308,8 @@ export class StoreWatch {
     throw new StoreFailure('ambiguous', `it took ${Math.round(tookMs)} ms to answer`)
   }
 
-  async #hear(reply: PulseReply): Promise<void> {
-    this.heard(reply.nowUs)
+  async #onPulse(reply: PulseReply): Promise<void> {
+    this.replied(reply.nowUs)
     this.#connected = true
     if (this.status === 'unreachable') this.#shares.returned(this.#options.clock.now())
     this.#take(reply)
@@ -317,7 +317,7 @@ export class StoreWatch {
     if (this.#isDistrusted) return this.#change('untrusted')
     if (this.status === 'starting' || this.joined) return this.#change('shared')
     // The store gets all reports before its replies are used.
-    await this.#spender.tell()
+    await this.#spender.report()
     this.#take(await this.#pulse('joined'))
     this.#change(this.#isDistrusted ? 'untrusted' : 'shared')
   }

@@ -152,7 +152,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
   }
 
   /** The age of the refusal that blocks the lane; undefined if it is not blocked. */
-  heardAgoMs(lane: string, nowMs: number): number | undefined {
+  replyAgeMs(lane: string, nowMs: number): number | undefined {
     const block = this.get(lane)
     return block?.isBlocked(nowMs) === true ? Math.max(0, nowMs - block.blockedAtMs) : undefined
   }

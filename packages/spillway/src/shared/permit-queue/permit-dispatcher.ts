@@ -58,9 +58,9 @@ export class PermitDispatcher {
     this.immediate = new ImmediatePermits(options, this.blocks)
     this.#requests = new PermitRequests(options, this.immediate, {
       onRefused: (block, reply, costs, call) => {
-        const othersMayAsk = this.blocks.block(block, reply, costs, call)
+        const othersMayRequest = this.blocks.block(block, reply, costs, call)
         // Slots that this lane did not take are free for the next lane.
-        if (othersMayAsk || block.isBlocked(clock.now())) this.#again = true
+        if (othersMayRequest || block.isBlocked(clock.now())) this.#again = true
       },
       onLost: (block, untilMs) => {
         block.blockedUntilMs = Math.max(block.blockedUntilMs, untilMs)
@@ -91,7 +91,7 @@ export class PermitDispatcher {
   }
 
   /** Calls that wait for this pod's slots and pace, not for their lane's limits. */
-  crowd(nowMs: number): number {
+  waitingForPod(nowMs: number): number {
     const { queue } = this.#options
     const { onlyLane } = queue
     if (onlyLane !== undefined) return this.#isBlocked(onlyLane, nowMs) ? 0 : queue.length
@@ -102,7 +102,7 @@ export class PermitDispatcher {
     return waiting
   }
 
-  /** The longest wait of the calls that `crowd` counts and of those in `ownLane`, for any reason. */
+  /** The longest wait of the calls that `waitingForPod` counts and of those in `ownLane`, for any reason. */
   oldestWaitMs(nowMs: number, ownLane: string): number {
     const { queue } = this.#options
     return queue.oldestWaitMs(nowMs, (lane) => lane === ownLane || !this.#isBlocked(lane, nowMs))

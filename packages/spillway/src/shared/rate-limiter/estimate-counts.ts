@@ -10,7 +10,7 @@ const RANGES = [
 ] as const
 /** A range of reserved / actual cost. */
 export type EstimateRange = (typeof RANGES)[number][1]
-/** Units are part of the options, which may change. */
+/** Bounds the map. Other options of the guard may bring other units. */
 const MOST_UNITS = 20
 
 /** Reserved against actual cost of calls, in one unit. */

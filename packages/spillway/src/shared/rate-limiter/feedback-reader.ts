@@ -30,7 +30,7 @@ export interface FeedbackReaderOptions {
   clock: Clock
   lanes: LaneRegistry
   basePauseMs: number
-  /** Replies until when the lane is paused. */
+  /** Returns the time until which the lane is paused. */
   send(lane: string, feedback: LaneFeedback): MaybePromise<number>
 }
 
@@ -88,7 +88,7 @@ function isRateLimited({ status, failure }: AnswerFeedback): boolean {
   return failure === undefined ? status === 429 : failure.kind === 'rate-limited'
 }
 
-/** A vendor that is overloaded or out of service may also say for how long. */
+/** Also an overloaded vendor (503, 529) that sends `Retry-After`. */
 function asksForPause(
   { status, failure }: AnswerFeedback,
   { retryAfterMs }: VendorHeaders,

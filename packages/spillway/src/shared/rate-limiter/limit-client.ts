@@ -164,20 +164,20 @@ export class LimitClient implements Spender {
     return this.#feedback.updateFromResponse(answer, permit, limits)
   }
 
-  /** Replies until when the lane is paused. */
+  /** Returns the time until which the lane is paused. */
   pause(lane: string, pauseMs: number | undefined): MaybePromise<number> {
     const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
     return this.#sendFeedback(lane, { grantedUs: 0, throttled: true, pauseUs, left: [] })
   }
 
-  /** The vendor refused the call of a permit, without a response that could be read. Replies until when the lane is paused. */
+  /** The vendor refused a call without a readable response. Returns the time until which the lane is paused. */
   throttled(permit: LanePermit, failure: Partial<VendorFailure>): MaybePromise<number> {
     const { lane, grantedUs } = permit
     const pauseMs = failure.retryAfterMs ?? this.#feedback.fixedPauseMs(permit)
     const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
     const refused = permit.refused(this.settings.of(lane).limits)
-    const said = { throttled: true, pauseUs, left: [], refused, failure }
-    return this.#sendFeedback(lane, { grantedUs, ...said })
+    const feedback = { throttled: true, pauseUs, left: [], refused, failure }
+    return this.#sendFeedback(lane, { grantedUs, ...feedback })
   }
 
   async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
@@ -234,7 +234,7 @@ export class LimitClient implements Spender {
     this.#outage?.forgotten()
   }
 
-  tell(): Promise<void> {
+  report(): Promise<void> {
     const outage = this.#outage as OutageLimits
     return outage.report(this.settings, (at, spent, sequence) =>
       // A separate sequence, because settlements may be resent at the same time.
@@ -259,7 +259,7 @@ export class LimitClient implements Spender {
 
   returned(): void {
     // Units used after the last report.
-    void this.tell().catch(() => {})
+    void this.report().catch(() => {})
   }
 
   storeError(error: unknown): SpillwayError {
@@ -267,7 +267,7 @@ export class LimitClient implements Spender {
     return storeUnavailable('vendor-limit', this.name, error)
   }
 
-  /** Usage of this pod counts, even if another client recorded it. */
+  /** Keeps the spending that the replaced client has recorded for this pod. */
   #outageLimits(watch: StoreWatch, before: LimitClient | undefined): OutageLimits {
     const { name, registry } = this.#options
     const known = before === undefined ? undefined : before.#outage
@@ -290,7 +290,7 @@ export class LimitClient implements Spender {
   async #read(outage: OutageLimits, lane: string): Promise<void> {
     const ref = this.settings.ref(lane)
     const figures = await this.#store.figures(ref)
-    // The message about it may have been lost.
+    // The message about the change may have been lost.
     if (figures.version > ref.version) this.#options.onLimitsChanged()
     if (this.#watch?.joined === true) outage.saw(ref, figures)
   }
@@ -353,11 +353,11 @@ export class LimitClient implements Spender {
     const pauses = { basePauseUs, maxPauseUs }
     const ref = this.settings.ref(lane)
     const reply = this.#store.feedback({ ...ref, ...feedback, ...pauses })
-    if (!(reply instanceof Promise)) return this.#heardFeedback(lane, ref.limits, reply)
-    return reply.then((each) => this.#heardFeedback(lane, ref.limits, each))
+    if (!(reply instanceof Promise)) return this.#onFeedbackReply(lane, ref.limits, reply)
+    return reply.then((each) => this.#onFeedbackReply(lane, ref.limits, each))
   }
 
-  #heardFeedback(lane: string, specs: readonly LimitSpec[], reply: FeedbackReply): number {
+  #onFeedbackReply(lane: string, specs: readonly LimitSpec[], reply: FeedbackReply): number {
     const { learned, effective, pausedUntilUs } = reply
     const spec = learned === undefined ? undefined : specs[learned]
     if (spec !== undefined) {

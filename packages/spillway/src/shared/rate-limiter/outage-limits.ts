@@ -57,7 +57,7 @@ export class OutageLimits implements LaneHolder {
     lanes.attach(this)
   }
 
-  /** Usage during an outage, which is still to be reported to the store. */
+  /** False while the lane is paused, or has spent units that the store does not know. */
   isIdle(lane: string): boolean {
     if ((this.#pauses.get(lane)?.untilUs ?? 0) > this.#watch.nowUs()) return false
     return this.#own.isReported(lane)
@@ -151,13 +151,13 @@ export class OutageLimits implements LaneHolder {
     if (rules.includes('refuse')) throw this.#unavailable()
     this.#use(at.lane, nowUs)
     const pausedUs = (this.#pauseOf(at)?.untilUs ?? 0) - nowUs
-    const asked = {
+    const request = {
       at: this.#given(at),
       rules: rules as LimitRule[],
       fleet: this.#watch.fleet,
       nowUs,
     }
-    const reply = this.#own.take({ ...asked, costs: pausedUs > 0 ? [] : costs })
+    const reply = this.#own.take({ ...request, costs: pausedUs > 0 ? [] : costs })
     if (pausedUs <= 0) return { ...reply, paused: false, nowUs }
     return { ...reply, waitUs: pausedUs, paused: true, nowUs }
   }
@@ -226,7 +226,7 @@ export class OutageLimits implements LaneHolder {
     return Object.fromEntries(specs.map(({ id, limit }) => [id, shareOf(limit, this.#watch.fleet)]))
   }
 
-  /** A pod's share is a share of what the vendor gives. */
+  /** The limits, lowered to those that the vendor grants, as far as they were learned. */
   #given(at: SpendingLane): SpendingLane {
     const learned = this.#learned.get(at.lane)
     if (learned === undefined) return at

@@ -27,7 +27,7 @@ import type { WakeUps } from './wake-ups.js'
 export interface LimitRequestPart {
   ref: LaneRef
   units: readonly string[]
-  heard(reply: TakeReply, costs: Costs): LimitReply
+  arrived(reply: TakeReply, costs: Costs): LimitReply
   failed(error: unknown): void
 }
 
@@ -66,7 +66,7 @@ export class PermitTaker implements LimitPort {
   readonly remote: boolean
   readonly settings: LimitSettings
   readonly #options: PermitTakerOptions
-  /** The pod is named also if no call waits: its share counts while calls of other pods wait. */
+  /** Names the pod when no call waits, too, so that the store counts its share. */
   readonly #withoutWaiting: Waiter
   readonly #lastMinute = new RollingCounter(60_000, 60)
   /** Granted since the last report. */
@@ -140,18 +140,18 @@ export class PermitTaker implements LimitPort {
     const own = settings.of(lane)
     const ref = own.ref(lane)
     const { limits } = own
-    watch?.asked()
+    watch?.commandSent()
     return {
       ref: { ...ref, limits: outage?.specsToRequest(ref.limits) ?? ref.limits },
       units: limits.map(({ unit }) => unit),
-      heard: (reply, costs) => {
-        watch?.over()
+      arrived: (reply, costs) => {
+        watch?.commandEnded()
         outage?.replied(ref, costs, reply)
-        watch?.heard(reply.nowUs)
+        watch?.replied(reply.nowUs)
         return this.#learn(reply, own, limits, undefined)
       },
       failed: (error) => {
-        watch?.over()
+        watch?.commandEnded()
         watch?.failed(error)
       },
     }
@@ -207,21 +207,21 @@ export class PermitTaker implements LimitPort {
     const { limits } = own
     const outage = this.#options.outage as OutageLimits
     const sentMs = clock.now()
-    watch.asked()
+    watch.commandSent()
     const requested = outage.specsToRequest(ref.limits)
     const reply = store.take({ ...ref, limits: requested, costs, report, waiter })
     return Promise.resolve(reply).then(
       (each) => {
-        watch.over()
+        watch.commandEnded()
         outage.replied(ref, costs, each)
-        watch.heard(each.nowUs)
+        watch.replied(each.nowUs)
         if (each.granted > 0) watch.permitted(clock.now() - sentMs)
         const known = this.#learn(each, own, limits, waiter)
         known.sentMs = sentMs
         return known
       },
       (error) => {
-        watch.over()
+        watch.commandEnded()
         watch.failed(error)
         // A call that has waited for the whole command timeout does not wait for the store again.
         if (watch.joined) throw error
@@ -247,7 +247,7 @@ export class PermitTaker implements LimitPort {
   ): LimitReply {
     this.#granted += reply.granted
     if (reply.granted > 0 && this.#reportTimer === undefined) this.#scheduleReport()
-    // A call waits that can be woken.
+    // The call waits, and the store may wake it.
     if (waiter !== undefined && reply.waitUs > 0 && reply.waitUs <= waiter.forUs) {
       this.#options.wakeUps.listen()
     }

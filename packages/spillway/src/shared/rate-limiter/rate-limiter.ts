@@ -148,8 +148,8 @@ class QueuedRateLimiter implements SharedRateLimiter {
 
   async takeUpTo(count: number, options: AcquireOptions = {}): Promise<Permit[]> {
     const most = validate('count', count, integer({ min: 1 }))
-    const asked = await Promise.all(Array.from({ length: most }, () => this.acquire(options)))
-    return asked.flatMap((each) => (each.allowed ? [each.permit] : []))
+    const acquired = await Promise.all(Array.from({ length: most }, () => this.acquire(options)))
+    return acquired.flatMap((each) => (each.allowed ? [each.permit] : []))
   }
 
   async updateFromResponse(
@@ -249,9 +249,9 @@ class QueuedRateLimiter implements SharedRateLimiter {
     return closedError('vendor-limit', this.name)
   }
 
-  async #orStoreError<T>(ask: () => T | PromiseLike<T>): Promise<T> {
+  async #orStoreError<T>(command: () => T | PromiseLike<T>): Promise<T> {
     try {
-      return await ask()
+      return await command()
     } catch (error) {
       throw this.#client.storeError(error)
     }

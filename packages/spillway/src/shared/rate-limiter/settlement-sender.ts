@@ -31,12 +31,12 @@ const MAX_BATCH = 256
 const MAX_ATTEMPTS = 5
 const RETRY_MS = 100
 
-/** Of this process. */
+/** Shared by all senders of this process. */
 let lastSequence = 0
 let senders = 0
 
 export class SettlementSender {
-  /** The owner of the numbers: another limiter of the same name may send at the same time. */
+  /** Owner of the sequence numbers. Another limiter of the same name may send at the same time. */
   readonly pod: string
   readonly #options: SettlementOptions
   readonly #waiting = new Map<string, Correction[]>()

@@ -37,7 +37,7 @@ const DIALECTS = (
 ])
 
 /** Headers with the requested pause. */
-const ASKING = ['retry-after', 'retry-after-ms'] as const
+const PAUSE_HEADERS = ['retry-after', 'retry-after-ms'] as const
 
 /** Dates use the vendor's clock, which its `Date` header shows; this machine's may be an hour off. */
 function vendorTimeMs(headers: unknown, wallMs: number): number {
@@ -62,8 +62,8 @@ export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorHe
     if (units !== undefined) add(unit, units, headerOf(headers, reset))
   }
   addIetf(headers, add)
-  const asks = ASKING.some((name) => headerOf(headers, name) !== undefined)
-  return { retryAfterMs: asks ? retryAfterFromHeaders(headers, vendorMs()) : undefined, left }
+  const hasPause = PAUSE_HEADERS.some((name) => headerOf(headers, name) !== undefined)
+  return { retryAfterMs: hasPause ? retryAfterFromHeaders(headers, vendorMs()) : undefined, left }
 }
 
 function addIetf(
@@ -87,7 +87,7 @@ const PART_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 /** Larger than any number of seconds until a reset: seconds since 1970. */
 const EPOCH_SECONDS = 1e9
 
-/** `1s`, `6m0s`, `20ms`; seconds; seconds since 1970; a date. Unknown: none. */
+/** Reads `1s`, `6m0s`, `20ms`; seconds; seconds since 1970; a date. Returns 0 for other texts. */
 function readReset(reset: unknown, wallMs: () => number): number {
   const seconds = parseAmount(reset)
   if (seconds !== undefined) {

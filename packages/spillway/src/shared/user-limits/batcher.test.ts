@@ -9,7 +9,7 @@ it('a callback that throws does not keep the other replies of its batch from bei
   })
   const heard: number[] = []
   const ask = (request: number, onReply: (reply: number) => void) =>
-    batcher.ask(request, { onReply, onFailure: () => {} })
+    batcher.add(request, { onReply, onFailure: () => {} })
   const others = process.listeners('uncaughtException')
   process.removeAllListeners('uncaughtException')
   const mistake = once(process, 'uncaughtException')

@@ -26,7 +26,7 @@ export class Batcher<Q, A> {
   readonly #options: BatcherOptions<Q, A>
   /** Each with its requester at the same index. */
   #requests: Q[] = []
-  #askers: ReplyListener<A>[] = []
+  #listeners: ReplyListener<A>[] = []
   #underWay = false
   readonly #goSoon = nextTickBatch(() => this.#go())
 
@@ -34,36 +34,36 @@ export class Batcher<Q, A> {
     this.#options = options
   }
 
-  ask(request: Q, asker: ReplyListener<A>): void {
+  add(request: Q, listener: ReplyListener<A>): void {
     this.#requests.push(request)
-    this.#askers.push(asker)
+    this.#listeners.push(listener)
     if (!this.#underWay) this.#goSoon()
   }
 
   #go(): void {
     while (this.#requests.length > 0 && !this.#underWay) {
       const requests = this.#requests.splice(0, MOST_PER_ROUND_TRIP)
-      const askers = this.#askers.splice(0, MOST_PER_ROUND_TRIP)
+      const listeners = this.#listeners.splice(0, MOST_PER_ROUND_TRIP)
       let replies: MaybePromise<A[]>
       try {
         replies = this.#options.send(requests)
       } catch (error) {
-        this.#fail(requests, askers, error)
+        this.#fail(requests, listeners, error)
         continue
       }
       if (!isThenable(replies)) {
-        deliver(askers, replies)
+        deliver(listeners, replies)
         continue
       }
       this.#underWay = true
       replies.then(
         (each) => {
           this.#back()
-          deliver(askers, each)
+          deliver(listeners, each)
         },
         (error) => {
           this.#back()
-          this.#fail(requests, askers, error)
+          this.#fail(requests, listeners, error)
         },
       )
     }
@@ -75,28 +75,28 @@ export class Batcher<Q, A> {
     this.#go()
   }
 
-  #fail(requests: readonly Q[], askers: readonly ReplyListener<A>[], cause: unknown): void {
-    for (const [index, asker] of askers.entries()) {
+  #fail(requests: readonly Q[], listeners: readonly ReplyListener<A>[], cause: unknown): void {
+    for (const [index, listener] of listeners.entries()) {
       let reply: A
       try {
         reply = this.#options.instead(requests[index] as Q, cause)
       } catch (error) {
-        tell(() => asker.onFailure(error))
+        notify(() => listener.onFailure(error))
         continue
       }
-      tell(() => asker.onReply(reply))
+      notify(() => listener.onReply(reply))
     }
   }
 }
 
-function deliver<A>(askers: readonly ReplyListener<A>[], replies: readonly A[]): void {
-  for (let index = 0; index < askers.length; index++) {
-    tell(() => askers[index]?.onReply(replies[index] as A))
+function deliver<A>(listeners: readonly ReplyListener<A>[], replies: readonly A[]): void {
+  for (let index = 0; index < listeners.length; index++) {
+    notify(() => listeners[index]?.onReply(replies[index] as A))
   }
 }
 
 /** An exception in one requester must not affect the others. It is reported as uncaught. */
-function tell(one: () => void): void {
+function notify(one: () => void): void {
   try {
     one()
   } catch (error) {

@@ -70,7 +70,7 @@ export class UserCharges {
       onReply = resolve
       onFailure = reject
     })
-    return this.ask(request, { onReply, onFailure }) ?? later
+    return this.request(request, { onReply, onFailure }) ?? later
   }
 
   /** For a memory store. */
@@ -80,9 +80,9 @@ export class UserCharges {
   }
 
   /** For a remote store. Undefined: the requester is called back. */
-  ask(request: UserRequest, asker: ReplyListener<UserReply>): UserReply | undefined {
-    if (this.#alone !== undefined) return this.#askFar(this.#alone, request, asker)
-    this.#batcher.ask(request, asker)
+  request(request: UserRequest, listener: ReplyListener<UserReply>): UserReply | undefined {
+    if (this.#alone !== undefined) return this.#requestRemote(this.#alone, request, listener)
+    this.#batcher.add(request, listener)
     return undefined
   }
 
@@ -96,39 +96,43 @@ export class UserCharges {
     }
   }
 
-  #askFar(
+  #requestRemote(
     alone: OutageLevels,
     request: UserRequest,
-    asker: ReplyListener<UserReply>,
+    listener: ReplyListener<UserReply>,
   ): UserReply | undefined {
     const { starting } = alone
     if (starting !== undefined) {
-      void starting.then(() => this.#askStarted(alone, request, asker))
+      void starting.then(() => this.#requestStarted(alone, request, listener))
       return undefined
     }
     if (!alone.inForce) {
-      this.#batcher.ask(request, asker)
+      this.#batcher.add(request, listener)
       return undefined
     }
     if (alone.shouldTry) void this.#checkInStore(alone, [request]).catch(() => {})
     return this.#chargeAlone(alone, request)
   }
 
-  #askStarted(alone: OutageLevels, request: UserRequest, asker: ReplyListener<UserReply>): void {
+  #requestStarted(
+    alone: OutageLevels,
+    request: UserRequest,
+    listener: ReplyListener<UserReply>,
+  ): void {
     let reply: UserReply | undefined
     try {
-      reply = this.#askFar(alone, request, asker)
+      reply = this.#requestRemote(alone, request, listener)
     } catch (error) {
-      return asker.onFailure(error)
+      return listener.onFailure(error)
     }
-    if (reply !== undefined) asker.onReply(reply)
+    if (reply !== undefined) listener.onReply(reply)
   }
 
   /** Requests that collected while the last round trip failed are not sent. */
   async #checkInStore(alone: OutageLevels, requests: LevelRequest[]): Promise<LevelReply[]> {
     if (alone.inForce && !alone.trying)
       throw new StoreFailure('not-sent', 'the store is unreachable')
-    alone.asked()
+    alone.commandSent()
     try {
       const replies = await this.#store.levels.check(requests)
       alone.answered()

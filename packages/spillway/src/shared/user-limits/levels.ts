@@ -163,7 +163,7 @@ export function createLevels(
 /** The most specific levels have the highest rank. */
 const RANK = { global: 0, tier: 1, user: 2, ip: 3, endpoint: 4 } as const
 
-/** There are many users; those of the last while are enough. */
+/** Recent users whose requests are cached. */
 const MOST_KNOWN = 4_096
 
 function createLevel(
@@ -176,7 +176,7 @@ function createLevel(
   const limitFor = (which = ''): Limit =>
     typeof limit !== 'object' ? limit : (own(limit, which) ?? 'unlimited')
 
-  /** Building a key costs more than looking it up. Only where nothing else decides the charge. */
+  /** Caches requests by name, because building a key is slow. Only if the name alone decides the charge. */
   const known =
     typeof limit === 'number' && per !== 'endpoint'
       ? new BoundedCache<string, UserRequest>(MOST_KNOWN)

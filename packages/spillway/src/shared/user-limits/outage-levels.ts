@@ -27,7 +27,7 @@ const OPEN: LevelReply = {
 
 /** The part of the watch that is used. */
 export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
-  Partial<Pick<StoreWatch, 'whenStarted' | 'asked' | 'over' | 'alive' | 'failed'>>
+  Partial<Pick<StoreWatch, 'whenStarted' | 'commandSent' | 'commandEnded' | 'alive' | 'failed'>>
 
 export class OutageLevels {
   readonly #name: string
@@ -35,7 +35,7 @@ export class OutageLevels {
   readonly #clock: Clock
   readonly #backoff: Backoff
   readonly #local: LevelStore
-  #askAgainMs = Number.NEGATIVE_INFINITY
+  #nextRequestMs = Number.NEGATIVE_INFINITY
   #failing = false
 
   constructor(name: string, watch: StoreView, clock: Clock, random: Random) {
@@ -48,7 +48,7 @@ export class OutageLevels {
 
   /** Whether to skip the store: it is unreachable, or the last command failed. */
   get inForce(): boolean {
-    // When it is back, it is used again.
+    // During an outage the watch decides when the store is used again.
     if (!this.#watch.reachable) this.#failing = false
     return !this.#watch.reachable || this.#failing
   }
@@ -58,43 +58,43 @@ export class OutageLevels {
     return this.#watch.status === 'starting' ? this.#watch.whenStarted?.() : undefined
   }
 
-  /** Whether to try again, in the background. */
+  /** Whether to try the store now, in the background. */
   get shouldTry(): boolean {
-    if (!this.#watch.reachable || this.#clock.now() < this.#askAgainMs) return false
-    this.#askAgainMs = Number.POSITIVE_INFINITY
+    if (!this.#watch.reachable || this.#clock.now() < this.#nextRequestMs) return false
+    this.#nextRequestMs = Number.POSITIVE_INFINITY
     return true
   }
 
   answered(): void {
-    this.#watch.over?.()
+    this.#watch.commandEnded?.()
     this.#watch.alive?.()
     if (!this.#failing) return
     this.#failing = false
     this.#backoff.found()
   }
 
-  /** Whether such a trial is in flight. */
+  /** Whether such a command is in flight. */
   get trying(): boolean {
-    return this.#askAgainMs === Number.POSITIVE_INFINITY
+    return this.#nextRequestMs === Number.POSITIVE_INFINITY
   }
 
   /** A command is sent. */
-  asked(): void {
-    this.#watch.asked?.()
+  commandSent(): void {
+    this.#watch.commandSent?.()
   }
 
   failed(error: unknown): void {
-    this.#watch.over?.()
+    this.#watch.commandEnded?.()
     // If the store is unreachable altogether, the watch knows when it is back.
     const here = error instanceof StoreFailure && error.kind === 'server'
     if (!here) this.#watch.failed?.(error)
     if (!this.#watch.reachable) return
     if (!this.#failing) this.#backoff.lost()
     this.#failing = true
-    this.#askAgainMs = this.#clock.now() + this.#backoff.nextMs()
+    this.#nextRequestMs = this.#clock.now() + this.#backoff.nextMs()
   }
 
-  /** Throws STORE_UNAVAILABLE if a level has the rule `closed`. */
+  /** Throws STORE_UNAVAILABLE if a level has the rule `refuse`. */
   charge({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): LevelReply {
     if (rules.includes('refuse')) throw unavailable(this.#name)
     const counted = levels.flatMap((level, index) =>

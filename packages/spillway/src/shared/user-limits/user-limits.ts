@@ -83,12 +83,12 @@ export function createUserLimits(options: UserLimitsOptions): UserLimits {
   return {
     async check({ cost = 1, ...subject }) {
       if (!Number.isInteger(cost) || cost < 1) validate('cost', cost, integer({ min: 1 }))
-      const asked = charges.requestFor(subject, cost)
-      if (asked === undefined) return UNLIMITED
-      const { refusedBy, tightest, remaining, resetUs, waitUs } = await charges.charge(asked)
+      const request = charges.requestFor(subject, cost)
+      if (request === undefined) return UNLIMITED
+      const { refusedBy, tightest, remaining, resetUs, waitUs } = await charges.charge(request)
       return {
         allowed: refusedBy === 0,
-        level: asked.levels[tightest - 1]?.per,
+        level: request.levels[tightest - 1]?.per,
         remaining,
         resetMs: resetUs / 1_000,
         retryAfterMs: waitUs / 1_000,

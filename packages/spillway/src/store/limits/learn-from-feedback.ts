@@ -77,19 +77,19 @@ function limitOf(
   now: number,
 ): number | undefined {
   let best: number | undefined
-  let isBestSaid = false
+  let isBestReported = false
   let mostUsed = 0
   for (const [index, { spec, count }] of entries.entries()) {
     const cost = costs[index] as number
     if (spec.learn !== true || cost === 0) continue
-    const said = left.find(({ limit }) => limit === index)?.remaining
-    const isSaid = said !== undefined && said < cost
-    if (said !== undefined && !isSaid && said * 10 >= spec.limit) continue
+    const reported = left.find(({ limit }) => limit === index)?.remaining
+    const isReported = reported !== undefined && reported < cost
+    if (reported !== undefined && !isReported && reported * 10 >= spec.limit) continue
     const usedPart = used(spec, count, now) / spec.limit
-    const isBetter = isSaid === isBestSaid ? usedPart > mostUsed : isSaid
+    const isBetter = isReported === isBestReported ? usedPart > mostUsed : isReported
     if (best !== undefined && !isBetter) continue
     best = index
-    isBestSaid = isSaid
+    isBestReported = isReported
     mostUsed = usedPart
   }
   return best

@@ -287,10 +287,10 @@ export function wakeNext(
   list: WaitingList,
   entries: readonly CountedLimit[],
   now: number,
-  asker?: string,
+  requester?: string,
   lane?: string,
 ): WakeMessage | undefined {
-  const next = nextToWake(list, entries, now, asker, lane)
+  const next = nextToWake(list, entries, now, requester, lane)
   const from = Math.max(list.nextMessageUs, now)
   if (next === undefined || from - now > MESSAGE_BURST_US) return undefined
   list.nextMessageUs = from + MESSAGE_US
@@ -313,13 +313,13 @@ function nextToWake(
   list: WaitingList,
   entries: readonly CountedLimit[],
   now: number,
-  asker?: string,
+  requester?: string,
   lane?: string,
 ): WaitingPod | undefined {
   forgetLate(list, now)
   const due = entries.map(() => 0)
   for (const each of list.waiting) {
-    if (each.pod === asker && each.lane === lane) return undefined
+    if (each.pod === requester && each.lane === lane) return undefined
     if (each.wakeUs > now) {
       const fits = entries.every(({ spec, count }, index) => {
         const need = each.need[spec.id] ?? 0

@@ -5,7 +5,7 @@ interface Pod {
   untilUs: number
   atUs: number
   snapshot: string
-  ask: { untilUs: number; text: string } | undefined
+  command: { untilUs: number; text: string } | undefined
 }
 
 export interface MemoryPods extends PodStore {
@@ -35,14 +35,14 @@ export function createMemoryPods(nowUs: () => number): MemoryPods {
       for (const [name, { untilUs }] of pods) {
         if (untilUs <= now || untilUs > latestUs) pods.delete(name)
       }
-      const asked = pods.get(pod)?.ask
-      const ask = asked !== undefined && asked.untilUs > now ? asked : undefined
-      pods.set(pod, { untilUs: now + lifeUs, atUs: now, snapshot, ask })
-      return { live: pods.size, ask: ask?.text ?? '' }
+      const last = pods.get(pod)?.command
+      const command = last !== undefined && last.untilUs > now ? last : undefined
+      pods.set(pod, { untilUs: now + lifeUs, atUs: now, snapshot, command })
+      return { live: pods.size, command: command?.text ?? '' }
     },
-    ask({ group, pod, forUs, ask }) {
+    sendCommand({ group, pod, forUs, command }) {
       const known = alive(group).find(([name]) => name === pod)?.[1]
-      if (known !== undefined) known.ask = { untilUs: nowUs() + forUs, text: ask }
+      if (known !== undefined) known.command = { untilUs: nowUs() + forUs, text: command }
       return known !== undefined
     },
     leave({ group, pod }) {

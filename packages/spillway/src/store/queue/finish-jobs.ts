@@ -18,7 +18,7 @@ import {
 } from './queue-state.js'
 
 /** The reply to a repeated report, by the state in which the job ended. */
-const TOLD: Readonly<Record<number, Finished>> = {
+const REPEATED_REPLY: Readonly<Record<number, Finished>> = {
   [DONE]: 'done',
   [DEAD]: 'dead',
   [CANCELLED]: 'cancelled',
@@ -48,7 +48,7 @@ export function finishNow(
   const reply = request.ends.map((each): Finished => {
     const job = state.jobs.get(each.id)
     if (job === undefined || job.turn !== each.turn) return 'stale'
-    if (job.state !== ACTIVE) return TOLD[job.state] ?? 'stale'
+    if (job.state !== ACTIVE) return REPEATED_REPLY[job.state] ?? 'stale'
     state.leases.delete(each.id)
     const ended = finish(state, each, job, request, breaker, now)
     if (ended === 'again' && state.blockedUs <= now) wakes.push(...wakeOne(state, now))

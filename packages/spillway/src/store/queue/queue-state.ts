@@ -248,7 +248,7 @@ export function bringBack(state: QueueState, now: number, deadUs: number): void 
   }
 }
 
-const LEASE_EXPIRED = 'the worker did not say how it ended'
+const LEASE_EXPIRED = 'the lease expired before the worker reported a result'
 export const TOO_LATE = 'its deadline has passed'
 
 /** The worker that has been parked longest, if any. It is unparked, so that it is woken once. */

@@ -142,12 +142,12 @@ const OF_OUR_OWN = ['tls', 'driver', 'master', 'username', 'password', 'database
 function checkWays(fields: CheckedConnection, complain: Complain): void {
   const [way, another] = WAYS.filter((option) => fields[option] !== undefined)
   if (way !== undefined && another !== undefined) {
-    complain(way, `must not come together with ${another}: there is one way to the store`)
+    complain(way, `must not come together with ${another}; remove one of them`)
   }
   if (fields.client !== undefined) {
     const also = OF_OUR_OWN.find((option) => fields[option] !== undefined)
     if (also !== undefined) {
-      complain('client', `must not come together with ${also}: a client has its own`)
+      complain('client', `must not come together with ${also}, because a client has its own`)
     }
   } else if (fields.master !== undefined && fields.sentinels === undefined) {
     complain('master', 'needs sentinels')
@@ -161,7 +161,7 @@ function checkUrls({ url, urls, sentinels, tls }: CheckedConnection, complain: C
     if ('path' in address) complain(path, 'must not be a unix: URL')
     if (database > 0) complain(path, `must not name a database: ${WITHOUT_DATABASE[option]}`)
     if (secure !== (urls ?? sentinels)?.[0]?.secure) {
-      complain(path, 'must be with TLS (rediss:) like the first, or without like it')
+      complain(path, 'must have the same scheme as the first URL, redis: or rediss:')
     }
   }
   const secure = url?.secure ?? urls?.[0]?.secure ?? sentinels?.[0]?.secure ?? false
@@ -170,19 +170,19 @@ function checkUrls({ url, urls, sentinels, tls }: CheckedConnection, complain: C
 
 const WITHOUT_DATABASE = {
   urls: 'a cluster has only 0',
-  sentinels: 'that of the servers is said with redis.database',
+  sentinels: 'set the database of the servers with redis.database',
 }
 
 function checkLogin(fields: CheckedConnection, complain: Complain): void {
   const { url, urls, username, password, database } = fields
   const inUrl = url ?? urls?.find((each) => each.password !== undefined)
   if (database !== undefined && database > 0 && urls !== undefined) {
-    complain('database', 'must be 0: a cluster has no other')
+    complain('database', 'must be 0, the only database of a cluster')
   } else if (database !== undefined && (url?.database ?? 0) > 0) {
-    complain('database', 'is in the URL, too')
+    complain('database', 'is also in the URL; remove one of them')
   }
   if (password !== undefined && inUrl?.password !== undefined) {
-    complain('password', 'is in the URL, too')
+    complain('password', 'is also in the URL; remove one of them')
   }
   if (username !== undefined && password === undefined) complain('username', 'needs a password')
 }

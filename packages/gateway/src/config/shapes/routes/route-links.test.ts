@@ -100,7 +100,7 @@ describe('routes to several vendors', () => {
     ['{ vendors: [openai], vendor: azure }', 'routes[0].vendor: must not come together'],
     ['{ vendors: [] }', 'routes[0].vendors: must have at least one vendor'],
     ['{ vendors: [opena] }', `routes[0].vendors[0]: there is no vendor of this name; did you mean`],
-    ['{ vendors: [openai, claude] }', 'routes[0].vendors[1].vendor: speaks anthropic'],
+    ['{ vendors: [openai, claude] }', 'routes[0].vendors[1].vendor: has the protocol anthropic'],
     [
       '{ vendors: [openai, { vendor: openai, key: spare }] }',
       'routes[0].vendors[1]: is listed twice',
@@ -171,7 +171,7 @@ describe('routes', () => {
     ],
     [
       '{ vendor: openai, fallbacks: [{ vendor: claude }] }',
-      "routes[0].fallbacks[0].vendor: speaks anthropic and the route's vendor openai: a fallback must speak the same",
+      "routes[0].fallbacks[0].vendor: has the protocol anthropic, but the route's vendor has openai; a fallback needs the same protocol",
     ],
     [
       '{ vendor: openai, fallbacks: [{}] }',

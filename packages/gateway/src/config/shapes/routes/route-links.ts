@@ -344,7 +344,7 @@ function checkSameProtocol(
   const own = findVendor(name, `${at}.vendor`, vendors, problems)?.protocol
   const route = vendors.get(routeVendor)?.protocol
   if (own === undefined || route === undefined || own === route) return
-  const message = `speaks ${own} and the route's vendor ${route}: a fallback must speak the same`
+  const message = `has the protocol ${own}, but the route's vendor has ${route}; a fallback needs the same protocol`
   problems.push({ path: `${at}.vendor`, message })
 }
 

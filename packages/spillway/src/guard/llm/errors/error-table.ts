@@ -47,12 +47,12 @@ export function readFailure(
   const reported = table.read(status, parsed(body), wallMs)
   const rule = ruleOf(table, reported)
   const kind = rule?.kind ?? kindOfStatus(status)
-  const { retryAfterMs: asked, left } = readVendorHeaders(headers, wallMs)
+  const { retryAfterMs: inHeaders, left } = readVendorHeaders(headers, wallMs)
   const usedUp = left.filter(({ remaining }) => remaining === 0).map(({ resetMs }) => resetMs)
   const resetMs = usedUp.length === 0 ? undefined : Math.max(...usedUp)
   // The time of a whole quota is in the body; headers are about the next request.
   const inBody = kind === 'quota-exhausted' ? reported.retryAfterMs : undefined
-  const retryAfterMs = inBody ?? asked ?? reported.retryAfterMs ?? resetMs
+  const retryAfterMs = inBody ?? inHeaders ?? reported.retryAfterMs ?? resetMs
   return {
     kind,
     ...(retryAfterMs !== undefined && { retryAfterMs: Math.ceil(retryAfterMs) }),

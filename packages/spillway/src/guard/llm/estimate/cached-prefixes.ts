@@ -60,7 +60,7 @@ export class CachedPrefixes {
     const { hashed: prefixes } = prompt
     const last = prefixes.at(-1)
     if (tokens === undefined || last === undefined) return
-    const hasHour = prompt.asksHour || (usage.cacheWrite1hTokens ?? 0) > 0
+    const hasHour = prompt.usesHourCache || (usage.cacheWrite1hTokens ?? 0) > 0
     const expiresMs = sentMs + (hasHour ? LONG_LIFETIME_MS : LIFETIME_MS)
     const expected = this.#longest(prefixes, salt)
     // The vendor has dropped the prefix, or the request did not mark it for caching.

@@ -42,7 +42,7 @@ export interface PromptPrefix extends PromptSize {
 /** A prompt, as far as estimates depend on it. */
 export interface Prompt extends PromptSize {
   /** The request asks for a cache lifetime of one hour. */
-  readonly asksHour: boolean
+  readonly usesHourCache: boolean
   /** Shortest first. Computed when they are first needed, while there is a text. */
   prefixes(): readonly PromptPrefix[]
   /** Those that were computed. */
@@ -67,7 +67,7 @@ export function tokensOf({ textBytes, otherTokens }: PromptSize, bytesPerToken: 
 export const NO_PROMPT: Prompt = {
   textBytes: 0,
   otherTokens: 0,
-  asksHour: false,
+  usesHourCache: false,
   prefixes: () => [],
   hashed: [],
 }
@@ -83,7 +83,7 @@ export class PromptEstimate implements Prompt {
   readonly beginningPattern = BEGINNING
   textBytes = 0
   otherTokens = 0
-  asksHour = false
+  usesHourCache = false
   /** Positions of its texts: start and end of each. */
   #texts: number[] = []
   #parts: Part[] = []
@@ -97,7 +97,7 @@ export class PromptEstimate implements Prompt {
     if (isAttachment(beginning)) this.otherTokens += TOKENS_PER_ATTACHMENT
     else this.textBytes += bytes
     if (bytes <= LONGEST_NO_CONTENT && NO_CONTENT.has(beginning)) {
-      this.asksHour ||= beginning === ONE_HOUR
+      this.usesHourCache ||= beginning === ONE_HOUR
       return
     }
     if (this.#texts.length < 2 * MOST_TEXTS) this.#texts.push(start, end)

@@ -326,7 +326,7 @@ export class LaneBreaker {
     )
   }
 
-  /** A store that does not answer is no reason to refuse. */
+  /** If the store does not answer, the breaker starts closed. */
   #assumeClosed(): void {
     this.#firstState = undefined
     this.#updateState()
@@ -353,10 +353,10 @@ export class LaneBreaker {
     return this.#replica.closedAtMs + this.#options.rampMs
   }
 
-  #enterByState(nowMs: number, mayAsk = true): BreakerEntry | Promise<BreakerEntry> {
+  #enterByState(nowMs: number, mayProbe = true): BreakerEntry | Promise<BreakerEntry> {
     const state = this.#replica.stateAt(nowMs)
     if (state === 'half-open') {
-      return mayAsk ? this.#enterAsProbe() : this.#refusal(state, nowMs, explainUnknown)
+      return mayProbe ? this.#enterAsProbe() : this.#refusal(state, nowMs, explainUnknown)
     }
     if (state !== 'closed') return this.#refusal(state, nowMs)
     this.isClear = nowMs >= this.#rampEndsMs

@@ -109,7 +109,7 @@ export class LimitSettings {
     return rules
   }
 
-  /** Lanes that calls share whose own lane does not exist: one for each entry, because limits differ. */
+  /** Overflow lanes for calls whose own lane does not exist: one for each entry, because limits differ. */
   get overflowLanes(): string[] {
     return this.#entries.map(({ pattern }) => overflowLane(pattern.text))
   }

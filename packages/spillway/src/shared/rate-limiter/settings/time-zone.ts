@@ -29,7 +29,7 @@ export function offsetsOf(timeZone: string, wallMs: number): CalendarDay['offset
   const fromMs = Math.floor(wallMs / DAY_MS - 2) * DAY_MS
   const key = `${timeZone} ${fromMs}`
   const found = known.get(key) ?? findOffsets(timeZone, fromMs)
-  // Pods of one process ask for the same ones. A process that runs for years asks on other days.
+  // Guards of one process need the same offsets. A process that runs for months adds a key each day.
   if (!known.has(key) && known.size >= 100) known.clear()
   known.set(key, found)
   return found

@@ -7,7 +7,7 @@ import type { Random } from '../../../core/random.js'
 import type { Clock, Timer } from '../../../core/time/clock.js'
 import { type Dialed, Redial } from '../topology/redial.js'
 
-export interface Hearer {
+export interface MessageListener {
   onMessage(text: string): void
   /** Messages arrive from now on; earlier ones may have been missed. */
   onSubscribed(): void
@@ -17,11 +17,14 @@ export interface Subscription {
   close(): void
 }
 
-export type Subscribe = (channels: string | readonly string[], hearer: Hearer) => Subscription
+export type Subscribe = (
+  channels: string | readonly string[],
+  listener: MessageListener,
+) => Subscription
 
 /** The part of a connection that the subscription uses. */
 export interface Listener {
-  subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  subscribe(channel: string, onMessage: (text: string) => void): Promise<unknown>
   /** Resolves if the connection is alive. Absent if the application's client checks that. */
   ping?(): Promise<unknown>
 }
@@ -40,12 +43,12 @@ const PING_MS = 5_000
 export function openSubscription<T extends Listener>(
   { dial, clock, random, denied }: SubscriptionOptions<T>,
   channels: string | readonly string[],
-  hearer: Hearer,
+  listener: MessageListener,
 ): Redial<T> {
-  const subscribe = async (client: T, hear: (text: string) => void) => {
+  const subscribe = async (client: T, onMessage: (text: string) => void) => {
     for (const channel of typeof channels === 'string' ? [channels] : channels) {
       try {
-        await client.subscribe(channel, hear)
+        await client.subscribe(channel, onMessage)
       } catch (error) {
         if (error instanceof Error && error.message.startsWith('NOPERM')) denied?.(channel)
         throw error
@@ -55,14 +58,14 @@ export function openSubscription<T extends Listener>(
   return new Redial<T>({
     clock,
     random,
-    dial: async (lost) => listening(await dial(lost), subscribe, hearer, clock, lost),
+    dial: async (lost) => listening(await dial(lost), subscribe, listener, clock, lost),
   })
 }
 
 function listening<T extends Listener>(
   dialed: Dialed<T>,
-  subscribe: (client: T, hear: (text: string) => void) => Promise<void>,
-  hearer: Hearer,
+  subscribe: (client: T, onMessage: (text: string) => void) => Promise<void>,
+  listener: MessageListener,
   clock: Clock,
   lost: (problem: unknown) => void,
 ): Dialed<T> {
@@ -87,11 +90,11 @@ function listening<T extends Listener>(
     async open() {
       await dialed.open()
       await subscribe(client, (text) => {
-        if (!dropped) hearer.onMessage(text)
+        if (!dropped) listener.onMessage(text)
       })
       if (dropped) return
       watch()
-      hearer.onSubscribed()
+      listener.onSubscribed()
     },
     drop() {
       dropped = true

@@ -11,7 +11,7 @@ export interface Connection {
   readonly ready: boolean
   /** Sends in the order of the calls, at once or never, and nothing twice. */
   send(args: readonly string[]): Promise<unknown>
-  subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  subscribe(channel: string, onMessage: (text: string) => void): Promise<unknown>
   ping(): Promise<unknown>
 }
 

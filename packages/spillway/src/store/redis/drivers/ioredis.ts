@@ -90,9 +90,9 @@ export function dialedClient(client: IoredisClient, lost: Lost): Dialed<Connecti
         const [command = '', ...rest] = args
         return client.call(command, ...rest)
       },
-      async subscribe(channel, hear) {
+      async subscribe(channel, onMessage) {
         client.on('message', (from: string, text: string) => {
-          if (from === channel) hear(text)
+          if (from === channel) onMessage(text)
         })
         await client.subscribe(channel)
       },

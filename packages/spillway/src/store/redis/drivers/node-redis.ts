@@ -11,7 +11,7 @@ export interface NodeRedisClient {
   on(event: 'error', listener: (error: unknown) => void): unknown
   sendCommand(args: readonly string[]): Promise<unknown>
   connect(): Promise<unknown>
-  subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  subscribe(channel: string, onMessage: (text: string) => void): Promise<unknown>
   ping(): Promise<unknown>
   unref(): void
   destroy(): void
@@ -88,7 +88,7 @@ export function dialedClient(
         return isReady(client)
       },
       send: (args) => client.sendCommand(args),
-      subscribe: (channel, hear) => client.subscribe(channel, hear),
+      subscribe: (channel, onMessage) => client.subscribe(channel, onMessage),
       ping: () => client.ping(),
     },
     open: () => client.connect(),

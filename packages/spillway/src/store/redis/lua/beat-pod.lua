@@ -1,8 +1,8 @@
--- Stores the heartbeat and the snapshot of a pod, removes pods without heartbeats, and returns the commands for
+-- Stores the heartbeat and the snapshot of a pod, removes pods without heartbeats, and returns the command for
 -- this pod. Twin of store/memory/memory-pods.ts.
 -- KEYS: the group's pods, by the time at which each expires; their snapshots; commands for them
 -- ARGV: time (see include/server-time), pod, life us, snapshot
--- reply: number of live pods, commands for this one
+-- reply: number of live pods, the command for this one, or ''
 -- expiry: a second after the last pod has expired
 local FAR_AHEAD_US = 60000000
 local MARGIN_MS = 1000
@@ -27,10 +27,10 @@ local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
 local life_ms = math.ceil((tonumber(last[2]) - now) / 1000) + MARGIN_MS
 redis.call('PEXPIRE', KEYS[1], life_ms)
 redis.call('PEXPIRE', KEYS[2], life_ms)
-local wanted = ''
-local asked = redis.call('HGET', KEYS[3], pod)
-if asked then
-  local until_us, ask = string.match(asked, '^(%d+) (.*)$')
-  if tonumber(until_us) > now then wanted = ask else redis.call('HDEL', KEYS[3], pod) end
+local command = ''
+local stored = redis.call('HGET', KEYS[3], pod)
+if stored then
+  local until_us, text = string.match(stored, '^(%d+) (.*)$')
+  if tonumber(until_us) > now then command = text else redis.call('HDEL', KEYS[3], pod) end
 end
-return { redis.call('ZCARD', KEYS[1]), wanted }
+return { redis.call('ZCARD', KEYS[1]), command }

@@ -15,7 +15,7 @@ interface Part {
 }
 
 /** A request that is checked slot by slot. */
-interface Journey {
+interface SplitRequest {
   readonly parts: readonly Part[]
   /** How many parts have been charged. */
   charged: number
@@ -32,11 +32,11 @@ interface Journey {
 
 export function levelsBySlot(together: LevelStore, slotOf: (key: string) => number): LevelStore {
   /** Checks the next part of each request; those of one slot share one round trip. */
-  async function ask(journeys: readonly Journey[]): Promise<void> {
-    await all(bySlot(journeys, nextPart), async (travellers) => {
-      const replies = await together.check(travellers.map((one) => nextPart(one).request))
-      for (const [index, journey] of travellers.entries()) {
-        advance(journey, replies[index] as LevelReply)
+  async function check(requests: readonly SplitRequest[]): Promise<void> {
+    await all(bySlot(requests, nextPart), async (ofOneSlot) => {
+      const replies = await together.check(ofOneSlot.map((one) => nextPart(one).request))
+      for (const [index, split] of ofOneSlot.entries()) {
+        advance(split, replies[index] as LevelReply)
       }
     })
   }
@@ -51,8 +51,8 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
   }
 
   /** In the background, and a failure counts as spent. */
-  function refundCharged(journeys: readonly Journey[]): void {
-    const parts = journeys.flatMap(({ parts, charged, chargedAtUs, fullAtUs }) =>
+  function refundCharged(requests: readonly SplitRequest[]): void {
+    const parts = requests.flatMap(({ parts, charged, chargedAtUs, fullAtUs }) =>
       parts.slice(0, charged).map((part) => stamped(part, chargedAtUs, fullAtUs)),
     )
     if (parts.length > 0) refund(parts).catch(() => {})
@@ -60,16 +60,16 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
 
   return {
     async check(requests) {
-      const journeys = requests.map((request) => journeyOf(request, slotOf))
+      const split = requests.map((request) => splitRequest(request, slotOf))
       try {
-        for (let left = journeys; left.length > 0; left = left.filter(goesOn)) await ask(left)
+        for (let left = split; left.length > 0; left = left.filter(isUndecided)) await check(left)
       } catch (failure) {
         // The caller gets an error, so the request is not charged.
-        refundCharged(journeys)
+        refundCharged(split)
         throw failure
       }
-      refundCharged(journeys.filter(({ reply }) => reply?.refusedBy !== 0))
-      return journeys.map(({ reply, chargedAtUs: atUs, fullAtUs }) => {
+      refundCharged(split.filter(({ reply }) => reply?.refusedBy !== 0))
+      return split.map(({ reply, chargedAtUs: atUs, fullAtUs }) => {
         const allowed = reply?.refusedBy === 0
         return { ...(reply as LevelReply), atUs, fullAtUs: allowed ? fullAtUs : [] }
       })
@@ -100,7 +100,7 @@ function bySlot<T>(things: readonly T[], partOf: (thing: T) => Part): Map<number
   return slots
 }
 
-function journeyOf(request: LevelRequest, slotOf: (key: string) => number): Journey {
+function splitRequest(request: LevelRequest, slotOf: (key: string) => number): SplitRequest {
   return {
     parts: partsOf(request, slotOf),
     charged: 0,
@@ -140,29 +140,29 @@ function stamped(
   return { ...part, request: { ...part.request, atUs, fullAtUs: own } }
 }
 
-function nextPart({ parts, charged }: Journey): Part {
+function nextPart({ parts, charged }: SplitRequest): Part {
   return parts[charged] as Part
 }
 
-function goesOn({ parts, charged, reply }: Journey): boolean {
+function isUndecided({ parts, charged, reply }: SplitRequest): boolean {
   return reply?.refusedBy === 0 && charged < parts.length
 }
 
-function advance(journey: Journey, reply: LevelReply): void {
-  const { numbers } = nextPart(journey)
+function advance(split: SplitRequest, reply: LevelReply): void {
+  const { numbers } = nextPart(split)
   const numberOf = (level: number) => numbers[level - 1] ?? 0
   const renumbered = {
     ...reply,
     refusedBy: numberOf(reply.refusedBy),
     tightest: numberOf(reply.tightest),
   }
-  const before = journey.reply
-  if (renumbered.refusedBy === 0) journey.charged++
-  journey.chargedAtUs = Math.min(reply.atUs, journey.chargedAtUs)
+  const before = split.reply
+  if (renumbered.refusedBy === 0) split.charged++
+  split.chargedAtUs = Math.min(reply.atUs, split.chargedAtUs)
   for (const [index, fullAtUs] of reply.fullAtUs.entries()) {
-    journey.fullAtUs[(numbers[index] as number) - 1] = fullAtUs
+    split.fullAtUs[(numbers[index] as number) - 1] = fullAtUs
   }
   const tighter =
     before === undefined || renumbered.refusedBy > 0 || renumbered.remaining < before.remaining
-  if (tighter) journey.reply = renumbered
+  if (tighter) split.reply = renumbered
 }

@@ -13,18 +13,18 @@ export function createRedisPods(
   time: () => string = () => '',
 ): PodStore {
   const listKeys = (group: string) => [keys.pods(group), keys.podSnapshots(group)]
-  const podKeys = (group: string) => [...listKeys(group), keys.podAsks(group)]
+  const podKeys = (group: string) => [...listKeys(group), keys.podCommands(group)]
   return {
     async beat({ group, pod, lifeUs, snapshot }) {
       const args = [time(), pod, lifeUs, snapshot]
       const reply = await runner.run(SCRIPTS.beatPod, podKeys(group), args)
-      const [live, ask] = reply as [number, string]
-      return { live, ask }
+      const [live, command] = reply as [number, string]
+      return { live, command }
     },
-    async ask({ group, pod, forUs, ask }) {
-      const args = [time(), pod, forUs, ask]
-      const askKeys = [keys.pods(group), keys.podAsks(group)]
-      return (await runner.run(SCRIPTS.askPod, askKeys, args, 'patient')) === 1
+    async sendCommand({ group, pod, forUs, command }) {
+      const args = [time(), pod, forUs, command]
+      const commandKeys = [keys.pods(group), keys.podCommands(group)]
+      return (await runner.run(SCRIPTS.sendPodCommand, commandKeys, args, 'patient')) === 1
     },
     async leave({ group, pod }) {
       await runner.run(SCRIPTS.leavePod, podKeys(group), [pod])

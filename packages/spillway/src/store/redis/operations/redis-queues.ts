@@ -211,8 +211,8 @@ export function createRedisQueues({
       return (await run(runner, request, SCRIPTS.commandQueue, scriptKeys, args, 'patient')) === 1
     },
     onWake(worker, wake, onGap) {
-      const heard = { onMessage: wake, onSubscribed: onGap }
-      const subscription = subscribe(`${keys.wakes}${worker}`, heard)
+      const listener = { onMessage: wake, onSubscribed: onGap }
+      const subscription = subscribe(`${keys.wakes}${worker}`, listener)
       return () => subscription.close()
     },
     watch: createJobWatchers(keys.jobChanges, subscribe),

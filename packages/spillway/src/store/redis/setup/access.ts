@@ -26,7 +26,7 @@ export async function checkAccess(
   const wake = `${access.wakes}check`
   const args = ['1', key, access.breakers, wake]
   const fail = (cause: unknown) => refuse(explain(cause, access, name))
-  // Both ways to run scripts. The second one knows the script once it arrives.
+  // Tests both commands. The server knows the script when EVALSHA arrives.
   const [, failed] = await Promise.all([
     send(['EVAL', text, ...args]).catch(fail),
     send(['EVALSHA', sha, ...args]).catch(fail),

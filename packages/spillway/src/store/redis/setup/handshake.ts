@@ -13,25 +13,25 @@ export interface Login {
 
 /** Rejects if the server refuses the login or does not meet the requirements. */
 export async function performHandshake(
-  { send }: Connection,
+  connection: Connection,
   { username, password, database }: Login,
   expected: Expected | 'sentinel',
   name: string,
   warn: Warn,
 ): Promise<void> {
-  const ask = async (args: string[]) => {
+  const send = async (args: string[]) => {
     try {
-      return await send(args)
+      return await connection.send(args)
     } catch (error) {
       throw explain(error, name)
     }
   }
   if (password !== undefined) {
-    await ask(username === undefined ? ['AUTH', password] : ['AUTH', username, password])
+    await send(username === undefined ? ['AUTH', password] : ['AUTH', username, password])
   }
-  if (database > 0) await ask(['SELECT', String(database)])
+  if (database > 0) await send(['SELECT', String(database)])
   if (expected === 'sentinel') return
-  const info = await ask(['INFO']).catch((error: unknown) => {
+  const info = await send(['INFO']).catch((error: unknown) => {
     // Without INFO less is known; problems will be noticed later.
     if (error instanceof Error && /NOPERM/.test(String(error.cause))) return ''
     throw error

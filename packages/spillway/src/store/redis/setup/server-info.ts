@@ -30,7 +30,7 @@ function problemOf(
   const version = fields.get('redis_version') ?? ''
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (version !== '' && (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]))) {
-    const why = 'scripts set keys with an end in server time (SET … PXAT)'
+    const why = 'scripts set keys that expire by server time (SET … PXAT)'
     return new RedisSetupError(
       `${name} is Redis ${version}, which is too old: ${why}, which needs Redis ${OLDEST.join('.')} or newer, or Valkey`,
     )
@@ -46,7 +46,7 @@ function problemOf(
   }
   if (mode === 'standalone' && expected === 'cluster') {
     return new RedisSetupError(
-      `${name} is no node of a cluster: name it in redis.url, not redis.urls`,
+      `${name} is not a node of a cluster: name it in redis.url, not redis.urls`,
     )
   }
   if (fields.get('loading') === '1') return new Error(`${name} is still loading its data`)

@@ -13,12 +13,12 @@ export interface ClusterMap {
 type WireNode = [host: string | null, port: number, ...rest: unknown[]]
 type WireRange = [from: number, to: number, master: WireNode, ...replicas: WireNode[]]
 
-/** `asked` is the host that replied: a node that does not know its own name leaves it out. */
-export function readClusterSlots(reply: unknown, asked: string): ClusterMap {
+/** `repliedBy`: the host that replied. A node that does not know its own name leaves it out. */
+export function readClusterSlots(reply: unknown, repliedBy: string): ClusterMap {
   const nodes = new Set<string>()
   const masters = new Set<string>()
   const nameOfNode = ([host, port]: WireNode) => {
-    const name = nameOf({ host: host === null || host === '' ? asked : host, port })
+    const name = nameOf({ host: host === null || host === '' ? repliedBy : host, port })
     nodes.add(name)
     return name
   }

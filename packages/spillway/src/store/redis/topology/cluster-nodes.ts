@@ -24,7 +24,7 @@ export interface ClusterNode {
 /** Longest wait for the reply of a node. */
 export const ANSWER_MS = 1_000
 /** How long a redirection outweighs the maps of other nodes, which learn of changes slowly. */
-const WORD_MS = 5_000
+const REDIRECT_MS = 5_000
 
 export class ClusterNodes {
   readonly #dialler: Dialler
@@ -78,7 +78,7 @@ export class ClusterNodes {
   /** Another node redirected us to it: for a slot that it now has, or for one command. */
   pointTo(name: string, slot: number | undefined): void {
     const node = this.add(name)
-    node.keepUntilMs = this.#dialler.clock.now() + WORD_MS
+    node.keepUntilMs = this.#dialler.clock.now() + REDIRECT_MS
     if (slot !== undefined) this.#owners[slot] = node
   }
 

@@ -79,10 +79,10 @@ class Cluster implements RedisConnection {
   }
 
   redirect(message: string): Via | undefined {
-    const told = readRedirect(message)
-    if (told === undefined || this.#closed) return undefined
-    const { asking, slot } = told
-    const node = told.node.startsWith(':') ? this.#sameHost(told.node) : told.node
+    const redirect = readRedirect(message)
+    if (redirect === undefined || this.#closed) return undefined
+    const { asking, slot } = redirect
+    const node = redirect.node.startsWith(':') ? this.#sameHost(redirect.node) : redirect.node
     this.#nodes.pointTo(node, asking ? undefined : slot)
     if (!asking) {
       this.#pointedAt = node
@@ -97,7 +97,7 @@ class Cluster implements RedisConnection {
   }
 
   /** In a cluster, published messages reach every node. */
-  readonly subscribe: Subscribe = (channel, hearer) => {
+  readonly subscribe: Subscribe = (channel, listener) => {
     const { clock, random, warn } = this.#dialler
     const dial = (lost: Lost) => {
       const names = [...(this.#map?.masters ?? this.#seeds)]
@@ -108,7 +108,7 @@ class Cluster implements RedisConnection {
     // Dials a microtask later, when the name is known.
     const later = (lost: Lost) => Promise.resolve(lost).then(dial)
     const options = { dial: later, clock, random, denied: subscribeDenied(warn) }
-    const redial: Redial<Connection> = openSubscription(options, channel, hearer)
+    const redial: Redial<Connection> = openSubscription(options, channel, listener)
     return {
       close: () => {
         this.#listening.delete(redial)
@@ -146,7 +146,7 @@ class Cluster implements RedisConnection {
     if (this.#reading) return
     this.#reading = true
     for (const node of this.#inOrder()) {
-      const map = await this.#ask(node)
+      const map = await this.#readMap(node)
       if (this.#closed) return
       if (map === undefined) continue
       this.#follow(map)
@@ -171,10 +171,10 @@ class Cluster implements RedisConnection {
     return [...pointedAt, ...nodes.slice(from), ...nodes.slice(0, from)]
   }
 
-  async #ask({ name, redial }: ClusterNode): Promise<ClusterMap | undefined> {
+  async #readMap({ name, redial }: ClusterNode): Promise<ClusterMap | undefined> {
     try {
-      const asked = redial.client?.send(['CLUSTER', 'SLOTS']) ?? refuse(new Error(OFFLINE))
-      const reply = await within(ANSWER_MS, this.#dialler.clock, asked)
+      const sent = redial.client?.send(['CLUSTER', 'SLOTS']) ?? refuse(new Error(OFFLINE))
+      const reply = await within(ANSWER_MS, this.#dialler.clock, sent)
       const map = readClusterSlots(reply, addressNamed(name).host)
       // A node that has just started, or was removed, knows no masters.
       return map.masters.size > 0 ? map : undefined

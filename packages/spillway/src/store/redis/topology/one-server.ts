@@ -51,11 +51,11 @@ export function serverAt(
       hangUp(why)
       for (const each of [main, ...subscriptions]) each.hurry()
     },
-    subscribe(channel, hearer) {
+    subscribe(channel, listener) {
       const redial = openSubscription(
         { dial: (lost) => dial(MESSAGES, lost), clock, random, denied: subscribeDenied(warn) },
         channel,
-        hearer,
+        listener,
       )
       subscriptions.add(redial)
       return {

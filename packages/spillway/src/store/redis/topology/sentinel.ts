@@ -35,14 +35,14 @@ export function connectSentinels(
   const servers: Dialler = createDialler(options, login)
   let current: string | undefined
 
-  const ask = () =>
+  const currentMaster = () =>
     findMaster(sentinels, master, clock).catch((problem: unknown) => {
       if (problem instanceof RedisSetupError) warn(problem.message, UNREACHABLE_CODE)
       throw problem
     })
   const server = serverAt(
     async (wanted, lost) => {
-      const address = await ask()
+      const address = await currentMaster()
       current = nameOf(address)
       return servers.dial(address, wanted, lost)
     },
@@ -64,7 +64,7 @@ export function connectSentinels(
         if (name === master) moveTo(`${host}:${port}`)
       },
       onSubscribed() {
-        ask().then(
+        currentMaster().then(
           (address) => moveTo(nameOf(address)),
           () => {},
         )
@@ -92,7 +92,7 @@ async function findMaster(
       if (answers.length + problems.length === sentinels.length) resolve()
     }
     for (const dial of sentinels) {
-      askOne(dial, master, clock).then(
+      queryOne(dial, master, clock).then(
         (answer) => {
           if (answers.push(answer) === 1) clock.schedule(OTHERS_MS, resolve).unref()
           settled()
@@ -111,7 +111,7 @@ async function findMaster(
   throw setup ?? new Error(`no Sentinel answers: ${messageOf(cause)}`, { cause })
 }
 
-async function askOne(
+async function queryOne(
   dial: (lost: Lost) => Promise<Dialed<Connection>>,
   master: string,
   clock: Clock,
@@ -122,13 +122,13 @@ async function askOne(
   })
   const dialed = await dial(giveUp)
   try {
-    return await within(ANSWER_MS, clock, Promise.race([lost, askMaster(dialed, master)]))
+    return await within(ANSWER_MS, clock, Promise.race([lost, queryMaster(dialed, master)]))
   } finally {
     dialed.drop()
   }
 }
 
-async function askMaster(dialed: Dialed<Connection>, master: string): Promise<Answer> {
+async function queryMaster(dialed: Dialed<Connection>, master: string): Promise<Answer> {
   await dialed.open()
   const reply = await dialed.client.send(['SENTINEL', 'MASTER', master]).catch((cause: unknown) => {
     if (!messageOf(cause).includes('No such master')) throw cause

@@ -10,14 +10,14 @@ import type { Redial } from './redial.js'
 const SILENCE_MS = 2_000
 
 export function createSilentConnectionCheck(redial: Redial<Connection>, clock: Clock): () => void {
-  let asked: Connection | undefined
+  let pinged: Connection | undefined
 
   return () => {
     const connection = redial.client
-    if (connection === undefined || asked === connection) return
-    asked = connection
+    if (connection === undefined || pinged === connection) return
+    pinged = connection
     const giveUp = () => {
-      if (asked === connection && redial.client === connection) {
+      if (pinged === connection && redial.client === connection) {
         redial.hangUp(new Error('the server sent no data'))
       }
     }
@@ -26,7 +26,7 @@ export function createSilentConnectionCheck(redial: Redial<Connection>, clock: C
     timer.unref()
     const answered = () => {
       timer.cancel()
-      if (asked === connection) asked = undefined
+      if (pinged === connection) pinged = undefined
     }
     connection.ping().then(answered, answered)
   }

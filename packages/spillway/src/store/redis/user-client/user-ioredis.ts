@@ -40,10 +40,10 @@ export function recogniseIoredis(value: unknown): RecognisedClient | string | un
 }
 
 const created = (setting: string, otherwise: string) =>
-  `must be created with ${setting}, or ${otherwise}`
-const TWICE = 'what may have run already runs again'
-const LATE = 'what it could not send runs long after it was userClient up'
-const TEXT = 'replies are not what scripts returned'
+  `must be created with ${setting}; otherwise ${otherwise}`
+const TWICE = 'it sends commands again that may already have run'
+const LATE = 'it queues commands while it is offline, and sends them after their calls have ended'
+const TEXT = 'it changes the numbers in replies to text'
 
 function ofClient(userClient: Client): RecognisedClient | string {
   const { options } = userClient
@@ -113,7 +113,7 @@ function recognised(userClient: UserNodeRedis, listenTo: () => Client): Recognis
       userClient.on('ready', call)
       if (isReady()) call()
     },
-    subscribe: (chances) => (channel, hearer) =>
+    subscribe: (chances) => (channel, listener) =>
       openSubscription(
         {
           // A copy of the application's client, for a separate connection.
@@ -125,7 +125,7 @@ function recognised(userClient: UserNodeRedis, listenTo: () => Client): Recognis
           ...chances,
         },
         channel,
-        hearer,
+        listener,
       ),
   }
 }

@@ -1,8 +1,8 @@
 /** Clients and clusters of node-redis that the application passes in. */
 
 import {
-  type Hearer,
   type Listener,
+  type MessageListener,
   openSubscription,
   type Subscription,
   type SubscriptionOptions,
@@ -41,8 +41,8 @@ interface Cluster extends UserNodeRedis {
   readonly _options?: { defaults?: { disableOfflineQueue?: boolean } }
   sendCommand(key: string | undefined, readOnly: boolean, args: readonly string[]): Promise<unknown>
   withCommandOptions(options: object): Cluster
-  subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
-  unsubscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  subscribe(channel: string, onMessage: (text: string) => void): Promise<unknown>
+  unsubscribe(channel: string, onMessage: (text: string) => void): Promise<unknown>
 }
 
 type Chances = Omit<SubscriptionOptions<Listener>, 'dial'>
@@ -55,17 +55,18 @@ export function recogniseNodeRedis(value: unknown): RecognisedClient | string | 
     return undefined
   }
   if ('getMasterNode' in userClient) {
-    const why = 'after a failover it would send again what may have run already'
-    return `must not be a Sentinel client of node-redis: ${why}; say redis.sentinels instead`
+    const why = 'after a failover it sends commands again that may already have run'
+    return `must not be a Sentinel client of node-redis: ${why}; use redis.sentinels instead`
   }
   return 'getSlotMaster' in userClient ? ofCluster(value as Cluster) : ofClient(value as Client)
 }
 
-const LATE = 'or what it could not send runs long after it was userClient up'
+const LATE =
+  'otherwise it queues commands while it is offline, and sends them after their calls have ended'
 
 function ofClient(userClient: Client): RecognisedClient | string {
   if (queues(userClient.options)) {
-    return `must be created with disableOfflineQueue: true, ${LATE}`
+    return `must be created with disableOfflineQueue: true; ${LATE}`
   }
   listenForErrors(userClient)
   // The same client and connection with other command options.
@@ -75,14 +76,14 @@ function ofClient(userClient: Client): RecognisedClient | string {
     cluster: false,
     send: (args) => client.sendCommand(args),
     onReady: (call) => whenReady(userClient, 'ready', call),
-    subscribe: (chances) => (channel, hearer) =>
+    subscribe: (chances) => (channel, listener) =>
       openSubscription(
         {
           dial: (lost) => dialedClient(lost, (socket) => duplicate(userClient, socket)),
           ...chances,
         },
         channel,
-        hearer,
+        listener,
       ),
   }
 }
@@ -98,7 +99,7 @@ function duplicate(userClient: Client, socket: object): NodeRedisClient {
 
 function ofCluster(userClient: Cluster): RecognisedClient | string {
   if (userClient._options !== undefined && queues(userClient._options.defaults ?? {})) {
-    return `must be created with defaults: { disableOfflineQueue: true }, ${LATE}`
+    return `must be created with defaults: { disableOfflineQueue: true }; ${LATE}`
   }
   listenForErrors(userClient)
   const client = userClient.withCommandOptions(COMMAND_OPTIONS)
@@ -108,8 +109,8 @@ function ofCluster(userClient: Cluster): RecognisedClient | string {
     slotOf,
     send: (args, key) => client.sendCommand(key, false, args),
     onReady: (call) => whenReady(userClient, 'connect', call),
-    subscribe: (chances) => (channel, hearer) =>
-      subscribeCluster(userClient, chances, channel, hearer),
+    subscribe: (chances) => (channel, listener) =>
+      subscribeCluster(userClient, chances, channel, listener),
   }
 }
 
@@ -136,21 +137,21 @@ function subscribeCluster(
   cluster: Cluster,
   chances: Chances,
   channels: string | readonly string[],
-  hearer: Hearer,
+  listener: MessageListener,
 ): Subscription {
-  const onReady = () => hearer.onSubscribed()
+  const onReady = () => listener.onSubscribed()
   const dial = (): Dialed<Listener> => {
     const stops: (() => void)[] = []
-    const subscribe: Listener['subscribe'] = async (name, hear) => {
-      stops.push(() => void cluster.unsubscribe(name, hear).catch(() => {}))
-      await cluster.subscribe(name, hear)
+    const subscribe: Listener['subscribe'] = async (name, onMessage) => {
+      stops.push(() => void cluster.unsubscribe(name, onMessage).catch(() => {}))
+      await cluster.subscribe(name, onMessage)
     }
     const drop = () => {
       for (const stop of stops) stop()
     }
     return { client: { subscribe }, open: async () => {}, drop }
   }
-  const subscription = openSubscription({ dial, ...chances }, channels, hearer)
+  const subscription = openSubscription({ dial, ...chances }, channels, listener)
   cluster.on('node-ready', onReady)
   return {
     close() {

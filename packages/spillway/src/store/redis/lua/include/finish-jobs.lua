@@ -17,7 +17,7 @@ local function finish_all()
     local id, turn = string.sub(name, 1, ID_LENGTH), string.sub(name, ID_LENGTH + 1)
     local ended
     if remove(LEASES, name) == 0 then
-      ended = unusual().told_before(id, turn)
+      ended = unusual().repeated_reply(id, turn)
     elseif how == '' and result_us == 0 and turn == ':1' and meta[APART] == 0 then
       redis.call('HDEL', KEYS[BEFORE_QUEUE + JOBS], id)
       ended = DONE_REPLY

@@ -1,7 +1,7 @@
 -- State changes that the scripts of a queue share. With include/queue-state the twin of
 -- store/queue/queue-state.ts.
 local MOST_AT_ONCE = 256
-local LEASE_EXPIRED = 'the worker did not say how it ended'
+local LEASE_EXPIRED = 'the lease expired before the worker reported a result'
 --- @include read-job
 
 local function save_job(id, job)

@@ -59,7 +59,7 @@ local function finish(id, turn, how, text, result_us)
 end
 
 -- A resent result of this turn returns the recorded end.
-local function told_before(id, turn)
+local function repeated_reply(id, turn)
   local job = record_of(id)
   if not job or job.unreadable or ':' .. job[TURN] ~= turn then return STALE_REPLY end
   if job[STATE] == DONE then return DONE_REPLY end

@@ -7,7 +7,7 @@ local function unusual()
   --- @include unusual-ends
   made = {
     forget_ended = forget_ended, bring_back = bring_back, end_job = end_job, finish = finish,
-    told_before = told_before, wake_one = wake_one, park = park, first_score = first_score,
+    repeated_reply = repeated_reply, wake_one = wake_one, park = park, first_score = first_score,
     forget_lost = forget_lost,
   }
   return made
