@@ -1,6 +1,6 @@
 /** The entry point: one store, one pod, and a guard for each downstream. */
 
-import { closedError } from '../core/errors.js'
+import { SpillwayError } from '../core/errors.js'
 import { emit } from '../core/events.js'
 import {
   type Duration,
@@ -180,7 +180,7 @@ class PodSpillway implements Spillway {
 
   guard(name: string, options?: GuardOptions): Guard {
     validate('guard name', name, text())
-    if (this.#closed) throw closedError('queue', name)
+    if (this.#closed) throw closedSpillwayError('guard', name)
     const known = this.#open(name)
     if (options === undefined) {
       if (known !== undefined) return known
@@ -227,7 +227,7 @@ class PodSpillway implements Spillway {
     options?: JobQueueOptions,
   ): WorkableJobQueue<Data, Result> {
     validate('job queue name', name, text())
-    if (this.#closed) throw closedError('queue', name)
+    if (this.#closed) throw closedSpillwayError('job queue', name)
     const known = this.#queues.get(name)
     if (options === undefined && known !== undefined) return known as WorkableJobQueue<Data, Result>
     if (options === undefined || known !== undefined) {
@@ -397,4 +397,14 @@ const WORDS = {
   unreachable: 'the store does not answer',
   untrusted: 'the store is back, limits are shared again in a window',
   off: 'not shared, because of SPILLWAY_SHARED=off',
+}
+
+function closedSpillwayError(kind: 'guard' | 'job queue', name: string): SpillwayError {
+  return new SpillwayError({
+    code: 'SHUTTING_DOWN',
+    stage: 'queue',
+    scope: 'local',
+    details: { name, kind },
+    explain: () => `spillway.close() was called before ${kind} ${name} was requested`,
+  })
 }

@@ -3,6 +3,7 @@
  * its model, its cost is estimated from its body, and the usage in its answer replaces the estimate.
  */
 import { SpillwayError } from '../../core/errors.js'
+import { guardMessage } from '../../core/refusal-answer.js'
 import {
   bool,
   type Check,
@@ -204,8 +205,9 @@ class SdkRequests {
     } catch (error) {
       measured?.failed(error)
       if (!(error instanceof SpillwayError)) throw error
-      const { status, code, message } = error
-      return refusalResponse(error, JSON.stringify(format.errorBody({ status, code, message })))
+      const { status, code, url } = error
+      const body = format.errorBody({ status, code, message: guardMessage(error) })
+      return refusalResponse(error, JSON.stringify({ ...body, error: { ...body.error, url } }))
     }
   }
 

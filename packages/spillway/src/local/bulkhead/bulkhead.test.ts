@@ -297,7 +297,7 @@ describe('bulkhead close()', () => {
     })
     await expect(waiting).rejects.toMatchObject({
       code: 'SHUTTING_DOWN',
-      message: 'openai is closed',
+      message: 'openai: its close() was called, so it starts no more calls',
     })
     await expect(work(1)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await clock.advance(99)

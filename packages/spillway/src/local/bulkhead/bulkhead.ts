@@ -19,7 +19,7 @@ import {
   counted,
   type Details,
   type ErrorCode,
-  inMs,
+  readableTime,
   refuse,
   SpillwayError,
 } from '../../core/errors.js'
@@ -357,5 +357,5 @@ function explainFull({ name, active, limit, waiting, size }: Details): string {
 }
 
 function explainTimeout({ name, timeoutMs, limit }: Details): string {
-  return `${name}: none of ${counted(limit, 'slots')} came free within ${inMs(timeoutMs)}`
+  return `${name}: none of ${counted(limit, 'slots')} came free within ${readableTime(timeoutMs)}`
 }

@@ -4,7 +4,7 @@
  * whether it is still the same store (its epoch), and how many pods share the limits.
  */
 
-import { counted } from '../../core/errors.js'
+import { counted, storeProblem } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
@@ -121,6 +121,14 @@ export class StoreWatch {
     this.#awaited = true
     this.#loop.ref()
     return this.#started
+  }
+
+  /** Why this pod decides without the store, for refusals. */
+  get problem(): string {
+    if (this.status === 'off') return 'SPILLWAY_SHARED is off'
+    if (this.status === 'untrusted') return 'the store has lost its data'
+    const why = this.#why === undefined ? '' : `: ${storeProblem(this.#why)}`
+    return `the store is unreachable${why}`
   }
 
   /** Called once by each guard, when everything that depends on the watch exists. */
