@@ -128,7 +128,7 @@ describe('text of a refusal after close()', () => {
 })
 
 describe('refusals as HTTP answers of a guard', () => {
-  const spent = { limits: [{ unit: 'tokens', limit: 3_000, windowMs: '1m' }] }
+  const spent: GuardOptions = { limits: [{ unit: 'tokens', limit: 3_000, windowMs: '1m' }] }
   const body = JSON.stringify({ model: 'gpt', messages: [{ role: 'user', content: 'Hi' }] })
   const URL = 'https://vendor.test/v1/chat/completions'
   const page = /reference\/error-codes#vendor-limited$/
