@@ -37,14 +37,21 @@ await test('an answer', llmDefaults({ requestsPerMinute: 500 }), async (client, 
   assert.equal(vendor.counts.arrived, 1)
 })
 
-await test('the limit is used up', llmDefaults({ requestsPerMinute: 1 }), async (client, vendor) => {
-  await summarize(client, 'a long text')
-  assert.equal(await summarize(client, 'another'), 'too many requests, try again later')
-  // The guard refused the second call, so the vendor saw only one.
-  assert.equal(vendor.counts.arrived, 1)
-})
+await test(
+  'the limit is used up',
+  llmDefaults({ requestsPerMinute: 1 }),
+  async (client, vendor) => {
+    await summarize(client, 'a long text')
+    assert.equal(await summarize(client, 'another'), 'too many requests, try again later')
+    // The guard refused the second call, so the vendor saw only one.
+    assert.equal(vendor.counts.arrived, 1)
+  },
+)
 
-const quickRetries = { ...llmDefaults({ requestsPerMinute: 500 }), retry: { attempts: 2, baseMs: 1 } }
+const quickRetries = {
+  ...llmDefaults({ requestsPerMinute: 500 }),
+  retry: { attempts: 2, baseMs: 1 },
+}
 await test('the vendor is down', quickRetries, async (client, vendor) => {
   vendor.set({ status: 503 })
   assert.equal(await summarize(client, 'a long text'), 'no summary today')

@@ -79,7 +79,10 @@ describe('text of a refusal while the store does not answer', () => {
 
   it("the refusal of the outage rule 'refuse' has the reason, the option and the unit", async () => {
     const error = await withSlowStore('refuse')
-    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { unit: 'tokens', limit: 2 } })
+    expect(error).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      details: { unit: 'tokens', limit: 2 },
+    })
     // The simulated store puts the name of the command in front.
     expect(error.message).toBe(
       "openai: limits[].outage is 'refuse', and the store is unreachable: pulses.pulse: no reply within 100 ms (commandTimeoutMs); retry in 1 s",
@@ -120,7 +123,9 @@ describe('text of a refusal after close()', () => {
   it('a guard that is requested after spillway.close() is not called closed itself', async () => {
     const spillway = createSpillway()
     await spillway.close()
-    expect(() => spillway.guard('y')).toThrow('spillway.close() was called before guard y was requested')
+    expect(() => spillway.guard('y')).toThrow(
+      'spillway.close() was called before guard y was requested',
+    )
     expect(() => spillway.jobQueue('z')).toThrow(
       'spillway.close() was called before job queue z was requested',
     )

@@ -173,6 +173,18 @@ export function closedError(stage: Stage, name: string): SpillwayError {
   })
 }
 
+/** The refusal to create a guard or a job queue after `spillway.close()`. */
+export function closedSpillwayError(kind: 'guard' | 'job queue', name: string): SpillwayError {
+  return new SpillwayError({
+    code: 'SHUTTING_DOWN',
+    stage: 'queue',
+    scope: 'local',
+    details: { name, kind },
+    explain: (details) =>
+      `spillway.close() was called before ${details.kind} ${details.name} was requested`,
+  })
+}
+
 /** The refusal after a command to the store has failed. A `SpillwayError` says more already. */
 export function storeUnavailable(stage: Stage, name: string, cause: unknown): SpillwayError {
   if (cause instanceof SpillwayError) return cause

@@ -1,6 +1,6 @@
 /** The entry point: one store, one pod, and a guard for each downstream. */
 
-import { SpillwayError } from '../core/errors.js'
+import { closedSpillwayError } from '../core/errors.js'
 import { emit } from '../core/events.js'
 import {
   type Duration,
@@ -397,14 +397,4 @@ const WORDS = {
   unreachable: 'the store does not answer',
   untrusted: 'the store is back, limits are shared again in a window',
   off: 'not shared, because of SPILLWAY_SHARED=off',
-}
-
-function closedSpillwayError(kind: 'guard' | 'job queue', name: string): SpillwayError {
-  return new SpillwayError({
-    code: 'SHUTTING_DOWN',
-    stage: 'queue',
-    scope: 'local',
-    details: { name, kind },
-    explain: () => `spillway.close() was called before ${kind} ${name} was requested`,
-  })
 }

@@ -5,7 +5,14 @@ import { sleep } from '../../src/core/time/sleep.js'
 import { llmDefaults } from '../../src/guard/llm/llm-defaults.js'
 import { createSpillway } from '../../src/guard/spillway.js'
 import { createVendor } from '../../src/testing/vendor.js'
-import { countFates, createGuardPod, createJob, EVERYWHERE, fateOf, vendorError } from '../guard-pod.js'
+import {
+  countFates,
+  createGuardPod,
+  createJob,
+  EVERYWHERE,
+  fateOf,
+  vendorError,
+} from '../guard-pod.js'
 
 describe('shed stage of a guard', () => {
   it('guard sheds by tier as its queue fills', async () => {

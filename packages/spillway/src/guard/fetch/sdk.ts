@@ -3,7 +3,6 @@
  * its model, its cost is estimated from its body, and the usage in its answer replaces the estimate.
  */
 import { SpillwayError } from '../../core/errors.js'
-import { guardMessage } from '../../core/refusal-answer.js'
 import {
   bool,
   type Check,
@@ -13,6 +12,7 @@ import {
   optional,
   validate,
 } from '../../core/options/checks.js'
+import { guardMessage } from '../../core/refusal-answer.js'
 import type { Clock } from '../../core/time/clock.js'
 import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
 import type { UnitLimit } from '../../shared/rate-limiter/options.js'

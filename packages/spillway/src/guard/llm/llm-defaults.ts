@@ -1,5 +1,12 @@
 /** Guard options that suit LLM vendors, for applications that have no special needs. */
-import { type Check, integer, type OptionProblem, object, optional, validate } from '../../core/options/checks.js'
+import {
+  type Check,
+  integer,
+  type OptionProblem,
+  object,
+  optional,
+  validate,
+} from '../../core/options/checks.js'
 import type { SharedLimit } from '../../shared/rate-limiter/options.js'
 import type { GuardOptions } from '../options.js'
 

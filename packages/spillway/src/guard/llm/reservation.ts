@@ -1,8 +1,8 @@
 /** Tokens to reserve for a request, before the response reports its cost. */
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { Estimates } from './estimate/lane-estimates.js'
-import { ReservedCost } from './reserved-cost.js'
 import { QuotaModel, type QuotaSetting } from './quota-model.js'
+import { ReservedCost } from './reserved-cost.js'
 import type { TokenUsage } from './usage/token-usage.js'
 import type { RequestFacts } from './vendor-format.js'
 

@@ -1,5 +1,11 @@
 /** The refusals of the built-in stages, each with the numbers behind it. */
-import { counted, type Details, readableTime, SpillwayError, storeUnavailable } from '../../core/errors.js'
+import {
+  counted,
+  type Details,
+  readableTime,
+  SpillwayError,
+  storeUnavailable,
+} from '../../core/errors.js'
 import { PROBE_WAIT_MS } from '../../shared/circuit-breaker/lane/refusal.js'
 import type { LeaveReason } from '../../shared/permit-queue/queued-call.js'
 import type { UnitLimit } from '../../shared/rate-limiter/options.js'

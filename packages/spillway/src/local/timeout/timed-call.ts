@@ -332,7 +332,8 @@ const EXPLAIN: Record<CallTimeoutKind, (details: Details) => string> = {
     `${name}: timed out, no answer within ${readableTime(limitMs)} (timeout.callMs)`,
   firstByte: ({ name, limitMs }) =>
     `${name}: timed out, no first byte within ${readableTime(limitMs)} (timeout.firstByteMs)`,
-  idle: ({ name, limitMs }) => `${name}: timed out, no data for ${readableTime(limitMs)} (timeout.idleMs)`,
+  idle: ({ name, limitMs }) =>
+    `${name}: timed out, no data for ${readableTime(limitMs)} (timeout.idleMs)`,
   deadline: ({ name, limitMs }) =>
     `${name}: timed out, no answer in the ${readableTime(limitMs)} that were left of the deadline`,
 }

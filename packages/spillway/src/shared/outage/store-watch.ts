@@ -127,8 +127,7 @@ export class StoreWatch {
   get problem(): string {
     if (this.status === 'off') return 'SPILLWAY_SHARED is off'
     if (this.status === 'untrusted') return 'the store has lost its data'
-    const why = this.#why === undefined ? '' : `: ${storeProblem(this.#why)}`
-    return `the store is unreachable${why}`
+    return `the store is unreachable: ${storeProblem(this.#why ?? 'it was not reached before close()')}`
   }
 
   /** Called once by each guard, when everything that depends on the watch exists. */

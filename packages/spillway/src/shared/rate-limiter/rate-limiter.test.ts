@@ -430,7 +430,7 @@ describe('shared rate limiter options', () => {
   it.each([
     ['request', 'requests'],
     ['Requests', 'requests'],
-    ['requets', 'requests'],
+    ['rquests', 'requests'],
     ['token', 'tokens'],
     ['tokns', 'tokens'],
     ['input_tokens', 'inputTokens'],
@@ -441,12 +441,16 @@ describe('shared rate limiter options', () => {
     )
   })
 
-  it.each(['images', 'tickets', 'cachedTokens', 'audioInputTokens', 'requests@opus', 'micro-dollars'])(
-    'a limit may count %s, a unit of the application',
-    (unit) => {
-      expect(() => setup({ limits: [{ unit, limit: 1, windowMs: '1m' }] })).not.toThrow()
-    },
-  )
+  it.each([
+    'images',
+    'tickets',
+    'cachedTokens',
+    'audioInputTokens',
+    'requests@opus',
+    'micro-dollars',
+  ])('a limit may count %s, a unit of the application', (unit) => {
+    expect(() => setup({ limits: [{ unit, limit: 1, windowMs: '1m' }] })).not.toThrow()
+  })
 })
 
 it('createRateLimiter of spillway/shared throws and names createSharedRateLimiter', () => {

@@ -130,4 +130,3 @@ export class OutageLevels {
     return { ...level, limit: part(level.limit), burst: part(level.burst) }
   }
 }
-

@@ -58,4 +58,3 @@ export function refusalOf(
   const retryAfterMs = endsMs === undefined ? PROBE_WAIT_MS : endsMs - nowMs
   return new SpillwayError({ code, stage: 'breaker', scope, retryAfterMs, details, explain })
 }
-

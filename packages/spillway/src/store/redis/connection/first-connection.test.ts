@@ -60,7 +60,9 @@ describe('hint at redis:// for a server without TLS', () => {
 
   it('a warning about a rediss:// URL hints at redis:// after a TLS error or a silent server', async () => {
     const hint = 'rediss:// means TLS; use redis:// for a server without TLS'
-    expect(warningFor('rediss://redis:6379', problem('ERR_SSL_WRONG_VERSION_NUMBER'))).toContain(hint)
+    expect(warningFor('rediss://redis:6379', problem('ERR_SSL_WRONG_VERSION_NUMBER'))).toContain(
+      hint,
+    )
     expect(warningFor('rediss://redis:6379', new Error('Connection timeout'))).toContain(hint)
     expect(warningFor('rediss://redis:6379', problem('ECONNREFUSED'))).not.toContain(hint)
     expect(warningFor('redis://redis:6379', new Error('Connection timeout'))).not.toContain(hint)

@@ -31,7 +31,8 @@ export function createWarnings(): Warnings {
   return {
     messages,
     warn(text, code) {
-      const message = code === UNREACHABLE_CODE ? `${text.replace(/\.$/, '')}. ${CONSEQUENCE}` : text
+      const message =
+        code === UNREACHABLE_CODE ? `${text.replace(/\.$/, '')}. ${CONSEQUENCE}` : text
       if (messages.includes(message)) return
       messages.push(message)
       process.emitWarning(message, { type: 'SpillwayWarning', ...(code && { code }) })
