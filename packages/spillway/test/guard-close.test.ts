@@ -45,7 +45,9 @@ describe.each(EVERYWHERE)('closed guard, store: %s', (where) => {
     expect(countFates([...waiting, later])).toEqual({ SHUTTING_DOWN: 3 })
     for (const { error } of [...waiting, later]) {
       expect(error).toMatchObject({ stage: 'queue', scope: 'local', status: 503 })
-      expect((error as Error).message).toBe('openai is closed')
+      expect((error as Error).message).toBe(
+        'openai: its close() was called, so it starts no more calls',
+      )
     }
     expect(closing.state).toBe('pending')
     job.finish()

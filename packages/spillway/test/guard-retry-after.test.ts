@@ -293,7 +293,7 @@ describe('message of SHED', () => {
     const inFlight = createPod({ shed: { maxInFlight: 1 } })
     inFlight.run(never)
     expect((await inFlight.refused()).message).toContain(
-      'shed with 1 calls in flight (shed.maxInFlight: 1)',
+      'shed with 1 call in flight (shed.maxInFlight: 1)',
     )
     const queue = createPod({
       ...{ shed: { maxQueue: 1 }, queue: { size: 5 }, concurrency: { limit: 1 } },
@@ -315,12 +315,12 @@ describe('message of SHED', () => {
     const first = shedder.admit()
     expect('end' in first).toBe(true)
     expect(shedder.admit()).toMatchObject({
-      message: 'web: shed with 1 calls in flight (maxInFlight: 1); raise it or add pods',
+      message: 'web: shed with 1 call in flight (maxInFlight: 1); raise it or add pods',
       retryAfterMs: 2_000,
     })
     if ('end' in first) first.end()
     expect('end' in shedder.admit()).toBe(true)
     shedder.close()
-    expect(shedder.admit()).toMatchObject({ code: 'SHUTTING_DOWN', retryAfterMs: 1_000 })
+    expect(shedder.admit()).toMatchObject({ code: 'SHUTTING_DOWN', retryAfterMs: undefined })
   })
 })

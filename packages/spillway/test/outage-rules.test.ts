@@ -74,7 +74,7 @@ describe('limits during an outage', () => {
       details: { byOutageRule: true },
     })
     expect(error.message).toMatch(
-      /^vendor: the store is unreachable, and this pod's share of the limits/,
+      /^vendor: this pod's share of the limit on requests in lane default is used up/,
     )
     expect(error.retryAfterMs).toBeGreaterThan(0)
   })

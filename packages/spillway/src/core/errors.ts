@@ -138,25 +138,50 @@ Object.defineProperty(SpillwayError.prototype, 'name', {
   configurable: true,
 })
 
-/** Milliseconds, rounded for messages. */
-export function inMs(value: unknown): string {
-  return `${Math.round(Number(value) * 10) / 10} ms`
+/** Milliseconds as a time for messages, rounded: `250 ms`, `54.7 s`, `1 min 1 s`, `2 h 5 min`. */
+export function readableTime(ms: unknown): string {
+  const tenths = Math.round(Number(ms) * 10)
+  if (tenths < 10_000) return `${tenths / 10} ms`
+  const seconds = Math.round(Number(ms) / 100) / 10
+  if (seconds < 60) return `${seconds} s`
+  const whole = Math.round(seconds)
+  const minutes = whole < 3_600 ? Math.floor(whole / 60) : Math.round(whole / 60)
+  if (minutes < 60) return inTwo(minutes, 'min', whole % 60, 's')
+  return inTwo(Math.floor(minutes / 60), 'h', minutes % 60, 'min')
+}
+
+function inTwo(larger: number, unit: string, smaller: number, smallerUnit: string): string {
+  return `${larger} ${unit}${smaller === 0 ? '' : ` ${smaller} ${smallerUnit}`}`
+}
+
+/** A number and its noun, which is given in the plural: `1 call`, `2 calls`. */
+export function counted(count: unknown, nouns: string): string {
+  return `${count} ${Number(count) === 1 ? nouns.replace(/s$/, '') : nouns}`
 }
 
 /** How long to wait for a store that does not answer. Pods try to connect about as often. */
 export const STORE_WAIT_MS = 1_000
-/** How long to wait before another pod is tried. */
-const OTHER_POD_WAIT_MS = 1_000
 
-/** The refusal of a mechanism that was closed. Another pod, or this pod's replacement, can answer. */
+/** The refusal of a mechanism that was closed. Waiting does not help in this process, so there is no `retryAfterMs`. */
 export function closedError(stage: Stage, name: string): SpillwayError {
   return new SpillwayError({
     code: 'SHUTTING_DOWN',
     stage,
     scope: 'local',
-    retryAfterMs: OTHER_POD_WAIT_MS,
     details: { name },
-    explain: (details) => `${details.name} is closed`,
+    explain: (details) => `${details.name}: its close() was called, so it starts no more calls`,
+  })
+}
+
+/** The refusal to create a guard or a job queue after `spillway.close()`. */
+export function closedSpillwayError(kind: 'guard' | 'job queue', name: string): SpillwayError {
+  return new SpillwayError({
+    code: 'SHUTTING_DOWN',
+    stage: 'queue',
+    scope: 'local',
+    details: { name, kind },
+    explain: (details) =>
+      `spillway.close() was called before ${details.kind} ${details.name} was requested`,
   })
 }
 
@@ -168,9 +193,40 @@ export function storeUnavailable(stage: Stage, name: string, cause: unknown): Sp
     stage,
     scope: 'shared',
     retryAfterMs: STORE_WAIT_MS,
-    details: { name },
-    explain: (details) => `${details.name}: the store did not answer`,
+    details: { name, why: storeProblem(cause) },
+    explain: ({ name, why }) => `${name}: the store did not answer: ${why}`,
     cause,
+  })
+}
+
+/**
+ * Why a command to the store failed. The system's code stands for its message, and addresses are left out, because
+ * clients of an HTTP server may read the refusal.
+ */
+export function storeProblem(error: unknown): string {
+  const { code, cause } = Object(error) as { code?: unknown; cause?: unknown }
+  if (typeof code === 'string') return code
+  if (cause !== undefined) return storeProblem(cause)
+  const message = error instanceof Error ? error.message : String(error)
+  return message.replace(/\b[\w.-]+:\d+\b/g, '(address)').replace(/\.$/, '')
+}
+
+/** The refusal of an outage rule that allows no call. `why`: the problem of the store. `option`: the rule. */
+export function refusedByOutageRule(
+  stage: Stage,
+  name: string,
+  why: string,
+  option: string,
+  further?: Details,
+): SpillwayError {
+  return new SpillwayError({
+    code: 'STORE_UNAVAILABLE',
+    stage,
+    scope: 'shared',
+    retryAfterMs: STORE_WAIT_MS,
+    details: { name, outage: 'refuse', option, why, ...further },
+    explain: (details) =>
+      `${details.name}: ${details.option} is 'refuse', and ${details.why}; retry in ${readableTime(STORE_WAIT_MS)}`,
   })
 }
 

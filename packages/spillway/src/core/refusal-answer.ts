@@ -5,9 +5,17 @@ export function refusalBody({ code, message, stage }: SpillwayError): string {
   return JSON.stringify({ error: { type: 'spillway', code, message, stage } })
 }
 
+/** The message of a guard's refusal that an SDK shows as if the vendor had sent it. */
+export function guardMessage({ message, details: { name } }: SpillwayError): string {
+  const isNamed = name === undefined || message.startsWith(`${name}:`)
+  return `Spillway guard ${isNamed ? message : `${name}: ${message}`}`
+}
+
 /** The fields of an error that decide its headers. */
 export type RetryAdvice = Pick<SpillwayError, 'retryAfterMs'> & { readonly code: string }
 
+/** For clients of a pod that shuts down: another pod, or its replacement, can answer. */
+const OTHER_POD_WAIT_MS = 1_000
 /** SDKs ignore a longer `Retry-After` and retry after their own, much shorter delay. */
 const LONGEST_HEEDED_MS = 60_000
 
@@ -15,7 +23,8 @@ const LONGEST_HEEDED_MS = 60_000
  * `retry-after` and `retry-after-ms` if the time is known, and `x-should-retry: false` if no automatic retry of an
  * SDK can succeed: the caller's deadline has passed, or the wait is longer than SDKs wait.
  */
-export function refusalHeaders({ code, retryAfterMs }: RetryAdvice): Record<string, string> {
+export function refusalHeaders(refusal: RetryAdvice): Record<string, string> {
+  const { code, retryAfterMs = code === 'SHUTTING_DOWN' ? OTHER_POD_WAIT_MS : undefined } = refusal
   const headers: Record<string, string> = {}
   const isKnown = retryAfterMs !== undefined && Number.isFinite(retryAfterMs)
   if (isKnown) {

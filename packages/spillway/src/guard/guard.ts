@@ -282,7 +282,7 @@ export class SharedGuard implements Guard {
     const { slots, queue, clock, stages } = this.parts
     const nowMs = clock.now()
     const ofSignals = stages.shed?.pressureAt(nowMs).pressure ?? 0
-    return Math.max(slots.pressure(queue.waiting(nowMs)), ofSignals)
+    return Math.max(slots.pressure(queue.dispatcher.waitingForPod(nowMs)), ofSignals)
   }
 
   noteFallback(used: UsedFallback): void {

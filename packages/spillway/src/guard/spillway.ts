@@ -1,6 +1,6 @@
 /** The entry point: one store, one pod, and a guard for each downstream. */
 
-import { closedError } from '../core/errors.js'
+import { closedSpillwayError } from '../core/errors.js'
 import { emit } from '../core/events.js'
 import {
   type Duration,
@@ -179,7 +179,7 @@ class PodSpillway implements Spillway {
 
   guard(name: string, options?: GuardOptions): Guard {
     validate('guard name', name, text())
-    if (this.#closed) throw closedError('queue', name)
+    if (this.#closed) throw closedSpillwayError('guard', name)
     const known = this.#open(name)
     if (options === undefined) {
       if (known !== undefined) return known
@@ -226,7 +226,7 @@ class PodSpillway implements Spillway {
     options?: JobQueueOptions,
   ): WorkableJobQueue<Data, Result> {
     validate('job queue name', name, text())
-    if (this.#closed) throw closedError('queue', name)
+    if (this.#closed) throw closedSpillwayError('job queue', name)
     const known = this.#queues.get(name)
     if (options === undefined && known !== undefined) return known as WorkableJobQueue<Data, Result>
     if (options === undefined || known !== undefined) {

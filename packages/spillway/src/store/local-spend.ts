@@ -54,6 +54,8 @@ export interface LocalReply {
   waitUs: number
   stamps: number[]
   capacities: number[]
+  /** If a call was refused: 0 for the limits that refused it, and Infinity for the others. */
+  left?: number[]
 }
 
 /**
@@ -176,6 +178,7 @@ export class LocalSpend {
     })
     let granted = 0
     let wait = 0
+    const left = specs.map(() => Number.POSITIVE_INFINITY)
     for (const wanted of costs) {
       wait = 0
       for (let index = 0; index < specs.length; index++) {
@@ -183,7 +186,10 @@ export class LocalSpend {
         const cost = costIn(specs[index] as LimitSpec, wanted[index] as number)
         const own = owns[index] as Own
         const waits = waitFor(usable[index] as LimitSpec, own, cost, nowUs)
-        if (waits > 0) own.tightUs = nowUs
+        if (waits > 0) {
+          own.tightUs = nowUs
+          left[index] = 0
+        }
         wait = Math.max(wait, waits)
       }
       if (wait > 0) break
@@ -204,6 +210,7 @@ export class LocalSpend {
       waitUs: wait,
       stamps: specs.map((spec, index) => stampOf(spec, (owns[index] as Own).spent, nowUs)),
       capacities: specs.map(capacity),
+      ...(wait > 0 && { left }),
     }
   }
 

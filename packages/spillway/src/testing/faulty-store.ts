@@ -325,7 +325,7 @@ class DistantStore implements FaultyStore {
       this.counts.sent++
       this.#underWay.add(command)
       command.deadline = this.#deadlines.schedule(this.#timeoutMs, () => {
-        this.#giveUp(command, `no reply within ${this.#timeoutMs} ms`)
+        this.#giveUp(command, `no reply within ${this.#timeoutMs} ms (commandTimeoutMs)`)
       })
       if (this.#happens(this.#shares.requests)) this.counts.lostRequests++
       else this.#requests.send(command, halfMs)

@@ -2,9 +2,17 @@
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../src/core/random.js'
 import { sleep } from '../../src/core/time/sleep.js'
+import { llmDefaults } from '../../src/guard/llm/llm-defaults.js'
 import { createSpillway } from '../../src/guard/spillway.js'
 import { createVendor } from '../../src/testing/vendor.js'
-import { countFates, createGuardPod, createJob, fateOf, vendorError } from '../guard-pod.js'
+import {
+  countFates,
+  createGuardPod,
+  createJob,
+  EVERYWHERE,
+  fateOf,
+  vendorError,
+} from '../guard-pod.js'
 
 describe('shed stage of a guard', () => {
   it('guard sheds by tier as its queue fills', async () => {
@@ -98,6 +106,57 @@ describe('shed stage of a guard', () => {
     await clock.until(guard.close())
     await clock.advance(10_000)
     expect(readings).toBe(1)
+  })
+})
+
+describe('shed stage of a guard whose store replies later', () => {
+  const options = llmDefaults({ requestsPerMinute: 500, tokensPerMinute: 90_000 })
+  const slots = options.concurrency.limit as number
+  const { maxQueue } = options.shed as { maxQueue: number }
+  /** From this length on, calls of normal priority are shed. */
+  const shedFrom = Math.ceil(maxQueue * 0.85)
+
+  it.each(EVERYWHERE)(
+    'guard with a %s store starts a burst as large as its free slots and sheds nothing',
+    async (where) => {
+      const { clock, run, guard } = createGuardPod(options, { where })
+      const job = createJob()
+      const calls = Array.from({ length: slots }, () => run(job.fn))
+      await clock.advance(10)
+      expect(job.running).toBe(slots)
+      expect(countFates(calls)).toEqual({ pending: slots })
+      expect(guard.snapshot().shed?.pressure).toBe(0)
+      job.finish()
+    },
+  )
+
+  it.each(EVERYWHERE)(
+    'guard with a %s store sheds calls that come to a standing queue',
+    async (where) => {
+      const { clock, run } = createGuardPod(options, { where })
+      const job = createJob()
+      const calls = Array.from({ length: slots + shedFrom + 20 }, () => run(job.fn))
+      await clock.advance(10)
+      expect(job.running).toBe(slots)
+      expect(countFates(calls)).toEqual({ pending: slots + shedFrom, SHED: 20 })
+      const late = run(job.fn)
+      await clock.advance(10)
+      expect(fateOf(late)).toBe('SHED')
+      job.finish()
+    },
+  )
+
+  it('guard sheds calls while its store replies too late, also when slots are free', async () => {
+    const slow = { ...options, jitterMs: 20 }
+    const { clock, quick, connection } = createGuardPod(slow, { where: 'remote' })
+    connection?.setLatency(50)
+    const first = Array.from({ length: shedFrom }, () => quick())
+    // One round trip for the breaker, and one for the permits. Its reply came too late, so the calls are queued again.
+    await clock.advance(110)
+    const next = quick()
+    await clock.settle()
+    expect(countFates(first)).toEqual({ pending: shedFrom })
+    expect(fateOf(next)).toBe('SHED')
   })
 })
 

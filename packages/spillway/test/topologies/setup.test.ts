@@ -76,8 +76,9 @@ async function problemOf(options: Parameters<typeof redisStore>[0]): Promise<str
   await vi.waitUntil(() => store.problem !== undefined, { timeout: 5_000 })
   expect(store.ready).toBe(false)
   const { message } = store.problem as Error
-  expect(store.warnings).toEqual([message])
-  expect(warned).toHaveBeenCalledWith(message, {
+  const warning = `${message.replace(/\.$/, '')}. Limits and breakers are not shared until it can be used; Spillway keeps trying.`
+  expect(store.warnings).toEqual([warning])
+  expect(warned).toHaveBeenCalledWith(warning, {
     type: 'SpillwayWarning',
     code: 'SPILLWAY_STORE_UNREACHABLE',
   })

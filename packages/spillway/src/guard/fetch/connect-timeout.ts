@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
-import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import { type Details, readableTime, SpillwayError } from '../../core/errors.js'
 import { emit, listening as isHeard } from '../../core/events.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { CallContext } from '../pipeline/context.js'
@@ -51,6 +51,6 @@ function connectError(name: string, connectMs: number): SpillwayError {
     scope: 'local',
     details: { name, kind: 'connect', limitMs: connectMs },
     explain: (details: Details) =>
-      `${details.name}: timed out, no connection within ${inMs(details.limitMs)} (connectMs)`,
+      `${details.name}: timed out, no connection within ${readableTime(details.limitMs)} (connectMs)`,
   })
 }

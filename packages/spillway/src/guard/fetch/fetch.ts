@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { SpillwayError } from '../../core/errors.js'
 import { type HopNames, hopHeadersFor, leastReserveMs } from '../../core/hops.js'
-import { refusalBody, refusalHeaders } from '../../core/refusal-answer.js'
+import { guardMessage, refusalHeaders } from '../../core/refusal-answer.js'
 import { noteRefusal } from '../../core/refusal-of.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
@@ -198,13 +198,18 @@ function hasKey(headers: Headers, own?: string): boolean {
 /** Refusals become responses; errors of the network stay errors. */
 function respondTo(error: unknown): Response {
   if (!(error instanceof SpillwayError)) throw error
-  return refusalResponse(error, refusalBody(error))
+  const { code, stage, url } = error
+  const message = guardMessage(error)
+  return refusalResponse(
+    error,
+    JSON.stringify({ error: { type: 'spillway', code, message, stage, url } }),
+  )
 }
 
 /** A refusal as a response with this JSON body. SDKs must not retry it: the guard has decided already. */
 export function refusalResponse(refusal: SpillwayError, body: string): Response {
   const { status } = refusal
-  const headers = new Headers(refusalHeaders(refusal))
+  const headers = new Headers(refusal.retryAfterMs === undefined ? {} : refusalHeaders(refusal))
   headers.set('content-type', 'application/json')
   headers.set('x-should-retry', 'false')
   const response = new Response(body, { status, headers })

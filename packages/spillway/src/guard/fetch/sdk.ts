@@ -12,6 +12,7 @@ import {
   optional,
   validate,
 } from '../../core/options/checks.js'
+import { guardMessage } from '../../core/refusal-answer.js'
 import type { Clock } from '../../core/time/clock.js'
 import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
 import type { UnitLimit } from '../../shared/rate-limiter/options.js'
@@ -204,8 +205,9 @@ class SdkRequests {
     } catch (error) {
       measured?.failed(error)
       if (!(error instanceof SpillwayError)) throw error
-      const { status, code, message } = error
-      return refusalResponse(error, JSON.stringify(format.errorBody({ status, code, message })))
+      const { status, code, url } = error
+      const body = format.errorBody({ status, code, message: guardMessage(error) })
+      return refusalResponse(error, JSON.stringify({ ...body, error: { ...body.error, url } }))
     }
   }
 

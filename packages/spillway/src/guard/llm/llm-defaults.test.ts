@@ -69,6 +69,14 @@ describe('llmDefaults', () => {
       'llmDefaults.tokensPerMinute: must be a positive integer, got "90000"',
     ],
     [{ tokensPerMinute: 1.5 }, 'llmDefaults.tokensPerMinute: must be a positive integer, got 1.5'],
+    [
+      { tokensPerMinute: undefined },
+      'llmDefaults.tokensPerMinute: must be a positive integer, got undefined; set the variable that it comes from, or leave the option out for no limit',
+    ],
+    [
+      { requestsPerMinute: Number.NaN },
+      'llmDefaults.requestsPerMinute: must be a positive integer, got NaN; set the variable that it comes from, or leave the option out for no limit',
+    ],
     [{ concurrency: -1 }, 'llmDefaults.concurrency: must be a positive integer, got -1'],
     [null, 'llmDefaults: must be an object, got null'],
   ])('llmDefaults rejects %j with its path', (options, message) => {

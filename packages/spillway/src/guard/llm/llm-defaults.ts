@@ -1,5 +1,12 @@
 /** Guard options that suit LLM vendors, for applications that have no special needs. */
-import { integer, object, optional, validate } from '../../core/options/checks.js'
+import {
+  type Check,
+  integer,
+  type OptionProblem,
+  object,
+  optional,
+  validate,
+} from '../../core/options/checks.js'
 import type { SharedLimit } from '../../shared/rate-limiter/options.js'
 import type { GuardOptions } from '../options.js'
 
@@ -27,22 +34,42 @@ export interface LlmLimits {
 export type LlmGuardOptions = GuardOptions &
   Required<Pick<GuardOptions, 'shed' | 'queue' | 'breaker' | 'concurrency' | 'timeout' | 'retry'>>
 
-const limit = () => optional(integer({ min: 1 }))
-
-const readLimits = object({
-  requestsPerMinute: limit(),
-  tokensPerMinute: limit(),
-  inputTokensPerMinute: limit(),
-  outputTokensPerMinute: limit(),
-  concurrency: limit(),
-})
-
 const UNITS = {
   requestsPerMinute: 'requests',
   tokensPerMinute: 'tokens',
   inputTokensPerMinute: 'inputTokens',
   outputTokensPerMinute: 'outputTokens',
 } as const
+
+const readCount = integer({ min: 1 })
+
+const readPerMinute: Check<number> = (value, path, problems) =>
+  Number.isNaN(value) ? unset(value, path, problems) : readCount(value, path, problems)
+
+const readFields = object({
+  requestsPerMinute: optional(readPerMinute),
+  tokensPerMinute: optional(readPerMinute),
+  inputTokensPerMinute: optional(readPerMinute),
+  outputTokensPerMinute: optional(readPerMinute),
+  concurrency: optional(readCount),
+})
+
+/** A limit that is given as undefined is an error, so that a missing environment variable is not taken for no limit. */
+const readLimits: typeof readFields = (value, path, problems) => {
+  for (const option of Object.keys(UNITS)) {
+    if (Object.hasOwn(Object(value), option) && Object(value)[option] === undefined) {
+      unset(undefined, `${path}.${option}`, problems)
+    }
+  }
+  return readFields(value, path, problems)
+}
+
+function unset(value: unknown, path: string, problems: OptionProblem[]): never {
+  const remedy = 'set the variable that it comes from, or leave the option out for no limit'
+  problems.push({ path, message: `must be a positive integer, got ${value}; ${remedy}` })
+  // The value is never used: `validate` throws.
+  return undefined as never
+}
 
 const QUEUE_TIMEOUT_MS = 10_000
 /** A long answer. Most take less, so the concurrency is not what limits a pod. */
@@ -55,9 +82,10 @@ const SHED_AT = 0.9
 /**
  * Returns guard options that suit LLM vendors: shared limits, a circuit breaker, a queue, load shedding,
  * timeouts that allow long answers, and retries with a budget. The result is an ordinary object: spread it
- * and change what you need.
+ * and change what you need. Without `limits` the guard has no limit: set at least one of those in your contract.
  *
- * @param limits your contract with the vendor; unknown names and invalid numbers throw an `OptionsError`
+ * @param limits your contract with the vendor; unknown names, invalid numbers and limits that are `undefined` throw an
+ *   `OptionsError`
  * @example
  * const guard = spillway.guard('openai', {
  *   ...llmDefaults({ requestsPerMinute: 500, tokensPerMinute: 90_000 }),

@@ -2,6 +2,7 @@
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { Estimates } from './estimate/lane-estimates.js'
 import { QuotaModel, type QuotaSetting } from './quota-model.js'
+import { ReservedCost } from './reserved-cost.js'
 import type { TokenUsage } from './usage/token-usage.js'
 import type { RequestFacts } from './vendor-format.js'
 
@@ -53,7 +54,11 @@ export class Reservations {
     // Not spread: V8 takes a slow path for each property behind a spread, 1 % of the gateway's CPU time together.
     const request = { promptTokens, cachedTokens, maxTokens, answers }
     const wanted = this.#quota.reserved(request, estimates.answer())
-    const cost: Record<string, number> = {}
+    const cost: Record<string, number> = new ReservedCost(
+      wanted.inputTokens ?? 0,
+      wanted.outputTokens ?? 0,
+      maxTokens === undefined,
+    )
     for (const [unit, most] of this.#most) {
       const units = wanted[unit]
       // At least a few tokens, independent of the estimates. Embeddings have no output.

@@ -75,7 +75,7 @@ export interface VendorFormat {
   readonly usage: UsageFormat
   /** What answers with an error status mean. */
   readonly errors: ErrorTable
-  errorBody(error: ReportedError): object
+  errorBody(error: ReportedError): { readonly error: object }
 }
 
 /** Paths are compared as a vendor may read them: decoded, in any case, with or without a slash at the end. */

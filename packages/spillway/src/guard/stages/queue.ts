@@ -101,9 +101,9 @@ export class QueueStage implements Stage {
     if (this.calls.length > 0) this.dispatcher.freed()
   }
 
-  /** Calls that wait for this pod; those of a lane that waits for its vendor do not count. */
+  /** Calls that wait for this pod or a slow store; those of a lane that waits for its vendor do not count. */
   waiting(nowMs: number): number {
-    return this.calls.length === 0 ? 0 : this.dispatcher.waitingForPod(nowMs)
+    return this.calls.length === 0 ? 0 : this.dispatcher.backlog(nowMs)
   }
 
   passed(_call: StageCall, _permits: unknown): Details | undefined {

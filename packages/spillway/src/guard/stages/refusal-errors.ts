@@ -1,8 +1,16 @@
 /** The refusals of the built-in stages, each with the numbers behind it. */
-import { type Details, inMs, SpillwayError, storeUnavailable } from '../../core/errors.js'
+import {
+  counted,
+  type Details,
+  readableTime,
+  SpillwayError,
+  storeUnavailable,
+} from '../../core/errors.js'
 import { PROBE_WAIT_MS } from '../../shared/circuit-breaker/lane/refusal.js'
 import type { LeaveReason } from '../../shared/permit-queue/queued-call.js'
 import type { UnitLimit } from '../../shared/rate-limiter/options.js'
+import type { Cost } from '../../shared/rate-limiter/permit.js'
+import { ReservedCost } from '../llm/reserved-cost.js'
 
 /** `shed.when` returned true. */
 export function shedByHookError(
@@ -106,37 +114,47 @@ export interface LimitedCall {
   readonly retryAfterMs: number
   /** The vendor asked for a pause. */
   readonly paused: boolean
-  /** Decided by this pod's share, because the store is unreachable. */
-  readonly byOutageRule: boolean
+  /** Why this pod decided without the store, by an outage rule. Undefined: the store decided. */
+  readonly outageReason: string | undefined
+  /** How long calls may wait in the queue; 0 without a queue, undefined in shadow mode. */
+  readonly queueTimeoutMs: number | undefined
   readonly limits: readonly UnitLimit[]
+  /** The lane's pool, if it has one. */
+  readonly pool: string | undefined
+  /** The cost as the caller gave it. */
+  readonly cost: Cost | undefined
   /** Per limit: cost of the call and remaining units; undefined if unknown. */
   readonly costs: readonly number[]
   readonly left: readonly number[] | undefined
 }
 
 export function limitedError(call: LimitedCall): SpillwayError {
-  const { name, lane, retryAfterMs, paused, byOutageRule } = call
+  const { name, lane, retryAfterMs, paused, outageReason, queueTimeoutMs } = call
+  const byOutageRule = outageReason !== undefined
   const isShare = byOutageRule && !paused
-  const short = paused || byOutageRule ? undefined : shortestLimit(call)
+  const short = paused ? undefined : shortestLimit(call)
+  // Waiting longer in the queue would have helped, or waiting at all.
+  const queueOption =
+    queueTimeoutMs === undefined || retryAfterMs <= queueTimeoutMs
+      ? undefined
+      : queueTimeoutMs === 0
+        ? 'queue'
+        : 'queue.timeoutMs'
   return new SpillwayError({
     code: 'VENDOR_LIMITED',
     stage: 'vendor-limit',
     scope: isShare ? 'local' : 'shared',
     retryAfterMs,
-    details:
-      short === undefined
-        ? { name, lane, paused, byOutageRule, waitMs: retryAfterMs }
-        : {
-            name,
-            lane,
-            paused,
-            byOutageRule,
-            waitMs: retryAfterMs,
-            unit: (call.limits[short] as UnitLimit).unit,
-            limit: (call.limits[short] as UnitLimit).spec.limit,
-            requested: call.costs[short] ?? 0,
-            left: call.left?.[short] ?? 0,
-          },
+    details: {
+      name,
+      lane,
+      paused,
+      byOutageRule,
+      waitMs: retryAfterMs,
+      ...(byOutageRule && { why: outageReason }),
+      ...(queueOption !== undefined && { queueOption }),
+      ...(short !== undefined && detailsOfLimit(call, short, isShare)),
+    },
     explain: paused
       ? explainPaused
       : isShare
@@ -145,6 +163,22 @@ export function limitedError(call: LimitedCall): SpillwayError {
           ? explainLimited
           : explainShort,
   })
+}
+
+/** The limit that was too small for the call. During an outage the remainder of the whole limit is not known. */
+function detailsOfLimit(call: LimitedCall, index: number, isShare: boolean): Details {
+  const { limits, costs, left, pool, cost } = call
+  const { unit, spec } = limits[index] as UnitLimit
+  return {
+    unit,
+    limit: spec.limit,
+    requested: costs[index] ?? 0,
+    ...(!isShare && { left: left?.[index] ?? 0 }),
+    span: spec.span,
+    ...(spec.span === 'pool' && pool !== undefined && { pool }),
+    // Each call is one request. Other costs are known when the answer is there.
+    ...(unit !== 'requests' && { estimated: ReservedCost.explain(cost, unit) ?? true }),
+  }
 }
 
 /** Index of the limit with the smallest remainder, among those that were too small for the call. */
@@ -186,12 +220,12 @@ const LEAVING = {
   timeout: {
     code: 'QUEUE_TIMEOUT',
     explain: ({ name, waitedMs }: Details) =>
-      `${name}: not started within ${inMs(waitedMs)} in the queue (queue.timeoutMs)`,
+      `${name}: not started within ${readableTime(waitedMs)} in the queue (queue.timeoutMs)`,
   },
   deadline: {
     code: 'DEADLINE_EXCEEDED',
     explain: ({ name, waitedMs }: Details) =>
-      `${name}: the deadline passed after ${inMs(waitedMs)} in the queue`,
+      `${name}: the deadline passed after ${readableTime(waitedMs)} in the queue`,
   },
   displaced: {
     code: 'QUEUE_FULL',
@@ -201,7 +235,7 @@ const LEAVING = {
   overload: {
     code: 'SHED',
     explain: ({ name, waitedMs, targetMs }: Details) =>
-      `${name}: dropped after ${inMs(waitedMs)} in the queue, because the delay stays above queue.targetMs (${inMs(targetMs)})`,
+      `${name}: dropped after ${readableTime(waitedMs)} in the queue, because the delay stays above queue.targetMs (${readableTime(targetMs)})`,
   },
 } as const satisfies Record<LeaveReason, { code: string; explain: (details: Details) => string }>
 
@@ -209,16 +243,42 @@ const explainHalfOpen = ({ name, lane }: Details) =>
   `${name}: the circuit of lane ${lane} is half-open, and only probes are sent`
 const explainHook = ({ name }: Details) => `${name}: shed.when returned true`
 const explainFull = ({ name, waiting, size }: Details) =>
-  `${name}: queue length ${waiting} reached queue.size (${size})`
+  `${name}: queue length ${waiting} reached queue.size (${size}); raise it or add pods`
 const explainBusy = ({ name, active, limit }: Details) =>
-  `${name}: ${active} of ${limit} slots are in use, and there is no queue`
+  `${name}: ${active} of ${counted(limit, 'slots')} in use (concurrency.limit), and there is no queue`
 const explainPace = ({ name, waitMs }: Details) =>
-  `${name}: pace allows the next call in ${inMs(waitMs)}, and there is no queue`
-const explainLimited = ({ name, lane, waitMs }: Details) =>
-  `${name}: the limits of lane ${lane} are used up; retry in ${inMs(waitMs)}`
-const explainShort = ({ name, lane, unit, limit, requested, left, waitMs }: Details) =>
-  `${name}: the call requests ${requested} ${unit}, and ${left} of ${limit} are left in lane ${lane}; retry in ${inMs(waitMs)}`
-const explainShare = ({ name, lane, waitMs }: Details) =>
-  `${name}: the store is unreachable, and this pod's share of the limits of lane ${lane} is used up; retry in ${inMs(waitMs)}`
+  `${name}: pace allows the next call in ${readableTime(waitMs)}, and there is no queue`
+const explainLimited = (details: Details) =>
+  `${details.name}: the limits ${whereOf(details)} are used up (limits); ${remedyOf(details)}`
+const explainShort = (details: Details) => {
+  const { name, limit, left } = details
+  const remainder = `${left} of ${limit} ${left === 1 ? 'is' : 'are'} left`
+  return `${name}: the call needs ${costOf(details)}, and ${remainder} ${whereOf(details)} (limits); ${remedyOf(details)}`
+}
+const explainShare = (details: Details) => {
+  const { name, unit, why } = details
+  const limit = unit === undefined ? 'the limits' : `the limit on ${unit}`
+  return `${name}: this pod's share of ${limit} ${whereOf(details)} is used up (limits[].outage), because ${why}; ${remedyOf(details)}`
+}
 const explainPaused = ({ name, lane, waitMs }: Details) =>
-  `${name}: the vendor asked for a pause of lane ${lane}; retry in ${inMs(waitMs)}`
+  `${name}: the vendor asked for a pause of lane ${lane}; retry in ${readableTime(waitMs)}`
+
+/** The lanes that the limit counts together. */
+function whereOf({ span, pool, lane }: Details): string {
+  if (span === 'vendor') return 'for all lanes together'
+  return span === 'pool' ? `in pool ${pool}` : `in lane ${lane}`
+}
+
+function costOf({ requested, unit, estimated }: Details): string {
+  const cost = counted(requested, String(unit))
+  if (estimated === undefined) return cost
+  return `${cost} (${estimated === true ? 'estimated' : `estimated: ${estimated}`})`
+}
+
+function remedyOf({ waitMs, queueOption }: Details): string {
+  const retry = `retry in ${readableTime(waitMs)}`
+  if (queueOption === undefined) return retry
+  return queueOption === 'queue'
+    ? `${retry}, or set queue so that calls wait`
+    : `${retry}, or raise queue.timeoutMs so that calls wait longer`
+}

@@ -3,7 +3,7 @@
  * store the call waits for the reply. It leaves earlier if its caller aborts or its deadline passes.
  */
 import { type CallerSignal, onAbort } from '../../core/abort.js'
-import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import { type Details, readableTime, SpillwayError } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import { swallow } from '../../core/thenable.js'
 import type { Clock, Timer } from '../../core/time/clock.js'
@@ -220,7 +220,7 @@ export function userLimitedError(
 }
 
 function explainLimited({ name, level, limit, windowMs, retryAfterMs }: Details): string {
-  return `${name}: the limit per ${level} is used up (${limit} in ${inMs(windowMs)}); retry in ${inMs(retryAfterMs)}`
+  return `${name}: the limit per ${level} is used up (${limit} in ${readableTime(windowMs)}, userLimits); retry in ${readableTime(retryAfterMs)}`
 }
 
 function explainAlone(details: Details): string {

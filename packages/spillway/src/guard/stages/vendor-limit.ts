@@ -86,8 +86,11 @@ export class VendorLimitStage implements Stage {
         lane,
         retryAfterMs: reply.waitUs / 1_000,
         paused: reply.paused,
-        byOutageRule: reply.alone === true,
+        outageReason: limits.outageReason,
+        queueTimeoutMs: undefined,
         limits: reply.under,
+        pool: limits.settings.of(lane).pool,
+        cost: options.cost,
         costs,
         left: reply.left,
       })

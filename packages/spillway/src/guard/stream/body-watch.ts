@@ -3,7 +3,7 @@
  * is: complete, cut, stalled, left by its reader, or aborted. Nothing is buffered. Silence counts only while the
  * body is being read, and a body that is not read is abandoned.
  */
-import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import { type Details, readableTime, SpillwayError } from '../../core/errors.js'
 import type { Timed } from '../../core/time/timer-list.js'
 import type { ComingBody, TimedCall } from '../../local/timeout/timed-call.js'
 import type { BodyLimits } from './body-limits.js'
@@ -199,5 +199,5 @@ function unreadError(name: string, unreadMs: number): SpillwayError {
 }
 
 function explainUnread({ name, limitMs }: Details): string {
-  return `${name}: the answer was not read for ${inMs(limitMs)} (unreadMs), so it was abandoned`
+  return `${name}: the answer was not read for ${readableTime(limitMs)} (unreadMs), so it was abandoned`
 }

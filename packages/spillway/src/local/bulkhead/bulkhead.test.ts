@@ -33,7 +33,7 @@ describe('bulkhead', () => {
       scope: 'local',
       status: 503,
       details: { active: 2, limit: 2, waiting: 0, size: 0 },
-      message: 'openai: 2 of 2 slots in use, 0 of 0 places in line taken',
+      message: 'openai: 2 of 2 slots in use, 0 of 0 queued',
     })
     await clock.until(Promise.all(running))
     expect(bulkhead.available).toBe(2)
@@ -297,7 +297,7 @@ describe('bulkhead close()', () => {
     })
     await expect(waiting).rejects.toMatchObject({
       code: 'SHUTTING_DOWN',
-      message: 'openai is closed',
+      message: 'openai: its close() was called, so it starts no more calls',
     })
     await expect(work(1)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await clock.advance(99)

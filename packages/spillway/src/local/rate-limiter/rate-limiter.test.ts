@@ -242,7 +242,9 @@ describe.each(ALGORITHMS)('rate limiter (%s)', (algorithm) => {
     limiter.close()
     await expect(waiting).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await expect(limiter.acquireWithin(1)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
-    expect(() => limiter.tryAcquire()).toThrow('limiter is closed')
+    expect(() => limiter.tryAcquire()).toThrow(
+      'limiter: its close() was called, so it starts no more calls',
+    )
     expect(clock.pending).toBe(0)
   })
 

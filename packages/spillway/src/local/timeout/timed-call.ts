@@ -9,7 +9,7 @@ import {
 import { type CallerSignal, onAbort } from '../../core/abort.js'
 import type { Linked } from '../../core/collections/linked-list.js'
 import { discardResult } from '../../core/discard.js'
-import { type Details, inMs, refuse, SpillwayError } from '../../core/errors.js'
+import { type Details, readableTime, refuse, SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening, type TimeoutKind } from '../../core/events.js'
 import { isThenable, swallow, toPromise } from '../../core/thenable.js'
 import type { Clock, Timer } from '../../core/time/clock.js'
@@ -329,12 +329,13 @@ type CallTimeoutKind = Exclude<TimeoutKind, 'connect'>
 
 const EXPLAIN: Record<CallTimeoutKind, (details: Details) => string> = {
   call: ({ name, limitMs }) =>
-    `${name}: timed out, no answer within ${inMs(limitMs)} (timeout.callMs)`,
+    `${name}: timed out, no answer within ${readableTime(limitMs)} (timeout.callMs)`,
   firstByte: ({ name, limitMs }) =>
-    `${name}: timed out, no first byte within ${inMs(limitMs)} (timeout.firstByteMs)`,
-  idle: ({ name, limitMs }) => `${name}: timed out, no data for ${inMs(limitMs)} (timeout.idleMs)`,
+    `${name}: timed out, no first byte within ${readableTime(limitMs)} (timeout.firstByteMs)`,
+  idle: ({ name, limitMs }) =>
+    `${name}: timed out, no data for ${readableTime(limitMs)} (timeout.idleMs)`,
   deadline: ({ name, limitMs }) =>
-    `${name}: timed out, no answer in the ${inMs(limitMs)} that were left of the deadline`,
+    `${name}: timed out, no answer in the ${readableTime(limitMs)} that were left of the deadline`,
 }
 
 function timeoutError(details: Details & { kind: CallTimeoutKind }): SpillwayError {

@@ -3,7 +3,7 @@
  * outcome. Running calls and judging their outcomes is up to the circuit breaker or the guard that uses it.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { type SpillwayError, storeUnavailable } from '../../core/errors.js'
+import { refusedByOutageRule, type SpillwayError, storeUnavailable } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
@@ -23,7 +23,6 @@ import { ChangeEvents, type ChangeListener } from './change-events.js'
 import type { PiggybackedReport } from './lane/breaker-client.js'
 import { type BreakerEntry, isBreakerPermit, uncountedPermit } from './lane/breaker-permit.js'
 import type { BreakerRequestPart } from './lane/lane-breaker.js'
-import { outageError } from './lane/refusal.js'
 import { type Lane, LaneSet } from './lane-set.js'
 import { type CheckedPolicy, toSpec } from './options.js'
 import { OutageBreakers } from './outage-breakers.js'
@@ -122,7 +121,7 @@ export class BreakerLanes {
 
   /** A permit, or the error to refuse with; a promise if the store has to be asked. */
   enter(lane: string | undefined): BreakerEntry | Promise<BreakerEntry> {
-    if (this.#refusingWatch?.reachable === false) return outageError(this.name)
+    if (this.#refusingWatch?.reachable === false) return this.#outageError(this.#refusingWatch)
     const own = this.#of(lane)
     const { allLanes } = this.#lanes
     if (allLanes?.isClear === false) {
@@ -193,7 +192,7 @@ export class BreakerLanes {
    * and publishes no event.
    */
   knownRefusal(lane: string | undefined): SpillwayError | undefined {
-    if (this.#refusingWatch?.reachable === false) return outageError(this.name)
+    if (this.#refusingWatch?.reachable === false) return this.#outageError(this.#refusingWatch)
     if (this.#policy.shadow) return undefined
     const { allLanes } = this.#lanes
     const refusal = allLanes?.isClear === false ? this.#allLanesRefusal() : undefined
@@ -257,6 +256,10 @@ export class BreakerLanes {
    */
   onOwnChange(listener: ChangeListener): () => void {
     return this.#events.onOwnChange(listener)
+  }
+
+  #outageError({ problem }: StoreWatch): SpillwayError {
+    return refusedByOutageRule('breaker', this.name, problem, 'breaker.outage')
   }
 
   async command(lane: string | undefined, command: BreakerCommand['command']): Promise<void> {

@@ -4,7 +4,7 @@
  * for: that is what a guard's queue is for.
  */
 
-import { inMs, SpillwayError, STORE_WAIT_MS, storeUnavailable } from '../../core/errors.js'
+import { readableTime, SpillwayError, STORE_WAIT_MS, storeUnavailable } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import { boundedName } from '../../core/long-name.js'
 import { func, OptionsError, text, validate } from '../../core/options/checks.js'
@@ -232,7 +232,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
       details: { name: this.name, replicas, confirmMs },
       explain: (details) =>
         `queue ${details.name}: ${details.replicas} replicas did not confirm the job within ` +
-        `${inMs(details.confirmMs)}; it may be there nevertheless`,
+        `${readableTime(details.confirmMs)}; it may be there nevertheless`,
     })
   }
 }

@@ -4,6 +4,7 @@
  * whether it is still the same store (its epoch), and how many pods share the limits.
  */
 
+import { counted, storeProblem } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
@@ -122,6 +123,13 @@ export class StoreWatch {
     return this.#started
   }
 
+  /** Why this pod decides without the store, for refusals. */
+  get problem(): string {
+    if (this.status === 'off') return 'SPILLWAY_SHARED is off'
+    if (this.status === 'untrusted') return 'the store has lost its data'
+    return `the store is unreachable: ${storeProblem(this.#why ?? 'it was not reached before close()')}`
+  }
+
   /** Called once by each guard, when everything that depends on the watch exists. */
   start(spender: Spender | undefined): void {
     if (spender !== undefined) {
@@ -205,7 +213,7 @@ export class StoreWatch {
       pods: fleet.pods,
       missing,
       warning: alone
-        ? `the store has never answered: this pod assumes ${expectedPods} pods`
+        ? `the store has never answered: this pod assumes ${counted(expectedPods, 'pods')}`
         : undefined,
     }
   }

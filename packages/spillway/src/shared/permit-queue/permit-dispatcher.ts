@@ -102,6 +102,27 @@ export class PermitDispatcher {
     return waiting
   }
 
+  /**
+   * The part of `waitingForPod` that does not fit into the free slots. The others only wait for the reply to a permit request,
+   * which is no sign of load, unless the last one had no usable reply.
+   */
+  backlog(nowMs: number): number {
+    const { queue, capacity } = this.#options
+    let free = capacity.free(nowMs)
+    let waiting = 0
+    for (const lane of queue.lanes) {
+      const block = this.blocks.get(lane)
+      const length = queue.lengthOf(lane)
+      if (block !== undefined && block.lostRoundTrips > 0) waiting += length
+      else if (block?.isBlocked(nowMs) !== true) {
+        const fitting = Math.max(0, Math.min(length, free, capacity.free(nowMs, lane)))
+        free -= fitting
+        waiting += length - fitting
+      }
+    }
+    return waiting
+  }
+
   /** The longest wait of the calls that `waitingForPod` counts and of those in `ownLane`, for any reason. */
   oldestWaitMs(nowMs: number, ownLane: string): number {
     const { queue } = this.#options

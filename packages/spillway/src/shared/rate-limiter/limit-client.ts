@@ -135,6 +135,11 @@ export class LimitClient implements Spender {
     return this.settings.countsUntilUs(usedUs)
   }
 
+  /** Why this pod decides about permits; undefined if the store does. */
+  get outageReason(): string | undefined {
+    return this.alone ? this.#watch?.problem : undefined
+  }
+
   /** Permits are decided by this pod, because the store is unreachable or not trusted yet. */
   get alone(): boolean {
     return this.permits.alone

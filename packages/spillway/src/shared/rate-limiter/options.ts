@@ -23,7 +23,10 @@ import { offsetsOf, readTimeZone } from './settings/time-zone.js'
 
 /** One limit of a vendor, shared by all pods. */
 export interface SharedLimit {
-  /** The counted unit: `requests` (1 per call unless its cost says otherwise), `tokens` or any other. Default: `requests`. */
+  /**
+   * The counted unit: `requests` (1 per call unless its cost says otherwise), `tokens`, `inputTokens`, `outputTokens`, or a
+   * name of your own that calls have in their `cost`. Default: `requests`.
+   */
   unit?: string
   /** Units per window. Range: integers from 1. */
   limit: number
@@ -61,13 +64,23 @@ export interface SharedLimit {
 
 const MOST_LIMITS = 16
 
-/** Not allowed as units, because every object has these properties. */
+/** Units that Spillway charges by itself. A limit in any other unit holds only for calls whose cost names that unit. */
+const BUILT_IN_UNITS = ['requests', 'tokens', 'inputTokens', 'outputTokens']
+
+/** Any name is a unit, except properties of every object and misspelt built-in units, which no call would charge. */
 const readUnit: Check<string> = (value, path, problems) => {
-  if (typeof value !== 'string' || !(value in Object.prototype))
-    return readText(value, path, problems)
-  const message = `must not be '${value}', a property of every object; choose a name such as 'tokens'`
+  const unit = readText(value, path, problems)
+  if (typeof value !== 'string' || BUILT_IN_UNITS.includes(value)) return unit
+  if (value in Object.prototype) {
+    const message = `must not be '${value}', a property of every object; choose a name such as 'tokens'`
+    problems.push({ path, message })
+  }
+  const close = suggest(value, BUILT_IN_UNITS)
+  // A name that begins with a unit, such as `tokensOfImages`, is no misspelling of it.
+  if (close === undefined || value.length > close.length + 2) return unit
+  const message = `no call is charged in '${value}'; did you mean '${close}'? A unit of your own needs another name`
   problems.push({ path, message })
-  return value
+  return unit
 }
 const readText = text()
 describedAs(readUnit, readText)

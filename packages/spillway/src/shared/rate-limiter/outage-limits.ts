@@ -2,7 +2,7 @@
  * A guard's limits while the store is unreachable: this pod decides by the outage rule of each limit. While the store
  * is reachable, this records the data needed for an outage.
  */
-import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
+import { refusedByOutageRule, type SpillwayError } from '../../core/errors.js'
 import { type Fleet, shareOf } from '../../store/fleet-share.js'
 import { type LimitSpec, lowered } from '../../store/limit-spec.js'
 import {
@@ -148,7 +148,8 @@ export class OutageLimits implements LaneHolder {
   take(at: SpendingLane, costs: readonly (readonly number[])[]): TakeReply {
     const nowUs = this.#watch.nowUs()
     const rules = at.limits.map((spec) => this.#ruleOf(spec))
-    if (rules.includes('refuse')) throw this.#unavailable()
+    const refusing = rules.indexOf('refuse')
+    if (refusing >= 0) throw this.#unavailable(at, at.limits[refusing] as LimitSpec)
     this.#use(at.lane, nowUs)
     const pausedUs = (this.#pauseOf(at)?.untilUs ?? 0) - nowUs
     const request = {
@@ -253,17 +254,16 @@ export class OutageLimits implements LaneHolder {
     return this.#rules.get(id) ?? 'share'
   }
 
-  #unavailable(): SpillwayError {
-    return new SpillwayError({
-      code: 'STORE_UNAVAILABLE',
-      stage: 'vendor-limit',
-      scope: 'shared',
-      retryAfterMs: STORE_WAIT_MS,
-      details: { name: this.#name, outage: 'refuse' },
-      explain: ({ name }) =>
-        `${name}: the store is unreachable, and a limit refuses calls without it`,
-    })
+  #unavailable({ lane }: SpendingLane, { id, limit }: LimitSpec): SpillwayError {
+    const details = { lane, unit: unitOf(id), limit }
+    const { problem } = this.#watch
+    return refusedByOutageRule('vendor-limit', this.#name, problem, 'limits[].outage', details)
   }
+}
+
+/** The unit of a limit, without the rest of its id: `tokens` of `tokens@pool#2`. */
+function unitOf(id: string): string {
+  return id.replace(/[:@#/].*$/, '')
 }
 
 /** Limits may have changed since the report was made. */

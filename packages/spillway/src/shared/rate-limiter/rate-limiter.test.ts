@@ -426,6 +426,31 @@ describe('shared rate limiter options', () => {
     expect(wrong({ store: {} })).toThrow('sharedRateLimiter.store: must be a store')
     expect(wrong({ jiterMs: 5 })).toThrow("did you mean 'jitterMs'?")
   })
+
+  it.each([
+    ['request', 'requests'],
+    ['Requests', 'requests'],
+    ['rquests', 'requests'],
+    ['token', 'tokens'],
+    ['tokns', 'tokens'],
+    ['input_tokens', 'inputTokens'],
+    ['outputToken', 'outputTokens'],
+  ])("the unit %s of a limit is refused, did you mean '%s'", (unit, close) => {
+    expect(() => setup({ limits: [{ unit, limit: 1, windowMs: '1m' }] })).toThrow(
+      `sharedRateLimiter.limits[0].unit: no call is charged in '${unit}'; did you mean '${close}'? A unit of your own needs another name`,
+    )
+  })
+
+  it.each([
+    'images',
+    'tickets',
+    'cachedTokens',
+    'audioInputTokens',
+    'requests@opus',
+    'micro-dollars',
+  ])('a limit may count %s, a unit of the application', (unit) => {
+    expect(() => setup({ limits: [{ unit, limit: 1, windowMs: '1m' }] })).not.toThrow()
+  })
 })
 
 it('createRateLimiter of spillway/shared throws and names createSharedRateLimiter', () => {

@@ -3,7 +3,7 @@
  * cluster, users may be on other nodes than the guard, so this tracks failures on its own.
  */
 
-import { SpillwayError, STORE_WAIT_MS } from '../../core/errors.js'
+import { refusedByOutageRule, type SpillwayError, storeProblem } from '../../core/errors.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
 import { shareOf } from '../../store/fleet-share.js'
@@ -27,7 +27,12 @@ const OPEN: LevelReply = {
 
 /** The part of the watch that is used. */
 export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
-  Partial<Pick<StoreWatch, 'whenStarted' | 'commandSent' | 'commandEnded' | 'alive' | 'failed'>>
+  Partial<
+    Pick<
+      StoreWatch,
+      'problem' | 'whenStarted' | 'commandSent' | 'commandEnded' | 'alive' | 'failed'
+    >
+  >
 
 export class OutageLevels {
   readonly #name: string
@@ -37,6 +42,7 @@ export class OutageLevels {
   readonly #local: LevelStore
   #nextRequestMs = Number.NEGATIVE_INFINITY
   #failing = false
+  #lastError: unknown
 
   constructor(name: string, watch: StoreView, clock: Clock, random: Random) {
     this.#name = name
@@ -84,6 +90,7 @@ export class OutageLevels {
   }
 
   failed(error: unknown): void {
+    this.#lastError = error
     this.#watch.commandEnded?.()
     // If the store is unreachable altogether, the watch knows when it is back.
     const here = error instanceof StoreFailure && error.kind === 'server'
@@ -96,7 +103,7 @@ export class OutageLevels {
 
   /** Throws STORE_UNAVAILABLE if a level has the rule `refuse`. */
   charge({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): LevelReply {
-    if (rules.includes('refuse')) throw unavailable(this.#name)
+    if (rules.includes('refuse')) throw this.#unavailable()
     const counted = levels.flatMap((level, index) =>
       rules[index] === 'allow' ? [] : [{ index, level: this.#own(level, rules[index]) }],
     )
@@ -115,21 +122,16 @@ export class OutageLevels {
     this.#local.refund([{ levels: own, cost, atUs, fullAtUs }])
   }
 
+  #unavailable(): SpillwayError {
+    const { reachable, problem } = this.#watch
+    const known = reachable ? undefined : problem
+    const why = known ?? `the store did not answer: ${storeProblem(this.#lastError)}`
+    return refusedByOutageRule('user-limit', this.#name, why, 'userLimits[].outage')
+  }
+
   #own(level: LevelCharge, rule: OutageRule | undefined): LevelCharge {
     if (rule !== 'share') return level
     const part = (units: number) => Math.max(1, shareOf(units, this.#watch.fleet))
     return { ...level, limit: part(level.limit), burst: part(level.burst) }
   }
-}
-
-function unavailable(name: string): SpillwayError {
-  return new SpillwayError({
-    code: 'STORE_UNAVAILABLE',
-    stage: 'user-limit',
-    scope: 'shared',
-    retryAfterMs: STORE_WAIT_MS,
-    details: { name, outage: 'refuse' },
-    explain: (details) =>
-      `${details.name}: the store is unreachable, and a user limit refuses calls without it`,
-  })
 }

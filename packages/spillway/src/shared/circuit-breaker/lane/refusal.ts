@@ -1,11 +1,5 @@
 /** The error by which the breaker of a lane refuses a call, with the state this pod knows and its age. */
-import {
-  type Details,
-  inMs,
-  type Scope,
-  SpillwayError,
-  STORE_WAIT_MS,
-} from '../../../core/errors.js'
+import { type Details, readableTime, type Scope, SpillwayError } from '../../../core/errors.js'
 import type { BreakerSpec } from '../../../store/breaker-spec.js'
 import type { BreakerStateName } from '../api.js'
 import type { Replica } from './replica.js'
@@ -21,7 +15,7 @@ export interface RefusingLane {
 /** How long to wait while probes run or calls are admitted gradually. The actual duration is not known. */
 export const PROBE_WAIT_MS = 1_000
 
-const known = ({ ageMs }: Details) => `as of ${inMs(ageMs)} ago`
+const known = ({ ageMs }: Details) => `as of ${readableTime(ageMs)} ago`
 
 const EXPLAIN: Record<BreakerStateName, (details: Details) => string> = {
   open: (details) => `${details.name}: the circuit is open (${details.cause}), ${known(details)}`,
@@ -63,17 +57,4 @@ export function refusalOf(
   const code = 'CIRCUIT_OPEN'
   const retryAfterMs = endsMs === undefined ? PROBE_WAIT_MS : endsMs - nowMs
   return new SpillwayError({ code, stage: 'breaker', scope, retryAfterMs, details, explain })
-}
-
-/** The breaker refuses calls while the store is unreachable. */
-export function outageError(guard: string): SpillwayError {
-  return new SpillwayError({
-    code: 'STORE_UNAVAILABLE',
-    stage: 'breaker',
-    scope: 'shared',
-    retryAfterMs: STORE_WAIT_MS,
-    details: { name: guard, outage: 'refuse' },
-    explain: ({ name }) =>
-      `${name}: the store is unreachable, and breaker.outage refuses calls without it`,
-  })
 }

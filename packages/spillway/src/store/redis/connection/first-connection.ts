@@ -4,7 +4,7 @@
  * otherwise looks like a store that grants everything.
  */
 
-import { SpillwayError } from '../../../core/errors.js'
+import { readableTime, SpillwayError } from '../../../core/errors.js'
 import { emit, listening } from '../../../core/events.js'
 import { type Duration, duration, validate } from '../../../core/options/checks.js'
 import type { Clock, Timer } from '../../../core/time/clock.js'
@@ -45,6 +45,9 @@ const WATCH_MS = 50
 const UNREACHABLE_MS = 5_000
 const CONNECTED_MS = 5_000
 
+/** With these codes no TLS handshake has begun. */
+const UNRELATED_TO_TLS: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
+
 const readTimeout = duration({ min: 0 })
 
 export class FirstConnection {
@@ -53,10 +56,14 @@ export class FirstConnection {
   #made = false
   #closed = false
   #reported = false
+  /** A command could not be sent. */
+  #missed = false
+  readonly #sinceMs: number
   readonly #exhausted = { brief: false, patient: false }
 
   constructor(options: FirstConnectionOptions) {
     this.#options = options
+    this.#sinceMs = options.clock.now()
     this.#look(UNREACHABLE_MS / WATCH_MS)
   }
 
@@ -78,16 +85,18 @@ export class FirstConnection {
     const { clock, client } = this.#options
     const deadline = currentDeadline()
     for (let look = 0; !this.made && !this.#closed && !this.#exhausted[patience]; look++) {
-      if (deadline?.expired || (patience === 'brief' && client.problem !== undefined)) return
+      if (deadline?.expired || (patience === 'brief' && client.problem !== undefined)) break
       if (look === LOOKS[patience]) this.#exhausted[patience] = true
       // Keeps the process alive, because a caller waits for this.
       else await sleep(clock, LOOK_MS)
     }
+    this.#missed ||= !this.made
   }
 
   /** A command could not be sent. A failed attempt to connect is reported without further delay. */
   missed(): void {
     const { client, severalServers } = this.#options
+    this.#missed = true
     if (client.problem !== undefined && !severalServers) this.#reportIfMissing()
   }
 
@@ -102,7 +111,9 @@ export class FirstConnection {
     }
   }
 
+  /** A command was needed and not sent, or the connection failed: reported now, because a short program ends here. */
   close(): void {
+    if (this.#missed || this.#options.client.problem !== undefined) this.#reportIfMissing()
     this.#closed = true
     this.#timer?.cancel()
   }
@@ -115,8 +126,7 @@ export class FirstConnection {
     // A server that answers but cannot be used has its own warning.
     if (!(client.problem instanceof RedisSetupError)) {
       warn(
-        `the Redis store at ${url} is unreachable: ${why}. Limits and breakers are not shared until ` +
-          'it answers; Spillway keeps trying. Check the url of redisStore.',
+        `the Redis store at ${url} is unreachable: ${why}. Check the url of redisStore${this.#hint()}`,
         UNREACHABLE_CODE,
       )
     }
@@ -128,7 +138,15 @@ export class FirstConnection {
     if (this.#closed) return 'the store is closed'
     // Some messages of drivers end with a full stop, and a sentence follows.
     if (client.problem !== undefined) return messageOf(client.problem).replace(/\.$/, '')
-    return `no connection within ${UNREACHABLE_MS} ms`
+    return `no connection within ${readableTime(this.#options.clock.now() - this.#sinceMs)}`
+  }
+
+  /** A server without TLS answers a TLS handshake with an error, or not at all. */
+  #hint(): string {
+    const { client, url } = this.#options
+    const { code } = Object(client.problem) as { code?: unknown }
+    if (!url.startsWith('rediss:') || UNRELATED_TO_TLS.has(code)) return ''
+    return ': rediss:// means TLS; use redis:// for a server without TLS'
   }
 
   #error(limitMs: number): SpillwayError {

@@ -86,7 +86,7 @@ describe('createScriptRunner', () => {
     const { clock, run, sent } = setup()
     const outcome = outcomeOf(run())
     await clock.advance(100)
-    expect(outcome.text).toBe('ambiguous: take: no reply within 100 ms')
+    expect(outcome.text).toBe('ambiguous: no reply within 100 ms (commandTimeoutMs)')
     sent[0]?.fail(noScript())
     await clock.settle()
     expect(sent).toHaveLength(1)
@@ -110,7 +110,7 @@ describe('createScriptRunner', () => {
     await clock.advance(39)
     expect(outcome.text).toBeUndefined()
     await clock.advance(1)
-    expect(outcome.text).toBe('ambiguous: take: no reply within 100 ms')
+    expect(outcome.text).toBe('ambiguous: no reply within 100 ms (commandTimeoutMs)')
   })
 
   it('commands of each event loop turn have their own deadline', async () => {
@@ -199,7 +199,7 @@ describe('createScriptRunner', () => {
         sent.at(-1)?.fail(serverSays('TRYAGAIN Multiple keys request during rehashing of slot'))
         await clock.advance(10)
       }
-      expect(outcome.text).toMatch(/^ambiguous: take: no reply/)
+      expect(outcome.text).toMatch(/^ambiguous: no reply/)
       expect(sent.length).toBeLessThanOrEqual(11)
     })
 

@@ -258,7 +258,7 @@ class Runner implements ScriptRunner {
     for (const call of batch.calls) {
       if (call.settled) continue
       this.#settle(call)
-      const message = `${call.script.name}: no reply within ${this.#timeoutMs} ms`
+      const message = `no reply within ${this.#timeoutMs} ms (commandTimeoutMs)`
       call.reject(new StoreFailure('ambiguous', message))
       this.#client.checkAlive?.(call.key)
     }

@@ -22,11 +22,17 @@ export interface Warnings {
   readonly messages: readonly string[]
 }
 
+/** The end of each warning about a store that cannot be used. */
+const CONSEQUENCE =
+  'Limits and breakers are not shared until it can be used; Spillway keeps trying.'
+
 export function createWarnings(): Warnings {
   const messages: string[] = []
   return {
     messages,
-    warn(message, code) {
+    warn(text, code) {
+      const message =
+        code === UNREACHABLE_CODE ? `${text.replace(/\.$/, '')}. ${CONSEQUENCE}` : text
       if (messages.includes(message)) return
       messages.push(message)
       process.emitWarning(message, { type: 'SpillwayWarning', ...(code && { code }) })
