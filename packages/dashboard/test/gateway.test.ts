@@ -93,7 +93,8 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
     const calls = page.getByTestId('calls')
     expect(await calls.textContent()).toBe('0/s')
     const answers = await Promise.all(Array.from({ length: 40 }, () => call(one)))
-    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    const refused = answers.filter(({ status }) => status !== 200)
+    expect(await Promise.all(refused.map((each) => each.text()))).toEqual([])
     // A busy browser may draw only one of several seconds.
     const shown = async () => {
       await call(one)
