@@ -36,8 +36,8 @@ export default defineConfig({
     pool: 'threads',
     server: { deps: { external: isBuilt ? [BUILT_MODULES] : [] } },
     // These limits only end tests that hang. No test may depend on them.
-    testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 120_000 : 3_600_000,
-    hookTimeout: 120_000,
+    testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 300_000 : 3_600_000,
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
     sequence: { sequencer: SlowFirst },
     projects: [

@@ -8,7 +8,7 @@ const { url } = await mock.start()
 
 const spillway = createSpillway()
 const vendor = spillway.guard('vendor', {
-  timeout: { callMs: '2s' },
+  timeout: { callMs: '30s' },
   retry: { attempts: 2, baseMs: 1, budget: 1 },
   breaker: { consecutiveFailures: 2, openMs: '10s' },
 })
@@ -17,7 +17,7 @@ const client = axios.create({ baseURL: `${url}/v1`, ...spillwayAxios(axios, vend
 const chat = { model: 'gpt', messages: [{ role: 'user', content: 'Hello?' }] }
 const ask = (id: string) =>
   client.post('/chat/completions', chat, {
-    timeout: 1_000,
+    timeout: 20_000,
     spillway: { lane: chat.model, priority: 'high' },
     // A POST is sent again only with a key.
     headers: { 'idempotency-key': id },

@@ -2,7 +2,11 @@ import { createSpillway } from 'spillway'
 import { redisStore } from 'spillway/redis'
 
 const spillway = createSpillway({
-  store: redisStore({ url: process.env.REDIS_URL ?? 'redis://127.0.0.1:6379' }),
+  store: redisStore({
+    url: process.env.REDIS_URL ?? 'redis://127.0.0.1:6379',
+    // Jobs can wait longer for a busy Redis than the users of a web page.
+    commandTimeoutMs: '10s',
+  }),
 })
 // The limit holds for jobs and for direct calls of this guard together.
 const vendor = spillway.guard('vendor', {

@@ -12,7 +12,7 @@ import { findBrowser } from '../../../scripts/ensure-browser.mjs'
  * Generous, because browsers are slow on a busy machine. Failures are reported as soon as they are
  * certain.
  */
-const PATIENCE_MS = 30_000
+const PATIENCE_MS = 90_000
 const VIEWPORT: ViewportSize = { width: 1280, height: 800 }
 
 /** Undefined if there is no browser; tests that need one are skipped. */

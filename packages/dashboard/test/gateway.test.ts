@@ -74,7 +74,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
     })
   const breakerOn = (page: Page) => page.locator('.guard-main .page-head .badge').first()
   const until = (page: Page, state: string) =>
-    breakerOn(page).getByText(state, { exact: true }).waitFor({ timeout: 30_000 })
+    breakerOn(page).getByText(state, { exact: true }).waitFor()
   const act = async (page: Page, button: string) => {
     const dialog = page.getByRole('dialog')
     await page.getByRole('button', { name: `${button} …` }).click()
@@ -93,7 +93,8 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
     const calls = page.getByTestId('calls')
     expect(await calls.textContent()).toBe('0/s')
     const answers = await Promise.all(Array.from({ length: 40 }, () => call(one)))
-    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    const refused = answers.filter(({ status }) => status !== 200)
+    expect(await Promise.all(refused.map((each) => each.text()))).toEqual([])
     // A busy browser may draw only one of several seconds.
     const shown = async () => {
       await call(one)
@@ -110,7 +111,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
     for (let i = 0; i < 3; i++) await call(one)
     const fromMs = performance.now()
     await call(one)
-    await breakerOn(page).getByText('open', { exact: true }).waitFor({ timeout: 30_000 })
+    await breakerOn(page).getByText('open', { exact: true }).waitFor()
     const shownMs = performance.now()
     // The time of a call and of reading the page depends on the machine.
     await call(one)
@@ -180,9 +181,9 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
   it('the page shows when Redis is unreachable and when it is back', async () => {
     const { page, complaints } = onTwo as WatchedPage
     redis.pause()
-    await page.getByTestId('degraded').waitFor({ timeout: 30_000 })
+    await page.getByTestId('degraded').waitFor()
     redis.resume()
-    await page.getByTestId('degraded').waitFor({ state: 'detached', timeout: 30_000 })
+    await page.getByTestId('degraded').waitFor({ state: 'detached' })
     expect(complaints.filter(isReal)).toEqual([])
   })
 
@@ -192,7 +193,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
     await one?.stop()
     await page.getByTestId('lost').waitFor()
     one = await spawnGateway({ ...options, ports })
-    await page.getByTestId('lost').waitFor({ state: 'detached', timeout: 30_000 })
+    await page.getByTestId('lost').waitFor({ state: 'detached' })
     await page.goto(`${one.adminUrl}/dashboard/#/why`)
     await call(one, 'after')
     await page.locator('.decision').getByText('after').waitFor()

@@ -123,9 +123,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     const { page } = await open('#/why', { decisionRate: 3_000 })
     const list = page.getByRole('listbox', { name: 'Decisions' })
     await expect
-      .poll(() => list.getByRole('option').first().getAttribute('aria-setsize'), {
-        timeout: 30_000,
-      })
+      .poll(() => list.getByRole('option').first().getAttribute('aria-setsize'))
       .toBe('3000')
     expect(await list.getByRole('option').count()).toBeLessThan(40)
   })

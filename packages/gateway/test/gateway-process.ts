@@ -9,7 +9,8 @@ import { freePort } from '../../spillway/test/redis-server.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 
 const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
-const START_MS = 30_000
+/** Only ends tests whose gateway never starts. */
+const START_MS = 90_000
 
 export interface GatewayProcess {
   readonly url: string

@@ -40,7 +40,7 @@ it('two processes that run the first example share one limit through Redis', asy
   ])
   expect(vendor.counts.succeeded).toBe(2)
   // A third pod sees what both have used.
-  const store = redisStore({ url: redis.url })
+  const store = redisStore({ url: redis.url, commandTimeoutMs: '10s' })
   const spillway = createSpillway({ store })
   onTestFinished(() => spillway.close())
   const limits = llmDefaults({ requestsPerMinute: 500, tokensPerMinute: 90_000 })

@@ -187,9 +187,9 @@ function claimEqualShares(...rows: [string, Limit][]): void {
     async ([, limit], { annotate }) => {
       const guard = { name: `shared by ${limit.algorithm}`, limits: [limit] }
       const task = { guard, callers: 30, forMs: 9_500, warmUpMs: 1_500 }
-      const calls = await callsByPod('saturate', task)
+      const { calls, turns } = await measure('saturate', task)
       await annotate(`calls by pod: ${calls.join(', ')}`)
-      expect(inequality(calls), `calls by pod: ${calls.join(', ')}`).toBeLessThan(0.2)
+      expectEqualShares(calls, turns)
       const total = calls.reduce((sum, each) => sum + each, 0)
       expect(total).toBeGreaterThan(limit.limit * 4)
     },
@@ -211,14 +211,23 @@ describe('saturated pods of a window and of estimates', () => {
     const limiter = { name: 'estimates', limits }
     const costs = { estimate: 100, actual: 40, holdMs: 50 }
     const task = { limiter, callers: 10, forMs: 9_500, warmUpMs: 1_500, ...costs }
-    const calls = await callsByPod('spend', task)
+    const { calls, turns } = await measure('spend', task)
     await annotate(`calls by pod: ${calls.join(', ')}`)
-    expect(inequality(calls), `calls by pod: ${calls.join(', ')}`).toBeLessThan(0.2)
+    expectEqualShares(calls, turns)
   })
 })
 
-/** The calls of each pod in one measurement. All pods count from and until the same moment. */
-function callsByPod(command: string, task: object): Promise<number[]> {
+/** The calls of each pod, and how often the machine let it run. All pods count from and until the same moment. */
+async function measure(command: string, task: object) {
   const startMs = performance.timeOrigin + performance.now()
-  return Promise.all(pods.map((each) => each.send(command, { ...task, startMs })))
+  const counts = await Promise.all(
+    pods.map((each) => each.send<{ calls: number; turns: number }>(command, { ...task, startMs })),
+  )
+  return { calls: counts.map(({ calls }) => calls), turns: counts.map(({ turns }) => turns) }
+}
+
+/** On a busy machine, pods differ by as much as the machine lets them run. `equal-shares.test.ts` is exact. */
+function expectEqualShares(calls: readonly number[], turns: readonly number[]): void {
+  const shown = `calls by pod: ${calls.join(', ')}; turns: ${turns.join(', ')}`
+  expect(inequality(calls), shown).toBeLessThan(0.2 + inequality(turns))
 }

@@ -5,6 +5,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { MockKnobs, MockVendor } from '@spillway/mock-vendor'
 import type { GuardOptions } from 'spillway'
+import { createVirtualClock, type VirtualClock } from 'spillway/testing'
 import { describe, expect } from 'vitest'
 import { it, onTestFinished } from '../concurrent-tests.js'
 import { startVendor } from '../mock-client.js'
@@ -23,9 +24,10 @@ import {
 
 const BREAKER = { consecutiveFailures: 1, openMs: 60_000 }
 
-async function start(knobs: MockKnobs, options: GuardOptions = {}) {
+/** With a virtual clock, the guard's time stands still while the vendor is waited for. */
+async function start(knobs: MockKnobs, options: GuardOptions = {}, clock?: VirtualClock) {
   const { vendor, url } = await startVendor({ knobs })
-  const guard = startGuard({ concurrency: { limit: 10 }, ...options })
+  const guard = startGuard({ concurrency: { limit: 10 }, ...options }, clock)
   const path = `${url}/v1/chat/completions`
   const ask = (signal?: AbortSignal) => guard.fetch(path, question({}, signal))
   return { vendor, guard, path, ask }
@@ -168,25 +170,31 @@ describe.concurrent('silent stream', () => {
   })
 
   it('timeouts do not run while the body is not being read', async () => {
+    const clock = createVirtualClock()
     const { guard, ask } = await start(
-      { tokens: 3, tokenMs: 800 },
+      { tokens: 3, tokenMs: 20 },
       { timeout: { firstByteMs: 1_500, idleMs: 1_500 } },
+      clock,
     )
     const response = await ask()
     // Longer than both timeouts before the first read and after it.
-    await pauseMs(1_600)
+    await clock.advance(1_600)
     const reader = bodyOf(response).getReader()
     const chunks: Uint8Array[] = []
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      if (chunks.push(next.value) === 1) await pauseMs(1_600)
+      if (chunks.push(next.value) === 1) await clock.advance(1_600)
     }
     expect(tokensOf(chunks)).toBe('0 1 2')
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
   it('callMs ends with the headers, so a long stream is not cut', async () => {
-    const { guard, ask } = await start({ tokens: 60, tokenMs: 40 }, { timeout: { callMs: 2_000 } })
-    const { chunks, error } = await readAll(bodyOf(await ask()))
+    const clock = createVirtualClock()
+    const timeout = { callMs: 2_000 }
+    const { guard, ask } = await start({ tokens: 60, tokenMs: 2 }, { timeout }, clock)
+    const response = await ask()
+    await clock.advance(2_100)
+    const { chunks, error } = await readAll(bodyOf(response))
     expect(error).toBeUndefined()
     expect(tokensOf(chunks)).toMatch(/ 59$/)
     expect(endsOf(guard)).toEqual({ complete: 1 })
@@ -299,11 +307,16 @@ describe.concurrent("caller's abort", () => {
 
 describe.concurrent('deadline of a stream', () => {
   it('a deadline ends a stream with DEADLINE_EXCEEDED', async () => {
-    const { vendor, guard, path } = await start({ tokens: 1_000, tokenMs: 5 })
+    const clock = createVirtualClock()
+    const { vendor, guard, path } = await start({ tokens: 10, stallAfter: 3 }, {}, clock)
     const fetchIn = guard.fetchFor({ timeoutMs: 1_500 })
-    const { chunks, error } = await readAll(bodyOf(await fetchIn(path, question())))
-    expect(codeOf(error)).toBe('DEADLINE_EXCEEDED')
-    expect(chunks.length).toBeGreaterThan(0)
+    const chunks = bodyOf(await fetchIn(path, question())).values()
+    expect((await chunks.next()).done).toBe(false)
+    const reading = readAll(chunks)
+    await clock.advance(1_499)
+    expect(guard.snapshot().active).toBe(1)
+    await clock.advance(1)
+    expect(codeOf((await reading).error)).toBe('DEADLINE_EXCEEDED')
     await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
     expect(endsOf(guard)).toEqual({ aborted: 1 })
     expect(guard.snapshot().active).toBe(0)

@@ -257,11 +257,17 @@ describe.concurrent.each(FORMS)('answer as $name', (form) => {
   })
 
   it('a streamed answer ends at its deadline', async () => {
-    const { vendor, guard } = await start(form, { tokens: 1_000, tokenMs: 5 })
+    // The guard's time stands still while the vendor is waited for.
+    const clock = createVirtualClock()
+    const { vendor, guard } = await start(form, { tokens: 10, stallAfter: 3 }, {}, clock)
     const { url } = await vendor.start()
     const answer = await guard.run((context) => form.ask(url, context), { timeoutMs: 3_000 })
-    const { error } = await readAll(form.read(answer as never))
-    expect(codeOf(error)).toBe('DEADLINE_EXCEEDED')
+    const reading = readAll(form.read(answer as never))
+    await until('three tokens were sent', () => vendor.calls[0]?.tokensSent === 3)
+    await clock.advance(2_999)
+    expect(guard.snapshot().active).toBe(1)
+    await clock.advance(1)
+    expect(codeOf((await reading).error)).toBe('DEADLINE_EXCEEDED')
     await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
     expect(guard.snapshot().active).toBe(0)
   })

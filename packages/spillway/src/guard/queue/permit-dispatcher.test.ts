@@ -167,6 +167,54 @@ describe('calls of one batch that start late', () => {
     for (const startMs of startsMs) expect(startMs).toBeGreaterThan(sentMs + 2 * LATENCY_MS + 50)
     expect(await used()).toBe(3)
   })
+
+  it('calls that return their permits are not refused, although they may not wait and the next batch is granted', async () => {
+    const { clock, run, quick, used, connection } = createGuardPod(
+      { limits: [{ limit: 100, ...MINUTE }], jitterMs: 100 },
+      { where: 'remote' },
+    )
+    await clock.advance(5)
+    connection?.setLatency(10)
+    const roundTrips = countRoundTrips(connection)
+    let busyMs = 0
+    const now = clock.now.bind(clock)
+    clock.now = () => now() + busyMs
+    const first = run(() => {
+      busyMs += 45
+    })
+    const late = [quick(), quick()]
+    await clock.advance(9)
+    const secondBatch = [quick(), quick(), quick()]
+    connection?.setLatency(1)
+    // Its permits arrive in time, and while the late calls wait for theirs to be returned.
+    await clock.advance(3)
+    expect(countFates([first, ...secondBatch])).toEqual({ resolved: 4 })
+    expect(countFates(late)).toEqual({ pending: 2 })
+    const newcomer = quick()
+    await clock.advance(100)
+    expect(countFates([...late, newcomer])).toEqual({ resolved: 3 })
+    expect(roundTrips()).toEqual([3, 3, 3])
+    expect(await used()).toBe(7)
+  })
+
+  it('a pause that the vendor demands refuses calls that wait for their permits to be returned', async () => {
+    const { clock, run, quick, connection } = createGuardPod(
+      { limits: [{ limit: 100, ...MINUTE }], jitterMs: 20 },
+      { where: 'remote' },
+    )
+    const job = createJob()
+    const throttled = run(job.fn)
+    await clock.advance(10)
+    connection?.setLatency(16)
+    const late = quick()
+    await clock.advance(17)
+    expect(fateOf(late)).toBe('pending')
+    job.fail(vendorError(429, { 'retry-after': '10' }))
+    await clock.until(throttled.promise)
+    const newcomer = quick()
+    await clock.advance(1)
+    expect([late, newcomer].map(fateOf)).toEqual(['VENDOR_LIMITED', 'VENDOR_LIMITED'])
+  })
 })
 
 describe('dispatcher while the store does not answer', () => {

@@ -237,11 +237,15 @@ describe('retry and abort', () => {
     const { clock, retry } = setup({ baseMs: '10s' })
     const abort = new AbortController()
     const fn = flaky(1)
-    const call = retry.run(fn, { signal: abort.signal })
+    let ended: unknown
+    retry.run(fn, { signal: abort.signal }).catch((error) => {
+      ended = error
+    })
     await clock.advance(1)
     const reason = new Error('hung up')
     abort.abort(reason)
-    await expect(call).rejects.toBe(reason)
+    await clock.settle()
+    expect(ended).toBe(reason)
     expect(clock.pending).toBe(0)
     await clock.advance(60_000)
     expect(fn).toHaveBeenCalledOnce()
@@ -275,7 +279,10 @@ describe('retry and abort', () => {
     const call = retry.tryRun(flaky(1), { signal: abort.signal })
     await clock.settle()
     abort.abort()
-    await expect(call).resolves.toMatchObject({ ok: false, attempts: [{ outcome: 'failure' }] })
+    await expect(clock.until(call)).resolves.toMatchObject({
+      ok: false,
+      attempts: [{ outcome: 'failure' }],
+    })
     stop()
     expect(events.at(-1)).toMatchObject({ type: 'retry.stopped', because: 'aborted' })
   })
@@ -288,6 +295,20 @@ describe('retry and abort', () => {
     abort.abort()
     await expect(call).rejects.toMatchObject({ name: 'AbortError' })
     expect(fn).toHaveBeenCalledOnce()
+  })
+
+  it('a failed response after an abort is returned unread and spends no budget', async () => {
+    const tryRetry = vi.fn(() => true)
+    const { clock, retry } = setup({ budget: { recordRequest() {}, tryRetry } })
+    const abort = new AbortController()
+    const fn = vi.fn(() => {
+      abort.abort()
+      return new Response('sorry', { status: 503 })
+    })
+    const response = await clock.until(retry.run(fn, { signal: abort.signal }))
+    await expect(response.text()).resolves.toBe('sorry')
+    expect(fn).toHaveBeenCalledOnce()
+    expect(tryRetry).not.toHaveBeenCalled()
   })
 
   it('an abort before the call prevents every attempt', async () => {

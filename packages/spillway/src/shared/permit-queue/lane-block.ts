@@ -38,7 +38,10 @@ export class LaneBlock {
   left: readonly number[] | undefined
   timer: Timer | undefined
   timerDueMs = 0
-  /** Round trips in a row without a usable reply. */
+  /**
+   * Round trips in a row without a usable reply. If there are any, the lane is blocked until the next one, and not by its
+   * limits: a call that may not wait for them is not refused.
+   */
   lostRoundTrips = 0
   /** Replies in a row that arrived too late to use. */
   lateReplies = 0
@@ -203,6 +206,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
       return true
     }
     block.blockedUntilMs = untilMs
+    block.lostRoundTrips = 0
     block.recheckMs = paused ? nowMs + RECHECK_PAUSE_MS : Number.POSITIVE_INFINITY
     block.blockedAtMs = nowMs
     block.blockedCosts = costs
@@ -227,6 +231,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
   #pause(block: LaneBlock, untilMs: number): void {
     block.blockedUntilMs = block.paused ? Math.max(block.blockedUntilMs, untilMs) : untilMs
     block.paused = true
+    block.lostRoundTrips = 0
     // This is newer than anything the store may say about it.
     block.recheckMs = Number.POSITIVE_INFINITY
     this.#refuseHasty(block)

@@ -192,7 +192,8 @@ export class PermitRequests {
   }
 
   #answered(block: LaneBlock, calls: PermitCall[], reply: LimitReply): void {
-    block.lostRoundTrips = 0
+    // Calls of an earlier batch may still wait until their unused permits were returned.
+    if (!block.isBlocked(this.#options.clock.now())) block.lostRoundTrips = 0
     block.lateReplies = 0
     const { granted } = reply
     for (let index = 0; index < granted; index++) {
