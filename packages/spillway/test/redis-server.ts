@@ -120,11 +120,9 @@ async function untilItAnswers(child: ChildProcess, url: string, tls?: object): P
     failure ??= new Error(`redis-server ended with ${code ?? signal}`)
   })
   const lastMs = performance.now() + START_MS
-  // A foreign server may accept the connection and never answer.
-  const silence = sleep(START_MS, '', { ref: false })
   while (failure === undefined && performance.now() < lastMs) {
     // The process id distinguishes it from a foreign server that took the port.
-    const info = await Promise.race([sendTo(url, ['INFO', 'server'], tls).catch(() => ''), silence])
+    const info = await sendTo(url, ['INFO', 'server'], tls).catch(() => '')
     if (String(info).includes(`process_id:${child.pid}\r`)) return
     await sleep(5)
   }
