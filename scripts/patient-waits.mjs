@@ -11,7 +11,11 @@ const patient = (options) => {
   return { ...given, timeout: Math.max(GIVE_UP_MS, given?.timeout ?? 0) }
 }
 
-// Files that run in the same thread share `vi`.
+// Files that run in the same worker share `vi` and all globals. One that leaves a faked timer makes the next one hang.
+const timer = Symbol.for('spillway.setTimeout')
+globalThis[timer] ??= setTimeout
+if (setTimeout !== globalThis[timer]) throw new Error('an earlier file left a faked setTimeout')
+
 if (waitUntil.name !== 'patientUntil') {
   vi.waitUntil = function patientUntil(condition, options) {
     return waitUntil(condition, patient(options))

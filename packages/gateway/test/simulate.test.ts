@@ -151,7 +151,7 @@ describe('spillway simulate search', () => {
       },
     })
     const file = write('stuck.json', scenario)
-    const { code, stdout } = await spillway('simulate', 'search', file, '-c', config, ...range)
+    const { code, stdout } = await runHere('simulate', 'search', file, '-c', config, ...range)
     expect(stdout).toContain('The fleet recovers from every trigger in this range.')
     expect(code).toBe(0)
   })
