@@ -143,6 +143,11 @@ export function inMs(value: unknown): string {
   return `${Math.round(Number(value) * 10) / 10} ms`
 }
 
+/** A number and its noun, which is given in the plural: `1 call`, `2 calls`. */
+export function counted(count: unknown, nouns: string): string {
+  return `${count} ${Number(count) === 1 ? nouns.replace(/s$/, '') : nouns}`
+}
+
 /** How long to wait for a store that does not answer. Pods try to connect about as often. */
 export const STORE_WAIT_MS = 1_000
 /** How long to wait before another pod is tried. */

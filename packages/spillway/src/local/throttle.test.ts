@@ -89,7 +89,7 @@ describe('throttle', () => {
       status: 503,
       stage: 'throttle',
       scope: 'local',
-      message: 'throttle: throttled here, because of the last 11 calls 0 were accepted',
+      message: 'throttle: throttled here, because the downstream accepted 0 of the last 11 calls',
     })
   })
 

@@ -10,7 +10,7 @@
 
 import { InFlight, InFlightCall } from '../core/collections/in-flight.js'
 import { RollingCounter } from '../core/collections/rolling-counter.js'
-import { type Details, refuse, SpillwayError } from '../core/errors.js'
+import { counted, type Details, refuse, SpillwayError } from '../core/errors.js'
 import {
   type Duration,
   duration,
@@ -199,5 +199,5 @@ export function throttleError(
 }
 
 function explain({ name, requests, accepts }: Details): string {
-  return `${name}: throttled here, because of the last ${requests} calls ${accepts} were accepted`
+  return `${name}: throttled here, because the downstream accepted ${accepts} of the last ${counted(requests, 'calls')}`
 }

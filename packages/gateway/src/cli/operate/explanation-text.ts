@@ -57,7 +57,7 @@ function decisionText(decision: Decision, number: number): string {
     replaces &&
       `   in place of ${replaces.guard}: ${replaces.code} ${replaces.status ?? ''}`.trimEnd(),
     requested &&
-      `   requested ${requested.requested} ${requested.unit}, ${requested.left} of ${requested.limit} left` +
+      `   ${requested.unit}: ${requested.requested} requested, ${requested.left} of ${requested.limit} left` +
         (requested.untilAt === undefined ? '' : ` until ${timeOf(requested.untilAt)}`),
     remedy && `   would be admitted with: ${remedy}`,
     `   ${pathText(decision)}`,

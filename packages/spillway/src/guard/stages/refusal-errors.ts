@@ -1,5 +1,5 @@
 /** The refusals of the built-in stages, each with the numbers behind it. */
-import { type Details, inMs, SpillwayError, storeUnavailable } from '../../core/errors.js'
+import { counted, type Details, inMs, SpillwayError, storeUnavailable } from '../../core/errors.js'
 import { PROBE_WAIT_MS } from '../../shared/circuit-breaker/lane/refusal.js'
 import type { LeaveReason } from '../../shared/permit-queue/queued-call.js'
 import type { UnitLimit } from '../../shared/rate-limiter/options.js'
@@ -211,13 +211,13 @@ const explainHook = ({ name }: Details) => `${name}: shed.when returned true`
 const explainFull = ({ name, waiting, size }: Details) =>
   `${name}: queue length ${waiting} reached queue.size (${size})`
 const explainBusy = ({ name, active, limit }: Details) =>
-  `${name}: ${active} of ${limit} slots are in use, and there is no queue`
+  `${name}: ${active} of ${counted(limit, 'slots')} in use, and there is no queue`
 const explainPace = ({ name, waitMs }: Details) =>
   `${name}: pace allows the next call in ${inMs(waitMs)}, and there is no queue`
 const explainLimited = ({ name, lane, waitMs }: Details) =>
   `${name}: the limits of lane ${lane} are used up; retry in ${inMs(waitMs)}`
 const explainShort = ({ name, lane, unit, limit, requested, left, waitMs }: Details) =>
-  `${name}: the call requests ${requested} ${unit}, and ${left} of ${limit} are left in lane ${lane}; retry in ${inMs(waitMs)}`
+  `${name}: the limit on ${unit} of lane ${lane} has ${left} of ${limit} left, and the call needs ${requested}; retry in ${inMs(waitMs)}`
 const explainShare = ({ name, lane, waitMs }: Details) =>
   `${name}: the store is unreachable, and this pod's share of the limits of lane ${lane} is used up; retry in ${inMs(waitMs)}`
 const explainPaused = ({ name, lane, waitMs }: Details) =>

@@ -33,7 +33,7 @@ describe('bulkhead', () => {
       scope: 'local',
       status: 503,
       details: { active: 2, limit: 2, waiting: 0, size: 0 },
-      message: 'openai: 2 of 2 slots in use, 0 of 0 places in line taken',
+      message: 'openai: 2 of 2 slots in use, 0 of 0 queued',
     })
     await clock.until(Promise.all(running))
     expect(bulkhead.available).toBe(2)

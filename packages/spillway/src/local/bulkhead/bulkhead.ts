@@ -16,6 +16,7 @@ import {
 import { WaitList } from '../../core/collections/wait-list.js'
 import {
   closedError,
+  counted,
   type Details,
   type ErrorCode,
   inMs,
@@ -352,9 +353,9 @@ class SlotBulkhead implements Bulkhead {
 }
 
 function explainFull({ name, active, limit, waiting, size }: Details): string {
-  return `${name}: ${active} of ${limit} slots in use, ${waiting} of ${size} places in line taken`
+  return `${name}: ${active} of ${counted(limit, 'slots')} in use, ${waiting} of ${size} queued`
 }
 
 function explainTimeout({ name, timeoutMs, limit }: Details): string {
-  return `${name}: none of ${limit} slots came free within ${inMs(timeoutMs)}`
+  return `${name}: none of ${counted(limit, 'slots')} came free within ${inMs(timeoutMs)}`
 }

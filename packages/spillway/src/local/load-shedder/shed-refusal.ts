@@ -2,7 +2,7 @@
  * The refusal of a load shedder: the rule that refused the call, the signal behind it, and for both the value, the
  * threshold and the option that sets it. The message is written when it is read.
  */
-import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import { counted, type Details, inMs, SpillwayError } from '../../core/errors.js'
 import { PRIORITIES } from '../../core/options/priority.js'
 import { type CheckedShed, SLA_SHARE } from './options.js'
 import type { SampledSignal } from './pressure-gauge.js'
@@ -143,8 +143,10 @@ const figure = (value: unknown) => String(Math.round(Number(value) * 1_000) / 1_
 /** Each signal with its value and its threshold. */
 const SIGNAL: Record<string, (details: Details) => string> = {
   queue: (details) => `queue length ${figure(details.value)} (${thresholdOf(details)})`,
-  inFlight: (details) => `${figure(details.value)} calls in flight (${thresholdOf(details)})`,
-  rps: (details) => `${figure(details.value)} calls per second (${thresholdOf(details)})`,
+  inFlight: (details) =>
+    `${counted(figure(details.value), 'calls')} in flight (${thresholdOf(details)})`,
+  rps: (details) =>
+    `${counted(figure(details.value), 'calls')} per second (${thresholdOf(details)})`,
   latency: ({ value, threshold, signalOption }) =>
     `95th percentile of the latency ${inMs(value)} (${SLA_SHARE} of ${signalOption}: ${inMs(threshold)})`,
   cpu: (details) => `CPU at ${figure(details.value)} (${thresholdOf(details)})`,
@@ -166,7 +168,7 @@ const EXPLAIN: Record<ShedReason, (details: Details) => string> = {
   queue: ({ name, option, waiting, maxQueue }) =>
     `${name}: shed at queue length ${waiting} (${option}: ${maxQueue}); raise it or add pods`,
   inFlight: ({ name, option, inFlight, maxInFlight }) =>
-    `${name}: shed with ${inFlight} calls in flight (${option}: ${maxInFlight}); raise it or add pods`,
+    `${name}: shed with ${counted(inFlight, 'calls')} in flight (${option}: ${maxInFlight}); raise it or add pods`,
   tier: (details) =>
     `${details.name}: shed by tier, pressure ${figure(details.pressure)} is above ${details.option} (${figure(details.limit)}): ${signalText(details)}`,
   priority: (details) =>
@@ -174,5 +176,5 @@ const EXPLAIN: Record<ShedReason, (details: Details) => string> = {
   overload: (details) =>
     `${details.name}: shed a share of the calls, overload ${figure(details.overload)} times ${details.option} (${figure(details.weight)}): ${signalText(details)}`,
   deadline: ({ name, option, neededMs, leftMs, waiting }) =>
-    `${name}: shed, because the call has ${inMs(leftMs)} left and would take about ${inMs(neededMs)} behind ${waiting} waiting calls (${option})`,
+    `${name}: shed, because the call has ${inMs(leftMs)} left and would take about ${inMs(neededMs)} behind ${counted(waiting, 'waiting calls')} (${option})`,
 }

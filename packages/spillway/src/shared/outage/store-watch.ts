@@ -4,6 +4,7 @@
  * whether it is still the same store (its epoch), and how many pods share the limits.
  */
 
+import { counted } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
 import type { Clock } from '../../core/time/clock.js'
@@ -205,7 +206,7 @@ export class StoreWatch {
       pods: fleet.pods,
       missing,
       warning: alone
-        ? `the store has never answered: this pod assumes ${expectedPods} pods`
+        ? `the store has never answered: this pod assumes ${counted(expectedPods, 'pods')}`
         : undefined,
     }
   }

@@ -17,6 +17,11 @@ describe('tripCause', () => {
     expect(tripCause({ ...NONE, ...counts }, SPEC)).toBe(cause)
   })
 
+  it('cause of a circuit that one call opened has a singular noun', () => {
+    const counts = { ...NONE, calls: 1, failures: 1, consecutive: 1 }
+    expect(tripCause(counts, { ...SPEC, minimumCalls: 1 })).toBe('failure rate 100 % of 1 call')
+  })
+
   it('conditions that are not configured are no cause', () => {
     const spec = { consecutive: 0, failureRate: 0, slowRate: 0.5, minimumCalls: 1 }
     const counts = { ...NONE, calls: 10, failures: 4, slow: 6, consecutive: 4 }

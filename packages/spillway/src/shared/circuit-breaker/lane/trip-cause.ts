@@ -1,4 +1,5 @@
 /** Why a circuit opened, in words. The store keeps the counts that opened it until it closes again. */
+import { counted } from '../../../core/errors.js'
 import type { BreakerSpec } from '../../../store/breaker-spec.js'
 import type { BreakerView } from '../../../store/port.js'
 
@@ -18,17 +19,18 @@ function firstCause(
   { consecutive: mostInARow, failureRate, slowRate, minimumCalls }: Conditions,
 ): string {
   if (mostInARow > 0 && consecutive >= mostInARow) {
-    return `${consecutive} ${consecutive === 1 ? 'failure' : 'failures'} in a row`
+    return `${counted(consecutive, 'failures')} in a row`
   }
   const decides = calls > 0 && calls >= minimumCalls
   if (decides && failureRate > 0 && failures / calls >= failureRate) {
-    return `failure rate ${percent(failures / calls)} of ${calls} calls`
+    return `failure rate ${percent(failures / calls)} of ${counted(calls, 'calls')}`
   }
   if (decides && slowRate > 0 && slow / calls >= slowRate) {
-    return `slow-call rate ${percent(slow / calls)} of ${calls} calls`
+    return `slow-call rate ${percent(slow / calls)} of ${counted(calls, 'calls')}`
   }
   // Calls that hang open a circuit below its failure rate, and so does half of the pods with a quorum.
-  if (failures + slow > 0) return `${failures} failed and ${slow} slow of ${calls} calls`
+  if (failures + slow > 0)
+    return `${failures} failed and ${slow} slow of ${counted(calls, 'calls')}`
   return 'opened manually'
 }
 
