@@ -3,18 +3,23 @@
  * This file imports no package, so that a test can compare the page with it.
  */
 const PODS = [1, 2, 4, 8]
+const podsText = (pods) => (pods === 1 ? '1 pod' : `${pods} pods`)
 
 export const TABLES = [
   {
     id: 'limit-replicas',
     columns: [
       { key: 'name', head: 'Package' },
-      ...PODS.map((pods) => ({ key: `worst${pods}`, head: `worst second, ${pods} pods` })),
-      ...PODS.map((pods) => ({ key: `used${pods}`, head: `limit used, ${pods} pods`, unit: '%' })),
+      ...PODS.map((pods) => ({ key: `worst${pods}`, head: `worst second, ${podsText(pods)}` })),
+      ...PODS.map((pods) => ({
+        key: `used${pods}`,
+        head: `limit used, ${podsText(pods)}`,
+        unit: '%',
+      })),
     ],
     plot: {
       title: 'Requests at the vendor in the worst second; the limit is 50',
-      bars: PODS.map((pods) => ({ key: `worst${pods}`, label: `${pods} pods` })),
+      bars: PODS.map((pods) => ({ key: `worst${pods}`, label: podsText(pods) })),
       line: { value: 50, label: 'limit' },
     },
   },

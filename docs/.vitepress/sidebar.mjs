@@ -153,6 +153,7 @@ export const SECTIONS = [
       { text: 'Overview', page: 'index' },
       { text: 'Performance', page: 'performance' },
       { text: 'Comparison: measured', page: 'comparison-results' },
+      { text: 'Soak test', page: 'soak-results' },
       { text: 'Mutation scores', page: 'mutation-scores' },
       { text: 'Stability and versions', page: 'versioning' },
       { text: 'Changelog', page: 'changelog' },

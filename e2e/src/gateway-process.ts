@@ -41,6 +41,8 @@ export async function startGateway(
   rewrite(config)
   const child = spawn(process.execPath, [BIN, 'gateway', '--config', file], {
     stdio: ['ignore', 'pipe', 'inherit'],
+    // In a group of its own, so that Ctrl-C reaches only this process, which stops the gateway.
+    detached: true,
     env: { ...process.env, ...env },
   })
   let log = ''

@@ -8,11 +8,11 @@ import { overload } from './overload/overload.js'
 import { pods } from './pods/pods.js'
 import { quotas } from './quotas/quotas.js'
 import { rollout } from './rollout/rollout.js'
-import { saveResults } from './save-results.js'
-import type { Scenario } from './scenario.js'
+import type { RunOptions, Scenario } from './scenario.js'
 import { shed } from './shed/shed.js'
 import { soak } from './soak/soak.js'
 import { workers } from './workers/workers.js'
+import { writeResults } from './write-results.js'
 
 /** To add a scenario, create a folder and add a row here. */
 const SCENARIOS: readonly Scenario[] = [
@@ -32,7 +32,10 @@ const SCENARIOS: readonly Scenario[] = [
 const OPTIONS = {
   json: { type: 'boolean' },
   only: { type: 'string' },
-  save: { type: 'string' },
+  minutes: { type: 'string' },
+  rate: { type: 'string' },
+  seed: { type: 'string' },
+  write: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const
 
@@ -42,7 +45,6 @@ async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     options: OPTIONS,
     allowPositionals: true,
-    strict: false,
   })
   const [name, ...more] = positionals
   const scenario = SCENARIOS.find((each) => each.name === name)
@@ -54,8 +56,12 @@ async function main(): Promise<number> {
     process.stderr.write(`unknown scenario "${positionals.join(' ')}"\n\n${help()}`)
     return 2
   }
+  if (values.write === true && scenario.page === undefined) {
+    process.stderr.write(`${name} has no page in the documentation\n`)
+    return 2
+  }
   process.stderr.write(`${scenario.what} (about ${scenario.seconds} s) …\n`)
-  const rows = await scenario.run(typeof values.only === 'string' ? values.only : undefined)
+  const rows = await scenario.run(runOptions(values))
   for (const { figure, value, target, holds } of rows) {
     const line = values.json
       ? JSON.stringify({ figure, value, target, holds })
@@ -63,8 +69,19 @@ async function main(): Promise<number> {
     process.stdout.write(`${line}\n`)
   }
   if (!values.json) process.stdout.write(`\n${scenario.table?.(rows) ?? ''}`)
-  if (typeof values.save === 'string') saveResults(values.save, scenario, rows)
+  if (values.write === true) writeResults(scenario, rows)
   return rows.every(({ holds }) => holds) ? 0 : 1
+}
+
+function runOptions({ only, ...numbers }: Partial<Record<keyof RunOptions, string>>): RunOptions {
+  const options: Record<string, string | number> = only === undefined ? {} : { only }
+  for (const name of ['minutes', 'rate', 'seed'] as const) {
+    const text = numbers[name]
+    if (text === undefined) continue
+    if (!(Number(text) > 0)) throw new Error(`--${name} has to be a number above 0`)
+    options[name] = Number(text)
+  }
+  return options
 }
 
 function verdictOf(target: string, holds: boolean): string {
@@ -74,11 +91,14 @@ function verdictOf(target: string, holds: boolean): string {
 
 function help(): string {
   const list = SCENARIOS.map(({ name, what }) => `  ${name.padEnd(12)} ${what}\n`).join('')
-  return `npm run e2e -- SCENARIO [--json] [--only PART] [--save FOLDER]
+  return `npm run e2e -- SCENARIO [--json] [--only PART] [--minutes N] [--rate N] [--seed N] [--write]
 
-  --json         print each figure as a line of JSON
-  --only PART    run a part of the scenario
-  --save FOLDER  also write the figures as a table, with date and commit, and the plots into this folder
+  --json       print each figure as a line of JSON
+  --only PART  run a part of the scenario
+  --minutes N  soak: duration. Default: 30
+  --rate N     soak: requests per second. Default: 300
+  --seed N     soak: seed of the random faults and requests. Default: 1
+  --write      soak: also write the figures, with date and commit, and the plot into the documentation
 
 ${list}`
 }

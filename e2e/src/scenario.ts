@@ -7,17 +7,28 @@ export interface Figure {
   readonly holds: boolean
 }
 
+/** Options of the command line. */
+export interface RunOptions {
+  /** Runs one part of a scenario that has parts. */
+  readonly only?: string
+  /** Of scenarios whose duration, rate and randomness can be chosen. */
+  readonly minutes?: number
+  readonly rate?: number
+  readonly seed?: number
+}
+
 export interface Scenario {
   readonly name: string
   readonly what: string
   /** Approximate duration. */
   readonly seconds: number
-  /** `only`: runs one part of a scenario that has parts. */
-  run(only?: string): Promise<readonly Figure[]>
+  run(options: RunOptions): Promise<readonly Figure[]>
   /** Formats the figures as a table. Default: one line per figure. */
   table?(figures: readonly Figure[]): string
-  /** SVG plots of the run, by file name without extension, for `--save`. */
+  /** For `--write`: SVG plots of the run, by file name without extension. */
   plots?(): Readonly<Record<string, string>>
+  /** For `--write`: the page of the documentation with the figures, between two marks. */
+  readonly page?: string
 }
 
 export function atLeast(figure: string, value: number, least: number): Figure {

@@ -22,7 +22,7 @@ export const faults: Scenario = {
   name: 'faults',
   what: `${FAULTS.length} ways to lose a store, four pods; --only NAME for one`,
   seconds: FAULTS.length * 35,
-  async run(only) {
+  async run({ only }) {
     const chosen = FAULTS.filter(({ name }) => only === undefined || name === only)
     if (chosen.length === 0) {
       throw new Error(

@@ -28,7 +28,8 @@ export async function startRedis(port: number, folder?: string): Promise<RedisPr
   const child = spawn(
     process.env.SPILLWAY_REDIS_SERVER ?? 'redis-server',
     [...args, '--appendfsync', 'always', '--loglevel', 'warning'],
-    { stdio: 'ignore' },
+    // In a group of its own, so that Ctrl-C reaches only this process, which stops the server.
+    { stdio: 'ignore', detached: true },
   )
   const endWithUs = () => child.kill('SIGKILL')
   process.once('exit', endWithUs)

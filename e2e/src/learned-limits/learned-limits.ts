@@ -46,7 +46,7 @@ export const learnedLimits: Scenario = {
   name: 'learned-limits',
   what: 'two gateways learn that their vendor gives less than configured',
   seconds: 300,
-  async run(only) {
+  async run({ only }) {
     // Child processes end with this process.
     process.setMaxListeners(0)
     const figures: Figure[] = []

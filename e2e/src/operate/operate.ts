@@ -53,7 +53,7 @@ export const operate: Scenario = {
   name: 'operate',
   what: 'two gateways of two workers reloaded, rolled and without Redis, under load; --only short for less of it',
   seconds: 40,
-  async run(only) {
+  async run({ only }) {
     const extent = only === undefined ? LONG : PARTS[only]
     if (extent === undefined) {
       throw new Error(`unknown part; expected one of: ${Object.keys(PARTS).join(', ')}`)

@@ -70,7 +70,7 @@ export const pods: Scenario = {
         real.commandsPerPodSecond,
         simulated.commandsPerPodSecond,
       ),
-      ...within('share of the limit used', figures.limitUse, simulated.limitUse),
+      ...within('share of the limit used', figures.limitUse!, simulated.limitUse!),
       ...within('fullest window, share of the limit', figures.worstWindow, simulated.worstWindow),
       ...within('breakers opened', figures.breaker.openings, simulated.breaker.openings),
       ...within('pods that agreed', figures.breaker.agreed, simulated.breaker.agreed),

@@ -24,7 +24,7 @@ export const quotas: Scenario = {
   name: 'quotas',
   what: 'agents in four pods use up the quota of each vendor, and no request is refused',
   seconds: 110,
-  async run(only) {
+  async run({ only }) {
     const fleet = await AgentFleet.start()
     const vendors = VENDORS.filter(({ quota }) => only === undefined || quota === only)
     // In parallel: windows are long, and both ways of counting see the same load of the machine.

@@ -24,7 +24,7 @@ export const rollout: Scenario = {
   name: 'rollout',
   what: 'three gateways behind a proxy, replaced one by one under load; --only kill ends them with SIGKILL instead',
   seconds: 30,
-  async run(only) {
+  async run({ only }) {
     if (only !== undefined && only !== 'kill') throw new Error('unknown part; expected: kill')
     return upgrade(only === 'kill' ? 'SIGKILL' : 'SIGTERM')
   },

@@ -1,5 +1,5 @@
 /** Reads what a leak would make grow: heap, descriptors, Redis keys, slots, queued calls. */
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisProcess } from '../faults/redis-process.js'
 import type { GatewayProcess } from '../gateway-process.js'
@@ -14,6 +14,8 @@ export interface GatewaySample {
   readonly waiting: number
   /** Requests inside the gateway. */
   readonly running: number
+  /** Longest since the last sample. */
+  readonly loopDelayMs: number
   /** Smallest remaining share of any vendor limit. */
   readonly headroom: number
 }
@@ -54,6 +56,7 @@ export async function sampleGateway({
     active: sum('spillway_calls_active'),
     waiting: sum('spillway_calls_waiting'),
     running: sum('spillway_requests_running'),
+    loopDelayMs: sum('nodejs_eventloop_lag_max_seconds') * 1_000,
     headroom: Math.min(1, ...values('spillway_limit_headroom_ratio')),
   }
 }
@@ -72,4 +75,12 @@ export async function countLastingKeys(redis: RedisProcess): Promise<number> {
     "local n=0 for _,k in ipairs(redis.call('KEYS','*')) do if redis.call('PTTL',k)==-1 then n=n+1 end end return n"
   const reply = await redis.command(`EVAL "${script}" 0`)
   return Number(reply.slice(1))
+}
+
+const CPU_PRESSURE = '/proc/pressure/cpu'
+
+/** Time since the start of the machine in which at least one process waited for a CPU. Undefined if it is unknown. */
+export function waitedForCpuMs(): number | undefined {
+  if (!existsSync(CPU_PRESSURE)) return undefined
+  return Number(/^some .*total=(\d+)/.exec(readFileSync(CPU_PRESSURE, 'utf8'))?.[1]) / 1_000
 }

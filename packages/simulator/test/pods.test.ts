@@ -30,4 +30,11 @@ describe('simulatePods', () => {
     const figures = await simulatePods({ ...PLAN, pods: 2, durationMs: 1_000 })
     expect(figures.vendorsPerPod).toBe(4)
   })
+
+  it('a run that is shorter than a window has no share of the limit, and every other figure is a number', async () => {
+    const { limitUse, ...others } = await simulatePods({ ...PLAN, pods: 2, durationMs: 1_000 })
+    expect(limitUse).toBeUndefined()
+    // NaN becomes null in JSON.
+    expect(JSON.stringify(others)).not.toContain('null')
+  })
 })

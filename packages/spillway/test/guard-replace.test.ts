@@ -1,8 +1,10 @@
 // test-group: io, slow
 
 /** Replacing a guard refuses no call and keeps all shared state. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { Guard } from '../src/guard/guard.js'
+import type { Guard, SharedGuard } from '../src/guard/guard.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/index.js'
 import { redisStore } from '../src/store/redis/index.js'
@@ -219,4 +221,28 @@ describe('replaceGuard()', () => {
     expect(queue.snapshot()).toMatchObject({ done: 6, lost: 0, workers: 0 })
     await spillway.close()
   })
+})
+
+it('limits of guards that were replaced and closed do not stay in memory', async () => {
+  const spillway = createSpillway({ pod: 'pod-1' })
+  const limits = [{ limit: 10, windowMs: 1_000 }]
+  spillway.guard('vendor', { limits, breaker: { failureRate: 0.5 } })
+  const replace = async (limit: number) => {
+    const old = spillway.guard('vendor') as SharedGuard
+    spillway.replaceGuard('vendor', { limits, concurrency: { limit } })
+    await old.close()
+    return new WeakRef(old.parts.countedLimits as object)
+  }
+  const replaced: WeakRef<object>[] = []
+  for (let limit = 1; limit <= 4; limit++) replaced.push(await replace(limit))
+  await new Promise((resolve) => setImmediate(resolve))
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  // The last one is kept until the next replacement.
+  expect(replaced.map((each) => each.deref() !== undefined).slice(0, -1)).toEqual([
+    false,
+    false,
+    false,
+  ])
+  await spillway.close()
 })

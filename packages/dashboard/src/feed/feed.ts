@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from 'spillway'
 import { ORDER } from 'spillway'
-import type { PodStatus, SpillwayInside, Timer } from 'spillway/internal'
+import type { PodStatus, SharedGuard, SpillwayInside, Timer } from 'spillway/internal'
 import { ownStatus, readProcess, VERSION } from 'spillway/internal'
 import { readActNote } from '../act-note.js'
 import type { NotedRequest } from '../requests/noted-request.js'
@@ -216,19 +216,20 @@ export class Feed {
     const guards = this.#options.inside.guards().slice(0, MOST_GUARDS)
     const known = new Map(this.#watches.map((watch) => [watch.guard, watch]))
     if (guards.length === known.size && guards.every((guard) => known.has(guard))) return false
-    this.#watches = guards.map(
-      (guard) =>
-        known.get(guard) ??
-        new GuardWatch(
-          guard,
-          this.#decisions.log,
-          () => this.#clock.wallMs(),
-          (each) => this.#onTransition(each),
-        ),
-    )
+    this.#watches = guards.map((guard) => known.get(guard) ?? this.#watch(guard))
     for (const [guard, watch] of known) if (!guards.includes(guard)) watch.close()
     this.#helloVersion++
     return true
+  }
+
+  /** In a function of its own: V8 would keep `known`, and with it all earlier guards, for these callbacks. */
+  #watch(guard: SharedGuard): GuardWatch {
+    return new GuardWatch(
+      guard,
+      this.#decisions.log,
+      () => this.#clock.wallMs(),
+      (each) => this.#onTransition(each),
+    )
   }
 
   /** Sent immediately: a breaker that opens in one pod is shown on every page within a moment. */

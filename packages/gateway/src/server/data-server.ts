@@ -21,6 +21,7 @@ import { createHttpServers, type HttpHandlers } from './http-servers.js'
 import { Http1Connection } from './http1-connection.js'
 import { Http2Connection } from './http2-connection.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
+import { StartsPerTurn } from './starts-per-turn.js'
 
 /** After the server was closed. */
 const LAST_BYTES_MS = 1_000
@@ -35,6 +36,7 @@ export class DataServer implements HttpHandlers {
   readonly #acceptor: Server
   readonly #serveHttp: (socket: Socket) => void
   readonly #connectionLimits: ConnectionLimits
+  readonly #starts = new StartsPerTurn()
   /** By socket for HTTP/1.1, by session for HTTP/2. */
   readonly #connections = new Map<Socket | ServerHttp2Session, Connection>()
   /** All accepted ones, also during a TLS handshake and after the end of a session. */
@@ -155,7 +157,10 @@ export class DataServer implements HttpHandlers {
     this.#running++
     exchange.version.enter()
     onceSent(response, () => this.#ended(exchange, connection))
-    exchange.serve()
+    this.#starts.add(() => {
+      // Its client may have disconnected meanwhile.
+      if (connection.exchanges.has(exchange)) exchange.serve()
+    })
   }
 
   onTunnel(socket: Socket): void {

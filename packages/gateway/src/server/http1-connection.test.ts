@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import type { Exchange } from '../request/exchange.js'
 import { Http1Connection } from './http1-connection.js'
@@ -108,4 +110,20 @@ describe('an idle connection', () => {
     connection.exchanges.add({} as Exchange)
     expect(connection.isIdle).toBe(false)
   })
+})
+
+it('an idle connection does not keep its last request in memory', async () => {
+  const { connection } = setup()
+  const begin = () => {
+    const request = { complete: true }
+    connection.noteStart(request)
+    connection.noteEnd()
+    return new WeakRef(request)
+  }
+  const last = begin()
+  // A reference that was created in this turn stays until its end.
+  await new Promise((resolve) => setImmediate(resolve))
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  expect([connection.isIdle, last.deref()]).toEqual([true, undefined])
 })

@@ -17,6 +17,7 @@ export class Http1Connection implements Connection {
   /** Since when a head is incomplete; from the start of the connection for the first one. */
   #headSinceMs: number | undefined
   #unreadSinceMs: number | undefined
+  /** Undefined if it was received completely. */
   #lastRequest: Pick<ClientRequest, 'complete'> | undefined
   #sentBytes = -1
 
@@ -34,6 +35,8 @@ export class Http1Connection implements Connection {
   noteEnd(): void {
     this.#readBytes = this.socket.bytesRead
     this.#headSinceMs = undefined
+    // An idle connection would keep the request, its answer and the call of the guard, about 15 kB.
+    if (this.#lastRequest?.complete === true) this.#lastRequest = undefined
   }
 
   get isIdle(): boolean {

@@ -54,8 +54,11 @@ export interface PodsFigures {
   commandsPerPodSecond: number
   /** Commands at the store per second, by kind. */
   commandsByKind: Record<string, number>
-  /** Calls that arrived outside outages, as a share of the contract: below 1 is under-use. */
-  limitUse: number
+  /**
+   * Calls that arrived outside outages, as a share of the contract: below 1 is under-use. Undefined if the run is not
+   * longer than a window.
+   */
+  limitUse: number | undefined
   /** Most calls in any window of any vendor, as a share of the limit: above 1 is overshoot. */
   worstWindow: number
   /** How fast pods agree that a breaker is open. */
@@ -87,7 +90,7 @@ export function figuresOf(plan: PodsPlan, record: PodsRecord): PodsFigures {
     podsPerVendor: (pods * assigned[0]!.length) / vendors,
     durationMs,
     requests: record.requests,
-    served: record.served / record.requests,
+    served: record.served / Math.max(1, record.requests),
     commandsPerSecond: commands / seconds,
     commandsPerPodSecond: commands / seconds / pods,
     commandsByKind: Object.fromEntries(kinds.map(([kind, count]) => [kind, count / seconds])),
@@ -99,7 +102,7 @@ export function figuresOf(plan: PodsPlan, record: PodsRecord): PodsFigures {
 }
 
 /** Without the first window and the times around outages, in which breakers refuse calls. */
-function limitUse(plan: PodsPlan, arrivals: PodsRecord['arrivals']): number {
+function limitUse(plan: PodsPlan, arrivals: PodsRecord['arrivals']): number | undefined {
   const { durationMs, windowMs, limit } = plan
   let used = 0
   let allowed = 0
@@ -117,7 +120,7 @@ function limitUse(plan: PodsPlan, arrivals: PodsRecord['arrivals']): number {
       fromMs = Math.max(fromMs, untilMs + settleMs(plan))
     }
   }
-  return used / allowed
+  return allowed === 0 ? undefined : used / allowed
 }
 
 function countBetween(times: ArrayLike<number>, fromMs: number, untilMs: number): number {

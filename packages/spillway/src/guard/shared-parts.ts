@@ -6,7 +6,7 @@ import { BreakerLanes } from '../shared/circuit-breaker/breaker-lanes.js'
 import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import { type StoreWatch, watchStore } from '../shared/outage/store-watch.js'
 import type { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
-import { LimitClient } from '../shared/rate-limiter/limit-client.js'
+import { LimitClient, type LimitClientOptions } from '../shared/rate-limiter/limit-client.js'
 import { OutageLevels } from '../shared/user-limits/outage-levels.js'
 import type { Store } from '../store/port.js'
 import type { CheckedGuard } from './options.js'
@@ -78,7 +78,7 @@ export function createLimits(
     lanes.shareOverflow(undefined)
     return undefined
   }
-  const client = new LimitClient({
+  const clientOptions: LimitClientOptions = {
     name,
     store: store.limits,
     pod,
@@ -92,11 +92,11 @@ export function createLimits(
     registry: lanes,
     remote: store.remote,
     watch,
-    before: before?.countedLimits,
     onGivenBack: (lane) => later.dispatcher().unblock(lane),
     onLimitsChanged: () => later.dispatcher().unblockAll(),
     piggybackReport: (lane) => later.breaker()?.piggybackReport(lane),
-  })
+  }
+  const client = new LimitClient(clientOptions, before?.countedLimits)
   lanes.shareOverflow(client.settings)
   return client
 }

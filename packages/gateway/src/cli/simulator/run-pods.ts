@@ -21,8 +21,14 @@ export async function runPods({ sizes, durationMs, seed, json }: PodsCommand): P
   else process.stdout.write(tableOf(results))
 }
 
+/** In place of a figure that a short run cannot have. */
+const UNKNOWN = '–'
+
 function tableOf(results: readonly PodsFigures[]): string {
-  const percent = (share: number) => `${(share * 100).toFixed(1)} %`
+  const percent = (share: number | undefined) =>
+    share === undefined ? UNKNOWN : `${(share * 100).toFixed(1)} %`
+  const spread = ({ breaker }: PodsFigures, ms: number) =>
+    breaker.openings === 0 ? UNKNOWN : `${ms.toFixed(1)} ms`
   const rows = results.map((each) => [
     String(each.pods),
     String(each.vendorsPerPod),
@@ -30,8 +36,8 @@ function tableOf(results: readonly PodsFigures[]): string {
     each.commandsPerPodSecond.toFixed(2),
     percent(each.limitUse),
     percent(each.worstWindow),
-    `${each.breaker.spreadP50Ms.toFixed(1)} ms`,
-    `${each.breaker.spreadP99Ms.toFixed(1)} ms`,
+    spread(each, each.breaker.spreadP50Ms),
+    spread(each, each.breaker.spreadP99Ms),
   ])
   const head = [
     'pods',

@@ -46,8 +46,6 @@ export interface LimitClientOptions extends LimitOptions {
   remote: boolean
   /** Of a remote store; the client starts it. */
   watch?: StoreWatch | undefined
-  /** The client of the guard that this one replaces. */
-  before?: LimitClient | undefined
   /** Capacity of a lane may have become free: its waiting calls ask again. */
   onGivenBack(lane: string): void
   /** Limits were changed, by this pod or by another one: all waiting calls ask again. */
@@ -76,8 +74,12 @@ export class LimitClient implements Spender {
   /** Reserved against actual costs, since the pod started. */
   readonly estimates: EstimateCounts
 
-  constructor(options: LimitClientOptions) {
-    const { name, pod, clock, watch, before, registry: lanes } = options
+  /**
+   * `before`: the client of the guard that this one replaces. It is not one of the options, which are kept: the clients
+   * of all earlier guards would stay in memory.
+   */
+  constructor(options: LimitClientOptions, before?: LimitClient) {
+    const { name, pod, clock, watch, registry: lanes } = options
     this.name = name
     this.#options = options
     this.estimates = before?.estimates ?? new EstimateCounts()

@@ -1,0 +1,43 @@
+/** Writes the figures of a scenario into its page of the documentation, and its plots into `docs/diagrams`. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import type { Figure, Scenario } from './scenario.js'
+
+const MARKED = /(<!-- begin results -->\n).*(<!-- end results -->)/s
+
+export function writeResults({ page, plots }: Scenario, figures: readonly Figure[]): void {
+  if (page === undefined) return
+  const path = pathOf(page)
+  const images: string[] = []
+  for (const [name, svg] of Object.entries(plots?.() ?? {})) {
+    writeFileSync(pathOf(`docs/diagrams/${name}.svg`), svg)
+    images.push(`![The run over time](../diagrams/${name}.svg)\n`)
+  }
+  const results = [conditions(), ...images, listed(figures)].join('\n')
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(
+    path,
+    text.replace(MARKED, (_, begin, end) => `${begin}\n${results}\n${end}`),
+  )
+}
+
+function conditions(): string {
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
+  const date = new Date().toISOString().slice(0, 10)
+  const command = ['npm run e2e --', ...process.argv.slice(2)].join(' ')
+  return `\`${command}\`, ${date}, commit ${commit}, Node ${process.versions.node}, ${availableParallelism()} cores.\n`
+}
+
+function listed(figures: readonly Figure[]): string {
+  const rows = figures.map(
+    ({ figure, value, target, holds }) =>
+      `| ${figure.trim()} | ${value.toLocaleString('en')} | ${target} | ${target === '' ? '' : holds ? 'yes' : '**no**'} |\n`,
+  )
+  return `| Figure | Value | Target | Holds |\n|---|--:|---|---|\n${rows.join('')}`
+}
+
+function pathOf(path: string): string {
+  return fileURLToPath(new URL(`../../${path}`, import.meta.url))
+}
