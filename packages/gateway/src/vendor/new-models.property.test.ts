@@ -31,44 +31,44 @@ describe('limits that count each model', () => {
         models: [{ match: 'gpt-*', limits: LIMITS }],
       },
     ],
-  ])('no model gets more than its limit %s in any window while lanes of new models begin, on two pods', async (_, {
-    limits,
-    models,
-  }) => {
-    let granted = 0
-    await fc.assert(
-      fc.asyncProperty(steps, async (history) => {
-        const clock = createVirtualClock()
-        const store = memoryStore({ clock })
-        const rules = new ModelLimits({ models, guard: { limits } })
-        const pods = [0, 1].map(() => {
-          const lanes = new ModelLanes(1_000, [], clock)
-          lanes.configure(1_000, [], rules)
-          const options = { name: 'vendor', store, clock, limits, lanes: models }
-          return { lanes, limiter: createSharedRateLimiter(options) }
-        })
-        const starts = new Map<string, number[]>()
-        const answers: { atStep: number; answer: () => void }[] = []
-        for (const [step, { pauseMs, model, pod, answeredAfter }] of history.entries()) {
-          await clock.advance(pauseMs)
-          for (const { atStep, answer } of answers) if (atStep === step) answer()
-          const { lanes, limiter } = pods[pod] as (typeof pods)[number]
-          const parts = { model, key: undefined }
-          const { allowed } = await limiter.acquire({ lane: lanes.laneOf(parts) as string })
-          if (!allowed) continue
-          granted++
-          const nowMs = clock.now()
-          const ofModel = [...(starts.get(model) ?? []), nowMs]
-          starts.set(model, ofModel)
-          const inWindow = ofModel.filter((atMs) => atMs > nowMs - WINDOW_MS)
-          expect(inWindow.length, `${model} at step ${step}`).toBeLessThanOrEqual(LIMIT)
-          if (answeredAfter === undefined) continue
-          answers.push({ atStep: step + 1 + answeredAfter, answer: () => lanes.answered(parts) })
-        }
-        await Promise.all(pods.map(({ limiter }) => limiter.close()))
-      }),
-      { numRuns: usualOrLong(25, 60) },
-    )
-    expect(granted).toBeGreaterThan(60 * 20)
-  })
+  ])(
+    'no model gets more than its limit %s in any window while lanes of new models begin, on two pods',
+    async (_, { limits, models }) => {
+      let granted = 0
+      await fc.assert(
+        fc.asyncProperty(steps, async (history) => {
+          const clock = createVirtualClock()
+          const store = memoryStore({ clock })
+          const rules = new ModelLimits({ models, guard: { limits } })
+          const pods = [0, 1].map(() => {
+            const lanes = new ModelLanes(1_000, [], clock)
+            lanes.configure(1_000, [], rules)
+            const options = { name: 'vendor', store, clock, limits, lanes: models }
+            return { lanes, limiter: createSharedRateLimiter(options) }
+          })
+          const starts = new Map<string, number[]>()
+          const answers: { atStep: number; answer: () => void }[] = []
+          for (const [step, { pauseMs, model, pod, answeredAfter }] of history.entries()) {
+            await clock.advance(pauseMs)
+            for (const { atStep, answer } of answers) if (atStep === step) answer()
+            const { lanes, limiter } = pods[pod] as (typeof pods)[number]
+            const parts = { model, key: undefined }
+            const { allowed } = await limiter.acquire({ lane: lanes.laneOf(parts) as string })
+            if (!allowed) continue
+            granted++
+            const nowMs = clock.now()
+            const ofModel = [...(starts.get(model) ?? []), nowMs]
+            starts.set(model, ofModel)
+            const inWindow = ofModel.filter((atMs) => atMs > nowMs - WINDOW_MS)
+            expect(inWindow.length, `${model} at step ${step}`).toBeLessThanOrEqual(LIMIT)
+            if (answeredAfter === undefined) continue
+            answers.push({ atStep: step + 1 + answeredAfter, answer: () => lanes.answered(parts) })
+          }
+          await Promise.all(pods.map(({ limiter }) => limiter.close()))
+        }),
+        { numRuns: usualOrLong(25, 60) },
+      )
+      expect(granted).toBeGreaterThan(60 * 20)
+    },
+  )
 })

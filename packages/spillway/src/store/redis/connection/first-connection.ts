@@ -116,7 +116,8 @@ export class FirstConnection {
     if (!(client.problem instanceof RedisSetupError)) {
       warn(
         `the Redis store at ${url} is unreachable: ${why}. Limits and breakers are not shared until ` +
-          'it answers; Spillway keeps trying. Check the url of redisStore.',
+          'it answers; Spillway keeps trying. Check the url of redisStore; for a gateway, check REDIS_URL or ' +
+          'redis.url in spillway.yaml.',
         UNREACHABLE_CODE,
       )
     }
