@@ -14,7 +14,6 @@ import { type Clock, createOperator, createSpillway, onEvent, type Spillway } fr
 import { createOperatorAccess } from 'spillway/http'
 import { systemClock } from 'spillway/internal'
 import { createGenAiMetrics } from 'spillway/metrics'
-import type { RedisStore } from 'spillway/redis'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
@@ -23,6 +22,7 @@ import { OperatorLog } from './admin/operator-log.js'
 import { OverloadWatch } from './admin/overload-watch.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import { type GatewayConfig, keyNames, type VendorConfig } from './config/config.js'
+import { counted } from './config/counted.js'
 import { listenAddress } from './config/listen-address.js'
 import { Demo } from './demo/demo.js'
 import { Jobs } from './jobs/jobs.js'
@@ -39,7 +39,7 @@ import type { RequestRecord } from './request/record.js'
 import { ConfigVersions } from './routing/config-versions.js'
 import { DataServer } from './server/data-server.js'
 import { removeStaleSocket } from './server/stale-socket.js'
-import { openStore } from './shared-store.js'
+import { openStore, reachesStore } from './shared-store.js'
 import type { MetricJson, PortName, WorkersState } from './workers/protocol.js'
 
 /** Options of a gateway besides its configuration. */
@@ -106,8 +106,6 @@ export interface Gateway {
    */
   close(options?: { graceMs?: number; delayMs?: number }): Promise<void>
 }
-
-const CONNECT_MS = 2_000
 
 /** Defaults of the built-in mock vendor; the header `x-mock` overrides them. */
 const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
@@ -340,7 +338,7 @@ export async function createGateway(
     async start() {
       const ports = supervisor === undefined ? await listen() : { port: 0, adminPort: 0 }
       // Jobs are in the store: without it they can be neither taken nor done.
-      if (jobs !== undefined && store !== undefined) await connected(store, clock)
+      if (jobs !== undefined && store !== undefined) await reachesStore(store, clock)
       jobs?.begin()
       operatorLog?.begin()
       address = `http://127.0.0.1:${ports.port}`
@@ -396,7 +394,10 @@ function guardsOf({ vendors }: GatewayConfig): Record<string, VendorConfig['guar
 function checkConfig(read: () => GatewayConfig): ConfigAnswer {
   try {
     const { vendors, routes } = read()
-    return { ok: true, message: `${vendors.length} vendors, ${routes.length} routes` }
+    return {
+      ok: true,
+      message: `${counted(vendors.length, 'vendor')}, ${counted(routes.length, 'route')}`,
+    }
   } catch (error) {
     return { ok: false, message: error instanceof Error ? error.message : String(error) }
   }
@@ -420,12 +421,6 @@ async function startMock(
 interface RunningMock {
   readonly vendor: MockVendor
   readonly url: string
-}
-
-/** Resolves when the store is connected or has failed, after `CONNECT_MS` at the latest. */
-async function connected(store: RedisStore, clock: Clock): Promise<void> {
-  const lastMs = clock.now() + CONNECT_MS
-  while (!store.ready && store.problem === undefined && clock.now() < lastMs) await sleep(10, clock)
 }
 
 function sleep(ms: number, clock: Clock): Promise<void> {

@@ -20,10 +20,19 @@ const TABLE: Record<string, readonly string[]> = {
     '1:1  vendors: must be an object with at least one vendor, got nothing',
     '2:1  openai: unknown option; known: … is it a vendor? Then it has to be indented, under vendors',
   ],
-  tabs: [
-    '2:1  is not YAML: tabs cannot indent: use spaces',
-    '3:1  is not YAML: tabs cannot indent: use spaces',
+  tabs: ['2:1  is not YAML: tabs cannot indent: use spaces'],
+  'options-too-far-left': [
+    '2:3  vendors.openai: must be an object, got null; its options have to be indented further',
   ],
+  'option-of-another-level': [
+    '4:11  server.host: unknown option; host belongs to the top level',
+    '5:12  tracing.failureRate: unknown option; failureRate belongs to vendors.NAME.breaker',
+  ],
+  'one-space-too-few': [
+    '4:1  is not YAML: names beside each other have to begin in the same column',
+  ],
+  'missing-colon-and-comment': ['4:1  is not YAML: the line above has no colon: write name: value'],
+  'missing-colon': ['3:5  is not YAML: the line has no colon: write name: value'],
   'unknown-option': [
     "4:5  vendors.openai.brekaer: unknown option; did you mean 'breaker'?",
     `6:47  vendors.openai.limits[0].window: must be 'day', got "1m"; for a duration, use windowMs`,

@@ -215,6 +215,18 @@ describe('spillway doctor', () => {
     SLOW,
   )
 
+  it('doctor reports a Redis that does not answer once, with exit code 3, and open access', async () => {
+    vi.stubEnv('VENDOR_KEY', 'k')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const keyed = { openai: { protocol: 'openai', key: 'env:VENDOR_KEY' } }
+    const seen = await openShell({ redis: 'redis://127.0.0.1:1', vendors: keyed }).runHere('doctor')
+    expect(seen.code).toBe(3)
+    expect(seen.stdout.match(/ECONNREFUSED/g)).toHaveLength(1)
+    expect(seen.stdout).toMatch(/ok +config +\S+: 1 vendor, 1 route\n/)
+    expect(seen.stdout).toMatch(/warn +callers +open to everyone who can reach port 8080/)
+    expect(seen.stdout).toMatch(/, 1 warning, 1 failed\n$/)
+  })
+
   it(
     'doctor checks a server behind Sentinels, and the CLI can act on it',
     async () => {

@@ -50,6 +50,22 @@ const times = (count: number, ...models: string[]) =>
   Array.from({ length: count }, () => models).flat()
 
 describe('models of a vendor', () => {
+  it('two gateways grant 6 requests of a limit of 6 to a model that the configuration does not name', async () => {
+    const mock = await startVendor({ knobs: { tokens: 1 } })
+    const config = {
+      redis: { url: redis.url, prefix: `m${++gateways}:` },
+      vendors: { openai: { protocol: 'openai', url: mock.url, limits: requests(6) } },
+    }
+    const both = [await startGateway(config), await startGateway(config)]
+    const all: number[] = []
+    for (let request = 0; request < 10; request++) {
+      const answer = await both[request % 2]?.chat({ model: 'gpt-4o' })
+      await answer?.text()
+      all.push(answer?.status ?? 0)
+    }
+    expect(all).toEqual([...times(6, '200'), ...times(4, '429')].map(Number))
+  })
+
   it('two models have different limits, and three models share those of a pool', async () => {
     const { statuses } = await start()
     expect(await statuses(...times(5, 'mini'))).toEqual([200, 200, 200, 429, 429])

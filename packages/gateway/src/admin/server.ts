@@ -111,6 +111,9 @@ function publicRoutes({ health, registry, spillway, access, config }: AdminOptio
     type: registry.contentType,
     body: await registry.metrics(),
   }))
-  routes.get('/', () => ({ status: 302, headers: { location: `${DASHBOARD_PATH}/` }, body: {} }))
+  // Browsers follow the redirect; the body is for other clients.
+  const dashboard = `${DASHBOARD_PATH}/`
+  const links = { dashboard, health: '/health/deep', metrics: '/metrics', status: '/status' }
+  routes.get('/', () => ({ status: 302, headers: { location: dashboard }, body: links }))
   return routes
 }

@@ -77,6 +77,7 @@ describe('CLI usage errors', () => {
     [['limit', 'set', 'a', 'requests', '-5', '--for', '1m'], '-5'],
     [['limit', 'set', 'a', 'requests', 'many', '--for', '1m'], 'must be a whole number'],
     [['pause', 'a'], 'pause: missing duration'],
+    [['check', 'none.yaml'], 'none.yaml does not exist; spillway init writes one'],
     [['check'], 'check: missing file; there is no spillway.yaml in this folder'],
     [['status', '--redis', 'cache:6379'], '--redis: must be a URL such as redis://127.0.0.1:6379'],
     [['audit', '--admin', 'http://a', '--prefix', 'b'], '--prefix: not allowed with --admin'],
@@ -186,6 +187,20 @@ describe('spillway check', () => {
     writeFileSync(join(cwd, 'spillway.yaml'), 'vendors: { a: { protocol: openai } }\n')
     const stdout = execFileSync(process.execPath, [BIN, 'check'], { cwd, encoding: 'utf8' })
     expect(stdout).toBe('spillway.yaml: valid: 1 vendor, 1 route, 0 callers\n')
+  })
+
+  it('check warns of a gateway that sends its key for everyone', async () => {
+    const file = join(folder(), 'a.yaml')
+    const text = 'vendors: { a: { protocol: openai, key: env:NOT_SET_ANYWHERE } }\n'
+    const warning =
+      'host: warning: open to everyone who can reach port 8080, with your vendor key: set callers, or host: 127.0.0.1'
+    writeFileSync(file, text)
+    expect((await run('check', file, '--no-secrets')).stderr).toBe(`${file}  ${warning}\n`)
+    writeFileSync(file, `${text}host: 0.0.0.0\n`)
+    const { warnings } = JSON.parse((await run('check', file, '--no-secrets', '--json')).stdout)
+    expect(warnings).toMatchObject([{ file, line: 2, column: 7, path: 'host' }])
+    writeFileSync(file, `${text}host: 127.0.0.1\n`)
+    expect((await run('check', file, '--no-secrets')).stderr).toBe('')
   })
 
   it('check warns of models in routes that no entry of models matches', async () => {

@@ -6,12 +6,14 @@ export const STARTER_CONFIG = `# yaml-language-server: $schema=./spillway.schema
 # ${documentationUrl('gateway/configuration')}
 
 port: 8080 # where callers connect
+# host: 127.0.0.1 # only this machine connects; the default is 0.0.0.0, every machine that can reach the port
 admin:
   port: 8081 # health, metrics, operating: for operators, not for callers
   # host: 0.0.0.0 # other machines may see health and metrics; to operate they need the token:
   # token: env:SPILLWAY_ADMIN_TOKEN
 
-# What all gateways share. Without it each is alone, with limits of its own.
+# Gateways with the same Redis share their limits and breakers. The environment variable REDIS_URL alone is enough;
+# these lines are for another variable, Sentinels or a cluster. Without Redis, each gateway has limits of its own.
 # redis: env:REDIS_URL
 # redis: { sentinels: ['redis://sentinel-1:26379', 'redis://sentinel-2:26379'], master: mymaster }
 # redis: { urls: ['redis://node-1:6379', 'redis://node-2:6379'] } # a cluster
@@ -23,7 +25,8 @@ vendors:
     key: env:OPENAI_API_KEY # secrets are referred to, never written here: env:NAME or file:PATH
     # url: mock # answers by itself, for trying things out
 
-    # Your contract with the vendor, for all gateways together.
+    # Your contract with the vendor, for all gateways together. Each model has these limits; with per: vendor in a
+    # limit, all models share it.
     limits:
       - { unit: requests, limit: 500, windowMs: 1m }
       - { unit: tokens, limit: 90000, windowMs: 1m }
@@ -51,7 +54,7 @@ vendors:
 #       - model: gpt-4o-mini
 #   - vendor: openai # the default paths
 
-# Without callers, every client that reaches the port is served.
+# Without callers, every client that can reach the port is served, with your vendor's key.
 # callers:
 #   - { key: env:SEARCH_TEAM_KEY, user: search, tier: pro, priority: high }
 `

@@ -4,6 +4,7 @@ import { type LoadOptions, loadConfig } from './load.js'
 
 /** In the format of a configuration file. */
 const BUILT_IN_YAML = `# A vendor inside the gateway, for both protocols: it needs no key, and nothing leaves this machine.
+host: 127.0.0.1
 vendors:
   openai: &guarded
     protocol: openai

@@ -242,7 +242,7 @@ log: { level: warn }
   it('an unreadable configuration file is a ConfigError', () => {
     const read = () => loadConfig({ file: '/nowhere/a.yaml', env, readFile })
     expect(read).toThrow(ConfigError)
-    expect(read).toThrow('/nowhere/a.yaml  cannot be read (ENOENT)')
+    expect(read).toThrow('/nowhere/a.yaml does not exist; spillway init writes one')
   })
 
   it('a configuration without vendors is rejected', () => {
@@ -473,10 +473,12 @@ describe('configuration references', () => {
   const key = (reference: string) =>
     mistakesIn(`vendors: { a: { protocol: openai, key: ${reference} } }`)
 
+  const TRY = 'set it, or write url: mock in place of key to try without one'
+
   it.each([
-    ['env:NOPE', 'the environment variable NOPE is not set'],
+    ['env:NOPE', `the environment variable NOPE is not set; ${TRY}`],
     ['env:EMPTY', 'the environment variable EMPTY is empty'],
-    ['env:toString', 'the environment variable toString is not set'],
+    ['env:toString', `the environment variable toString is not set; ${TRY}`],
     ['"env:"', 'must have the name of a variable after env:'],
     ['env:sk-123', 'must have the name of a variable after env:'],
     ['file:/run/secrets/none', 'the file /run/secrets/none cannot be read (ENOENT)'],

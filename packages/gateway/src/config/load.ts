@@ -39,9 +39,12 @@ function readOrComplain(file: string, readFile: (path: string) => string): strin
     return readFile(file)
   } catch (error) {
     const { code = 'unknown error' } = error as { code?: string }
-    const message = `cannot be read (${code})`
+    const isMissing = code === 'ENOENT'
+    const message = isMissing
+      ? 'does not exist; spillway init writes one'
+      : `cannot be read (${code})`
     const nowhere = { path: '', message, line: undefined, column: undefined }
-    throw new ConfigError(`${file}  ${message}`, [nowhere])
+    throw new ConfigError(`${file} ${message}`, [nowhere])
   }
 }
 

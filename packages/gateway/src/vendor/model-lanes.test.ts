@@ -46,6 +46,17 @@ describe('lanes of models', () => {
     expect(lanes.answered(parts('opus-4'))).toBe('opus-4')
   })
 
+  it('a new model has its lane at once if limits of the vendor count per model, and not if they all span the vendor', () => {
+    const { lanes } = createLanes()
+    const limit = { limit: 6, windowMs: '1m' as const }
+    lanes.configure(1_000, [], new ModelLimits({ guard: { limits: [limit] } }))
+    expect(lanes.laneOf(parts('gpt-4o'))).toBe('gpt-4o')
+    expect(lanes.laneOf(parts('gpt-4o', 'first'))).toBe('gpt-4o (first)')
+    const spanning = { ...limit, per: 'vendor' as const }
+    lanes.configure(1_000, [], new ModelLimits({ guard: { limits: [spanning] } }))
+    expect(lanes.laneOf(parts('new'))).toBe('(other)')
+  })
+
   it('a new model whose entry has limits has its lane at once, and made-up names get at most 20', () => {
     const { lanes, wait } = createLanes()
     const own = { match: 'gpt-*', limits: [{ limit: 3, windowMs: '1h' as const }] }

@@ -1,11 +1,11 @@
 /**
- * The lanes of one vendor: one per model, and per key if it has several. Callers choose model names, so a model
- * that the configuration does not name uses the lane `(other)` until the vendor has answered a request for it
- * successfully. Made-up names therefore create no state, here or in the guard.
+ * The lanes of one vendor: one per model, and per key if it has several. Callers choose model names, so the number of
+ * lanes is bounded. A model that the configuration does not name, and that has no lane yet, is in one of two cases:
  *
- * A model that matches an entry of `models` with limits of its own has its lane from the first request on. Otherwise its
- * first requests would be charged to another lane, and the whole limit would be free again with the first answer. These
- * lanes are few: see `MOST_UNANSWERED`. Further models share the lane `(other)` of their entry until they are answered.
+ * - Its limits count per model: it has its lane from the first request on. Otherwise its first requests would be charged to
+ *   another lane, and the whole limit would be free again with the first answer. These lanes are few: see
+ *   `MOST_UNANSWERED`. Further models use `(other)`, or the lane `(other)` of their entry, until they are answered.
+ * - It has no such limits: it uses the lane `(other)` until the vendor has answered a request for it successfully.
  */
 import type { Clock } from 'spillway'
 import {
@@ -32,7 +32,7 @@ export interface LaneParts {
 export interface LaneRules {
   /** The lane of models without a lane of their own. */
   otherLane(parts: LaneParts): string | undefined
-  /** Each model of its entry has limits of its own. */
+  /** Limits count each model like this one separately. */
   hasOwnLimits(model: string | undefined): boolean
   /** The longest window of a limit. */
   readonly windowMs: number
@@ -233,7 +233,7 @@ const MOST_REMEMBERED = 2_000
 export class ModelLimits implements LaneRules {
   readonly windowMs: number
   readonly #entries: readonly Entry[]
-  readonly #rest: Reservations
+  readonly #rest: Pick<Entry, 'hasOwnLimits' | 'reservations'>
   readonly #units: ReadonlySet<string>
   readonly #byModel = new Map<string, Entry | undefined>()
 
@@ -246,7 +246,10 @@ export class ModelLimits implements LaneRules {
     const all = [limits, ...models.map(limitsOf)]
     this.windowMs = Math.max(0, ...all.flat().map(windowMsOf))
     this.#units = new Set(all.flat().map(({ unit = 'requests' }) => unit))
-    this.#rest = new Reservations(limits, quota)
+    this.#rest = {
+      hasOwnLimits: spanningAll.length < limits.length,
+      reservations: new Reservations(limits, quota),
+    }
     this.#entries = models.map((each) => ({
       pattern: new NamePattern(each.match),
       hasOwnLimits: each.limits !== undefined,
@@ -261,11 +264,11 @@ export class ModelLimits implements LaneRules {
 
   /** What requests for this model reserve. */
   reservationsOf(model: string | undefined): Reservations {
-    return this.#entryOf(model)?.reservations ?? this.#rest
+    return (this.#entryOf(model) ?? this.#rest).reservations
   }
 
   hasOwnLimits(model: string | undefined): boolean {
-    return this.#entryOf(model)?.hasOwnLimits === true
+    return (this.#entryOf(model) ?? this.#rest).hasOwnLimits
   }
 
   /** The lane of a model without a lane of its own. The limits of its entry hold there. */

@@ -20,6 +20,7 @@ import {
   withoutNestedCalls,
 } from 'spillway/internal'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
+import { hasCredentials } from '../config/open-access.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
 import { classifyClientFailure } from '../request/deadline.js'
@@ -31,7 +32,6 @@ import { type ResponseListener, VendorResponse } from './vendor-response.js'
 
 /** As many as the guard has without `maxLanes`. */
 const DEFAULT_MAX_LANES = 1_000
-const CREDENTIAL = /authorization|(^|[-_])(key|token)$/
 
 /** A request that was answered. */
 interface AnsweredRequest {
@@ -203,7 +203,7 @@ export class Vendor {
 
   /** Whether the configuration has credentials for the vendor: a key, or a header with one. */
   get hasKey(): boolean {
-    return this.#config.keys.length > 0 || this.ownNames.some((name) => CREDENTIAL.test(name))
+    return hasCredentials(this.#config)
   }
 
   /** Whether a stage is in shadow mode. */

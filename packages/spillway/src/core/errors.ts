@@ -159,11 +159,6 @@ export function counted(count: unknown, nouns: string): string {
   return `${count} ${Number(count) === 1 ? nouns.replace(/s$/, '') : nouns}`
 }
 
-/** A number and its noun, which is given in the plural: `1 call`, `2 calls`. */
-export function counted(count: unknown, nouns: string): string {
-  return `${count} ${Number(count) === 1 ? nouns.replace(/s$/, '') : nouns}`
-}
-
 /** How long to wait for a store that does not answer. Pods try to connect about as often. */
 export const STORE_WAIT_MS = 1_000
 

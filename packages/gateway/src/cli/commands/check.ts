@@ -1,4 +1,5 @@
 /** `spillway check`: validates a configuration without starting a gateway. */
+import { counted } from '../../config/counted.js'
 import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { findConfigFile } from '../config-file.js'
 import { noArguments, parseArguments, UsageError } from '../parse-args.js'
@@ -36,14 +37,14 @@ export const checkCommand: CommandRow = {
     }
     const { ConfigError } = await import('../../config/config-error.js')
     const { loadConfig } = await import('../../config/load.js')
-    const { unmatchedWarnings } = await import('../../config/unmatched-models.js')
+    const { configWarnings } = await import('../../config/config-warnings.js')
     const { placeholderSecrets } = await import('../../config/placeholder-secrets.js')
     try {
       const config = loadConfig(
         values['no-secrets'] ? { file, ...placeholderSecrets(file) } : { file },
       )
       const { vendors, routes, callers } = config
-      const warning = unmatchedWarnings(file, config)
+      const warning = configWarnings(file, config)
       const counts = {
         vendors: vendors.length,
         routes: routes.length,
@@ -69,6 +70,6 @@ export const checkCommand: CommandRow = {
 
 function wordsOf(counts: Readonly<Record<string, number>>): string {
   return Object.entries(counts)
-    .map(([what, count]) => `${count} ${count === 1 ? what.slice(0, -1) : what}`)
+    .map(([what, count]) => counted(count, what.slice(0, -1)))
     .join(', ')
 }

@@ -16,14 +16,16 @@ export const doctorCommand: CommandRow = {
   notes: `Checks the configuration, the version of Node, and for each Redis server: version, topology, latency, clock,
 eviction policy, persistence, memory and permissions of the user.
 
-Exit code 0: no check failed; there may be warnings. 1: at least one check failed.`,
+Exit code 0: no check failed; there may be warnings. 1: at least one check failed. 3: only Redis is unreachable.`,
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     noArguments(positionals)
     const { examine } = await import('../doctor/examine.js')
-    const { findingsText } = await import('../doctor/finding.js')
+    const { findingsText, UNREACHABLE } = await import('../doctor/finding.js')
     const findings = await examine(values)
     process.stdout.write(values.json ? `${JSON.stringify(findings)}\n` : findingsText(findings))
-    return findings.some(({ verdict }) => verdict === 'fail') ? EXIT.failure : EXIT.ok
+    const failed = findings.filter(({ verdict }) => verdict === 'fail')
+    if (failed.length === 0) return EXIT.ok
+    return failed.every(({ of }) => of === UNREACHABLE) ? EXIT.unavailable : EXIT.failure
   },
 }

@@ -13,6 +13,12 @@ const OPTIONS = {
     value: 'N',
     about: "port for callers. Default: the configuration's, or 8080",
   },
+  host: {
+    type: 'string',
+    value: 'ADDRESS',
+    about:
+      "address for callers. Default: the configuration's, or 0.0.0.0;\n127.0.0.1 for the built-in one",
+  },
   'admin-port': {
     type: 'string',
     value: 'N',
@@ -31,7 +37,7 @@ const OPTIONS = {
 export const gatewayCommand: CommandRow = {
   name: 'gateway',
   summary: 'Run the HTTP gateway in front of LLM vendors and other services',
-  usage: ['[--config FILE] [--port N] [--admin-port N] [--workers N]'],
+  usage: ['[--config FILE] [--host ADDRESS] [--port N] [--admin-port N] [--workers N]'],
   options: OPTIONS,
   notes: `Environment:
   REDIS_URL             gateways with the same Redis share their limits and breakers
@@ -45,6 +51,7 @@ Ctrl-C ends it immediately. SIGHUP, or a change of the file, reloads the configu
     const { runGateway } = await import('../gateway/run-gateway.js')
     await runGateway({
       config: values.config,
+      host: values.host,
       port: readPort('--port', values.port),
       adminPort: readPort('--admin-port', values['admin-port']),
       workers: readWorkersOption(values.workers),

@@ -1,7 +1,9 @@
 /** Checks the configuration, Node, the admin port and Redis of a gateway. */
 import { builtInConfig } from '../../config/built-in-config.js'
 import type { GatewayConfig } from '../../config/config.js'
+import { counted } from '../../config/counted.js'
 import { loadConfig } from '../../config/load.js'
+import { CLOSE_ACCESS, isLoopback, openAccess } from '../../config/open-access.js'
 import { findConfigFile } from '../config-file.js'
 import { messageOf } from '../operate/fleet-connection.js'
 import type { StoreValues } from '../operate/store-source.js'
@@ -16,7 +18,7 @@ export async function examine({
   const { config, finding } = readConfig(file)
   const findings = [finding, ...nodeFindings()]
   if (config === undefined) return findings
-  findings.push(...adminFindings(config))
+  findings.push(...accessFindings(config), ...adminFindings(config))
   const configured = url === undefined ? config.redis : { url }
   if (configured === undefined) {
     const advice = 'fine for one gateway. For more: redis in the configuration, or REDIS_URL'
@@ -44,7 +46,7 @@ function readConfig(file: string | undefined): {
     }
     const config = loadConfig({ file: found })
     const { vendors, routes } = config
-    const message = `${found}: ${vendors.length} vendors, ${routes.length} routes`
+    const message = `${found}: ${counted(vendors.length, 'vendor')}, ${counted(routes.length, 'route')}`
     return { config, finding: ok('config', message) }
   } catch (error) {
     const finding = fail('config', messageOf(error), 'spillway check FILE shows this error, too')
@@ -62,11 +64,16 @@ function nodeFindings(): Finding[] {
   return [fail('node', `${node} is too old`, `install Node ${OLDEST_NODE.join('.')} or newer`)]
 }
 
+function accessFindings(config: GatewayConfig): Finding[] {
+  const open = openAccess(config)
+  return open === undefined ? [] : [warn('callers', open, CLOSE_ACCESS)]
+}
+
 function adminFindings({ admin }: GatewayConfig): Finding[] {
   const { host, port, token } = admin
   const at = `${host}:${port}`
   if (token !== undefined) return [ok('admin', `${at}, with a token`)]
-  if (/^(localhost|127\.|::1$)/.test(host)) return [ok('admin', `${at}, for this machine only`)]
+  if (isLoopback(host)) return [ok('admin', `${at}, for this machine only`)]
   const message = `${at} is reachable from other machines and has no token, so operator actions are refused`
   return [warn('admin', message, 'set admin.token: env:NAME, or admin.host: 127.0.0.1')]
 }

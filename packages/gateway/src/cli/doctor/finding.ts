@@ -1,3 +1,5 @@
+import { counted } from '../../config/counted.js'
+
 /** A finding of the doctor: the state of one thing, and a remedy. */
 export interface Finding {
   readonly verdict: 'ok' | 'warn' | 'fail'
@@ -7,6 +9,9 @@ export interface Finding {
   /** The remedy; undefined if there is no problem. */
   readonly advice?: string
 }
+
+/** The checked item of a store that does not answer, for the exit code. */
+export const UNREACHABLE = 'store'
 
 export const ok = (of: string, message: string): Finding => ({ verdict: 'ok', of, message })
 export const warn = (of: string, message: string, advice: string): Finding => ({
@@ -30,5 +35,6 @@ export function findingsText(findings: readonly Finding[]): string {
   })
   const count = (which: Finding['verdict']) =>
     findings.filter(({ verdict }) => verdict === which).length
-  return `${lines.join('\n')}\n\n${count('ok')} ok, ${count('warn')} warnings, ${count('fail')} failed\n`
+  const warnings = counted(count('warn'), 'warning')
+  return `${lines.join('\n')}\n\n${count('ok')} ok, ${warnings}, ${count('fail')} failed\n`
 }

@@ -1,10 +1,11 @@
 /** Looks at one server: its version, latency, clock, eviction, persistence, memory. */
 import { documentationUrl } from 'spillway/internal'
 import type { RedisConfig } from '../../config/config.js'
+import { hostOf } from '../../config/redis-address.js'
 import { messageOf } from '../operate/fleet-connection.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { type Link, openLink } from './redis-link.js'
-import { fieldsOf, hostOf } from './redis-servers.js'
+import { fieldsOf } from './redis-servers.js'
 
 type Info = ReadonlyMap<string, string>
 

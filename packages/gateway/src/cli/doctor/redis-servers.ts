@@ -1,6 +1,7 @@
 /** Finds the Redis servers: a single server, the nodes of a cluster, or the master of Sentinels. */
 
 import type { RedisConfig } from '../../config/config.js'
+import { hostOf } from '../../config/redis-address.js'
 import { messageOf } from '../operate/fleet-connection.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { type Link, openLink } from './redis-link.js'
@@ -116,12 +117,6 @@ async function withLink<T>(
   } finally {
     link.close()
   }
-}
-
-/** The URL without its password. */
-export function hostOf(url: string): string {
-  const { host, pathname, protocol } = new URL(url)
-  return protocol === 'unix:' ? pathname : host
 }
 
 /** Parses the reply of `INFO` and `CLUSTER INFO`. */

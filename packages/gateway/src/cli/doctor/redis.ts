@@ -4,7 +4,7 @@ import type { RedisConfig } from '../../config/config.js'
 import { openStore } from '../../shared-store.js'
 import { messageOf } from '../operate/fleet-connection.js'
 import { isReady } from '../operate/wait-until-ready.js'
-import { type Finding, fail, ok, warn } from './finding.js'
+import { type Finding, fail, ok, UNREACHABLE, warn } from './finding.js'
 import { examineServer } from './redis-server.js'
 import { serversOf } from './redis-servers.js'
 
@@ -15,7 +15,14 @@ export async function examineRedis(redis: RedisConfig): Promise<Finding[]> {
   try {
     const { servers, findings: found } = await serversOf(redis)
     findings.push(...found)
-    for (const server of servers) findings.push(...(await examineServer(server, redis)))
+    const failed = findings.filter(({ verdict }) => verdict === 'fail')
+    for (const server of servers) {
+      const ofServer = await examineServer(server, redis)
+      // A single server has the failure that the store has.
+      findings.push(
+        ...ofServer.filter(({ message }) => !failed.some((each) => message.endsWith(each.message))),
+      )
+    }
   } catch (error) {
     const advice = 'is it running, and may this machine reach it?'
     findings.push(fail('redis', messageOf(error), advice))
@@ -39,7 +46,8 @@ async function examineUse(redis: RedisConfig): Promise<Finding[]> {
     const why = store.problem === undefined ? 'no answer' : messageOf(store.problem)
     const isSetup = (store.problem as { code?: string } | undefined)?.code === 'REDIS_SETUP'
     const advice = isSetup ? SEE_REDIS : 'is it running, and may this machine reach it?'
-    return [fail('store', why, advice), ...warnings.filter(({ message }) => message !== why)]
+    const other = warnings.filter(({ message }) => !message.includes(why))
+    return [fail(isSetup ? 'setup' : UNREACHABLE, why, advice), ...other]
   } finally {
     await store.close()
     process.off('warning', quiet)

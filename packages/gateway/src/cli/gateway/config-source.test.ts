@@ -4,6 +4,12 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { ConfigSource } from './config-source.js'
 
+it('--host replaces the host of the configuration, and without a file only this machine is served', () => {
+  const command = { config: undefined, port: undefined, adminPort: undefined, workers: undefined }
+  expect(new ConfigSource({ ...command, host: undefined }).read().host).toBe('127.0.0.1')
+  expect(new ConfigSource({ ...command, host: '0.0.0.0' }).read().host).toBe('0.0.0.0')
+})
+
 it('a check reads the files on the disk, and not the contents that a supervisor gave', () => {
   const folder = mkdtempSync(join(tmpdir(), 'config-source-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -15,6 +21,7 @@ it('a check reads the files on the disk, and not the contents that a supervisor 
     })
   const source = new ConfigSource({
     config: file,
+    host: undefined,
     port: undefined,
     adminPort: undefined,
     workers: undefined,

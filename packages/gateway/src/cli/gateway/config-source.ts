@@ -10,6 +10,8 @@ import { findConfigFile } from '../config-file.js'
 export interface GatewayCommand {
   /** Undefined: `spillway.yaml` if it exists, otherwise the built-in configuration. */
   readonly config: string | undefined
+  /** Overrides `host` of the configuration. */
+  readonly host: string | undefined
   readonly port: number | undefined
   readonly adminPort: number | undefined
   /** Overrides `workers` of the configuration. */
@@ -56,9 +58,10 @@ export class ConfigSource {
   #load(readFile: (path: string) => string): GatewayConfig {
     const { file } = this
     const written = file === undefined ? builtInConfig() : loadConfig({ file, readFile })
-    const { port = written.port, adminPort = written.admin.port } = this.#command
+    const { host = written.host, port = written.port } = this.#command
+    const { adminPort = written.admin.port } = this.#command
     const workers = this.#workersOf(written)
-    return { ...written, port, admin: { ...written.admin, port: adminPort }, workers }
+    return { ...written, host, port, admin: { ...written.admin, port: adminPort }, workers }
   }
 
   #workersOf({ workers, redis }: GatewayConfig): number {

@@ -1,5 +1,7 @@
 /** The text that is printed when the gateway has started: its addresses, and requests to try. */
 import type { GatewayConfig, VendorConfig } from '../../config/config.js'
+import { CLOSE_ACCESS, openAccess } from '../../config/open-access.js'
+import { redisAddress } from '../../config/redis-address.js'
 
 interface Started {
   readonly config: GatewayConfig
@@ -7,21 +9,26 @@ interface Started {
   readonly file: string | undefined
   readonly port: number
   readonly adminPort: number
+  /** Whether Redis has answered. Undefined: not known, because only the workers connect to it. */
+  readonly isReached?: boolean | undefined
 }
 
-export function greeting({ config, file, port, adminPort }: Started): string {
-  const { host, admin, redis, vendors } = config
-  const at = `${schemeOf(config)}://${reachable(host)}:${port}`
-  const { listen } = config
+export function greeting(started: Started): string {
+  const { config, file, port, adminPort } = started
+  const { host, admin, vendors, listen } = config
+  const scheme = schemeOf(config)
+  const at = `${scheme}://${reachable(host)}:${port}`
   const adminAt = `http://${reachable(admin.host)}:${adminPort}`
-  const shared = redis === undefined ? 'in this process alone' : 'shared through Redis'
+  const real = listen === undefined ? `${scheme}://${inUrl(host)}:${port}` : `unix:${listen}`
+  const open = openAccess({ ...config, port })
   const lines = [
     '',
-    `Spillway gateway on ${listen === undefined ? at : `unix:${listen}`}, admin on ${adminAt}`,
+    `Spillway gateway on ${real}, admin on http://${inUrl(admin.host)}:${adminPort}`,
+    ...(open === undefined ? [] : [`  warning: ${open}: ${CLOSE_ACCESS}`]),
     `  configuration: ${file ?? 'built in, with a mock vendor; write a spillway.yaml for your own'}`,
     `  vendors: ${vendors.map(({ name, protocol }) => `${name} (${protocol})`).join(', ')}`,
     ...(config.workers > 1 ? [`  workers: ${config.workers} processes`] : []),
-    `  limits and breakers: ${shared}${redis === undefined ? '; set REDIS_URL to share them' : ''}`,
+    `  limits and breakers: ${sharing(started)}`,
     '',
     `Dashboard: ${adminAt}/dashboard/${file === undefined ? '  (switches there start a load and break the vendor)' : ''}`,
     '',
@@ -34,8 +41,18 @@ export function greeting({ config, file, port, adminPort }: Started): string {
   return `${lines.join('\n')}\n`
 }
 
+function sharing({ config: { redis }, isReached }: Started): string {
+  if (redis === undefined) return 'in this process alone; set REDIS_URL to share them'
+  const at = `Redis at ${redisAddress(redis)}`
+  return isReached === false ? `${at} (not reached yet)` : `shared through ${at}`
+}
+
+/** An address for requests from this machine. */
 function reachable(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host === '0.0.0.0' || host === '::' ? 'localhost' : inUrl(host)
+}
+
+function inUrl(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 

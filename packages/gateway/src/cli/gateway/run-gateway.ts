@@ -1,4 +1,5 @@
 /** `spillway gateway`: reads the configuration, runs until a signal, and drains. */
+import type { RedisStore } from 'spillway/redis'
 import type { Gateway } from '../../gateway.js'
 import { WORKER_VARIABLE } from '../../workers/protocol.js'
 import { CommandError } from '../command-error.js'
@@ -25,13 +26,16 @@ export async function runGateway(command: GatewayCommand): Promise<void> {
   }
   // Loaded here, because a supervisor does not need it.
   const { createGateway } = await import('../../gateway.js')
+  const { reachesStore } = await import('../../shared-store.js')
   const gateway = await createGateway(config, {
     read: () => source.read(),
     check: () => source.check(),
   })
   const { port, adminPort } = await start(gateway)
   const watching = reloadOnChange(source, config.reload.watch, (cause) => gateway.reload(cause))
-  process.stderr.write(greeting({ config, file: source.file, port, adminPort }))
+  const { store } = gateway.spillway
+  const isReached = config.redis && (await reachesStore(store as RedisStore))
+  process.stderr.write(greeting({ config, file: source.file, port, adminPort, isReached }))
   await untilSignalled(gateway.whenClosed, {
     drain: () => gateway.close(),
     end: () => gateway.close({ graceMs: 0, delayMs: 0 }),

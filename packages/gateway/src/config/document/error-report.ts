@@ -2,7 +2,14 @@
 
 import type { ConfigProblem } from '../config-error.js'
 import { ConfigError, type ConfigMistake } from '../config-error.js'
-import { createRedaction, MASK, type Redaction, redactText } from './redact.js'
+import {
+  createRedaction,
+  MASK,
+  maskNamed,
+  type Redaction,
+  redactCode,
+  redactComment,
+} from './redact.js'
 import type { WrittenDocument } from './yaml-document.js'
 
 /** Problems shown in one report. */
@@ -120,17 +127,21 @@ function masked(
     done = end
   }
   shown += source.slice(done)
-  return printable(clean(isYaml ? redactComment(shown) : redactText(shown)))
+  return printable(clean(redactRest(shown, isYaml)))
 }
 
-function redactComment(shown: string): string {
-  const start = /(^|\s)#/.exec(shown)
-  return start === null ? shown : shown.slice(0, start.index) + redactText(shown.slice(start.index))
+/** Values of valid YAML are masked by their spans. What is left are comments. */
+function redactRest(shown: string, isYaml: boolean): string {
+  // A # may be part of a secret whose quote is not closed, so secrets with a name come first.
+  const line = isYaml ? shown : maskNamed(shown)
+  const start = /(^|\s)#/.exec(line)?.index ?? line.length
+  const code = line.slice(0, start)
+  return (isYaml ? code : redactCode(code)) + redactComment(line.slice(start))
 }
 
 /** The lines of some files have no end. */
 const MOST_BEFORE = 80
-const MOST_AFTER = 60
+const MOST_AFTER = 80
 
 function cut(before: string, after: string): [string, string] {
   return [

@@ -1,9 +1,14 @@
 /** Adds hints at what the user probably meant, for checks that only state what they expect. */
 import type { ConfigProblem } from '../config-error.js'
+import { schemaIndex } from './schema-index.js'
 
 /** Adds a hint to each mistake that has one. `root`: the parsed document. */
 export function withHints(mistakes: readonly ConfigProblem[], root: unknown): ConfigProblem[] {
+  const outdented = outdentedOptions(mistakes, root)
+  if (outdented !== undefined) return [outdented]
   return mistakes.map((mistake) => {
+    const place = placeHint(mistake)
+    if (place !== undefined) return { ...mistake, message: `unknown option; ${place}` }
     const hint = hintFor(mistake, valueAt(root, mistake.path), root)
     return hint === undefined ? mistake : { ...mistake, message: `${mistake.message}; ${hint}` }
   })
@@ -18,6 +23,9 @@ function hintFor(
     return vendorsHint(value, root)
   if (message.startsWith('unknown option') && /^\.[^.[]+$/.test(path) && isVendor(value)) {
     return 'is it a vendor? Then it has to be indented, under vendors'
+  }
+  if (/^\.vendors\..*\.keys?\b/.test(path) && message.endsWith(' is not set')) {
+    return 'set it, or write url: mock in place of key to try without one'
   }
   if (typeof value !== 'string') return undefined
   if (message.startsWith('must be a duration')) return durationHint(value)
@@ -34,6 +42,33 @@ function vendorsHint(value: unknown, root: unknown): string | undefined {
     return 'write each under its name, without a dash: openai: { protocol: … }'
   const isEmpty = typeof root === 'object' && root !== null && Object.keys(root).length === 0
   return isEmpty ? 'spillway init writes a file to begin with' : undefined
+}
+
+/** Options as far left as the name of their vendor. Only the first of many mistakes is reported. */
+function outdentedOptions(
+  mistakes: readonly ConfigProblem[],
+  root: unknown,
+): ConfigProblem | undefined {
+  const vendors = valueAt(root, '.vendors')
+  if (!isVendor(vendors) || typeof (vendors as { protocol: unknown }).protocol !== 'string') {
+    return undefined
+  }
+  const empty = mistakes.find(({ message }) => message === 'must be an object, got null')
+  if (empty === undefined || !/^\.vendors\.[^.[]+$/.test(empty.path)) return undefined
+  return { ...empty, message: `${empty.message}; its options have to be indented further` }
+}
+
+const MOST_PLACES = 3
+
+/** Where the schema has an option of this name: in an object around it, or elsewhere. */
+function placeHint({ path, message }: ConfigProblem): string | undefined {
+  if (!message.startsWith('unknown option; known:')) return undefined
+  const name = path.slice(path.lastIndexOf('.') + 1)
+  const places = schemaIndex().places.get(name) ?? []
+  const around = places.filter((place) => place === '' || path.startsWith(`.${place}.`))
+  const likely = around.length > 0 ? around.slice(-1) : places
+  if (likely.length === 0 || likely.length > MOST_PLACES) return undefined
+  return `${name} belongs to ${likely.map((place) => place || 'the top level').join(' or ')}`
 }
 
 function isVendor(value: unknown): boolean {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { STARTER_CONFIG } from '../../cli/starter-config.js'
 import { ConfigError } from '../config-error.js'
 import { loadConfig } from '../load.js'
+import { redactComment } from './redact.js'
 
 /** Everything a log would show of the error. */
 function shownOf(text: string, env: Record<string, string> = {}): string {
@@ -61,6 +63,11 @@ describe('secrets in configuration reports', () => {
     ['behind the tag of one of several', `vendors: { a: { keys: { main: !${SECRET} a } } }`],
     ['where its quote is not closed', `vendors:\n  a:\n    key: "${SECRET}\n`],
     ['where quotes are missing', `vendors:\n  a:\n    key: ${SECRET}: b\n`],
+    ['behind a # in a quote that is not closed', `vendors:\n  a:\n    key: "a #${SECRET}\n`],
+    ['in a comment, with its name', `prot: 1 # key: ${SECRET}`],
+    ['in a comment, after an option', `prot: 1 # redis: { url: a, password: ${SECRET} }`],
+    ['in a comment, in the URL of the store', `prot: 1 # was redis://:${SECRET}@cache:6379`],
+    ['in a comment, as a header', `prot: 1 # authorization = Bearer ${SECRET}`],
     ['where something else is not YAML', `vendors:\n  a: { key: ${SECRET}, b: @ }\n`],
   ])('no report shows a secret: %s', (_, text) => {
     const shown = shownOf(text)
@@ -75,8 +82,22 @@ describe('secrets in configuration reports', () => {
     ['as a number', `port: ${LOOKS}`],
     ['in a comment', `port: x # was ${LOOKS}`],
     ['in a comment of its own', `prot: 1 # key: ${LOOKS}`],
+    ['in a comment of a line that is not YAML', `a: [ # was ${LOOKS}`],
   ])('no report shows what looks like a secret: %s', (_, line) => {
     expect(shownOf(`vendors: { a: { protocol: openai } }\n${line}\n`)).not.toContain(LOOKS)
+  })
+
+  it.each([
+    'hunter22!',
+    '4711471147',
+    'dGhpcyBpcyBzZWNyZXQ=',
+    'aXbYcZdWeV',
+    '3f2b8c1e-9d4a-4e7b-8a6c-5d0e1f2a3b4c',
+    'qkzvwpxjrtbnmdfghlsc',
+    'ghp_16C7e42F292c6912E7',
+  ])('no report shows the random text %s of a comment', (text) => {
+    expect(shownOf(`prot: 1 # the old one was ${text}, do not use it`)).not.toContain(text)
+    expect(shownOf(`a: [ # the old one was ${text}, do not use it`)).not.toContain(text)
   })
 
   it('no report shows a secret read from a variable or a file', () => {
@@ -92,6 +113,34 @@ callers: [{ key: env:C, user: a }, { key: env:C, user: b }]
 })
 
 describe('non-secrets in configuration reports', () => {
+  it('a report shows what a comment suggests', () => {
+    const line = 'key: env:NOPE # or, to try it without a key: url: mock'
+    expect(shownOf(`vendors:\n  a:\n    protocol: openai\n    ${line}`)).toContain(line)
+    const other = '# also anthropic, gemini'
+    expect(shownOf(`vendors: [ ${other}`)).toContain(other)
+  })
+
+  it('a report shows every comment of the file that spillway init writes', () => {
+    const comments = STARTER_CONFIG.split('\n').map((line) => line.slice(line.search(/#|$/)))
+    for (const comment of comments) expect(redactComment(comment)).toBe(comment)
+    expect(redactComment('# From September on: gpt-4o-mini, 90000 tokens per minute')).toContain(
+      'September on: gpt-4o-mini, 90000 tokens per minute',
+    )
+  })
+
+  it.each(['127.0.0.1', '0.0.0.0:8080', 'localhost', 'https://api.example.com/v1'])(
+    'a report shows the address %s of an unknown option',
+    (address) => {
+      const line = `server: { host: "${address}" }`
+      expect(shownOf(`vendors: { a: { protocol: openai } }\n${line}`)).toContain(line)
+    },
+  )
+
+  it('a report of invalid YAML shows words of the schema', () => {
+    const line = 'limits: [{ unit: requests, limit: 500, windowMs: 1m }'
+    expect(shownOf(`vendors:\n  a:\n    protocol: openai\n   ${line}`)).toContain(line)
+  })
+
   it('a report shows values that are no secrets', () => {
     const text = `vendors: { a: { protocol: openai, key: env:NOPE } }
 routes:

@@ -2,6 +2,7 @@
  * Masks secrets in error reports. A literal secret in a file is a mistake, and its report ends up in logs and
  * tickets, so neither the message nor the quoted line may contain it.
  */
+import { schemaIndex } from './schema-index.js'
 import type { YamlScalar } from './yaml-scalar.js'
 
 export interface Redaction {
@@ -30,6 +31,7 @@ const NAME_PLACE = /^\.routes\b.*\.(key|model|models|path|name|stripPrefix)(\[\d
 const LONE_PLACE = /^\.vendors\..+?\.(keys|headers)\.|^\.callers\[\d+\]\.(?!priority$)/
 const URL_PLACE = /^\.vendors\..+\.url$/
 const HARMLESS_URL = /^https?:\/\/[\w.-]+(:\d+)?(\/[\w./-]*)?$/
+const ADDRESS = /^(localhost|\d{1,3}(\.\d{1,3}){3})(:\d{1,5})?$/
 
 /** A shorter word counts as ordinary if nothing else is known about it. */
 const LONG = 8
@@ -63,12 +65,15 @@ function isSecret({ path, kind, text }: YamlScalar): boolean {
 }
 
 function isUnknown({ path, kind, text }: YamlScalar, unknown: readonly string[]): boolean {
-  if (kind !== 'value' || text.length < LONG || REFERENCE.test(text)) return false
+  if (kind !== 'value' || text.length < LONG) return false
+  if (REFERENCE.test(text) || isHarmless(text)) return false
   return unknown.some((option) => path.startsWith(option))
 }
 
+const KEY_PREFIX = /^(sk|pk|rk)[-_]./
+
 function looksSecret(text: string): boolean {
-  if (/^(sk|pk|rk)[-_]./.test(text)) return true
+  if (KEY_PREFIX.test(text)) return true
   return text.length >= 20 && /^[\w.+/=~-]+$/.test(text) && /\d/.test(text) && /[a-z]/i.test(text)
 }
 
@@ -77,25 +82,56 @@ function hasCredentials(text: string): boolean {
   return /:.*@|:\/\/.*[?#]/s.test(text)
 }
 
+/** A secret's name and its value, up to the end of the line. */
+const NAMED_VALUE =
+  /((?:key|redis|secret|token|passw|auth|credential)[\w-]*["']?\s*[:=](?!\/\/)\s*)(\S.*)/gi
+/** The value is no secret itself but an option, such as `url: mock` in a comment about keys. */
+const OPTION = /^[\s{["'-]*(\w+)["']?:(?:\s|$)/
+const WORD = /(?<=^|[^\w-])(?:env:\w+|[^\s"'`,:=[\]{}&*!|#]+)(:(?=\s|$))?/g
+
 /**
- * Redacts text without structure: comments, and lines that are not YAML. Known names
- * and punctuation are enough to see the mistake; other long words are removed.
+ * Redacts what is not YAML. Only names, references, addresses and words of the schema are shown. Other long words are
+ * masked, because their meaning is not known.
  */
-export function redactText(text: string): string {
-  return text
-    .replace(/:\/\/\S*@/g, `://${MASK}@`)
-    .replace(
-      /((?:key|redis|secret|token|passw|auth|credential)[\w-]*["']?\s*[:=]\s*)(\S.*)/gi,
-      maskValue,
-    )
-    .replace(/(?<=^|[^\w-])(?:env:\w+|[^\s"'`,:=[\]{}&*!|#]+)(:(?=\s|$))?/g, maskWord)
+export function redactCode(text: string): string {
+  return redactWords(text, isHarmless)
 }
 
-function maskValue(all: string, name: string, value: string): string {
-  return /^["']?(env:\w+(?=["',}\s]|$)|file:)/.test(value) ? all : name + MASK
+/** Redacts a comment: a long word is masked unless it is an ordinary one. */
+export function redactComment(text: string): string {
+  return redactWords(text, (word) => isHarmless(word) || isOrdinary(word))
 }
 
-function maskWord(word: string, colon: string | undefined): string {
-  const isName = colon !== undefined || REFERENCE.test(word)
-  return word.length >= LONG && (!isName || looksSecret(word)) ? MASK + (colon ?? '') : word
+function redactWords(text: string, isShown: (word: string) => boolean): string {
+  return maskNamed(text.replace(/[^\s"'@]*:[^\s"']*@/g, `${MASK}@`)).replace(
+    WORD,
+    (word: string, colon: string | undefined) => {
+      const isName = colon !== undefined || REFERENCE.test(word)
+      const isKnown = !KEY_PREFIX.test(word) && isShown(word.replace(/[.?!;)]+$/, ''))
+      const isMasked = isName ? looksSecret(word) : word.length >= LONG && !isKnown
+      return isMasked ? MASK + (colon ?? '') : word
+    },
+  )
+}
+
+/** Masks what follows the name of a secret, such as `key:`. */
+export function maskNamed(text: string): string {
+  return text.replace(NAMED_VALUE, (all: string, name: string, value: string) => {
+    if (/^["']?(env:\w+(?=["',}\s]|$)|file:)/.test(value)) return all
+    const option = OPTION.exec(value)?.[1]
+    const isOption = option !== undefined && schemaIndex().words.has(option)
+    return name + (isOption ? maskNamed(value) : MASK)
+  })
+}
+
+/** An address without a login, or a word of the schema. */
+function isHarmless(text: string): boolean {
+  return ADDRESS.test(text) || HARMLESS_URL.test(text) || schemaIndex().words.has(text)
+}
+
+/** Every part is a word, a short number, or at most two characters long, as in `gpt-4o-mini`. */
+function isOrdinary(word: string): boolean {
+  return word
+    .split(/[^A-Za-z\d]+/)
+    .every((part) => /^([A-Z]?[a-z]{0,19}|[A-Z]{1,19}|\d{1,9}|\w{2})$/.test(part))
 }

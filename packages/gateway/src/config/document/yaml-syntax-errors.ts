@@ -3,32 +3,23 @@ import type { YAMLError } from 'yaml'
 import type { ConfigProblem } from '../config-error.js'
 import type { YamlScalar } from './yaml-scalar.js'
 
-/** Only the first error is reported, because later ones usually follow from it. */
-const MOST = 20
 /** A line with a name in brackets, and below it one with an equals sign. */
 const TOML = /^\[[\w."-]+\]\s*\r?\n(\s*#.*\r?\n|\s*\r?\n)*[\w."-]+\s*=/m
 
-/** `text` is looked at, and never quoted. */
+/** Only the first error is reported, because later ones usually follow from it. `text` is looked at, and never quoted. */
 export function syntaxMistakes(
   errors: readonly YAMLError[],
   scalars: readonly YamlScalar[],
   text: string,
 ): ConfigProblem[] {
   const [first] = errors
-  if (first !== undefined && TOML.test(text)) {
+  if (first === undefined) return []
+  if (TOML.test(text)) {
     const message = `is not YAML but TOML: write 'name: value', and names inside of others indented`
     return [{ path: '', message, at: first.pos[0] }]
   }
-  const seen = new Set<string>()
-  const mistakes = errors.flatMap((error): ConfigProblem[] => {
-    const message = `is not YAML: ${explain(error, text)}`
-    const at = isUnclosed(error) ? beginningOf(error.pos[0], scalars) : error.pos[0]
-    const same = `${at} ${message}`
-    if (seen.has(same)) return []
-    seen.add(same)
-    return [{ path: '', message, at }]
-  })
-  return mistakes.slice(0, MOST)
+  const at = isUnclosed(first) ? beginningOf(first.pos[0], scalars) : first.pos[0]
+  return [{ path: '', message: `is not YAML: ${explain(first, text)}`, at }]
 }
 
 /** It is missed at the end of the file, when it is the beginning that has to be looked at. */
@@ -54,9 +45,16 @@ function explain(error: YAMLError, text: string): string {
     code === 'MULTILINE_IMPLICIT_KEY' ||
     (code === 'BLOCK_AS_IMPLICIT_KEY' && isContinued(text, pos[0]))
   ) {
+    if (!lineAt(text, pos[0]).includes(':')) return 'the line has no colon: write name: value'
     return 'the line below is indented further: it has to begin where the names beside it do'
   }
   if (code === 'BLOCK_AS_IMPLICIT_KEY') return 'a value with ": " in it needs quotes'
+  if (message.startsWith('All mapping items must start')) {
+    const before = lineAt(text, lineStart(text, pos[0]) - 1)
+    return before.replace(/\s#.*/, '').includes(':')
+      ? 'names beside each other have to begin in the same column'
+      : 'the line above has no colon: write name: value'
+  }
   // Text after a colon is part of the value.
   const [problem = ''] = message.split(/(?<=\S): /)
   return problem.charAt(0).toLowerCase() + problem.slice(1)
@@ -64,9 +62,18 @@ function explain(error: YAMLError, text: string): string {
 
 /** The next line is indented deeper than the one at this offset. */
 function isContinued(text: string, at: number): boolean {
-  const lineStart = text.lastIndexOf('\n', at - 1) + 1
-  const [line = '', next = ''] = text.slice(lineStart).split('\n')
+  const line = lineAt(text, at)
+  const [, next = ''] = text.slice(lineStart(text, at)).split('\n', 2)
   return indentOf(next) > indentOf(line)
+}
+
+function lineAt(text: string, at: number): string {
+  const [line = ''] = text.slice(lineStart(text, at)).split('\n', 1)
+  return line
+}
+
+function lineStart(text: string, at: number): number {
+  return text.lastIndexOf('\n', at - 1) + 1
 }
 
 function indentOf(line: string): number {

@@ -18,7 +18,7 @@ describe('closing a Redis store that never had a connection', () => {
     first.close()
     first.close()
     expect(warnings).toEqual([
-      'the Redis store at redis://redis:6379 is unreachable: connect ECONNREFUSED. Check the url of redisStore',
+      'the Redis store at redis://redis:6379 is unreachable: connect ECONNREFUSED. Check the url of redisStore (gateway: REDIS_URL, or redis in spillway.yaml)',
     ])
   })
 

@@ -126,7 +126,7 @@ export class FirstConnection {
     // A server that answers but cannot be used has its own warning.
     if (!(client.problem instanceof RedisSetupError)) {
       warn(
-        `the Redis store at ${url} is unreachable: ${why}. Check the url of redisStore${this.#hint()}`,
+        `the Redis store at ${url} is unreachable: ${why}. Check the url of redisStore (gateway: REDIS_URL, or redis in spillway.yaml)${this.#hint()}`,
         UNREACHABLE_CODE,
       )
     }

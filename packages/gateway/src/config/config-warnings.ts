@@ -1,11 +1,13 @@
-/** Models that the configuration names and no entry of their vendor's `models` matches: probably a mistake. */
+/** Warnings about a valid configuration: access for everyone, and models that no entry of `models` matches. */
 import { readFileSync } from 'node:fs'
 import { NamePattern } from 'spillway/internal'
 import type { GatewayConfig } from './config.js'
 import type { ConfigError, ConfigProblem } from './config-error.js'
 import { configError } from './document/error-report.js'
 import { readDocument } from './document/yaml-document.js'
+import { CLOSE_ACCESS, openAccess } from './open-access.js'
 
+/** A model that the configuration names and no entry of its vendor's `models` matches: probably a mistake. */
 interface UnmatchedModel {
   readonly vendor: string
   readonly model: string
@@ -32,18 +34,23 @@ function unmatchedModels({ vendors, routes, jobQueues = [] }: GatewayConfig): Un
   })
 }
 
-/** Warnings about these models, written like mistakes: where the file names the model. Undefined: there are none. */
-export function unmatchedWarnings(file: string, config: GatewayConfig): ConfigError | undefined {
+/** Written like mistakes, at their places in the file. Undefined: there are none. */
+export function configWarnings(file: string, config: GatewayConfig): ConfigError | undefined {
   const unmatched = unmatchedModels(config)
-  if (unmatched.length === 0) return undefined
+  const open = openAccess(config)
+  if (unmatched.length === 0 && open === undefined) return undefined
   const text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '')
   const written = readDocument(text)
   const { routes, jobQueues } = (written.value ?? {}) as Record<string, unknown>
-  const problems = unmatched.map(({ vendor, model }): ConfigProblem => {
+  const problems: ConfigProblem[] = unmatched.map(({ vendor, model }) => {
     const path = pathOf(model, routes, '.routes') ?? pathOf(model, jobQueues, '.jobQueues')
     const message = `warning: no entry of vendors.${vendor}.models matches the model '${model}', so the vendor's own limits hold for it`
     return { path: path ?? `.vendors.${vendor}.models`, message }
   })
+  if (open !== undefined) {
+    const at = written.places.has('.host') ? {} : ({ at: 'outside' } as const)
+    problems.push({ path: '.host', message: `warning: ${open}: ${CLOSE_ACCESS}`, ...at })
+  }
   return configError(file, text, written, problems)
 }
 
