@@ -624,7 +624,7 @@ describe('guarded function', () => {
     const full = quick()
     await clock.advance(1_500)
     expect(full.error).toMatchObject({
-      message: 'openai: queue length 1 reached queue.size (1)',
+      message: 'openai: queue length 1 reached queue.size (1); raise it or add pods',
       details: { name: 'openai', waiting: 1, size: 1 },
       status: 503,
     })
