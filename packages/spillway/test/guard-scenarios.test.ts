@@ -629,7 +629,7 @@ describe('guarded function', () => {
       status: 503,
     })
     expect(waiting.error).toMatchObject({
-      message: 'openai: not started within 1500 ms in the queue (queue.timeoutMs)',
+      message: 'openai: not started within 1.5 s in the queue (queue.timeoutMs)',
       details: { name: 'openai', waitedMs: 1_500 },
       status: 504,
     })
