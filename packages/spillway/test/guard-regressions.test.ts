@@ -107,7 +107,9 @@ describe('a call that the vendor limits refuse', () => {
       code: 'VENDOR_LIMITED',
       details: { unit: 'tokens', limit: 100, requested: 75, left: 40 },
     })
-    expect((large.error as Error).message).toContain('requests 75 tokens, and 40 of 100 are left')
+    expect((large.error as Error).message).toContain(
+      'needs 75 tokens (estimated), and 40 of 100 are left',
+    )
   })
 })
 

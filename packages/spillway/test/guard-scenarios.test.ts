@@ -624,12 +624,12 @@ describe('guarded function', () => {
     const full = quick()
     await clock.advance(1_500)
     expect(full.error).toMatchObject({
-      message: 'openai: queue length 1 reached queue.size (1)',
+      message: 'openai: queue length 1 reached queue.size (1); raise it or add pods',
       details: { name: 'openai', waiting: 1, size: 1 },
       status: 503,
     })
     expect(waiting.error).toMatchObject({
-      message: 'openai: not started within 1500 ms in the queue (queue.timeoutMs)',
+      message: 'openai: not started within 1.5 s in the queue (queue.timeoutMs)',
       details: { name: 'openai', waitedMs: 1_500 },
       status: 504,
     })

@@ -430,7 +430,6 @@ describe('shared rate limiter options', () => {
   it.each([
     ['request', 'requests'],
     ['Requests', 'requests'],
-    ['rquests', 'requests'],
     ['token', 'tokens'],
     ['tokns', 'tokens'],
     ['input_tokens', 'inputTokens'],
