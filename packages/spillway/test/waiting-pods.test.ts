@@ -190,8 +190,9 @@ function claimEqualShares(...rows: [string, Limit][]): void {
       const { calls, turns } = await measure('saturate', task)
       await annotate(`calls by pod: ${calls.join(', ')}`)
       expectEqualShares(calls, turns)
-      const total = calls.reduce((sum, each) => sum + each, 0)
-      expect(total).toBeGreaterThan(limit.limit * 4)
+      // Of the 400 turns that a pod has on an idle machine.
+      const [total, ran] = [sum(calls), sum(turns) / (PODS * 400)]
+      expect(total).toBeGreaterThan(limit.limit * 4 * ran)
     },
   )
 }
@@ -216,6 +217,8 @@ describe('saturated pods of a window and of estimates', () => {
     expectEqualShares(calls, turns)
   })
 })
+
+const sum = (counts: readonly number[]) => counts.reduce((all, each) => all + each, 0)
 
 /** The calls of each pod, and how often the machine let it run. All pods count from and until the same moment. */
 async function measure(command: string, task: object) {
