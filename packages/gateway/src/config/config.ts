@@ -232,7 +232,7 @@ export interface GatewayConfig {
   readonly redis: RedisConfig | undefined
   /** Name of this gateway in the fleet. */
   readonly pod: string | undefined
-  /** Number of gateways that share the limits, until the store has answered for the first time. */
+  /** Least number of gateways among which the limits are divided while the store is unreachable. */
   readonly expectedPods: number
   /** Number of processes that serve the data port. Each is a pod. 1: no process besides this one. */
   readonly workers: number

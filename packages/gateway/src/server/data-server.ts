@@ -21,7 +21,6 @@ import { createHttpServers, type HttpHandlers } from './http-servers.js'
 import { Http1Connection } from './http1-connection.js'
 import { Http2Connection } from './http2-connection.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
-import { StartsPerTurn } from './starts-per-turn.js'
 
 /** After the server was closed. */
 const LAST_BYTES_MS = 1_000
@@ -36,7 +35,6 @@ export class DataServer implements HttpHandlers {
   readonly #acceptor: Server
   readonly #serveHttp: (socket: Socket) => void
   readonly #connectionLimits: ConnectionLimits
-  readonly #starts = new StartsPerTurn()
   /** By socket for HTTP/1.1, by session for HTTP/2. */
   readonly #connections = new Map<Socket | ServerHttp2Session, Connection>()
   /** All accepted ones, also during a TLS handshake and after the end of a session. */
@@ -157,10 +155,7 @@ export class DataServer implements HttpHandlers {
     this.#running++
     exchange.version.enter()
     onceSent(response, () => this.#ended(exchange, connection))
-    this.#starts.add(() => {
-      // Its client may have disconnected meanwhile.
-      if (connection.exchanges.has(exchange)) exchange.serve()
-    })
+    exchange.serve()
   }
 
   onTunnel(socket: Socket): void {

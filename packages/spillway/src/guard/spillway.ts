@@ -45,8 +45,8 @@ export interface SpillwayOptions {
   /** Name of this pod. A random part is added, so that a restarted pod has another name. Default: `pod`. */
   pod?: string
   /**
-   * Number of pods, for dividing limits until the store has answered for the first time. Range: integers from
-   * 1. Default: 1.
+   * Number of pods. While the store is unreachable, limits are divided by it or by the last known number of pods,
+   * whichever is larger. Range: integers from 1. Default: 1.
    */
   expectedPods?: number
   /** Traces every call: `openTelemetryTracer` of `spillway/metrics`. Default: none. */

@@ -187,7 +187,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
         optional(textOrReference(sources, /./, 'text')),
       ),
       expectedPods: about(
-        'Number of gateways that divide the limits until the store has answered for the first time.',
+        'Number of gateways. While Redis is unreachable, limits are divided by it or by the last known number, whichever is larger.',
         optional(integer({ min: 1 }), 1),
       ),
       workers: about(

@@ -13,7 +13,7 @@ export class PodShares {
   #before = 0
   #rememberUntilMs = Number.NEGATIVE_INFINITY
 
-  /** `expectedPods` is used until the store has replied. */
+  /** `expectedPods`: the least number of pods among which limits are divided while the store is unreachable. */
   constructor(expectedPods: number) {
     this.#expectedPods = expectedPods
     this.fleet = { pods: expectedPods, rank: expectedPods - 1 }
