@@ -4,8 +4,8 @@ import { schemaIndex } from './schema-index.js'
 
 /** Adds a hint to each mistake that has one. `root`: the parsed document. */
 export function withHints(mistakes: readonly ConfigProblem[], root: unknown): ConfigProblem[] {
-  const outdented = outdentedOptions(mistakes, root)
-  if (outdented !== undefined) return [outdented]
+  const tooFarLeft = optionsTooFarLeft(mistakes, root)
+  if (tooFarLeft !== undefined) return [tooFarLeft]
   return mistakes.map((mistake) => {
     const place = placeHint(mistake)
     if (place !== undefined) return { ...mistake, message: `unknown option; ${place}` }
@@ -45,7 +45,7 @@ function vendorsHint(value: unknown, root: unknown): string | undefined {
 }
 
 /** Options as far left as the name of their vendor. Only the first of many mistakes is reported. */
-function outdentedOptions(
+function optionsTooFarLeft(
   mistakes: readonly ConfigProblem[],
   root: unknown,
 ): ConfigProblem | undefined {
