@@ -55,7 +55,8 @@ describe('unknown master name', () => {
     expect(store.problem).toMatchObject({ code: 'REDIS_SETUP', message })
     expect(store.ready).toBe(false)
     const code = 'SPILLWAY_STORE_UNREACHABLE'
-    expect(warned).toHaveBeenCalledExactlyOnceWith(message, { type: 'SpillwayWarning', code })
+    const warning = `${message}. Limits and breakers are not shared until it can be used; Spillway keeps trying.`
+    expect(warned).toHaveBeenCalledExactlyOnceWith(warning, { type: 'SpillwayWarning', code })
   })
 })
 

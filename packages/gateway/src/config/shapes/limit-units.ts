@@ -14,7 +14,10 @@ export const LIMIT_UNITS = {
 
 const readUnit: Check<string> = oneOf(...LIMIT_UNITS.openai)
 
-/** Invalid units are reported by the guard's check. */
+/**
+ * The guard's check reports units that are no text. It accepts units of its own and says so for a misspelt one, which the
+ * message of this check replaces.
+ */
 export function checkUnits(
   limits: unknown,
   path: string,
@@ -25,6 +28,8 @@ export function checkUnits(
     const unit = (limit as { unit?: unknown } | null)?.unit
     if (typeof unit !== 'string' || unit === '') continue
     const at = `${path}[${index}].unit`
+    const ofGuard = problems.findIndex((problem) => problem.path === at)
+    if (ofGuard !== -1) problems.splice(ofGuard, 1)
     if (protocol !== 'http') readUnit(unit, at, problems)
     else if (unit !== 'requests') {
       const message = `must be 'requests': what else a request to an http vendor costs is not known`
