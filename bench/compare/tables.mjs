@@ -42,6 +42,7 @@ export const TABLES = [
     id: 'redis-hung',
     columns: [
       { key: 'name', head: 'Package' },
+      { key: 'rule', head: 'Limit' },
       { key: 'hung', head: 'calls over 1 s', unit: '%' },
       { key: 'longest', head: 'longest call', unit: ' s' },
       { key: 'answered', head: 'answered while Redis hung', unit: '%' },
@@ -50,6 +51,7 @@ export const TABLES = [
     ],
     plot: {
       title: 'Redis hangs for 5 s',
+      label: ({ name, rule }) => `${name}, ${rule}`,
       bars: [
         { key: 'hung', label: 'calls over 1 s (%)' },
         { key: 'worst', label: 'worst window (% of limit)' },
