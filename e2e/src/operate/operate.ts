@@ -2,6 +2,7 @@
  * Operator actions on gateways under load: twenty reloads, some with invalid files; one gateway replaced by another;
  * Redis killed and restarted empty. Every request is answered, and the calls to the vendor stay within its limit.
  */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor } from '@spillway/mock-vendor'
 import { freePort } from '../faults/fleet.js'
@@ -34,6 +35,8 @@ const RELOADS = 20
 /** Every n-th file is invalid. */
 const MISTAKEN = 5
 const QUEUE_MS = 500
+/** Stalls of the vendor are measured this exactly. */
+const RESOLUTION_MS = 10
 /** Requests sent to a gateway that has not returned to shared state, about 20 s of them. */
 const MOST_LOOKS = 200
 /** Far above the vendor's 35 ms, because a busy machine may stop all processes for seconds. */
@@ -78,6 +81,8 @@ async function suffer(extent: Extent): Promise<Figure[]> {
     await sleep(windowMs)
     // The first windows of the fleet are not measured.
     vendor.clear()
+    const stalls = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+    stalls.enable()
     // A third of the reloads in normal operation, a third during a replacement, a third without Redis.
     let turn = 0
     const reload = async (times: number) => {
@@ -104,13 +109,14 @@ async function suffer(extent: Extent): Promise<Figure[]> {
     await sleep(extent.after * windowMs)
     const degraded = await Promise.all(fleet.map(staysDegraded))
     await clients.stop()
+    const stallMs = Math.max(0, stalls.max / 1e6 - RESOLUTION_MS)
+    const mostIn = (ms: number) => (vendor.mostInAnyWindow(ms) / limit) * 100
     return [
       ...clientFigures(clients),
-      atMost(
-        'most in any window, % of limit',
-        (vendor.mostInAnyWindow(windowMs) / limit) * 100,
-        105,
-      ),
+      // The vendor notes arrivals when this process runs. One that was stopped notes earlier arrivals as well.
+      atMost('most in any window less a stall, % of limit', mostIn(windowMs - stallMs), 105),
+      reported('most in any window, % of limit', mostIn(windowMs)),
+      reported('longest stall of the vendor, ms', stallMs),
       reported('used without Redis, % of limit', (usedAway / (limit / windowMs)) * 100),
       ...reloads.figures(),
       atMost('gateways apart at the end', degraded.filter(Boolean).length, 0),

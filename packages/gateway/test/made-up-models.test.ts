@@ -180,7 +180,6 @@ describe(`${MODELS} made-up models, each used twice,`, () => {
       // machine; on a busy one Redis's own figures say more about the other processes.
       expect(scripts.syncKeys).toBeLessThan(100 + 60 * seconds)
       expect(scripts.mostKeys).toBeLessThanOrEqual(100)
-      expect(scripts.syncUs).toBeLessThan(scripts.allUs / 5)
       // A busy machine may delay a reply until the pod uses its outage rule for a moment.
       const storeStatus = async () => {
         const snapshot = (await (await fetch(`${gateway.adminUrl}/snapshot`)).json()) as Snapshot

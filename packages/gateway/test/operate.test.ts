@@ -28,7 +28,7 @@ it(
       .map((line) => JSON.parse(line) as Figure)
     expect(
       figures.filter(({ holds }) => !holds),
-      stderr,
+      `${stderr}\n${stdout}`,
     ).toEqual([])
     const figureOf = (name: string) => figures.find(({ figure }) => figure === name)?.value
     expect(figureOf('reloads applied')).toBe(16)

@@ -18,7 +18,7 @@ export function openAccess(config: Access): string | undefined {
 
 /** Whether only this machine reaches an address. */
 export function isLoopback(host: string): boolean {
-  return /^(localhost|127\.|::1$)/.test(host)
+  return /^(localhost|127(\.\d{1,3}){3}|::1)$/.test(host)
 }
 
 /** The configuration has a key for this vendor, or a header with one. */

@@ -114,6 +114,17 @@ export class ModelLanes {
     return this.#rules.otherLane(parts)
   }
 
+  /** The lane that a request would use. Creates none. */
+  nextLaneOf(parts: LaneParts): string | undefined {
+    const lane = laneName(parts)
+    const isOwn =
+      lane === undefined ||
+      this.#known.has(lane) ||
+      this.#isNamed(lane, parts) ||
+      this.#rules.hasOwnLimits(parts.model)
+    return isOwn ? lane : this.#rules.otherLane(parts)
+  }
+
   /** The vendor has answered a request successfully. The lane that requests like it use from now on. */
   answered(parts: LaneParts): string | undefined {
     const lane = laneName(parts)
@@ -133,13 +144,17 @@ export class ModelLanes {
     known.estimates.learn(...answer)
   }
 
-  #exists(lane: string, { model }: LaneParts): boolean {
+  #exists(lane: string, parts: LaneParts): boolean {
     const known = this.#known.get(lane)
     if (known !== undefined) {
       known.usedMs = this.#clock.now()
       this.#moveToEnd(lane, known)
       return true
     }
+    return this.#isNamed(lane, parts)
+  }
+
+  #isNamed(lane: string, { model }: LaneParts): boolean {
     // Keys are part of the configuration.
     return model === undefined || model === OTHER_LANE || this.#named.has(lane)
   }

@@ -142,7 +142,8 @@ export class Vendor {
     const key = this.keys?.choose(target)
     if (key instanceof SpillwayError) return 0
     const keyed = key === undefined ? target : { ...target, key: key.name }
-    return this.guard.headroom(this.laneOf(target.model ?? model, keyed))
+    const parts = { model: target.model ?? model, key: keyNameOf(this.#config, keyed.key) }
+    return this.guard.headroom(this.#lanes.nextLaneOf(parts))
   }
 
   /** How busy this gateway is with requests to the vendor; 1 is the limit. */

@@ -156,7 +156,7 @@ function inTwo(larger: number, unit: string, smaller: number, smallerUnit: strin
 
 /** A number and its noun, which is given in the plural: `1 call`, `2 calls`. */
 export function counted(count: unknown, nouns: string): string {
-  return `${count} ${Number(count) === 1 ? nouns.replace(/s$/, '') : nouns}`
+  return `${count} ${Number(count) === 1 ? nouns.replace(/(?<=[a-z]{3})s$/, '') : nouns}`
 }
 
 /** How long to wait for a store that does not answer. Pods try to connect about as often. */

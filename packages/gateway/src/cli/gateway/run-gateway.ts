@@ -33,13 +33,15 @@ export async function runGateway(command: GatewayCommand): Promise<void> {
   })
   const { port, adminPort } = await start(gateway)
   const watching = reloadOnChange(source, config.reload.watch, (cause) => gateway.reload(cause))
-  const { store } = gateway.spillway
-  const isReached = config.redis && (await reachesStore(store as RedisStore))
-  process.stderr.write(greeting({ config, file: source.file, port, adminPort, isReached }))
-  await untilSignalled(gateway.whenClosed, {
+  // Signals drain the gateway from now on, also before the first connection to Redis.
+  const ended = untilSignalled(gateway.whenClosed, {
     drain: () => gateway.close(),
     end: () => gateway.close({ graceMs: 0, delayMs: 0 }),
   })
+  const { store } = gateway.spillway
+  const isReached = config.redis && (await reachesStore(store as RedisStore))
+  process.stderr.write(greeting({ config, file: source.file, port, adminPort, isReached }))
+  await ended
   watching?.close()
 }
 

@@ -171,3 +171,9 @@ routes:
     )
   })
 })
+
+it('an unknown option shows an address, and hides a URL whose path is a secret', () => {
+  const shown = (url: string) => shownOf(`vendors: { a: { protocol: openai } }\nalerts: ${url}`)
+  expect(shown('https://api.example.com/v1')).toContain('https://api.example.com/v1')
+  expect(shown('https://hooks.example.com/services/T024BE7LD/Xk3jd93kKJd8')).not.toContain('Xk3jd')
+})

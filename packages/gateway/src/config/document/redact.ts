@@ -126,7 +126,9 @@ export function maskNamed(text: string): string {
 
 /** An address without a login, or a word of the schema. */
 function isHarmless(text: string): boolean {
-  return ADDRESS.test(text) || HARMLESS_URL.test(text) || schemaIndex().words.has(text)
+  // The path of a URL may be a secret, as in a web hook.
+  const isPlainUrl = HARMLESS_URL.test(text) && isOrdinary(text)
+  return ADDRESS.test(text) || isPlainUrl || schemaIndex().words.has(text)
 }
 
 /** Every part is a word, a short number, or at most two characters long, as in `gpt-4o-mini`. */

@@ -215,6 +215,25 @@ describe('calls of one batch that start late', () => {
     await clock.advance(1)
     expect([late, newcomer].map(fateOf)).toEqual(['VENDOR_LIMITED', 'VENDOR_LIMITED'])
   })
+
+  it('a pause that begins before permits come too late refuses these calls and new ones', async () => {
+    const { clock, run, quick, connection } = createGuardPod(
+      { limits: [{ limit: 100, ...MINUTE }], jitterMs: 20 },
+      { where: 'remote' },
+    )
+    const job = createJob()
+    const throttled = run(job.fn)
+    await clock.advance(10)
+    connection?.setLatency(16)
+    const late = quick()
+    await clock.advance(5)
+    job.fail(vendorError(429, { 'retry-after': '10' }))
+    await clock.until(throttled.promise)
+    await clock.advance(40)
+    const newcomer = quick()
+    await clock.advance(1)
+    expect([late, newcomer].map(fateOf)).toEqual(['VENDOR_LIMITED', 'VENDOR_LIMITED'])
+  })
 })
 
 describe('dispatcher while the store does not answer', () => {

@@ -216,6 +216,14 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
     return this.#refuseHasty(block)
   }
 
+  /** A round trip had no usable reply, so the next one waits until then. A longer pause stays, and still refuses calls. */
+  requestLater(block: LaneBlock, untilMs: number): void {
+    if (block.paused && block.blockedUntilMs > untilMs) {
+      block.lostRoundTrips = 0
+      this.#refuseHasty(block)
+    } else block.blockedUntilMs = Math.max(block.blockedUntilMs, untilMs)
+  }
+
   /** The vendor asked this pod for a pause of a lane, which holds for all lanes of its pool. */
   pauseLane(lane: string, untilMs: number): void {
     this.#pause(this.of(lane), untilMs)

@@ -62,9 +62,7 @@ export class PermitDispatcher {
         // Slots that this lane did not take are free for the next lane.
         if (othersMayRequest || block.isBlocked(clock.now())) this.#again = true
       },
-      onLost: (block, untilMs) => {
-        block.blockedUntilMs = Math.max(block.blockedUntilMs, untilMs)
-      },
+      onLost: (block, untilMs) => this.blocks.requestLater(block, untilMs),
       onEnd: () => this.dispatch(),
     })
   }
@@ -113,8 +111,9 @@ export class PermitDispatcher {
     for (const lane of queue.lanes) {
       const block = this.blocks.get(lane)
       const length = queue.lengthOf(lane)
-      if (block !== undefined && block.lostRoundTrips > 0) waiting += length
-      else if (block?.isBlocked(nowMs) !== true) {
+      const isBlocked = block?.isBlocked(nowMs) === true
+      if (isBlocked && block.lostRoundTrips > 0) waiting += length
+      else if (!isBlocked) {
         const fitting = Math.max(0, Math.min(length, free, capacity.free(nowMs, lane)))
         free -= fitting
         waiting += length - fitting
@@ -181,7 +180,7 @@ export class PermitDispatcher {
   requestLater(lane: string): void {
     const block = this.blocks.of(lane)
     block.lostRoundTrips = Math.max(1, block.lostRoundTrips)
-    block.blockedUntilMs = Math.max(block.blockedUntilMs, this.#options.clock.now() + RETURN_MS)
+    this.blocks.requestLater(block, this.#options.clock.now() + RETURN_MS)
   }
 
   /** No call of the lane starts before then. */

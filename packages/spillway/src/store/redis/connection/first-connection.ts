@@ -90,13 +90,12 @@ export class FirstConnection {
       // Keeps the process alive, because a caller waits for this.
       else await sleep(clock, LOOK_MS)
     }
-    this.#missed ||= !this.made
+    this.#missed ||= !this.made && !this.#closed
   }
 
   /** A command could not be sent. A failed attempt to connect is reported without further delay. */
   missed(): void {
     const { client, severalServers } = this.#options
-    this.#missed = true
     if (client.problem !== undefined && !severalServers) this.#reportIfMissing()
   }
 
