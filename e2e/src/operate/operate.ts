@@ -134,6 +134,8 @@ function fileOf(turn: number, { windowMs, limit, workers }: Extent, url: string)
   return {
     expectedPods: 2,
     workers,
+    // On a busy machine Redis may be slow without being unreachable. A killed Redis refuses connections at once.
+    redis: { url: 'env:REDIS_URL', commandTimeoutMs: '2s' },
     log: { level: 'silent' },
     drain: { delayMs: DELAY_MS, graceMs: '10s' },
     vendors: {
