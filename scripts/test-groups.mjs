@@ -1,5 +1,5 @@
 // Splits the test files into three groups. A file that starts with the line `// test-group: io` starts processes or
-// reads what was built. With `// test-group: sockets` it only opens sockets. Every other file is quick. The setup
+// reads what was built. With `// test-group: sockets` it only opens sockets or starts threads. Every other file is quick. The setup
 // files scripts/forbid-io.mjs and scripts/forbid-processes.mjs enforce this.
 // `// test-group: io, slow` marks the files that take longest. They start first, so that the run does not end with one
 // of them alone.

@@ -15,14 +15,14 @@ const METASTABLE: Scenario = {
   story: 'The vendor continues to work on calls that have timed out.',
   durationMs: '10s',
   pods: usualOrLong(1, 2),
-  vendor: { serviceMs: { min: 80, max: 120 }, capacity: 5 },
+  vendor: { serviceMs: { min: 80, max: 120 }, capacity: usualOrLong(4, 5) },
   guard: {
     queue: { size: 2_000, timeoutMs: '60s' },
     concurrency: { limit: 500 },
     timeout: { callMs: '1s' },
     retry: { attempts: 4, budget: 1, baseMs: 50, maxQueueWaitMs: '60s' },
   },
-  clients: [{ name: 'users', rps: 40, timeoutMs: '60s' }],
+  clients: [{ name: 'users', rps: usualOrLong(32, 40), timeoutMs: '60s' }],
   expect: [],
 }
 const HEALTHY: Scenario = {
@@ -86,7 +86,10 @@ describe('searchStability', () => {
     const vendor = { ...METASTABLE.vendor, capacity: 2 }
     const clients = [{ ...METASTABLE.clients[0]!, rps: 16 }]
     const scenario = usualOrLong({ ...METASTABLE, vendor, clients }, METASTABLE)
-    const range = usualOrLong({ ...RANGE, maxDurationMs: 2_000, recoverMs: 1_000 }, RANGE)
+    const range = usualOrLong(
+      { ...RANGE, maxDurationMs: 2_000, recoverMs: 1_000, maxSize: 4 },
+      RANGE,
+    )
     const first = await searchStability(scenario, range)
     expect(first.stable).toBe(false)
     expect(await searchStability(scenario, range)).toEqual(first)

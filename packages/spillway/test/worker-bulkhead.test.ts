@@ -1,3 +1,4 @@
+// test-group: sockets
 import { createDeadline, runWithDeadline } from 'spillway'
 import {
   createWorkerBulkhead,

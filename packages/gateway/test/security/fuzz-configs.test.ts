@@ -9,7 +9,7 @@ import { loadConfig } from '../../src/config/load.js'
 import { createGateway } from '../../src/gateway.js'
 import { type Dice, dice } from './mutate.js'
 
-const MALFORMED = usualOrLong(120, 10_000)
+const MALFORMED = usualOrLong(80, 10_000)
 const SEED = 7
 const HUSH = 'hush-0123456789abcdef'
 
