@@ -337,7 +337,7 @@ export async function createGateway(
     reload,
     async start() {
       const ports = supervisor === undefined ? await listen() : { port: 0, adminPort: 0 }
-      // Jobs are in the store: without it they can be neither taken nor done.
+      // Jobs are in the store, so without it they cannot run.
       if (jobs !== undefined && store !== undefined) await reachesStore(store, clock)
       jobs?.begin()
       operatorLog?.begin()

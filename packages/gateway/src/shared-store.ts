@@ -5,7 +5,7 @@ import { type RedisStore, redisStore } from 'spillway/redis'
 import type { RedisConfig } from './config/config.js'
 
 const CONNECT_MS = 2_000
-const LOOK_MS = 10
+const CHECK_MS = 10
 
 export function openStore(options: RedisConfig): RedisStore {
   return redisStore(options)
@@ -18,7 +18,7 @@ export async function reachesStore(
 ): Promise<boolean> {
   const lastMs = clock.now() + CONNECT_MS
   while (!store.ready && store.problem === undefined && clock.now() < lastMs) {
-    await new Promise<void>((resolve) => clock.schedule(LOOK_MS, resolve).unref())
+    await new Promise<void>((resolve) => clock.schedule(CHECK_MS, resolve).unref())
   }
   return store.ready
 }

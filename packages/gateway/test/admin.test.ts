@@ -25,13 +25,13 @@ function post(adminUrl: string, path: string, body: unknown, headers: Headers = 
 }
 
 function actions(): Extract<SpillwayEvent, { type: 'operator.acted' }>[] {
-  const heard: Extract<SpillwayEvent, { type: 'operator.acted' }>[] = []
+  const emitted: Extract<SpillwayEvent, { type: 'operator.acted' }>[] = []
   onTestFinished(
     onEvent((event) => {
-      if (event.type === 'operator.acted') heard.push(event)
+      if (event.type === 'operator.acted') emitted.push(event)
     }),
   )
-  return heard
+  return emitted
 }
 
 /** A gateway whose log is recorded. */
@@ -65,7 +65,7 @@ async function startLogged(written: object, env: Record<string, string> = {}, re
 describe('admin actions from this machine', () => {
   it('isolate and close stop and resume calls to a vendor and are audited with their operator', async () => {
     const { adminUrl, chat } = await startGateway({ guard: GUARD })
-    const heard = actions()
+    const emitted = actions()
     expect((await chat()).status).toBe(200)
     const done = await post(adminUrl, '/actions', ISOLATE)
     expect(done.status).toBe(200)
@@ -75,7 +75,7 @@ describe('admin actions from this machine', () => {
     expect(refused.headers.get('spillway-decision')).toContain('reason=CIRCUIT_OPEN')
     await post(adminUrl, '/actions', { action: 'close', guard: 'openai', by: 'ben' })
     expect((await chat()).status).toBe(200)
-    expect(heard).toMatchObject([
+    expect(emitted).toMatchObject([
       {
         action: 'isolate',
         name: 'openai',
@@ -88,7 +88,7 @@ describe('admin actions from this machine', () => {
     ])
   })
 
-  it('pause and override take effect, and /status shows the fleet as the store has it', async () => {
+  it('pause and override take effect, and /status shows the fleet from the store', async () => {
     const { adminUrl, chat } = await startGateway({ guard: GUARD })
     const about = { guard: 'openai', by: 'ada' }
     await post(adminUrl, '/actions', { action: 'pause', forMs: '10m', ...about })
@@ -276,7 +276,7 @@ async function rawPost(adminUrl: string, path: string, body: unknown, headers: H
   const { request } = await import('node:http')
   return new Promise<{ status: number; text: string }>((resolve, reject) => {
     const content = body === undefined ? undefined : JSON.stringify(body)
-    const asking = request(
+    const sent = request(
       `${adminUrl}${path}`,
       {
         method: content === undefined ? 'GET' : 'POST',
@@ -293,7 +293,7 @@ async function rawPost(adminUrl: string, path: string, body: unknown, headers: H
         answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }))
       },
     )
-    asking.on('error', reject)
-    asking.end(content)
+    sent.on('error', reject)
+    sent.end(content)
   })
 }

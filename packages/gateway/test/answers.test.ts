@@ -120,16 +120,16 @@ describe('gateway refusals', () => {
       vendors: { gone: { protocol: 'http', url: 'http://127.0.0.1:9' } },
       routes: [{ path: '/gone/*', vendor: 'gone' }, { vendor: 'openai' }],
     })
-    const told = ({ status, headers }: Response) => [
+    const decisionOf = ({ status, headers }: Response) => [
       status,
       /reason=(\w+)/.exec(headers.get('spillway-decision') ?? '')?.[1],
       headers.get('spillway-vendor'),
       headers.get('spillway-attempts'),
     ]
-    expect(told(await fetch(`${url}/gone/x`))).toEqual([502, 'VENDOR_ERROR', 'gone', '1'])
+    expect(decisionOf(await fetch(`${url}/gone/x`))).toEqual([502, 'VENDOR_ERROR', 'gone', '1'])
     const slow = { headers: { 'x-mock': '{"latencyMs": 5000}' } }
-    expect(told(await chat({}, slow))).toEqual([504, 'CALL_TIMEOUT', 'openai', '1'])
-    expect(told(await chat())).toEqual([503, 'CIRCUIT_OPEN', null, '0'])
+    expect(decisionOf(await chat({}, slow))).toEqual([504, 'CALL_TIMEOUT', 'openai', '1'])
+    expect(decisionOf(await chat())).toEqual([503, 'CIRCUIT_OPEN', null, '0'])
   })
 
   it('a refusal names the vendor that was called and not one that was skipped', async () => {

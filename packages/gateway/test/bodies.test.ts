@@ -12,9 +12,9 @@ import { startGateway, startVendor } from './gateway-kit.js'
 /** A service that reports what it received and fails `failures` times. */
 async function startEcho(failures = 0) {
   let left = failures
-  let asked = 0
+  let requestCount = 0
   const server = createServer(async (request, response) => {
-    asked++
+    requestCount++
     let bytes = 0
     try {
       for await (const chunk of request) bytes += (chunk as Buffer).length
@@ -29,7 +29,7 @@ async function startEcho(failures = 0) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close().closeAllConnections())
   const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, asked: () => asked }
+  return { url: `http://127.0.0.1:${port}`, requestCount: () => requestCount }
 }
 
 async function startWith(
@@ -50,15 +50,15 @@ async function startWith(
   })
   const send = (bytes: number, init: RequestInit = {}) =>
     fetch(`${running.url}/echo/x?y=1`, { method: 'PUT', body: Buffer.alloc(bytes, 'x'), ...init })
-  return { ...running, send, asked: echo.asked }
+  return { ...running, send, requestCount: echo.requestCount }
 }
 
 describe('request bodies', () => {
   it('a small body is sent again on a retry', async () => {
-    const { send, asked } = await startWith(2)
+    const { send, requestCount } = await startWith(2)
     const answer = await send(5_000)
     expect(await answer.json()).toMatchObject({ method: 'PUT', url: '/base/x?y=1', bytes: 5_000 })
-    expect(asked()).toBe(3)
+    expect(requestCount()).toBe(3)
   })
 
   it('stripPrefix takes off whole parts of a path only', async () => {
@@ -72,17 +72,17 @@ describe('request bodies', () => {
   })
 
   it('a large body is streamed and sent only once', async () => {
-    const { send, asked } = await startWith(1)
+    const { send, requestCount } = await startWith(1)
     const answer = await send(60_000)
     expect(answer.status).toBe(503)
     expect(await answer.json()).toMatchObject({ bytes: 60_000 })
-    expect(asked()).toBe(1)
+    expect(requestCount()).toBe(1)
   })
 
   it('a body above maxBytes is refused, with or without Content-Length', async () => {
-    const { send, asked } = await startWith(0)
+    const { send, requestCount } = await startWith(0)
     expect((await send(200_000)).status).toBe(413)
-    expect(asked()).toBe(0)
+    expect(requestCount()).toBe(0)
     async function* unannounced() {
       for (let i = 0; i < 20; i++) yield Buffer.alloc(10_000, 'x')
     }
@@ -92,13 +92,13 @@ describe('request bodies', () => {
   })
 
   it('a body of a POST is sent once unless it has an idempotency key', async () => {
-    const { send, asked } = await startWith(1)
+    const { send, requestCount } = await startWith(1)
     expect((await send(10, { method: 'POST' })).status).toBe(503)
-    expect(asked()).toBe(1)
+    expect(requestCount()).toBe(1)
     const again = await startWith(1)
     const keyed = { method: 'POST', headers: { 'idempotency-key': 'k' } }
     expect((await again.send(10, keyed)).status).toBe(200)
-    expect(again.asked()).toBe(2)
+    expect(again.requestCount()).toBe(2)
   })
 
   it('a request without a body is passed on', async () => {
@@ -290,7 +290,7 @@ describe('a body larger than keepBytes', () => {
     const body = { model: 'gpt', messages: [large] }
     const answer = await chat(body)
     expect(await answer.json()).toMatchObject({ bytes: JSON.stringify(body).length })
-    expect(echo.asked()).toBe(2)
+    expect(echo.requestCount()).toBe(2)
   })
 
   it('a body larger than keepBytes reaches a fallback that replaces its model after a vendor error', async () => {

@@ -4,7 +4,7 @@
 import { describe, expect, it } from 'vitest'
 import { startGateway } from './gateway-kit.js'
 import { startRecordingVendor } from './recording-vendor.js'
-import { say } from './security/raw.js'
+import { exchangeRaw } from './security/raw.js'
 
 const ROUTES = [{ path: '/files/*', vendor: 'files' }]
 
@@ -13,9 +13,9 @@ async function askFor(answer: string, method: string) {
   const vendors = { files: { protocol: 'http', url: vendor.url } }
   const { url } = await startGateway({ vendors, routes: ROUTES })
   const request = `${method} /files/a HTTP/1.1\r\nHost: a\r\n\r\n`
-  const asking = () => say(url, request, { enough: (text) => text.includes('\r\n\r\n') })
-  const first = await asking()
-  const second = await asking()
+  const exchange = () => exchangeRaw(url, request, { enough: (text) => text.includes('\r\n\r\n') })
+  const first = await exchange()
+  const second = await exchange()
   return { texts: [first.text, second.text], seen: vendor.seen }
 }
 

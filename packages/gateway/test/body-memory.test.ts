@@ -35,7 +35,7 @@ describe('memory of request bodies', () => {
       return [response.status, response.headers.get('retry-after'), await response.text()] as const
     }
     const held = Array.from({ length: 4 }, upload)
-    await until('four are held', () => vendor.asked.length === 4)
+    await until('four are held', () => vendor.requests.length === 4)
     const refused = await Promise.all(Array.from({ length: 20 }, upload))
     for (const [status, retryAfter, text] of refused) {
       expect([status, retryAfter]).toEqual([503, '1'])

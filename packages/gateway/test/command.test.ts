@@ -58,13 +58,13 @@ describe('CLI with the configuration and Redis only', () => {
       })
       await expect.poll(statusOf(gateway.url)).toBe(503)
       // The action was done by a process that has ended; the gateway logs it.
-      const heard = () =>
+      const logLine = () =>
         gateway
           .stdout()
           .split('\n')
           .find((line) => line.includes('operator.acted-elsewhere'))
-      await until('a line in its log', () => heard() !== undefined)
-      expect(JSON.parse(heard() ?? '')).toMatchObject({
+      await until('a line in its log', () => logLine() !== undefined)
+      expect(JSON.parse(logLine() ?? '')).toMatchObject({
         name: 'openai',
         action: 'isolate',
         by: 'ada',
@@ -273,7 +273,7 @@ describe('spillway doctor', () => {
 })
 
 describe('spillway mock-vendor', () => {
-  it('mock-vendor answers as its options say and exits with 0 on Ctrl-C', async () => {
+  it('mock-vendor applies its options and exits with 0 on Ctrl-C', async () => {
     const options = ['--port', '0', '--status', '529', '--error-rate', '1', '--limit', '60/1m']
     const { child, exit, stderr } = spawnCommand('mock-vendor', ...options)
     await until('it listens', () => stderr().includes('Ctrl-C stops it'))

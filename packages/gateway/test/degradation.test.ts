@@ -152,7 +152,7 @@ describe('cached answers', () => {
     expect((await chat({}, ANN)).status).toBe(503)
   })
 
-  it('a client that hides its usage events gets none from the cache', async () => {
+  it('a client that did not request usage gets no usage event from the cache', async () => {
     const guard = { limits: [{ unit: 'tokens', limit: 1_000_000, windowMs: '1m' }] }
     const { chat, vendor } = await start([CACHED], { guard })
     const text = await (await chat({ stream: true }, ANN)).text()
@@ -315,7 +315,7 @@ describe('static answers', () => {
     expect(text).toMatch(/data: \[DONE\]\n\n$/)
   })
 
-  it('metrics count degraded answers, and not as usual ones', async () => {
+  it('metrics count degraded answers apart from other answers', async () => {
     const { chat, vendor, adminUrl, records } = await start([{ static: 'busy' }])
     vendor.set({ status: 503 })
     await (await chat({}, ANN)).text()
@@ -388,7 +388,7 @@ describe('a smaller model under load', () => {
 })
 
 describe('the page about fallbacks', () => {
-  it('the documented configuration answers as the page says', async () => {
+  it('the documented configuration of fallbacks gives the documented answers', async () => {
     const page = readFileSync(
       new URL('../../../docs/gateway/fallbacks.md', import.meta.url),
       'utf8',

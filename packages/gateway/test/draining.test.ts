@@ -78,13 +78,13 @@ describe('draining gateway', () => {
       { knobs: { tokens: 10_000, tokenMs: 10 } },
     )
     const port = Number(new URL(url).port)
-    const asked = (id: string, body: object, mock: object) =>
+    const sendAs = (id: string, body: object, mock: object) =>
       chat(body, { headers: { 'x-request-id': id, 'x-mock': JSON.stringify(mock) } })
-    const streaming = await asked('streams', { stream: true }, {})
-    const waiting = asked('waits-for-the-vendor', {}, { latencyMs: 60_000 })
+    const streaming = await sendAs('streams', { stream: true }, {})
+    const waiting = sendAs('waits-for-the-vendor', {}, { latencyMs: 60_000 })
     const calls = () => gateway.spillway.snapshot().guards.find(({ name }) => name === 'openai')
     await until('both slots are taken', () => calls()?.active === 2)
-    const queued = asked('is-in-the-queue', {}, {})
+    const queued = sendAs('is-in-the-queue', {}, {})
     await until('one is in the queue', () => calls()?.queue.waiting === 1)
     const uploading = connect(port, '127.0.0.1')
     uploading.write(
@@ -99,8 +99,8 @@ describe('draining gateway', () => {
       ['uploads', 503, 'SHUTTING_DOWN'],
       ['waits-for-the-vendor', 503, 'SHUTTING_DOWN'],
     ])
-    const told = (await ends).map((each) => (each.status === 'fulfilled' ? each.value : undefined))
-    expect(told.at(-1)).toContain('"code":"SHUTTING_DOWN"')
+    const texts = (await ends).map((each) => (each.status === 'fulfilled' ? each.value : undefined))
+    expect(texts.at(-1)).toContain('"code":"SHUTTING_DOWN"')
   })
 
   it('a draining gateway ends the streams of job followers', async () => {

@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis.stop())
 
-/** The decision with this request id, as soon as the feed has it. */
+/** Waits for the decision with this request id in the feed. */
 async function decisionOf(reader: Reader, response: Response): Promise<Decision> {
   await response.arrayBuffer()
   const id = idOf(response)

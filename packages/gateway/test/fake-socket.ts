@@ -4,13 +4,13 @@ import { Duplex } from 'node:stream'
 
 export class FakeSocket extends Duplex {
   /** All written bytes, as a Latin-1 string. */
-  said = ''
+  output = ''
   writes = 0
   /** All pushed bytes. */
   bytesRead = 0
   /** Error with which writes fail. */
   failure: Error | undefined
-  /** Writes that have not left; nothing: they leave at once. */
+  /** Writes that are still buffered. Undefined: writes are sent at once. */
   held: (() => void)[] | undefined
 
   constructor() {
@@ -30,7 +30,7 @@ export class FakeSocket extends Duplex {
 
   override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error) => void): void {
     this.writes++
-    this.said += chunk.toString('latin1')
+    this.output += chunk.toString('latin1')
     if (this.held === undefined) done(this.failure)
     else this.held.push(() => done(this.failure))
   }
@@ -47,7 +47,7 @@ export class FakeSocket extends Duplex {
   }
 }
 
-/** Of the event loop. */
+/** Waits for `count` turns of the event loop. */
 export async function turns(count = 1): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -138,10 +138,10 @@ describe('fallbacks that are not used', () => {
     })
     const post = (body: string) => fetch(`${url}/files`, { method: 'POST', body })
     expect((await post('x'.repeat(50_000))).status).toBe(429)
-    expect([files.asked.length, spare.asked.length]).toEqual([1, 0])
+    expect([files.requests.length, spare.requests.length]).toEqual([1, 0])
     // A body that is held could be.
     expect((await post('x')).status).toBe(200)
-    expect(spare.asked).toHaveLength(1)
+    expect(spare.requests).toHaveLength(1)
   })
 
   it("the client's own key is sent to the vendor of the first target only", async () => {

@@ -95,11 +95,11 @@ describe.skipIf(!hasPrometheus)('Grafana dashboards', () => {
 
     const withoutData = async () => {
       await Promise.all(gateways.map(sendTraffic))
-      const asked = PANEL_QUERIES.map(async ({ place, expr }) => ({
+      const evaluations = PANEL_QUERIES.map(async ({ place, expr }) => ({
         place,
         values: await ask(expr),
       }))
-      const answers = await Promise.all(asked)
+      const answers = await Promise.all(evaluations)
       // A percentile without any value is NaN.
       const isEmpty = (values: number[] = []) => !values.some(Number.isFinite)
       return answers.filter(({ values }) => isEmpty(values)).map(({ place }) => place)

@@ -40,15 +40,19 @@ describe('retries of nested services', () => {
     const answer = await outer.fetch(url)
     expect(answer.status).toBe(503)
     expect(answer.headers.get('spillway-retried')).toBe('1')
-    expect(vendor.asked).toHaveLength(3)
-    expect(vendor.asked.map(({ headers }) => headers['spillway-attempt'])).toEqual(['1', '2', '3'])
+    expect(vendor.requests).toHaveLength(3)
+    expect(vendor.requests.map(({ headers }) => headers['spillway-attempt'])).toEqual([
+      '1',
+      '2',
+      '3',
+    ])
   })
 
   it('a request that is already a retry is sent once, as a retry', async () => {
     const { vendor, url } = await start(DOWN)
     const answer = await fetch(url, { headers: { 'spillway-attempt': '2' } })
     expect(answer.status).toBe(503)
-    expect(vendor.asked.map(({ headers }) => headers['spillway-attempt'])).toEqual(['2'])
+    expect(vendor.requests.map(({ headers }) => headers['spillway-attempt'])).toEqual(['2'])
   })
 
   it.each(['0', '-1', '1.5', 'two', '', '2, 3'])(
@@ -56,7 +60,7 @@ describe('retries of nested services', () => {
     async (attempt) => {
       const { vendor, url } = await start(DOWN)
       await fetch(url, { headers: { 'spillway-attempt': attempt } })
-      const sent = vendor.asked.map(({ headers }) => headers['spillway-attempt'])
+      const sent = vendor.requests.map(({ headers }) => headers['spillway-attempt'])
       expect(sent).toEqual(['1', '2', '3'])
     },
   )
@@ -71,11 +75,11 @@ describe('retries of nested services', () => {
       'spillway-deadline-ms': '10000',
       traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
     }
-    const asking = request(url, { headers }).end()
-    const [answer] = (await once(asking, 'response')) as [IncomingMessage]
+    const clientRequest = request(url, { headers }).end()
+    const [answer] = (await once(clientRequest, 'response')) as [IncomingMessage]
     answer.resume()
     expect(answer.statusCode).toBe(503)
-    expect(vendor.asked.map(({ headers }) => headers['spillway-attempt'])).toEqual(['2'])
+    expect(vendor.requests.map(({ headers }) => headers['spillway-attempt'])).toEqual(['2'])
     expect([run.mock.calls.length, enterWith.mock.calls.length]).toEqual([0, 0])
   })
 
@@ -89,7 +93,7 @@ describe('retries of nested services', () => {
     const answer = await fetch(url)
     expect(answer.status).toBe(503)
     expect(answer.headers.get('x-should-retry')).toBe('false')
-    expect(vendor.asked).toHaveLength(1)
+    expect(vendor.requests).toHaveLength(1)
   })
 
   it('an answer that was retried behind the gateway is final, although the gateway does not retry', async () => {
@@ -105,7 +109,7 @@ describe('retries of nested services', () => {
     expect((await fetch(url)).headers.get('x-should-retry')).toBeNull()
   })
 
-  it('a good answer does not say that it was retried', async () => {
+  it('a successful answer does not report a retry', async () => {
     const { url } = await start((_, response) => void response.end('fine'))
     const answer = await fetch(url)
     expect(answer.headers.get('spillway-retried')).toBeNull()
@@ -116,7 +120,7 @@ describe('remaining time', () => {
   it('the vendor gets the time that the client has left, without a reserve', async () => {
     const { vendor, url } = await start((_, response) => void response.end('fine'))
     await fetch(url, { headers: { 'spillway-deadline-ms': '10000' } })
-    const leftMs = Number(vendor.asked[0]?.headers['spillway-deadline-ms'])
+    const leftMs = Number(vendor.requests[0]?.headers['spillway-deadline-ms'])
     expect(leftMs).toBeGreaterThan(0)
     expect(leftMs).toBeLessThanOrEqual(9_000)
   })
@@ -126,7 +130,7 @@ describe('remaining time', () => {
     const answer = await fetch(url, { headers: { 'spillway-deadline-ms': '100' } })
     expect(answer.status).toBe(504)
     expect(answer.headers.get('spillway-decision')).toContain('DEADLINE_EXCEEDED')
-    expect(vendor.asked).toHaveLength(0)
+    expect(vendor.requests).toHaveLength(0)
   })
 
   it('a request with too little time left takes no permit of its vendor', async () => {
@@ -140,7 +144,7 @@ describe('remaining time', () => {
   it('a vendor with hops: false gets neither time nor attempt', async () => {
     const { vendor, url } = await start((_, response) => void response.end('fine'), { hops: false })
     await fetch(url, { headers: { 'spillway-deadline-ms': '10000', 'spillway-attempt': '2' } })
-    const names = Object.keys(vendor.asked[0]?.headers ?? {})
+    const names = Object.keys(vendor.requests[0]?.headers ?? {})
     expect(names.filter((name) => name.startsWith('spillway-'))).toEqual([])
   })
 })

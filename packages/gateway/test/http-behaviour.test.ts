@@ -33,15 +33,15 @@ describe('Expect: 100-continue', () => {
       'the body',
       `Authorization: Bearer ada-key\r\n${EXPECT}`,
     ).split('\r\n\r\n')
-    await talk.say(`${head}\r\n\r\n`)
-    await talk.hears(1)
+    await talk.send(`${head}\r\n\r\n`)
+    await talk.receives(1)
     expect(talk.statuses).toEqual([100])
-    expect(vendor.asked).toEqual([])
-    await talk.say(body)
-    await talk.hears(2, '/echo/1')
+    expect(vendor.requests).toEqual([])
+    await talk.send(body)
+    await talk.receives(2, '/echo/1')
     expect(talk.statuses).toEqual([100, 200])
-    expect(vendor.asked[0]?.body).toBe('the body')
-    expect(vendor.asked[0]?.headers.expect).toBeUndefined()
+    expect(vendor.requests[0]?.body).toBe('the body')
+    expect(vendor.requests[0]?.headers.expect).toBeUndefined()
   })
 
   it('a client with an unknown key is refused without a 100, and its connection is closed', async () => {
@@ -51,10 +51,10 @@ describe('Expect: 100-continue', () => {
     const [head] = post('/echo/1', 'the body', `Authorization: Bearer x\r\n${EXPECT}`).split(
       '\r\n\r\n',
     )
-    await talk.say(`${head}\r\n\r\n`)
+    await talk.send(`${head}\r\n\r\n`)
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([401])
-    expect(vendor.asked).toEqual([])
+    expect(vendor.requests).toEqual([])
   })
 })
 
@@ -70,26 +70,26 @@ describe('connections that are kept', () => {
   it('a connection that carries only health checks stays open', async () => {
     const { url } = await startEchoGateway(await startHttpVendor(), SHORT)
     const talk = new Talk(url)
-    await talk.say(get('/health/live'))
-    await talk.hears(1)
+    await talk.send(get('/health/live'))
+    await talk.receives(1)
     await pastHeadersMs(url)
-    await talk.say(get('/health/live'))
-    await talk.hears(2)
+    await talk.send(get('/health/live'))
+    await talk.receives(2)
     expect([talk.statuses, talk.closed]).toEqual([[200, 200], false])
   })
 
   it('a connection whose request was answered before its body arrived stays open', async () => {
     const { url } = await startEchoGateway(await startHttpVendor(), SHORT)
     const talk = new Talk(url)
-    await talk.say(post('/echo', 'the body'))
-    await talk.hears(1, '/echo')
+    await talk.send(post('/echo', 'the body'))
+    await talk.receives(1, '/echo')
     const [head, body = ''] = post('/nowhere', 'the body').split('\r\n\r\n')
-    await talk.say(`${head}\r\n\r\n`)
-    await talk.hears(2)
-    await talk.say(body)
+    await talk.send(`${head}\r\n\r\n`)
+    await talk.receives(2)
+    await talk.send(body)
     await pastHeadersMs(url)
-    await talk.say(get('/echo/3'))
-    await talk.hears(3, '/echo/3')
+    await talk.send(get('/echo/3'))
+    await talk.receives(3, '/echo/3')
     expect([talk.statuses, talk.closed]).toEqual([[200, 404, 200], false])
   })
 })
@@ -105,10 +105,10 @@ describe('bytes that are not HTTP', () => {
       answer = () => void response.end('fine')
     })
     const talk = new Talk((await startEchoGateway(vendor)).url)
-    await talk.say(get('/echo'))
-    await until('it is asked', () => vendor.asked.length === 1)
+    await talk.send(get('/echo'))
+    await until('it is asked', () => vendor.requests.length === 1)
     for (let i = 0; i < 20; i++) {
-      await talk.say('\0nonsense')
+      await talk.send('\0nonsense')
       // The gateway, in this process, reads it before the next one is sent.
       await turns(3)
     }
@@ -124,9 +124,9 @@ describe('absolute URLs', () => {
     const vendor = await startHttpVendor()
     const { url, records } = await startEchoGateway(vendor)
     const talk = new Talk(url)
-    await talk.say(get('http://a/echo/1?b=c').replace('Host: a', 'Host: A'))
-    await talk.hears(1, '/echo/1?b=c')
-    expect(vendor.asked[0]?.url).toBe('/echo/1?b=c')
+    await talk.send(get('http://a/echo/1?b=c').replace('Host: a', 'Host: A'))
+    await talk.receives(1, '/echo/1?b=c')
+    expect(vendor.requests[0]?.url).toBe('/echo/1?b=c')
     await until('it is recorded', () => records.length === 1)
     expect(records[0]).toMatchObject({ path: '/echo/1', status: 200 })
   })
@@ -141,10 +141,10 @@ describe('absolute URLs', () => {
     const vendor = await startHttpVendor()
     const { url } = await startEchoGateway(vendor)
     const talk = new Talk(url)
-    await talk.say(get(target))
+    await talk.send(get(target))
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([400])
-    expect(vendor.asked).toEqual([])
+    expect(vendor.requests).toEqual([])
   })
 })
 
@@ -165,7 +165,7 @@ describe('cross-origin requests', () => {
     expect(answer.headers.get('access-control-allow-headers')).toBe('authorization, content-type')
     expect(answer.headers.get('access-control-allow-methods')).toContain('POST')
     expect(answer.headers.get('vary')).toContain('origin')
-    expect(vendor.asked).toEqual([])
+    expect(vendor.requests).toEqual([])
   })
 
   it('a preflight of another origin is refused with 403', async () => {
@@ -209,7 +209,7 @@ describe('answers of vendors', () => {
     })
     const { url } = await startEchoGateway(vendor)
     const talk = new Talk(url)
-    await talk.say(get('/echo', 'Accept-Encoding: gzip\r\nConnection: close\r\n'))
+    await talk.send(get('/echo', 'Accept-Encoding: gzip\r\nConnection: close\r\n'))
     await until('it is closed', () => talk.closed)
     const [head = '', ...rest] = talk.text.split('\r\n\r\n')
     expect(head.toLowerCase()).toContain('content-encoding: gzip')
@@ -235,13 +235,13 @@ describe('answers of vendors', () => {
     const { url } = await startEchoGateway(vendor)
     const talk = new Talk(url)
     const chunked = 'Transfer-Encoding: chunked\r\nTrailer: x-mine\r\nConnection: close\r\n'
-    await talk.say(
+    await talk.send(
       `POST /echo HTTP/1.1\r\nHost: a\r\n${chunked}\r\n2\r\nhi\r\n0\r\nx-mine: 2\r\n\r\n`,
     )
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([200])
     expect(talk.text.toLowerCase()).not.toContain('x-sum')
-    expect(vendor.asked[0]?.body).toBe('hi')
-    expect(Object.keys(vendor.asked[0]?.headers ?? {})).not.toContain('trailer')
+    expect(vendor.requests[0]?.body).toBe('hi')
+    expect(Object.keys(vendor.requests[0]?.headers ?? {})).not.toContain('trailer')
   })
 })

@@ -35,12 +35,12 @@ export class Talk {
   }
 
   /** A byte for each letter; resolves when it has left. */
-  say(text: string): Promise<void> {
+  send(text: string): Promise<void> {
     return new Promise((resolve) => this.socket.write(Buffer.from(text, 'latin1'), () => resolve()))
   }
 
   /** Waits until this number of answers has begun and the last one contains `last`. */
-  async hears(answers: number, last = ''): Promise<void> {
+  async receives(answers: number, last = ''): Promise<void> {
     await until(`${answers} answers (${this.text})`, () => this.statuses.length >= answers)
     await until(`the last ends (${this.text.slice(-500)})`, () => this.text.includes(last))
   }
@@ -52,7 +52,7 @@ export class Talk {
 
 export interface HttpVendor {
   readonly url: string
-  readonly asked: {
+  readonly requests: {
     url: string
     method: string
     headers: IncomingMessage['headers']
@@ -62,11 +62,11 @@ export interface HttpVendor {
 
 export async function startHttpVendor(
   answer: (
-    request: HttpVendor['asked'][number],
+    request: HttpVendor['requests'][number],
     response: ServerResponse,
   ) => void | Promise<void> = ({ url }, response) => void response.end(`you asked for ${url}`),
 ): Promise<HttpVendor> {
-  const asked: HttpVendor['asked'] = []
+  const requests: HttpVendor['requests'] = []
   const listener: RequestListener = async (request, response) => {
     const { url = '', method = '', headers } = request
     let body = ''
@@ -76,13 +76,13 @@ export async function startHttpVendor(
       return
     }
     const one = { url, method, headers, body }
-    asked.push(one)
+    requests.push(one)
     await answer(one, response)
   }
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close().closeAllConnections())
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
 }
 
 /** Requests below `/echo` go to that vendor. */

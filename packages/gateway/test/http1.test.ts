@@ -7,7 +7,7 @@ import { expectIdle, startGateway } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
 import { get, type HttpVendor, post, startEchoGateway, startHttpVendor, Talk } from './http1-kit.js'
 import { dice } from './security/mutate.js'
-import { say } from './security/raw.js'
+import { exchangeRaw } from './security/raw.js'
 
 const CALLERS = [{ key: 'env:ADA', user: 'ada' }]
 
@@ -19,18 +19,18 @@ describe('a request over HTTP/1.1', () => {
     const talk = new Talk(url)
     for (const part of [post('/echo/1', inside), get('/echo/2')]) {
       const half = Math.floor(part.length / 2)
-      await talk.say(part.slice(0, half))
+      await talk.send(part.slice(0, half))
       await pauseMs(20)
-      await talk.say(part.slice(half))
-      await talk.hears(talk.statuses.length + 1)
+      await talk.send(part.slice(half))
+      await talk.receives(talk.statuses.length + 1)
     }
-    await talk.say(post('/echo/3', inside) + get('/echo/4') + post('/echo/5', 'x'))
-    await talk.hears(5, '/echo/5')
+    await talk.send(post('/echo/3', inside) + get('/echo/4') + post('/echo/5', 'x'))
+    await talk.receives(5, '/echo/5')
     expect(talk.statuses).toEqual([200, 200, 200, 200, 200])
-    expect(vendor.asked.map((one) => one.url).sort()).toEqual(
+    expect(vendor.requests.map((one) => one.url).sort()).toEqual(
       [1, 2, 3, 4, 5].map((number) => `/echo/${number}`),
     )
-    expect(vendor.asked[0]?.body).toBe(inside)
+    expect(vendor.requests[0]?.body).toBe(inside)
     expect(talk.text.match(/(?<=you asked for )\/echo\/\d/g)).toEqual(
       [1, 2, 3, 4, 5].map((number) => `/echo/${number}`),
     )
@@ -46,7 +46,7 @@ describe('a request over HTTP/1.1', () => {
       response.end('late')
     })
     const { url } = await startEchoGateway(vendor)
-    const { text, closed } = await say(
+    const { text, closed } = await exchangeRaw(
       url,
       `${get('/echo/1')}CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n`,
     )
@@ -65,16 +65,16 @@ describe('a request over HTTP/1.1', () => {
     })
     const { url } = await startEchoGateway(vendor)
     const talk = new Talk(url)
-    await talk.say(get('/echo/1'))
-    await until('it is asked', () => vendor.asked.length === 1)
+    await talk.send(get('/echo/1'))
+    await until('it is asked', () => vendor.requests.length === 1)
     // This is more than the gateway should buffer.
     for (const number of [2, 3, 4]) {
-      await talk.say(post(`/echo/${number}`, 'x'.repeat(20_000)))
+      await talk.send(post(`/echo/${number}`, 'x'.repeat(20_000)))
       await pauseMs(20)
     }
     expect(talk.text).toBe('')
     letGo()
-    await talk.hears(4, '[/echo/4')
+    await talk.receives(4, '[/echo/4')
     expect(talk.text.match(/\[\S+ \d+\]/g)).toEqual([
       '[/echo/1 0]',
       '[/echo/2 20000]',
@@ -90,22 +90,22 @@ describe('a request over HTTP/1.1', () => {
     const talk = new Talk(url)
     const whole = post('/echo/1', get('/echo/smuggled', key).repeat(3))
     const cut = whole.indexOf('smuggled')
-    await talk.say(whole.slice(0, cut))
-    await talk.hears(1, 'UNKNOWN_KEY')
-    await talk.say(whole.slice(cut, cut + 50))
+    await talk.send(whole.slice(0, cut))
+    await talk.receives(1, 'UNKNOWN_KEY')
+    await talk.send(whole.slice(cut, cut + 50))
     await pauseMs(50)
-    await talk.say(whole.slice(cut + 50) + get('/echo/2', key))
-    await talk.hears(2, '/echo/2')
+    await talk.send(whole.slice(cut + 50) + get('/echo/2', key))
+    await talk.receives(2, '/echo/2')
     expect(talk.statuses).toEqual([401, 200])
-    expect(vendor.asked.map((one) => one.url)).toEqual(['/echo/2'])
+    expect(vendor.requests.map((one) => one.url)).toEqual(['/echo/2'])
     expect(records.map(({ status }) => status)).toEqual([401, 200])
   })
 
   it('the connection of a refused request is closed if the rest of its body never arrives', async () => {
     const { url } = await startGatewayWithKeys(await startHttpVendor(), { idleMs: 300 })
     const talk = new Talk(url)
-    await talk.say(post('/echo/1', 'x'.repeat(50)).slice(0, -5))
-    await talk.hears(1, 'UNKNOWN_KEY')
+    await talk.send(post('/echo/1', 'x'.repeat(50)).slice(0, -5))
+    await talk.receives(1, 'UNKNOWN_KEY')
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([401])
   })
@@ -115,13 +115,13 @@ describe('a request over HTTP/1.1', () => {
     const { url } = await startEchoGateway(vendor)
     const talk = new Talk(url)
     const whole = post('/echo/%zz', 'x'.repeat(50))
-    await talk.say(whole.slice(0, -5))
-    await talk.hears(1, 'INVALID_URL')
+    await talk.send(whole.slice(0, -5))
+    await talk.receives(1, 'INVALID_URL')
     expect(talk.text).toContain('onnection: close')
-    await talk.say(`xxxxx${get('/echo/2')}`)
+    await talk.send(`xxxxx${get('/echo/2')}`)
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([400])
-    expect(vendor.asked).toEqual([])
+    expect(vendor.requests).toEqual([])
   })
 
   it('a request cut in its head or body is answered with 400 and logged', async () => {
@@ -129,7 +129,7 @@ describe('a request over HTTP/1.1', () => {
     const whole = post('/echo/1', 'body')
     for (const cut of [whole.indexOf('\r\n\r\n'), whole.length - 1]) {
       const talk = new Talk(url)
-      await talk.say(whole.slice(0, cut))
+      await talk.send(whole.slice(0, cut))
       await pauseMs(50)
       talk.socket.end()
       await until('it is closed', () => talk.closed)
@@ -143,7 +143,7 @@ describe('a request over HTTP/1.1', () => {
     async (how) => {
       const running = await startGateway({}, { knobs: { latencyMs: 60_000 } })
       const talk = new Talk(running.url)
-      await talk.say(post('/v1/chat/completions', '{"model":"gpt","messages":[]}'))
+      await talk.send(post('/v1/chat/completions', '{"model":"gpt","messages":[]}'))
       await until('it is asked', () => running.vendor.counts.arrived === 1)
       talk.socket[how]()
       await until('it is over', () => running.records.length === 1)
@@ -157,11 +157,11 @@ describe('a request over HTTP/1.1', () => {
     const { url, failures } = await startEchoGateway(vendor)
     const talk = new Talk(url)
     const odd = 'X-High: caf\xe9\r\n__proto__: x\r\nconstructor: y\r\ntoString: z\r\nX-Empty:\r\n'
-    await talk.say(post('/echo/1', '\xff\x00', odd))
-    await talk.hears(1)
-    const [asked] = vendor.asked
-    expect(asked?.body).toBe('\xff\x00')
-    expect(asked?.headers).toMatchObject({
+    await talk.send(post('/echo/1', '\xff\x00', odd))
+    await talk.receives(1)
+    const [received] = vendor.requests
+    expect(received?.body).toBe('\xff\x00')
+    expect(received?.headers).toMatchObject({
       'x-high': 'caf\xe9',
       constructor: 'y',
       tostring: 'z',
@@ -184,7 +184,7 @@ describe('a request over HTTP/1.1', () => {
     const running = await startEchoGateway(vendor)
     const talk = new Talk(running.url)
     talk.socket.pause()
-    await talk.say(get('/echo/1'))
+    await talk.send(get('/echo/1'))
     await pauseMs(300)
     // The gateway has not buffered the answer.
     talk.socket.resume()
@@ -194,16 +194,16 @@ describe('a request over HTTP/1.1', () => {
     expect(unchunked(body.join('\r\n\r\n')).length).toBe(pieces * 100_000 + 1)
     // The connection can still be used.
     talk.text = ''
-    await talk.say(get('/nowhere'))
-    await talk.hears(1, 'NOT_FOUND')
+    await talk.send(get('/nowhere'))
+    await talk.receives(1, 'NOT_FOUND')
   })
 
   it('a request with Connection: close is the last on its connection', async () => {
     const { url } = await startEchoGateway(await startHttpVendor())
     const talk = new Talk(url)
-    await talk.say(get('/echo/1'))
-    await talk.hears(1, '/echo/1')
-    await talk.say(get('/echo/2', 'Connection: close\r\n'))
+    await talk.send(get('/echo/1'))
+    await talk.receives(1, '/echo/1')
+    await talk.send(get('/echo/2', 'Connection: close\r\n'))
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([200, 200])
     expect(talk.text).toMatch(/onnection: close\r\n.*\/echo\/2$/s)
@@ -214,8 +214,8 @@ describe('a request over HTTP/1.1', () => {
       drain: { graceMs: '10s' },
     })
     const talk = new Talk(url)
-    await talk.say(get('/echo/1'))
-    await talk.hears(1, '/echo/1')
+    await talk.send(get('/echo/1'))
+    await talk.receives(1, '/echo/1')
     await gateway.close()
     await until('it is closed', () => talk.closed)
   })
@@ -232,10 +232,10 @@ describe('a request over HTTP/1.1', () => {
     })
     const { url, gateway } = await startEchoGateway(vendor, { drain: { graceMs: '10s' } })
     const talk = new Talk(url)
-    await talk.say(get('/echo/1'))
+    await talk.send(get('/echo/1'))
     // Its head was sent with Connection: keep-alive.
-    await talk.hears(1)
-    await talk.say(get('/echo/2'))
+    await talk.receives(1)
+    await talk.send(get('/echo/2'))
     await pauseMs(50)
     const closed = gateway.close()
     await pauseMs(50)
@@ -260,7 +260,7 @@ describe('mixed requests on many connections', () => {
     const { url, records, failures } = await startEchoGateway(vendor, {
       body: { keepBytes: 3_000 },
     })
-    const heardIn = ({ text }: Talk) =>
+    const answersIn = ({ text }: Talk) =>
       text.replaceAll(/\r\n[\da-f]+\r\n/g, '').match(/\[\d+-\d+ x*\]/g) ?? []
     const converse = async (talk: Talk, name: number): Promise<void> => {
       const { below, pick } = dice(name)
@@ -278,19 +278,19 @@ describe('mixed requests on many connections', () => {
         }
         for (let at = 0; at < text.length; ) {
           const end = at + 1 + below(text.length)
-          await talk.say(text.slice(at, end))
+          await talk.send(text.slice(at, end))
           at = end
           if (below(3) === 0) await pauseMs(1)
         }
-        await until('they are answered', () => heardIn(talk).length === expected.length)
+        await until('they are answered', () => answersIn(talk).length === expected.length)
       }
-      expect(heardIn(talk)).toEqual(expected)
+      expect(answersIn(talk)).toEqual(expected)
       expect(new Set(talk.statuses)).toEqual(new Set([200]))
     }
     const talks = Array.from({ length: 20 }, () => new Talk(url))
     await Promise.all(talks.map(converse))
     expect(failures).toEqual([])
-    await until('all have a line', () => records.length === vendor.asked.length)
+    await until('all have a line', () => records.length === vendor.requests.length)
   })
 })
 
@@ -300,9 +300,9 @@ describe('connection of a client', () => {
       server: { headersMs: 300 },
     })
     const talk = new Talk(url)
-    await talk.say(get('/echo/1'))
-    await talk.hears(1, '/echo/1')
-    await talk.say(get('/echo/2').slice(0, -2))
+    await talk.send(get('/echo/1'))
+    await talk.receives(1, '/echo/1')
+    await talk.send(get('/echo/2').slice(0, -2))
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([200, 408])
     expect(records.map(({ code }) => code)).toEqual([undefined, 'SLOW_HEADERS'])
@@ -313,9 +313,9 @@ describe('connection of a client', () => {
       server: { headersMs: 300 },
     })
     const talk = new Talk(url)
-    await talk.say('POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234')
-    await talk.hears(1, 'NOT_FOUND')
-    await talk.say('5')
+    await talk.send('POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234')
+    await talk.receives(1, 'NOT_FOUND')
+    await talk.send('5')
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([404])
     expect(records.map(({ code }) => code)).toEqual(['NOT_FOUND'])
@@ -330,7 +330,7 @@ describe('connection of a client', () => {
     ]) {
       const talk = new Talk(url)
       const sinceMs = performance.now()
-      await talk.say(start)
+      await talk.send(start)
       await until('it is closed', () => talk.closed)
       expect(talk.statuses).toEqual([400])
       expect(performance.now() - sinceMs).toBeLessThan(5_000)
@@ -342,11 +342,11 @@ describe('connection of a client', () => {
     const { url, change } = await startEchoGateway(vendor, { body: { keepBytes: 2_000 } })
     const body = 'x'.repeat(1_500)
     const talk = new Talk(url)
-    await talk.say(post('/echo/1', body))
-    await talk.hears(1, '/echo/1')
+    await talk.send(post('/echo/1', body))
+    await talk.receives(1, '/echo/1')
     await change({ body: { keepBytes: 1_000, maxBytes: 1_200 } })
-    await talk.say(post('/echo/2', body))
-    await talk.hears(2, 'TOO_LARGE')
+    await talk.send(post('/echo/2', body))
+    await talk.receives(2, 'TOO_LARGE')
     expect(talk.statuses).toEqual([200, 413])
   })
 
@@ -362,11 +362,11 @@ describe('connection of a client', () => {
     })
     const talk = new Talk(url)
     talk.socket.pause()
-    await talk.say(get('/echo/1'))
-    await until('it is asked', () => vendor.asked.length === 1)
+    await talk.send(get('/echo/1'))
+    await until('it is asked', () => vendor.requests.length === 1)
     // The answer is larger than the socket buffers.
     await pauseMs(300)
-    await talk.say('CONNECT evil.example:443 HTTP/1.1\r\nHost: a\r\n\r\n')
+    await talk.send('CONNECT evil.example:443 HTTP/1.1\r\nHost: a\r\n\r\n')
     await pauseMs(100)
     talk.socket.resetAndDestroy()
     await pauseMs(300)

@@ -171,21 +171,21 @@ describe('spillway job-queue', () => {
       new Promise<[number | null, string]>((resolve) => {
         const { REDIS_URL: _, ...env } = process.env
         const child = spawn(process.execPath, [BIN, 'job-queue', ...args], { env, cwd: folder })
-        let said = ''
+        let output = ''
         child.stderr.on('data', (text) => {
-          said += text
+          output += text
         })
-        child.once('close', (code) => resolve([code, said]))
+        child.once('close', (code) => resolve([code, output]))
       })
     // One after the other: the command gives up if it cannot connect within five seconds.
     const done = await codeOf('ls', '--redis', redis.url)
     const nothing = await codeOf('retry', 'night', '1', '--redis', redis.url)
-    const away = await codeOf('ls', '--redis', 'redis://127.0.0.1:1')
+    const withoutStore = await codeOf('ls', '--redis', 'redis://127.0.0.1:1')
     const unset = await codeOf('ls')
     expect(done).toEqual([0, ''])
     expect(nothing).toEqual([1, 'night: no dead letter 1\n'])
-    expect(away[0]).toBe(3)
-    expect(away[1]).toMatch(/^the store is unreachable: /)
+    expect(withoutStore[0]).toBe(3)
+    expect(withoutStore[1]).toMatch(/^the store is unreachable: /)
     expect(unset[0]).toBe(1)
     expect(unset[1]).toContain('is missing')
   })

@@ -6,7 +6,7 @@ import { type RedisServer, startRedis } from '../../spillway/test/redis-server.j
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, startVendor } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
-import { ASYNC, as, look, readEvents, submit, untilStatus } from './jobs-kit.js'
+import { ASYNC, as, readEvents, readJob, submit, untilStatus } from './jobs-kit.js'
 
 let redis: RedisServer
 beforeAll(async () => {
@@ -45,7 +45,7 @@ describe('jobs of two gateways with one Redis', () => {
     for (const { url } of [taking, doing]) {
       const mine = await fetch(`${url}${address}/result`, { headers: as('key-of-ann') })
       expect([mine.status, (await mine.text()).includes('"usage"')]).toEqual([200, true])
-      expect((await look(url, address, as('key-of-bob'))).status).toBe(404)
+      expect((await readJob(url, address, as('key-of-bob'))).status).toBe(404)
     }
     expect(doing.gateway.spillway.jobQueue('shared').snapshot()).toMatchObject({
       done: 1,
@@ -66,7 +66,7 @@ describe('jobs of two gateways with one Redis', () => {
       headers: as('key-of-ann'),
     })
     expect(cancelled.status).toBe(200)
-    const after = await look(taking.url, one.address, as('key-of-ann'))
+    const after = await readJob(taking.url, one.address, as('key-of-ann'))
     expect(after.document.status).toBe('cancelled')
 
     // No stored value contains a key.

@@ -31,7 +31,7 @@ export async function submit(
   return { response, document, address: response.headers.get('location') ?? '' }
 }
 
-export async function look(url: string, address: string, headers: Headers = {}) {
+export async function readJob(url: string, address: string, headers: Headers = {}) {
   const response = await fetch(`${url}${address}`, { headers })
   return { status: response.status, document: (await response.json()) as JobDocument }
 }
@@ -44,7 +44,7 @@ export async function untilStatus(
   headers: Headers = {},
 ): Promise<JobDocument> {
   for (;;) {
-    const { status, document } = await look(url, address, headers)
+    const { status, document } = await readJob(url, address, headers)
     if (document.status === wanted) return document
     // These will not change any more.
     if (status === 500 || ['done', 'failed', 'cancelled'].includes(document.status)) {

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
 import { MOST_STREAMS } from '../src/jobs/job-streams.js'
 import { startGateway, type Written } from './gateway-kit.js'
-import { ASYNC, as, look, readEvents, submit, untilStatus } from './jobs-kit.js'
+import { ASYNC, as, readEvents, readJob, submit, untilStatus } from './jobs-kit.js'
 
 const NIGHT = { vendor: 'openai', model: 'gpt', keep: 0 }
 const FAST = { ...NIGHT, baseMs: 10, maxMs: 20 }
@@ -171,11 +171,11 @@ describe('async requests', () => {
 
   it('an async request with an invalid deadline is answered with 400', async () => {
     const gateway = await start({ concurrency: 0 })
-    for (const [said, expected] of [
+    for (const [header, expected] of [
       ['soon', 'must be a number of milliseconds'],
       ['-5', 'must be at least 1'],
     ] as const) {
-      const { response, document } = await submit(gateway, { 'spillway-deadline-ms': said })
+      const { response, document } = await submit(gateway, { 'spillway-deadline-ms': header })
       expect(response.status).toBe(400)
       expect(JSON.stringify(document)).toContain(`spillway-deadline-ms: ${expected}`)
     }
@@ -282,7 +282,7 @@ describe('vendor answers to jobs', () => {
 })
 
 describe('clients waiting for a job', () => {
-  it('a follower receives every change, and the stream ends with the job', async () => {
+  it('a client that follows a job receives every change, and the stream ends with the job', async () => {
     // The worker reports progress three times per lease, which a busy machine must not let expire.
     const gateway = await start({ leaseMs: 1_500 }, {}, { tokens: 60, tokenMs: 20 })
     const { address } = await submit(gateway, {}, { stream: true })
@@ -315,7 +315,7 @@ describe('clients waiting for a job', () => {
     const refused = await follow(ann.address, 'key-of-ann')
     expect(refused.status).toBe(429)
     expect(await refused.text()).toContain('TOO_MANY_STREAMS')
-    expect((await look(gateway.url, ann.address, as('key-of-ann'))).status).toBe(200)
+    expect((await readJob(gateway.url, ann.address, as('key-of-ann'))).status).toBe(200)
     expect((await follow(bob.address, 'key-of-bob')).status).toBe(200)
     leave.abort()
     await first.text().catch(() => {})
@@ -331,7 +331,7 @@ describe('clients waiting for a job', () => {
     const waiting = await submit(gateway)
     const cancel = (address: string) => fetch(`${gateway.url}${address}`, { method: 'DELETE' })
     expect((await cancel(waiting.address)).status).toBe(200)
-    expect((await look(gateway.url, waiting.address)).document.status).toBe('cancelled')
+    expect((await readJob(gateway.url, waiting.address)).document.status).toBe('cancelled')
     expect((await fetch(`${gateway.url}${waiting.address}/result`)).status).toBe(410)
     expect((await cancel(running.address)).status).toBe(202)
     await untilStatus(gateway.url, running.address, 'cancelled')

@@ -281,7 +281,7 @@ describe('fleet', () => {
     return Promise.all([1, 2, 3].map(() => startGateway(written, {}, env)))
   }
 
-  it('an exhausted key gets at most one request per reset window after the fleet knew', async () => {
+  it('an exhausted key gets at most one request per reset window once all gateways have the state of the key', async () => {
     const WINDOW_MS = 2_000
     const vendor = await startKeyVendor()
     const gateways = await startFleet(vendor, 'exhausted-', { key: 'env:FIRST' })

@@ -1,4 +1,4 @@
-/** A vendor that knows its keys: which are valid, and which have a spent quota. It notes every request by its key. */
+/** A vendor with valid, invalid and exhausted keys. It records the key of every request. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

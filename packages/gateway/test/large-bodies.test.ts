@@ -70,7 +70,7 @@ it('an upload of 160 MB passes, and the gateway never holds half of it', async (
 it('a prompt of 500 kB arrives whole, and a slow upload does not delay other requests', async () => {
   const { url, received } = await start()
   const slow = new Talk(url)
-  await slow.say(
+  await slow.send(
     `POST /v1/files HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: ${2 * MB}\r\n\r\n${'x'.repeat(MB)}`,
   )
   const content = 'What do these words mean? '.repeat(20_000)
@@ -85,9 +85,9 @@ it('a prompt of 500 kB arrives whole, and a slow upload does not delay other req
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
   expect(received).toEqual([body.length, body.length, body.length])
   expect(slow.statuses).toEqual([])
-  await slow.say('x'.repeat(MB))
-  await slow.hears(1)
+  await slow.send('x'.repeat(MB))
+  await slow.receives(1)
   expect(slow.statuses).toEqual([200])
-  await slow.say(get('/health/live'))
+  await slow.send(get('/health/live'))
   await until('the connection is still used', () => slow.statuses.length === 2)
 })

@@ -89,9 +89,9 @@ function client(url: string) {
       'content-length': body.length,
       authorization: `Bearer ${KEY}`,
     }
-    const asked = request(`${url}/v1/chat/completions`, { method: 'POST', agent, headers })
-    asked.end(body)
-    const [answer] = await once(asked, 'response')
+    const requests = request(`${url}/v1/chat/completions`, { method: 'POST', agent, headers })
+    requests.end(body)
+    const [answer] = await once(requests, 'response')
     let text = ''
     for await (const chunk of answer) text += chunk
     const lane = /lane="([^"]*)"/.exec(String(answer.headers['spillway-decision']))?.[1] ?? ''
@@ -177,7 +177,7 @@ describe(`${MODELS} made-up models, each used twice,`, () => {
       expect(failed.slice(0, 3)).toEqual([])
       expect(grown).toBeLessThan(60)
       // 50 lanes in turn and 5 new ones per second, and 20 new ones at once. Each takes about 10 us on a quiet
-      // machine; on a busy one Redis's own figures say more about the other processes.
+      // machine; on a busy one Redis's own figures exchangeRaw more about the other processes.
       expect(scripts.syncKeys).toBeLessThan(100 + 60 * seconds)
       expect(scripts.mostKeys).toBeLessThanOrEqual(100)
       // A busy machine may delay a reply until the pod uses its outage rule for a moment.

@@ -10,10 +10,10 @@ it('gateway hedges a slow vendor: the second answer is passed on and the first r
   const guard = { hedge: { delayMs: '2s' } }
   const running = await startGateway({ guard }, { knobs: { neverAnswer: true, tokens: 3 } })
   const { chat, vendor, gateway, failures } = running
-  const asking = chat({ stream: true })
+  const pending = chat({ stream: true })
   await until('the first has arrived', () => vendor.counts.arrived === 1)
   vendor.set({ neverAnswer: false })
-  const answer = await asking
+  const answer = await pending
   expect(answer.status).toBe(200)
   const text = await answer.text()
   expect(text.match(/"content"/g)?.length).toBeGreaterThanOrEqual(3)
@@ -53,7 +53,7 @@ it('readiness fails on both ports while the gateway is overloaded, if health.ove
   const silent = await startGateway({}, { knobs: { neverAnswer: true } })
   const leaving = new AbortController()
   const { signal } = leaving
-  const asking = [running.chat({}, { signal }), silent.chat({}, { signal })]
+  const pending = [running.chat({}, { signal }), silent.chat({}, { signal })]
   const statuses = ({ url, adminUrl }: typeof running) =>
     Promise.all(
       [url, adminUrl].map(async (each) => {
@@ -67,7 +67,7 @@ it('readiness fails on both ports while the gateway is overloaded, if health.ove
   await until('the other request has arrived', () => silent.vendor.counts.arrived === 1)
   expect(await statuses(silent)).toEqual([ready, ready])
   leaving.abort()
-  await Promise.allSettled(asking)
+  await Promise.allSettled(pending)
   await expect.poll(() => statuses(running)).toEqual([ready, ready])
   expect(running.notices.map(({ message }) => message)).toEqual([
     'overloaded, not ready',

@@ -49,7 +49,7 @@ describe('Gemini requests', () => {
     await expect.poll(() => records[0]?.model).toBe('gemini-2.5-flash')
   })
 
-  it('the SDK of Google needs only another URL', async () => {
+  it('the SDK of Google works with the base URL of the gateway', async () => {
     const text = JSON.stringify({ candidates: [{ content: { parts: [{ text: 'hello' }] } }] })
     const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}`
     const { url, seen } = await start('gemini', { callers }, `${head}\r\n\r\n${text}`)
@@ -132,7 +132,7 @@ describe('Gemini requests', () => {
     expect(seen).toHaveLength(0)
   })
 
-  it('a large generationConfig is read as far as its limits', async () => {
+  it('the limits in a large generationConfig are read', async () => {
     const { post, seen } = await start('gemini', {
       vendor: { limits: [{ unit: 'tokens', limit: 10_000, windowMs: '1m' }] },
     })

@@ -136,21 +136,21 @@ describe('spillway gateway', () => {
         headers: { 'x-mock': JSON.stringify(mock) },
         body: JSON.stringify({ model: 'gpt', stream: true, messages: [] }),
       })
-    const patient = await startGatewayProcess({ config })
-    const answer = await ask(patient.url, {})
-    patient.child.kill('SIGTERM')
+    const drained = await startGatewayProcess({ config })
+    const answer = await ask(drained.url, {})
+    drained.child.kill('SIGTERM')
     expect(await answer.text()).toContain('[DONE]')
-    expect(await patient.exit).toBe(0)
+    expect(await drained.exit).toBe(0)
 
-    const impatient = await startGatewayProcess({ config })
-    const endless = await ask(impatient.url, { stallAfter: 2 })
-    impatient.child.kill('SIGINT')
-    await until('it has heard', () => impatient.stderr().includes('SIGINT'))
+    const stopped = await startGatewayProcess({ config })
+    const endless = await ask(stopped.url, { stallAfter: 2 })
+    stopped.child.kill('SIGINT')
+    await until('the signal has arrived', () => stopped.stderr().includes('SIGINT'))
     // Longer than npm takes to repeat the first signal.
     await new Promise((resolve) => setTimeout(resolve, 700))
-    expect(impatient.child.exitCode).toBeNull()
-    impatient.child.kill('SIGINT')
-    expect(await impatient.exit).toBe(0)
+    expect(stopped.child.exitCode).toBeNull()
+    stopped.child.kill('SIGINT')
+    expect(await stopped.exit).toBe(0)
     expect(await endless.text()).not.toContain('[DONE]')
   })
 

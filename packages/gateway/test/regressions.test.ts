@@ -108,9 +108,9 @@ describe('requests that are not idempotent', () => {
   })
 
   it('OpenAI requests that create something are sent only once', async () => {
-    let asked = 0
+    let requestCount = 0
     const vendor = await serve((_, response) => {
-      asked++
+      requestCount++
       response.writeHead(500).end()
     })
     const { url } = await startGateway({
@@ -118,9 +118,9 @@ describe('requests that are not idempotent', () => {
       routes: [{ path: '/v1/*', vendor: 'openai' }],
     })
     await fetch(`${url}/v1/fine_tuning/jobs`, { method: 'POST', body: '{}' })
-    expect(asked).toBe(1)
+    expect(requestCount).toBe(1)
     await fetch(`${url}/v1/embeddings`, { method: 'POST', body: '{"model":"m"}' })
-    expect(asked).toBe(4)
+    expect(requestCount).toBe(4)
   })
 })
 

@@ -11,12 +11,12 @@ import { startVendor } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
 
 /** A watched folder and the number of reported changes. */
-function setup(files: Record<string, string>, lookEveryMs = 60_000) {
+function setup(files: Record<string, string>, pollMs = 60_000) {
   const folder = mkdtempSync(join(tmpdir(), 'watched-'))
   const at = (name: string) => join(folder, name)
   for (const [name, content] of Object.entries(files)) writeFileSync(at(name), content)
   const seen = { changes: 0 }
-  const watch = watchFiles(() => seen.changes++, { lookEveryMs })
+  const watch = watchFiles(() => seen.changes++, { pollMs })
   onTestFinished(() => {
     watch.close()
     rmSync(folder, { recursive: true, force: true })
@@ -83,7 +83,7 @@ describe('spillway gateway reload', () => {
     }
     const { url, folder, stdout, child, exit } = await startGatewayProcess({ config })
     const file = join(folder, 'spillway.yaml')
-    const told = (what: string) =>
+    const countOf = (what: string) =>
       stdout()
         .split('\n')
         .filter((line) => line.includes(what)).length
@@ -97,22 +97,22 @@ describe('spillway gateway reload', () => {
 
     writeFileSync(`${keyFile}.new`, 'key-2')
     renameSync(`${keyFile}.new`, keyFile)
-    await until('the key is read', () => told('configuration applied') === 1)
+    await until('the key is read', () => countOf('configuration applied') === 1)
     expect(await chat()).toEqual({ status: 200, key: 'key-2' })
 
     writeFileSync(file, 'vendors: [')
-    await until('it is refused', () => told('configuration refused') === 1)
+    await until('it is refused', () => countOf('configuration refused') === 1)
     expect(await chat()).toEqual({ status: 200, key: 'key-2' })
 
     writeFileSync(
       file,
       JSON.stringify({ ...config, routes: [{ path: '/v1/other', vendor: 'openai' }] }),
     )
-    await until('it is read', () => told('configuration applied') === 2)
+    await until('it is read', () => countOf('configuration applied') === 2)
     expect((await chat()).status).toBe(404)
 
     child.kill('SIGHUP')
-    await until('it has looked', () => told('configuration unchanged') === 1)
+    await until('it has looked', () => countOf('configuration unchanged') === 1)
     expect(stdout()).not.toContain('key-')
     child.kill('SIGTERM')
     expect(await exit).toBe(0)

@@ -180,10 +180,10 @@ describe('configuration reload', () => {
     })
     const { url, rewrite } = await startGateway(file(ann, ben), {}, env)
     const talk = new Talk(url)
-    let asked = 0
+    let answerCount = 0
     const ask = async (key: string) => {
-      await talk.say(get('/echo', `Authorization: Bearer ${key}\r\n`))
-      await talk.hears(++asked)
+      await talk.send(get('/echo', `Authorization: Bearer ${key}\r\n`))
+      await talk.receives(++answerCount)
     }
     for (const key of ['key-of-ann', 'key-of-ann', 'key-of-ben', 'key-of-anx', 'key-of-ann']) {
       await ask(key)
@@ -192,8 +192,8 @@ describe('configuration reload', () => {
     expect(await rewrite(file(ben))).toMatchObject({ result: 'applied' })
     await ask('key-of-ann')
     await ask('key-of-ben')
-    expect(talk.statuses.slice(asked - 2)).toEqual([401, 200])
-    expect(vendor.asked).toHaveLength(5)
+    expect(talk.statuses.slice(answerCount - 2)).toEqual([401, 200])
+    expect(vendor.requests).toHaveLength(5)
   })
 
   it('a reload starts the built-in mock vendor when it is needed', async () => {

@@ -26,7 +26,7 @@ describe('scenario files', () => {
 })
 
 describe('scenario docs', () => {
-  it.each(Object.entries(METRICS))('the docs explain the metric %s', (name, says) => {
-    expect(page).toContain(`| \`${name}\` | ${says} |`)
+  it.each(Object.entries(METRICS))('the docs explain the metric %s', (name, description) => {
+    expect(page).toContain(`| \`${name}\` | ${description} |`)
   })
 })

@@ -77,15 +77,16 @@ const SCENARIOS: Scenario[] = [
     refusal: ApiError,
     create(url) {
       const { models } = new GoogleGenAI({ apiKey: 'key', httpOptions: { baseUrl: url } })
-      const asked = (signal: AbortSignal | undefined) => ({
+      const requestWith = (signal: AbortSignal | undefined) => ({
         model: 'm',
         contents: QUESTION,
         config: { maxOutputTokens: 100, ...(signal && { abortSignal: signal }) },
       })
       return {
-        ask: async ({ signal } = {}) => (await models.generateContent(asked(signal))).text ?? '',
+        ask: async ({ signal } = {}) =>
+          (await models.generateContent(requestWith(signal))).text ?? '',
         async stream({ signal, onText } = {}) {
-          const chunks = await models.generateContentStream(asked(signal))
+          const chunks = await models.generateContentStream(requestWith(signal))
           return collect(chunks, onText, (chunk) => chunk.text ?? '')
         },
       }
@@ -196,10 +197,10 @@ describe.each(SCENARIOS)('$name', (scenario) => {
     const gateway = await start(scenario)
     gateway.vendor.set({ neverAnswer: true })
     const abort = new AbortController()
-    const asking = errorOf(gateway.client.ask({ signal: abort.signal }))
+    const failure = errorOf(gateway.client.ask({ signal: abort.signal }))
     await until('the vendor has the request', () => gateway.vendor.atOnce === 1)
     abort.abort()
-    expect(String(await asking)).toMatch(/abort/i)
+    expect(String(await failure)).toMatch(/abort/i)
     await until('the vendor sees it leave', () => gateway.vendor.counts.cancelled === 1)
     await expectIdle(gateway)
   })

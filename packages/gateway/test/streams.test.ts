@@ -68,12 +68,12 @@ describe('streams', () => {
       expect(text).not.toContain('"choices":[]')
       expect(text).toContain('[DONE]')
     }
-    const told = await running.chat({
+    const withUsage = await running.chat({
       stream: true,
       max_tokens: 600,
       stream_options: { include_usage: true },
     })
-    expect(await told.text()).toContain('"total_tokens"')
+    expect(await withUsage.text()).toContain('"total_tokens"')
     await until('all are recorded', () => running.records.length === 4)
     for (const { usage } of running.records) expect(usage).toMatchObject({ outputTokens: 10 })
   })

@@ -98,7 +98,7 @@ export class FakeConnection extends EventEmitter {
 export function createSupervisor({ workers = 2, keepsSpare = false } = {}) {
   const clock = createVirtualClock()
   const forked: FakeWorker[] = []
-  const said: string[] = []
+  const printed: string[] = []
   let files: FileContents = [['spillway.yaml', 'one']]
   const onConnection: Partial<Record<PortName, (socket: Socket) => void>> = {}
   const closed: PortName[] = []
@@ -126,7 +126,7 @@ export function createSupervisor({ workers = 2, keepsSpare = false } = {}) {
         onConnection[port] = listener
         return { port: port === 'admin' ? 8_081 : 8_080, close: () => void closed.push(port) }
       },
-      print: (text) => said.push(text),
+      print: (text) => printed.push(text),
     },
     files,
   )
@@ -134,7 +134,7 @@ export function createSupervisor({ workers = 2, keepsSpare = false } = {}) {
     clock,
     supervisor,
     forked,
-    said,
+    printed,
     listening,
     closed,
     connect: (port: PortName, socket: FakeConnection) =>

@@ -82,13 +82,13 @@ describe('token reservation', () => {
     '"max_tokens": 1e999',
     '"max_tokens": 1e300, "n": 1e300',
     '"max_tokens": -1e9',
-  ])('a request with an uncountable max_tokens reserves a guess: %s', async (said) => {
+  ])('a request with an uncountable max_tokens reserves a guess: %s', async (field) => {
     const { url, failures } = await startGateway({ guard: LIMITS, body: { keepBytes: 1_000 } })
     for (const bytes of [10, 2_000]) {
       const answer = await fetch(`${url}/v1/chat/completions`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
-        body: `{${said}, "model": "gpt-${bytes}", "messages": [{"role": "user", "content": "${'x'.repeat(bytes)}"}]}`,
+        body: `{${field}, "model": "gpt-${bytes}", "messages": [{"role": "user", "content": "${'x'.repeat(bytes)}"}]}`,
       })
       expect(answer.status).toBe(200)
     }

@@ -51,8 +51,10 @@ describe('gateway tracing', () => {
     expect(attempt?.parentSpanContext?.spanId).toBe(call?.spanContext().spanId)
     const passed = vendor.calls[0]?.headers.traceparent
     expect(passed).toBe(`00-${TRACE}-${attempt?.spanContext().spanId}-01`)
-    const told = exporter.getFinishedSpans().map(({ attributes, events }) => [attributes, events])
-    expect(JSON.stringify(told)).not.toMatch(/secret|twelve chars/)
+    const inSpans = exporter
+      .getFinishedSpans()
+      .map(({ attributes, events }) => [attributes, events])
+    expect(JSON.stringify(inSpans)).not.toMatch(/secret|twelve chars/)
   })
 
   it('traces of callers and to vendors can be turned off', async () => {
@@ -77,8 +79,8 @@ describe('gateway tracing', () => {
     const paths = exporter.getFinishedSpans().map(({ attributes }) => attributes['url.path'])
     expect(paths).toEqual(['***', '/v1/***/x', '/v1/plainly'])
     expect(records.map(({ path }) => path)).toEqual(paths)
-    const told = exporter.getFinishedSpans().map(({ name, attributes }) => [name, attributes])
-    expect(JSON.stringify(told)).not.toMatch(/plainly-the-key|planted/)
+    const inSpans = exporter.getFinishedSpans().map(({ name, attributes }) => [name, attributes])
+    expect(JSON.stringify(inSpans)).not.toMatch(/plainly-the-key|planted/)
   })
 
   it('a span states why a request was refused', async () => {

@@ -15,7 +15,7 @@ describe('connections of uploads that are answered early', () => {
   it('a refused HEAD request with a body receives its status while the body is sent', async () => {
     const { url } = await startRefusingGateway('HTTP/1.1')
     const talk = new Talk(url)
-    await talk.say(`HEAD /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${MB}\r\n\r\nthe beginning`)
+    await talk.send(`HEAD /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${MB}\r\n\r\nthe beginning`)
     await until('it is closed', () => talk.closed)
     expect(talk.statuses).toEqual([400])
   })
@@ -28,10 +28,10 @@ describe('connections of uploads that are answered early', () => {
     })
     const { url } = await startEchoGateway(vendor, { body: { maxBytes: '1mb' } })
     const talk = new Talk(url)
-    await talk.say(get('/echo/1'))
-    await talk.hears(1, 'the beginning')
-    await talk.say(`POST /echo/2 HTTP/1.1\r\nHost: a\r\nContent-Length: ${2 * MB}\r\n\r\n`)
-    for (let bytes = 0; bytes < MB; bytes += CHUNK.length) await talk.say(CHUNK.toString())
+    await talk.send(get('/echo/1'))
+    await talk.receives(1, 'the beginning')
+    await talk.send(`POST /echo/2 HTTP/1.1\r\nHost: a\r\nContent-Length: ${2 * MB}\r\n\r\n`)
+    for (let bytes = 0; bytes < MB; bytes += CHUNK.length) await talk.send(CHUNK.toString())
     expect(talk.statuses).toEqual([200])
     answer()
     await until('it is closed', () => talk.closed)
@@ -43,10 +43,10 @@ describe('connections of uploads that are answered early', () => {
     const { url } = await startRefusingGateway('HTTP/1.1')
     const talk = new Talk(url)
     const head = 'POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n'
-    await talk.say(`${head}01234`)
-    await talk.hears(1, 'NOT_FOUND')
-    await talk.say(`56789${head}0123456789`)
-    await talk.hears(2)
+    await talk.send(`${head}01234`)
+    await talk.receives(1, 'NOT_FOUND')
+    await talk.send(`56789${head}0123456789`)
+    await talk.receives(2)
     expect(talk.statuses).toEqual([404, 404])
     expect(talk.closed).toBe(false)
   })
@@ -109,7 +109,7 @@ describe('connections of uploads that are answered early', () => {
     expect(answer.status).toBe(200)
     await until('both are recorded', () => records.length >= 2)
     expect(records.map(({ status }) => status)).toEqual([413, 200])
-    expect(vendor.asked).toHaveLength(1)
+    expect(vendor.requests).toHaveLength(1)
   })
 
   it('a client that stops sending receives the end of an answer whose length was not announced', async () => {
@@ -122,9 +122,9 @@ describe('connections of uploads that are answered early', () => {
     onTestFinished(() => void server.close().closeAllConnections())
     const vendor = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const written = { body: { keepBytes: 1_000 } }
-    const { url, records } = await startEchoGateway({ url: vendor, asked: [] }, written)
+    const { url, records } = await startEchoGateway({ url: vendor, requests: [] }, written)
     const talk = new Talk(url)
-    await talk.say(
+    await talk.send(
       `POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${MB}\r\n\r\n${'x'.repeat(50_000)}`,
     )
     await until('the answer has ended', () => talk.ended)

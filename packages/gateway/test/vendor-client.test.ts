@@ -24,7 +24,7 @@ interface Vendor {
   readonly server: Server
   readonly sockets: Socket[]
   /** The text received on each connection so far. */
-  readonly heard: string[]
+  readonly received: string[]
 }
 
 /** Starts a vendor that calls `reply` for every chunk it receives, which is usually one request. */
@@ -32,13 +32,13 @@ async function startVendor(
   reply: (socket: Socket, text: string) => void,
   secure = false,
 ): Promise<Vendor & { url: string }> {
-  const vendor: Pick<Vendor, 'sockets' | 'heard'> = { sockets: [], heard: [] }
+  const vendor: Pick<Vendor, 'sockets' | 'received'> = { sockets: [], received: [] }
   const onSocket = (socket: Socket) => {
     const place = vendor.sockets.push(socket) - 1
-    vendor.heard.push('')
+    vendor.received.push('')
     socket.on('error', () => {})
     socket.on('data', (bytes) => {
-      vendor.heard[place] += bytes.toString('latin1')
+      vendor.received[place] += bytes.toString('latin1')
       reply(socket, bytes.toString('latin1'))
     })
   }
@@ -73,7 +73,7 @@ const GET: VendorRequest = {
 const POST: VendorRequest = { ...GET, method: 'POST' }
 const HELLO = 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello'
 
-interface Heard {
+interface HandlerEvents {
   status?: number
   headers?: string[]
   body: string
@@ -84,22 +84,22 @@ interface Heard {
 
 /** Sends a request and records the events of its handler. */
 function ask(pool: VendorClient, request = GET, body?: Buffer, takes = () => true) {
-  const heard: Heard = { body: '', pieces: 0 }
+  const result: HandlerEvents = { body: '', pieces: 0 }
   const handler: VendorHandler = {
-    onHead: (status, headers) => void Object.assign(heard, { status, headers }),
+    onHead: (status, headers) => void Object.assign(result, { status, headers }),
     onData(piece) {
-      heard.body += piece.toString('latin1')
-      heard.pieces++
+      result.body += piece.toString('latin1')
+      result.pieces++
       return takes()
     },
-    onComplete: () => void Object.assign(heard, { complete: true }),
-    onError: (error) => void Object.assign(heard, { error }),
+    onComplete: () => void Object.assign(result, { complete: true }),
+    onError: (error) => void Object.assign(result, { error }),
   }
-  const asking = pool.dispatch({ ...request, body }, handler)
-  const over = until('it is over', () => heard.complete === true || heard.error !== undefined)
+  const sent = pool.dispatch({ ...request, body }, handler)
+  const over = until('it is over', () => result.complete === true || result.error !== undefined)
   // Some tests do not await the end, and some requests have none.
   over.catch(() => {})
-  return { heard, asking, over }
+  return { result, sent, over }
 }
 
 describe('request to a vendor', () => {
@@ -109,13 +109,13 @@ describe('request to a vendor', () => {
     const { host } = new URL(vendor.url)
     await ask(pool).over
     const head = `/a?b=c HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\nx-name: v\r\n`
-    expect(vendor.heard).toEqual([`GET ${head}\r\n`])
-    const { heard, over } = ask(pool, POST, Buffer.from('question'))
+    expect(vendor.received).toEqual([`GET ${head}\r\n`])
+    const { result, over } = ask(pool, POST, Buffer.from('question'))
     await over
-    expect(vendor.heard[0]).toContain(`POST ${head}content-length: 8\r\n\r\nquestion`)
-    expect(heard).toMatchObject({ status: 200, body: 'hello', headers: ['content-length', '5'] })
+    expect(vendor.received[0]).toContain(`POST ${head}content-length: 8\r\n\r\nquestion`)
+    expect(result).toMatchObject({ status: 200, body: 'hello', headers: ['content-length', '5'] })
     await ask(pool, POST).over
-    expect(vendor.heard[0]).toContain('x-name: v\r\ncontent-length: 0\r\n\r\n')
+    expect(vendor.received[0]).toContain('x-name: v\r\ncontent-length: 0\r\n\r\n')
   })
 
   it('a request of any size arrives completely', async () => {
@@ -123,10 +123,10 @@ describe('request to a vendor', () => {
       if (text.endsWith('!')) socket.write(HELLO)
     })
     const body = Buffer.from(`${'x'.repeat(3_000_000)}!`)
-    const { heard, over } = ask(openPool(vendor.url), POST, body)
+    const { result, over } = ask(openPool(vendor.url), POST, body)
     await over
-    expect(heard).toMatchObject({ complete: true })
-    expect(vendor.heard[0]?.length).toBeGreaterThan(body.length)
+    expect(result).toMatchObject({ complete: true })
+    expect(vendor.received[0]?.length).toBeGreaterThan(body.length)
   })
 
   it.each([
@@ -178,9 +178,9 @@ describe('vendor connection', () => {
     await ask(pool).over
     vendor.sockets[0]?.end()
     await until('it is gone', () => pool.counts.connected === 0)
-    const { heard, over } = ask(pool)
+    const { result, over } = ask(pool)
     await over
-    expect(heard).toMatchObject({ complete: true })
+    expect(result).toMatchObject({ complete: true })
   })
 
   it('a connection on which the vendor sends unrequested data is closed', async () => {
@@ -205,9 +205,9 @@ describe('vendor connection', () => {
       socket.write(HELLO)
     })
     const pool = openPool(vendor.url)
-    const { heard, over } = ask(pool, POST, Buffer.alloc(20_000_000))
+    const { result, over } = ask(pool, POST, Buffer.alloc(20_000_000))
     await over
-    expect(heard).toMatchObject({ body: 'hello', complete: true })
+    expect(result).toMatchObject({ body: 'hello', complete: true })
     await until('it is closed', () => pool.counts.connected === 0)
   })
 })
@@ -215,9 +215,9 @@ describe('vendor connection', () => {
 describe('answer of a vendor', () => {
   it('an answer without a length ends when its connection closes', async () => {
     const vendor = await startVendor((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nhello'))
-    const { heard, over } = ask(openPool(vendor.url))
+    const { result, over } = ask(openPool(vendor.url))
     await over
-    expect(heard).toMatchObject({ body: 'hello', complete: true })
+    expect(result).toMatchObject({ body: 'hello', complete: true })
   })
 
   it.each([
@@ -227,11 +227,11 @@ describe('answer of a vendor', () => {
     ['between its chunks', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n'],
   ])('an answer that breaks off %s is an error and never complete', async (_, text) => {
     const vendor = await startVendor((socket) => socket.end(text))
-    const { heard, over } = ask(openPool(vendor.url))
+    const { result, over } = ask(openPool(vendor.url))
     await over
-    expect(heard.complete).toBeUndefined()
-    expect(heard.error).toMatchObject({ code: 'CONNECTION_CLOSED' })
-    expect(neverConnected(heard.error)).toBe(false)
+    expect(result.complete).toBeUndefined()
+    expect(result.error).toMatchObject({ code: 'CONNECTION_CLOSED' })
+    expect(neverConnected(result.error)).toBe(false)
   })
 
   it('an answer whose connection is reset is an error', async () => {
@@ -239,19 +239,19 @@ describe('answer of a vendor', () => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello')
       setTimeout(() => socket.resetAndDestroy(), 20)
     })
-    const { heard, over } = ask(openPool(vendor.url))
+    const { result, over } = ask(openPool(vendor.url))
     await over
-    expect(heard).toMatchObject({ body: 'hello', error: { code: 'ECONNRESET' } })
+    expect(result).toMatchObject({ body: 'hello', error: { code: 'ECONNRESET' } })
   })
 
   it('a header that is named __proto__ is renamed, because it would be the prototype of an object', async () => {
     const vendor = await startVendor((socket) =>
       socket.write('HTTP/1.1 200 OK\r\n__proto__: x\r\ncontent-length: 2\r\n\r\nhi'),
     )
-    const { heard, over } = ask(openPool(vendor.url))
+    const { result, over } = ask(openPool(vendor.url))
     await over
-    expect(heard).toMatchObject({ body: 'hi', complete: true })
-    expect(heard.headers).toEqual(['-proto-', 'x', 'content-length', '2'])
+    expect(result).toMatchObject({ body: 'hi', complete: true })
+    expect(result.headers).toEqual(['-proto-', 'x', 'content-length', '2'])
   })
 
   it.each([
@@ -262,18 +262,18 @@ describe('answer of a vendor', () => {
     const vendor = await startVendor((socket) =>
       socket.end(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n2\r\nhi\r\n0\r\n\r\n`),
     )
-    const { heard, over } = ask(openPool(vendor.url))
+    const { result, over } = ask(openPool(vendor.url))
     await over
-    expect(heard.complete).toBeUndefined()
-    expect(heard.error).toMatchObject({ code: 'MALFORMED_ANSWER' })
+    expect(result.complete).toBeUndefined()
+    expect(result.error).toMatchObject({ code: 'MALFORMED_ANSWER' })
   })
 
   it('an answer that is not HTTP closes its connection', async () => {
     const vendor = await startVendor((socket) => socket.write('220 mail.example ESMTP\r\n\r\n'))
     const pool = openPool(vendor.url)
-    const { heard, over } = ask(pool)
+    const { result, over } = ask(pool)
     await over
-    expect(heard.error).toMatchObject({ code: 'MALFORMED_ANSWER' })
+    expect(result.error).toMatchObject({ code: 'MALFORMED_ANSWER' })
     await until('it is closed', () => pool.counts.connected === 0)
   })
 
@@ -287,34 +287,34 @@ describe('answer of a vendor', () => {
     const letters = [...'abcdefghij']
     const all = letters.map((letter) => ask(pool, { ...GET, path: `/${letter}` }))
     await Promise.all(all.map(({ over }) => over))
-    expect(all.map(({ heard }) => heard.body)).toEqual(letters.map((each) => each.repeat(1_000)))
+    expect(all.map(({ result }) => result.body)).toEqual(letters.map((each) => each.repeat(1_000)))
   })
 
   it('an answer that is not read waits at the vendor and continues later', async () => {
     const bytes = 30_000_000
-    let sent = 0
+    let sentBytes = 0
     const vendor = await startVendor((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${bytes}\r\n\r\n`)
       const piece = Buffer.alloc(100_000, 'x')
       const more = () => {
-        while (sent < bytes) {
-          sent += piece.length
+        while (sentBytes < bytes) {
+          sentBytes += piece.length
           if (!socket.write(piece)) return void socket.once('drain', more)
         }
       }
       more()
     })
     let open = false
-    const { heard, asking, over } = ask(openPool(vendor.url), GET, undefined, () => open)
-    await until('some has come', () => heard.pieces > 0)
+    const { result, sent, over } = ask(openPool(vendor.url), GET, undefined, () => open)
+    await until('some has come', () => result.pieces > 0)
     await pauseMs(200)
-    expect(heard.body.length).toBeLessThan(200_000)
-    expect(sent).toBeLessThan(bytes)
+    expect(result.body.length).toBeLessThan(200_000)
+    expect(sentBytes).toBeLessThan(bytes)
     open = true
-    asking.resume()
+    sent.resume()
     await over
-    expect(heard).toMatchObject({ complete: true })
-    expect(heard.body.length).toBe(bytes)
+    expect(result).toMatchObject({ complete: true })
+    expect(result.body.length).toBe(bytes)
   })
 })
 
@@ -322,32 +322,32 @@ describe('aborted request', () => {
   it('a request aborted before its connection is open is not sent', async () => {
     const vendor = await startVendor(() => {})
     const pool = openPool(vendor.url)
-    const { heard, asking } = ask(pool)
-    asking.abort(new Error('enough'))
+    const { result, sent } = ask(pool)
+    sent.abort(new Error('enough'))
     await until('it is closed', () => pool.counts.connected === 0)
-    expect(heard).toEqual({ body: '', pieces: 0 })
-    expect(vendor.heard.join('')).toBe('')
+    expect(result).toEqual({ body: '', pieces: 0 })
+    expect(vendor.received.join('')).toBe('')
   })
 
   it('a request aborted before its connection is open is never sent later', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
-    const { heard, asking } = ask(pool, { ...GET, path: '/unwanted' })
-    asking.abort(new Error('enough'))
+    const { result, sent } = ask(pool, { ...GET, path: '/unwanted' })
+    sent.abort(new Error('enough'))
     await ask(pool).over
-    expect(heard).toEqual({ body: '', pieces: 0 })
-    expect(vendor.heard.join('')).not.toContain('/unwanted')
+    expect(result).toEqual({ body: '', pieces: 0 })
+    expect(vendor.received.join('')).not.toContain('/unwanted')
   })
 
   it('a request aborted while the vendor works closes its connection and reports nothing more', async () => {
     const vendor = await startVendor(() => {})
     const pool = openPool(vendor.url)
-    const { heard, asking } = ask(pool)
-    await until('it is there', () => vendor.heard[0] !== undefined && vendor.heard[0] !== '')
-    asking.abort(new Error('enough'))
+    const { result, sent } = ask(pool)
+    await until('it is there', () => vendor.received[0] !== undefined && vendor.received[0] !== '')
+    sent.abort(new Error('enough'))
     await once(vendor.sockets[0] as Socket, 'close')
     await until('it is closed', () => pool.counts.connected === 0)
-    expect(heard).toEqual({ body: '', pieces: 0 })
+    expect(result).toEqual({ body: '', pieces: 0 })
   })
 
   it('an aborted request delivers no more data, even if more was read', async () => {
@@ -356,13 +356,13 @@ describe('aborted request', () => {
       socket.write(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`),
     )
     const pool = openPool(vendor.url)
-    const { heard, asking } = ask(pool, GET, undefined, () => {
-      asking.abort(new Error('enough'))
+    const { result, sent } = ask(pool, GET, undefined, () => {
+      sent.abort(new Error('enough'))
       return true
     })
-    await until('it is closed', () => pool.counts.connected === 0 && heard.pieces > 0)
-    expect(heard).toMatchObject({ status: 200, body: '0123456789', pieces: 1 })
-    expect(heard.error).toBeUndefined()
+    await until('it is closed', () => pool.counts.connected === 0 && result.pieces > 0)
+    expect(result).toMatchObject({ status: 200, body: '0123456789', pieces: 1 })
+    expect(result.error).toBeUndefined()
   })
 
   it('aborting a finished request does not affect the next one on its connection', async () => {
@@ -371,10 +371,10 @@ describe('aborted request', () => {
     const first = ask(pool)
     await first.over
     const second = ask(pool)
-    first.asking.abort(new Error('too late'))
-    first.asking.resume()
+    first.sent.abort(new Error('too late'))
+    first.sent.resume()
     await second.over
-    expect(second.heard).toMatchObject({ body: 'hello', complete: true })
+    expect(second.result).toMatchObject({ body: 'hello', complete: true })
     expect(vendor.sockets).toHaveLength(1)
   })
 })
@@ -383,9 +383,9 @@ describe('vendor with several addresses', () => {
   it.each([false, true])('the address that answers is used, with TLS: %s', async (secure) => {
     if (secure) trustAnyCertificate()
     const vendor = await startVendor((socket) => socket.write(HELLO), secure)
-    const { heard, over } = ask(openPool(vendor.url.replace('127.0.0.1', 'localhost')))
+    const { result, over } = ask(openPool(vendor.url.replace('127.0.0.1', 'localhost')))
     await over
-    expect(heard).toMatchObject({ body: 'hello', complete: true })
+    expect(result).toMatchObject({ body: 'hello', complete: true })
   })
 })
 
@@ -393,20 +393,20 @@ describe('unreachable vendor', () => {
   it('a refused connection is reported as ECONNREFUSED and unsent', async () => {
     const vendor = await startVendor(() => {})
     vendor.server.close()
-    const { heard, over } = ask(openPool(vendor.url))
+    const { result, over } = ask(openPool(vendor.url))
     await over
-    expect(heard.error).toMatchObject({ code: 'ECONNREFUSED' })
-    expect(neverConnected(heard.error)).toBe(true)
+    expect(result.error).toMatchObject({ code: 'ECONNREFUSED' })
+    expect(neverConnected(result.error)).toBe(true)
   })
 
   it('a connection that is not open after connectMs is given up', async () => {
     // This vendor accepts the connection and never starts the TLS handshake.
     const vendor = await startVendor(() => {})
     const pool = openPool(vendor.url.replace('http', 'https'), 100)
-    const { heard, over } = ask(pool)
+    const { result, over } = ask(pool)
     await over
-    expect(heard.error).toMatchObject({ code: 'CONNECT_TIMEOUT' })
-    expect(neverConnected(heard.error)).toBe(true)
+    expect(result.error).toMatchObject({ code: 'CONNECT_TIMEOUT' })
+    expect(neverConnected(result.error)).toBe(true)
     await until('it is closed', () => pool.counts.connected === 0)
   })
 })
@@ -414,11 +414,11 @@ describe('unreachable vendor', () => {
 describe('over TLS', () => {
   it('nothing is sent to a server whose certificate is not trusted', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO), true)
-    const { heard, over } = ask(openPool(vendor.url))
+    const { result, over } = ask(openPool(vendor.url))
     await over
-    expect(heard.error).toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
-    expect(neverConnected(heard.error)).toBe(true)
-    expect(vendor.heard.join('')).toBe('')
+    expect(result.error).toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+    expect(neverConnected(result.error)).toBe(true)
+    expect(vendor.received.join('')).toBe('')
   })
 
   it('a trusted TLS connection is reused like a plain one', async () => {
@@ -426,9 +426,9 @@ describe('over TLS', () => {
     const vendor = await startVendor((socket) => socket.write(HELLO), true)
     const pool = openPool(vendor.url)
     for (let i = 0; i < 3; i++) {
-      const { heard, over } = ask(pool, POST, Buffer.from('question'))
+      const { result, over } = ask(pool, POST, Buffer.from('question'))
       await over
-      expect(heard).toMatchObject({ body: 'hello', complete: true })
+      expect(result).toMatchObject({ body: 'hello', complete: true })
     }
     expect(vendor.sockets).toHaveLength(1)
   })
@@ -438,13 +438,13 @@ describe('closing all connections', () => {
   it('destroy() fails pending requests and new ones', async () => {
     const vendor = await startVendor(() => {})
     const pool = openPool(vendor.url)
-    const { heard } = ask(pool)
+    const { result } = ask(pool)
     await until('it is there', () => vendor.sockets.length === 1)
     await pool.destroy()
-    await until('it is over', () => heard.error !== undefined)
-    expect(heard.error).toMatchObject({ code: 'CONNECTIONS_CLOSED' })
+    await until('it is over', () => result.error !== undefined)
+    expect(result.error).toMatchObject({ code: 'CONNECTIONS_CLOSED' })
     const later = ask(pool)
     await later.over
-    expect(later.heard.error).toMatchObject({ code: 'CONNECTIONS_CLOSED' })
+    expect(later.result.error).toMatchObject({ code: 'CONNECTIONS_CLOSED' })
   })
 })

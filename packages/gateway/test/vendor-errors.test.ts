@@ -177,9 +177,9 @@ describe('requests of the Python SDKs larger than keepBytes', () => {
     const talk = new Talk(url)
     // The first request opens the circuit of the fallback, and gets its error. The second one is refused there.
     for (const answers of [1, 2]) {
-      await talk.say(head)
-      await talk.say(body)
-      await talk.hears(answers)
+      await talk.send(head)
+      await talk.send(body)
+      await talk.receives(answers)
     }
     expect(talk.statuses).toEqual([500, 503])
     expect(spare.vendor.calls.map(({ model }) => model)).toEqual(['spare'])

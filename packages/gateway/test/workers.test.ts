@@ -382,12 +382,12 @@ describe('gateway with two workers', () => {
     expect(statuses).toEqual(clients.map(() => 200))
     // The drained worker requests this from all workers, and ends without the answer.
     process.kill(other as number, 'SIGSTOP')
-    const asked = workers().catch(() => 'disconnected')
+    const stateOrError = workers().catch(() => 'disconnected')
     await Promise.all([one, two, ...clients].map(({ close }) => close()))
     expect(await running).toBe('disconnected')
     await until('the drained worker has ended', () => !isRunning(draining as number), 40_000)
     process.kill(other as number, 'SIGCONT')
-    await asked
+    await stateOrError
     await replaced(draining)
   }, 120_000)
 

@@ -51,7 +51,7 @@ describe('connections to the admin port that a supervisor hands over', () => {
     const socket = await connect(GET)
     responses[0]?.end('x')
     await turns(3)
-    expect(socket.said).toContain('200 OK')
+    expect(socket.output).toContain('200 OK')
     socket.push('GET / HT')
     await clock.advance(9_999)
     expect(socket.destroyed).toBe(false)

@@ -71,7 +71,7 @@ describe('readiness under overload', () => {
     [{ ready: 0, total: 2, overloaded: 0 }, 200, 'ready'],
   ])(
     'a gateway with the workers %j answers %i %s, whatever this worker measures',
-    (workers, status, said) => {
+    (workers, status, expected) => {
       for (const isOverloaded of [() => false, () => true]) {
         const health = new Health({
           shared: SHARED,
@@ -80,7 +80,7 @@ describe('readiness under overload', () => {
         })
         health.phase = 'ready'
         const answer = health.at('/health/ready')
-        expect([answer?.status, JSON.parse(answer?.body ?? '').status]).toEqual([status, said])
+        expect([answer?.status, JSON.parse(answer?.body ?? '').status]).toEqual([status, expected])
       }
     },
   )

@@ -31,24 +31,24 @@ describe('OperatorLog', () => {
       (facts) => lines.push(facts),
       createVirtualClock(),
     )
-    await log.look()
-    await log.look()
+    await log.read()
+    await log.read()
     expect(lines).toEqual([
       expect.objectContaining({ name: 'openai', action: 'pause', by: 'ada', ageMs: 12 }),
     ])
     // After an outage the store is read again, and known actions are not logged twice.
     answers = new Error('away')
-    await log.look()
+    await log.read()
     answers = [action('a'), action('c')]
-    await log.look()
+    await log.read()
     expect(lines).toHaveLength(2)
   })
 
   it('gateway reads the actions of other pods every 5 s until it is closed', async () => {
     const clock = createVirtualClock()
-    let looks = 0
+    let reads = 0
     const recent = async () => {
-      looks++
+      reads++
       return []
     }
     const log = new OperatorLog(
@@ -58,13 +58,13 @@ describe('OperatorLog', () => {
     )
     log.begin()
     await clock.advance(4_999)
-    expect(looks).toBe(0)
+    expect(reads).toBe(0)
     await clock.advance(1)
-    expect(looks).toBe(1)
+    expect(reads).toBe(1)
     await clock.advance(10_000)
-    expect(looks).toBe(3)
+    expect(reads).toBe(3)
     log.close()
     await clock.advance(60_000)
-    expect(looks).toBe(3)
+    expect(reads).toBe(3)
   })
 })

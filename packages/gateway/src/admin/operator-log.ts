@@ -14,7 +14,7 @@ export class OperatorLog {
   #logged = new Set<string>()
   readonly #clock: Clock
   #timer: Timer | undefined
-  #looking = false
+  #isReading = false
 
   constructor(
     operator: () => Pick<Operator, 'recent'>,
@@ -29,7 +29,7 @@ export class OperatorLog {
   begin(): void {
     this.#timer = this.#clock.schedule(EVERY_MS, () => {
       this.begin()
-      void this.look()
+      void this.read()
     })
     this.#timer.unref()
   }
@@ -38,15 +38,15 @@ export class OperatorLog {
     this.#timer?.cancel()
   }
 
-  async look(): Promise<void> {
+  async read(): Promise<void> {
     // Two reads at once would report an action twice.
-    if (this.#looking) return
-    this.#looking = true
+    if (this.#isReading) return
+    this.#isReading = true
     const recent = await this.#operator()
       .recent()
       // The next round reads it again.
       .catch(() => undefined)
-    this.#looking = false
+    this.#isReading = false
     if (recent === undefined) return
     for (const { id, own, guard: name, ageMs, ...facts } of recent) {
       if (own || this.#logged.has(id)) continue

@@ -4,8 +4,8 @@ import { Steady, type Timer } from 'spillway/internal'
 import { createLoadShedder, type LoadShedder } from 'spillway/local'
 
 /** The load shedder stops sampling if its pressure is not read for a second. */
-const LONGEST_LOOK_MS = 500
-const SHORTEST_LOOK_MS = 10
+const LONGEST_SAMPLE_MS = 500
+const SHORTEST_SAMPLE_MS = 10
 
 export interface OverloadWatchOptions {
   /** Limits of the signals; the highest signal, divided by its limit, is the pressure. */
@@ -32,7 +32,7 @@ export class OverloadWatch {
   readonly #options: OverloadWatchOptions
   readonly #signals: LoadShedder
   readonly #overloaded: Steady
-  #looking: Timer | undefined
+  #timer: Timer | undefined
 
   constructor(options: OverloadWatchOptions) {
     this.#options = options
@@ -41,7 +41,7 @@ export class OverloadWatch {
     const set = Object.entries(measured).filter(([, limit]) => limit !== undefined)
     this.#signals = createLoadShedder({ name: 'readiness', clock, ...Object.fromEntries(set) })
     this.#overloaded = new Steady({ riseMs: forMs, fallMs: forMs / 2 })
-    this.#look()
+    this.#sample()
   }
 
   get isOverloaded(): boolean {
@@ -49,18 +49,18 @@ export class OverloadWatch {
   }
 
   close(): void {
-    this.#looking?.cancel()
+    this.#timer?.cancel()
     this.#signals.close()
   }
 
-  #look(): void {
+  #sample(): void {
     const { at, forMs, clock, onChange } = this.#options
     const before = this.isOverloaded
     const isNow = this.#overloaded.see(this.#pressure() >= at, clock.now())
     if (isNow !== before) onChange?.(isNow)
-    const everyMs = Math.min(LONGEST_LOOK_MS, Math.max(SHORTEST_LOOK_MS, forMs / 10))
-    this.#looking = clock.schedule(everyMs, () => this.#look())
-    this.#looking.unref()
+    const everyMs = Math.min(LONGEST_SAMPLE_MS, Math.max(SHORTEST_SAMPLE_MS, forMs / 10))
+    this.#timer = clock.schedule(everyMs, () => this.#sample())
+    this.#timer.unref()
   }
 
   #pressure(): number {

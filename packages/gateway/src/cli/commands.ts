@@ -1,4 +1,4 @@
-/** Every command there is, in the order in which help lists them. A new one is a row here. */
+/** The command table, in the order of the help. Add a command as a row. */
 
 import type { CommandRow } from './command.js'
 import { auditCommand } from './commands/audit.js'

@@ -6,13 +6,13 @@ const UNITS = [
   ['s', 1_000],
 ] as const
 
-/** In the largest unit that represents the value exactly. */
+/** Exact, in the largest unit that needs no fraction. */
 export function formatDuration(ms: number): string {
   const [unit, unitMs] = UNITS.find(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1]
   return `${Math.round(ms / unitMs)}${unit}`
 }
 
-/** About, in the largest unit there is one of. */
+/** Rounded, in the largest unit that fits at least once. */
 export function formatRoughDuration(ms: number): string {
   const [unit, unitMs] = UNITS.find(([, each]) => ms >= each) ?? ['ms', 1]
   return `${Math.round(ms / unitMs)}${unit}`

@@ -1,4 +1,4 @@
-/** Help, made of the table of commands. */
+/** Generates the help texts from the command table. */
 import type { CommandRow, OptionRow } from './command.js'
 
 const COLUMN = 22

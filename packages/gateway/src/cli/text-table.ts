@@ -1,4 +1,4 @@
-/** Columns for a terminal; nothing without rows. */
+/** Aligns columns for a terminal. Empty without rows. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   if (rows.length === 0) return ''
   const all = [heads, ...rows]

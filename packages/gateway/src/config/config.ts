@@ -1,6 +1,6 @@
 /**
- * A gateway's configuration as the rest of the gateway sees it: checked, secrets read, defaults filled
- * in. How it is written down is `shape.ts`.
+ * A gateway's configuration after validation: secrets are read, defaults are filled in. `shapes/gateway-shape.ts`
+ * defines the format of the file.
  */
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
 import type { DegradedReason } from 'spillway/degrade'
@@ -268,7 +268,7 @@ export interface GatewayConfig {
   }
   /** Spans for the OpenTelemetry SDK of the process. Undefined: none. */
   readonly tracing: TracingConfig | undefined
-  /** Telemetry under conventions of others. */
+  /** Telemetry under the conventions of other projects. */
   readonly telemetry: {
     /** Metrics and span attributes under the GenAI conventions of OpenTelemetry. */
     readonly genAi: boolean

@@ -151,7 +151,7 @@ describe('JSON schema for editors', () => {
     expect(problemsIn(written, schema)).toContain(path)
   })
 
-  it('the schema knows and requires the same options as the checks', () => {
+  it('the schema has and requires the same options as the checks', () => {
     const vendor = schema.properties?.vendors?.additionalProperties as Schema
     expect(vendor.required).toEqual(['protocol'])
     expect(schema.required).toEqual(['vendors'])

@@ -1,6 +1,6 @@
 /**
- * Callers' keys are known by their SHA-256 and nothing else. That is enough for keys made by a machine;
- * a password would need a slower function, and is no key.
+ * The configuration contains only the SHA-256 of callers' keys. That is enough for random keys; passwords would need a
+ * slower hash function.
  */
 import { hash } from 'node:crypto'
 
@@ -16,7 +16,7 @@ export function writeHash(key: string): string {
   return `sha256:${hashOfKey(key)}`
 }
 
-/** The hash that is written down; nothing, if this is no such thing. */
+/** The hash in `text`; undefined if `text` does not have this format. */
 export function writtenHash(text: unknown): string | undefined {
   const [, digest] = (typeof text === 'string' && WRITTEN.exec(text.trim())) || []
   return digest?.toLowerCase()

@@ -71,7 +71,7 @@ describe('configuration with random edits', () => {
     expect(rejected).toBeGreaterThan(RUNS / 3)
   })
 
-  it('the unedited file is valid', () => {
+  it('the configuration file before the random edits is valid', () => {
     const config = loadConfig({ file: 'a.yaml', text: GOOD, env: SECRETS })
     expect(config.vendors[1]?.keys[0]?.secret).toBe(SECRETS.KEY)
   })

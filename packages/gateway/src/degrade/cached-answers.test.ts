@@ -38,7 +38,7 @@ const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
 const EVENTS = { 'content-type': 'text/event-stream' }
 
 describe('cached answers of a route', () => {
-  it('an answer is found with its type and age until maxAgeMs', async () => {
+  it('a cached answer is found with its type and age until maxAgeMs', async () => {
     const { clock, answers, keep } = create()
     expect(keep('a', ['{"a"', ':1}'], { ...JSON_TYPE, 'x-request-id': '1' })).toBe('{"a":1}')
     await clock.advance(1_000)
@@ -122,7 +122,7 @@ describe('cached answers of a route', () => {
     expect(create().keep('a', [body], headers)).toBeUndefined()
   })
 
-  it('a text about errors is kept', () => {
+  it('an answer whose text mentions errors is kept', () => {
     const body = 'data: {"choices":[{"delta":{"content":"\\"error\\""}}],"error":null}\n\n'
     expect(create().keep('a', [body], EVENTS)).toBe(body)
   })

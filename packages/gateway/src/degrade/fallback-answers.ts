@@ -9,7 +9,10 @@ export class FallbackAnswers {
   readonly steps: readonly FallbackAnswerConfig[]
   readonly cached: CachedAnswers | undefined
 
-  /** `before`: those of the same route in the previous configuration. Cached answers are kept if their options are equal. */
+  /**
+   * `before`: the fallbacks of this route in the previous configuration. Cached answers are kept if their options are
+   * equal.
+   */
   constructor(steps: readonly FallbackAnswerConfig[], clock: Clock, before?: FallbackAnswers) {
     this.steps = steps
     const config = steps.find((step) => step.kind === 'cached')

@@ -17,7 +17,7 @@ const CONFIG: CachedAnswerConfig = {
   ignoreHeaders: ['x-request-id', 'x-stainless-*'],
 }
 
-interface Asked {
+interface TestRequest {
   method?: string
   url?: string
   user?: string
@@ -28,10 +28,10 @@ interface Asked {
   config?: Partial<CachedAnswerConfig>
 }
 
-function keyOf(asked: Asked = {}): string | undefined {
-  const { method = 'POST', url = '/v1/chat/completions', user = 'ann', key = 'secret' } = asked
-  const { body = '{"model":"gpt"}', vendor = 'openai', config = {} } = asked
-  const headers: Record<string, string> = { authorization: `Bearer ${key}`, ...asked.headers }
+function keyOf(tested: TestRequest = {}): string | undefined {
+  const { method = 'POST', url = '/v1/chat/completions', user = 'ann', key = 'secret' } = tested
+  const { body = '{"model":"gpt"}', vendor = 'openai', config = {} } = tested
+  const headers: Record<string, string> = { authorization: `Bearer ${key}`, ...tested.headers }
   const rawHeaders = Object.entries(headers).flat()
   const forwarded = new ForwardedHeaders({
     own: new Set(),
@@ -60,16 +60,16 @@ function keyOf(asked: Asked = {}): string | undefined {
 describe('key of a cached answer', () => {
   const usual = keyOf()
 
-  it.each<[string, Asked]>([
+  it.each<[string, TestRequest]>([
     ['an ignored field', { body: '{"user":"x","model":"gpt"}' }],
     ['spaces', { body: '{ "model": "gpt" }' }],
     ['an ignored header', { headers: { 'X-Request-Id': '1', 'x-stainless-os': 'linux' } }],
     ['a header that the vendor does not receive', { headers: { 'x-forwarded-for': '10.0.0.1' } }],
-  ])('%s does not make it another request', (_, asked) => {
-    expect(keyOf(asked)).toBe(usual)
+  ])('%s does not make it another request', (_, tested) => {
+    expect(keyOf(tested)).toBe(usual)
   })
 
-  it.each<[string, Asked]>([
+  it.each<[string, TestRequest]>([
     ['another user', { user: 'bob' }],
     ['another key of the caller', { key: 'other' }],
     ['another vendor', { vendor: 'azure' }],
@@ -77,9 +77,9 @@ describe('key of a cached answer', () => {
     ['a query', { url: '/v1/chat/completions?a=1' }],
     ['another field', { body: '{"model":"gpt","n":1}' }],
     ['a header that the vendor receives', { headers: { 'openai-organization': 'org' } }],
-  ])('%s makes it another request', (_, asked) => {
-    expect(keyOf(asked)).toBeDefined()
-    expect(keyOf(asked)).not.toBe(usual)
+  ])('%s makes it another request', (_, tested) => {
+    expect(keyOf(tested)).toBeDefined()
+    expect(keyOf(tested)).not.toBe(usual)
   })
 
   it('a shared answer does not depend on the caller', () => {
@@ -92,13 +92,13 @@ describe('key of a cached answer', () => {
     expect(usual).toMatch(/^[\w-]{43}$/)
   })
 
-  it.each<[string, Asked]>([
+  it.each<[string, TestRequest]>([
     ['a method that changes something', { method: 'DELETE' }],
     ['a path that creates something', { url: '/v1/files' }],
     ['a body with a repeated key', { body: '{"messages":[{"a":1,"a":2}]}' }],
     ['a body of more than a megabyte', { body: `{"input":"${'x'.repeat(1_024 ** 2)}"}` }],
-  ])('%s has no key', (_, asked) => {
-    expect(keyOf(asked)).toBeUndefined()
+  ])('%s has no key', (_, tested) => {
+    expect(keyOf(tested)).toBeUndefined()
   })
 
   it('GET without a body has a key', () => {

@@ -1,4 +1,4 @@
-/** Requests as callers of a gateway make them: of several users, for several models, now and then many at once. */
+/** Sends demo requests: of several users, for several models, with a batch from time to time. */
 import type { Guard, Priority } from 'spillway'
 
 interface DemoRequest {

@@ -47,15 +47,15 @@ export class JobEndpoints {
     this.#clock = clock
   }
 
-  /** Something has happened to this job, in this gateway. */
-  nudge(queue: string, id: string): void {
-    this.#streams.nudge(`${queue} ${id}`)
+  /** Called when this gateway has changed the job: its streams read it at once. */
+  refresh(queue: string, id: string): void {
+    this.#streams.refresh(`${queue} ${id}`)
   }
 
-  /** If the job existed before, it has to be for an equal request. */
+  /** A job that existed before must be for an equal request; otherwise the idempotency key was reused. */
   async accepted(name: string, { id, fresh }: AddedJob, mark: string): Promise<GatewayAnswer> {
     const reading = this.#queues.get(name)?.jobs.job(id)
-    // It was taken: that it cannot be looked at now does not change it.
+    // The job was added, so a failure to read it is ignored.
     const job = await (fresh ? reading?.catch(() => undefined) : reading)
     if (!fresh && job !== undefined && job.data?.mark !== mark) throw keyReused()
     const headers = {
@@ -67,7 +67,7 @@ export class JobEndpoints {
     return pending(202, body, headers)
   }
 
-  async attend(
+  async answer(
     request: ClientRequest,
     response: ClientResponse,
     path: string,
@@ -114,15 +114,15 @@ export class JobEndpoints {
   async #cancel({ queue, job }: Found): Promise<GatewayAnswer> {
     const { name } = queue.config
     const stopped = await retryUnavailable(() => queue.jobs.cancel(job.id), this.#clock)
-    this.nudge(name, job.id)
+    this.refresh(name, job.id)
     const now = (await retryUnavailable(() => queue.jobs.job(job.id), this.#clock)) ?? job
-    if (!stopped && now.state !== 'cancelled') throw hasEndedAlready(now)
+    if (!stopped && now.state !== 'cancelled') throw jobEnded(now)
     // A running job is aborted on its pod, and has ended when its worker reports that.
     return hasEnded(now) ? stateOf(name, now) : pending(202, describeJob(name, now))
   }
 
   #stream({ queue, job }: Found, response: ClientResponse, listener: JobRequestListener): void {
-    // The client disconnected during the lookup, and 'close' will not be emitted again; or it was refused.
+    // The client disconnected during the lookup, so 'close' is not emitted again; or an error was sent.
     if (response.destroyed || response.headersSent) return
     const { name } = queue.config
     const place = `${name} ${job.id}`
@@ -149,7 +149,7 @@ export class JobEndpoints {
     // The stream of a job that has ended is closed already.
     if (response.writableEnded) return
     this.#streams.add(place, stream)
-    unwatch = queue.jobs.watch(job.id, () => stream.nudge())
+    unwatch = queue.jobs.watch(job.id, () => stream.refresh())
   }
 }
 
@@ -240,7 +240,7 @@ function notAllowed(isResult: boolean): RequestError {
   return new RequestError({ status: 405, code: 'METHOD_NOT_ALLOWED', message })
 }
 
-function hasEndedAlready({ state }: KeptJob): RequestError {
+function jobEnded({ state }: KeptJob): RequestError {
   const message = `the job has ended already: ${state === 'dead' ? 'failed' : state}`
   return new RequestError({ status: 409, code: 'JOB_ENDED', message })
 }

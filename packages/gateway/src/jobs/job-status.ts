@@ -16,7 +16,7 @@ const STATUS: Readonly<Record<KeptJob['state'], Status>> = {
   cancelled: 'cancelled',
 }
 
-/** Worth asking again after this. */
+/** Interval at which clients should poll. */
 export const POLL_SECONDS = 2
 
 export function statusOf(job: KeptJob): Status {

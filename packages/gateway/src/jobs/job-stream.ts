@@ -9,8 +9,8 @@ import type { JobStatus } from 'spillway/shared'
 import type { ClientResponse } from '../request/client-http.js'
 import { describeJob, hasEnded, type KeptJob, statusOf } from './job-status.js'
 
-const FIRST_LOOK_MS = 250
-const LONGEST_LOOK_MS = 2_000
+const FIRST_POLL_MS = 250
+const LONGEST_POLL_MS = 2_000
 /** Proxies close silent connections, so a comment is sent after this time without an event. */
 const COMMENT_MS = 15_000
 
@@ -31,9 +31,9 @@ export interface JobStreamOptions {
 export class JobStream {
   readonly #options: JobStreamOptions
   #sentKey = ''
-  #lookMs = FIRST_LOOK_MS
+  #pollMs = FIRST_POLL_MS
   #timer: Timer | undefined
-  #looking = false
+  #isPolling = false
   #over = false
   #silentMs = 0
 
@@ -42,18 +42,18 @@ export class JobStream {
     const { response } = options
     response.once('close', () => this.#end())
     this.#sendStatus(first)
-    this.#later()
+    this.#pollLater()
   }
 
   /** The job has changed. */
-  nudge(): void {
-    this.#lookMs = FIRST_LOOK_MS
-    void this.#look()
+  refresh(): void {
+    this.#pollMs = FIRST_POLL_MS
+    void this.#poll()
   }
 
-  async #look(): Promise<void> {
-    if (this.#looking || this.#over) return
-    this.#looking = true
+  async #poll(): Promise<void> {
+    if (this.#isPolling || this.#over) return
+    this.#isPolling = true
     this.#timer?.cancel()
     try {
       const isKnown = await this.#sendChange()
@@ -64,13 +64,13 @@ export class JobStream {
         this.#close()
       }
     } catch {
-      // The store is unreachable; the next look may find it.
+      // The store is unreachable; the next poll tries again.
     }
-    this.#looking = false
-    this.#later()
+    this.#isPolling = false
+    this.#pollLater()
   }
 
-  /** Answers whether the job is known. */
+  /** Resolves with whether the job is known. */
   async #sendChange(): Promise<boolean> {
     const { jobStatus, read } = this.#options
     const now = await jobStatus()
@@ -80,12 +80,12 @@ export class JobStream {
     return job !== undefined
   }
 
-  #later(): void {
+  #pollLater(): void {
     if (this.#over) return
     this.#timer?.cancel()
-    this.#timer = this.#options.clock.schedule(this.#lookMs, () => void this.#look())
-    this.#silentMs += this.#lookMs
-    this.#lookMs = Math.min(2 * this.#lookMs, LONGEST_LOOK_MS)
+    this.#timer = this.#options.clock.schedule(this.#pollMs, () => void this.#poll())
+    this.#silentMs += this.#pollMs
+    this.#pollMs = Math.min(2 * this.#pollMs, LONGEST_POLL_MS)
     if (this.#silentMs < COMMENT_MS) return
     this.#silentMs = 0
     this.#options.response.write(': waiting\n\n')

@@ -31,9 +31,9 @@ export class JobStreams {
     if (streams?.size === 0) this.#byJob.delete(job)
   }
 
-  /** Something has happened to this job. */
-  nudge(job: string): void {
-    for (const stream of this.#byJob.get(job) ?? []) stream.nudge()
+  /** Called when the job has changed. */
+  refresh(job: string): void {
+    for (const stream of this.#byJob.get(job) ?? []) stream.refresh()
   }
 }
 

@@ -50,7 +50,7 @@ export class Jobs implements AsyncRequests {
     this.#endpoints = new JobEndpoints(versions, this.#byName, clock)
     this.#stopListening = onEvent((event) => {
       if (event.type.startsWith('job.') && 'id' in event)
-        this.#endpoints.nudge(event.name, event.id)
+        this.#endpoints.refresh(event.name, event.id)
     })
   }
 
@@ -58,16 +58,16 @@ export class Jobs implements AsyncRequests {
     return path.startsWith(JOBS_PATH)
   }
 
-  attend(
+  answer(
     request: ClientRequest,
     response: ClientResponse,
     path: string,
     listener: JobRequestListener,
   ): Promise<GatewayAnswer | undefined> {
-    return this.#endpoints.attend(request, response, path, listener)
+    return this.#endpoints.answer(request, response, path, listener)
   }
 
-  /** Jobs use the first target of their route, because they can wait instead of falling back. */
+  /** Jobs use the first target of their route and no fallback, because they can wait. */
   defer(
     request: ClientRequest,
     routed: RoutedRequest,
@@ -209,7 +209,7 @@ function keyOf(owner: string, given: string): string {
 
 /** The time that the client has set, but at most the job queue's `timeoutMs`. */
 function timeOf(header: string | string[] | undefined, mostMs: number): number {
-  const theirs = deadlineMs(header)
-  if (theirs < 1) throw invalidDeadline('must be at least 1')
-  return theirs < mostMs ? theirs : mostMs
+  const requestedMs = deadlineMs(header)
+  if (requestedMs < 1) throw invalidDeadline('must be at least 1')
+  return requestedMs < mostMs ? requestedMs : mostMs
 }

@@ -1,4 +1,4 @@
-/** Reads the header `Prefer` (RFC 7240). */
+/** The header `Prefer` (RFC 7240). */
 
 /** Whether the client prefers 202 with the address of a job. */
 export function prefersAsync(prefer: string | string[] | undefined): boolean {

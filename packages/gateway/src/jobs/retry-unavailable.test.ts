@@ -14,32 +14,32 @@ const unavailable = new SpillwayError({
 function start(failures: number, error: Error) {
   const clock = createVirtualClock()
   const beganMs = clock.now()
-  const askedMs: number[] = []
+  const attemptsMs: number[] = []
   const answer = retryUnavailable(async () => {
-    askedMs.push(clock.now() - beganMs)
-    if (askedMs.length <= failures) throw error
+    attemptsMs.push(clock.now() - beganMs)
+    if (attemptsMs.length <= failures) throw error
     return 'stored'
   }, clock)
-  return { clock, askedMs, answer }
+  return { clock, attemptsMs, answer }
 }
 
 describe('retryUnavailable', () => {
-  it('an unavailable store is asked again after growing pauses', async () => {
-    const { clock, askedMs, answer } = start(3, unavailable)
+  it('an operation of an unavailable store is repeated after growing pauses', async () => {
+    const { clock, attemptsMs, answer } = start(3, unavailable)
     expect(await clock.until(answer)).toBe('stored')
-    expect(askedMs).toEqual([0, 50, 150, 350])
+    expect(attemptsMs).toEqual([0, 50, 150, 350])
   })
 
-  it('a store that stays unavailable is asked six times, then the error is thrown', async () => {
-    const { clock, askedMs, answer } = start(Number.POSITIVE_INFINITY, unavailable)
+  it('an operation of an unavailable store is tried six times, then its error is thrown', async () => {
+    const { clock, attemptsMs, answer } = start(Number.POSITIVE_INFINITY, unavailable)
     await expect(clock.until(answer)).rejects.toBe(unavailable)
-    expect(askedMs).toHaveLength(6)
+    expect(attemptsMs).toHaveLength(6)
   })
 
-  it('any other error of a store is thrown at once', async () => {
+  it('any other error of a store operation is thrown at once', async () => {
     const error = new Error('damaged')
-    const { askedMs, answer } = start(1, error)
+    const { attemptsMs, answer } = start(1, error)
     await expect(answer).rejects.toBe(error)
-    expect(askedMs).toEqual([0])
+    expect(attemptsMs).toEqual([0])
   })
 })

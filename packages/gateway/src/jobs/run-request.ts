@@ -1,4 +1,4 @@
-/** Runs a queued request: its permits are granted, and it is sent to its vendor. */
+/** Sends a queued request to its vendor. Its permits are already granted. */
 
 import { type CallContext, type Clock, type Job, SpillwayError } from 'spillway'
 import { judgeStatus } from 'spillway/http'
@@ -60,7 +60,7 @@ export async function runRequest(
   if (!isStoredRequest(data)) throw new UnreadableRequestError(job.id)
   const target = { vendor: config.vendor, key: config.key, model: config.model }
   const request = restoreRequest(data, vendor.ownHeaders(target))
-  const free = () => data.cost && context.settle(nothingOf(data.cost))
+  const free = () => data.cost && context.settle(zeroCost(data.cost))
   job.final = !data.harmless
   const permit = await enterWithKey(vendor, target)
   let keyAnswer: KeyAnswer = UNKNOWN
@@ -125,6 +125,6 @@ async function enterWithKey(
   return key === undefined || key instanceof SpillwayError ? key : keys?.enter(key)
 }
 
-function nothingOf(cost: Readonly<Record<string, number>>): Record<string, number> {
+function zeroCost(cost: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(Object.keys(cost).map((unit) => [unit, 0]))
 }

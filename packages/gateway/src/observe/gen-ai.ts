@@ -8,7 +8,7 @@ import type { GenAiMeter, GenAiOperation, GenAiRecorder } from 'spillway/metrics
 import type { VendorConfig } from '../config/config.js'
 import type { RequestRecord } from '../request/record.js'
 
-/** The meter of the process, if it has the API of OpenTelemetry. Without an SDK, its values go nowhere. */
+/** The meter of the process, if it has the API of OpenTelemetry. Without an SDK, its values are dropped. */
 export async function loadMeter(): Promise<{ meter?: GenAiMeter }> {
   try {
     const { metrics } = await import('@opentelemetry/api')

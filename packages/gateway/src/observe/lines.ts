@@ -7,14 +7,14 @@ import { write, writeSync } from 'node:fs'
 import type { Clock } from 'spillway'
 import { systemClock, type Timer } from 'spillway/internal'
 
-/** Lines are written together; at the latest so often. */
-const TOGETHER_CHARACTERS = 32_768
+/** Lines are written in batches of at least this size, or after `FLUSH_MS`. */
+const BATCH_CHARACTERS = 32_768
 const FLUSH_MS = 200
 /** Buffered bytes beyond this are dropped. */
 const MOST_WAITING_CHARACTERS = 16 * 1_048_576
 
 /** Longest time that an ending process waits for a reader of its log that has stalled. */
-const LAST_WORDS_MS = 1_000
+const EXIT_WAIT_MS = 1_000
 const TRY_AGAIN_MS = 10
 const WARN = 40
 /** A pipe takes this many bytes in one piece (PIPE_BUF on Linux; other systems guarantee at least 512). */
@@ -34,7 +34,7 @@ export class Lines {
   readonly #clock: LinesClock
   #flushing: Timer
   #waiting = ''
-  /** Since when some are being written. */
+  /** Start of the current write, if one is in progress. */
   #writingMs: number | undefined
   #lost = 0
 
@@ -60,7 +60,7 @@ export class Lines {
     }
     this.#waiting += line
     if (!open.has(this)) this.#flushNow()
-    else if (this.#waiting.length >= TOGETHER_CHARACTERS) this.flush()
+    else if (this.#waiting.length >= BATCH_CHARACTERS) this.flush()
   }
 
   /** Writes buffered lines, unless a write is in progress. */
@@ -93,7 +93,7 @@ export class Lines {
     const waitedMs = nowMs - (this.#writingMs ?? nowMs)
     // A reader that accepted nothing for this long gets no more time. A process that was busy in between makes at
     // least one more attempt.
-    const patienceMs = Math.max(0, LAST_WORDS_MS - waitedMs)
+    const patienceMs = Math.max(0, EXIT_WAIT_MS - waitedMs)
     writeNow(this.#fd, this.#take(), patienceMs, (bytes) => this.#pieceOf(bytes))
   }
 
@@ -123,7 +123,7 @@ export class Lines {
       if (error !== null) this.#lost += linesIn(rest)
       else if (rest.length > 0) return this.#writeOn(rest)
       this.#writingMs = undefined
-      if (this.#waiting.length >= TOGETHER_CHARACTERS) this.flush()
+      if (this.#waiting.length >= BATCH_CHARACTERS) this.flush()
     })
   }
 }
@@ -154,8 +154,8 @@ function writeNow(
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(fd, pieceOf(rest)))
-      // A reader that is slow but reads gets everything.
-      giveUpAt = performance.now() + LAST_WORDS_MS
+      // A slow reader that keeps reading gets everything.
+      giveUpAt = performance.now() + EXIT_WAIT_MS
     } catch (error) {
       if (!isFull(error) || performance.now() > giveUpAt) return
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_AGAIN_MS)
@@ -163,7 +163,7 @@ function writeNow(
   }
 }
 
-/** There is no room now; there may be some later. */
+/** The pipe is full; its reader may make room. */
 function isFull(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | null)?.code === 'EAGAIN'
 }

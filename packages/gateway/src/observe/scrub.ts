@@ -2,12 +2,12 @@
 import type { GatewayConfig } from '../config/config.js'
 
 const MASK = '***'
-/** A shorter one would be found everywhere. */
+/** A shorter text would match in many places by chance. */
 const SHORTEST = 6
 
 export type Scrub = (text: string) => string
 
-/** Knows the secrets of a configuration: keys of vendors, headers, the way to the store, the operators' token. */
+/** Removes the secrets of a configuration: vendor keys, header values, store URLs and the operators' token. */
 export function createScrub({
   vendors,
   redis,

@@ -1,6 +1,6 @@
 /**
- * Spans of requests, for OpenTelemetry. The gateway brings no SDK and no exporter: it speaks to whichever the
- * process was started with, which is configured as everywhere else. Without one, spans go nowhere.
+ * Spans of requests, for OpenTelemetry. The gateway uses the SDK that the process was started with, and has none of its
+ * own. Without an SDK, spans are dropped.
  */
 
 import type { Attributes, Context, Span } from '@opentelemetry/api'

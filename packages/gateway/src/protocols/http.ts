@@ -1,4 +1,4 @@
-/** Any other HTTP service: nothing is known of its bodies. */
+/** Any other HTTP service. Its bodies are forwarded unread. */
 import { bearer, type Complaint, type Protocol } from './protocol.js'
 
 export const http: Protocol = {

@@ -1,6 +1,6 @@
 /**
- * How one family of clients and vendors speaks: where keys stand, what a request asks for, and how an
- * error looks to an SDK. One object for each; nothing else in the gateway knows their formats.
+ * The format of one family of clients and vendors: the place of keys, the fields of requests, and the form of errors.
+ * There is one object per protocol, and only they contain such formats.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
@@ -21,13 +21,13 @@ export interface RequestFormat {
   bodyOn(path: string): BodyKind
   /** The vendor charges no tokens for requests on this path, so none are reserved. */
   isFree(path: string): boolean
-  /** Values: what decides route, cost and streaming. Contents: what the vendor charges as input. */
+  /** Values decide route, cost and streaming. Contents are charged as input by the vendor. */
   readonly fields: FieldNames
   /** `values`: those that are set, in their right types. */
   read(values: ReadonlyMap<string, unknown>, prompt: Prompt, address: RequestAddress): RequestFacts
   /** The model that a path names. Undefined if the model is in the body. */
   modelIn(path: string): string | undefined
-  /** The path with another model. Only for paths in which `modelIn` finds one. */
+  /** The path with another model. Only for paths with a model, see `modelIn`. */
   withModel(path: string, model: string): string
 }
 
@@ -155,7 +155,7 @@ export interface Protocol {
   readonly endsAfterErrorEvent?: boolean
   /** A text in the form of an answer on this path. Undefined if answers on this path are no text. */
   textAnswer(path: string, request: TextRequest): TextAnswer | undefined
-  /** Whether asking twice, by POST and without a key, does no more harm than to cost twice. */
+  /** Whether a POST without an idempotency key may be sent twice: the only harm is the double cost. */
   repeatable(path: string): boolean
 }
 

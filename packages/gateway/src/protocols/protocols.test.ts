@@ -386,7 +386,7 @@ describe('ends of Gemini streams', () => {
 describe('texts of static fallbacks', () => {
   const request = { text: 'sorry', model: 'm', id: 'i', createdMs: 0, fields: new Map() }
 
-  it('Gemini gets a text whole, as an event, or as an array', () => {
+  it('a static text for Gemini is a whole answer, an event, or an array', () => {
     const whole = gemini.textAnswer('/m:generateContent', { ...request, streamed: false })
     const answer = JSON.parse(whole?.body ?? '')
     expect(answer.candidates[0]).toEqual({
@@ -404,7 +404,7 @@ describe('texts of static fallbacks', () => {
     expect(gemini.textAnswer('/m:embedContent', { ...request, streamed: false })).toBeUndefined()
   })
 
-  it('Azure gets a text as OpenAI does', () => {
+  it('a static text for Azure has the form of one for OpenAI', () => {
     const path = '/openai/deployments/d/chat/completions'
     const { body = '' } = azure.textAnswer(path, { ...request, streamed: false }) ?? {}
     expect(JSON.parse(body).choices[0].message.content).toBe('sorry')

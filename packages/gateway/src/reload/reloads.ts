@@ -12,11 +12,11 @@ export type ReloadReport =
 export interface ReloadStatus {
   /** 1 for the configuration it started with. */
   readonly generation: number
-  /** Since when this one is in force. */
+  /** When the active configuration took effect. */
   readonly since: string
-  /** Written down, but in force only after a restart. */
+  /** Changed options that need a restart to take effect. */
   readonly afterRestart: readonly string[]
-  /** The last file that was refused, unless one was accepted after it. */
+  /** The last refused configuration, unless one was accepted after it. */
   readonly refused: { readonly at: string; readonly reason: string } | undefined
 }
 

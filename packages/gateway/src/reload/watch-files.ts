@@ -13,7 +13,7 @@ import { systemClock, type Timer } from 'spillway/internal'
 /** A writer needs several writes, so a change is read after this quiet time. */
 const SETTLE_MS = 100
 const LONGEST_SETTLE_MS = 1_000
-const LOOK_EVERY_MS = 5_000
+const POLL_MS = 5_000
 
 /** By path; undefined if the file could not be read. */
 export type Contents = ReadonlyMap<string, string | undefined>
@@ -26,75 +26,75 @@ export interface FilesWatch {
 
 export function watchFiles(
   onChange: () => void,
-  {
-    lookEveryMs = LOOK_EVERY_MS,
-    clock = systemClock,
-  }: { lookEveryMs?: number; clock?: Clock } = {},
+  { pollMs = POLL_MS, clock = systemClock }: { pollMs?: number; clock?: Clock } = {},
 ): FilesWatch {
-  return new FoldersWatch(onChange, lookEveryMs, clock)
+  return new FoldersWatch(onChange, pollMs, clock)
 }
 
 class FoldersWatch implements FilesWatch {
   readonly #onChange: () => void
-  readonly #lookEveryMs: number
+  readonly #pollMs: number
   readonly #clock: Clock
   readonly #watchers = new Map<string, FSWatcher>()
   #files: readonly string[] = []
   /** Contents at the last check. */
   #known = ''
-  #looking: Timer | undefined
+  #polling: Timer | undefined
   #settling: Timer | undefined
   #firstMs = 0
-  #underWay: Promise<void> | undefined
+  #checking: Promise<void> | undefined
   #closed = false
 
-  constructor(onChange: () => void, lookEveryMs: number, clock: Clock) {
+  constructor(onChange: () => void, pollMs: number, clock: Clock) {
     this.#onChange = onChange
-    this.#lookEveryMs = lookEveryMs
+    this.#pollMs = pollMs
     this.#clock = clock
-    this.#lookLater()
+    this.#checkLater()
   }
 
   loaded(contents: Contents): void {
     const byPath = new Map([...contents].map(([path, content]) => [resolve(path), content]))
     this.#files = [...byPath.keys()].sort()
     this.#known = fingerprint(this.#files.map((file) => [file, byPath.get(file)]))
-    this.#look()
+    this.#check()
   }
 
   close(): void {
     this.#closed = true
-    this.#looking?.cancel()
+    this.#polling?.cancel()
     this.#settling?.cancel()
     for (const watcher of this.#watchers.values()) watcher.close()
     this.#watchers.clear()
   }
 
-  /** Something happened in a folder: when it is quiet again, or at the latest soon. */
-  #touched(): void {
+  /**
+   * Called at each event in a folder. Checks the files after `SETTLE_MS` without events, at the latest after
+   * `LONGEST_SETTLE_MS`.
+   */
+  #onFolderEvent(): void {
     const nowMs = this.#clock.now()
     if (this.#settling === undefined) this.#firstMs = nowMs
     else if (nowMs - this.#firstMs > LONGEST_SETTLE_MS) return
     this.#settling?.cancel()
     this.#settling = this.#clock.schedule(SETTLE_MS, () => {
       this.#settling = undefined
-      this.#look()
+      this.#check()
     })
     this.#settling.unref()
   }
 
-  #lookLater(): void {
-    this.#looking = this.#clock.schedule(this.#lookEveryMs, () => {
-      this.#lookLater()
-      this.#look()
+  #checkLater(): void {
+    this.#polling = this.#clock.schedule(this.#pollMs, () => {
+      this.#checkLater()
+      this.#check()
     })
-    this.#looking.unref()
+    this.#polling.unref()
   }
 
-  #look(): void {
+  #check(): void {
     if (this.#closed) return
-    this.#underWay ??= this.#compare().finally(() => {
-      this.#underWay = undefined
+    this.#checking ??= this.#compare().finally(() => {
+      this.#checking = undefined
     })
   }
 
@@ -105,7 +105,7 @@ class FoldersWatch implements FilesWatch {
     const seen = fingerprint(await Promise.all(files.map(readNow)))
     if (this.#closed) return
     // Other files were loaded in the meantime.
-    if (files !== this.#files) return this.#touched()
+    if (files !== this.#files) return this.#onFolderEvent()
     if (seen === this.#known) return
     this.#known = seen
     this.#onChange()
@@ -126,15 +126,15 @@ class FoldersWatch implements FilesWatch {
 
   #watch(folder: string): void {
     try {
-      const watcher = watch(folder, { persistent: false }, () => this.#touched())
+      const watcher = watch(folder, { persistent: false }, () => this.#onFolderEvent())
       this.#watchers.set(folder, watcher)
       watcher.on('error', () => {
         watcher.close()
-        // The next look tries again.
+        // The next check watches the folder again.
         this.#watchers.delete(folder)
       })
     } catch {
-      // It is not there, or there are too many watches: looks will do.
+      // The folder does not exist, or there are too many watches. Polling finds changes.
     }
   }
 }

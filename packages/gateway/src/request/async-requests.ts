@@ -26,7 +26,7 @@ export interface AsyncRequests {
   /** Whether this is the path of a job, not of a vendor. */
   owns(path: string): boolean
   /** Answers a request on such a path. Undefined if it writes the response itself. */
-  attend(
+  answer(
     request: ClientRequest,
     response: ClientResponse,
     path: string,

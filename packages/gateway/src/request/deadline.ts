@@ -1,6 +1,6 @@
 /**
  * The deadline of a request. A client may send its remaining time in `spillway-deadline-ms`; vendors with `hops`
- * receive what remains of it. The signal of a request also records failures that the client caused. Breakers ignore
+ * receive the time that remains. The signal of a request also records failures that the client caused. Breakers ignore
  * those, because they are not the vendor's.
  */
 import { type CallContext, type CallEnd, type Outcome, SpillwayError } from 'spillway'

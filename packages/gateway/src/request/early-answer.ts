@@ -61,7 +61,7 @@ export function endAnswer(
   const { socket } = request
   // Without this, Node would send the answer in the next turn, and the gateway may close the connection before.
   socket.cork()
-  // An answer without a body, as to HEAD, has nothing else that would send its head.
+  // Sends the head of an answer without a body, such as one to HEAD.
   response.flushHeaders()
   // Called after its turn, if the answers to earlier requests of the connection are still being sent.
   response.write(last ?? '', () => {

@@ -54,8 +54,8 @@ export class Exchange implements RoutingListener, JobRequestListener {
   #receivedBytes = 0
   /** Bytes of its body that are held in memory. */
   #heldBytes = 0
-  /** The client sends its body only after a 100, which it has not received. */
-  #owesContinue: boolean
+  /** The client waits for a 100 before it sends its body, and has not received it. */
+  #awaitsContinue: boolean
 
   constructor(
     version: ConfigVersion,
@@ -65,7 +65,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
     expectsContinue: boolean,
   ) {
     const { clock } = version.hooks
-    this.#owesContinue = expectsContinue
+    this.#awaitsContinue = expectsContinue
     this.version = version
     this.#request = request
     this.#response = response
@@ -171,7 +171,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   }
 
   async #answerAboutJob(asyncRequests: AsyncRequests): Promise<void> {
-    const answer = await asyncRequests.attend(this.#request, this.#response, this.#path, this)
+    const answer = await asyncRequests.answer(this.#request, this.#response, this.#path, this)
     if (answer !== undefined) this.#writer.sendOwnAnswer(answer)
   }
 
@@ -190,8 +190,8 @@ export class Exchange implements RoutingListener, JobRequestListener {
   }
 
   onReading(): void {
-    if (this.#owesContinue) this.#response.writeContinue()
-    this.#owesContinue = false
+    if (this.#awaitsContinue) this.#response.writeContinue()
+    this.#awaitsContinue = false
   }
 
   onReceived(bytes: number): void {
@@ -222,7 +222,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   close(): void {
     if (this.#closed) return
     this.#closed = true
-    // Unless the gateway itself closed the connection.
+    // Not if the gateway itself closed the connection.
     if (!isSent(this.#response) && this.#writer.error === undefined) {
       this.#leaving.abort(new HungUpError('the client disconnected'))
     }
@@ -248,7 +248,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   }
 
   /** Called about once a second. Ends the request if its body arrives too slowly. */
-  look(nowMs: number): void {
+  checkUpload(nowMs: number): void {
     this.#slowBody ??= new SlowBody(this.#request)
     const body = this.#routed?.parsed.body
     const waiting = body === undefined || (body.kind === 'streamed' && body.progress.waiting)
@@ -316,7 +316,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
     const fault = faultOf(reason, vendor, attempts > 0)
     if (fault.code === 'INTERNAL') this.version.hooks.onFailure(error)
     // Without a 100 the client may send its body or not, so the next request on the connection cannot be found.
-    if (this.#owesContinue) this.#response.shouldKeepAlive = false
+    if (this.#awaitsContinue) this.#response.shouldKeepAlive = false
     this.#writer.refuse(reason, fault, attempts, lastVendor)
   }
 

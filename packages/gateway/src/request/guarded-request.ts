@@ -104,7 +104,7 @@ export function sendThroughGuard(
       send((answer) => {
         onAnswer(answer)
         // From now on the pause is that of the model's own lane.
-        if (answer?.exhaustsModel === true) vendor.knows(model, config)
+        if (answer?.exhaustsModel === true) vendor.noteKnownModel(model, config)
       }),
     )
   }, runOptions)
@@ -115,11 +115,11 @@ function timeLeftMs(
   { request, signal, clock, arrivedMs }: SenderOptions,
   { timeoutMs = Number.POSITIVE_INFINITY }: RouteConfig,
 ): number | undefined {
-  const theirs = deadlineMs(request.headers['spillway-deadline-ms'])
-  const isShorter = theirs >= 0 && theirs < timeoutMs
+  const clientMs = deadlineMs(request.headers['spillway-deadline-ms'])
+  const isShorter = clientMs >= 0 && clientMs < timeoutMs
   if (!isShorter && timeoutMs === Number.POSITIVE_INFINITY) return undefined
   if (isShorter) signal.cause = 'deadline'
-  return Math.max(0, (isShorter ? theirs : timeoutMs) - (clock.now() - arrivedMs))
+  return Math.max(0, (isShorter ? clientMs : timeoutMs) - (clock.now() - arrivedMs))
 }
 
 function inTrace(

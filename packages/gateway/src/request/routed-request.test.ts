@@ -10,7 +10,7 @@ import type { ParsedRequest } from './parse-request.js'
 import { canBeRepeated, canBeSentTo, type RoutedRequest, routedRequest } from './routed-request.js'
 import { withTrace } from './trace.js'
 
-interface Asked {
+interface TestRequest {
   method?: string
   path?: string
   headers?: Record<string, string>
@@ -24,7 +24,7 @@ function ask({
   headers = {},
   parsed = {},
   protocol = 'openai',
-}: Asked) {
+}: TestRequest) {
   const body = { kind: 'held' }
   return routedRequest({ method, headers } as unknown as ClientRequest, PROTOCOLS[protocol], {
     path,
@@ -32,7 +32,7 @@ function ask({
   } as unknown as RoutedRequest)
 }
 
-describe('what a request may do', () => {
+describe('RoutedRequest', () => {
   it.each(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])(
     '%s may be sent twice without an idempotency key',
     (method) => {
@@ -59,7 +59,7 @@ describe('what a request may do', () => {
   })
 
   it('a request generates if its body was read, or is an unread form on a path for forms', () => {
-    const generates = (asked: Asked) => ask(asked).generates
+    const generates = (tested: TestRequest) => ask(tested).generates
     const unread = { json: undefined, isUnread: true }
     expect(generates({})).toBe(true)
     expect(generates({ path: '/v1/moderations' })).toBe(false)

@@ -63,8 +63,8 @@ function setup({ draining = false } = {}) {
       ...passing,
     })
   }
-  const head = () => socket.said.split('\r\n\r\n', 1)[0]!.toLowerCase().split('\r\n')
-  const body = () => socket.said.slice(socket.said.indexOf('\r\n\r\n') + 4)
+  const head = () => socket.output.split('\r\n\r\n', 1)[0]!.toLowerCase().split('\r\n')
+  const body = () => socket.output.slice(socket.output.indexOf('\r\n\r\n') + 4)
   return { clock, socket, response, writer, calls, pass, head, body }
 }
 
@@ -138,7 +138,7 @@ describe('answers that are passed on', () => {
     expect(head()).toContain('connection: close')
   })
 
-  it('a final answer forbids retries, whatever the vendor says', async () => {
+  it('a final answer has x-should-retry: false, even if the vendor sends true', async () => {
     const { pass, writer, head } = setup()
     pass({ raw: ['x-should-retry', 'true'] }, { final: true })
     writer.end(Buffer.from('x'))
@@ -354,7 +354,7 @@ describe('comments while a stream has not begun', () => {
     writer.keepAlive(1_000)
     writer[end]()
     await clock.advance(5_000)
-    expect(socket.said).toBe('')
+    expect(socket.output).toBe('')
     expect(response.destroyed).toBe(end === 'abandon')
   })
 })
@@ -419,7 +419,7 @@ describe('refusals', () => {
     writer.sendOwnAnswer({ status: 200, headers: {}, body: 'x' })
     writer.broken(error)
     await turns(2)
-    expect(socket.said).toBe('')
+    expect(socket.output).toBe('')
   })
 })
 

@@ -44,21 +44,21 @@ describe('faults of requests', () => {
 })
 
 describe('messages of errors', () => {
-  const said = (message: string, retryAfterMs?: number) =>
+  const messageOf = (message: string, retryAfterMs?: number) =>
     clientMessage({ status: 503, code: 'C', message, retryAfterMs })
 
   it('a message names the gateway and says when to retry', () => {
-    expect(said('openai: the circuit is open', 29_200)).toBe(
+    expect(messageOf('openai: the circuit is open', 29_200)).toBe(
       'Spillway gateway: openai: the circuit is open; retry in 30 s',
     )
-    expect(said('openai: used up; retry in 61988.9 ms', 61_988.9)).toBe(
+    expect(messageOf('openai: used up; retry in 61988.9 ms', 61_988.9)).toBe(
       'Spillway gateway: openai: used up; retry in 62 s',
     )
-    expect(said('the body is empty')).toBe('Spillway gateway: the body is empty')
+    expect(messageOf('the body is empty')).toBe('Spillway gateway: the body is empty')
   })
 
   it('times in a message are rounded', () => {
-    expect(said('within 12.34 ms, 999 ms, 1500 ms, 119000 ms, 3600000.5 ms')).toBe(
+    expect(messageOf('within 12.34 ms, 999 ms, 1500 ms, 119000 ms, 3600000.5 ms')).toBe(
       'Spillway gateway: within 12 ms, 999 ms, 1.5 s, 119 s, 60 min',
     )
   })

@@ -1,10 +1,13 @@
-/** The end of a connection whose client still sends: what arrives is received and dropped for a limited time. */
+/** Ends a connection whose client still sends: receives and drops the data for a limited time. */
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Clock } from 'spillway'
 import { systemClock, type Timer } from 'spillway/internal'
 
-/** How long a client may go on sending after its answer. An overloaded one needs seconds for what it has begun. */
+/**
+ * How long a client may go on sending after its answer. An overloaded client needs seconds to send what it has
+ * buffered.
+ */
 export const LINGER_MS = 30_000
 /** How much a client may send after its answer. */
 export const LINGER_BYTES = 64 * 1_024 * 1_024

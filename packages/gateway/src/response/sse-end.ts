@@ -1,6 +1,6 @@
 /**
- * Keeps the last bytes of an event stream, to decide at its end whether it is complete. A vendor or a proxy may end
- * the HTTP response cleanly in the middle of an answer. Only a complete stream has the protocol's last event.
+ * Keeps the last bytes of an event stream, which show whether it is complete. A vendor or a proxy may end the HTTP
+ * response cleanly in the middle of an answer. Only a complete stream has the protocol's last event.
  */
 import type { Protocol } from '../protocols/protocol.js'
 import { VendorError } from '../vendor/vendor-error.js'

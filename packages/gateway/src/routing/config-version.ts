@@ -89,7 +89,7 @@ export class ConfigVersion {
     return this.#targets.get(route) ?? []
   }
 
-  /** Undefined if the route has none. */
+  /** Undefined if the route has no such fallbacks. */
   fallbackAnswersOf({ name, fallbackAnswers }: RouteConfig): FallbackAnswers | undefined {
     return fallbackAnswers && this.#fallbackAnswers.get(name)
   }

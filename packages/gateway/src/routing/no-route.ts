@@ -1,4 +1,4 @@
-/** Refusals of requests that no route takes. They name the route that would allow the request. */
+/** Refusals of requests that match no route. They suggest the route that would allow the request. */
 import type { RouteConfig } from '../config/config.js'
 import { DEFAULT_PATHS, type LlmProtocol, matchesPath } from '../config/default-paths.js'
 import { RequestError } from '../response/errors.js'

@@ -84,12 +84,12 @@ describe('routes by path', () => {
 describe('default routes of OpenAI and Anthropic', () => {
   const both = routesOf(defaults('openai'), defaults('anthropic'))
 
-  it('a path of both is ambiguous, unless an Anthropic client asks', () => {
+  it('a default path of OpenAI and Anthropic is ambiguous, unless the client is one of Anthropic', () => {
     expect(found(both, 'GET', '/v1/models')).toBe('ambiguous openai anthropic')
     expect(found(both, 'GET', '/v1/models', true)).toBe('found anthropic')
   })
 
-  it('a path of one of them is found', () => {
+  it('a default path of only one vendor is routed to it', () => {
     expect(found(both, 'POST', '/v1/chat/completions')).toBe('found openai')
     expect(found(both, 'POST', '/v1/messages')).toBe('found anthropic')
   })
@@ -146,7 +146,7 @@ describe('refusals of requests without a route', () => {
       ...changes,
     })
 
-  it('a known caller learns which route would allow the request', () => {
+  it('a refusal names the route that would allow the request to known callers', () => {
     const error = refuse({})
     expect(error).toMatchObject({ status: 404, code: 'NOT_FOUND' })
     expect(error.message).toContain('no route for GET /v1/files/file-1; default routes only')
@@ -164,16 +164,16 @@ describe('refusals of requests without a route', () => {
     ['/chat/completions', '/v1/chat/completions', 'OpenAI clients ends in /v1'],
     ['/v1/v1/messages', '/v1/messages', 'Anthropic clients does not end in /v1'],
   ])('the answer to %s says that the base URL is wrong', (path, meant, base) => {
-    const asked = { query: query('POST', path), shownPath: path }
+    const refusal = { query: query('POST', path), shownPath: path }
     const hint = `no route for POST ${path}; did you mean ${meant}? The base URL of ${base}`
     for (const isKnownCaller of [true, false]) {
-      expect(refuse({ ...asked, isKnownCaller }).message).toBe(hint)
+      expect(refuse({ ...refusal, isKnownCaller }).message).toBe(hint)
     }
-    const without = refuse({ ...asked, routes: [onPath('x', '/x')] })
+    const without = refuse({ ...refusal, routes: [onPath('x', '/x')] })
     expect(without.message).toBe(`no route for POST ${path}`)
   })
 
-  it('a path without an id is advised as it is', () => {
+  it('a suggested route for a path without an id has the path unchanged', () => {
     const files = { query: query('POST', '/v1/files'), shownPath: '/v1/files' }
     expect(refuse(files).message).toContain('path: /v1/files, vendor')
   })

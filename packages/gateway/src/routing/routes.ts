@@ -58,7 +58,7 @@ export class Routes {
     return match
   }
 
-  /** Of those, the one for this model. */
+  /** The first of these routes that matches the model. */
   forModel(rows: readonly Row[], model: string | undefined): RouteConfig | undefined {
     const takes = ({ models }: Row) =>
       models === undefined || (model !== undefined && models.some((matches) => matches(model)))

@@ -42,14 +42,14 @@ export function orderTargets(
  * one before the others, and are left out otherwise.
  */
 export function orderByPressure(targets: readonly Target[]): readonly Target[] {
-  const usual = targets.filter(({ config }) => config.when === undefined)
-  const [first] = usual
-  if (first === undefined || usual.length === targets.length) return targets
+  const withoutPressure = targets.filter(({ config }) => config.when === undefined)
+  const [first] = withoutPressure
+  if (first === undefined || withoutPressure.length === targets.length) return targets
   const { pressure } = first.vendor
   const preferred = targets
     .filter(({ config: { when } }) => when !== undefined && pressure >= when.pressure)
     .sort((one, other) => (other.config.when?.pressure ?? 0) - (one.config.when?.pressure ?? 0))
-  return [...preferred, ...usual]
+  return [...preferred, ...withoutPressure]
 }
 
 /** After these errors every further target may help; after others only one whose `on` lists the kind. */

@@ -28,17 +28,17 @@ export class ConnectionLimits {
   /** False if a limit is reached; the connection is then closed. */
   admit(socket: Socket): boolean {
     const address = clientNetwork(socket.remoteAddress ?? '')
-    const theirs = this.#byAddress.get(address) ?? 0
+    const ofAddress = this.#byAddress.get(address) ?? 0
     const { connections, connectionsPerAddress } = this.#limits
     // Connections to a Unix socket have no address.
-    const hasTooMany = address !== '' && theirs >= connectionsPerAddress
+    const hasTooMany = address !== '' && ofAddress >= connectionsPerAddress
     if (hasTooMany || this.#open >= connections) {
       this.refused++
       socket.destroy()
       return false
     }
     this.#open++
-    this.#byAddress.set(address, theirs + 1)
+    this.#byAddress.set(address, ofAddress + 1)
     socket.once('close', () => this.#closed(address))
     return true
   }

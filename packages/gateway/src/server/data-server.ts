@@ -22,7 +22,7 @@ import { Http1Connection } from './http1-connection.js'
 import { Http2Connection } from './http2-connection.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 
-/** After the server was closed. */
+/** True after the server was closed. */
 const LAST_BYTES_MS = 1_000
 
 type Health = (path: string) => { status: number; body: string } | undefined
@@ -202,7 +202,7 @@ export class DataServer implements HttpHandlers {
 
   #checkAll(nowMs: number): void {
     for (const [key, connection] of this.#connections) {
-      for (const exchange of connection.exchanges) exchange.look(nowMs)
+      for (const exchange of connection.exchanges) exchange.checkUpload(nowMs)
       const problem = connection.check(nowMs)
       if (problem === undefined) continue
       if (problem === 'slow headers') this.onParserError('ERR_HTTP_REQUEST_TIMEOUT', key as Socket)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { FakeSocket, turns } from '../../test/fake-socket.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './parser-errors.js'
 
-describe('what is no HTTP request', () => {
+describe('bytes that are no HTTP request', () => {
   it.each([
     ['HPE_HEADER_OVERFLOW', 431, 'HEADERS_TOO_LARGE'],
     ['ERR_HTTP_REQUEST_TIMEOUT', 408, 'SLOW_HEADERS'],
@@ -20,7 +20,7 @@ describe('what is no HTTP request', () => {
     const socket = new FakeSocket()
     const record = answerRaw(socket.asSocket, NO_TUNNEL)
     await turns(2)
-    const [head, body = ''] = socket.said.split('\r\n\r\n')
+    const [head, body = ''] = socket.output.split('\r\n\r\n')
     const { error } = JSON.parse(body)
     expect(head?.split('\r\n')).toEqual([
       'HTTP/1.1 501 Not Implemented',
@@ -47,6 +47,6 @@ describe('what is no HTTP request', () => {
     socket.end()
     await turns()
     answerRaw(socket.asSocket, NO_TUNNEL)
-    expect([socket.said, socket.destroyed]).toEqual(['', true])
+    expect([socket.output, socket.destroyed]).toEqual(['', true])
   })
 })

@@ -3,8 +3,8 @@ import { lstat, unlink } from 'node:fs/promises'
 import { connect } from 'node:net'
 
 /**
- * A process that was killed leaves its socket behind. One that a process listens on stays. Workers must not do this
- * on their own: one could remove the socket that another has just begun to listen on.
+ * A killed process leaves its socket behind. A socket with a listener is kept. Workers must not call this: one could
+ * remove the socket that another has just opened.
  */
 export async function removeStaleSocket(path: string): Promise<void> {
   const probe = connect(path)

@@ -1,4 +1,4 @@
-/** The body of a vendor's error, which says why it is one: a rate limit, an exhausted quota, an invalid key. */
+/** Reads the body of a vendor's error for its cause: a rate limit, an exhausted quota, an invalid key. */
 import type { Clock } from 'spillway'
 import { type ErrorTable, noteFailure, readFailure, type Timer } from 'spillway/internal'
 import type { SentAnswer } from './sent-answer.js'
@@ -24,7 +24,10 @@ export class ErrorBody {
     this.#timer.cancel()
   }
 
-  /** Notes for the guard and the gateway why the answer is an error. `beginning`: what has arrived of its body. */
+  /**
+   * Notes for the guard and the gateway why the answer is an error. `beginning`: the bytes of its body that have
+   * arrived.
+   */
   read(answer: SentAnswer, beginning: Buffer): void {
     const { status, headers } = answer
     const reported = { status, headers, body: beginning.toString() }

@@ -92,7 +92,7 @@ export class ForwardedHeaders {
   /** By the name as the client writes it: the name to forward, or empty if it is dropped. */
   readonly #forwarded = remembered((written) => {
     const name = written.toLowerCase()
-    return this.#stays(name) ? '' : name
+    return this.#isDropped(name) ? '' : name
   })
 
   constructor(options: ForwardOptions) {
@@ -118,7 +118,7 @@ export class ForwardedHeaders {
     return passed
   }
 
-  #stays(name: string): boolean {
+  #isDropped(name: string): boolean {
     // Many servers treat _ as -.
     const plain = name.replaceAll('_', '-')
     const { own, credentials, compression } = this.#options
@@ -138,11 +138,11 @@ function namesIn(connection: string): Set<string> | undefined {
 }
 
 /** Whether a vendor's header is dropped, forwarded, or forwarded with its address rewritten. */
-type Fate = 'stays' | 'passes' | 'address'
+type HeaderHandling = 'drop' | 'forward' | 'rewrite'
 
-const fateOf: (name: string) => Fate = remembered((name) => {
-  const stays = KEPT_FROM_CLIENTS.has(name) || KEPT_GROUPS.test(name)
-  return stays ? 'stays' : ADDRESSES.has(name) ? 'address' : 'passes'
+const handlingOf: (name: string) => HeaderHandling = remembered((name) => {
+  const isDropped = KEPT_FROM_CLIENTS.has(name) || KEPT_GROUPS.test(name)
+  return isDropped ? 'drop' : ADDRESSES.has(name) ? 'rewrite' : 'forward'
 })
 
 /** The value of a header; several are joined by commas. In `headers`, names and values alternate. */
@@ -166,9 +166,9 @@ export function addVendorHeaders(
   const named = connection === undefined ? undefined : namesIn(connection)
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string
-    const fate = fateOf(name)
-    if (fate === 'stays' || ours.includes(name) || named?.has(name) === true) continue
+    const handling = handlingOf(name)
+    if (handling === 'drop' || ours.includes(name) || named?.has(name) === true) continue
     const value = headers[i + 1] as string
-    passed.push(name, fate === 'address' ? addresses.here(value) : value)
+    passed.push(name, handling === 'rewrite' ? addresses.here(value) : value)
   }
 }

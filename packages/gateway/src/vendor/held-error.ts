@@ -9,7 +9,7 @@ import type { VendorResponse } from './vendor-response.js'
 
 /** Errors are short. A longer one is not kept. */
 const MOST_BYTES = 65_536
-/** The body of an error arrives with its head. One that does not is not waited for. */
+/** Longest wait for the body, which usually arrives with the head. */
 const MOST_MS = 1_000
 
 export class HeldError implements ResponseSink, SentAnswer {
@@ -36,7 +36,7 @@ export class HeldError implements ResponseSink, SentAnswer {
     answer.pipe(this)
   }
 
-  /** Nothing needs it any more. */
+  /** Called when the error is no longer needed. */
   drop(): void {
     this.#end(false)
     this.#answer.cancel()

@@ -192,7 +192,7 @@ describe('lanes of models', () => {
     expect(answer('second', 1)).toBe(0)
   })
 
-  it('the usual answer of a lane follows the answers of that lane only', () => {
+  it('the expected answer length of a lane is learned from answers of that lane only', () => {
     const { lanes } = createLanes()
     const usual = (lane?: string) => lanes.estimatesOf(lane).answer()
     const before = usual('a')

@@ -18,7 +18,7 @@ export function namedLanes({ routes, jobQueues = [] }: Named, vendor: VendorConf
       const keys = target.key === undefined ? vendor.keys.map(({ name }) => name) : [target.key]
       for (const key of keys.length === 0 ? [undefined] : keys) {
         for (const model of named) add(model, key)
-        // Requests of a vendor that knows no models, and those for models without a lane of their own.
+        // For requests without a model, and for models without a lane of their own.
         add(undefined, key)
         add(OTHER_LANE, key)
       }

@@ -129,6 +129,6 @@ function pathFor(url: string, prefix: string | undefined): string {
   if (prefix === undefined || !url.startsWith(prefix)) return url
   const rest = url.slice(prefix.length)
   if (rest.startsWith('/')) return rest
-  // Only whole parts of a path are taken off.
+  // The prefix ends at a segment of the path: `/a` is no prefix of `/ab`.
   return rest === '' || rest.startsWith('?') ? `/${rest}` : url
 }

@@ -18,12 +18,12 @@ async function answerTo(throwing: 'write' | 'end') {
     { onEnded: () => {}, holdsError: () => false },
   )
   let vendor: VendorHandler | undefined
-  const asked = answer.start((handler) => {
+  const started = answer.start((handler) => {
     vendor = handler
     return { abort: note('request aborted'), resume: () => {} }
   })
   vendor?.onHead(200, [])
-  await asked
+  await started
   answer[RELAYED]({
     chunk: () => {},
     reading: () => {},
@@ -66,24 +66,24 @@ it('a head that cannot be written at the end of the answer ends it with an error
   expect(answer.failure).toEqual({ error: UNWRITABLE })
 })
 
-function ask(onNothing?: () => void) {
+function ask(onNoCost?: () => void) {
   const answer = new VendorResponse(
     { onAbort: () => {} },
     { onEnded: () => {}, holdsError: () => false },
-    onNothing,
+    onNoCost,
   )
   let vendor: VendorHandler | undefined
-  const asked = answer.start((handler) => {
+  const started = answer.start((handler) => {
     vendor = handler
     return { abort: () => {}, resume: () => {} }
   })
-  return { vendor: vendor as VendorHandler, asked }
+  return { vendor: vendor as VendorHandler, started }
 }
 
 it('an answer that no client reads yet is paused after 64 KiB', async () => {
-  const { vendor, asked } = ask()
+  const { vendor, started } = ask()
   vendor.onHead(200, [])
-  await asked
+  await started
   expect(vendor.onData(Buffer.alloc(65_535))).toBe(true)
   expect(vendor.onData(Buffer.alloc(1))).toBe(false)
 })
@@ -91,9 +91,9 @@ it('an answer that no client reads yet is paused after 64 KiB', async () => {
 it('an answer with an error status costs no tokens, and one with another status does', async () => {
   const statuses: number[] = []
   for (const status of [200, 302, 400, 503]) {
-    const { vendor, asked } = ask(() => void statuses.push(status))
+    const { vendor, started } = ask(() => void statuses.push(status))
     vendor.onHead(status, [])
-    await asked
+    await started
   }
   expect(statuses).toEqual([400, 503])
 })
@@ -110,14 +110,14 @@ function failed(status: number) {
   const listener = { onEnded: () => {}, holdsError: () => false }
   const answer = new VendorResponse(context, listener, undefined, openai, clock)
   let vendor: VendorHandler | undefined
-  const asked = answer.start((handler) => {
+  const started = answer.start((handler) => {
     vendor = handler
     return { abort: () => {}, resume: () => {} }
   })
   ;(vendor as unknown as VendorHandler).onHead(status, [])
   return {
     answer,
-    asked,
+    started,
     vendor: vendor as unknown as VendorHandler,
     clock,
     abort: (reason: unknown) => abort(reason),
@@ -127,12 +127,12 @@ function failed(status: number) {
 const TOO_LONG = Buffer.from('{"error":{"code":"context_length_exceeded"}}')
 
 it('an answer with an error status is passed on with its kind once its body has arrived', async () => {
-  const { answer, asked, vendor } = failed(400)
+  const { answer, started, vendor } = failed(400)
   vendor.onData(TOO_LONG.subarray(0, 20))
   expect(failureOf(answer)).toBeUndefined()
   vendor.onData(TOO_LONG.subarray(20))
   vendor.onComplete()
-  expect(failureOf(await asked)).toEqual({ kind: 'context-window' })
+  expect(failureOf(await started)).toEqual({ kind: 'context-window' })
   expect(answer.beginning).toEqual(TOO_LONG)
 })
 
@@ -146,11 +146,11 @@ it.each([
 ])('the status of an error decides if %s', async (_, happen) => {
   const each = failed(503)
   await happen(each)
-  expect(failureOf(await each.asked)).toEqual({ kind: 'overloaded' })
+  expect(failureOf(await each.started)).toEqual({ kind: 'overloaded' })
 })
 
 it('an abort while the body of an error is awaited rejects with its reason', async () => {
-  const { asked, abort } = failed(400)
+  const { started, abort } = failed(400)
   abort('the client left')
-  await expect(asked).rejects.toBe('the client left')
+  await expect(started).rejects.toBe('the client left')
 })

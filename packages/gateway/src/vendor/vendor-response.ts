@@ -66,7 +66,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   raw: readonly string[] = []
   readonly #context: Pick<CallContext, 'onAbort'>
   readonly #listener: ResponseListener
-  readonly #onNothing: (() => void) | undefined
+  readonly #onNoCost: (() => void) | undefined
   readonly usageFormat: UsageFormat | undefined
   readonly #errors: ErrorTable | undefined
   /** Set while the body of an error is awaited. */
@@ -82,19 +82,19 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   #sink: ResponseSink | undefined
   #kept: Buffer[] = []
   #keptBytes = 0
-  /** It failed while chunks were kept. Reported after those have been passed on. */
+  /** The vendor's answer failed while chunks were kept. Reported after those have been passed on. */
   #broken: { readonly error: unknown } | undefined
   #onBegun: (() => void) | undefined
   /** Aborted by the guard, which reports the reason itself. */
   #aborted = false
-  /** Another attempt follows. The end of this answer is of no interest to the listener. */
+  /** Another attempt follows, so the end of this answer is not reported to the listener. */
   #held = false
 
-  /** `onNothing`: called if the request cost no tokens: an error status, or no connection. */
+  /** `onNoCost`: called if the request cost no tokens: an error status, or no connection. */
   constructor(
     context: Pick<CallContext, 'onAbort'>,
     listener: ResponseListener,
-    onNothing?: () => void,
+    onNoCost?: () => void,
     reads: AnswerFormat = {},
     clock: Pick<Clock, 'schedule' | 'wallMs'> = systemClock,
   ) {
@@ -103,7 +103,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
     this.#clock = clock
     this.#context = context
     this.#listener = listener
-    this.#onNothing = onNothing
+    this.#onNoCost = onNoCost
   }
 
   /**
@@ -116,7 +116,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   ): Promise<VendorResponse> {
     this.#onAnswer = onAnswer
     return new Promise((resolve, reject) => {
-      // As they are: functions around them would keep 13 kB of each request from being collected early.
+      // Kept without wrapper functions, which would retain 13 kB of each request until its end.
       this.#resolve = resolve
       this.#reject = reject
       this.#context.onAbort((reason) => this.#abort(reason))
@@ -248,7 +248,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
     this.raw = headers
     this.#state = OPEN
     if (status < 400) return this.#begun()
-    this.#onNothing?.()
+    this.#onNoCost?.()
     if (this.#errors === undefined) return this.#begun()
     this.#errorBody = new ErrorBody(this.#errors, this.#clock, () => this.#readError())
   }
@@ -310,7 +310,7 @@ export class VendorResponse implements Relayed, BodyOwner, VendorHandler, SentAn
   onError(error: Error): void {
     if (this.#state.kind === 'waiting') {
       this.#state = { kind: 'over', error }
-      if (neverConnected(error)) this.#onNothing?.()
+      if (neverConnected(error)) this.#onNoCost?.()
       this.#failed(error)
       // After an abort by the guard, the guard reports the reason.
     } else if (this.#state.kind === 'open' && !this.#aborted) {

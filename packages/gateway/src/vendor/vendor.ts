@@ -30,16 +30,16 @@ import { VendorClient, type VendorHandler, type VendorRequest } from './vendor-c
 import { VendorKeys } from './vendor-keys.js'
 import { type ResponseListener, VendorResponse } from './vendor-response.js'
 
-/** As many as the guard has without `maxLanes`. */
+/** The guard's default for `maxLanes`. */
 const DEFAULT_MAX_LANES = 1_000
 
 /** A request that was answered. */
 interface AnsweredRequest {
-  /** Undefined if it is not known any more. */
+  /** Undefined if the call's lane is no longer known. */
   readonly prompt: Prompt | undefined
   /** Answers that were generated for it. */
   readonly answers: number
-  /** When it was sent, or earlier. */
+  /** Not later than the time at which it was sent. */
   readonly sentMs: number
 }
 
@@ -47,7 +47,7 @@ export class Vendor {
   readonly name: string
   readonly protocol: Protocol
   readonly guard: Guard
-  /** Set if the configuration has keys, and the protocol says what is wrong with a key. */
+  /** Set if the configuration has keys, and the protocol reports why a key was rejected. */
   readonly keys: VendorKeys | undefined
   readonly #config: VendorConfig
   readonly #sharedGuard: RefCounted<Guard>
@@ -172,7 +172,7 @@ export class Vendor {
   }
 
   /** The vendor knows this model, although it refused the request. */
-  knows(model: string | undefined, target: TargetConfig): void {
+  noteKnownModel(model: string | undefined, target: TargetConfig): void {
     this.#lanes.answered({ model, key: keyNameOf(this.#config, target.key) })
   }
 
@@ -236,8 +236,8 @@ export class Vendor {
     onAnswer?: (answer: VendorResponse | undefined) => void,
   ): Promise<VendorResponse> {
     // A vendor that answered with an error, or was not reached, generated no tokens.
-    const onNothing = cost && (() => context.settle(nothingOf(cost)))
-    const answer = new VendorResponse(context, listener, onNothing, this.protocol)
+    const onNoCost = cost && (() => context.settle(zeroCost(cost)))
+    const answer = new VendorResponse(context, listener, onNoCost, this.protocol)
     const dispatch = (handler: VendorHandler) =>
       this.#client.value.dispatch(this.#at(request), handler)
     return answer.start(dispatch, onAnswer)
@@ -298,6 +298,6 @@ function classifyAnswer(end: CallEnd): ReturnType<NonNullable<OutcomeOptions['cl
   return classifyClientFailure(end)
 }
 
-function nothingOf(cost: Cost): Cost {
+function zeroCost(cost: Cost): Cost {
   return Object.fromEntries(Object.keys(cost).map((unit) => [unit, 0]))
 }

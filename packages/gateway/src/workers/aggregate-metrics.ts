@@ -36,8 +36,8 @@ export function aggregateMetrics(
   supervisor: Metrics,
   workers: readonly Metrics[],
 ): Promise<string> {
-  const theirs = workers.map((each) => each.filter(({ name }) => !OF_SUPERVISOR.has(name)))
-  const all = [supervisor, ...theirs]
+  const ofWorkers = workers.map((each) => each.filter(({ name }) => !OF_SUPERVISOR.has(name)))
+  const all = [supervisor, ...ofWorkers]
   return AggregatorRegistry.aggregate(all.map(withAggregators) as object[]).metrics()
 }
 

@@ -30,7 +30,7 @@ interface Waiting {
   readonly timer: Timer | undefined
 }
 
-/** For answers that need no user input and no network: longer means that the process hangs. */
+/** Timeout of calls without network access: a process that takes longer hangs. */
 const ANSWER_MS = 5_000
 
 export class Channel<Remote> {

@@ -19,7 +19,7 @@
  * - not received: the worker had no free file descriptor, and Node has dropped the message.
  * - ended: the worker has not confirmed the connection, so it has not read from it.
  *
- * A connection is offered to each worker once. If none has taken it, `onRefused` decides what becomes of it.
+ * A connection is offered to each worker once. If none has taken it, `onRefused` is called.
  */
 import type { Socket } from 'node:net'
 import type { PortName } from './protocol.js'

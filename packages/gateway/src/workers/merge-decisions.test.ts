@@ -7,13 +7,13 @@ const decision = (pod: string, id: number, at: number, tookMs = 0) =>
 
 /** A worker that answers with this page, and the cursors it received. */
 function worker(slot: number, page: DecisionPage | Error) {
-  const asked: unknown[] = []
+  const calls: unknown[] = []
   const call = async (name: string, argument: object) => {
-    asked.push([name, argument])
+    calls.push([name, argument])
     if (page instanceof Error) throw page
     return page
   }
-  return { slot, asked, channel: { call } as never }
+  return { slot, calls, channel: { call } as never }
 }
 
 describe('decisions of all workers', () => {
@@ -32,8 +32,8 @@ describe('decisions of all workers', () => {
     expect(records.map(({ pod, id }) => `${pod}${id}`)).toEqual(['a2', 'b8', 'b7', 'a1'])
     expect(seen).toBe(35)
     expect(cursors).toEqual({ 1: 'a.3.3', 2: 'b.9.40' })
-    expect(one.asked).toEqual([['decisions', { cursor: undefined }]])
-    expect(two.asked).toEqual([['decisions', { cursor: 'b.7.7' }]])
+    expect(one.calls).toEqual([['decisions', { cursor: undefined }]])
+    expect(two.calls).toEqual([['decisions', { cursor: 'b.7.7' }]])
   })
 
   it('a worker that does not answer keeps its cursor and does not hold back the others', async () => {

@@ -19,7 +19,7 @@ describe('restart policy of workers', () => {
     expect(delays).toEqual([0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000])
   })
 
-  it('six early ends of each worker in a row are a crash loop, and one long life ends it', () => {
+  it('six early ends of each worker in a row are a crash loop, until one worker serves for 10 s', () => {
     const policy = new RestartPolicy(2)
     for (let i = 0; i < 11; i++) policy.ended(i % 2 === 0 ? undefined : 9_999)
     expect(policy.isCrashLoop).toBe(false)

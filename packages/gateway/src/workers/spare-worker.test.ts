@@ -21,14 +21,14 @@ describe('spare process of a supervisor', () => {
   })
 
   it('a spare process that ends is replaced after 10 s, and costs no worker and no restart', async () => {
-    const { clock, supervisor, forked, started, said } = createSupervisor({ keepsSpare: true })
+    const { clock, supervisor, forked, started, printed } = createSupervisor({ keepsSpare: true })
     await started()
     forked[2]?.end(1)
     await clock.advance(9_999)
     expect(forked).toHaveLength(3)
     await clock.advance(1)
     expect(forked).toHaveLength(4)
-    expect(said).toEqual([])
+    expect(printed).toEqual([])
     for (const worker of forked) worker.answers = { metrics: () => [] }
     expect(await supervisor.metrics()).toContain('spillway_worker_restarts_total 0')
   })

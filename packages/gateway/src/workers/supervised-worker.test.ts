@@ -14,7 +14,7 @@ function setUp(pid: number | undefined) {
 }
 
 describe('worker process', () => {
-  it('a process that could not be started has ended, once', () => {
+  it('a process that could not be started is reported as ended once', () => {
     const { process, worker, ends } = setUp(undefined)
     process.emit('error', new Error('spawn EAGAIN'))
     process.emit('exit', -11, null)
@@ -64,7 +64,7 @@ describe('worker process', () => {
     expect(await Promise.all([received, alsoReceived])).toEqual([true, true])
   })
 
-  it('a running process has not ended because a message could not be sent', () => {
+  it('a message that could not be sent does not count as the end of its process', () => {
     const { process, worker, ends } = setUp(42)
     process.emit('error', new Error('write EPIPE'))
     expect(worker.isAlive).toBe(true)

@@ -13,9 +13,9 @@ export class SupervisedWorker {
   state: State = 'starting'
   /** When it became ready. */
   readyAtMs: number | undefined
-  /** As it last reported. */
+  /** As the worker last reported. */
   isOverloaded = false
-  /** As last read. */
+  /** Its metrics when they were last read. */
   metrics: readonly MetricJson[] = []
   readonly #process: ChildProcess
 

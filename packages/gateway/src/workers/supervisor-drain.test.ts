@@ -30,7 +30,7 @@ describe('drain of a supervisor', () => {
     expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, false])
   })
 
-  it('a second stop breaks off what runs, and kills a worker that hangs after 5 s', async () => {
+  it('a second stop aborts running requests, and kills a worker that hangs after 5 s', async () => {
     const { supervisor, forked, clock, started } = createSupervisor()
     await started()
     supervisor.drain({ graceMs: 3_600_000, delayMs: 0 })

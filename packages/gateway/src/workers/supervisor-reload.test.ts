@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { applied, createSupervisor, type FakeWorker } from '../../test/supervisor-kit.js'
 
 describe('reloads and reports of a supervisor', () => {
-  it('a reload reaches the workers one after the other, and one that started meanwhile', async () => {
+  it('a reload reaches the workers one after the other, and a worker that starts during the reload', async () => {
     const { supervisor, forked, clock, started, write } = createSupervisor()
     await started()
     const finish: (() => void)[] = []

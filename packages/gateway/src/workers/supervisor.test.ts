@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createSupervisor } from '../../test/supervisor-kit.js'
 
 describe('supervisor of workers', () => {
-  it('start resolves when every worker is ready, and every worker knows how many are', async () => {
+  it('start resolves when every worker is ready, and every worker receives the number of ready workers', async () => {
     const { supervisor, forked, clock } = createSupervisor()
     let isStarted = false
     const started = supervisor.start().then((ports) => {
@@ -26,7 +26,7 @@ describe('supervisor of workers', () => {
     }
   })
 
-  it('every worker learns how many workers are overloaded, and one that ends does not count', async () => {
+  it('every worker receives the number of overloaded workers, without those that have ended', async () => {
     const { forked, started, clock } = createSupervisor()
     await started()
     const seen = () => forked[1]?.callsOf('workersChanged').at(-1)
@@ -57,15 +57,15 @@ describe('supervisor of workers', () => {
     expect(isAdminClosed()).toBe(true)
   })
 
-  it('a killed worker is replaced at once in its slot, and the others know of it', async () => {
-    const { forked, clock, started, said } = createSupervisor()
+  it('a killed worker is replaced at once in its slot, and the other workers are informed', async () => {
+    const { forked, clock, started, printed } = createSupervisor()
     await started()
     forked[0]?.end(null, 'SIGKILL')
     expect(forked[1]?.callsOf('workersChanged').at(-1)).toMatchObject({ ready: 1 })
     await clock.advance(0)
     expect(forked).toHaveLength(3)
     expect(forked[2]?.slot).toBe(1)
-    expect(said.join('')).toContain('worker 1 (pid 1) ended with SIGKILL')
+    expect(printed.join('')).toContain('worker 1 (pid 1) ended with SIGKILL')
     forked[2]?.api.ready()
     expect(forked[1]?.callsOf('workersChanged').at(-1)).toMatchObject({ ready: 2 })
   })
@@ -88,19 +88,21 @@ describe('supervisor of workers', () => {
   })
 
   it('a worker whose start throws is tried again, while the others serve', async () => {
-    const { forked, clock, started, said, failForks } = createSupervisor()
+    const { forked, clock, started, printed, failForks } = createSupervisor()
     await started()
     failForks(new Error('spawn ENOMEM'))
     forked[0]?.end(null, 'SIGKILL')
     await clock.advance(0)
-    expect(said.at(-1)).toContain('worker 1 could not be started: spawn ENOMEM; the next attempt')
+    expect(printed.at(-1)).toContain(
+      'worker 1 could not be started: spawn ENOMEM; the next attempt',
+    )
     expect(forked.map(({ isAlive }) => isAlive)).toEqual([false, true])
     failForks(undefined)
     await clock.advance(10_000)
     expect(forked[2]?.slot).toBe(1)
   })
 
-  it('giving up closes the admin port, also if no worker is left to be killed', async () => {
+  it('a supervisor that gives up closes the admin port, even without a worker to kill', async () => {
     const { supervisor, forked, clock, started, isAdminClosed } = createSupervisor()
     await started()
     for (let crashes = 0; crashes < 100 && forked.some((each) => each.isAlive); crashes++) {

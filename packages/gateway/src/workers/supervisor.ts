@@ -332,7 +332,7 @@ export class Supervisor {
   #giveUp(error: Error): void {
     this.#onFailed?.(error)
     this.kill()
-    // If no worker is left to be killed, no end of a worker follows that would finish.
+    // Without a live worker, no 'ended' event follows that would finish the shutdown.
     this.#finish()
   }
 

@@ -5,13 +5,13 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { expect, it } from 'vitest'
 import { startGateway } from '../gateway-kit.js'
-import { connectTo, say } from './raw.js'
+import { connectTo, exchangeRaw } from './raw.js'
 
 /** fetch does not allow these headers. */
 function ask(url: string, headers: Record<string, string>, method = 'GET') {
   return new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; text: string }>(
     (resolve, reject) => {
-      const asking = request(url, { method, headers }, (response) => {
+      const sent = request(url, { method, headers }, (response) => {
         let text = ''
         response.on('data', (chunk) => {
           text += chunk
@@ -20,7 +20,7 @@ function ask(url: string, headers: Record<string, string>, method = 'GET') {
           resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
         )
       })
-      asking.on('error', reject).end()
+      sent.on('error', reject).end()
     },
   )
 }
@@ -54,10 +54,10 @@ it('admin answers forbid framing and caching and do not repeat the request', asy
 it('the admin port refuses malformed HTTP and oversized headers', async () => {
   const { adminUrl } = await startGateway()
   const large = `GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`
-  expect((await say(adminUrl, large)).statuses).toEqual([431])
+  expect((await exchangeRaw(adminUrl, large)).statuses).toEqual([431])
   const twice =
     'POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'
-  expect((await say(adminUrl, twice)).statuses).toEqual([400])
+  expect((await exchangeRaw(adminUrl, twice)).statuses).toEqual([400])
 })
 
 it('the admin port has at most 200 connections', async () => {
@@ -65,10 +65,10 @@ it('the admin port has at most 200 connections', async () => {
   const held = Array.from({ length: 200 }, () => connectTo(adminUrl))
   await Promise.all(held.map((socket) => once(socket, 'connect')))
   const live = 'GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n'
-  expect(await say(adminUrl, live)).toMatchObject({ text: '', closed: true })
+  expect(await exchangeRaw(adminUrl, live)).toMatchObject({ text: '', closed: true })
   for (const socket of held) socket.destroy()
   // The gateway may notice the closed connections later.
-  while ((await say(adminUrl, live)).statuses[0] !== 200);
+  while ((await exchangeRaw(adminUrl, live)).statuses[0] !== 200);
 })
 
 const TOKEN = 'an-admin-token-0123456789'

@@ -125,7 +125,7 @@ const TEXTS = [
   'data:image/png;base64,iVBORw0KGgo=',
 ]
 
-/** Whether something is done that usually is not. */
+/** Draws whether an unusual variant is used. */
 function rarely({ below }: Dice, oneIn: number): boolean {
   return below(oneIn) === 0
 }

@@ -11,7 +11,7 @@ import { type Dice, dice } from './mutate.js'
 
 const MALFORMED = usualOrLong(80, 10_000)
 const SEED = 7
-const HUSH = 'hush-0123456789abcdef'
+const SECRET = 'secret-0123456789abcdef'
 
 const page = readFileSync(
   new URL('../../../../docs/gateway/configuration.md', import.meta.url),
@@ -19,11 +19,11 @@ const page = readFileSync(
 )
 const SAMPLES = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = '']) => block)
 const env = Object.fromEntries(
-  [...page.matchAll(/env:(\w+)/g)].map(([, name = '']) => [name, `${HUSH}-${name}`]),
+  [...page.matchAll(/env:(\w+)/g)].map(([, name = '']) => [name, `${SECRET}-${name}`]),
 )
-env.REDIS_URL = `redis://:${HUSH}@cache`
+env.REDIS_URL = `redis://:${SECRET}@cache`
 
-/** An alias bomb: nine times nine times … of nine. */
+/** An alias bomb: nested lists of nine aliases each. */
 const BOMB = Array.from({ length: 12 }, (_, i) =>
   i === 0
     ? 'b0: &b0 [x, x, x, x, x, x, x, x, x]'
@@ -48,10 +48,10 @@ const PIECES = [
   '!env KEY',
   '--- {}',
   '%YAML 9.9\n---',
-  `key: ${HUSH}`,
-  `  key: ${HUSH}`,
-  `authorization: Bearer ${HUSH}`,
-  `url: http://user:${HUSH}@host`,
+  `key: ${SECRET}`,
+  `  key: ${SECRET}`,
+  `authorization: Bearer ${SECRET}`,
+  `url: http://user:${SECRET}@host`,
   '? [a, b] : c',
   '1: 2',
   '.inf',
@@ -111,14 +111,14 @@ it('a malformed configuration is rejected with a reason and without a secret', a
         file: 'a.yaml',
         text: lines.join('\n'),
         env,
-        readFile: () => HUSH,
+        readFile: () => SECRET,
       })
       accepted.push(config)
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       malformed++
       expect(error.mistakes.length).toBeGreaterThan(0)
-      if (error.message.includes(HUSH)) expect.fail(`${error.message}\n${lines.join('\n')}`)
+      if (error.message.includes(SECRET)) expect.fail(`${error.message}\n${lines.join('\n')}`)
     }
   }
   expect(({} as { polluted?: unknown }).polluted).toBeUndefined()

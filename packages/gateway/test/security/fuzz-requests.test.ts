@@ -9,7 +9,7 @@ import { HTTP1_LISTENERS, type Listener, startOn } from './listener-kit.js'
 import { dice, mutate } from './mutate.js'
 import { cut, oddRequests } from './odd-requests.js'
 import { countRequests } from './oracle.js'
-import { connectTo, say } from './raw.js'
+import { connectTo, exchangeRaw } from './raw.js'
 import { TRICKS, VALID, VALID_CHUNKED } from './tricks.js'
 
 const MALFORMED = usualOrLong(1_000, 50_000)
@@ -43,7 +43,7 @@ async function fuzz(
       if (allowed === 0) counts.malformed++
       else counts.wellFormed++
       counts.allowed += allowed
-      const { statuses, text, closed } = await say(url, pieces, { endAfter: allowed })
+      const { statuses, text, closed } = await exchangeRaw(url, pieces, { endAfter: allowed })
       const good = (text.match(/spillway-attempts: [1-9]/g) ?? []).length
       const isInternal = statuses.some((status) => [500, 502, 503, 504].includes(status))
       if (!closed || good > allowed || isInternal) {
@@ -84,7 +84,7 @@ it.each(HTTP1_LISTENERS)(
     // Only input that cannot be answered gets no answer; everything else is answered and logged.
     expect(silent).toBeLessThan(malformed / 20)
     expect(records.length).toBeGreaterThan(answers * 0.9)
-    expect((await say(url, VALID, { endAfter: 1 })).statuses).toEqual([200])
+    expect((await exchangeRaw(url, VALID, { endAfter: 1 })).statuses).toEqual([200])
   },
 )
 
@@ -103,7 +103,7 @@ it.each(HTTP1_LISTENERS)(
     expect(vendor.counts.arrived).toBeLessThanOrEqual(allowed)
     expect(admitted).toBeGreaterThan(most / 10)
     expect(failures).toEqual([])
-    expect((await say(url, VALID, { endAfter: 1 })).statuses).toEqual([200])
+    expect((await exchangeRaw(url, VALID, { endAfter: 1 })).statuses).toEqual([200])
   },
 )
 
@@ -165,7 +165,10 @@ it('malformed frames on HTTP/2 over TLS never crash the gateway, hang or reach a
   const work = async () => {
     while (sent < most) {
       sent++
-      const { closed } = await say(url, mutateBytes(valid, random), { endAfter: 0, alpn: 'h2' })
+      const { closed } = await exchangeRaw(url, mutateBytes(valid, random), {
+        endAfter: 0,
+        alpn: 'h2',
+      })
       expect(closed).toBe(true)
     }
   }

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest'
 import { until } from '../../../spillway/test/streams/stream-kit.js'
 import { expectIdle, startGateway, startVendor } from '../gateway-kit.js'
 import { startGatewayProcess } from '../gateway-process.js'
-import { connectTo, say, statusesIn } from './raw.js'
+import { connectTo, exchangeRaw, statusesIn } from './raw.js'
 import { PATH, VALID } from './tricks.js'
 
 const HEAD = `POST ${PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`
@@ -16,7 +16,7 @@ const HEAD = `POST ${PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json
 describe('slow clients', () => {
   it('a client with unfinished headers gets a 408, and a silent one nothing', async () => {
     const { url, records, vendor } = await startGateway({ server: { headersMs: 300 } })
-    const [slow, silent] = await Promise.all([say(url, HEAD), say(url, '')])
+    const [slow, silent] = await Promise.all([exchangeRaw(url, HEAD), exchangeRaw(url, '')])
     expect(slow).toMatchObject({ statuses: [408], closed: true })
     expect(silent).toMatchObject({ text: '', closed: true })
     expect(records.map(({ code }) => code)).toEqual(['SLOW_HEADERS'])
@@ -25,7 +25,10 @@ describe('slow clients', () => {
 
   it('a client with an unfinished body gets a 408 without a vendor call', async () => {
     const { url, records, vendor } = await startGateway({ server: { bodyMs: 300 } })
-    const { statuses, closed } = await say(url, `${HEAD}Content-Length: 99\r\n\r\n{"model":`)
+    const { statuses, closed } = await exchangeRaw(
+      url,
+      `${HEAD}Content-Length: 99\r\n\r\n{"model":`,
+    )
     expect([statuses, closed]).toEqual([[408], true])
     expect(records.map(({ code }) => code)).toEqual(['SLOW_BODY'])
     expect(vendor.counts.arrived).toBe(0)
@@ -43,7 +46,10 @@ describe('slow clients', () => {
       'application/json',
       'multipart/form-data; boundary=x',
     )
-    const { statuses } = await say(running.url, `${head}Content-Length: 99\r\n\r\n--x and more`)
+    const { statuses } = await exchangeRaw(
+      running.url,
+      `${head}Content-Length: 99\r\n\r\n--x and more`,
+    )
     expect(statuses).toEqual([408])
     await expectIdle(running)
     // The breaker counted no failure of the vendor.
@@ -94,8 +100,8 @@ describe('connection limits', () => {
     socket.write('GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(60_000))
     const enough = (text: string) => text.includes('"usage"')
     // Until then no other connection is accepted.
-    expect(await say(url, VALID, { enough })).toMatchObject({ statuses: [] })
-    while ((await say(url, VALID, { enough })).statuses[0] !== 200);
+    expect(await exchangeRaw(url, VALID, { enough })).toMatchObject({ statuses: [] })
+    while ((await exchangeRaw(url, VALID, { enough })).statuses[0] !== 200);
     socket.destroy()
   })
 
@@ -103,12 +109,14 @@ describe('connection limits', () => {
     const { url, adminUrl } = await startGateway({ server: { connectionsPerAddress: 3 } })
     const held = [1, 2, 3].map(() => connectTo(url))
     await Promise.all(held.map((socket) => once(socket, 'connect')))
-    expect(await say(url, VALID)).toMatchObject({ text: '', closed: true })
+    expect(await exchangeRaw(url, VALID)).toMatchObject({ text: '', closed: true })
     const enough = (text: string) => text.includes('"usage"')
-    expect(await say(url, VALID, { from: '127.0.0.2', enough })).toMatchObject({ statuses: [200] })
+    expect(await exchangeRaw(url, VALID, { from: '127.0.0.2', enough })).toMatchObject({
+      statuses: [200],
+    })
     for (const socket of held) socket.destroy()
     // The other end may notice it later.
-    while ((await say(url, VALID, { enough })).statuses[0] !== 200);
+    while ((await exchangeRaw(url, VALID, { enough })).statuses[0] !== 200);
     const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
     expect(metrics).toMatch(/spillway_connections_refused_total [1-9]/)
   })
@@ -117,16 +125,19 @@ describe('connection limits', () => {
     const { url } = await startGateway({ server: { connections: 3 } })
     const held = ['127.0.0.1', '127.0.0.2', '127.0.0.3'].map((from) => connectTo(url, from))
     await Promise.all(held.map((socket) => once(socket, 'connect')))
-    expect(await say(url, VALID, { from: '127.0.0.4' })).toMatchObject({ text: '', closed: true })
+    expect(await exchangeRaw(url, VALID, { from: '127.0.0.4' })).toMatchObject({
+      text: '',
+      closed: true,
+    })
     for (const socket of held) socket.destroy()
     const enough = (text: string) => text.includes('"usage"')
     // The gateway may notice the closed connections later.
-    while ((await say(url, VALID, { from: '127.0.0.4', enough })).statuses[0] !== 200);
+    while ((await exchangeRaw(url, VALID, { from: '127.0.0.4', enough })).statuses[0] !== 200);
   })
 
   it('an idle connection is closed', async () => {
     const { url } = await startGateway({ server: { idleMs: 300 } })
-    const { statuses, closed } = await say(url, VALID)
+    const { statuses, closed } = await exchangeRaw(url, VALID)
     expect([statuses, closed]).toEqual([[200], true])
   })
 

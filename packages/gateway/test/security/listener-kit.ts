@@ -30,7 +30,7 @@ export async function startOn(listener: Listener, written: Written = {}): Promis
   return { ...running, url: running.url.replace('http:', 'https:') }
 }
 
-export interface Asked {
+export interface TestRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string | number>>
   readonly chunks: readonly Buffer[]
@@ -43,7 +43,10 @@ export interface Answered {
 }
 
 /** Sends POST requests, one after the other on one connection unless the gateway closes it. */
-export function clientOf(listener: Listener, url: string): (asked: Asked) => Promise<Answered> {
+export function clientOf(
+  listener: Listener,
+  url: string,
+): (testRequest: TestRequest) => Promise<Answered> {
   if (listener === 'HTTP/2 over TLS') return http2Client(url)
   const isTls = listener === 'HTTP/1.1 over TLS'
   const options = { keepAlive: true, maxSockets: 1 }
@@ -66,7 +69,7 @@ export function clientOf(listener: Listener, url: string): (asked: Asked) => Pro
   }
 }
 
-function http2Client(url: string): (asked: Asked) => Promise<Answered> {
+function http2Client(url: string): (testRequest: TestRequest) => Promise<Answered> {
   let session: ClientHttp2Session | undefined
   onTestFinished(() => session?.destroy())
   return async ({ path, headers, chunks }) => {

@@ -152,9 +152,9 @@ export function oddRequests(random: Dice): string[] {
 
 /** Cuts between two requests and within them. */
 export function cut(requests: readonly string[], { below, pick }: Dice): Buffer[] {
-  const isApart = below(4) > 0
+  const isSplit = below(4) > 0
   const most = pick([0, 0, 1, 2, 8])
-  return (isApart ? requests : [requests.join('')]).flatMap((text) => {
+  return (isSplit ? requests : [requests.join('')]).flatMap((text) => {
     const bytes = Buffer.from(text, 'latin1')
     const places = Array.from({ length: most }, () => below(bytes.length + 1))
     const ends = [...places.sort((one, other) => one - other), bytes.length]

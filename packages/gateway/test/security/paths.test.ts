@@ -5,12 +5,12 @@ import { Socket } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startGateway } from '../gateway-kit.js'
 import { startRecordingVendor } from '../recording-vendor.js'
-import { say } from './raw.js'
+import { exchangeRaw } from './raw.js'
 
 const BODY = '{"model":"gpt","messages":[]}'
 const hasAnswer = (text: string) => /\r\n\r\n.*\}$/s.test(text)
 
-interface Asked {
+interface TestRequest {
   method?: string
   headers?: string
   /** Headers that make Node's HTTP parser read the request instead of the gateway's fast path. */
@@ -21,7 +21,7 @@ interface Asked {
 async function ask(
   url: string,
   path: string,
-  { method = 'POST', headers = '', byNode }: Asked = {},
+  { method = 'POST', headers = '', byNode }: TestRequest = {},
 ) {
   const body = method === 'POST' ? BODY : ''
   const lines =
@@ -29,7 +29,7 @@ async function ask(
     (body === '' ? '' : `Content-Length: ${body.length}\r\n`) +
     (byNode === true ? 'TE: trailers\r\n' : '')
   const request = `${method} ${path} HTTP/1.1\r\n${lines}\r\n${body}`
-  const { statuses, text } = await say(url, request, { enough: hasAnswer })
+  const { statuses, text } = await exchangeRaw(url, request, { enough: hasAnswer })
   const [, json = ''] = text.split('\r\n\r\n')
   const { error } = (json === '' ? {} : JSON.parse(json)) as {
     error?: { code: string; message: string }
@@ -115,14 +115,14 @@ describe.each([false, true])('paths (read by Node: %s)', (byNode) => {
       bodies.push('Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n')
       for (const body of bodies) {
         const head = `${method} /files/a HTTP/1.1\r\nHost: a\r\n${byNode ? 'TE: trailers\r\n' : ''}`
-        const { statuses, closed } = await say(url, head + body)
+        const { statuses, closed } = await exchangeRaw(url, head + body)
         expect([statuses, closed]).toEqual([[400], true])
       }
       expect(seen).toEqual([])
       const empty = { method, headers: 'Content-Length: 0\r\n', byNode }
       expect(
         (
-          await say(url, `${method} /files/a HTTP/1.1\r\nHost: a\r\n${empty.headers}\r\n`, {
+          await exchangeRaw(url, `${method} /files/a HTTP/1.1\r\nHost: a\r\n${empty.headers}\r\n`, {
             enough: (text) => text.includes('\r\n\r\n'),
           })
         ).statuses,

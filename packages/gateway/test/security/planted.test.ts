@@ -14,7 +14,7 @@ import { type RedisServer, startRedis } from '../../../spillway/test/redis-serve
 import { loadConfig } from '../../src/config/load.js'
 import { startGateway } from '../gateway-kit.js'
 import { type GatewayProcess, startGatewayProcess } from '../gateway-process.js'
-import { say } from './raw.js'
+import { exchangeRaw } from './raw.js'
 import { PATH } from './tricks.js'
 
 /** Each has its own form, so a finding shows where it came from. */
@@ -206,7 +206,7 @@ async function drive(gateway: GatewayProcess, key: string): Promise<string[]> {
     `${PLANTED.prompt}\r\n\r\n`,
     `CONNECT ${PLANTED.header}:443 HTTP/1.1\r\nHost: a\r\n\r\n`,
   ]) {
-    seen.push((await say(url, raw)).text)
+    seen.push((await exchangeRaw(url, raw)).text)
   }
   for (const page of [
     '/health/live',
@@ -292,12 +292,12 @@ it('no secret of a configuration with mistakes is reported', async () => {
   ]
   const { exit, stderr, stdout } = await startGatewayProcess({ config: broken[0] as object, env })
   expect(await exit).toBe(1)
-  const told = broken.map((config) => {
+  const reports = broken.map((config) => {
     const text = JSON.stringify(config)
     return messageOf(() => loadConfig({ file: 'spillway.yaml', text, env }))
   })
-  for (const text of [stderr(), ...told]) expect(text).toContain('spillway.yaml:1:')
-  expectNothingPlanted([stderr(), stdout(), ...told])
+  for (const text of [stderr(), ...reports]) expect(text).toContain('spillway.yaml:1:')
+  expectNothingPlanted([stderr(), stdout(), ...reports])
 })
 
 function messageOf(load: () => unknown): string {

@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext } from 'node:tls'
 
-export interface Heard {
+export interface RawAnswer {
   /** The status of each answer, in order. */
   readonly statuses: number[]
   readonly text: string
@@ -20,7 +20,7 @@ function bytes(text: string): Buffer {
  * Sends `text` and reads until the other end closes or `enough` is true. `endAfter`: ends the
  * sending side once this number of answers has begun.
  */
-export function say(
+export function exchangeRaw(
   url: string,
   what: string | Buffer | readonly Buffer[],
   {
@@ -34,7 +34,7 @@ export function say(
     from?: string
     alpn?: string
   } = {},
-): Promise<Heard> {
+): Promise<RawAnswer> {
   return new Promise((resolve) => {
     const socket = connectTo(url, from, alpn === undefined ? undefined : [alpn])
     let text = ''
@@ -59,7 +59,7 @@ export function say(
     void (async () => {
       for (const piece of typeof what === 'string' ? [bytes(what)] : [what].flat()) {
         await new Promise((sent) => socket.write(piece, sent))
-        // The next part arrives in a separate packet.
+        // Waits, so that the next part arrives in a separate packet.
         if (Array.isArray(what)) await new Promise(setImmediate)
       }
       if (endAfter === 0) socket.end()

@@ -7,7 +7,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startGateway } from '../gateway-kit.js'
-import { say } from './raw.js'
+import { exchangeRaw } from './raw.js'
 import { PATH, TRICKS, VALID, VALID_CHUNKED } from './tricks.js'
 
 async function echoVendor(answer: Record<string, string> = {}) {
@@ -28,7 +28,7 @@ describe('malicious requests', () => {
     const { url, vendor, records, failures } = await startGateway()
     for (const [name, [request, ...fitting]] of Object.entries(TRICKS)) {
       const before = records.length
-      const { statuses, closed, text } = await say(url, request)
+      const { statuses, closed, text } = await exchangeRaw(url, request)
       expect(fitting, `${name}: ${text.slice(0, 80)}`).toContain(statuses[0])
       expect([statuses.length, closed], name).toEqual([1, true])
       expect(
@@ -39,7 +39,9 @@ describe('malicious requests', () => {
     expect(vendor.counts.arrived).toBe(0)
     expect(failures).toEqual([])
     for (const request of [VALID, VALID_CHUNKED]) {
-      const { statuses } = await say(url, request, { enough: (text) => text.includes('"usage"') })
+      const { statuses } = await exchangeRaw(url, request, {
+        enough: (text) => text.includes('"usage"'),
+      })
       expect(statuses).toEqual([200])
     }
     expect(vendor.counts.arrived).toBe(2)
@@ -47,7 +49,7 @@ describe('malicious requests', () => {
 
   it('a malicious request after a valid one does not cost that one its answer', async () => {
     const { url, vendor } = await startGateway()
-    const { statuses, closed } = await say(url, `${VALID}GARBAGE / HTTP/1.1\r\n\r\n`)
+    const { statuses, closed } = await exchangeRaw(url, `${VALID}GARBAGE / HTTP/1.1\r\n\r\n`)
     expect([statuses[0], closed]).toEqual([200, true])
     expect(vendor.counts.arrived).toBe(1)
   })
@@ -58,7 +60,7 @@ it('a request without a known key is refused before its body arrives', async () 
   const { url, vendor } = await startGateway({ callers }, {}, { KEY: 'key-of-ann-0123456789' })
   const head = `POST ${PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`
   for (const key of ['', 'Authorization: Bearer another-key-0123456789\r\n']) {
-    const { statuses } = await say(url, `${head}${key}Content-Length: 30000000\r\n\r\n{`, {
+    const { statuses } = await exchangeRaw(url, `${head}${key}Content-Length: 30000000\r\n\r\n{`, {
       enough: (text) => text.includes('UNKNOWN_KEY'),
     })
     expect(statuses).toEqual([401])
@@ -120,7 +122,7 @@ describe('request to the vendor', () => {
     )
     const hop =
       'Connection: close, X-Secret, authorization\r\nX-Secret: 1\r\nX-Open: 2\r\nTE: trailers\r\n'
-    await say(url, VALID.replace('\r\n\r\n', `\r\n${hop}\r\n`))
+    await exchangeRaw(url, VALID.replace('\r\n\r\n', `\r\n${hop}\r\n`))
     expect(seen[0]?.headers).not.toHaveProperty('x-secret')
     expect(seen[0]?.headers).not.toHaveProperty('te')
     expect(seen[0]?.headers).toMatchObject({ 'x-open': '2', authorization: 'Bearer ours' })
@@ -133,7 +135,7 @@ describe('request to the vendor', () => {
       PATH,
       `${PATH}?url=http://evil/[a]|b`,
     )
-    await say(url, odd, { enough: (text) => text.endsWith('{}') })
+    await exchangeRaw(url, odd, { enough: (text) => text.endsWith('{}') })
     expect(seen[0]?.headers.host).toBe(new URL(vendorUrl).host)
     expect(seen[0]?.url).toBe(`/base${PATH}?url=http://evil/[a]|b`)
   })

@@ -16,7 +16,7 @@ function chunked(headers: string, body = CHUNK): string {
 }
 
 export const PATH = '/v1/chat/completions'
-/** The valid request from which the others are made. */
+/** The valid request from which the others are derived. */
 export const VALID = post(PATH)
 export const VALID_CHUNKED = chunked('Transfer-Encoding: chunked\r\n')
 

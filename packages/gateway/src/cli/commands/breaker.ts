@@ -1,4 +1,4 @@
-/** `spillway breaker`: a vendor's breaker by hand, on all gateways at once. */
+/** `spillway breaker`: opens, closes or isolates a vendor's breaker, on all gateways. */
 
 import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
 import { ACTION_OPTIONS, LANE_OPTION } from '../operate/operate-options.js'
@@ -14,7 +14,7 @@ const OPTIONS = {
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
-const USUAL_ISOLATION = '10m'
+const DEFAULT_ISOLATION = '10m'
 
 export const breakerCommand: CommandRow = {
   name: 'breaker',
@@ -24,7 +24,7 @@ export const breakerCommand: CommandRow = {
   options: OPTIONS,
   notes: `  open      refuse all calls for --for (default: as after failures); then a few probes decide
   close     allow calls again, also if another operator isolated the vendor
-  isolate   refuse all calls for --for (default ${USUAL_ISOLATION}), without probes
+  isolate   refuse all calls for --for (default ${DEFAULT_ISOLATION}), without probes
   release   end an isolation by the same operator (--by)
   reset     close it and reset its counts; an isolation stays in force`,
   async run(args) {
@@ -44,7 +44,7 @@ export const breakerCommand: CommandRow = {
 
 function requestOf(action: Action, time: string | undefined) {
   if (action === 'isolate') {
-    return { action, forMs: readDuration('--for', time ?? USUAL_ISOLATION) } as const
+    return { action, forMs: readDuration('--for', time ?? DEFAULT_ISOLATION) } as const
   }
   if (action === 'open') {
     return time === undefined

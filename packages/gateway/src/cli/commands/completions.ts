@@ -1,9 +1,9 @@
-/** `spillway completions`. */
+/** `spillway completions`: prints a completion script for a shell. */
 import { type CommandRow, EXIT, HELP_OPTION } from '../command.js'
 import { didYouMean, parseArguments, UsageError } from '../parse-args.js'
 import { completionsFor, SHELLS, type Shell } from '../shell-completions.js'
 
-/** The table it is made of includes this row. */
+/** `commands` is a function, because the command table contains this row. */
 export function completionsCommand(commands: () => readonly CommandRow[]): CommandRow {
   return {
     name: 'completions',

@@ -1,4 +1,4 @@
-/** `spillway gateway`. */
+/** `spillway gateway`: starts a gateway. */
 import { MAX_WORKERS } from '../../config/shapes/workers-shape.js'
 import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { noArguments, parseArguments, readPort, readWhole } from '../parse-args.js'

@@ -57,7 +57,7 @@ callers:
     await expect(refused).rejects.not.toThrow(KEY)
   })
 
-  it('hash-key asks at a terminal and shows nothing of the input', async () => {
+  it('hash-key prompts at a terminal and does not echo the input', async () => {
     const typist = new Typist().type('sk-0123456789', 'abcX\u007fdefghij', '\r')
     let shown = ''
     const write = (text: string) => {
@@ -71,8 +71,8 @@ callers:
 
   it('hash-key restores the terminal after Ctrl-C', async () => {
     const typist = new Typist().type('sk-01', '\u0003')
-    const asked = readHidden('Key: ', typist.terminal, { write: ignore })
-    await expect(asked).rejects.toThrow('no input')
+    const answer = readHidden('Key: ', typist.terminal, { write: ignore })
+    await expect(answer).rejects.toThrow('no input')
     expect(typist.modes).toEqual([true, false])
   })
 

@@ -1,4 +1,4 @@
-/** `spillway job-queue`: its options and arguments. */
+/** `spillway job-queue`: options and arguments of the command. */
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows, STORE_OPTIONS } from '../command.js'
 import type { QueueCommand } from '../jobs/open-job-queues.js'
 import { parseArguments, readAction, readWhole, UsageError } from '../parse-args.js'

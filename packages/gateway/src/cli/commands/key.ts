@@ -1,4 +1,4 @@
-/** `spillway key`: one of your API keys at a vendor, quarantined or released on all gateways at once. */
+/** `spillway key`: quarantines or releases a configured API key, on all gateways. */
 
 import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
 import { ACTION_OPTIONS } from '../operate/operate-options.js'
@@ -6,13 +6,13 @@ import { parseArguments, readAction, readDuration, UsageError } from '../parse-a
 
 const ACTIONS = ['release', 'quarantine'] as const
 
-const USUAL_QUARANTINE = '1h'
+const DEFAULT_QUARANTINE = '1h'
 
 const OPTIONS = {
   for: {
     type: 'string',
     value: 'TIME',
-    about: `duration of a quarantine, such as 10m. Default: ${USUAL_QUARANTINE}`,
+    about: `duration of a quarantine, such as 10m. Default: ${DEFAULT_QUARANTINE}`,
   },
   ...ACTION_OPTIONS,
   ...HELP_OPTION,
@@ -41,7 +41,7 @@ spillway status lists the quarantined keys.`,
       if (values.for !== undefined) throw new UsageError('--for: not allowed with key release')
       return performAction({ action: 'release-key', guard, key }, values)
     }
-    const forMs = readDuration('--for', values.for ?? USUAL_QUARANTINE)
+    const forMs = readDuration('--for', values.for ?? DEFAULT_QUARANTINE)
     return performAction({ action: 'quarantine-key', guard, key, forMs }, values)
   },
 }

@@ -1,4 +1,4 @@
-/** `spillway limit`: another limit for a while, on all gateways at once. */
+/** `spillway limit`: overrides a limit for some time, on all gateways. */
 
 import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
 import { ACTION_OPTIONS } from '../operate/operate-options.js'

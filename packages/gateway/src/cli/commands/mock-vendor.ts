@@ -43,7 +43,7 @@ const OPTIONS = {
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
-const USUAL_PORT = 9_090
+const DEFAULT_PORT = 9_090
 
 export const mockVendorCommand: CommandRow = {
   name: 'mock-vendor',
@@ -68,7 +68,7 @@ A single request sets the same knobs with the header x-mock: {"status": 503}`,
       ...(values['error-rate'] !== undefined && { errorRate: Number(values['error-rate']) }),
     }
     await runMockVendor({
-      port: readPort('--port', values.port) ?? USUAL_PORT,
+      port: readPort('--port', values.port) ?? DEFAULT_PORT,
       host,
       knobs,
       limits: values.limit?.map(readContract),

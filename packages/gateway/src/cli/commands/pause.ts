@@ -1,4 +1,4 @@
-/** `spillway pause` and `spillway resume`: no permits of a vendor's limits for a while, on all gateways. */
+/** `spillway pause` and `spillway resume`: stop and restart all calls to a vendor, on all gateways. */
 
 import { type CommandRow, HELP_OPTION, type OptionRows } from '../command.js'
 import { ACTION_OPTIONS, LANE_OPTION } from '../operate/operate-options.js'

@@ -1,4 +1,4 @@
-/** `spillway plan`, as typed. */
+/** `spillway plan`: options and arguments of the command. */
 import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { noArguments, parseArguments, readWhole, UsageError } from '../parse-args.js'
 import type { PlanCommand } from '../simulator/run-plan.js'

@@ -1,4 +1,4 @@
-/** `spillway schema`. */
+/** `spillway schema`: prints the JSON Schema of the configuration. */
 import { type CommandRow, EXIT, HELP_OPTION } from '../command.js'
 import { noArguments, parseArguments } from '../parse-args.js'
 

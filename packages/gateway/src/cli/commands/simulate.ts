@@ -1,4 +1,4 @@
-/** `spillway simulate`, as typed. */
+/** `spillway simulate`: options and arguments of the command. */
 import { documentationUrl } from 'spillway/internal'
 import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from '../command.js'
 import { didYouMean, parseArguments, readDuration, readWhole, UsageError } from '../parse-args.js'
@@ -8,7 +8,7 @@ import type { SimulateCommand } from '../simulator/run-simulate.js'
 
 const TRIGGERS = ['slow', 'fail', 'load'] as const
 const SIZES = [10, 30, 100, 300, 1_000]
-/** After Ctrl-C, as by a shell. */
+/** Exit code after Ctrl-C, the same as a shell reports. */
 const INTERRUPTED = 130
 
 const OPTIONS = {
@@ -125,7 +125,7 @@ function readSimulate(args: readonly string[]): SimulateCommand | 'list' {
   }
 }
 
-/** Options that only some of the forms have. */
+/** Options that only some forms of the command accept. */
 function refuseOthers(form: string, values: object, known: readonly string[]): void {
   const other = Object.keys(values).find((name) => !known.includes(name))
   if (other === undefined) return

@@ -16,7 +16,7 @@ const OPTIONS = {
   ...HELP_OPTION,
 } as const satisfies OptionRows
 
-const USUAL_MS = 2_000
+const DEFAULT_INTERVAL_MS = 2_000
 /** Moves the cursor to the top left and clears the screen. */
 const CLEAR = '\x1b[H\x1b[2J'
 
@@ -30,7 +30,8 @@ export const statusCommand: CommandRow = {
     const { values, positionals } = parseArguments(args, OPTIONS)
     noArguments(positionals)
     if (values.every !== undefined && !values.watch) throw new UsageError('--every: needs --watch')
-    const everyMs = values.every === undefined ? USUAL_MS : readDuration('--every', values.every)
+    const everyMs =
+      values.every === undefined ? DEFAULT_INTERVAL_MS : readDuration('--every', values.every)
     return showStatus(values, values.watch ? everyMs : undefined)
   },
 }

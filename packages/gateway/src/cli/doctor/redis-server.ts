@@ -1,4 +1,4 @@
-/** Looks at one server: its version, latency, clock, eviction, persistence, memory. */
+/** Checks one Redis server: version, latency, clock, eviction, persistence, memory. */
 import { documentationUrl } from 'spillway/internal'
 import type { RedisConfig } from '../../config/config.js'
 import { hostOf } from '../../config/redis-address.js'
@@ -10,7 +10,7 @@ import { fieldsOf } from './redis-servers.js'
 type Info = ReadonlyMap<string, string>
 
 const PINGS = 20
-const USUAL_TIMEOUT_MS = 100
+const DEFAULT_TIMEOUT_MS = 100
 const MOST_SKEW_MS = 1_000
 const FULL = 0.8
 
@@ -25,7 +25,7 @@ export async function examineServer(url: string, redis: RedisConfig): Promise<Fi
   }
   try {
     const info = fieldsOf(await link.send('INFO').catch(() => ''))
-    const timeoutMs = Number(redis.commandTimeoutMs ?? USUAL_TIMEOUT_MS)
+    const timeoutMs = Number(redis.commandTimeoutMs ?? DEFAULT_TIMEOUT_MS)
     return [
       versionFinding(name, info),
       await latencyFinding(link, timeoutMs),

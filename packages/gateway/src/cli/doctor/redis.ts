@@ -1,4 +1,4 @@
-/** Looks at the store: whether Spillway can use it, and at each of its servers. */
+/** Checks whether Spillway can use the store, and each of its servers. */
 import { documentationUrl } from 'spillway/internal'
 import type { RedisConfig } from '../../config/config.js'
 import { openStore } from '../../shared-store.js'
@@ -18,7 +18,7 @@ export async function examineRedis(redis: RedisConfig): Promise<Finding[]> {
     const failed = findings.filter(({ verdict }) => verdict === 'fail')
     for (const server of servers) {
       const ofServer = await examineServer(server, redis)
-      // A single server has the failure that the store has.
+      // With a single server, the failure of the store is that of the server.
       findings.push(
         ...ofServer.filter(({ message }) => !failed.some((each) => message.endsWith(each.message))),
       )

@@ -10,7 +10,7 @@ it('--host replaces the host of the configuration, and without a file only this 
   expect(new ConfigSource({ ...command, host: '0.0.0.0' }).read().host).toBe('0.0.0.0')
 })
 
-it('a check reads the files on the disk, and not the contents that a supervisor gave', () => {
+it('check() reads the files on the disk, not the contents from a supervisor', () => {
   const folder = mkdtempSync(join(tmpdir(), 'config-source-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'spillway.yaml')

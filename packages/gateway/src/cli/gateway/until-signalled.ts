@@ -1,12 +1,12 @@
-/** Waits until a gateway has ended, and has it end on SIGTERM and SIGINT. */
+/** Stops a gateway on SIGTERM and SIGINT, and waits for its end. */
 
 /** A terminal sends a signal to every process; a parent process may pass on a second copy. */
 const ECHO_MS = 500
 
 interface Stop {
-  /** The first signal: requests that run may finish. */
+  /** Called at the first signal: running requests may finish. */
   drain(): Promise<void>
-  /** The second signal: ends at once. */
+  /** Called at the second signal: ends at once. */
   end(): Promise<void>
 }
 

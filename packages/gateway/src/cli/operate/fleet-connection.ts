@@ -83,6 +83,6 @@ function readUrl(text: string): URL {
 }
 
 /** The operator's name in the audit log, unless `--by` is given. */
-export function usualName(): string {
+export function defaultOperatorName(): string {
   return `${userInfo().username}@${hostname()}`.slice(0, 100)
 }

@@ -2,7 +2,7 @@
 import type { OperatorRequest, OperatorResult } from 'spillway/operate'
 import { EXIT } from '../command.js'
 import { formatDuration } from '../format-duration.js'
-import { type FleetValues, openFleetConnection, usualName } from './fleet-connection.js'
+import { defaultOperatorName, type FleetValues, openFleetConnection } from './fleet-connection.js'
 
 type Distributed<T> = T extends unknown ? Omit<T, 'by'> : never
 
@@ -13,7 +13,7 @@ interface ActionValues extends FleetValues {
 
 export async function performAction(
   request: Distributed<OperatorRequest>,
-  { by = usualName(), json, config, redis, prefix, admin }: ActionValues,
+  { by = defaultOperatorName(), json, config, redis, prefix, admin }: ActionValues,
 ): Promise<number> {
   const { operator, close } = await openFleetConnection({ config, redis, prefix, admin })
   try {

@@ -2,7 +2,7 @@ import type { FleetReport } from 'spillway/operate'
 import { expect, it } from 'vitest'
 import { statusText } from './status-text.js'
 
-it('status names the sub-window of a limit in words, beside the id that commands need', () => {
+it('status describes the sub-window of a limit beside the id that commands need', () => {
   const figures = { lane: 'gpt', used: 3, available: 7, nextFreeMs: 0, pausedMs: 0 }
   const limits = ['requests', 'requests/10s', 'requests:gpt-*/500ms'].map((id) => ({
     ...figures,

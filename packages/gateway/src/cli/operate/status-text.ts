@@ -52,9 +52,9 @@ function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[]
   const options = guards?.[name]
   const known = options && configuredLimits(name, options)
   return limits.map(({ lane, id, limit, configured, used, available, nextFreeMs, pausedMs }) => {
-    const usual = known?.get(id)
-    const isUsual = usual === undefined || usual === configured
-    const of = isUsual ? `${limit}` : `${limit} (not ${usual})`
+    const original = known?.get(id)
+    const isOriginal = original === undefined || original === configured
+    const of = isOriginal ? `${limit}` : `${limit} (not ${original})`
     const paused = pausedMs > 0 ? seconds(pausedMs) : ''
     return [
       name,

@@ -1,4 +1,4 @@
-/** A scenario of the user's own, or the guard of a configuration, for the simulator. */
+/** Reads a scenario file, or the guard options of a configuration, for the simulator. */
 import { readFileSync } from 'node:fs'
 import { SCENARIOS, type Scenario } from '@spillway/simulator'
 import type { GuardOptions } from 'spillway'
@@ -15,7 +15,7 @@ export function findScenario(what: string): Scenario {
   throw new UsageError(`unknown scenario "${what}"${didYouMean(what, [...names, 'all'])}`)
 }
 
-/** Its mistakes are found when it is run. */
+/** The simulator validates it before the run. */
 function readFile(file: string): Scenario {
   let text: string
   try {

@@ -1,4 +1,4 @@
-/** `spillway plan`: numbers, reasons, warnings, and a rehearsal. */
+/** `spillway plan`: computes guard options, or checks those of a configuration, and simulates them. */
 import { writeFileSync } from 'node:fs'
 import {
   checkNeeds,
@@ -15,7 +15,7 @@ import { guardOf } from './read-scenario-file.js'
 
 export interface PlanCommand {
   readonly needs: PlanNeeds
-  /** Checked in place of our own advice. */
+  /** A configuration whose guard is checked. Undefined: options are computed. */
   readonly config: string | undefined
   readonly vendor: string | undefined
   readonly out: string | undefined
@@ -40,7 +40,7 @@ export async function runPlan({
   return rehearsal?.passed !== false
 }
 
-/** Checks the given options and computes none. */
+/** A plan that only checks existing options. */
 function planOf(guard: Plan['guard'], needs: PlanCommand['needs']): Plan {
   return { guard, numbers: [], warnings: findConflicts(guard, checkNeeds(needs)) }
 }

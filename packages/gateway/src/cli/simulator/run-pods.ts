@@ -1,4 +1,4 @@
-/** `spillway simulate pods`: what fleets of several sizes ask of their store, and how exact they are. */
+/** `spillway simulate pods`: load on the store and accuracy of the limits, for fleets of several sizes. */
 import { type PodsFigures, simulatePods } from '@spillway/simulator'
 import { table } from '../text-table.js'
 
@@ -21,7 +21,7 @@ export async function runPods({ sizes, durationMs, seed, json }: PodsCommand): P
   else process.stdout.write(tableOf(results))
 }
 
-/** In place of a figure that a short run cannot have. */
+/** Shown for a figure that the run was too short to measure. */
 const UNKNOWN = '–'
 
 function tableOf(results: readonly PodsFigures[]): string {

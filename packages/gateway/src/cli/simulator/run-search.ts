@@ -1,4 +1,6 @@
-/** `spillway simulate search`: from which triggers a fleet does not recover, and the smallest change that helps. */
+/**
+ * `spillway simulate search`: finds triggers from which a fleet does not recover, and the smallest change that helps.
+ */
 import { availableParallelism } from 'node:os'
 import {
   renderSearch,

@@ -4,7 +4,7 @@ import { renderHtml, renderText, SCENARIOS, type Scenario, simulate } from '@spi
 import { findScenario, guardOf } from './read-scenario-file.js'
 
 export interface SimulateCommand {
-  /** A scenario that comes along, `all` of them, or a file. */
+  /** Name of a built-in scenario, `all` for all of them, or a file. */
   readonly what: string
   readonly config: string | undefined
   readonly vendor: string | undefined

@@ -41,7 +41,7 @@ export function configError(
   return new ConfigError([...different.slice(0, MOST_REPORTED), ...last].join('\n'), placed)
 }
 
-/** The phrases of the checks that we share with the library. */
+/** Phrases of the checks that are shared with the library. */
 function isUnknown({ message }: Pick<ConfigProblem, 'message'>): boolean {
   return message.startsWith('unknown option')
 }
@@ -56,7 +56,7 @@ function offsetOf(
   if (own !== undefined) {
     return at === 'key' || isUnknown({ message }) ? (own.key ?? own.value) : own.value
   }
-  // Something is missing: the nearest thing around it that is there.
+  // A missing option is reported at the nearest enclosing option.
   for (let around = path; around !== ''; ) {
     around = around.slice(0, Math.max(around.lastIndexOf('.'), around.lastIndexOf('['), 0))
     const place = places.get(around)
@@ -76,7 +76,7 @@ function place(
   return {
     path: printable(redaction.clean(path.replace(/^\./, ''))),
     message: printable(redaction.clean(message)),
-    // A file with nothing in it has no first line.
+    // An empty file has no first line.
     line: line === 0 ? 1 : line,
     column: line === 0 ? 1 : col,
   }

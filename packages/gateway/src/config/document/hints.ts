@@ -1,4 +1,4 @@
-/** Adds hints at what the user probably meant, for checks that only state what they expect. */
+/** Adds suggestions to problems of checks that only state what they expect. */
 import type { ConfigProblem } from '../config-error.js'
 import { schemaIndex } from './schema-index.js'
 

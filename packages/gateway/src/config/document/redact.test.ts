@@ -164,7 +164,7 @@ routes:
     expect(line).toContain('a: { connectMs: 5s, key: env:OPENAI_API_KEY, b: @ }')
   })
 
-  it('the mark stays below its column behind a hidden secret', () => {
+  it('the mark in a report stays below its column behind a hidden secret', () => {
     const text = `vendors: { a: { protocol: openai, key: ${SECRET}, queu: 5 } }`
     expect(shownOf(text)).toContain(
       '    1 | vendors: { a: { protocol: openai, key: ***, queu: 5 } }\n      |                                             ^',

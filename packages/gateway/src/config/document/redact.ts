@@ -77,7 +77,7 @@ function looksSecret(text: string): boolean {
   return text.length >= 20 && /^[\w.+/=~-]+$/.test(text) && /\d/.test(text) && /[a-z]/i.test(text)
 }
 
-/** As in a URL: before the host, or after a question mark. */
+/** Whether a URL contains credentials: before the host, or after a question mark. */
 function hasCredentials(text: string): boolean {
   return /:.*@|:\/\/.*[?#]/s.test(text)
 }

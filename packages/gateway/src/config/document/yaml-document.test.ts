@@ -132,7 +132,7 @@ routes: [{ vendor: c }]
 })
 
 describe('line of a mistake', () => {
-  it('the line is right after a byte order mark and with CRLF', () => {
+  it('the line of a mistake is correct with a byte order mark and with CRLF line ends', () => {
     expect(reportOf('\uFEFFport: x\r\nvendors: 5\r\n')).toBe(
       `a.yaml:1:7  port: must be an integer from 0 to 65535, got "x"
     1 | port: x
@@ -153,7 +153,7 @@ a.yaml:2:10  vendors: must be an object with at least one vendor, got a number
     ])
   })
 
-  it('the line keeps its tabs, so the mark is below the right column', () => {
+  it('a quoted line keeps its tabs, so that the mark is below the right column', () => {
     expect(reportOf('vendors:\t5')).toContain('    1 | vendors:\t5\n      |         \t^')
   })
 

@@ -34,7 +34,7 @@ export interface WrittenDocument {
   /** Invalid YAML: no further checks run. */
   readonly syntax: readonly ConfigProblem[]
   readonly mistakes: readonly ConfigProblem[]
-  /** Some values could not be made out: checking them would only add to the confusion. */
+  /** Some values could not be read, so the checks would report consequences of that. */
   readonly broken: boolean
   readonly lines: LineCounter
 }
@@ -47,7 +47,7 @@ export function readDocument(text: string): WrittenDocument {
     prettyErrors: false,
     stringKeys: true,
     resolveKnownTags: false,
-    // Found below, where we know the path.
+    // Found below, where the path is known.
     uniqueKeys: false,
   })
   const reader = new Reader(document, lines)
@@ -95,7 +95,7 @@ class Reader {
     if (this.#isFull) return undefined
     this.#place(node, path, key)
     const found = this.#follow(node, path)
-    if (found === undefined || !this.#isBearable(found, path, around)) return undefined
+    if (found === undefined || !this.#isWithinLimits(found, path, around)) return undefined
     if (isScalar(found)) return this.#readScalar(found, path)
     const inside = [...around, found]
     if (isSeq(found)) {
@@ -112,7 +112,7 @@ class Reader {
 
   #readScalar(scalar: Scalar, path: string): unknown {
     if (scalar.value !== null) this.#note(scalar, path, 'value')
-    // A secret may begin with any character; these two make something else of it.
+    // An unquoted secret that begins with & or ! is read as an anchor or a tag.
     else if (scalar.anchor !== undefined) this.#noteText(scalar.anchor, path)
     if (scalar.tag !== undefined) this.#noteText(scalar.tag, path)
     return scalar.value
@@ -154,13 +154,13 @@ class Reader {
     return found
   }
 
-  /** Looks through the whole document, which is too much for each of thousands of repetitions. */
+  /** Cached, because each lookup walks through the whole document. */
   #resolve(alias: Alias): Node | undefined {
     if (!this.#resolved.has(alias)) this.#resolved.set(alias, alias.resolve(this.#document))
     return this.#resolved.get(alias)
   }
 
-  #isBearable(node: Node, path: string, around: readonly Node[]): boolean {
+  #isWithinLimits(node: Node, path: string, around: readonly Node[]): boolean {
     this.#values++
     if (around.includes(node)) this.#break(path, 'is an alias of something that it is a part of')
     else if (around.length > DEEPEST) this.#break(path, 'is nested too deeply')
@@ -195,7 +195,7 @@ class Reader {
       } else own.set(name, { name, key, value })
     }
     for (const merged of merges) {
-      if (!isMap(merged) || !this.#isBearable(merged, path, inside)) continue
+      if (!isMap(merged) || !this.#isWithinLimits(merged, path, inside)) continue
       for (const entry of this.#entries(merged, path, [...inside, merged])) {
         if (!own.has(entry.name)) own.set(entry.name, entry)
       }
@@ -237,7 +237,7 @@ function startOf(node: Node): number {
   return node.range?.[0] ?? 0
 }
 
-/** Nothing is written there, not even quotes. */
+/** Nothing is written there, not even an empty string. */
 function isEmpty(node: Node | null): boolean {
   return node === null || (isScalar(node) && node.value === null && node.source === '')
 }

@@ -22,7 +22,7 @@ export function syntaxMistakes(
   return [{ path: '', message: `is not YAML: ${explain(first, text)}`, at }]
 }
 
-/** It is missed at the end of the file, when it is the beginning that has to be looked at. */
+/** The parser misses it at the end of the file, but the mistake is at its beginning. */
 function isUnclosed({ code, message }: YAMLError): boolean {
   return code === 'MISSING_CHAR' && message.startsWith('Missing closing')
 }

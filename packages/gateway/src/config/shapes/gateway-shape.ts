@@ -1,4 +1,4 @@
-/** Format of a configuration file. The result is of the type in `config.ts`. */
+/** Format of a configuration file. The result has the type `GatewayConfig` of `config.ts`. */
 import { accessFields, RENAMED_ACCESS } from 'spillway/internal'
 import {
   about,
@@ -22,7 +22,7 @@ import { readCallers } from './caller-shape.js'
 import { readHealth } from './health-shape.js'
 import { linkQueues, readQueues } from './job-queue-shape.js'
 import { readRedis } from './redis-shape.js'
-import { linkRoutes, usualRoutes } from './routes/route-links.js'
+import { defaultRoutes, linkRoutes } from './routes/route-links.js'
 import { readRoutes } from './routes/route-shape.js'
 import { type Sources, textOrReference } from './secret-reference.js'
 import { readServerLimits, SERVER_LIMITS } from './server-limits-shape.js'
@@ -257,7 +257,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     const isRouted = Object.hasOwn(value as object, 'routes')
     const linked = isRouted
       ? linkRoutes(routes, `${path}.routes`, vendors, problems)
-      : usualRoutes(vendors, `${path}.vendors`, problems)
+      : defaultRoutes(vendors, `${path}.vendors`, problems)
     const linkedQueues = linkQueues(jobQueues, `${path}.jobQueues`, vendors, problems)
     if (problems.length > 0) return undefined
     return {

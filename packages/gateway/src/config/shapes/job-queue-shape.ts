@@ -91,7 +91,7 @@ export const readQueues: Check<ReadonlyMap<string, Written>> = readNamedMap(
   () => schemaOf(readQueue),
 )
 
-/** Queues of the vendors there are. */
+/** Checks that the vendor, model and key of each job queue exist. */
 export function linkQueues(
   queues: ReadonlyMap<string, Written> | undefined,
   path: string,

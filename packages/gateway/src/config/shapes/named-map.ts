@@ -4,11 +4,11 @@ import type { ConfigProblem } from '../config-error.js'
 /** Names appear in metrics, headers and errors. Names of digits only would lose their order in an object. */
 const NAME = /^(?!\d+$)[A-Za-z0-9_][\w.-]*$/
 
-/** Things by their names, at least one, in the order they are written in. */
+/** A map of at least one named value, in the order of the file. */
 export function readNamedMap<T>(
   what: string,
   read: (value: unknown, path: string, problems: OptionProblem[], name: string) => T,
-  /** Of one of them. */
+  /** Schema of one value. */
   schema: () => JsonSchema | undefined,
 ): Check<ReadonlyMap<string, T>> {
   const check: Check<ReadonlyMap<string, T>> = (value, path, problems: ConfigProblem[]) => {

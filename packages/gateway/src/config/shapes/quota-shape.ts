@@ -26,7 +26,7 @@ type WrittenQuota = ReturnType<typeof readVendorQuota> | undefined
 interface WindowRules {
   /** Limits on requests hold in periods of this length as well. */
   readonly subWindowMs?: number
-  /** Of calendar days. */
+  /** Time zone of calendar days. */
   readonly timeZone?: string
 }
 
@@ -36,17 +36,17 @@ const WINDOWS: Partial<Record<QuotaName, WindowRules>> = {
   gemini: { timeZone: 'America/Los_Angeles' },
 }
 
-/** `usual`: the preset if the file names none. */
+/** `defaultPreset`: used if the file names none. */
 export function quotaRules(
   written: WrittenQuota,
-  usual: QuotaName,
+  defaultPreset: QuotaName,
 ): { quota: VendorConfig['quota']; windows: WindowRules } {
   if (typeof written !== 'object') {
-    const quota = written ?? usual
+    const quota = written ?? defaultPreset
     return { quota, windows: WINDOWS[quota] ?? {} }
   }
   const { subWindowMs, timeZone, ...rules } = written
-  const preset = rules.preset ?? usual
+  const preset = rules.preset ?? defaultPreset
   const known = WINDOWS[preset] ?? {}
   const subMs = subWindowMs ?? known.subWindowMs
   const zone = timeZone ?? known.timeZone
@@ -68,7 +68,7 @@ export function withWindows<T>(limits: T, { subWindowMs, timeZone }: WindowRules
     if (window === 'day') return timeZone === undefined ? limit : { timeZone, ...limit }
     if (subWindowMs === undefined || unit !== 'requests') return limit
     const wholeMs = readPeriod(windowMs, '', [])
-    // Too few units for a part: the whole window alone holds.
+    // A limit with less than one unit per part applies to the whole window only.
     const hasPart = wholeMs > subWindowMs && (Number(units) * subWindowMs) / wholeMs >= 1
     return hasPart ? { subWindowMs, ...limit } : limit
   }) as T

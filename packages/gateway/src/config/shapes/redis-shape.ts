@@ -42,7 +42,7 @@ export function readRedis(sources: Sources): Check<RedisConfig | undefined> {
     commandTimeoutMs: optional(duration({ min: 1 })),
   })
   const check: Check<RedisConfig | undefined> = (value, path, problems: ConfigProblem[]) => {
-    if (value === undefined) return usualRedis(sources, path, problems)
+    if (value === undefined) return redisFromEnv(sources, path, problems)
     if (typeof value !== 'object' || value === null) {
       return { url: readUrl(value, path, problems) }
     }
@@ -119,7 +119,7 @@ function isRedisUrl(text: string): boolean {
 }
 
 /** Kubernetes sets this variable for all pods of a namespace. */
-function usualRedis(
+function redisFromEnv(
   sources: Sources,
   path: string,
   problems: ConfigProblem[],

@@ -1,10 +1,10 @@
-/** Secrets are not written down but referred to: `env:NAME`, or `file:PATH` whose content it is. */
+/** References to secrets: `env:NAME` is a variable, `file:PATH` is the content of a file. */
 import { type Check, described, suggest } from 'spillway/options'
 
 /** Sources of references: environment variables and files. */
 export interface Sources {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Relative paths are the configuration file's. Throws as `fs` does. */
+  /** Relative paths start at the folder of the configuration file. Throws as `fs` does. */
   readonly readFile: (path: string) => string
 }
 

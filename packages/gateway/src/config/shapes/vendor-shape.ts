@@ -77,14 +77,14 @@ const PATH_PREFIXES: Readonly<Partial<Record<ProtocolName, RegExp>>> = {
 /** From the start of an attempt to the first byte of the vendor's body, unless `timeout.firstByteMs` is set. */
 const FIRST_BYTE_MS = 60_000
 
-/** A file has no custom stages, which the library's text is about. */
+/** Replaces the library's description, which mentions custom stages: a file cannot have them. */
 const SHADOW_TEXT =
   'Stages that only report the calls they would have refused. `true`: all of them. Default: none.'
 
 /** Name of a vendor's only key. */
 const ONLY_KEY = 'default'
 
-/** Read elsewhere; here for its name. */
+/** An option that another check reads; listed here so that its name is known. */
 function asWritten(schema: JsonSchema | (() => JsonSchema | undefined)): Check<unknown> {
   return optional(described((value: unknown) => value, schema))
 }
@@ -160,7 +160,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       'Limits that several models share, by name of the pool. Default: none.',
       asWritten(() => modelLimitsSchema('pools')),
     ),
-    // Known here, so that a suggestion has all names to choose from; read below.
+    // Listed so that suggestions know all option names; the values are read below.
     ...Object.fromEntries(guardNames.map((name) => [name, asWritten(() => guardSchema(name))])),
   })
   return readNamedMap(
@@ -266,8 +266,8 @@ function readUrl(
   problems: OptionProblem[],
   protocol: ProtocolName | undefined,
 ): string {
-  const usual = protocol && PUBLIC_API[protocol]
-  if (value === undefined && usual !== undefined) return usual
+  const defaultUrl = protocol && PUBLIC_API[protocol]
+  if (value === undefined && defaultUrl !== undefined) return defaultUrl
   const [url, message] = parseUrl(value, protocol)
   if (message !== undefined && !(value === undefined && protocol === undefined)) {
     problems.push({ path, message })

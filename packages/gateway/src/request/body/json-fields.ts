@@ -46,7 +46,7 @@ for (const [letter, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r
 export class JsonFieldReader {
   readonly #names: FieldNames
   readonly #content: ContentVisitor
-  /** Chosen fields so far. There are only some, so a list is faster than a set. */
+  /** Chosen fields so far. There are few, so a list is faster than a set. */
   readonly #seen: string[] = []
   readonly #fields = new Map<string, JsonField>()
   #expected: Expected = 'start'
@@ -237,7 +237,7 @@ export class JsonFieldReader {
   #addText(chunk: Buffer, start: number, end: number): void {
     this.#textBytes += end - start
     this.#highSurrogate = false
-    // Piece by piece: most texts show in the first one that their beginning is not wanted.
+    // Read in pieces, because most texts have a character that is not wanted in the first one.
     for (let at = start; this.#keepsBeginning && at < end; at += BEGINNING_PIECE_BYTES) {
       const missing = this.#content.beginningLength - this.#beginning.length
       const pieceEnd = Math.min(end, at + Math.min(missing, BEGINNING_PIECE_BYTES))
@@ -346,7 +346,7 @@ export class JsonFieldReader {
     const kept = this.#kept as Kept
     this.#kept = undefined
     const from = kept.start - this.#offset
-    // Nearly all begin and end in one chunk.
+    // Nearly all values begin and end in the same chunk.
     if (from >= 0 && end - from <= MAX_KEPT_BYTES)
       return JSON.parse(chunk.toString('utf8', from, end))
     this.#keep(kept, chunk, end)

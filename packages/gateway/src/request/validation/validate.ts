@@ -1,6 +1,6 @@
 /**
  * Checks of a request's head before routing. Node's parser has already refused invalid HTTP. This refuses valid HTTP
- * that is unsafe or unsupported: duplicate headers, heads that two servers could read in two ways, and features that
+ * that is unsafe or unsupported: duplicate headers, heads that two servers could read differently, and features that
  * the gateway does not have.
  */
 import type { ServerLimits } from '../../config/shapes/server-limits-shape.js'

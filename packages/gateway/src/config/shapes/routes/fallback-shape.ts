@@ -32,7 +32,7 @@ const REASONS = ['timeout', 'error', 'circuit-open', 'limited', 'shed'] as const
 /** Errors of a vendor after which another target may help. */
 const KINDS = Object.keys(ERROR_KINDS) as ErrorKind[]
 
-/** Fields that name the caller or the way of accounting. They do not change the question. */
+/** Fields about the caller or about accounting. They do not change the answer. */
 const IGNORED_FIELDS = [
   'user',
   'metadata',

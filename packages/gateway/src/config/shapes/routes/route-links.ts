@@ -100,7 +100,7 @@ function nameOf(
   return [where, models?.join(',')].filter(Boolean).join(' ')
 }
 
-/** None, if the route has a mistake that has been reported. */
+/** Empty if a mistake in the route was reported. */
 function pathsOf(
   path: string | undefined,
   defaultsOf: LlmProtocol | undefined,
@@ -247,7 +247,7 @@ function linkFallbacks(
   const tried = new Set(choices.map((each) => wholeOf(each, vendors)))
   // A target may be listed twice: as a fallback for failures, and with `when` for times of pressure.
   const triedUnderPressure = new Set(tried)
-  // Once more for each kind of error.
+  // A target may also be listed once for each kind of error.
   const triedAfter = new Map<ErrorKind, Set<string>>()
   for (const [index, written] of (route.fallbacks ?? []).entries()) {
     // Invalid fallbacks have been reported already. Answers without a vendor are not targets.
@@ -257,7 +257,7 @@ function linkFallbacks(
     if (isOther) checkSameProtocol(written.vendor, vendor, path, vendors, problems)
     const target = {
       vendor: written.vendor ?? vendor,
-      // A key is one of its vendor's: another vendor begins with its first.
+      // Keys belong to a vendor, so another vendor starts with its first key.
       key: written.key ?? (isOther ? undefined : key),
       model: written.model ?? model,
       ...(written.when && { when: written.when }),
@@ -279,7 +279,7 @@ function linkFallbacks(
   return targets
 }
 
-/** Whether every error of these kinds has led there before. */
+/** Whether an earlier fallback already uses this target for all of these error kinds. */
 function isTried(
   kinds: readonly ErrorKind[],
   whole: string,
@@ -349,7 +349,7 @@ function checkSameProtocol(
 }
 
 /** Without `routes`: the default paths of each vendor. */
-export function usualRoutes(
+export function defaultRoutes(
   vendors: Vendors,
   path: string,
   problems: ConfigProblem[],

@@ -10,11 +10,11 @@ export interface LinkedRoute {
   readonly index: number
   readonly route: RouteConfig
   readonly protocol: ProtocolName
-  /** Whether it is written with a path. */
+  /** Whether the file sets its path. */
   readonly hasPath: boolean
 }
 
-/** `path`: where the list of routes is. At most one problem for each route. */
+/** `path`: of the list of routes. At most one problem for each route. */
 export function checkOverlaps(
   routes: readonly LinkedRoute[],
   path: string,
@@ -36,7 +36,7 @@ export function checkOverlaps(
   }
 }
 
-/** `before`: all routes before `later`. `name`: that of `earlier`. */
+/** `before`: all routes before `later`. `name`: of `earlier`. */
 function problemOf(
   earlier: LinkedRoute,
   later: LinkedRoute,

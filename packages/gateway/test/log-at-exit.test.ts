@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Logged lines are written, however the process ends. */
+/** Lines of the log are written before the process ends, also after a crash. */
 import { type StdioOptions, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
@@ -31,7 +31,7 @@ function lastWords(ending: string): string {
   }).stdout
 }
 
-describe('last lines of the log', () => {
+describe('log of a process that ends', () => {
   it.each([
     ['an exit', 'process.exit(3)'],
     ['an uncaught error', "setImmediate(() => { throw new Error('uncaught') })"],
@@ -60,9 +60,9 @@ async function outlive(stdout: number | 'pipe', ending: string) {
     setTimeout(() => { ${ending} }, 1_200)`
   const stdio: StdioOptions = ['ignore', stdout, 'inherit', 'ipc']
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio })
-  const [said] = await once(child, 'message')
+  const [sent] = await once(child, 'message')
   const [code] = await once(child, 'exit')
-  return [said, code]
+  return [sent, code]
 }
 
 describe('log output that fails', () => {
