@@ -15,7 +15,7 @@ const ACTS: ReadonlySet<unknown> = new Set<Act['act']>([
   'demo',
 ])
 
-/** Undefined if it is none. */
+/** Undefined if the text is no audit line. */
 export function readActNote(text: string): ActNote | undefined {
   let note: Partial<Record<keyof ActNote, unknown>>
   try {

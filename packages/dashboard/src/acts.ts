@@ -33,7 +33,7 @@ export interface DashboardDemo {
   set(change: Partial<DemoState>): void | Promise<void>
 }
 
-/** Who acts, and from where. */
+/** Name and address of the operator. */
 export interface Who {
   by: string
   from: string

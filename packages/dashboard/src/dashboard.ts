@@ -283,7 +283,7 @@ class DashboardServer {
       answer(response, 200, { ok: true, did: shown(did) })
     } catch (error) {
       const { status, problem } = statusOf(error)
-      // Valid actions have reported themselves.
+      // Valid actions have emitted an event already.
       if (note === undefined) reportDenied(who, { problem: shown(problem) })
       else this.#publishAct(note, { ok: false, problem }, who)
       answer(response, status, { ok: false, problem: shown(problem) })

@@ -6,7 +6,7 @@
 import { toUSVString } from 'node:util'
 import type { Details, Priority } from 'spillway'
 import { ALL_LANES, BoundedCache, PRIORITIES } from 'spillway/internal'
-import type { ByPriority, EveryLane, MostText } from './wire/words.js'
+import type { ByPriority, EveryLane, MostText } from './wire/common-types.js'
 
 const MOST_TEXT: MostText = 200
 const MOST_REMEMBERED = 2_000
@@ -51,7 +51,7 @@ export function requestIdOf(id: string): string | undefined {
   return REQUEST_ID.test(id) && !KEY_AS_ID.test(id) ? id : undefined
 }
 
-/** The names that are shown as `name`; two keys may look alike. */
+/** All names that are displayed as `name`: masked keys may be equal. */
 export function namesShownAs(name: string, known: Iterable<string>): string[] {
   return [...new Set(known)].filter((each) => each === name || shown(each) === name)
 }

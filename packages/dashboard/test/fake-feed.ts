@@ -17,7 +17,7 @@ export interface FakeFeed {
   readonly url: string
   readonly fleet: FakeFleet
   /** The actions that the page has requested. */
-  readonly asked: { act: Act; token: string | undefined }[]
+  readonly receivedActs: { act: Act; token: string | undefined }[]
   /** Sends one message to all readers. */
   send<Name extends keyof Messages>(name: Name, data: Messages[Name]): void
   /** Disconnects all readers and answers no request until `resume`. */
@@ -41,7 +41,7 @@ export interface FakeFeedOptions extends FakeFleetOptions {
   unread?: number
   /** Sends nothing, so the page keeps waiting. */
   silent?: boolean
-  /** The answer about any request. */
+  /** The explanation of every request. */
   explanation?: Explanation
 }
 
@@ -52,7 +52,7 @@ const MOST_UNREAD = 2_000_000
 export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<FakeFeed> {
   const fleet = new FakeFleet(options)
   const readers = new Set<ServerResponse>()
-  const asked: FakeFeed['asked'] = []
+  const receivedActs: FakeFeed['receivedActs'] = []
   let number = 0
   let isCut = false
   let { barred } = options
@@ -113,7 +113,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
       })
       request.on('end', () => {
         const act = JSON.parse(text) as Act
-        asked.push({ act, token: shown })
+        receivedActs.push({ act, token: shown })
         const right = options.token === undefined || shown === options.token
         response.writeHead(right ? 200 : 401, { 'content-type': 'application/json' })
         response.end(
@@ -151,7 +151,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     fleet,
-    asked,
+    receivedActs,
     send,
     cut() {
       isCut = true

@@ -2,6 +2,7 @@
 import { createRandom } from '../../spillway/src/core/random.js'
 import { ORDER } from '../../spillway/src/guard/pipeline/stages.js'
 import type { Act } from '../src/wire/acts.js'
+import type { ByPriority, StoreStatus } from '../src/wire/common-types.js'
 import type { Decision } from '../src/wire/decisions.js'
 import type { Fleet } from '../src/wire/fleet.js'
 import type { BreakerTick, GuardsTick, GuardTick, LaneTick } from '../src/wire/guards.js'
@@ -9,7 +10,6 @@ import type { DemoState, GuardCard, Hello } from '../src/wire/hello.js'
 import type { History } from '../src/wire/history.js'
 import type { Messages } from '../src/wire/messages.js'
 import type { DeadLetters, QueuesTick } from '../src/wire/queues.js'
-import type { ByPriority, StoreWord } from '../src/wire/words.js'
 
 export interface FakeFleetOptions {
   pods?: number
@@ -41,7 +41,7 @@ const USERS = ['ann', 'bob', 'carol', 'dave', 'erin', 'frank', 'grace']
 const SECONDS = 3_600
 
 export class FakeFleet {
-  store: StoreWord = 'shared'
+  store: StoreStatus = 'shared'
   readonly #random = createRandom(7)
   readonly #options: Required<FakeFleetOptions>
   readonly #cards: GuardCard[]
@@ -79,7 +79,7 @@ export class FakeFleet {
     this.#turn++
   }
 
-  setStore(word: StoreWord): void {
+  setStore(word: StoreStatus): void {
     this.store = word
     this.#storeSinceAt = Date.now()
   }

@@ -47,7 +47,11 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await dialog.getByText('Release the key main of openai').waitFor()
     await dialog.getByRole('button', { name: 'Release' }).click()
     await dialog.getByTestId('act-answer').getByText('Done').waitFor()
-    expect(feed.asked.at(-1)?.act).toEqual({ act: 'release-key', guard: 'openai', key: 'main' })
+    expect(feed.receivedActs.at(-1)?.act).toEqual({
+      act: 'release-key',
+      guard: 'openai',
+      key: 'main',
+    })
     expect(complaints).toEqual([])
   })
 
@@ -133,7 +137,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await page.getByRole('button', { name: 'Isolate …' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByText('is refused with CIRCUIT_OPEN for 10 min, on all 3 pods').waitFor()
-    expect(feed.asked).toEqual([])
+    expect(feed.receivedActs).toEqual([])
     await dialog.getByLabel('Admin token').fill('wrong')
     await dialog.getByRole('button', { name: 'Isolate' }).click()
     await dialog.getByText('Not done: The token is wrong.').waitFor()
@@ -142,7 +146,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await dialog.getByLabel('Admin token').fill('right')
     await dialog.getByRole('button', { name: 'Isolate' }).click()
     await dialog.getByText('Done: did isolate').waitFor()
-    expect(feed.asked.at(-1)).toEqual({
+    expect(feed.receivedActs.at(-1)).toEqual({
       act: { act: 'isolate', guard: 'openai', lane: 'gpt-4o', forMs: 180_000 },
       token: 'right',
     })
@@ -180,7 +184,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await doIt('Retry a7f3', /The job a7f3 returns to the end of the job queue/, 'Retry')
     await page.getByRole('switch', { name: 'Break the vendor' }).click()
     await page.getByRole('switch', { name: 'Break the vendor', checked: true }).waitFor()
-    expect(feed.asked.map(({ act }) => act)).toMatchObject([
+    expect(feed.receivedActs.map(({ act }) => act)).toMatchObject([
       { act: 'pause', guard: 'openai', forMs: 300_000 },
       { act: 'limit', guard: 'openai', id: 'requests', limit: 500 },
       { act: 'drain', pod: 'pod-b' },

@@ -133,7 +133,7 @@ function* eventsOf(plan: Plan, { answer, writer }: Script): Generator<StreamEven
   for (const text of writer.closing(answer)) yield { kind: 'closing', text }
 }
 
-/** Bad JSON once, or bad framing from there on. The JSON is at the end of an event. */
+/** `json`: one event with invalid JSON. `sse`: wrong framing from this event on. */
 function spoil(
   text: string,
   { garbage, from, index }: { garbage: Plan['garbage']; from: number; index: number },

@@ -7,14 +7,14 @@ import type { CacheUse, Prompt } from './content/prompt-cache.js'
 import type { ErrorKind } from './error-kinds.js'
 import type { FileStore } from './file-store.js'
 import type { Form } from './form.js'
-import type { Excess, Standing } from './quota/contract.js'
+import type { Excess, LimitState } from './quota/contract.js'
 
 export interface Dialect {
   readonly name: 'openai' | 'anthropic' | 'gemini' | 'azure'
   readonly requestIdHeader: string
   readonly endpoints: readonly Endpoint[]
   keyOf(headers: IncomingHttpHeaders, query: URLSearchParams): string
-  limitHeaders(standings: readonly Standing[], wallMs: number): Record<string, string>
+  limitHeaders(states: readonly LimitState[], wallMs: number): Record<string, string>
   /** Headers of a 429 with the time to wait. Absent: `retry-after` in whole seconds. */
   retryHeaders?(waitMs: number): Record<string, string>
 

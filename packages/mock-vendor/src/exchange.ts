@@ -37,7 +37,7 @@ export class Exchange {
   async wait(ms: number): Promise<boolean> {
     if (this.#over || ms <= 0) return !this.#over
     await new Promise<void>((resolve) => {
-      // A longer time than any process lives.
+      // A delay that never ends: longer than any process runs.
       const timer = ms < Number.MAX_SAFE_INTEGER ? systemClock.schedule(ms, resolve) : undefined
       if (!this.#keepsAlive) timer?.unref()
       this.#wake = () => {

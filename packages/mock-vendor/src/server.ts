@@ -206,10 +206,10 @@ export class VendorServer {
 
   #headersFor({ key, model, requestId }: OpenCall, dialect: Dialect): Record<string, string> {
     const isSilent = model === '' || quotaModel(this.#options.quota).isSilent === true
-    const standings = isSilent ? [] : this.#limits.standings(laneOf(key, model), systemClock.now())
+    const states = isSilent ? [] : this.#limits.states(laneOf(key, model), systemClock.now())
     return {
       [dialect.requestIdHeader]: requestId,
-      ...dialect.limitHeaders(standings, systemClock.wallMs()),
+      ...dialect.limitHeaders(states, systemClock.wallMs()),
     }
   }
 

@@ -1,6 +1,6 @@
 // test-group: sockets
 
-/** The real SDKs at every endpoint of the mock vendor but plain chat. */
+/** The real SDKs with every endpoint of the mock vendor except plain chat. */
 import Anthropic, { toFile as toAnthropicFile } from '@anthropic-ai/sdk'
 import type { MockVendorOptions } from '@spillway/mock-vendor'
 import OpenAI, { toFile } from 'openai'
@@ -334,7 +334,7 @@ describe('other endpoints of the mock vendor', () => {
     for (let round = 0; round < 3; round++) expect((await openai.files.list()).data).toEqual([])
   })
 
-  it('mock OpenAI names what a multipart request lacks', async () => {
+  it('mock OpenAI names the missing field of a multipart request', async () => {
     const { url } = await start()
     const form = new FormData()
     form.set('model', 'whisper')

@@ -36,7 +36,7 @@ describe.each(VENDORS)('errors of $format.name', ({ format, path, body }) => {
   // A blocked prompt is no error for Google: it answers with status 200.
   const kinds = ERROR_KINDS.filter((kind) => format !== geminiFormat || kind !== 'content-filter')
 
-  it.each(kinds)('an error of the kind %s is understood as such', async (kind) => {
+  it.each(kinds)('an error of the kind %s is classified as this kind', async (kind) => {
     const vendor = createMockVendor({ knobs: { error: kind } })
     onTestFinished(() => vendor.close())
     const { url } = await vendor.start()

@@ -25,7 +25,7 @@ describe('mock vendor limits', () => {
     expect(vendor.counts).toMatchObject({ arrived: 5, succeeded: 4, throttled: 1 })
   })
 
-  it('OpenAI headers state what is left, and a refusal when to retry', async () => {
+  it('OpenAI headers have the remaining units, and a refusal the time to wait', async () => {
     const { chat } = await startVendor({
       limits: [MINUTE, { unit: 'tokens', limit: 100, windowMs: 60_000 }],
       knobs: { tokens: 7 },
@@ -53,7 +53,7 @@ describe('mock vendor limits', () => {
     })
   })
 
-  it('Anthropic headers state what is left', async () => {
+  it('Anthropic headers have the remaining units', async () => {
     const { messages } = await startVendor({
       limits: [MINUTE, { unit: 'outputTokens', limit: 30, windowMs: 60_000 }],
       knobs: { tokens: 16 },

@@ -196,7 +196,7 @@ describe.each(NAMES)('errors of %s', (name) => {
 })
 
 describe('quotas over HTTP', () => {
-  it.each(NAMES)('%s refuses in its own format what exceeds the contract', async (name) => {
+  it.each(NAMES)('%s refuses requests beyond the contract in its own format', async (name) => {
     const limit = name === 'azure' ? 6 : 1
     const limits = [{ unit: 'requests', limit, windowMs: '1h' }] as const
     const { post, vendor } = await start({ quota: name, limits })
@@ -213,7 +213,7 @@ describe('quotas over HTTP', () => {
     expect(vendor.mostInAnyWindow('1h', { accepted: true })).toBe(1)
   })
 
-  it('the vendor counts what it accepted in the units of its quota', async () => {
+  it('the vendor counts accepted requests in the units of its quota', async () => {
     const limits = [{ unit: 'tokens', limit: 10_000, windowMs: '1m' }] as const
     const { post, vendor } = await start({ quota: 'bedrock', limits })
     const [path, body, headers] = REQUESTS.anthropic
@@ -241,7 +241,7 @@ describe('quotas over HTTP', () => {
 describe('prompt caches over HTTP', () => {
   const long = 'x'.repeat(8_192)
 
-  it('OpenAI, Gemini and Anthropic report what was read from the cache', async () => {
+  it('OpenAI, Gemini and Anthropic report tokens read from the cache', async () => {
     const { post, vendor } = await start({ promptCache: true })
     const usages: unknown[] = []
     for (let turn = 0; turn < 2; turn++) {
@@ -270,7 +270,7 @@ describe('prompt caches over HTTP', () => {
     expect(vendor.calls.at(-1)).toMatchObject({ cachedTokens: 2_048 })
   })
 
-  it('calls have what their quota charged them, and refused calls have nothing', async () => {
+  it('the log has the charge of each call, and none for refused calls', async () => {
     const limits = [{ unit: 'tokens' as const, limit: 500, windowMs: '1h' as const }]
     const { post, vendor } = await start({ quota: 'bedrock', limits, knobs: { tokens: 10 } })
     const ask = async () => (await post('/v1/chat/completions', body)).text()

@@ -30,7 +30,7 @@ const LARGE = [
 const REHEARSED: [string, PlanNeeds][] = usualOrLong(SMALL, [...SMALL, ...LARGE])
 
 describe('planFor', () => {
-  it('pace is what the concurrent calls can do, with a fifth in reserve', () => {
+  it('the planned pace is 80 % of the rate that the concurrent calls allow', () => {
     const { guard, numbers } = planFor(llm)
     expect(guard.concurrency).toEqual({ limit: 50 })
     // 50 calls / 30 s × 0.8 = 80 per minute.
@@ -47,7 +47,7 @@ describe('planFor', () => {
     }
   })
 
-  it('concurrency is limited by the scarcest resource', () => {
+  it('the planned concurrency is limited by the scarcest resource', () => {
     const limitOf = (more: Partial<PlanNeeds>) =>
       planFor({ ...llm, ...more }).guard.concurrency?.limit
     expect(limitOf({ cores: 2 })).toBe(100)

@@ -75,7 +75,7 @@ describe('simulator seed', () => {
     expect((await historyOf(scenario, 6)) === (await historyOf(scenario, 5))).toBe(false)
   })
 
-  it('both runs of a simulation see the same arrivals', async () => {
+  it('both runs of a simulation have the same arrivals', async () => {
     const { spillway, naive } = await simulate(ARRIVING)
     expect(naive.series.offered).toEqual(spillway.series.offered)
   })

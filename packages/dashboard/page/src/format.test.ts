@@ -28,7 +28,7 @@ describe('formatting of figures', () => {
     expect(formatSeconds(61_000)).toBe('1 min 01 s')
   })
 
-  it('shares, counts and option names are written in words', () => {
+  it('shares, counts and option names are formatted as text', () => {
     expect(formatShare(0.034)).toBe('3.4 %')
     expect(formatShare(Number.NaN)).toBe('0 %')
     expect(countOf(1, 'pod')).toBe('1 pod')

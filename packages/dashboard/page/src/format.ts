@@ -1,4 +1,4 @@
-/** Figures as people read them: short, and never jumping in width more than they must. */
+/** Formats figures: short, with a width that changes as little as possible. */
 
 const WHOLE = new Intl.NumberFormat('en')
 const SHORT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
@@ -19,7 +19,7 @@ export function formatMs(ms: number): string {
   return formatLong(Math.round(ms / 1_000))
 }
 
-/** Durations that count down or up, in whole seconds: 12 s, 3 min 05 s. */
+/** A duration in whole seconds, for countdowns: 12 s, 3 min 05 s. */
 export function formatSeconds(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1_000))
   return seconds < 60 ? `${seconds} s` : formatLong(seconds)

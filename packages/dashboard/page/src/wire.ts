@@ -1,5 +1,6 @@
 /** The format of the feed, which is its server's: types only. */
 export type * from '../../src/wire/acts.js'
+export type * from '../../src/wire/common-types.js'
 export type * from '../../src/wire/decisions.js'
 export type * from '../../src/wire/explain.js'
 export type * from '../../src/wire/fleet.js'
@@ -8,4 +9,3 @@ export type * from '../../src/wire/hello.js'
 export type * from '../../src/wire/history.js'
 export type * from '../../src/wire/messages.js'
 export type * from '../../src/wire/queues.js'
-export type * from '../../src/wire/words.js'

@@ -27,7 +27,7 @@ import { LaneFigureBook } from './lane-figures.js'
 import type { DashboardPeers, DecisionPage } from './peer-decisions.js'
 import { queueTicks } from './queue-tick.js'
 import type { FeedReader } from './reader.js'
-import { StoreStanding } from './store-standing.js'
+import { StoreState } from './store-state.js'
 
 const TICK_MS = 1_000
 /** Callers may choose guard names, so there is a limit. */
@@ -42,7 +42,7 @@ export interface FeedOptions {
 }
 
 /** Messages that describe the current state. New and returning readers get the last one of each. */
-type Standing = 'fleet' | 'guards' | 'jobQueues'
+type StateMessage = 'fleet' | 'guards' | 'jobQueues'
 
 export class Feed {
   readonly #options: FeedOptions
@@ -51,13 +51,13 @@ export class Feed {
   readonly #decisions: DecisionFeed
   readonly #figures: LaneFigureBook
   readonly #fleet: FleetWatch
-  readonly #standing: StoreStanding
+  readonly #storeState: StoreState
   readonly #podHistory = new HistoryOf(POD_COLUMNS)
   readonly #readers = new Set<FeedReader>()
   /** Readers that are still receiving the history. */
   readonly #coming = new Set<FeedReader>()
   readonly #acts: ActNote[] = []
-  readonly #last = new Map<Standing, string>()
+  readonly #last = new Map<StateMessage, string>()
   readonly #stopMeeting: () => void
   #watches: GuardWatch[] = []
   #sampledMs: number
@@ -82,7 +82,7 @@ export class Feed {
     })
     this.#figures = new LaneFigureBook(clock)
     this.#fleet = new FleetWatch(membership, clock, (text) => this.#onNote(text))
-    this.#standing = new StoreStanding()
+    this.#storeState = new StoreState()
     this.#sampledMs = clock.now()
     this.#meetGuards()
     // Immediately instead of with the next tick, so that no decision of a new guard is missed.
@@ -128,7 +128,7 @@ export class Feed {
     if (this.#sampledMs > beganMs) {
       for (const history of this.#histories(beganAt)) this.#send(reader, 'history', history)
     }
-    this.#sendStanding(reader)
+    this.#sendCurrentState(reader)
     this.#sendDecisions(reader, seen)
     for (const note of this.#acts) this.#send(reader, 'act', note)
     // The store was not read before.
@@ -248,7 +248,7 @@ export class Feed {
     const queues = inside.queues().map(({ queue }) => queue.snapshot())
     const vitals = ownStatus(snapshots, queues, readProcess(), inside.standing())
     this.#fleet.hearOwn(vitals)
-    this.#standing.note(snapshots, at)
+    this.#storeState.note(snapshots, at)
     this.#notePod(at, vitals)
   }
 
@@ -260,7 +260,7 @@ export class Feed {
       inFlight: sum('active'),
       waiting: sum('waiting'),
       pods: this.#options.inside.membership.live,
-      degraded: this.#standing.degraded ? 1 : 0,
+      degraded: this.#storeState.degraded ? 1 : 0,
       ...this.#fleetPoint(),
     })
   }
@@ -296,7 +296,7 @@ export class Feed {
       if (this.#readers.size === 0) return
       const at = this.#clock.wallMs()
       const sources = { at, nowMs: this.#clock.now(), figures: this.#figures }
-      this.#broadcast('fleet', this.#fleet.tick(at, this.#standing.tick()))
+      this.#broadcast('fleet', this.#fleet.tick(at, this.#storeState.tick()))
       const guards = this.#watches.flatMap((watch) =>
         watch.last === undefined ? [] : guardTick(watch, watch.last, sources),
       )
@@ -354,10 +354,10 @@ export class Feed {
   #greetAgain(reader: FeedReader): void {
     if (reader.isBack) reader.resume()
     this.#sendHello(reader)
-    this.#sendStanding(reader)
+    this.#sendCurrentState(reader)
   }
 
-  #sendStanding(reader: FeedReader): void {
+  #sendCurrentState(reader: FeedReader): void {
     const nowMs = this.#clock.now()
     for (const message of this.#last.values()) reader.send(message, nowMs)
   }

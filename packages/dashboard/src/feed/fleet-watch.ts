@@ -4,8 +4,8 @@ import type { GuardStatus, PodStatus } from 'spillway/internal'
 import { readPodStatus } from 'spillway/internal'
 import type { Membership } from 'spillway/shared'
 import { rounded, shown } from '../shown.js'
+import type { StoreStatus } from '../wire/common-types.js'
 import type { BreakerCode, Fleet, PodRow } from '../wire/fleet.js'
-import type { StoreWord } from '../wire/words.js'
 
 const MOST_PODS = 500
 
@@ -75,19 +75,19 @@ export class FleetWatch {
       const own = this.#known.get(self)
       if (own !== undefined) known.set(self, own)
       for (const { pod, snapshot, ageMs } of members) {
-        // A pod knows more about itself than the store.
+        // The state of this pod is newer than that in the store.
         if (pod !== self) known.set(pod, this.#update(pod, readPodStatus(snapshot), nowMs - ageMs))
       }
       this.#known = known
-      this.#hearNotes()
+      this.#passOnNotes()
     } catch {
-      // The next round shows whether the store is back.
+      // The next round tries the store again.
     } finally {
       this.#reading = false
     }
   }
 
-  #hearNotes(): void {
+  #passOnNotes(): void {
     const { pod: self } = this.#membership
     const noted = new Map<string, number>()
     for (const [pod, { vitals }] of this.#known) {
@@ -210,7 +210,7 @@ function podRow(
     memoryMb: Math.round(vitals.memoryMb),
     inFlight: sumOf(vitals.guards, 'active'),
     waiting: sumOf(vitals.guards, 'waiting'),
-    store: vitals.store as StoreWord,
+    store: vitals.store as StoreStatus,
     guards: vitals.guards.map(({ name, active, waiting, breaker }) => {
       const { calls = 0, refused = 0, decided = 0 } = rates.get(name) ?? {}
       return [place(name), calls, refused, active, waiting, breaker as BreakerCode, decided]

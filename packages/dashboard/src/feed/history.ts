@@ -49,7 +49,7 @@ class Steps<C extends string> {
   readonly stepMs: number
   readonly #points: number
   readonly #columns: readonly [C, Summing, Float32Array][]
-  /** How many short steps went into each. */
+  /** Number of short steps in each long step. */
   readonly #parts: Uint8Array
   /** Numbers of the first and the last recorded step. */
   #first = Number.POSITIVE_INFINITY

@@ -11,7 +11,7 @@ export class RecentDecisions {
   #kept: { readonly at: number; readonly record: Decision }[] = []
   readonly #known = new Set<string>()
 
-  /** `at`: the time of day. Returns those that were not known. */
+  /** `at`: the time of day. Returns the new ones. */
   add(records: readonly Decision[], at: number): Decision[] {
     const fresh = records.filter((record) => this.#remember(`${record.pod} ${record.id}`))
     const added = fresh.map((record) => ({ at, record }))

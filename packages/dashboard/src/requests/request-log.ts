@@ -41,7 +41,7 @@ export class RequestLog {
     if (request.vendorAttempts.length === 0 && isOwnRefusal(request)) this.#list(request)
   }
 
-  /** Nothing known: no request, and no decisions. */
+  /** Whether neither the request nor a decision on it is known. */
   find(id: string): KnownRequest {
     const { log, views, pod } = this.#options
     const decisions = views(log.ofRequest(id))

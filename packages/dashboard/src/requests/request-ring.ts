@@ -1,4 +1,4 @@
-/** The last requests that were noted, for questions about one of them. A ring: each costs one store. */
+/** The last noted requests, searched by id. A ring buffer, so that adding one is a single write. */
 import type { NotedRequest } from './noted-request.js'
 
 const MOST_REQUESTS = 2_000

@@ -1,4 +1,4 @@
-/** Operator actions and their audit. */
+/** Operator actions and their audit entries. */
 
 /**
  * `POST act`, JSON. Answered with 200 and `{ "ok": true, "did": "…" }`; or 400 (invalid), 401 (no

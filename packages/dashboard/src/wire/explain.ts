@@ -27,7 +27,7 @@ export interface RequestSummary {
   status: number
   /** Why it was refused or failed, if it was. */
   code?: string
-  /** The code in words, if the gateway itself refused the request. */
+  /** Text of the code, if the gateway itself refused the request. */
   why?: string
   /** The user it was charged to, if any. */
   user?: string

@@ -1,10 +1,10 @@
 /** All pods, by their reports. */
-import type { StoreWord } from './words.js'
+import type { StoreStatus } from './common-types.js'
 
 export interface Fleet {
   at: number
   store: {
-    status: StoreWord
+    status: StoreStatus
     degraded: boolean
     sinceAt: number
     /** Problems of guards, as text. */
@@ -28,7 +28,7 @@ export interface PodRow {
   pod: string
   /** Time since the last report. Above 2,000 the pod is late, above 5,000 it is dropped. */
   ageMs: number
-  /** `unknown`: it runs a version without reports. */
+  /** `unknown`: the pod runs a version without reports. */
   state: 'up' | 'draining' | 'drain-requested' | 'unknown'
   version: string
   upMs: number
@@ -44,7 +44,7 @@ export interface PodRow {
   memoryMb: number
   inFlight: number
   waiting: number
-  store: StoreWord
+  store: StoreStatus
   /** By guard: its rates per second, as reported. */
   guards: PodGuardRow[]
 }

@@ -1,7 +1,7 @@
 /** This pod's guards, with the shared state that they use. */
 import type { ErrorCode, Outcome, Scope, Stage } from 'spillway'
 import type { BreakerStateName } from 'spillway/shared'
-import type { ByPriority, StoreWord } from './words.js'
+import type { ByPriority, StoreStatus } from './common-types.js'
 
 export interface GuardsTick {
   at: number
@@ -38,7 +38,7 @@ export interface GuardTick {
   estimates?: EstimateTick[]
   /** API keys of a gateway, at most 50; absent: it has none. */
   keys?: KeyTick[]
-  store: StoreWord
+  store: StoreStatus
   closed: boolean
 }
 

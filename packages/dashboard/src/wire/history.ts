@@ -1,4 +1,4 @@
-/** The time before the page was opened. */
+/** History from before the page was opened. */
 
 /** Columns of numbers, one per step; `null`: unknown. The last step may be incomplete. */
 export interface History {

@@ -1,6 +1,6 @@
 /** Job queues and their dead letters. */
 import type { Priority } from 'spillway'
-import type { ByPriority } from './words.js'
+import type { ByPriority } from './common-types.js'
 
 export interface QueuesTick {
   at: number

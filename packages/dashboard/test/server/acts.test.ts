@@ -13,16 +13,16 @@ const GUARD = {
 } as const
 
 let store: Store
-let asked: Pod
+let acting: Pod
 let other: Pod
 let events: SpillwayEvent[]
 let stop: () => void
 
 beforeEach(async () => {
   store = memoryStore()
-  asked = await startPod({ store, pod: 'asked', token: TOKEN })
+  acting = await startPod({ store, pod: 'first', token: TOKEN })
   other = await startPod({ store, pod: 'other', token: TOKEN })
-  for (const { spillway } of [asked, other]) spillway.guard('openai', GUARD)
+  for (const { spillway } of [acting, other]) spillway.guard('openai', GUARD)
   events = []
   stop = onEvent((event) => events.push(event))
 })
@@ -39,16 +39,16 @@ describe('dashboard operator actions', () => {
   it('isolate and reset through one pod apply to all pods', async () => {
     await run(other)
     const act = { act: 'isolate', guard: 'openai', forMs: 60_000, why: 'maintenance' }
-    expect(await asked.act(act, withToken)).toEqual({
+    expect(await acting.act(act, withToken)).toEqual({
       status: 200,
       body: { ok: true, did: 'isolated all lanes' },
     })
     await expect(run(other)).rejects.toMatchObject({ code: 'CIRCUIT_OPEN' })
-    await expect(run(asked, 'another')).rejects.toMatchObject({ code: 'CIRCUIT_OPEN' })
+    await expect(run(acting, 'another')).rejects.toMatchObject({ code: 'CIRCUIT_OPEN' })
     expect(await other.act({ act: 'reset', guard: 'openai' }, withToken)).toMatchObject({
       status: 200,
     })
-    await expect(run(asked)).resolves.toBe('fine')
+    await expect(run(acting)).resolves.toBe('fine')
     expect(audit()).toMatchObject([
       { action: 'isolate', name: 'openai', by: 'dashboard', from: '127.0.0.1', result: 'done' },
       { action: 'close', result: 'done' },
@@ -57,7 +57,7 @@ describe('dashboard operator actions', () => {
 
   it('pause applies to one lane only', async () => {
     const act = { act: 'pause', guard: 'openai', lane: 'gpt', forMs: 60_000 }
-    expect(await asked.act(act, withToken)).toMatchObject({ status: 200 })
+    expect(await acting.act(act, withToken)).toMatchObject({ status: 200 })
     await expect(run(other)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
     await expect(run(other, 'another')).resolves.toBe('fine')
   })
@@ -65,18 +65,18 @@ describe('dashboard operator actions', () => {
   it('an action finds a lane by its masked or shortened name unless that is ambiguous', async () => {
     const keyed = 'sk-proj-0123456789abcdef'
     const long = 'x'.repeat(300)
-    await run(asked, keyed)
-    await run(asked, long)
+    await run(acting, keyed)
+    await run(acting, long)
     const pause = (lane: string) =>
-      asked.act({ act: 'pause', guard: 'openai', lane, forMs: 60_000 }, withToken)
-    const reader = await asked.read()
+      acting.act({ act: 'pause', guard: 'openai', lane, forMs: 60_000 }, withToken)
+    const reader = await acting.read()
     const tick = await reader.until('guards', ({ guards }) => guards[0]?.lanes.length === 2)
     const lanes = tick.guards[0]?.lanes.map(({ lane }) => lane) ?? []
     expect(lanes).not.toContain(keyed)
     for (const lane of lanes) expect(await pause(lane)).toMatchObject({ status: 200 })
     await expect(run(other, keyed)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
     await expect(run(other, long)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
-    await run(asked, 'sk-proj-another-key-of-ann-lee1')
+    await run(acting, 'sk-proj-another-key-of-ann-lee1')
     expect(await pause('sk-…')).toMatchObject({ status: 409 })
     expect(await pause('gh-…')).toMatchObject({ status: 404 })
     expect(await pause('used-elsewhere')).toMatchObject({ status: 200 })
@@ -84,13 +84,16 @@ describe('dashboard operator actions', () => {
   })
 
   it('replay finds a job queue by its masked name', async () => {
-    const queue = asked.spillway.jobQueue('sk-proj-0123456789abcdef', { guard: 'openai' })
+    const queue = acting.spillway.jobQueue('sk-proj-0123456789abcdef', { guard: 'openai' })
     expect(queue).toBeDefined()
     expect(
-      (await fetch(`${asked.url}/dead?queue=${encodeURIComponent('sk-…')}`, { headers: withToken }))
-        .status,
+      (
+        await fetch(`${acting.url}/dead?queue=${encodeURIComponent('sk-…')}`, {
+          headers: withToken,
+        })
+      ).status,
     ).toBe(200)
-    expect(await asked.act({ act: 'replay', queue: 'sk-…' }, withToken)).toMatchObject({
+    expect(await acting.act({ act: 'replay', queue: 'sk-…' }, withToken)).toMatchObject({
       body: { did: 'put back 0 dead letters' },
     })
   })
@@ -99,7 +102,7 @@ describe('dashboard operator actions', () => {
     const reader = await other.read()
     await run(other)
     const act = { act: 'limit', guard: 'openai', id: 'requests', limit: 40, forMs: 60_000 }
-    expect(await asked.act(act, withToken)).toMatchObject({
+    expect(await acting.act(act, withToken)).toMatchObject({
       status: 200,
       body: { did: 'limit on requests is 40 in place of 100' },
     })
@@ -111,9 +114,9 @@ describe('dashboard operator actions', () => {
   })
 
   it('drain reaches the pod with one of its next heartbeats and is reported', async () => {
-    const reader = await asked.read()
+    const reader = await acting.read()
     const { pod } = other.spillway
-    expect(await asked.act({ act: 'drain', pod }, withToken)).toMatchObject({
+    expect(await acting.act({ act: 'drain', pod }, withToken)).toMatchObject({
       status: 200,
       body: { ok: true },
     })
@@ -125,41 +128,41 @@ describe('dashboard operator actions', () => {
       pods.some(({ state }) => state === 'drain-requested'),
     )
     expect(fleet.pods.find(({ state }) => state === 'drain-requested')?.pod).toBe(pod)
-    expect(await asked.act({ act: 'drain', pod: 'unknown' }, withToken)).toMatchObject({
+    expect(await acting.act({ act: 'drain', pod: 'unknown' }, withToken)).toMatchObject({
       status: 404,
     })
   })
 
   it('replay puts dead letters back into the job queue', async () => {
-    const queue = asked.spillway.jobQueue('mail', { guard: 'openai', attempts: 1 })
+    const queue = acting.spillway.jobQueue('mail', { guard: 'openai', attempts: 1 })
     await queue.add({ body: 'secret words' })
     const worker = queue.work(() => Promise.reject(new Error('secret error')))
     await vi.waitUntil(async () => (await queue.counts()).dead === 1, 5_000)
     await worker.close()
-    const reader = await asked.read()
+    const reader = await acting.read()
     const tick = await reader.until('jobQueues', ({ jobQueues }) => jobQueues[0]?.dead === 1)
     expect(tick.jobQueues[0]).toMatchObject({ name: 'mail', guard: 'openai', waiting: 0 })
-    const response = await fetch(`${asked.url}/dead?queue=mail`, { headers: withToken })
+    const response = await fetch(`${acting.url}/dead?queue=mail`, { headers: withToken })
     const letters = await response.text()
     expect(JSON.parse(letters)).toMatchObject({
       queue: 'mail',
       letters: [{ attempt: 1, attempts: 1 }],
     })
     expect(letters + reader.text).not.toContain('secret')
-    expect(await asked.act({ act: 'replay', queue: 'mail' }, withToken)).toMatchObject({
+    expect(await acting.act({ act: 'replay', queue: 'mail' }, withToken)).toMatchObject({
       body: { did: 'put back 1 dead letter' },
     })
     expect((await queue.counts()).dead).toBe(0)
-    expect(await asked.act({ act: 'replay', queue: 'none' }, withToken)).toMatchObject({
+    expect(await acting.act({ act: 'replay', queue: 'none' }, withToken)).toMatchObject({
       status: 404,
     })
   })
 
   it('an action appears on the pages of all pods', async () => {
-    const reader = await asked.read()
+    const reader = await acting.read()
     await reader.until('guards')
     const elsewhere = await other.read()
-    await asked.act({ act: 'isolate', guard: 'openai', lane: 'gpt', forMs: 1_000 }, withToken)
+    await acting.act({ act: 'isolate', guard: 'openai', lane: 'gpt', forMs: 1_000 }, withToken)
     const note = await reader.until('act')
     expect(note).toMatchObject({
       act: 'isolate',
@@ -168,7 +171,7 @@ describe('dashboard operator actions', () => {
       ok: true,
       by: 'dashboard, 127.0.0.1',
     })
-    const later = await asked.read()
+    const later = await acting.read()
     expect(await later.until('act')).toEqual(note)
     expect(await elsewhere.until('act')).toEqual(note)
     await elsewhere.until('fleet', ({ at }) => at > note.at + 2_000)
@@ -180,11 +183,11 @@ describe('dashboard operator actions', () => {
 describe('rejected operator actions', () => {
   it('an action without the token is refused and changes nothing', async () => {
     const act = { act: 'isolate', guard: 'openai', forMs: 60_000 }
-    expect(await asked.act(act, { origin: asked.url })).toMatchObject({ status: 401 })
-    expect(await asked.act(act, { authorization: 'Bearer nonsense' })).toMatchObject({
+    expect(await acting.act(act, { origin: acting.url })).toMatchObject({ status: 401 })
+    expect(await acting.act(act, { authorization: 'Bearer nonsense' })).toMatchObject({
       status: 401,
     })
-    await expect(run(asked)).resolves.toBe('fine')
+    await expect(run(acting)).resolves.toBe('fine')
     expect(audit()).toMatchObject([
       { action: 'act', from: '127.0.0.1', result: 'refused' },
       { action: 'act', result: 'refused' },
@@ -209,7 +212,7 @@ describe('rejected operator actions', () => {
     [{ act: 'isolate', guard: 'openai', forMs: 1_000, lanes: 'x' }, 400, 'lane'],
     [{ act: 'demo', load: true }, 404, 'no demo'],
   ])('the invalid action %j is refused with a reason', async (act, status, problem) => {
-    const answer = await asked.act(act as object, withToken)
+    const answer = await acting.act(act as object, withToken)
     expect(answer.status).toBe(status)
     expect(answer.body).toMatchObject({ ok: false, problem: expect.stringContaining(problem) })
     expect(audit()).toMatchObject([
@@ -220,7 +223,7 @@ describe('rejected operator actions', () => {
   it('an action is refused unless it is JSON of limited size', async () => {
     const post = async (body: string, type: string) =>
       (
-        await fetch(`${asked.url}/act`, {
+        await fetch(`${acting.url}/act`, {
           method: 'POST',
           body,
           headers: { 'content-type': type, ...withToken },

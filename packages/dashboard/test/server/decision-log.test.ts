@@ -112,7 +112,7 @@ describe('DecisionLog', () => {
     await clock.until(spillway.close())
   })
 
-  it('decision log records only the kind of an error, and that a caller aborted', async () => {
+  it('decision log records the kind of an error without its message, and aborts by callers', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
     const guard = spillway.guard('openai', { concurrency: { limit: 5 } })

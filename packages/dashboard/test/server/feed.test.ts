@@ -230,10 +230,10 @@ describe('dashboard feed', () => {
     await vi.waitUntil(() => stays.all('guards').length > samples + 1, 10_000)
     const usersSeen = async (lastId: string) => {
       const reader = await pod.read({ 'last-event-id': lastId })
-      const told = await reader.until('decisions')
+      const received = await reader.until('decisions')
       await reader.until('guards')
       const steps = reader.all('history').find(({ guard, stepMs }) => guard && stepMs === 1_000)
-      return { users: told.records.map(({ user }) => user), from: steps?.fromAt }
+      return { users: received.records.map(({ user }) => user), from: steps?.fromAt }
     }
     const resumed = await usersSeen(first.lastId)
     expect(resumed.users).toEqual(['meanwhile'])
@@ -265,9 +265,9 @@ describe('dashboard feed', () => {
       const expected = Array.from({ length: calls - 1 }, (_, index) => index + 2)
       await vi.waitUntil(() => ids(back).length >= expected.length, 10_000)
       expect(ids(back)).toEqual(expected)
-      const heard = back.messages.findIndex(({ id }) => id !== undefined)
-      expect(back.messages.slice(0, heard).map(({ name }) => name)).toContain('history')
-      expect(back.messages.slice(heard).map(({ name }) => name)).not.toContain('history')
+      const resumedAt = back.messages.findIndex(({ id }) => id !== undefined)
+      expect(back.messages.slice(0, resumedAt).map(({ name }) => name)).toContain('history')
+      expect(back.messages.slice(resumedAt).map(({ name }) => name)).not.toContain('history')
       back.close()
     }
   })
@@ -378,8 +378,8 @@ describe('dashboard feed', () => {
     )
     // Immediately: before the figures of the next second.
     const names = reader.messages.map(({ name }) => name)
-    const told = reader.messages.findIndex(({ data }) => data === tick)
-    expect(names.indexOf('transition')).toBeLessThan(told)
+    const nextTick = reader.messages.findIndex(({ data }) => data === tick)
+    expect(names.indexOf('transition')).toBeLessThan(nextTick)
     const lane = tick.guards[0]?.lanes.find((each) => each.lane === 'gpt')
     expect(lane?.breaker?.timeline).toMatchObject([{ to: 'open' }])
     expect(lane?.breaker?.untilMs).toBeGreaterThan(0)

@@ -33,7 +33,7 @@ const VITALS: PodStatus = {
 }
 
 describe('pod vitals', () => {
-  it('vitals are read as they were packed', () => {
+  it('vitals keep their values when they are packed and read', () => {
     expect(readPodStatus(JSON.parse(JSON.stringify(packPodStatus(VITALS))))).toEqual(VITALS)
     const calm = { ...VITALS, pressure: undefined, pressureBy: undefined }
     expect(readPodStatus(packPodStatus(calm))).toEqual(calm)
@@ -46,8 +46,8 @@ describe('pod vitals', () => {
       name: `g${guard}`,
       lanes,
     }))
-    const said = JSON.stringify(packPodStatus({ ...VITALS, guards }))
-    expect(said.length).toBeLessThan(100_000)
+    const packedText = JSON.stringify(packPodStatus({ ...VITALS, guards }))
+    expect(packedText.length).toBeLessThan(100_000)
     const twenty = guards
       .slice(0, 20)
       .map((guard) => ({ ...guard, lanes: ['gpt-4o', 'gpt-4o-mini'] }))

@@ -18,7 +18,7 @@ const GUARD = {
 } as const
 
 describe('dashboards of two pods over Redis', () => {
-  it('both pods know when the next unit of a limit becomes free', async () => {
+  it('both pods show when the next unit of a limit becomes free', async () => {
     const store = redisStore({ url: redis.url, commandTimeoutMs: 10_000 })
     const pods = await Promise.all(['busy', 'idle'].map((pod) => startPod({ store, pod })))
     const [busy, idle] = pods as [(typeof pods)[0], (typeof pods)[0]]
@@ -33,12 +33,12 @@ describe('dashboards of two pods over Redis', () => {
       await busy.spillway.guard('used-up').run(() => 'fine', { lane: 'gpt', cost })
     }
     const reader = await idle.read()
-    const isTold = (lane: { lane: string; limits: object[] }) =>
+    const hasWait = (lane: { lane: string; limits: object[] }) =>
       lane.lane === 'gpt' && lane.limits.length > 0
     const { guards } = await reader.until('guards', (tick) =>
-      tick.guards.some(({ lanes }) => lanes.some(isTold)),
+      tick.guards.some(({ lanes }) => lanes.some(hasWait)),
     )
-    const [requests, tokens] = guards[0]?.lanes.find(isTold)?.limits ?? []
+    const [requests, tokens] = guards[0]?.lanes.find(hasWait)?.limits ?? []
     expect(requests).toMatchObject({ id: 'requests', used: 3, remaining: 0, scope: 'shared' })
     // After the oldest slice of the hour has expired, including the jitter allowance.
     expect(requests?.nextFreeMs).toBeGreaterThan(3_000_000)

@@ -35,12 +35,12 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 describe('slow feed reader', () => {
   it('feed buffers no more for a slow reader than is in flight', () => {
     const { stuck, reader } = setup()
-    const told = Array.from({ length: 50 }, (_, second) => reader.send(TICK, second * 100))
-    expect(told.filter(Boolean).length).toBe(3)
+    const sent = Array.from({ length: 50 }, (_, second) => reader.send(TICK, second * 100))
+    expect(sent.filter(Boolean).length).toBe(3)
     expect(stuck.writableLength).toBeLessThan(400_000)
   })
 
-  it('a slow reader gets nothing more until it has caught up and then knows of the gap', async () => {
+  it('a slow reader gets no messages until it has caught up, and then the current state', async () => {
     const { stuck, reader } = setup()
     for (let second = 0; second < 10; second++) reader.send(TICK, second * 1_000)
     expect(reader.isBack).toBe(false)

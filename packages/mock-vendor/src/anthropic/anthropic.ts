@@ -1,11 +1,11 @@
-/** Anthropic. */
+/** Anthropic: API keys, limit headers and endpoints. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dialect, type Failure, json } from '../dialect.js'
 import {
   type Excess,
+  type LimitState,
   type LimitUnit,
   remaining,
-  type Standing,
   tightest,
 } from '../quota/contract.js'
 import { errorBody, failure, failures } from './errors.js'
@@ -44,13 +44,13 @@ export const anthropic: Dialect = {
     return typeof key === 'string' ? key : ''
   },
 
-  limitHeaders(standings: readonly Standing[], wallMs: number): Record<string, string> {
+  limitHeaders(states: readonly LimitState[], wallMs: number): Record<string, string> {
     const headers: Record<string, string> = {}
-    for (const standing of tightest(standings)) {
-      const prefix = `anthropic-ratelimit-${HEADER_WORDS[standing.unit]}`
-      headers[`${prefix}-limit`] = String(standing.limit)
-      headers[`${prefix}-remaining`] = String(remaining(standing))
-      headers[`${prefix}-reset`] = wholeSecond(wallMs + standing.resetMs)
+    for (const state of tightest(states)) {
+      const prefix = `anthropic-ratelimit-${HEADER_WORDS[state.unit]}`
+      headers[`${prefix}-limit`] = String(state.limit)
+      headers[`${prefix}-remaining`] = String(remaining(state))
+      headers[`${prefix}-reset`] = wholeSecond(wallMs + state.resetMs)
     }
     return headers
   },

@@ -1,4 +1,4 @@
-/** Anthropic's files. */
+/** Anthropic's endpoints for files. */
 import {
   type Endpoint,
   type EndpointRequest,

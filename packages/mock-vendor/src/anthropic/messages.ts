@@ -1,4 +1,4 @@
-/** Anthropic's messages. */
+/** Anthropic's endpoint for messages. */
 import { fixedText, type Output, type OutputRequest, outputOf } from '../content/output.js'
 import { markedPartsOf } from '../content/prompt-cache.js'
 import { countTokens } from '../content/tokens.js'
@@ -127,7 +127,7 @@ function events(output: Output): EventWriter {
   }
 }
 
-/** Every event has its name twice. */
+/** Every event has its name in the event line and in its data. */
 function event(type: string, data: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
 }

@@ -4,7 +4,7 @@ import type { Dialect, Endpoint, Failure } from '../dialect.js'
 import type { ErrorKind } from '../error-kinds.js'
 import { failures as openaiFailures } from '../openai/errors.js'
 import { openai } from '../openai/openai.js'
-import { type Excess, remaining, type Standing, tightest } from '../quota/contract.js'
+import { type Excess, type LimitState, remaining, tightest } from '../quota/contract.js'
 
 /** These have the deployment in their path. The others have `model` in the body. */
 const DEPLOYED = /^\/v1\/(chat\/completions|completions|embeddings|images\/|audio\/)/
@@ -111,13 +111,13 @@ export const azure: Dialect = {
     const key = headers['api-key'] ?? headers.authorization?.replace(/^Bearer /i, '')
     return typeof key === 'string' ? key : ''
   },
-  limitHeaders(standings: readonly Standing[]): Record<string, string> {
+  limitHeaders(states: readonly LimitState[]): Record<string, string> {
     const headers: Record<string, string> = {}
-    for (const standing of tightest(standings)) {
-      const { unit, limit, resetMs } = standing
+    for (const state of tightest(states)) {
+      const { unit, limit, resetMs } = state
       if (unit !== 'requests' && unit !== 'tokens') continue
       headers[`x-ratelimit-limit-${unit}`] = String(limit)
-      headers[`x-ratelimit-remaining-${unit}`] = String(remaining(standing))
+      headers[`x-ratelimit-remaining-${unit}`] = String(remaining(state))
       headers[`x-ratelimit-reset-${unit}`] = String(Math.ceil(resetMs / 1_000))
     }
     return headers

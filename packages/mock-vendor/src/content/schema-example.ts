@@ -99,7 +99,7 @@ function typeOf(schema: Schema): string {
   return 'items' in schema ? 'array' : 'string'
 }
 
-/** The first number that fits, of those that usually do. */
+/** The first of a few candidates that fits the bounds and the step. */
 function numberOf(schema: Schema, isInteger: boolean): number {
   const { minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf } = schema
   const above = numberOr(exclusiveMinimum, Number.NEGATIVE_INFINITY)

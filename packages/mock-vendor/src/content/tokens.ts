@@ -1,7 +1,7 @@
 /** Tokens of prompts and responses. Four characters count as one token. */
 const CHARACTERS = 4
 
-/** A request, as far as the text of its response depends on it. */
+/** The properties of a request that decide the text of its response. */
 interface TextRequest {
   readonly maxTokens: number
   /** Text of the response. Undefined: generated numbers. */
@@ -36,7 +36,7 @@ export function countTokens(...contents: unknown[]): number {
   return Math.max(1, Math.ceil(characters / CHARACTERS))
 }
 
-/** Tokens that a part of a prompt has in any case. */
+/** Overhead of each part of a prompt, in tokens. */
 export function tokensIn(characters: number): number {
   return Math.floor(characters / CHARACTERS)
 }

@@ -1,4 +1,4 @@
-/** Google's Gemini API. */
+/** Google's Gemini API: API keys and endpoints. */
 import { vectorOf } from '../content/vector.js'
 import {
   type Dialect,

@@ -1,4 +1,4 @@
-/** OpenAI's files. */
+/** OpenAI's endpoints for files. */
 import {
   type Endpoint,
   type EndpointRequest,

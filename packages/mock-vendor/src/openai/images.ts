@@ -1,4 +1,4 @@
-/** OpenAI's images. Each image is one white pixel. */
+/** OpenAI's endpoints for images. Each image is one white pixel. */
 import { countTokens } from '../content/tokens.js'
 import {
   type Endpoint,

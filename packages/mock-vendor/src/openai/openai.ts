@@ -1,11 +1,11 @@
-/** OpenAI, and the many vendors with compatible APIs. */
+/** OpenAI and vendors with compatible APIs: API keys, limit headers and endpoints. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dialect, type Failure, json } from '../dialect.js'
 import {
   type Excess,
+  type LimitState,
   type LimitUnit,
   remaining,
-  type Standing,
   tightest,
 } from '../quota/contract.js'
 import { transcriptions, translations } from './audio.js'
@@ -47,13 +47,13 @@ export const openai: Dialect = {
 
   keyOf: ({ authorization }: IncomingHttpHeaders) => authorization?.replace(/^Bearer /i, '') ?? '',
 
-  limitHeaders(standings: readonly Standing[]): Record<string, string> {
+  limitHeaders(states: readonly LimitState[]): Record<string, string> {
     const headers: Record<string, string> = {}
-    for (const standing of tightest(standings)) {
-      const { unit, limit, resetMs } = standing
+    for (const state of tightest(states)) {
+      const { unit, limit, resetMs } = state
       if (unit !== 'requests' && unit !== 'tokens') continue
       headers[`x-ratelimit-limit-${unit}`] = String(limit)
-      headers[`x-ratelimit-remaining-${unit}`] = String(remaining(standing))
+      headers[`x-ratelimit-remaining-${unit}`] = String(remaining(state))
       headers[`x-ratelimit-reset-${unit}`] = goDuration(resetMs)
     }
     return headers

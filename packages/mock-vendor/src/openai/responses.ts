@@ -1,4 +1,4 @@
-/** OpenAI's responses. */
+/** OpenAI's endpoint for responses. */
 import { fixedText, type Output, type OutputRequest, outputOf } from '../content/output.js'
 import { partsOf } from '../content/prompt-cache.js'
 import { countTokens } from '../content/tokens.js'

@@ -25,7 +25,7 @@ export type LimitUnit = Limit['unit']
 export type Cost = Readonly<Record<LimitUnit, number>>
 
 /** The state of one limit. */
-export interface Standing {
+export interface LimitState {
   readonly unit: LimitUnit
   readonly limit: number
   readonly windowMs: number
@@ -35,24 +35,24 @@ export interface Standing {
 }
 
 /** Why a request is refused. */
-export interface Excess extends Standing {
+export interface Excess extends LimitState {
   readonly requested: number
   /** Time until the request would fit. A request that never fits waits for a window. */
   readonly waitMs: number
 }
 
 /** For each unit, the limit with the smallest remainder, because there is one header per unit. */
-export function tightest(standings: readonly Standing[]): Standing[] {
-  const byUnit = new Map<string, Standing>()
-  for (const standing of standings) {
-    const other = byUnit.get(standing.unit)
-    if (other === undefined || remaining(standing) < remaining(other)) {
-      byUnit.set(standing.unit, standing)
+export function tightest(states: readonly LimitState[]): LimitState[] {
+  const byUnit = new Map<string, LimitState>()
+  for (const state of states) {
+    const other = byUnit.get(state.unit)
+    if (other === undefined || remaining(state) < remaining(other)) {
+      byUnit.set(state.unit, state)
     }
   }
   return [...byUnit.values()]
 }
 
-export function remaining({ limit, used }: Standing): number {
+export function remaining({ limit, used }: LimitState): number {
   return Math.max(0, limit - used)
 }

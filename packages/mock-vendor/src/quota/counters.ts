@@ -1,5 +1,5 @@
 /** Counting methods of vendors: sliding windows, token buckets, fixed windows. */
-import type { Limit, Standing } from './contract.js'
+import type { Limit, LimitState } from './contract.js'
 
 /** Units charged for a request. The amount may be corrected when the response has ended. */
 export interface Charge {
@@ -12,9 +12,9 @@ export interface Counter {
   /** Time until the amount fits; 0 if it fits now. An amount that never fits waits for a window. */
   waitMs(nowMs: number, amount: number): number
   charge(nowMs: number, amount: number): Charge
-  /** The charge was higher or lower than it should have been. */
+  /** Corrects an earlier charge. */
   correct(charge: Charge, nowMs: number, amount: number): void
-  standing(nowMs: number): Standing
+  state(nowMs: number): LimitState
 }
 
 /** Exact: every charge counts until it is as old as the window. */
@@ -51,7 +51,7 @@ export class SlidingWindow implements Counter {
     charge.amount = amount
   }
 
-  standing(nowMs: number): Standing {
+  state(nowMs: number): LimitState {
     this.#forget(nowMs)
     const last = this.#charges.at(-1)
     const resetMs = last === undefined ? 0 : last.atMs + this.limit.windowMs - nowMs
@@ -104,7 +104,7 @@ export class TokenBucket implements Counter {
     charge.amount = amount
   }
 
-  standing(nowMs: number): Standing {
+  state(nowMs: number): LimitState {
     const { limit, windowMs } = this.limit
     const resetMs = this.#missingMs(nowMs)
     const used = Math.ceil((resetMs * limit) / windowMs - ROUNDING_MS)
@@ -151,7 +151,7 @@ export class FixedWindow implements Counter {
     charge.amount = amount
   }
 
-  standing(nowMs: number): Standing {
+  state(nowMs: number): LimitState {
     this.#begin(nowMs)
     return { ...this.limit, used: this.#used, resetMs: this.#endMs - nowMs }
   }

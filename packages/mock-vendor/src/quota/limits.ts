@@ -1,5 +1,5 @@
 /** Counts requests against the limits of a contract, by the rules of a vendor. */
-import type { Cost, Excess, Limit, Standing } from './contract.js'
+import type { Cost, Excess, Limit, LimitState } from './contract.js'
 import type { Charge, Counter } from './counters.js'
 import type { QuotaModel, Weight } from './quota-models.js'
 
@@ -32,7 +32,7 @@ export class Limits {
       const requested = cost[counter.limit.unit]
       const waitMs = counter.waitMs(nowMs, requested)
       if (waitMs <= (worst?.waitMs ?? 0)) continue
-      worst = { ...counter.standing(nowMs), requested, waitMs }
+      worst = { ...counter.state(nowMs), requested, waitMs }
     }
     if (worst !== undefined) return worst
     const charges = counters.map(
@@ -51,8 +51,8 @@ export class Limits {
     }
   }
 
-  standings(lane: string, nowMs: number): Standing[] {
-    return this.#countersOf(lane).map((counter) => counter.standing(nowMs))
+  states(lane: string, nowMs: number): LimitState[] {
+    return this.#countersOf(lane).map((counter) => counter.state(nowMs))
   }
 
   #countersOf(lane: string): Counter[] {

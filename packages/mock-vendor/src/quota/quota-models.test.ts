@@ -33,7 +33,7 @@ function vendorWith({ quota, unit = 'tokens', limit, windowMs = MINUTE_MS }: Con
       if (then !== undefined) limits.settle(taken, atMs, weigh({ ...weight, outputTokens }))
       return undefined
     },
-    used: (nowMs: number) => limits.standings('lane', nowMs)[0]?.used,
+    used: (nowMs: number) => limits.states('lane', nowMs)[0]?.used,
   }
 }
 
@@ -70,7 +70,7 @@ describe('the quota of Anthropic', () => {
     expect(vendor.used(0)).toBe(400)
   })
 
-  it('output counts as it was, whatever max_tokens says, and may leave a debt', () => {
+  it('the actual output counts, not max_tokens, and may leave a debt', () => {
     const vendor = vendorWith({ quota: 'anthropic', unit: 'outputTokens', limit: 600 })
     const most = { maxTokens: 100_000 }
     expect(vendor.ask(0, most, { outputTokens: 500 })).toBeUndefined()

@@ -7,7 +7,7 @@ export const QUOTA_NAMES = ['openai', 'anthropic', 'azure', 'bedrock', 'gemini']
 /** The vendor by whose rules a mock vendor counts its limits. */
 export type QuotaName = (typeof QUOTA_NAMES)[number]
 
-/** A request, as far as quotas depend on it. */
+/** The properties of a request that decide its charge. */
 export interface Weight {
   readonly promptTokens: number
   /** The parts of the prompt that were read from a cache, and written to it. */
@@ -15,7 +15,7 @@ export interface Weight {
   readonly cacheWriteTokens: number
   /** Infinity: not in the request. */
   readonly maxTokens: number
-  /** Tokens of the response: all that it will have, then those that it had. */
+  /** Tokens of the response: the planned number at admission, then the actual number. */
   readonly outputTokens: number
 }
 
@@ -23,7 +23,7 @@ export interface QuotaModel {
   counter(limit: Limit): Counter
   /** Charged at admission. */
   reserved(weight: Weight): Cost
-  /** Charged instead when the response has ended. Absent: nothing changes. */
+  /** The corrected charge when the response has ended. Absent: no correction. */
   settled?(weight: Weight): Cost
   /** The vendor sends no rate-limit headers in any request format. */
   readonly isSilent?: true

@@ -53,8 +53,8 @@ const METRIC: Record<MetricName, Metric> = {
     return accepted / sum(record.allowed, from, until)
   },
   throttledOfNaive({ record, naive, from, until }) {
-    const theirs = sum(naive.throttled, from, until)
-    return theirs === 0 ? 0 : sum(record.throttled, from, until) / theirs
+    const naiveThrottled = sum(naive.throttled, from, until)
+    return naiveThrottled === 0 ? 0 : sum(record.throttled, from, until) / naiveThrottled
   },
   vendorAtOnce: ({ record, scenario, from, until }) =>
     most(record.vendorAtOnce, from, until) / (scenario.vendor.capacity ?? Number.POSITIVE_INFINITY),

@@ -56,10 +56,10 @@ const RULES: readonly Rule[] = [
     const own = limits?.find(
       ({ unit = 'requests', window }) => unit === 'requests' && window !== 'day',
     )
-    const theirs = contract.find(({ unit }) => unit === 'requests')
-    if (own?.windowMs === undefined || theirs === undefined) return undefined
+    const contractLimit = contract.find(({ unit }) => unit === 'requests')
+    if (own?.windowMs === undefined || contractLimit === undefined) return undefined
     const ours = own.limit / msOf(own.windowMs)
-    if (ours <= (theirs.limit / theirs.windowMs) * 1.001) return undefined
+    if (ours <= (contractLimit.limit / contractLimit.windowMs) * 1.001) return undefined
     return `limits: ${own.limit} requests in ${formatMs(msOf(own.windowMs))} are more than the contract allows; use the contract's limit`
   },
 ]

@@ -104,7 +104,7 @@ function callsAtOnce({ cores, memoryBytes, callBytes, sockets }: CheckedNeeds, n
 function paceOf({ latencyMs, contractRps }: CheckedNeeds, calls: number, note: Note) {
   const ownRps = (calls / (latencyMs / 1_000)) * PACE_MARGIN
   const rps = Math.min(ownRps, contractRps)
-  // Whole numbers: a slow pace is counted by the minute.
+  // A slow pace is given per minute, so that it is a whole number.
   const windowMs = rps >= 10 ? 1_000 : 60_000
   const limit = Math.max(1, Math.floor((rps * windowMs) / 1_000))
   const formula = `${calls} at once / ${formatMs(latencyMs)} × ${PACE_MARGIN} = ${formatCount(ownRps)} a second`
@@ -178,7 +178,7 @@ function retryOf({ deadlineMs, latencyMs }: CheckedNeeds, callMs: number, note: 
   return { attempts, budget: 0.2, baseMs }
 }
 
-/** Consequences of the numbers that users may not expect. */
+/** Warnings about consequences of the numbers. */
 function surprises(
   { pods, latencyMs, contractRps, limits }: CheckedNeeds,
   calls: number,

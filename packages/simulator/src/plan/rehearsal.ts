@@ -1,4 +1,4 @@
-/** Tests a planned guard against a vendor with this contract and 150 % of the allowed load. */
+/** Simulates a planned guard with a vendor of this contract and 150 % of the allowed load. */
 import type { GuardOptions } from 'spillway'
 import { type Simulation, simulate } from '../run/simulate.js'
 import type { Scenario } from '../scenario/scenario.js'

@@ -18,7 +18,7 @@ export interface Opening {
   readonly atMs: number
 }
 
-/** What happened in a run. Times begin with the measured time. */
+/** The events of a run. Times count from the start of the measurement. */
 export interface PodsRecord {
   /** Requests of all callers. */
   readonly requests: number
@@ -101,7 +101,7 @@ export function figuresOf(plan: PodsPlan, record: PodsRecord): PodsFigures {
   }
 }
 
-/** Without the first window and the times around outages, in which breakers refuse calls. */
+/** Leaves out the first window and the times around outages, when breakers refuse calls. */
 function limitUse(plan: PodsPlan, arrivals: PodsRecord['arrivals']): number | undefined {
   const { durationMs, windowMs, limit } = plan
   let used = 0

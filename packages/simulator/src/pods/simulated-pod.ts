@@ -5,7 +5,7 @@ import { createRandom, type PodTools, type Vendor } from 'spillway/testing'
 import type { Opening } from './figures.js'
 import { CALL_TIMEOUT_MS, drawPauseMs, guardOf, type PodsPlan } from './plan.js'
 
-/** What happened in all pods so far. */
+/** Counts and times of all pods so far. */
 export interface PodsCounts {
   requests: number
   served: number

@@ -7,7 +7,7 @@ import { refusalsByStage } from './stages.js'
 
 export interface Row {
   readonly title: string
-  /** Explains what to look for in the plot. */
+  /** A hint for readers of the plot. */
   readonly hint: string
   readonly format: (value: number) => string
   readonly lines: (run: RunSummary) => Line[]

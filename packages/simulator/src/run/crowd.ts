@@ -1,4 +1,4 @@
-/** The clients of one kind: when they arrive, how often they send requests, and when they give up. */
+/** The clients of one group: arrivals, requests, retries and disconnects. */
 
 import { type Clock, SpillwayError } from 'spillway'
 import { LeaveSignal } from 'spillway/internal'

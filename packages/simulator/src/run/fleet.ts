@@ -1,16 +1,16 @@
-/** The pods of a run: which exist, which serve, and the state of each one's connection to the store. */
+/** The pods of a run, and the connection of each pod to the store. */
 import { createHarness, type Harness, type HarnessPod, type PodTools } from 'spillway/testing'
 import type { CheckedPodsEvent, CheckedStoreEvent } from '../scenario/events.js'
 import type { CheckedScenario } from '../scenario/read-scenario.js'
 import { type CheckedSpread, drawFrom } from '../scenario/spread.js'
 import type { SimulatedCall, SimulatedPod } from './pod.js'
-import type { Way } from './way.js'
+import type { VendorLink } from './vendor-link.js'
 
 const DRAIN_MS = 30_000
 
 export interface FleetPod {
   readonly pod: SimulatedPod
-  readonly way: Way
+  readonly link: VendorLink
 }
 
 interface Serving {
@@ -140,9 +140,9 @@ export class Fleet {
     }
   }
 
-  wayOf(pod: number): Way | undefined {
+  linkOf(pod: number): VendorLink | undefined {
     const found = this.harness.pods[pod]
-    return found?.alive ? found.value.way : undefined
+    return found?.alive ? found.value.link : undefined
   }
 
   async close(): Promise<void> {
@@ -156,7 +156,7 @@ export class Fleet {
     this.#repeat(rounds, everyMs, (round) => {
       const some = Math.min(surge, old - round * surge)
       for (let each = 0; each < some; each++) this.start()
-      // New pods serve before old ones leave.
+      // Starts a new pod before the old one drains.
       this.harness.clock.schedule(everyMs / 2, () => {
         for (let each = 0; each < some; each++) this.stop()
       })

@@ -10,23 +10,23 @@ import { withoutNestedCalls } from 'spillway/internal'
 import type { Store } from 'spillway/shared'
 import type { PodTools } from 'spillway/testing'
 import type { SimulatedCall, SimulatedPod } from './pod.js'
-import type { Way } from './way.js'
+import type { VendorLink } from './vendor-link.js'
 
 export const GUARD_NAME = 'vendor'
 
 export class GuardedPod implements SimulatedPod {
   readonly #spillway: Spillway
   readonly #guard: Guard
-  readonly #way: Way
+  readonly #link: VendorLink
 
   constructor(
     { name, clock, random }: PodTools,
     store: Store,
     options: GuardOptions,
-    way: Way,
+    link: VendorLink,
     expectedPods: number,
   ) {
-    this.#way = way
+    this.#link = link
     this.#spillway = createSpillway({ store, pod: name, clock, random, expectedPods })
     this.#guard = this.#spillway.guard(GUARD_NAME, options)
     withoutNestedCalls(this.#guard)
@@ -42,9 +42,9 @@ export class GuardedPod implements SimulatedPod {
   readonly #call = (context: CallContext): Promise<unknown> => this.#make(context, undefined)
 
   #make(context: CallContext, cost: SimulatedCall['client']['cost']): Promise<unknown> {
-    if (context.attempt === 1 && !context.hedge) this.#way.vendor.noteFirstAttempt()
-    if (this.#way.vendor.cancels) return this.#way.call({ signal: context.signal, cost }, context)
-    return this.#way.call(cost && { cost }, context)
+    if (context.attempt === 1 && !context.hedge) this.#link.vendor.noteFirstAttempt()
+    if (this.#link.vendor.cancels) return this.#link.call({ signal: context.signal, cost }, context)
+    return this.#link.call(cost && { cost }, context)
   }
 
   get waiting(): number {

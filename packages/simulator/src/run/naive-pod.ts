@@ -7,7 +7,7 @@ import type { PodTools, VendorCallOptions } from 'spillway/testing'
 import { sleep } from 'spillway/testing'
 import type { CheckedNaive } from '../scenario/read-scenario.js'
 import type { SimulatedCall, SimulatedPod } from './pod.js'
-import type { Way } from './way.js'
+import type { VendorLink } from './vendor-link.js'
 
 /** One error object for all calls: a stack trace for each would take a tenth of the simulation's time. */
 const TOO_LATE = new Error('too late')
@@ -15,14 +15,14 @@ const TOO_LATE = new Error('too late')
 export class NaivePod implements SimulatedPod {
   readonly #tools: PodTools
   readonly #options: CheckedNaive
-  readonly #way: Way
+  readonly #link: VendorLink
   readonly #line: (() => void)[] = []
   #active = 0
 
-  constructor(tools: PodTools, options: CheckedNaive, way: Way) {
+  constructor(tools: PodTools, options: CheckedNaive, link: VendorLink) {
     this.#tools = tools
     this.#options = options
-    this.#way = way
+    this.#link = link
   }
 
   get waiting(): number {
@@ -47,7 +47,7 @@ export class NaivePod implements SimulatedPod {
     try {
       for (let attempt = 1; ; attempt++) {
         try {
-          if (attempt === 1) this.#way.vendor.noteFirstAttempt()
+          if (attempt === 1) this.#link.vendor.noteFirstAttempt()
           return await this.#attempt(cost)
         } catch (error) {
           if (attempt === attempts) throw error
@@ -64,11 +64,11 @@ export class NaivePod implements SimulatedPod {
 
   #attempt(cost: SimulatedCall['client']['cost']): Promise<unknown> {
     const options: VendorCallOptions = cost === undefined ? {} : { cost }
-    if (!this.#way.vendor.cancels) {
-      return this.#within(this.#options.timeoutMs, this.#way.call(options))
+    if (!this.#link.vendor.cancels) {
+      return this.#within(this.#options.timeoutMs, this.#link.call(options))
     }
     const stop = new AbortController()
-    const call = this.#way.call({ ...options, signal: stop.signal })
+    const call = this.#link.call({ ...options, signal: stop.signal })
     return this.#within(this.#options.timeoutMs, call, () => stop.abort(TOO_LATE))
   }
 

@@ -1,4 +1,4 @@
-/** A pod as a client sees it, with or without a guard. */
+/** Interface of a pod for clients, with or without a guard. */
 import type { LeaveSignal } from 'spillway/internal'
 import type { CheckedClient } from '../scenario/read-scenario.js'
 
@@ -6,7 +6,7 @@ import type { CheckedClient } from '../scenario/read-scenario.js'
 export interface SimulatedCall {
   readonly client: CheckedClient
   readonly user: string | undefined
-  /** Only if the client may disconnect. */
+  /** Set if the client may disconnect. */
   readonly signal: LeaveSignal | undefined
 }
 

@@ -1,4 +1,4 @@
-/** The vendor of a run; records every call it receives. */
+/** The vendor of a run. Records every call that it receives. */
 
 import type { CallContext, Clock } from 'spillway'
 import type { Random } from 'spillway/testing'
@@ -13,8 +13,8 @@ import type { CheckedVendorEvent } from '../scenario/events.js'
 import type { CheckedVendor } from '../scenario/read-scenario.js'
 import { drawFrom } from '../scenario/spread.js'
 
-/** Pods learn of an open breaker shortly after the store's decision; calls until then are not probes. */
-const HEARD_MS = 20
+/** Time until all pods have received the state of the breaker. Calls before that are not probes. */
+const BREAKER_DELAY_MS = 20
 const FOREVER = 1e9
 const STEPS = 20
 
@@ -67,7 +67,7 @@ export class VendorSide {
     const answer = this.#vendor.call(options)
     const { atOnce } = this.#vendor
     if (atOnce > this.#record.vendorAtOnce[at]!) this.#record.vendorAtOnce[at] = atOnce
-    if (this.#breaker.state !== 'closed' && nowMs >= this.#breaker.sinceMs + HEARD_MS) {
+    if (this.#breaker.state !== 'closed' && nowMs >= this.#breaker.sinceMs + BREAKER_DELAY_MS) {
       this.#noteProbe(answer, caller)
     }
     return answer

@@ -7,8 +7,8 @@ import { Crowd } from './crowd.js'
 import { Fleet, type FleetPod } from './fleet.js'
 import { GUARD_NAME, GuardedPod } from './guarded-pod.js'
 import { NaivePod } from './naive-pod.js'
+import { VendorLink } from './vendor-link.js'
 import { VendorSide } from './vendor-side.js'
-import { Way } from './way.js'
 
 export type RunKind = 'spillway' | 'naive'
 
@@ -22,7 +22,7 @@ export interface RunOptions {
 const SLICES = 50
 const LONGEST_END_MS = 60_000
 /** The machine's own load is left out, so that runs are reproducible. */
-const QUIET_SENSORS = {
+const IDLE_SENSORS = {
   cpu: () => 0,
   memory: () => 0,
   loopUtilization: () => 0,
@@ -39,13 +39,13 @@ export async function run({ scenario, kind, seed, onProgress }: RunOptions): Pro
   const fleet = new Fleet({ scenario, seed, create: createPod })
   const { clock } = fleet.harness
   const vendor = new VendorSide(scenario.vendor, clock, createRandom(seed * 31 + 7), record)
-  const guard = quiet(scenario.guard)
+  const guard = withoutSensors(scenario.guard)
 
   function createPod(tools: PodTools, { harness }: Fleet): FleetPod {
-    const way = new Way(vendor, harness.clock)
-    if (kind === 'naive') return { way, pod: new NaivePod(tools, scenario.naive, way) }
+    const link = new VendorLink(vendor, harness.clock)
+    if (kind === 'naive') return { link, pod: new NaivePod(tools, scenario.naive, link) }
     const store = scenario.store === 'memory' ? harness.store : tools.store
-    return { way, pod: new GuardedPod(tools, store, guard, way, scenario.pods) }
+    return { link, pod: new GuardedPod(tools, store, guard, link, scenario.pods) }
   }
 
   const unwatch = kind === 'spillway' ? watchBreaker(fleet, vendor, record) : () => {}
@@ -74,10 +74,10 @@ export async function run({ scenario, kind, seed, onProgress }: RunOptions): Pro
   return record
 }
 
-function quiet(guard: GuardOptions): GuardOptions {
+function withoutSensors(guard: GuardOptions): GuardOptions {
   return guard.shed === undefined
     ? guard
-    : { ...guard, shed: { ...guard.shed, sensors: QUIET_SENSORS } }
+    : { ...guard, shed: { ...guard.shed, sensors: IDLE_SENSORS } }
 }
 
 /** Schedules all timed events. */
@@ -89,8 +89,8 @@ function plan(scenario: CheckedScenario, fleet: Fleet, vendor: VendorSide): void
       else if (event.kind === 'store') fleet.applyToStore(event.store, event.pod)
       else if (event.kind === 'pods') fleet.applyToPods(event.pods)
       else {
-        const way = fleet.wayOf(event.pod)
-        if (way !== undefined) way.state = event.calls
+        const link = fleet.linkOf(event.pod)
+        if (link !== undefined) link.state = event.calls
       }
     })
   }

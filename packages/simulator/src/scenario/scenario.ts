@@ -161,7 +161,7 @@ export type ScenarioEvent = {
     }
   | { pods: PodsEvent }
   | {
-      /** What happens to the calls of one pod on their way to the vendor. */
+      /** A fault of the network between one pod and the vendor. */
       calls: 'fail' | 'hang' | 'recover'
       /** Index of the pod. Range: integers from 0. */
       pod: number

@@ -1,4 +1,4 @@
-/** The scenarios that come along, in the order a newcomer should read them. */
+/** The built-in scenarios, from simple to advanced. */
 import type { Scenario } from '../scenario/scenario.js'
 import { burst } from './burst.js'
 import { failing } from './failing.js'

@@ -92,7 +92,7 @@ type Point = Pick<Trial, 'load' | 'durationMs'> & { readonly size: number }
 interface Comparison {
   readonly recovers: boolean
   /** Good answers a second without a trigger, and after it. */
-  readonly calm: number
+  readonly baseline: number
   readonly after: number
 }
 
@@ -121,7 +121,7 @@ class Search {
   readonly #maxDurationMs: number
   /** Sizes from small to large, the last one the largest. */
   readonly #sizes: readonly number[]
-  readonly #calmRuns = new Map<GuardOptions, Map<string, Promise<TrialOutcome>>>()
+  readonly #baselineRuns = new Map<GuardOptions, Map<string, Promise<TrialOutcome>>>()
   #trials = 0
 
   constructor(written: Scenario, options: SearchOptions) {
@@ -146,7 +146,7 @@ class Search {
     const [example] = stable ? [] : await this.#try('boundary', this.#guard, [worst])
     const safeLoad = stable ? null : await this.#findSafeLoad(boundary)
     const changes = stable ? [] : await this.#findChanges(boundary)
-    const { goodput, offered } = await this.#calm(this.#guard, 1, this.#maxDurationMs)
+    const { goodput, offered } = await this.#baseline(this.#guard, 1, this.#maxDurationMs)
     const { seed, kind, recoverMs } = this.#base
     return {
       name: this.#checked.name,
@@ -159,7 +159,7 @@ class Search {
       stable,
       boundary,
       safeLoad,
-      example: stable ? null : { ...worst, before: example!.calm, after: example!.after },
+      example: stable ? null : { ...worst, before: example!.baseline, after: example!.after },
       changes,
       trials: this.#trials,
     }
@@ -242,7 +242,7 @@ class Search {
   async #findChanges(boundary: readonly BoundaryCell[]): Promise<GuardChange[]> {
     const harmful = boundary.filter(({ load, size }) => load === 1 && size !== null) as Point[]
     const longest = harmful.at(-1)!
-    const calm = await this.#calm(this.#guard, 1, longest.durationMs)
+    const baseline = await this.#baseline(this.#guard, 1, longest.durationMs)
     const changes = changesOf(this.#checked, this.#guard).filter((each) => this.#isValid(each))
     for (let step = 1; changes.some((each) => each.step >= step); step++) {
       const ofStep = changes.filter((each) => each.step === step)
@@ -251,7 +251,7 @@ class Search {
       )
       const promising = ofStep.filter((_, index) => {
         const [outcome] = tried[index]!
-        return outcome!.recovers && outcome!.calm >= KEPT * calm.goodput
+        return outcome!.recovers && outcome!.baseline >= KEPT * baseline.goodput
       })
       const removing: GuardChange[] = []
       for (const change of promising.slice(0, MOST_CHECKED)) {
@@ -273,30 +273,30 @@ class Search {
     }
   }
 
-  /** Runs triggers, and whatever run without a trigger is missing for the comparison. */
+  /** Runs triggers, and the runs without a trigger that are missing for the comparison. */
   async #try(what: string, guard: GuardOptions, points: readonly Point[]): Promise<Comparison[]> {
     this.#onProgress(this.#trials, what)
-    const calm = points.map(({ load, durationMs }) => this.#calm(guard, load, durationMs))
+    const baselines = points.map(({ load, durationMs }) => this.#baseline(guard, load, durationMs))
     const trials = points.map((point) => ({ ...this.#base, guard, ...point }))
     const outcomes = await this.#runTrials(trials)
     this.#trials += trials.length
-    const without = await Promise.all(calm)
+    const without = await Promise.all(baselines)
     return outcomes.map(({ goodput: after }, index) => {
       const { goodput } = without[index]!
-      return { recovers: after >= RECOVERED * goodput, calm: goodput, after }
+      return { recovers: after >= RECOVERED * goodput, baseline: goodput, after }
     })
   }
 
   /** The run without a trigger. Its requests arrive at the same moments. */
-  #calm(guard: GuardOptions, load: number, durationMs: number): Promise<TrialOutcome> {
-    const known = this.#calmRuns.get(guard) ?? new Map<string, Promise<TrialOutcome>>()
-    this.#calmRuns.set(guard, known)
+  #baseline(guard: GuardOptions, load: number, durationMs: number): Promise<TrialOutcome> {
+    const known = this.#baselineRuns.get(guard) ?? new Map<string, Promise<TrialOutcome>>()
+    this.#baselineRuns.set(guard, known)
     const key = `${load} ${durationMs}`
     let run = known.get(key)
     if (run === undefined) {
       const trial = { ...this.#base, guard, load, durationMs, size: undefined }
       run = this.#runTrials([trial]).then(([outcome]) => outcome!)
-      // It may be awaited later than it fails.
+      // Avoids an unhandled rejection: the promise may be awaited after it has failed.
       run.catch(() => {})
       known.set(key, run)
       this.#trials++

@@ -4,7 +4,7 @@ import { simulateOnce } from '../run/simulate.js'
 import type { ClientPlan, Scenario, ScenarioEvent } from '../scenario/scenario.js'
 
 /**
- * What the trigger is. `slow`: the vendor takes `size` times as long. `fail`: this share of its calls fails. `load`:
+ * Kind of the trigger. `slow`: the vendor takes `size` times as long. `fail`: this share of its calls fails. `load`:
  * clients send `size` times as many requests.
  */
 export type TriggerKind = 'slow' | 'fail' | 'load'

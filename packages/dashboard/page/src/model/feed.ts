@@ -12,7 +12,7 @@ export type FeedState =
   | { kind: 'locked'; wrong: boolean; withdrawn: boolean }
   /** Access is denied; `problem` is the server's reason. */
   | { kind: 'barred'; problem: string; withdrawn: boolean }
-  /** It broke at `sinceAt`; the next try is at `nextAt`, or under way. */
+  /** The connection was lost at `sinceAt`. The next attempt starts at `nextAt`, or is in progress. */
   | { kind: 'lost'; sinceAt: number; nextAt: number | undefined; problem: string }
 
 export type Message = {
@@ -29,7 +29,7 @@ export interface FeedOptions {
 
 type Shut = { kind: 'locked'; wrong: boolean } | { kind: 'barred'; problem: string }
 
-/** Trying again would change nothing. */
+/** Errors that a retry does not fix. */
 class ShutError extends Error {
   readonly shut: Shut
 

@@ -79,7 +79,9 @@ export class Track {
   }
 }
 
-/** Rates. Of all else a longer step shows the most, or a peak would be lost in it. */
+/**
+ * Columns with rates: a longer step has their mean. Of other columns it has the maximum, so that peaks stay visible.
+ */
 const MEANS: ReadonlySet<string> = new Set<GuardColumn | PodColumn>([
   'calls',
   'refused',
@@ -134,7 +136,7 @@ export class TwoTracks {
     this.coarse.set(at, all)
   }
 
-  /** The finest that reaches that far back. */
+  /** The track with the shortest steps that covers this time. */
   for(rangeMs: number, finePoints: number): Track {
     return rangeMs <= finePoints * this.fine.stepMs ? this.fine : this.coarse
   }

@@ -37,10 +37,10 @@ export const acts = signal<readonly ActNote[]>([])
 export const store = signal<Fleet['store'] | undefined>(undefined)
 /** Time of the shown data while paused; undefined while live. */
 export const pausedAt = signal<number | undefined>(undefined)
-/** Grow whenever there is more to show. */
+/** Incremented when there is more to show. */
 export const historyVersion = signal(0)
 export const decisionsVersion = signal(0)
-/** Decisions that were taken, shown here or not, a second. */
+/** Decisions per second, including those that the page does not have. */
 export const decisionRate = signal(0)
 
 export const rates = new RateTracker()
@@ -48,7 +48,7 @@ export const decisions = new DecisionLog()
 
 const POD = ''
 let tracks = new Map<string, TwoTracks>()
-/** This day's clock here, and there. */
+/** Offset of the gateway's clock from that of this computer. */
 let skewMs = 0
 
 export const guardCards = computed(() => hello.value?.guards ?? [])

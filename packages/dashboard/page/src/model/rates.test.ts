@@ -30,7 +30,7 @@ function tick(
 }
 
 describe('RateTracker', () => {
-  it('queued calls count as decided when they start or are refused, not when they arrive', () => {
+  it('a queued call counts in the rates as decided when it starts or is refused, not when it arrives', () => {
     const book = new RateTracker()
     const see = (calls: number, refused: number, waiting: number) => {
       const refusals = [{ stage: 'queue', code: 'QUEUE_TIMEOUT', count: refused } as const]
@@ -44,7 +44,7 @@ describe('RateTracker', () => {
     expect(see(0, 10, 0)).toEqual([65, 77, 4])
   })
 
-  it('refused calls never exceed decided ones, whatever was retried', () => {
+  it('the rate of refused calls never exceeds that of decided ones, even with retries', () => {
     const book = new RateTracker()
     const refused = [{ stage: 'breaker', code: 'CIRCUIT_OPEN', count: 5 } as const]
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', 2, refused)] })
@@ -68,7 +68,7 @@ describe('RateTracker', () => {
     expect(book.of('openai')?.calls).toBe(0)
   })
 
-  it('a guard without data is dropped', () => {
+  it('rates of a guard without data are dropped', () => {
     const book = new RateTracker()
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('one', 5, []), tick('two', 5, [])] })
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('two', 5, [])] })

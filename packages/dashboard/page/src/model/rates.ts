@@ -1,7 +1,4 @@
-/**
- * Counts of single seconds, made readable: a moving mean, so that figures and the drawn flow do not jump, and a
- * call every few seconds is not a flicker.
- */
+/** Smooths counts of single seconds by a moving mean, so that figures and the drawn flow do not jump. */
 import type { Flow, GuardTick, Messages } from '../wire'
 
 export interface Rates {
@@ -20,7 +17,7 @@ export interface Rates {
 
 /** Weight of the newest second in the moving average. */
 const WEIGHT = 0.35
-/** Less than this a second is nothing. */
+/** A lower rate is shown as zero. */
 const NOTHING = 0.05
 
 type SomeFlow = Pick<Flow, 'calls' | 'refused'> &

@@ -10,7 +10,7 @@ import { TokenFields } from './token-fields'
 
 const draft = signal<{ act: Act; result: ActResult | undefined } | undefined>(undefined)
 
-/** Opens the dialog; `result`: of a first try. */
+/** Opens the dialog. `result`: of an attempt without the dialog. */
 export function openActDialog(act: Act, result?: ActResult): void {
   draft.value = { act, result }
 }
@@ -64,7 +64,7 @@ function ActForm({
     if (busy.value) return
     if (showToken) setToken(secret.value, { remember: remember.value })
     busy.value = true
-    // Hides the result of an earlier try.
+    // Hides the result of an earlier attempt.
     draft.value = { act, result: undefined }
     const came = await sendAct(act)
     busy.value = false

@@ -1,11 +1,11 @@
-/** Each pod's view of each breaker. A row that differs is a pod with an old state, or with a fault. */
+/** The state of each breaker on each pod. A pod that differs has an old state, or a fault. */
 import { computed } from '@preact/signals'
 import { countOf } from '../format'
 import { fleet } from '../model/live'
 import { hrefOf } from '../model/route'
 import type { Fleet, PodRow } from '../wire'
-import { Name, Panel, Scroller } from './bits'
 import { BREAKER_LOOKS, type BreakerLook, lookOfCode } from './breaker-text'
+import { Name, Panel, Scroller } from './elements'
 
 /** Guards with a breaker anywhere, in the order of their names; the order on the wire may change. */
 const columns = computed(() => {

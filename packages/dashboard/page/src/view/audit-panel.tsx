@@ -1,7 +1,7 @@
 /** Recent actions of operators, through any pod. */
 import { formatTime } from '../format'
 import { acts } from '../model/live'
-import { Name, Panel } from './bits'
+import { Name, Panel } from './elements'
 import { Icon } from './icons'
 
 export function AuditPanel() {

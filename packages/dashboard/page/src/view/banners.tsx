@@ -1,11 +1,11 @@
-/** States that change the meaning of the page: no connection, no store, paused, draining. */
+/** Banners for states that affect all figures: no connection, no store, paused, draining. */
 import { formatSeconds, formatTime } from '../format'
 import { now } from '../model/clock'
 import { feedState, fleet, hello, KNOWN_WIRE, pausedAt, store, togglePause } from '../model/live'
-import type { StoreWord } from '../wire'
+import type { StoreStatus } from '../wire'
 import { Icon } from './icons'
 
-const DEGRADED: Record<Exclude<StoreWord, 'memory' | 'starting' | 'shared'>, [string, string]> = {
+const DEGRADED: Record<Exclude<StoreStatus, 'memory' | 'starting' | 'shared'>, [string, string]> = {
   unreachable: [
     'Redis is not answering: degraded mode',
     'Pods share no state now. Each uses its share of the vendor limits and its own breakers (outage rules).',

@@ -1,6 +1,7 @@
-/** A breaker's state, as every page shows it. */
-import { Badge } from './bits'
+/** Badge with the state of a breaker. */
+
 import { BREAKER_LOOKS, type BreakerLook } from './breaker-text'
+import { Badge } from './elements'
 
 export function BreakerBadge({ look, count }: { look: BreakerLook; count?: number }) {
   const { tone, icon, word } = BREAKER_LOOKS[look]

@@ -1,7 +1,7 @@
 /** Colours, icons and texts of breaker states. */
 import { guardByName, guardCards } from '../model/live'
 import type { BreakerCode, BreakerTick, EveryLane } from '../wire'
-import type { Tone } from './bits'
+import type { Tone } from './elements'
 import type { IconName } from './icons'
 
 export type BreakerLook = BreakerTick['state'] | 'self-isolated' | 'none'

@@ -7,7 +7,7 @@ import type { TwoTracks } from '../model/history'
 import { hello, historyVersion, pausedAt, serverNow } from '../model/live'
 import { paint, range } from '../model/preferences'
 import { clockLabel, distinct, TIME_STEPS_S } from './axis-labels'
-import type { Tone } from './bits'
+import type { Tone } from './elements'
 
 export interface Line {
   /** Column of the history. */

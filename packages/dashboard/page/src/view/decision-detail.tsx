@@ -12,8 +12,8 @@ import {
 import { decisions, decisionsVersion, hello } from '../model/live'
 import { hrefOf } from '../model/route'
 import type { Decision, StageNote } from '../wire'
-import { Badge, Empty, Fact, Name, Panel, type Tone } from './bits'
 import { codeOf, lookOfDecision } from './decision-list'
+import { Badge, Empty, Fact, Name, Panel, type Tone } from './elements'
 import { Icon, type IconName } from './icons'
 import { titleOf, wordsOfCode } from './stage-text'
 

@@ -7,7 +7,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { countOf, formatMs, formatPreciseTime } from '../format'
 import { isRefusal } from '../model/decision-log'
 import type { Decision } from '../wire'
-import { Name, type Tone } from './bits'
+import { Name, type Tone } from './elements'
 import { Icon, type IconName } from './icons'
 import { titleOf } from './stage-text'
 
@@ -20,7 +20,7 @@ interface DecisionListProps {
   hold: (on: boolean) => void
   held: boolean
   newer: number
-  /** A row was selected with a pointer or a finger. */
+  /** Called when a row was selected with a pointer or by touch. */
   onTap: () => void
 }
 

@@ -1,4 +1,4 @@
-/** Two switches for trying things out, if the gateway contains a mock vendor. */
+/** Two switches of a demo, if the gateway contains a mock vendor. */
 import { useSignal } from '@preact/signals'
 import { sendAct } from '../model/acting'
 import { demo, hello } from '../model/live'
@@ -28,7 +28,7 @@ function Switch(props: { what: keyof DemoState; on: boolean; label: string; tone
     const act = { act: 'demo', [what]: !on } as const
     const result = await sendAct(act)
     busy.value = false
-    // It needs a token, or has failed: the dialog shows which.
+    // The action failed or needs a token; the dialog shows the reason.
     if (result.kind !== 'done') openActDialog(act, result)
   }
   return (

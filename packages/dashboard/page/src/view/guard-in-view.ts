@@ -4,6 +4,6 @@ import type { GuardCard, GuardTick } from '../wire'
 export interface GuardInView {
   card: GuardCard
   tick: GuardTick
-  /** The one that was chosen; nothing: all of them. */
+  /** The selected lane. Undefined: all lanes. */
   lane: string | undefined
 }

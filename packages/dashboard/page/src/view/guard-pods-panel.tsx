@@ -2,9 +2,9 @@
 import { formatCount } from '../format'
 import { fleet } from '../model/live'
 import type { PodGuardRow } from '../wire'
-import { Name, Panel } from './bits'
 import { BreakerBadge } from './breaker-badge'
 import { lookOfCode } from './breaker-text'
+import { Name, Panel } from './elements'
 import { type Column, Table } from './table'
 
 interface Row {

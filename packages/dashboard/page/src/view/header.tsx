@@ -14,8 +14,8 @@ import {
 } from '../model/live'
 import { RANGES, range, type Theme, theme } from '../model/preferences'
 import { hrefOf, type Route, route } from '../model/route'
-import { Badge, Name } from './bits'
 import { lookOfGuard } from './breaker-text'
+import { Badge, Name } from './elements'
 import { Icon, type IconName, Logo } from './icons'
 
 export function Header() {

@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 
 /** Created for each use, because a Preact element belongs to the tree that rendered it first. */
 const PATHS = {
-  /** A full circle: closed, well, alive. */
+  /** A full circle: closed, healthy, live. */
   closed: () => <circle cx="8" cy="8" r="5.5" fill="currentColor" />,
   /** Half a circle. */
   'half-open': () => (

@@ -2,7 +2,7 @@
 import { formatSeconds } from '../format'
 import type { GuardTick, KeyTick } from '../wire'
 import { may, openActDialog } from './act-dialog'
-import { Badge, Name, Panel } from './bits'
+import { Badge, Name, Panel } from './elements'
 import { sinceTick } from './stage-facts'
 
 const REASONS: Record<NonNullable<KeyTick['reason']>, string> = {

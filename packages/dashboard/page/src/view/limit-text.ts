@@ -1,6 +1,6 @@
 /** Texts for remaining units; unknown while the store is unreachable. */
 import type { LaneTick, LimitTick } from '../wire'
-import type { Tone } from './bits'
+import type { Tone } from './elements'
 
 /** The part that is left; undefined if it is unknown. */
 export function leftOf({ limit, remaining }: LimitTick): number | undefined {
@@ -8,7 +8,7 @@ export function leftOf({ limit, remaining }: LimitTick): number | undefined {
   return limit > 0 ? Math.min(1, remaining / limit) : 0
 }
 
-/** The one with the least left, and how much that is. */
+/** The limit with the smallest remaining part, and that part. */
 export function tightestOf(
   lanes: readonly LaneTick[],
 ): { limit: LimitTick; left: number } | undefined {

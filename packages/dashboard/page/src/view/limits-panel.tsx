@@ -2,7 +2,7 @@
 import { countOf, formatCount, formatMs, formatSeconds, formatShare } from '../format'
 import type { EstimateTick, GuardCard, LaneTick, LimitTick } from '../wire'
 import { may, openActDialog } from './act-dialog'
-import { Badge, Empty, Meter, Name, Panel } from './bits'
+import { Badge, Empty, Meter, Name, Panel } from './elements'
 import type { GuardInView } from './guard-in-view'
 import { leftOf, leftTone, tightestOf } from './limit-text'
 import { sinceTick } from './stage-facts'

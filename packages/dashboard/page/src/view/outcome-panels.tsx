@@ -2,7 +2,7 @@
 import { countOf, formatCount, formatMs, formatShare } from '../format'
 import { guardsTick, rates } from '../model/live'
 import type { GuardCard, GuardTick, Percentiles } from '../wire'
-import { Empty, Fact, Meter, Name, Panel } from './bits'
+import { Empty, Fact, Meter, Name, Panel } from './elements'
 import { wordsOfCode } from './stage-text'
 
 export function LatencyPanel({ tick }: { tick: GuardTick }) {

@@ -3,7 +3,7 @@ import { formatCount, formatMs, formatShare } from '../format'
 import { fleet, hello } from '../model/live'
 import type { PodRow } from '../wire'
 import { may, openActDialog } from './act-dialog'
-import { Badge, Name, Panel, type Tone } from './bits'
+import { Badge, Name, Panel, type Tone } from './elements'
 import type { IconName } from './icons'
 import { type Column, Table } from './table'
 

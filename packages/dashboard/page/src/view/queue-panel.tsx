@@ -1,7 +1,7 @@
 /** The queue of a guard by priority and age, and the pressure on this pod. */
 import { formatCount, formatMs, formatShare, spellOut } from '../format'
 import type { GuardCard, GuardTick } from '../wire'
-import { Badge, Meter, Panel } from './bits'
+import { Badge, Meter, Panel } from './elements'
 import { Priorities } from './priorities'
 
 export function QueuePanel({ card, tick }: { card: GuardCard; tick: GuardTick }) {

@@ -4,7 +4,7 @@ import { NO_FILTER } from '../model/decision-log'
 import { guardsTick, hello, rates } from '../model/live'
 import { pairKey } from '../model/rates'
 import { hrefOf } from '../model/route'
-import { Empty, Panel } from './bits'
+import { Empty, Panel } from './elements'
 import { titleOf, wordsOfCode } from './stage-text'
 
 export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | undefined }) {

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { countOf, formatMs, formatPreciseTime } from '../format'
 import { explainRequest } from '../model/acting'
 import type { Decision, Explanation, RequestSummary } from '../wire'
-import { Fact, Name } from './bits'
+import { Fact, Name } from './elements'
 
 /** The search starts after this time without a key press. */
 const TYPED_MS = 400

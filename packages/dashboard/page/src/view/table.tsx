@@ -1,6 +1,6 @@
 /** Tables as lists of columns, each with its heading and its cells. */
 import type { ComponentChildren } from 'preact'
-import { Scroller } from './bits'
+import { Scroller } from './elements'
 
 export interface Column<Row> {
   title: string

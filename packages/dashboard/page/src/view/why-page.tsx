@@ -6,9 +6,9 @@ import { type DecisionFilter, MOST_DECISIONS, NO_FILTER } from '../model/decisio
 import { decisionRate, decisions, decisionsVersion, fleet, guardCards, hello } from '../model/live'
 import { replaceRoute, route } from '../model/route'
 import type { Decision } from '../wire'
-import { Empty, Panel } from './bits'
 import { DecisionDetail } from './decision-detail'
 import { DecisionList } from './decision-list'
+import { Empty, Panel } from './elements'
 import { RequestAnswer, useRequestSearch } from './request-search'
 import { CODES, titleOf } from './stage-text'
 
@@ -20,7 +20,7 @@ export function WhyPage() {
   /** The list does not move while the user reads. */
   const held = useSignal<{ list: readonly Decision[]; at: number } | undefined>(undefined)
   const detail = useRef<HTMLDivElement>(null)
-  /** A row was selected by hand, and its explanation is not drawn yet. */
+  /** The user has selected a row whose explanation is not drawn yet. */
   const isTapped = useRef(false)
   const filter = route.value.page === 'why' ? route.value.filter : NO_FILTER
   const live = useComputed(() => {

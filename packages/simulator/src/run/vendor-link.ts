@@ -1,11 +1,11 @@
-/** One pod's connection to the vendor, which may be broken although the vendor works. */
+/** The network between one pod and the vendor, which may fail on its own. */
 import type { Clock } from 'spillway'
 import type { VendorCallOptions } from 'spillway/testing'
 import type { Caller, VendorSide } from './vendor-side.js'
 
 const REFUSED_MS = 1
 
-export class Way {
+export class VendorLink {
   state: 'recover' | 'fail' | 'hang' = 'recover'
 
   constructor(

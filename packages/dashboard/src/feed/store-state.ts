@@ -1,16 +1,16 @@
-/** The state of the store for all guards together, and since when. */
+/** The worst state of the store among all guards, and its start. */
 
 import type { GuardSnapshot } from 'spillway'
 import { worstStore } from 'spillway/internal'
 import { shown } from '../shown.js'
+import type { StoreStatus } from '../wire/common-types.js'
 import type { Fleet } from '../wire/fleet.js'
-import type { StoreWord } from '../wire/words.js'
 
 const MOST_PROBLEMS = 20
-const DEGRADED: ReadonlySet<StoreWord> = new Set(['unreachable', 'untrusted', 'off'])
+const DEGRADED: ReadonlySet<StoreStatus> = new Set(['unreachable', 'untrusted', 'off'])
 
-export class StoreStanding {
-  #status: StoreWord = 'memory'
+export class StoreState {
+  #status: StoreStatus = 'memory'
   #sinceAt = 0
   #problems: string[] = []
 

@@ -1,4 +1,4 @@
-/** The small parts every page is made of. */
+/** Small elements that all views use. */
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import { Icon, type IconName } from './icons'
@@ -86,7 +86,7 @@ export function Fact({ label, children }: { label: string; children: ComponentCh
   )
 }
 
-/** Nothing to show, and why that is so. */
+/** A placeholder with the reason why there is nothing to show. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">

@@ -14,4 +14,4 @@ export type EveryLane = '(all lanes)'
  * `unreachable`: no reply. `untrusted`: reachable again, but not trusted for one window. `off`: switched off by
  * SPILLWAY_SHARED=off. With `unreachable`, `untrusted` and `off`, outage rules apply.
  */
-export type StoreWord = 'memory' | 'starting' | 'shared' | 'unreachable' | 'untrusted' | 'off'
+export type StoreStatus = 'memory' | 'starting' | 'shared' | 'unreachable' | 'untrusted' | 'off'
