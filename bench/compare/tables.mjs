@@ -140,7 +140,7 @@ Library of commit ${commit}; load average ${load} when it began.
 `
 }
 
-/** With what the figures were measured. */
+/** Versions with which the figures were measured. */
 export function conditions({ date, node, redis, cores, versions }) {
   const packages = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
   return `Measured on ${date} with Node ${node} and Redis ${redis}, on ${cores} cores. Packages: ${packages.join(', ')}.

@@ -1,4 +1,4 @@
-/** Prints its message without a stack trace. */
+/** An error whose message is printed without a stack trace. */
 export class BenchError extends Error {
   readonly code = 'BENCH'
 }

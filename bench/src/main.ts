@@ -109,7 +109,10 @@ async function compareWithBaseline(suites: readonly Suite[]): Promise<void> {
   }
 }
 
-/** All benches once, then all of them again, so that a disturbance of some minutes does not meet every run of a bench. */
+/**
+ * Runs all benches once, then all of them again, so that a disturbance of some minutes does not affect every run of a
+ * bench.
+ */
 async function recordBaseline(suites: readonly Suite[], runs: number): Promise<void> {
   const signal = stopSignal()
   const figures: Record<string, RunFigure[]> = {}

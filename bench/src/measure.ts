@@ -19,7 +19,7 @@ export interface Preparation {
 
 interface Described {
   name: string
-  /** What the bench measures, in one line. */
+  /** The measured quantity, in one line. */
   what: string
   /** Default: 5 rounds to warm up, then 31 that count. */
   rounds?: { warmUp: number; counted: number }
@@ -70,7 +70,7 @@ interface Compared {
 
 export type Measured = Compared | { value: number; unit: string }
 
-const USUAL_ROUNDS = { warmUp: 5, counted: 31 }
+const DEFAULT_ROUNDS = { warmUp: 5, counted: 31 }
 
 /** Checks between two rounds whether the signal is aborted. */
 export async function measure(bench: Bench, signal: AbortSignal): Promise<Measured> {
@@ -118,7 +118,7 @@ async function figureOf(bench: Figure, preparation: Preparation): Promise<Measur
 /** The samples of each contender. */
 async function takeTurns(
   contenders: readonly Round[],
-  { rounds: { warmUp, counted } = USUAL_ROUNDS }: Described,
+  { rounds: { warmUp, counted } = DEFAULT_ROUNDS }: Described,
   signal: AbortSignal,
 ): Promise<number[][]> {
   const all = contenders.map((round) => ({ round, samples: [] as number[] }))

@@ -30,7 +30,7 @@ export function createTableReport(benches: readonly Bench[]): Report {
     printRow([bench.name, ...figures(measured), ...verdict(bench, measured)])
 }
 
-/** A row for each figure: what it is now, its spread in the baseline, and whether it left it. */
+/** A row for each figure: its value, its spread in the baseline, and the result of the comparison. */
 export function createCompareReport(baseline: Baseline, suites: readonly Suite[]) {
   const { date, commit, node, runs } = baseline
   print(`baseline of ${date}, commit ${commit}, Node ${node}, ${runs} runs`)

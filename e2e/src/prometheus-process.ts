@@ -1,4 +1,4 @@
-/** A Prometheus as operators run it: a process of its own, with rules and with targets in a file that it watches. */
+/** Runs Prometheus as its own process, with rules, and with targets in a file that it watches. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'

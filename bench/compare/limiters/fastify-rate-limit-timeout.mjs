@@ -1,5 +1,5 @@
-// The same with ioredis' `commandTimeout`, which the README of @fastify/rate-limit does not mention. Without it a
-// Redis that hangs is no error that `skipOnError` could skip.
+// Like fastify-rate-limit.mjs, with ioredis' `commandTimeout`, which the README of @fastify/rate-limit does not
+// mention. Without it a Redis that hangs causes no error, so `skipOnError` has no effect.
 import { createLimiter as create } from './fastify-rate-limit.mjs'
 
 export const createLimiter = (options) => create({ ...options, commandTimeout: 500 })

@@ -1,5 +1,5 @@
-// RLWrapperTimeouts asks the insurance limiter when Redis has not answered in time. It has no points of its own, so
-// RateLimiterQueue does not take it, and the caller is refused with `msBeforeNext` instead of waiting.
+// RLWrapperTimeouts uses the insurance limiter if Redis does not answer in time. RateLimiterQueue does not accept it,
+// so callers do not wait: they are refused with `msBeforeNext`.
 // https://github.com/animir/node-rate-limiter-flexible/wiki/RLWrapperTimeouts (500 ms is its example)
 import Redis from 'ioredis'
 import { RateLimiterMemory, RateLimiterRedis, RLWrapperTimeouts } from 'rate-limiter-flexible'

@@ -1,8 +1,7 @@
-// For calls to other services the wiki has RateLimiterQueue: what exceeds the limit waits for the next window.
-// https://github.com/animir/node-rate-limiter-flexible/wiki/RateLimiterQueue
-// `enableOfflineQueue: false` for ioredis: https://github.com/animir/node-rate-limiter-flexible/wiki/Redis
-// Insurance with a share of the points for each process, and enough for work to go on while Redis fails:
-// https://github.com/animir/node-rate-limiter-flexible/wiki/Insurance-Strategy
+// For calls to other services the wiki recommends RateLimiterQueue: calls beyond the limit wait for the next window.
+// https://github.com/animir/node-rate-limiter-flexible/wiki/RateLimiterQueue `enableOfflineQueue: false` for ioredis:
+// https://github.com/animir/node-rate-limiter-flexible/wiki/Redis The insurance limiter has a share of the points for
+// each process: https://github.com/animir/node-rate-limiter-flexible/wiki/Insurance-Strategy
 import Redis from 'ioredis'
 import { RateLimiterMemory, RateLimiterQueue, RateLimiterRedis } from 'rate-limiter-flexible'
 

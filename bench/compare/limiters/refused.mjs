@@ -1,4 +1,4 @@
-/** The limiter did not let the call through. */
+/** The limiter refused the call. */
 export class Refused extends Error {
   constructor(retryAfterMs) {
     super('refused')

@@ -1,5 +1,5 @@
-// docs/how-to/guard.md: a limit, a queue for calls that have to wait, a timeout. While Redis is unreachable each pod
-// has its share of the limit (`outage: 'share'`, the default).
+// docs/how-to/guard.md: a limit, a queue for calls that have to wait, a timeout. While Redis is unreachable, each pod
+// uses its share of the limit (`outage: 'share'`, the default).
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSpillway } from 'spillway'
 import { redisStore } from 'spillway/redis'

@@ -1,4 +1,4 @@
-/** Pods are processes of their own: a file in `pods/` that answers one `task` and then one `start`. */
+/** Each pod is a process. It runs a file in `pods/`, which receives one `task` and then one `start`. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** A Redis server of its own for one measurement: a free port of this machine, nothing on disk. */
+/** A Redis server for one measurement: on a free port, without persistence. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'

@@ -1,8 +1,8 @@
-/** The service that all packages call. It notes when each request arrived and from which pod. */
+/** The service that all packages call. It records the arrival time and the pod of each request. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** `answer(request, response)` replaces the usual `200 ok`. Requests for `/warm-up` are not noted. */
+/** `answer(request, response)` replaces the usual `200 ok`. Requests for `/warm-up` are not recorded. */
 export async function startVendor(answer = (_request, response) => response.end('ok')) {
   const arrivals = []
   const server = createServer((request, response) => {
@@ -22,7 +22,7 @@ export async function startVendor(answer = (_request, response) => response.end(
   }
 }
 
-/** Most arrivals in any window of this length, wherever it begins. */
+/** Most arrivals in any window of this length. */
 export function worstWindow(arrivals, windowMs) {
   const times = arrivals.map(({ atMs }) => atMs).sort((a, b) => a - b)
   let worst = 0

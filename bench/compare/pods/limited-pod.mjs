@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refused } from '../limiters/refused.mjs'
 
-/** `loads`: for each limit its name, vendor, times, and whether refused calls come again after the time they are given. */
+/**
+ * `loads`: for each limit its name, vendor and times, and whether refused calls are repeated after the suggested wait.
+ */
 process.once('message', async ({ limiter, redis, pod, pods, limit, windowMs, loads, runMs }) => {
   const { createLimiter } = await import(`../limiters/${limiter}.mjs`)
   const calls = []

@@ -1,12 +1,12 @@
 /**
  * A concurrency limit of 10 in front of a vendor that streams. Readers take three chunks and leave, in one of two ways.
- * First 30 streams are started, and their readers abort the requests. Then 10 are started, and their readers just stop
- * reading, as a handler does that forgot the answer after its client went away. Counted are the streams that were open
- * at the vendor at once, and the slots that are free 2 s after the readers left.
+ * First 30 streams are started, and their readers abort the requests. Then 10 are started, and their readers stop
+ * reading without an abort, like a handler that ignores the disconnect of its client. The results are the most streams
+ * that were open at the vendor, and the free slots 2 s after the readers left.
  *
  * A limiter of functions can be used in two ways: around the request alone, or around the request and its reading.
- * p-queue's `timeout` and Bottleneck's `expiration` would free a slot after a fixed time, also that of a stream that is
- * well; they are not set, as streams of LLMs take minutes.
+ * p-queue's `timeout` and Bottleneck's `expiration` would free a slot after a fixed time, even if its stream works.
+ * They are not set, because streams of LLMs take minutes.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import Bottleneck from 'bottleneck'
@@ -76,7 +76,7 @@ async function measure(inSlot, around, { streams, aborts }) {
   const read = async (answer) => {
     const reader = answer.body.getReader()
     for (let chunk = 0; chunk < CHUNKS; chunk++) await reader.read()
-    // The reader leaves by the signal, or it never comes back.
+    // The reader aborts, or stops reading without an abort.
     await new Promise((_, reject) => {
       leaving.signal.addEventListener('abort', () => reject(leaving.signal.reason))
     })

@@ -1,7 +1,8 @@
 /**
  * Eight pods call one downstream: the first 50 times a second, the others 5 times a second each. After 2 s the
- * downstream answers every call with 503. Counted are the calls that the other seven pods still send to it, and how
- * long they do. The first rule opens after 5 failures in a row, the second when half of the calls of 10 s failed.
+ * downstream answers every call with 503. The results are the number of calls that the other seven pods still send to
+ * it, and the time of the last one. The first rule opens after 5 failures in a row, the second when half of the calls
+ * of 10 s failed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startPods } from '../parts/pods.mjs'

@@ -1,7 +1,7 @@
 /**
- * What a package costs when nothing goes wrong: time per call of an async function that does nothing, one call after the
- * other in one process; time to import the package; packages and kilobytes that `npm install` adds. Smaller packages
- * do less, and are better here.
+ * The cost of a package without failures: time per call of an empty async function, called in sequence in one process;
+ * time to import the package; packages and kilobytes that `npm install` adds. Packages with fewer features have an
+ * advantage here.
  */
 import { spawnSync } from 'node:child_process'
 import Bottleneck from 'bottleneck'
@@ -103,7 +103,7 @@ const RUNNERS = [
 
 export async function run(progress) {
   const runners = RUNNERS.map((each) => ({ ...each, run: each.create?.(), times: [] }))
-  // In turns, so that a disturbance of the machine meets all of them.
+  // In turns, so that a disturbance of the machine affects all of them.
   for (let round = 0; round < ROUNDS; round++) {
     progress(`round ${round + 1}`)
     for (const { run, times } of runners) if (run !== undefined) times.push(await timeOf(run))

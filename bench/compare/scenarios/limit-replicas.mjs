@@ -1,7 +1,7 @@
 /**
  * A vendor allows 50 requests in any second. 1, 2, 4 and 8 pods call it through one shared limit. Requests arrive in
- * bursts of 10 at random times and pods, 75 per second on average, so the limit is always needed. Counted is what
- * arrives at the vendor.
+ * bursts of 10 at random times and pods, 75 per second on average, more than the limit. The result is the number of
+ * requests that arrive at the vendor.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startPods } from '../parts/pods.mjs'
@@ -61,7 +61,7 @@ async function measure(limiter, pods) {
     const startMs = performance.now()
     await fleet.start()
     const inTime = vendor.arrivals.filter(({ atMs }) => atMs < startMs + runMs)
-    // The first second is the start: nothing waits yet.
+    // The first second is not measured, because no call waits yet.
     const later = inTime.filter(({ atMs }) => atMs >= startMs + 1_000)
     const allowed = (LIMIT * (runMs - 1_000)) / WINDOW_MS
     return {

@@ -1,7 +1,7 @@
 /**
- * A downstream handles 10 requests at once, 50 ms each: 200 per second. The caller gets 400 requests per second for 3 s,
- * and each has to be answered within 500 ms. All packages limit the calls to 10 at once. Counted are the requests that
- * were answered in time, per second of the last 2 s, and how long refused requests waited for their refusal.
+ * A downstream handles 10 requests at once, 50 ms each: 200 per second. The caller gets 400 requests per second for 3
+ * s, and each has to be answered within 500 ms. All packages limit the calls to 10 at once. The results are the
+ * requests per second that were answered in time during the last 2 s, and the time until a refusal.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bulkhead } from 'cockatiel'
@@ -116,7 +116,7 @@ async function request(run, ends) {
   ends.push({ begunMs, answered, tookMs: performance.now() - begunMs })
 }
 
-/** Ten requests at once, the others wait in the order in which they came. */
+/** Handles ten requests at once, in order of arrival. */
 async function startDownstream() {
   const slots = pLimit(SLOTS)
   return startVendor((_request, response) => {

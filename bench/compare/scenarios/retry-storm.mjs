@@ -1,6 +1,6 @@
 /**
  * client → A → B → C, and C answers every request with 503. The client, A and B each make at most 3 attempts. 50 client
- * requests are sent one after the other. Counted are the requests that arrive at C for each of them.
+ * requests are sent one after the other. The result is the number of requests at C per client request.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -16,7 +16,7 @@ export interface Baseline {
 
 export interface Spread {
   readonly unit: string
-  /** What is better; none for figures without a target. */
+  /** The better direction. Undefined for figures without a target. */
   readonly better?: Direction
   readonly min: number
   readonly median: number

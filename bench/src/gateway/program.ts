@@ -17,7 +17,7 @@ export interface Program {
 const START_MS = 20_000
 const POLL_MS = 50
 /** Characters of its output that an error message shows. */
-const LAST_WORDS = 4_000
+const SHOWN_CHARACTERS = 4_000
 
 export async function startProgram(
   { name, args, env, readyUrl }: Program,
@@ -29,15 +29,15 @@ export async function startProgram(
     env: { ...process.env, NODE_ENV: 'production', ...env },
   })
   atEnd(() => endProcess(child))
-  let said = ''
+  let shown = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-LAST_WORDS)
+    shown = (shown + text).slice(-SHOWN_CHARACTERS)
   })
   const deadlineMs = performance.now() + START_MS
   while (!(await isReady(readyUrl))) {
     signal.throwIfAborted()
-    if (hasEnded(child)) throw new BenchError(`${name} exited during its start:\n${said}`)
-    if (performance.now() > deadlineMs) throw new BenchError(`${name} is not ready:\n${said}`)
+    if (hasEnded(child)) throw new BenchError(`${name} exited during its start:\n${shown}`)
+    if (performance.now() > deadlineMs) throw new BenchError(`${name} is not ready:\n${shown}`)
     await sleep(POLL_MS)
   }
   return child

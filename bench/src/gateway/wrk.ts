@@ -47,11 +47,11 @@ export async function openWrk(load: Load, { atEnd }: Preparation): Promise<Wrk> 
 
 /** wrk calls `done` at the end; it prints the figures as the last line. */
 function scriptText({ headers, body }: Load): string {
-  const asked = body === undefined ? '' : `wrk.method = 'POST'\nwrk.body = ${quoted(body)}\n`
+  const bodyLines = body === undefined ? '' : `wrk.method = 'POST'\nwrk.body = ${quoted(body)}\n`
   const lines = Object.entries(headers).map(
     ([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}\n`,
   )
-  return `${asked}${lines.join('')}
+  return `${bodyLines}${lines.join('')}
 function done(summary)
   local errors = summary.errors
   local failed = errors.connect + errors.read + errors.write + errors.timeout

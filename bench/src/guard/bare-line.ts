@@ -1,8 +1,8 @@
 import { SLOTS } from '../all-stages.js'
 
 /**
- * The smallest possible queue: promises in a list, without stages. It gets slower with its length only
- * because of garbage collection, so no queue that keeps more per call can do better.
+ * The smallest possible queue: promises in a list, without stages. It slows down with its length only because of
+ * garbage collection. A queue that stores more per call cannot be faster.
  */
 export class BareLine {
   #free = SLOTS

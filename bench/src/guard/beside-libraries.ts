@@ -6,7 +6,7 @@ import { createCockatiel, heedful, openOpossum, work } from './contenders.js'
 
 export const guardVsOpossum: Comparison = {
   name: 'guard-vs-opossum',
-  what: 'a call through all ten stages; theirs: breaker, timeout, capacity',
+  what: 'a call through all ten stages; peer: breaker, timeout, capacity',
   target: 1,
   peerName: peerName('opossum'),
   unit: 'calls/s',
@@ -22,7 +22,7 @@ export const guardVsOpossum: Comparison = {
 
 export const guardVsCockatiel: Comparison = {
   name: 'guard-vs-cockatiel',
-  what: 'a call through all ten stages; theirs: retry, breaker, bulkhead, timeout',
+  what: 'a call through all ten stages; peer: retry, breaker, bulkhead, timeout',
   target: 8,
   peerName: peerName('cockatiel'),
   unit: 'calls/s',
@@ -38,7 +38,7 @@ export const guardVsCockatiel: Comparison = {
 
 export const guardSignalVsCockatiel: Comparison = {
   name: 'guard-signal-vs-cockatiel',
-  what: 'the same, with a call that looks at its signal',
+  what: 'the same, with a function that reads its signal',
   target: 2,
   peerName: peerName('cockatiel'),
   unit: 'calls/s',

@@ -35,7 +35,7 @@ function drain(waiting: number, run: () => Promise<number>, length: () => number
 
 export const queueVsPQueue: Comparison = {
   name: 'queue-vs-p-queue',
-  what: `${MANY.toLocaleString('en-US')} waiting calls, ${SLOTS} at once; ours pass all ten stages`,
+  what: `${MANY.toLocaleString('en-US')} waiting calls, ${SLOTS} at once; with Spillway through all ten stages`,
   target: 1,
   peerName: peerName('p-queue'),
   unit: 'calls/s',
@@ -63,16 +63,16 @@ const CALLS_A_ROUND = 50_000
 function standing(waiting: number, run: () => Promise<number>): Round {
   return async () => {
     const startMs = performance.now()
-    let [asked, done] = [0, 0]
+    let [begun, done] = [0, 0]
     const caller = async () => {
-      while (asked < CALLS_A_ROUND) {
-        asked++
+      while (begun < CALLS_A_ROUND) {
+        begun++
         const answer = await run()
         done += answer
       }
     }
     await Promise.all(Array.from({ length: waiting + SLOTS }, caller))
-    if (done !== asked) throw new Error(`${asked - done} of ${asked} calls did not run`)
+    if (done !== begun) throw new Error(`${begun - done} of ${begun} calls did not run`)
     return ((performance.now() - startMs) * 1e6) / done
   }
 }
@@ -117,7 +117,7 @@ function pass(others: number, guard: Guard): Round {
 
 export const growthQueueOthers: Comparison = {
   name: 'growth-queue-others',
-  what: `a call that waits for a slot and passes ${MANY.toLocaleString('en-US')} others, and ${FEW}`,
+  what: `a queued call that overtakes ${MANY.toLocaleString('en-US')} others, and ${FEW}`,
   target: 0.8,
   peerName: `spillway with ${FEW} others`,
   unit: 'ns/op',
@@ -131,7 +131,7 @@ export const growthQueueOthers: Comparison = {
 
 export const growthBareLine: Figure = {
   name: 'growth-bare-line',
-  what: 'the same ratio for a line of promises and nothing else: a bound for growth-queue',
+  what: 'the same ratio for a plain list of promises: a bound for growth-queue',
   unit: '',
   prepare() {
     const open = () => {

@@ -11,7 +11,7 @@ import { work } from './contenders.js'
 
 export const guardOverBare: Figure = {
   name: 'guard-over-bare',
-  what: 'what all ten stages add to a call that is awaited',
+  what: 'additional time of a call through all ten stages',
   unit: 'ns/call',
   prepare(preparation) {
     const guard = openGuard(preparation)
@@ -26,7 +26,7 @@ const CALLS_BETWEEN_COLLECTIONS = 200
 
 export const bytesPerCall: Figure = {
   name: 'bytes-per-call',
-  what: 'memory a call through all ten stages allocates, its options included',
+  what: 'allocated memory of a call through all ten stages, including its options',
   unit: 'bytes/call',
   async prepare(preparation) {
     const guard = openGuard(preparation)

@@ -21,7 +21,7 @@ function refusal(
 ): Comparison {
   return {
     name: `refusal-${stage}`,
-    what: `a call refused: ${what}; theirs: an open circuit`,
+    what: `a refused call: ${what}; peer: an open circuit`,
     target: 4,
     peerName: peerName('opossum'),
     unit: 'ns/op',
@@ -40,7 +40,7 @@ function refusal(
 const never = () => new Promise<never>(() => {})
 const ignore = () => {}
 
-export const refusalShed = refusal('shed', 'SHED', 'enough of them wait', async (preparation) => {
+export const refusalShed = refusal('shed', 'SHED', 'the queue is full', async (preparation) => {
   const guard = openGuard(preparation, {
     options: {
       shed: { maxQueue: 1 },

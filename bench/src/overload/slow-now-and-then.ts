@@ -7,7 +7,7 @@ import { createRandom, createVendor, createVirtualClock } from 'spillway/testing
 
 const CALLS = 5_000
 const CALLS_A_SECOND = 200
-const USUAL_MS = 50
+const NORMAL_MS = 50
 const SLOW_SHARE = 0.02
 const SLOW_FACTOR = 20
 
@@ -24,8 +24,8 @@ export async function measureTail(hedge: GuardOptions['hedge'], seed: number): P
     clock,
     random,
     serviceMs: (draw) => {
-      const usualMs = USUAL_MS * (0.8 + 0.4 * draw())
-      return draw() < SLOW_SHARE ? usualMs * SLOW_FACTOR : usualMs
+      const normalMs = NORMAL_MS * (0.8 + 0.4 * draw())
+      return draw() < SLOW_SHARE ? normalMs * SLOW_FACTOR : normalMs
     },
   })
   const spillway = createSpillway({ clock, random: createRandom(seed + 1) })

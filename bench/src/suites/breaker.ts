@@ -161,6 +161,6 @@ const breakerRedisVsMemory: Comparison = {
 
 export const breaker: Suite = {
   name: 'breaker',
-  what: 'what the circuit breaker costs a call, beside libraries that do the same',
+  what: 'cost of the circuit breaker per call, compared with other libraries',
   benches: [breakerVsCockatiel, breakerVsOpossum, breakerOpenVsOpossum, breakerRedisVsMemory],
 }

@@ -60,7 +60,7 @@ async function whileWatched<T>({ url }: ServerProcess, run: () => Promise<T>): P
     await sleep(SETTLE_MS)
     const before = bytes
     const result = await run()
-    checkTold(text, bytes - before)
+    checkFeed(text, bytes - before)
     return result
   } finally {
     response.destroy()
@@ -68,7 +68,7 @@ async function whileWatched<T>({ url }: ServerProcess, run: () => Promise<T>): P
 }
 
 /** Checks that the feed contains pods and decisions; an empty feed would cost nothing. */
-function checkTold(text: string, bytes: number): void {
+function checkFeed(text: string, bytes: number): void {
   const fleet = text.split('\n\n').findLast((each) => each.includes('event: fleet\n'))
   const { pods = [] } = fleet === undefined ? {} : JSON.parse(fleet.slice(fleet.indexOf('{')))
   if (pods.length !== PODS) throw new BenchError(`the feed has ${pods.length} pods`)
@@ -117,16 +117,16 @@ const TOURS = { warmUp: 1, counted: 5 }
 
 const frames: Figure = {
   name: 'dashboard-frames',
-  what: 'frames a second that the page draws in the slowest second of a tour through its views',
+  what: 'frames per second of the page in the slowest second of a tour through its views',
   unit: 'frames/s',
   target: { atLeast: 30 },
   rounds: TOURS,
   prepare: framesOf((seconds) => Math.min(...seconds)),
 }
 
-const usualFrames: Figure = {
+const medianFrames: Figure = {
   name: 'dashboard-frames-median',
-  what: 'the same in half of all seconds',
+  what: 'the same in the median second',
   unit: 'frames/s',
   rounds: TOURS,
   prepare: framesOf(median),
@@ -134,7 +134,7 @@ const usualFrames: Figure = {
 
 const memory: Figure = {
   name: 'dashboard-memory-mb',
-  what: 'memory (PSS) of the process that draws the page, at most on a tour through its views',
+  what: 'highest memory (PSS) of the renderer process during a tour through its views',
   unit: 'MB',
   target: { atMost: 200 },
   rounds: TOURS,
@@ -143,7 +143,7 @@ const memory: Figure = {
 
 const share: Figure = {
   name: 'dashboard-cpu-share',
-  what: 'what part of a core the feed takes for a reader: 50 pods, 20 guards, 5,000 decisions a second',
+  what: 'CPU time of the feed for a reader, as a fraction of a core: 50 pods, 20 guards, 5,000 decisions a second',
   unit: 'of a core',
   target: { atMost: 0.03 },
   rounds: { warmUp: 1, counted: 9 },
@@ -153,5 +153,5 @@ const share: Figure = {
 export const dashboard: Suite = {
   name: 'dashboard',
   what: 'CPU time, frame rate and memory of an open dashboard',
-  benches: [share, frames, usualFrames, memory],
+  benches: [share, frames, medianFrames, memory],
 }

@@ -95,7 +95,7 @@ const gatewayVsBare = versus({
 
 const gatewayVsPortkey = versus({
   name: 'gateway-vs-portkey',
-  what: 'the same beside another gateway',
+  what: 'the same, compared with another gateway',
   target: 10,
   peerName: portkeyName(),
   startPeer: async (vendor, preparation) => ({
@@ -122,7 +122,7 @@ const longPromptVsBare = versus({
 
 const workers2Vs1: Comparison = {
   name: 'workers-2-vs-1',
-  what: 'two workers, which share their counts through Redis, on the cores of this machine',
+  what: 'two workers that share their counts through Redis',
   // On two cores the vendor, Redis and the load generator compete for the same CPUs.
   target: 0.5,
   peerName: 'one worker',
@@ -167,7 +167,7 @@ async function steadyP99Ms(pool: Pool): Promise<number> {
 
 const addedP99: Figure = {
   name: 'added-p99-ms',
-  what: `p99 beyond that of the bare proxy, at ${STEADY.perSecond} requests/s to a vendor that takes ${STEADY.vendorMs} ms`,
+  what: `additional p99, compared with the bare proxy, at ${STEADY.perSecond} requests/s to a vendor that takes ${STEADY.vendorMs} ms`,
   target: { atMost: 5 },
   unit: 'ms',
   rounds: { warmUp: 1, counted: 7 },
@@ -233,7 +233,7 @@ async function addedMs(ours: Pool, direct: Pool, atOnce: number): Promise<number
 
 const firstByteAdded: Figure = {
   name: 'first-byte-added-ms',
-  what: `how much later than from the vendor a stream starts, the worse of 1 and ${AT_ONCE} at once`,
+  what: `additional time to the first byte of a stream, the larger of 1 and ${AT_ONCE} requests at once`,
   target: { atMost: 2 },
   unit: 'ms',
   rounds: { warmUp: 1, counted: 21 },
@@ -263,7 +263,7 @@ const COLLECTING_MS = 300
 
 const growthMemory: Comparison = {
   name: 'growth-memory',
-  what: `what the gateway keeps in memory after ${MANY.toLocaleString('en-US')} requests`,
+  what: `heap of the gateway after ${MANY.toLocaleString('en-US')} requests`,
   target: 0.9,
   peerName: `the same after ${FEW.toLocaleString('en-US')}`,
   unit: 'bytes',
@@ -288,21 +288,21 @@ const growthMemory: Comparison = {
 
 /** The minimum of several readings, because each reading allocates memory itself. */
 async function keptBytes({ pid, adminUrl }: SpillwayGateway): Promise<number> {
-  const looks: number[] = []
-  while (looks.length < COLLECTIONS) {
+  const samples: number[] = []
+  while (samples.length < COLLECTIONS) {
     process.kill(pid, 'SIGUSR2')
     await sleep(COLLECTING_MS)
     const text = await (await fetch(`${adminUrl}/metrics`)).text()
     const bytes = /^nodejs_heap_size_used_bytes(?:{.*})? (\S+)/m.exec(text)?.[1]
     if (bytes === undefined) throw new BenchError(`no heap among the gateway's metrics:\n${text}`)
-    looks.push(Number(bytes))
+    samples.push(Number(bytes))
   }
-  return Math.min(...looks)
+  return Math.min(...samples)
 }
 
 export const gateway: Suite = {
   name: 'gateway',
-  what: 'what the gateway costs a request, every process on this machine',
+  what: 'cost of the gateway per request, with all processes on this machine',
   benches: [
     gatewayVsBare,
     gatewayVsPortkey,

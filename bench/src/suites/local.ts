@@ -119,7 +119,7 @@ const retryVsCockatiel: Comparison = {
 
 const stackVsCockatiel: Comparison = {
   name: 'stack-vs-cockatiel',
-  what: 'the three of them around one call: retry, bulkhead, timeout',
+  what: 'retry, bulkhead and timeout around one call',
   target: 8,
   peerName: peerName('cockatiel'),
   unit: 'ns/op',
@@ -144,7 +144,7 @@ const stackVsCockatiel: Comparison = {
 
 const refusalVsOpossum: Comparison = {
   name: 'refusal-vs-opossum',
-  what: 'a call refused: our full bulkhead, their open circuit',
+  what: 'a refused call: full bulkhead; peer: open circuit',
   target: 5,
   peerName: peerName('opossum'),
   unit: 'ns/op',
@@ -244,7 +244,7 @@ const virtualEventsPerSecond: Bench = {
 
 export const local: Suite = {
   name: 'local',
-  what: 'what the local mechanisms cost a call, beside libraries that do the same',
+  what: 'cost of the local mechanisms per call, compared with other libraries',
   benches: [
     timeoutVsCockatiel,
     bulkheadVsCockatiel,

@@ -14,7 +14,10 @@ const ROUNDS = { warmUp: 2, counted: 15 }
 const WARM_UP_SECONDS = 3
 
 /** Response header with the remaining units, for each side. */
-const TOLD_IN: Record<By, string> = { spillway: 'ratelimit', 'rate-limit': 'x-ratelimit-remaining' }
+const LIMIT_HEADER: Record<By, string> = {
+  spillway: 'ratelimit',
+  'rate-limit': 'x-ratelimit-remaining',
+}
 
 async function requestsPerSecond(
   by: By,
@@ -39,7 +42,7 @@ async function checkAnswer(by: By, url: string): Promise<void> {
       throw new BenchError(`${by} returned an unexpected response: ${response.status} ${text}`)
     }
     // Requests are not counted until the store is connected.
-    if (response.headers.has(TOLD_IN[by])) return
+    if (response.headers.has(LIMIT_HEADER[by])) return
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   throw new BenchError(`${by} sent no header with the remaining units`)
@@ -87,6 +90,6 @@ const onRedis = versus(
 
 export const middleware: Suite = {
   name: 'middleware',
-  what: 'what limits cost a Fastify server, beside its own plugin',
+  what: "cost of limits in a Fastify server, compared with Fastify's plugin",
   benches: [inMemory, onRedis],
 }

@@ -17,7 +17,7 @@ const FIRST_SAMPLE_MS = 300
 
 const shedDecision: Figure = {
   name: 'shed-decision-ns',
-  what: 'a decision of a load shedder with all signals on, under an overload that hits some users',
+  what: 'a decision of a load shedder with all signals, during an overload',
   unit: 'ns',
   target: { atMost: 300 },
   async prepare({ atEnd }) {
@@ -61,7 +61,7 @@ const shedDecision: Figure = {
 
 const refusal: Comparison = {
   name: 'refusal-vs-under-pressure',
-  what: 'requests a server under pressure refuses, over HTTP',
+  what: 'refusals of an overloaded server, over HTTP',
   target: 1,
   peerName: peerName('@fastify/under-pressure'),
   unit: 'requests/s',
@@ -96,7 +96,7 @@ async function untilRefused(url: string): Promise<void> {
 
 const backpressure: Comparison = {
   name: 'backpressure-vs-node-stream',
-  what: 'objects from a producer that waits to a consumer, through a bounded queue',
+  what: 'objects through a bounded queue',
   target: 1,
   peerName: 'PassThrough of node:stream',
   unit: 'ns/op',
@@ -153,7 +153,7 @@ const SEED = 1
 
 const hedgeTail: Comparison = {
   name: 'hedge-p99',
-  what: '99th percentile at a vendor of which 2 % of calls take 20 times as long (virtual time)',
+  what: '99th percentile if 2 % of the calls take 20 times as long (virtual time)',
   target: 3,
   peerName: 'the same without a hedge',
   unit: 'ms',
@@ -168,7 +168,7 @@ const hedgeTail: Comparison = {
 
 const hedgeCalls: Figure = {
   name: 'hedge-extra-calls',
-  what: 'second attempts that took, as a fraction of the calls',
+  what: 'second attempts, as a fraction of the calls',
   unit: 'of the calls',
   target: { atMost: 0.06 },
   rounds: ONCE,
@@ -179,6 +179,6 @@ const hedgeCalls: Figure = {
 
 export const overload: Suite = {
   name: 'overload',
-  what: 'staying up: load shedding, hedging, backpressure',
+  what: 'load shedding, hedging, backpressure',
   benches: [shedDecision, refusal, backpressure, hedgeTail, hedgeCalls],
 }

@@ -194,7 +194,7 @@ async function openLong(waiting: number, preparation: Preparation): Promise<Roun
 
 const growthQueued: Comparison = {
   name: 'growth-queued',
-  what: `a job is added, taken and done, with ${MANY.toLocaleString('en-US')} waiting, and with ${FEW.toLocaleString('en-US')}`,
+  what: `add, reserve and finish a job, with ${MANY.toLocaleString('en-US')} waiting, and with ${FEW.toLocaleString('en-US')}`,
   target: 0.8,
   peerName: `spillway with ${FEW.toLocaleString('en-US')} waiting`,
   unit: 'jobs/s',
@@ -206,6 +206,6 @@ const growthQueued: Comparison = {
 
 export const queue: Suite = {
   name: 'queue',
-  what: 'what a job costs that waits in a shared queue, with a Redis server on this machine',
+  what: 'cost of a job in a job queue, with a Redis server on this machine',
   benches: [throughput(1), throughput(8), growthQueued],
 }

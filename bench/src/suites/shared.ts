@@ -234,7 +234,7 @@ const growthUsers: Comparison = {
 
 export const shared: Suite = {
   name: 'shared',
-  what: 'what shared limits cost a decision, with a Redis server on this machine',
+  what: 'cost of a decision by shared limits, with a Redis server on this machine',
   benches: [
     hotKey(CALLERS, 8),
     tripsPerDecision,

@@ -52,7 +52,7 @@ const inMemory: Figure = {
 
 const overTheNetwork: Figure = {
   name: 'simulated-calls-per-second-remote',
-  what: 'the same with a store that is 1 ms away: every command travels there and back',
+  what: 'the same with a store latency of 1 ms',
   unit: 'calls/s',
   rounds: ROUNDS,
   prepare: () => callsPerSecond(REMOTE),
@@ -60,6 +60,6 @@ const overTheNetwork: Figure = {
 
 export const simulator: Suite = {
   name: 'simulator',
-  what: 'how fast virtual time passes',
+  what: 'speed of the simulator',
   benches: [inMemory, overTheNetwork],
 }

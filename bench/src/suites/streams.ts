@@ -95,7 +95,7 @@ async function firstByteMs(send: Fetch, url: string): Promise<number> {
 
 const firstByteAdded: Figure = {
   name: 'first-byte-added-us',
-  what: 'how much later than from fetch alone the first byte of an answer comes',
+  what: 'additional time to the first byte of an answer, compared with fetch alone',
   unit: 'µs',
   rounds: ROUNDS,
   async prepare(preparation) {
@@ -115,7 +115,7 @@ const firstByteAdded: Figure = {
 
 export const streams: Suite = {
   name: 'streams',
-  what: 'what all ten stages cost an answer that streams, beside fetch alone',
+  what: 'cost of all ten stages per streamed answer, compared with fetch alone',
   benches: [
     throughput(THROUGHPUT, 'bytes through guard.fetch, worse of the two sizes', ['100kB', '10MB']),
     throughput(`${THROUGHPUT}-100kB`, 'bodies of 100 kB, one after the other', ['100kB']),

@@ -70,7 +70,7 @@ async function provokeAll(): Promise<Figure[]> {
     const recovery = sendRequests(urls, 'failing', { clients: 2, restMs: 100 })
     redis = await loseRedis(redis, watch)
     await loseGateway(fleet, start, prometheus, watch)
-    await watch.untilQuiet()
+    await watch.untilNoAlerts()
     await recovery.stop()
     return [
       ...rules.alerts.map((name) => watch.figureOf(name)),
@@ -121,7 +121,7 @@ function adminUrls(fleet: readonly GatewayProcess[]): string[] {
 
 type Expected = Readonly<Record<string, Readonly<Record<string, string>>>>
 
-/** Notes when each alert fired and when it ended. */
+/** Records when each alert fired and when it ended. */
 class AlertWatch {
   readonly #prometheus: PrometheusProcess
   readonly #firedAfterMs = new Map<string, number>()
@@ -134,7 +134,7 @@ class AlertWatch {
 
   constructor(prometheus: PrometheusProcess) {
     this.#prometheus = prometheus
-    this.#running = this.#keepLooking()
+    this.#running = this.#keepPolling()
   }
 
   /** Times of alerts count from here. */
@@ -167,7 +167,7 @@ class AlertWatch {
   }
 
   /** Resolves when no alert fires, or after the longest time. */
-  async untilQuiet(): Promise<void> {
+  async untilNoAlerts(): Promise<void> {
     this.startStep()
     while (this.firing().length > 0 && this.#inTime()) await sleep(LOOK_EVERY_MS)
     this.#longestEndMs = performance.now() - this.#stepMs
@@ -191,10 +191,10 @@ class AlertWatch {
     return performance.now() - this.#stepMs < STEP_MS
   }
 
-  async #keepLooking(): Promise<void> {
+  async #keepPolling(): Promise<void> {
     while (!this.#isOver) {
       this.#now = await this.#prometheus.alerts()
-      for (const alert of this.firing().filter((each) => !this.#knows(each))) {
+      for (const alert of this.firing().filter((each) => !this.#isKnown(each))) {
         this.#seen.push(alert)
         process.stderr.write(`  fires: ${JSON.stringify(alert.labels)}\n`)
       }
@@ -202,7 +202,7 @@ class AlertWatch {
     }
   }
 
-  #knows({ labels }: Alert): boolean {
+  #isKnown({ labels }: Alert): boolean {
     return this.#seen.some((seen) => fits(seen, labels))
   }
 }

@@ -1,4 +1,4 @@
-/** Two gateways with a vendor for each kind of trouble. The model of a request selects its vendor. */
+/** Two gateways with a vendor for each kind of failure. The model of a request selects its vendor. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -69,7 +69,7 @@ async function suffer(fault: Fault): Promise<Figure[]> {
     const stall = Math.max(...reports.map(({ stallMs }) => stallMs))
     return [
       reported(`${name}: longest stall of a pod, ms`, stall),
-      // A pod that gets no CPU time notices late that a deadline has passed.
+      // A pod without CPU time notices a passed deadline late.
       atMost(`${name}: longest wait, ms`, longest, DEADLINE_MS + NOISE_MS + stall),
       atMost(
         `${name}: unhandled rejections`,

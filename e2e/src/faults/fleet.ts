@@ -18,7 +18,7 @@ export class Pod {
   status = 'starting'
   /** Time at which the current state began. */
   readonly sinceMs = new Map<string, number>()
-  /** Time at which the pod learnt that the tripped breaker is open. */
+  /** Time at which the pod received the state of the open breaker. */
   openedMs: number | undefined
   readonly #child: ChildProcess
   readonly network: PodNetwork
@@ -43,12 +43,12 @@ export class Pod {
 
   async report(): Promise<PodReport> {
     const reported = new Promise<PodReport>((resolve) => {
-      const hear = (message: FromPod) => {
+      const onMessage = (message: FromPod) => {
         if (message.kind !== 'report') return
-        this.#child.off('message', hear)
+        this.#child.off('message', onMessage)
         resolve(message.report)
       }
-      this.#child.on('message', hear)
+      this.#child.on('message', onMessage)
     })
     this.send('report')
     return reported

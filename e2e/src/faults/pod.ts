@@ -15,7 +15,7 @@ const [storePort, vendorPort, name, limit, windowMs] = process.argv.slice(2)
 const CALLERS = 6
 const HOST = 'store.test'
 
-const tell = (message: FromPod) => process.send?.(message)
+const toParent = (message: FromPod) => process.send?.(message)
 /** Timer delay of this process. On a busy machine every wait is longer by this time. */
 let tickMs = performance.now()
 setInterval(() => {
@@ -61,15 +61,15 @@ const guard = spillway.guard('vendor', {
 })
 const statusOf = () => guard.snapshot().store?.status ?? 'starting'
 let lastStatus = ''
-const tellStatus = () => {
+const sendStatus = () => {
   const status = statusOf()
-  if (status !== lastStatus) tell({ kind: 'status', status })
+  if (status !== lastStatus) toParent({ kind: 'status', status })
   lastStatus = status
 }
 onEvent(({ type }) => {
-  if (type.startsWith('store.')) setImmediate(tellStatus)
+  if (type.startsWith('store.')) setImmediate(sendStatus)
 })
-guard.breaker?.onChange(({ lane, to }) => tell({ kind: 'breaker', lane, to }))
+guard.breaker?.onChange(({ lane, to }) => toParent({ kind: 'breaker', lane, to }))
 
 async function callOnce(vendor: ReturnType<typeof connect>): Promise<void> {
   const startMs = performance.now()
@@ -113,10 +113,10 @@ process.on('message', (message: ToPod) => {
   if (message === 'dns-back') nameIsKnown = true
   if (message === 'reset') Object.assign(report, { longestWaitMs: 0, stallMs: 0 })
   if (message === 'trip') void guard.breaker?.trip({ lane: 'check' }).catch(() => {})
-  if (message === 'report') tell({ kind: 'report', report })
+  if (message === 'report') toParent({ kind: 'report', report })
 })
 process.on('disconnect', () => process.exit())
 
 while (statusOf() === 'starting') await sleep(10)
-tellStatus()
+sendStatus()
 for (let caller = 0; caller < CALLERS; caller++) void keepCalling()

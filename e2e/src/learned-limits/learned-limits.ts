@@ -1,6 +1,6 @@
 /**
- * Two gateways that are configured for 200 requests per 3 seconds, 60 callers, and a vendor that gives 60, later 30 or
- * 200: how many requests the vendor refuses, and how much of its limit is used, with and without `learn`.
+ * Two gateways are configured for 200 requests per 3 seconds. The vendor allows 60, later 30 or 200. With 60 callers,
+ * with and without `learn`, the scenario measures refusals by the vendor and the use of its limit.
  */
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -33,8 +33,8 @@ export class Clients {
   }
 
   start(clients: number): void {
-    this.#running.push(this.#keepLooking())
-    for (let client = 0; client < clients; client++) this.#running.push(this.#keepAsking(client))
+    this.#running.push(this.#keepPolling())
+    for (let client = 0; client < clients; client++) this.#running.push(this.#keepSending(client))
   }
 
   /** Resolves when the last request is answered. */
@@ -44,14 +44,14 @@ export class Clients {
     await this.#agent.destroy()
   }
 
-  async #keepLooking(): Promise<void> {
+  async #keepPolling(): Promise<void> {
     while (!this.#over) {
-      await Promise.all([...this.#gateways.values()].map((gateway) => this.#look(gateway)))
+      await Promise.all([...this.#gateways.values()].map((gateway) => this.#probe(gateway)))
       await sleep(LOOK_EVERY_MS)
     }
   }
 
-  async #look(gateway: { adminUrl: string; ready: boolean }): Promise<void> {
+  async #probe(gateway: { adminUrl: string; ready: boolean }): Promise<void> {
     const answer = await request(`${gateway.adminUrl}/health/ready`, { dispatcher: this.#agent })
       .then(async ({ statusCode, body }) => {
         await body.dump()
@@ -61,7 +61,7 @@ export class Clients {
     gateway.ready = answer === 200
   }
 
-  async #keepAsking(client: number): Promise<void> {
+  async #keepSending(client: number): Promise<void> {
     // Every fourth request is streamed.
     const stream = client % 4 === 0
     while (!this.#over) {

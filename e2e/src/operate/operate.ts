@@ -33,12 +33,12 @@ const PARTS: Readonly<Record<string, Extent>> = {
 
 const RELOADS = 20
 /** Every n-th file is invalid. */
-const MISTAKEN = 5
+const INVALID_EVERY = 5
 const QUEUE_MS = 500
 /** Stalls of the vendor are measured this exactly. */
 const RESOLUTION_MS = 10
 /** Requests sent to a gateway that has not returned to shared state, about 20 s of them. */
-const MOST_LOOKS = 200
+const MOST_POLLS = 200
 /** Far above the vendor's 35 ms, because a busy machine may stop all processes for seconds. */
 const CALL_MS = 8_000
 /** Time between failing readiness and closing the listener of a gateway that stops. */
@@ -54,7 +54,7 @@ const EXPECTED = new Set([
 
 export const operate: Scenario = {
   name: 'operate',
-  what: 'two gateways of two workers reloaded, rolled and without Redis, under load; --only short for less of it',
+  what: 'reloads, a replacement and a Redis crash with two gateways of two workers, under load; --only short runs a part',
   seconds: 40,
   async run({ only }) {
     const extent = only === undefined ? LONG : PARTS[only]
@@ -100,11 +100,11 @@ async function suffer(extent: Extent): Promise<Figure[]> {
     clients.remove((old as GatewayProcess).url)
     await reload(RELOADS / 4)
     await redis.kill()
-    const awayMs = performance.now()
+    const crashMs = performance.now()
     const callsBefore = vendor.counts.arrived
     await reload(RELOADS / 4)
-    await sleep(Math.max(0, extent.away * windowMs - (performance.now() - awayMs)))
-    const usedAway = (vendor.counts.arrived - callsBefore) / (performance.now() - awayMs)
+    await sleep(Math.max(0, extent.away * windowMs - (performance.now() - crashMs)))
+    const usedWithoutRedis = (vendor.counts.arrived - callsBefore) / (performance.now() - crashMs)
     redis = await startRedis(redis.port)
     await sleep(extent.after * windowMs)
     const degraded = await Promise.all(fleet.map(staysDegraded))
@@ -113,11 +113,11 @@ async function suffer(extent: Extent): Promise<Figure[]> {
     const mostIn = (ms: number) => (vendor.mostInAnyWindow(ms) / limit) * 100
     return [
       ...clientFigures(clients),
-      // The vendor notes arrivals when this process runs. One that was stopped notes earlier arrivals as well.
+      // The vendor runs in this process. After a stall it records all arrivals of the stall at once.
       atMost('most in any window less a stall, % of limit', mostIn(windowMs - stallMs), 105),
       reported('most in any window, % of limit', mostIn(windowMs)),
       reported('longest stall of the vendor, ms', stallMs),
-      reported('used without Redis, % of limit', (usedAway / (limit / windowMs)) * 100),
+      reported('used without Redis, % of limit', (usedWithoutRedis / (limit / windowMs)) * 100),
       ...reloads.figures(),
       atMost('gateways apart at the end', degraded.filter(Boolean).length, 0),
     ]
@@ -171,12 +171,12 @@ class ReloadCounts {
     fileAt: (turn: number) => object,
   ): Promise<void> {
     const before = await countsOf(gateway)
-    const mistaken = turn % MISTAKEN === 0
-    gateway.rewrite(mistaken ? `vendors: { vendor: { protocol: ${turn} } }` : fileAt(turn))
+    const isInvalid = turn % INVALID_EVERY === 0
+    gateway.rewrite(isInvalid ? `vendors: { vendor: { protocol: ${turn} } }` : fileAt(turn))
     // Half of the files are found by the gateway's file watcher, the others by SIGHUP.
     if (turn % 4 < 2) gateway.signal('SIGHUP')
-    const result = mistaken ? 'refused' : 'applied'
-    for (let look = 0; look < 500; look++) {
+    const result = isInvalid ? 'refused' : 'applied'
+    for (let poll = 0; poll < 500; poll++) {
       const now = await countsOf(gateway)
       if (now[result] > before[result]) break
       await sleep(20)
@@ -187,10 +187,10 @@ class ReloadCounts {
   }
 
   figures(): Figure[] {
-    const mistaken = RELOADS / MISTAKEN
+    const invalidFiles = RELOADS / INVALID_EVERY
     return [
-      atLeast('reloads applied', this.#applied, RELOADS - mistaken),
-      atLeast('files with a mistake refused', this.#refused, mistaken),
+      atLeast('reloads applied', this.#applied, RELOADS - invalidFiles),
+      atLeast('files with a mistake refused', this.#refused, invalidFiles),
     ]
   }
 }
@@ -206,7 +206,7 @@ async function countsOf({
 
 /** Whether a gateway does not return to shared state. A busy machine may delay that. */
 async function staysDegraded({ adminUrl }: GatewayProcess): Promise<boolean> {
-  for (let look = 0; look < MOST_LOOKS; look++) {
+  for (let poll = 0; poll < MOST_POLLS; poll++) {
     const answer = await fetch(`${adminUrl}/health/ready`)
     if (!(await answer.text()).includes('degraded')) return false
     await sleep(100)

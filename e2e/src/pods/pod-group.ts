@@ -1,6 +1,6 @@
 /**
- * A process with several pods. Each pod has a Spillway of its own and connections to Redis of its own; they share
- * an event loop, because one process for each pod would need more memory and processors than one machine has.
+ * A process with several pods. Each pod has its own Spillway and its own connections to Redis. They share an event
+ * loop, because one process per pod would need more memory and CPUs than one machine has.
  */
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,7 +29,7 @@ let served = 0
 let startMs = Number.POSITIVE_INFINITY
 let group: PodGroup
 
-/** A call says when it was sent: a vendor that does not get to run for a moment does not take it for later. */
+/** A call carries the time at which it was sent, so that a vendor without CPU time does not record it too late. */
 function call(vendor: number): Promise<void> {
   const headers = { 'x-sent-ms': String(nowMs()) }
   const path = `/${vendor}`
@@ -101,10 +101,10 @@ async function measure(begins: readonly (() => void)[]): Promise<void> {
   const every = Math.ceil(trips.tookMs.length / MOST_SAMPLES)
   const roundTripsMs = trips.tookMs.filter((_, index) => index % every === 0)
   await sleep(CALL_TIMEOUT_MS)
-  tell({ result: { requests, served, commands, openings, roundTripsMs } })
+  toParent({ result: { requests, served, commands, openings, roundTripsMs } })
 }
 
-function tell(message: FromGroup): void {
+function toParent(message: FromGroup): void {
   process.send?.(message)
 }
 
@@ -113,7 +113,7 @@ process.on('message', async (message: ToGroup) => {
   if ('create' in message) {
     group = message.create
     begins = await create()
-    tell('ready')
+    toParent('ready')
   } else {
     startMs = message.startMs
     await measure(begins)

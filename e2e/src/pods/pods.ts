@@ -1,6 +1,6 @@
 /**
- * A hundred real pods against a real Redis, and the same plan in the simulator. The figures of both must agree: they
- * are the reason to believe the simulated figures of larger fleets.
+ * A hundred real pods against a real Redis, and the same plan in the simulator. The figures of both must agree, which
+ * validates the simulated figures of larger fleets.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,11 +28,11 @@ const PLAN: PodsPlan = {
 }
 const GROUPS = 4
 const PROGRAM = fileURLToPath(new URL('pod-group.js', import.meta.url))
-/** Slower round trips come from processes that wait for a processor, which the simulator does not know. */
+/** Slower round trips come from processes that wait for a CPU, which the simulator does not model. */
 const SLOWEST_MEDIAN_MS = 20
 /** The simulated figure may differ from the real one by this share. */
 const TOLERANCE = 0.15
-/** Pods that share an event loop wait for each other, which the simulator does not know. */
+/** Pods that share an event loop delay each other, which the simulator does not model. */
 const MOST_SPREAD_MS = 250
 
 interface RealRun {

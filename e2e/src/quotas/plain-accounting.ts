@@ -25,7 +25,7 @@ export class PlainAccounting {
   fetchFor(guard: Guard, model: string, body: string): typeof fetch {
     const { limits, protocol } = this.#vendor
     const inputTokens = Math.ceil(body.length / BYTES_PER_TOKEN)
-    const outputTokens = this.#usualAnswer(model)
+    const outputTokens = this.#meanAnswer(model)
     const wanted: Cost = { tokens: inputTokens + outputTokens, inputTokens, outputTokens }
     const cost = Object.fromEntries(
       limits.map(({ unit, limit }) => [unit, Math.min(wanted[unit] as number, limit * MAX_SHARE)]),
@@ -38,7 +38,7 @@ export class PlainAccounting {
     })
   }
 
-  #usualAnswer(model: string): number {
+  #meanAnswer(model: string): number {
     const sorted = this.#answers.get(model)?.toSorted((one, other) => one - other)
     return sorted?.[Math.ceil(0.95 * sorted.length) - 1] ?? FIRST_ANSWER
   }

@@ -102,13 +102,13 @@ function senderOf({ accounting, quota }: Run, vendor: Vendor, guard: Guard): Sen
 }
 
 const runs = new Map<string, AgentTraffic>()
-const tell = (message: FromPod) => process.send?.(message)
+const toParent = (message: FromPod) => process.send?.(message)
 process.on('message', async (message: ToPod) => {
   if ('start' in message) runs.set(message.start.name, new AgentTraffic(message.start))
   else {
     await runs.get(message.stop)?.stop()
-    tell({ stopped: message.stop })
+    toParent({ stopped: message.stop })
   }
 })
 process.on('disconnect', () => process.exit())
-tell('ready')
+toParent('ready')

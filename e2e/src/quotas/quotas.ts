@@ -1,6 +1,6 @@
 /**
- * Agents in four pods send more than the contract of their vendor allows: how often the vendor refuses, and how much of
- * the contract is used, with the vendor's rules and with plain accounting. See docs/gateway/quotas.md.
+ * Agents in four pods send more than the contract of their vendor allows. The scenario measures refusals by the vendor
+ * and the use of the contract, with the vendor's rules and with plain accounting. See docs/gateway/quotas.md.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor, type MockCall } from '@spillway/mock-vendor'

@@ -1,5 +1,5 @@
 /**
- * A rolling upgrade as Kubernetes does it: of three gateways behind a proxy, one after the other is replaced, under load
+ * A rolling upgrade like that of Kubernetes: three gateways behind a proxy are replaced one after the other, under load
  * with plain requests and streams. A new gateway is ready before an old one gets SIGTERM. No request may fail.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -141,7 +141,7 @@ class Load {
 
   start(): void {
     this.#running = Object.entries(CLIENTS).flatMap(([kind, clients]) =>
-      Array.from({ length: clients }, () => this.#keepAsking(kind as Kind)),
+      Array.from({ length: clients }, () => this.#keepSending(kind as Kind)),
     )
   }
 
@@ -165,7 +165,7 @@ class Load {
     ]
   }
 
-  async #keepAsking(kind: Kind): Promise<void> {
+  async #keepSending(kind: Kind): Promise<void> {
     while (!this.#isOver) {
       const failure = await this.#ask(kind).catch((error) => error.code ?? error.message)
       if (failure === undefined) this.#done[kind]++

@@ -50,7 +50,7 @@ interface Run {
 
 export const shed: Scenario = {
   name: 'shed',
-  what: 'ten times what one pod can do, with its health checks watched',
+  what: 'ten times the capacity of one pod, with probes of its health',
   seconds: SECONDS + NAIVE_SECONDS + 10,
   async run() {
     const naive = await overload('naive', NAIVE_SECONDS)

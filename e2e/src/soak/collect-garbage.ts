@@ -1,4 +1,4 @@
-/** Preloaded into a gateway: SIGUSR2 collects garbage, so that the heap that is left is in use. */
+/** Preloaded into a gateway: SIGUSR2 collects garbage, so that the remaining heap is in use. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 

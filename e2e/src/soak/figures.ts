@@ -1,4 +1,4 @@
-/** The figures of a soak run: what became of the requests, and what is left over at rest. */
+/** The figures of a soak run: results of the requests, and resources in use at rest. */
 import { atLeast, atMost, type Figure, reported } from '../scenario.js'
 import type { Load, LostRequest } from './load.js'
 import type { InjectedFault } from './random-faults.js'
@@ -100,7 +100,7 @@ function mostKeys(samples: readonly Sample[]): number {
   return Math.max(1, ...samples.map(({ redisKeys = 0 }) => redisKeys))
 }
 
-/** How busy the machine was: gateways that wait for a processor answer late. */
+/** Load of the machine: gateways that wait for a CPU answer late. */
 export function machineFigures(
   samples: readonly Sample[],
   waitedForCpu: number | undefined,

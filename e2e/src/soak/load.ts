@@ -24,7 +24,7 @@ export interface LostRequest {
   readonly begun: boolean
   /** How long it waited in the client for a connection. Undefined if it was never sent. */
   readonly waitedMs: number | undefined
-  /** Nothing was ever received on its connection: the gateway may not have accepted it. */
+  /** No byte was received on its connection, so the gateway may not have accepted it. */
   readonly onNewConnection: boolean
 }
 

@@ -10,7 +10,7 @@ export interface Site {
   readonly vendor: MockVendor
   readonly gateways: readonly GatewayProcess[]
   /** The second one replaces every guard. */
-  readonly configs: { readonly usual: object; readonly changed: object }
+  readonly configs: { readonly original: object; readonly changed: object }
   redis: RedisProcess
 }
 
@@ -67,7 +67,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'configuration is changed',
     inject: ({ gateways, configs }) => reload(gateways, configs.changed),
-    lift: ({ gateways, configs }) => reload(gateways, configs.usual),
+    lift: ({ gateways, configs }) => reload(gateways, configs.original),
   },
 ]
 

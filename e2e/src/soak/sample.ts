@@ -1,4 +1,4 @@
-/** Reads what a leak would make grow: heap, descriptors, Redis keys, slots, queued calls. */
+/** Reads quantities that grow with a leak: heap, descriptors, Redis keys, slots, queued calls. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisProcess } from '../faults/redis-process.js'

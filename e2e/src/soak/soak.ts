@@ -1,6 +1,6 @@
 /**
- * Half an hour of constant load through two gateways with random faults. Afterwards nothing may be left over: heap,
- * descriptors, Redis keys, slots and permits are compared at rest before and after.
+ * Half an hour of constant load through two gateways with random faults. Heap, descriptors, Redis keys, slots and
+ * permits at rest are compared before and after, to find leaks.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor } from '@spillway/mock-vendor'
@@ -27,7 +27,7 @@ const SEED = 1
 const CALLERS = 50
 const WARM_UP_MS = 60_000
 /** Share of the requests for models without a name in the configuration. In the warm-up, so that all lanes exist. */
-const UNKNOWN_MODELS = { inWarmUp: 0.2, usual: 0.02 }
+const UNKNOWN_MODELS = { inWarmUp: 0.2, underLoad: 0.02 }
 const SAMPLE_MS = 10_000
 const WINDOW_MS = 20_000
 /** Longer than every window and lease, so that counts return to zero. */
@@ -80,12 +80,12 @@ class SoakRun {
       ...Object.fromEntries(keys.map((key, index) => [`CALLER_${index}`, key])),
     }
     const configs = {
-      usual: configOf(url, this.#perSecond, 0.2),
+      original: configOf(url, this.#perSecond, 0.2),
       changed: configOf(url, this.#perSecond, 0.3),
     }
     const gateways = [
-      await startGateway(configs.usual, env),
-      await startGateway(configs.usual, env),
+      await startGateway(configs.original, env),
+      await startGateway(configs.original, env),
     ]
     const site: Site = { vendor, gateways, configs, redis }
     const load = new Load({
@@ -120,7 +120,7 @@ class SoakRun {
     const firstSample = this.samples.length
     const sampling = setInterval(() => void this.#sample(site, load).catch(() => {}), SAMPLE_MS)
     await Promise.all([
-      load.run(this.#ms, UNKNOWN_MODELS.usual, signal),
+      load.run(this.#ms, UNKNOWN_MODELS.underLoad, signal),
       injector.atRandom(this.#ms, createRandom(this.#seed)),
     ])
     clearInterval(sampling)

@@ -1,6 +1,6 @@
 /**
- * One gateway with two workers: how much of a shared limit they use, how soon a breaker that one of them opened
- * refuses on the other, and what a killed worker costs.
+ * One gateway with two workers. Measures the use of a shared limit, the time until a breaker opened by one worker
+ * refuses on the other, and the requests lost with a killed worker.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor, type MockVendor } from '@spillway/mock-vendor'
