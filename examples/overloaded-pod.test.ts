@@ -33,7 +33,7 @@ function run(
 }
 
 describe('overloaded-pod example', () => {
-  it('--fast prints the same story and table every time', async () => {
+  it('--fast prints the same introduction and table every time', async () => {
     const [{ code, out, err }, seeded] = await Promise.all([
       run(['--fast']),
       run(['--fast', '--seed', '1']),

@@ -1,7 +1,7 @@
 /**
- * Runs examples one after the other in one process, which loads the library only once. The next one
- * starts when the one before it has left nothing in the event loop, so it would have ended its process.
- * Arguments: names of built examples. Writes a line of JSON for each of them to file descriptor 3.
+ * Runs examples one after the other in one process, which loads the library only once. The next one starts when the
+ * event loop is empty, which would end the process of a single example. Arguments: names of built examples. Writes a
+ * line of JSON for each of them to file descriptor 3.
  */
 import { channel } from 'node:diagnostics_channel'
 import { writeSync } from 'node:fs'
@@ -29,7 +29,7 @@ function report(problem) {
 }
 
 const events = channel('spillway')
-/** Listeners of the running example, which the next one must not have. */
+/** Listeners of the running example, removed before the next one. */
 const listeners = new Set()
 
 // Readers copy examples, so every guard in them has a timeout.
@@ -64,7 +64,7 @@ process.on('beforeExit', () => {
       example.settled = true
     },
     (error) => {
-      // What a failed example leaves open, such as a server, would keep this process alive.
+      // A failed example may leave a server open, which would keep this process alive.
       report(example.problem ?? error.stack ?? String(error))
       process.exit(1)
     },

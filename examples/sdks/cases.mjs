@@ -1,4 +1,4 @@
-/** The cases of the table. Each resolves, or rejects with the reason why the client did not behave. */
+/** The cases of the table. Each rejects with the reason if the client fails it. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeError } from './describe-error.mjs'

@@ -1,4 +1,4 @@
-/** What a program can find in an error: its texts and those of its causes, wherever the SDK keeps them. */
+/** The texts of an error and its causes, from all fields in which SDKs keep them. */
 const FIELDS = ['message', 'status', 'statusCode', 'code', 'responseBody', 'body', 'data', 'text']
 const INNER = ['error', 'cause', 'lastError', 'response', 'data']
 

@@ -1,4 +1,4 @@
-/** What every client asks for. */
+/** The requests that every client sends. */
 export const QUESTION = 'How is the weather?'
 export const MESSAGES = [{ role: 'user', content: QUESTION }]
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { FAILURES } from './failures.mjs'
 import { keyOf, retryUser, WINDOW_MS } from './gateway-config.mjs'
 
-/** LangChain waits up to a minute between retries. What has arrived by then is counted. */
+/** LangChain waits up to a minute between retries. Requests that have arrived by then are counted. */
 const MOST_MS = 100_000
 
 /** Failures are measured at once, each with a user of its own, because some SDKs wait for minutes. */

@@ -4,7 +4,7 @@ import { createVirtualClock } from 'spillway/testing'
 const clock = createVirtualClock()
 const limit = createAdaptiveLimit({ adaptive: 'aimd', initial: 10, latencyMs: '150ms', clock })
 
-/** All slots once, each as long as that. */
+/** Fills all slots once with calls of this duration. */
 async function round(latencyMs: number) {
   const inFlight = limit.limit
   await clock.advance(latencyMs)

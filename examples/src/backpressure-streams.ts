@@ -4,7 +4,7 @@ import { createBackpressureQueue, queueReadableStream, queueWritable } from 'spi
 
 const queue = createBackpressureQueue<string>({ size: 4 })
 
-// From a stream of Node's to one of the Web's; either end may be any of the four.
+// From a Node stream to a Web stream. Each end may be of either kind.
 const written = pipeline(Readable.from(['a', 'b', 'c', 'd', 'e', 'f']), queueWritable(queue))
 for await (const item of queueReadableStream(queue)) console.log(item, queue.length <= 4)
 await written

@@ -17,7 +17,7 @@ async function find(term: string, tookMs: number) {
 const searches = [
   find('apples', 20), // takes a slot
   find('pears', 300), // takes the other one
-  find('plums', 300), // waits, and gets the slot of the apples
+  find('plums', 300), // waits, and gets the slot of the first call
   find('figs', 20), // waits, and times out in the queue
   find('dates', 20), // finds the queue full
 ]

@@ -4,7 +4,7 @@ import { createVirtualClock } from 'spillway/testing'
 const clock = createVirtualClock()
 const spillway = createSpillway({ clock })
 
-// A maintenance window, refreshed in the background by whatever knows about it.
+// A maintenance window. The application refreshes it in the background.
 let windowEndsMs = 0
 const maintenance = customStage({
   name: 'maintenance',
@@ -31,7 +31,7 @@ const killSwitch = customStage({
   onError: 'refuse',
 })
 
-// At most two exports at the same time, whatever else runs.
+// At most two exports at the same time, in addition to other calls.
 let exporting = 0
 const exports = customStage<boolean>({
   name: 'exports',

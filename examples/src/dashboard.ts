@@ -11,7 +11,7 @@ const vendor = spillway.guard('vendor', {
   concurrency: { limit: 10 },
 })
 
-// On a port that operators reach and callers do not. Looking and acting need the token; the page asks for it.
+// On a port for operators only. Reading and acting need the token; the page prompts for it.
 const token = 'for-operators-only'
 const dashboard = createDashboard({ spillway, token, path: '/dashboard' })
 const server = createServer(dashboard).listen(0, '127.0.0.1')

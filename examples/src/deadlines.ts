@@ -19,10 +19,10 @@ function handle(id: string, timeoutMs: number, tookMs: number) {
   })
 }
 
-// Both are under way at once; neither sees the other's deadline.
+// Both run at the same time, each with its own deadline.
 console.log(await Promise.all([handle('anna', 5_000, 150), handle('ben', 100, 150)]))
 
-// Of two deadlines the earlier wins: code further in cannot give itself more time.
+// The earlier of two deadlines applies: inner code cannot extend it.
 runWithDeadline(createDeadline(100), () => {
   runWithDeadline(createDeadline('1m'), () => {
     console.log(`100 ms at most: ${(currentDeadline()?.remainingMs() ?? 0) <= 100}`)

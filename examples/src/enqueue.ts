@@ -14,9 +14,9 @@ const printer: Guard = spillway.guard('printer', {
   timeout: { callMs: '30s' },
   breaker: { consecutiveFailures: 2, openMs: '1s', successes: 1 },
   fallback: [
-    // The queue is made after its guard, so it is named by a function.
+    // A function, because the queue is created after its guard.
     enqueue<number>({ queue: () => invoices }),
-    staticValue('please try again later'), // a call that is none of the queue's
+    staticValue('please try again later'), // a call outside the queue
   ],
 })
 const invoices = spillway.jobQueue<number, string>('invoices', { guard: printer, keep: 0 })

@@ -23,7 +23,7 @@ await answer(timeout.run(() => sleep(100)))
 await Promise.all([answer(slots.run(() => sleep(20))), answer(slots.run(() => sleep(20)))])
 await answer(slots.run(() => Promise.reject(new Error('my own'))))
 
-// Mistakes in options are found when the mechanism is made, all at once.
+// All mistakes in options are reported together, when the mechanism is created.
 try {
   createBulkhead({ limit: 0, queue: { size: 5, timeoutMs: '5 secs' as '5s' } })
 } catch (error) {

@@ -12,14 +12,14 @@ const limiter = createRateLimiter({ name: 'mail', limit: 1, windowMs: '1s', cloc
 limiter.tryAcquire()
 limiter.tryAcquire()
 
-// One call takes the only slot, times out, and its work goes on; another one is refused.
+// One call takes the only slot and times out, but its work continues. Another call is refused.
 const slots = createBulkhead({ name: 'db', limit: 1, graceMs: '1s', clock })
 const timeout = createTimeout({ name: 'db', callMs: 200, clock })
 const calls = [slots.run(() => timeout.run(forever)), slots.run(() => 'never runs')]
 await clock.until(Promise.allSettled(calls))
 await clock.advance(1_000)
 
-// Two attempts, judged by a function that has a bug of its own.
+// Two attempts, classified by a function that throws.
 const classify = () => {
   throw new Error('a bug in classify')
 }

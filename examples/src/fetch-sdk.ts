@@ -3,7 +3,7 @@ import { createMockVendor } from '@spillway/mock-vendor'
 import OpenAI from 'openai'
 import { createSpillway, llmDefaults, onEvent, refusalOf } from 'spillway'
 
-// Takes the place of both vendors.
+// Replaces both vendors.
 const vendor = createMockVendor({ knobs: { tokens: 4, tokenMs: 1 } })
 const { url } = await vendor.start()
 
@@ -44,7 +44,7 @@ for await (const event of stream) {
 }
 console.log(`Anthropic: ${words.join('')}, slots in use: ${claude.snapshot().active}`)
 
-// Silence in the middle of an answer: a timeout, as an application knows it from the SDK.
+// No data in the middle of an answer: the SDK's own timeout error.
 vendor.set({ stallAfter: 2 })
 const silent = await openai.chat.completions.create({ model: 'gpt', messages, stream: true })
 try {
@@ -53,7 +53,7 @@ try {
   if (error instanceof OpenAI.APIConnectionTimeoutError) console.log(`OpenAI: ${error.message}`)
 }
 
-// Refusals arrive as the errors an application already knows.
+// Refusals arrive as the SDK's own errors.
 await gpt.close()
 const refused = await openai.models.list().catch((error: unknown) => error)
 if (refused instanceof OpenAI.InternalServerError) {

@@ -7,7 +7,7 @@ const limit = (limit: number): GuardOptions => ({
 })
 const guards = [spillway.guard('main-key', limit(20)), spillway.guard('spare-key', limit(10))]
 
-/** Picks a guard at random, weighted by its free units. If none has any, the one that is free first. */
+/** Picks a guard at random, weighted by its free units. Without free units, the guard that gets some first. */
 function pick() {
   const rooms = guards.map((guard) => guard.headroom())
   let at = Math.random() * rooms.reduce((sum, room) => sum + room, 0)

@@ -33,7 +33,7 @@ function relay(fetchNext: typeof fetch, url: string): Promise<string> {
   })
 }
 
-/** Client → A → B → C, each of which tries three times. Answers with what the client calls. */
+/** Client → A → B → C. Each caller makes up to three attempts. Returns the function that the client calls. */
 async function chain(name: string, options: GuardOptions) {
   const to = (tier: string) =>
     spillway.guard(`${name}: to ${tier}`, {

@@ -11,7 +11,7 @@ const shedder = createLoadShedder({
 })
 
 const server = createServer((request, response) => {
-  // Before anything is done: refused requests have their answer already.
+  // Called first: refused requests are answered here.
   if (shedRequest(shedder, request, response)) return
   if (request.url === '/health/live') response.end('alive')
   else setTimeout(() => response.end('done'), 200)

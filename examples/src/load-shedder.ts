@@ -3,7 +3,7 @@ import { createVirtualClock } from 'spillway/testing'
 
 const clock = createVirtualClock()
 
-// Real signals need nothing more than their limits. This one is a dial, so that we can turn it.
+// Built-in signals need only their limits. This one is set by the example.
 let busy = 0.3
 const shedder = createLoadShedder({
   name: 'web',
@@ -28,7 +28,7 @@ for (busy of [0.3, 0.6, 0.76, 1]) {
   console.log(`CPU at ${busy}, pressure ${pressure.toFixed(2)}: serves ${served.join(', ')}`)
 }
 
-// Beyond the limit a part of each priority is refused, and always the same users.
+// Beyond the limit a part of each priority is refused, always for the same users.
 const users = Array.from({ length: 1_000 }, (_, number) => `user-${number}`)
 for (const priority of ['high', 'normal', 'low'] as const) {
   const refused = users.filter((user) => shedder.check({ user, priority, tier: 'premium' }))

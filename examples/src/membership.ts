@@ -11,7 +11,7 @@ const podC = createMembership({ store, clock, pod: 'pod-c' })
 
 async function show(title: string) {
   const members = await podA.members()
-  // Behind the name is a random part.
+  // The name is followed by a random part.
   console.log(`${title}: ${members.map(({ pod }) => pod.slice(0, 5)).join(', ')}`)
 }
 

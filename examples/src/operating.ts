@@ -14,7 +14,7 @@ const guard = spillway.guard('openai', openai)
 const call = (lane: string) => guard.run(() => 'answered', { lane }).catch((error) => error.message)
 console.log(await call('gpt-4o'))
 
-// An operator: in any process that reaches the store and knows the options.
+// An operator: in any process with access to the store and the options of the guard.
 onEvent((event) => {
   if (event.type !== 'operator.acted') return
   console.log(`audit: ${event.by} ${event.action} ${event.name}: ${event.result}: ${event.message}`)

@@ -1,7 +1,7 @@
 /**
- * One pod calls one vendor, and four times as many clients come as the vendor can serve: first
- * without protection, then with it. `npm run demo` shows it live, `npm run demo -- --fast` only the
- * result. The two pods are in overloaded-pod/naive-pod.ts and overloaded-pod/protected-pod.ts.
+ * One pod calls one vendor, with four times the load that the vendor can serve: first without protection, then with it.
+ * `npm run demo` shows it live, `npm run demo -- --fast` only the result. The two pods are in
+ * overloaded-pod/naive-pod.ts and overloaded-pod/protected-pod.ts.
  */
 import { createVirtualClock, systemClock } from 'spillway/testing'
 import { ACTS, type Act, play, type Stage } from './overloaded-pod/act.js'

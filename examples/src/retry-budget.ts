@@ -5,7 +5,7 @@ let known: RetryConditions = {}
 const budget = createRetryBudget({ ratio: 0.2, minimum: 3, conditions: () => known })
 const retry = createRetry({ attempts: 3, baseMs: 1, maxMs: 1, budget })
 
-// The vendor is down. Three attempts each would be 300 calls, just when it can bear none.
+// The vendor is down. With three attempts each it would get 300 calls.
 let calls = 0
 for (let request = 0; request < 100; request++) {
   await retry.tryRun(() => {
@@ -16,7 +16,7 @@ for (let request = 0; request < 100; request++) {
 console.log(budget.snapshot())
 console.log(`100 requests made ${calls} calls`)
 
-// Signs of trouble in the pod reduce retries, even if the budget has some left.
+// Overload of the pod reduces retries, even if the budget is not used up.
 const conditions: RetryConditions[] = [
   { errorRate: 0.1 },
   { errorRate: 0.3 },

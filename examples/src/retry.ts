@@ -17,7 +17,7 @@ function vendor(...statuses: number[]) {
 
 const retry = createRetry({ name: 'vendor', attempts: 3, baseMs: 5 })
 
-// A blip: gone at the third attempt.
+// A short failure: the third attempt succeeds.
 console.log(await retry.run(vendor(503, 502, 200)))
 
 // Every attempt fails: the function's last error comes out unchanged, with the number of attempts.
@@ -27,7 +27,7 @@ try {
   console.log(`${error}, after ${attemptsOf(error).length} attempts`)
 }
 
-// A wrong request stays wrong: one attempt.
+// A retry does not help an invalid request: one attempt.
 try {
   await retry.run(vendor(404))
 } catch (error) {

@@ -5,7 +5,7 @@ const clock = createVirtualClock() // minutes in no time; leave it out in produc
 const spillway = createSpillway({ clock })
 const down = new Set<string>()
 
-/** Something that search depends on. */
+/** A dependency of the search. */
 const dependency = (name: string, answer: string) => async () => {
   if (down.has(name)) throw new Error(`${name} is down`)
   return answer

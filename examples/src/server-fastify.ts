@@ -17,7 +17,7 @@ await app.register(spillwayFastify, {
   trustedProxies: ['10.0.0.0/8'],
   health: createHealth({ spillway }),
 })
-// `request.spillway` says whose request it is; the time its caller has left is in the context.
+// `request.spillway` has the user and tier. The caller's deadline is in the context.
 app.get('/answer', ({ spillway: call }) => vendor.run(() => ({ answer: 42 }), call ?? {}))
 
 for (let i = 1; i <= 3; i++) {

@@ -27,7 +27,7 @@ if (later.allowed) later.permit.settle({ tokens: 300 })
 await clock.settle()
 console.log(await podB.figures())
 
-// One pod's 429 slows all of them.
+// A 429 for one pod pauses all pods.
 if (later.allowed) {
   await podA.updateFromResponse({ status: 429, headers: { 'retry-after': '7' } }, later.permit)
 }

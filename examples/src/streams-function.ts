@@ -9,7 +9,7 @@ const story = spillway.guard('story', {
 })
 const active = () => `slots in use: ${story.snapshot().active}`
 
-/** A vendor that says one word after each of these waits. */
+/** A vendor that sends one word after each of these waits. */
 async function* tell(signal: AbortSignal, ...waitsMs: number[]) {
   for (const [index, waitMs] of waitsMs.entries()) {
     await sleep(waitMs, undefined, { signal })

@@ -37,7 +37,7 @@ for (const { store } of fleet.pods) store.loseReplies(0.02)
 await fleet.run(60_000)
 report('every 50th reply lost')
 
-// For half a minute the others leave its share alone.
+// For half a minute the other pods do not use its share.
 fleet.pods[0]?.store.goDown()
 await fleet.run(25_000)
 report('one pod without a store')

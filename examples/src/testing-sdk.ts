@@ -3,7 +3,7 @@ import { createMockVendor } from '@spillway/mock-vendor'
 import OpenAI from 'openai'
 import { createSpillway, type GuardOptions, llmDefaults, refusalOf } from 'spillway'
 
-// The code under test: it gets the SDK's client, and knows nothing of the guard.
+// The code under test. It gets the SDK's client and does not depend on the guard.
 async function summarize(client: OpenAI, text: string): Promise<string> {
   try {
     const input = `Summarize: ${text}`

@@ -16,5 +16,5 @@ await work(10)
 console.log(`search gets ${budget.step('search').remainingMs()} ms`)
 await work(600)
 
-// Search took twice its share. The last step gets what is left, and the total holds.
+// Search took twice its share. The last step gets the remaining time, so the total holds.
 console.log(`answer gets ${budget.step('answer').remainingMs()} ms`)

@@ -5,7 +5,7 @@ import { createTimeout } from 'spillway/local'
 // However long the answer: the first word within 200 ms, then one at least every 50 ms.
 const timeout = createTimeout({ name: 'story', firstByteMs: 200, idleMs: 50 })
 
-/** A vendor that says one word after each of these waits. */
+/** A vendor that sends one word after each of these waits. */
 async function* tell(waitsMs: number[], signal: AbortSignal) {
   for (const [index, waitMs] of waitsMs.entries()) {
     await sleep(waitMs, undefined, { signal })

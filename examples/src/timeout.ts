@@ -16,12 +16,12 @@ async function report(forecast: Promise<string>) {
 
 await report(timeout.run(() => sleep(5, 'sunny')))
 
-// This call heeds its signal: the work ends with the timeout, and its slot is free.
+// This call uses its signal: the work ends with the timeout, and its slot is free.
 await report(slots.run(() => timeout.run(({ signal }) => sleep(200, 'rain', { signal }))))
 await sleep(10)
 console.log(`slots in use: ${slots.active}`)
 
-// This one ignores it. The call fails just as early; its slot stays taken until the work has ended.
+// This one ignores it. The call fails at the same time, but its slot stays in use until the work has ended.
 await report(slots.run(() => timeout.run(() => sleep(200, 'hail'))))
 console.log(`slots in use: ${slots.active}`)
 await sleep(200)

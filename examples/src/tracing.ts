@@ -3,7 +3,7 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@open
 import { createSpillway } from 'spillway'
 import { openTelemetryTracer } from 'spillway/metrics'
 
-// In production an SDK that sends spans somewhere, as everywhere else.
+// In production: the OpenTelemetry SDK of the application, with an exporter.
 const exporter = new InMemorySpanExporter()
 const spanProcessors = [new SimpleSpanProcessor({ exporter })]
 otel.trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors }))

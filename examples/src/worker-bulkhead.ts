@@ -20,7 +20,7 @@ const counts = await Promise.all(below.map((input) => primes.run<number>(input, 
 console.log(counts)
 console.log(`the event loop went on: ${ticks > 0}`)
 
-// Far too much for two seconds. The thread is stopped; then its slot is free again.
+// Too much work for two seconds. The thread is stopped, and its slot is free again.
 try {
   await primes.run(1_000_000_000_000, { task })
 } catch (error) {

@@ -5,7 +5,7 @@ import { agents } from './openai-agents.mjs'
 import { axiosClient, gotClient } from './plain-http.mjs'
 import { aiAnthropic, aiOpenai, aiResponses } from './vercel-ai.mjs'
 
-/** `create(options)` returns functions for what the suite asks for. A function that is missing has no place in the SDK. */
+/** `create(options)` returns the functions that the suite calls. A missing function has no counterpart in the SDK. */
 export const CLIENTS = [
   openai,
   anthropic,

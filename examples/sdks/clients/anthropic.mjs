@@ -1,4 +1,4 @@
-/** The SDK of Anthropic. */
+/** Cases of the Anthropic SDK. */
 import Anthropic from '@anthropic-ai/sdk'
 import { FORECAST, MESSAGES, WEATHER } from '../questions.mjs'
 

@@ -1,4 +1,4 @@
-/** The SDK of OpenAI. */
+/** Cases of the OpenAI SDK. */
 import OpenAI from 'openai'
 import { FORECAST, MESSAGES, QUESTION, WEATHER } from '../questions.mjs'
 

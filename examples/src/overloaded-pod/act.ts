@@ -11,7 +11,7 @@ import type { Visit } from './visits.js'
 
 export interface Act {
   title: string
-  /** What the pod does, in a few words. */
+  /** A short description of the pod. */
   means: string
   createPod: (options: PodOptions) => Pod
 }
@@ -29,7 +29,7 @@ export const ACTS: readonly Act[] = [
   },
 ]
 
-/** A running act, as its viewer sees it. */
+/** The state of a running act, for the live view. */
 export interface Stage {
   readonly pod: Pod
   readonly vendor: Vendor
@@ -40,7 +40,7 @@ export interface Stage {
 
 export interface ActOptions {
   clock: Clock
-  /** The same seed brings the same clients at the same moments. */
+  /** The same seed gives the same clients at the same times. */
   seed: number
   /** Called at the start of the act. The function it returns is called at the end. */
   watch?: (stage: Stage) => () => void

@@ -10,11 +10,11 @@ it.each([
   expect(readArguments(args)).toEqual({ kind: 'mistake', message })
 })
 
-it.each(['--help', '-h'])('the argument %s asks the example for help', (argument) => {
+it.each(['--help', '-h'])('the argument %s prints the help of the example', (argument) => {
   expect(readArguments([argument])).toEqual({ kind: 'help' })
 })
 
-it('the example runs live with seed 1 unless the arguments say otherwise', () => {
+it('the example runs live with seed 1 by default', () => {
   expect(readArguments([])).toEqual({ kind: 'run', fast: false, seed: 1 })
   expect(readArguments(['--fast', '--seed', '8'])).toEqual({ kind: 'run', fast: true, seed: 8 })
 })

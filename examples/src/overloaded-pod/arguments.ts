@@ -33,7 +33,7 @@ export function readArguments(args: readonly string[]): Request {
     }
     return { kind: 'run', fast: values.fast, seed: Number(values.seed) }
   } catch (error) {
-    // Node's first sentence says what is wrong; the rest is about positional arguments.
+    // Only the first sentence of Node's message describes the mistake.
     const [message] = (error as Error).message.split('. ')
     return { kind: 'mistake', message: message as string }
   }

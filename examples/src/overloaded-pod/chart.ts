@@ -1,6 +1,6 @@
 /**
- * Offered load and goodput over time: a column for each slice of the act, filled as far as clients
- * were answered and shaded as far as clients came.
+ * Offered load and goodput over time: one column per slice of the act. The filled part is goodput, the shaded part
+ * offered load.
  */
 import type { Line, Piece } from './paint.js'
 import { ACT_MS, CAPACITY, PHASES } from './scenario.js'
@@ -34,13 +34,13 @@ export function chart(visits: readonly Visit[], elapsedMs: number, width: number
   return [...lines, [{ text: `   0/s └${'─'.repeat(columns)}`, colour: 'dim' }], phases(columns)]
 }
 
-/** The slices that have begun. */
+/** The slices up to now. */
 function sliceUp(visits: readonly Visit[], elapsedMs: number, columns: number): Slice[] {
   const sliceMs = ACT_MS / columns
   const begun = Math.min(columns, Math.ceil(elapsedMs / sliceMs))
   return Array.from({ length: begun }, (_, index) => {
     const startMs = index * sliceMs
-    // The slice being filled would look like a slump if it counted as a whole one.
+    // The current slice is incomplete, so its counts are scaled to its duration.
     const endMs = Math.min(startMs + sliceMs, Math.max(elapsedMs, startMs + 1))
     const span = { startMs, endMs }
     return { offered: offeredIn(visits, span), goodput: goodputIn(visits, span) }
@@ -52,7 +52,7 @@ function cell(slice: Slice | undefined, row: number): Piece {
   const eighths = Math.round((goodput / PER_ROW - row) * 8)
   if (eighths > 0) return { text: EIGHTHS[Math.min(8, eighths)] as string, colour: 'green' }
   if (offered / PER_ROW - row >= 0.5) return { text: '░', colour: 'red' }
-  // The lower edge of the row above the capacity is where the capacity is.
+  // The capacity is at the lower edge of this row.
   return row === CAPACITY / PER_ROW ? { text: '▁', colour: 'dim' } : { text: ' ' }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Clients who do not know of each other: they come at random moments, however the pod is doing, and
- * leave when their patience is over.
+ * Independent clients: they arrive at random times, regardless of the pod's state, and disconnect when their patience
+ * is over.
  */
 import { SpillwayError } from 'spillway'
 import type { Clock, Random } from 'spillway/testing'
@@ -12,7 +12,7 @@ export interface ClientsOptions {
   pod: Pod
   clock: Clock
   random: Random
-  /** Where each client is noted as it comes; times count from the start. */
+  /** Record of each client at its arrival. Times count from the start. */
   visits: Visit[]
 }
 
@@ -25,7 +25,7 @@ export function sendClients({ pod, clock, random, visits }: ClientsOptions): Pro
   return new Promise((resolve) => {
     let nextMs: number | undefined = 0
 
-    /** Real timers are late by a millisecond or two; that must not make the clients fewer. */
+    /** Real timers are late by a millisecond or two, which must not reduce the number of clients. */
     function welcomeAllDue(): void {
       while (nextMs !== undefined && nextMs <= sinceStart()) {
         welcome(nextMs)
@@ -49,7 +49,7 @@ export function sendClients({ pod, clock, random, visits }: ClientsOptions): Pro
   })
 }
 
-/** When the next client comes after the one that came at `atMs`. */
+/** The arrival time of the client after the one at `atMs`. */
 function momentAfter(atMs: number, random: Random): number | undefined {
   const phase = phaseAt(atMs)
   if (phase === undefined) return undefined

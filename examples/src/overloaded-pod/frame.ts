@@ -1,4 +1,4 @@
-/** One picture of an act under way. */
+/** One frame of a running act. */
 import type { Stage } from './act.js'
 import { CHART_WIDTH, chart } from './chart.js'
 import { count, perSecond, seconds } from './numbers.js'
@@ -12,7 +12,7 @@ const BAR_CELLS = 40
 
 export interface Heading {
   title: string
-  /** A few words more. */
+  /** An optional remark. */
   means: string
 }
 
@@ -65,7 +65,7 @@ function sideBySide(left: readonly Line[], right: readonly Line[]): Line[] {
   return left.map((line, index) => [...padded(line, CHART_WIDTH + GAP), ...(right[index] ?? [])])
 }
 
-/** As many facts on a line as there is room for. */
+/** Lines with as many facts as fit. */
 function stacked(facts: readonly Line[], width: number): Line[] {
   const lines: Line[] = []
   for (const each of facts.filter((line) => line.length > 0)) {

@@ -1,4 +1,4 @@
-/** The live view where nothing can be drawn over: a plain line for each second. */
+/** The live view without a terminal: one plain line per second. */
 import type { Clock } from 'spillway/testing'
 import type { Stage } from './act.js'
 import type { Heading } from './frame.js'

@@ -1,6 +1,6 @@
 /**
- * The pod as most are written: a timeout, so that a call cannot hang for ever, and a few retries,
- * so that a blip goes unnoticed. Works well on every day but one.
+ * A typical pod without Spillway: each call has a timeout and a few retries. It works well until the vendor is
+ * overloaded.
  */
 import type { Pod, PodOptions } from './pod.js'
 import { wait } from './wait.js'

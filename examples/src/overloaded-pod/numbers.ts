@@ -1,4 +1,4 @@
-/** Figures as people read them. */
+/** Formats figures. */
 
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en-US')

@@ -1,4 +1,4 @@
-/** Text in pieces that know their colour, so that a line can be cut to fit before it is painted. */
+/** Text in pieces with a colour each, so that a line is cut to its width before colours are added. */
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
@@ -12,7 +12,7 @@ export interface Piece {
 export type Line = readonly Piece[]
 
 export interface PaintOptions {
-  /** Columns there are; the rest is cut off. */
+  /** Columns of the terminal; the rest is cut off. */
   width: number
   colours: boolean
 }

@@ -1,7 +1,7 @@
 import type { Clock, Random } from 'spillway/testing'
 import type { Vendor } from './vendor.js'
 
-/** What the two pods have in common: they serve clients by calling the vendor. */
+/** Interface of both pods, which serve clients by calling the vendor. */
 export interface Pod {
   /** Serves a request whose client is going to wait for `patienceMs`. */
   handle(patienceMs: number): Promise<string>

@@ -1,4 +1,4 @@
-/** The numbers of the story: the vendor, the clients, and how the load changes. */
+/** Parameters of the example: the vendor, the clients and the phases of the load. */
 
 export const VENDOR = {
   /** Calls it works on side by side at full speed. */

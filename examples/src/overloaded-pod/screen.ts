@@ -9,7 +9,7 @@ const FRAME_MS = 200
 const CLEAR_TO_END_OF_LINE = '\x1b[K'
 const CLEAR_BELOW = '\x1b[J'
 
-/** Draws the act until the function returned is called, which leaves the last frame standing. */
+/** Draws the act until the function returned is called, which keeps the last frame. */
 export function drawAct(
   heading: Heading,
   stage: Stage,
@@ -42,7 +42,7 @@ function up(rows: number): string {
   return rows === 0 ? '' : `\x1b[${rows}A\r`
 }
 
-/** Rows the lines take now: they were cut to fit, but the window may have become narrower. */
+/** Current number of rows of the lines: in a narrower window they wrap. */
 function heightOf(lines: readonly Line[], width: number): number {
   return lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(widthOf(line) / width)), 0)
 }

@@ -1,4 +1,4 @@
-/** An act in figures. */
+/** The figures of an act. */
 import { PHASES } from './scenario.js'
 import type { Vendor } from './vendor.js'
 import {
@@ -22,7 +22,7 @@ export interface Summary {
   answerP50Ms: number | undefined
   answerP99Ms: number | undefined
   refusalP99Ms: number | undefined
-  /** How often the vendor was called for each request that was not refused at once. */
+  /** Vendor calls per request that was not refused at once. */
   callsPerRequest: number
   peakInFlight: number
 }

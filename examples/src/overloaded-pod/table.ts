@@ -9,7 +9,7 @@ const COLUMN_WIDTH = 16
 
 interface Row {
   label: string
-  /** Nothing in a row that is a heading. */
+  /** Undefined in a heading row. */
   value?: (summary: Summary) => string
 }
 
@@ -39,7 +39,7 @@ const ROWS: readonly Row[] = [
   { label: 'Peak in flight at the vendor', value: ({ peakInFlight }) => count(peakInFlight) },
 ]
 
-/** The titles and the summaries belong together, one by one; the last is the one to look at. */
+/** One title per summary. The last column is highlighted. */
 export function table(
   titles: readonly string[],
   summaries: readonly Summary[],
@@ -54,7 +54,7 @@ export function table(
       const piece = { text: text.padStart(columnWidth) }
       return index === texts.length - 1 ? { ...piece, colour: 'bold' } : piece
     })
-  /** With its values beside the label, or below it where there is no room. */
+  /** The values are beside the label, or below it on a narrow terminal. */
   const row = (label: string, texts: readonly string[]): Line[] => {
     const labelled: Line = [{ text: label.padEnd(LABEL_WIDTH) }]
     return narrow ? [labelled, values(texts)] : [[...labelled, ...values(texts)]]

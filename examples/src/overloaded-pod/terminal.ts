@@ -9,7 +9,7 @@ const HIDE_CURSOR = '\x1b[?25l'
 const SHOW_CURSOR = '\x1b[?25h'
 
 export interface Terminal {
-  /** Whether lines can be drawn over: not in a pipe, not in a file. */
+  /** Whether lines can be overwritten: false for a pipe or a file. */
   readonly drawable: boolean
   /** Columns to use. */
   readonly width: number
@@ -50,7 +50,7 @@ export function createTerminal(out: WriteStream, env: NodeJS.ProcessEnv): Termin
     },
     hideCursor() {
       write(HIDE_CURSOR)
-      // However the program ends: the cursor comes back, and the ^C of the terminal goes.
+      // At any end of the program: shows the cursor again and removes the ^C of the terminal.
       process.once('exit', () => write(CLEAR_LINE + SHOW_CURSOR))
     },
   }

@@ -6,7 +6,7 @@
 import type { Clock, Random, Timer } from 'spillway/testing'
 
 export interface VendorOptions {
-  /** Calls it works on side by side at full speed. */
+  /** Number of calls that it processes at once at full speed. */
   servers: number
   /** Work in one call, on average: it takes this long while there is a server for each. */
   workMs: number
@@ -38,32 +38,32 @@ export class VendorError extends Error {
 /** Slowdown by switching between calls, for each multiple of `servers` in flight beyond the first. */
 const JUGGLING = 0.05
 /** The vendor begins to refuse calls at this multiple of `servers`. */
-const TURNS_AWAY_FROM = 5
+const REFUSES_FROM = 5
 /** It never refuses more than this share of calls. */
-const TURNS_AWAY_AT_MOST = 0.5
+const MOST_REFUSED = 0.5
 /** Calls that take longer are aborted. */
 const CUT_OFF_MS = 3_000
 /** Share of calls that fail without overload. */
 const BLIPS = 0.005
 
-/** How much work gets done in a call, for each millisecond, while `load` calls share each server. */
+/** Progress of a call per millisecond, while `load` calls share each server. */
 function speedAt(load: number): number {
   return load <= 1 ? 1 : 1 / (load * (1 + JUGGLING * (load - 1)))
 }
 
-function partTurnedAwayAt(load: number): number {
-  return Math.min(Math.max(0, (load - TURNS_AWAY_FROM) / 50), TURNS_AWAY_AT_MOST)
+function refusedShareAt(load: number): number {
+  return Math.min(Math.max(0, (load - REFUSES_FROM) / 50), MOST_REFUSED)
 }
 
 interface Job {
-  /** It is done when every job since the beginning would have got this much work. */
+  /** Done when a job present from the beginning would have received this much work. */
   doneAt: number
   cutOff: Timer
   succeed(): void
   fail(error: unknown): void
 }
 
-/** Where a job belongs among these, which are in order. There may be thousands: halve, not walk. */
+/** Position of a job in this sorted list, by binary search, because there may be thousands. */
 function placeFor(doneAt: number, jobs: readonly Job[]): number {
   let from = 0
   let to = jobs.length
@@ -75,13 +75,13 @@ function placeFor(doneAt: number, jobs: readonly Job[]): number {
   return from
 }
 
-/** Less work than this is rounding. */
+/** A smaller amount of work is a rounding error. */
 const NOTHING_MS = 1e-6
 
 export function createVendor({ servers, workMs, clock, random }: VendorOptions): Vendor {
-  /** In the order in which they will be done, which is not that of their arrival. */
+  /** Sorted by the time at which they are done. */
   const jobs: Job[] = []
-  /** Work that a job present from the beginning would have got, and when that was reckoned. */
+  /** Work that a job present from the beginning would have received, and the time of this calculation. */
   let worked = 0
   let reckonedMs = clock.now()
   let next: Timer | undefined
@@ -144,7 +144,7 @@ export function createVendor({ servers, workMs, clock, random }: VendorOptions):
     },
     async call(signal) {
       calls++
-      if (closed || random() < partTurnedAwayAt(load())) throw new VendorError(503, 'too busy')
+      if (closed || random() < refusedShareAt(load())) throw new VendorError(503, 'too busy')
       return new Promise((resolve, reject) => {
         const job: Job = {
           doneAt: workMs * (0.7 + 0.6 * random()),

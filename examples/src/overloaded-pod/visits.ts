@@ -35,12 +35,12 @@ export function partOf(visits: readonly Visit[], outcome: Outcome): number {
   return visits.length === 0 ? 0 : countOf(visits, outcome) / visits.length
 }
 
-/** Clients who came, per second. */
+/** Arrivals per second. */
 export function offeredIn(visits: readonly Visit[], span: Span): number {
   return perSecond(arrivedIn(visits, span).length, span)
 }
 
-/** Answers given within the client's patience, per second. */
+/** Answers within the client's patience, per second. */
 export function goodputIn(visits: readonly Visit[], span: Span): number {
   const answers = visits.filter(
     ({ end }) => end?.outcome === 'answered' && end.atMs >= span.startMs && end.atMs < span.endMs,
@@ -48,7 +48,7 @@ export function goodputIn(visits: readonly Visit[], span: Span): number {
   return perSecond(answers.length, span)
 }
 
-/** The time within which this fraction of the visits with this outcome ended; undefined if there are none. */
+/** This percentile of the durations of visits with this outcome. Undefined without such visits. */
 export function percentile(
   visits: readonly Visit[],
   outcome: Outcome,
