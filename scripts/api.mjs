@@ -17,7 +17,7 @@ const PACKAGE = 'packages/spillway'
 const LISTING = `${PACKAGE}/api.md`
 
 const checking = process.argv.includes('--check')
-// `npm run check` has just built; on its own this command must not list yesterday's build.
+// `npm run check` has just built; on its own this command builds first, so that the list is current.
 await setupOrExit({ build: checking ? [] : [PACKAGE] })
 const { describeExports } = await import('./api-exports.mjs')
 const { missingComments } = await import('./api-comments.mjs')

@@ -38,8 +38,8 @@ function audit() {
 
 export function reportIn(stdout) {
   try {
-    const said = JSON.parse(stdout)
-    return said.vulnerabilities === undefined ? undefined : said
+    const parsed = JSON.parse(stdout)
+    return parsed.vulnerabilities === undefined ? undefined : parsed
   } catch {
     return undefined
   }

@@ -8,7 +8,7 @@ const vulnerability = (name, severity) => ({
   via: [{ title: 'Request smuggling' }, 'another'],
 })
 
-function told(stdout) {
+function auditOf(stdout) {
   const lines = []
   return { code: tell(reportIn(stdout), (line) => lines.push(line)), lines }
 }
@@ -20,7 +20,7 @@ describe('audit', () => {
       b: vulnerability('b', 'moderate'),
       c: vulnerability('c', 'critical'),
     }
-    expect(told(JSON.stringify({ vulnerabilities }))).toEqual({
+    expect(auditOf(JSON.stringify({ vulnerabilities }))).toEqual({
       code: 1,
       lines: ['high: a <1.2.3: Request smuggling', 'critical: c <1.2.3: Request smuggling'],
     })
@@ -28,13 +28,13 @@ describe('audit', () => {
 
   it('the audit passes if no serious vulnerability is known', () => {
     const vulnerabilities = { b: vulnerability('b', 'low') }
-    expect(told(JSON.stringify({ vulnerabilities }))).toEqual({ code: 0, lines: [] })
+    expect(auditOf(JSON.stringify({ vulnerabilities }))).toEqual({ code: 0, lines: [] })
   })
 
   it.each(['', '{"message":"405 Method Not Allowed"}', 'npm error ENOTFOUND'])(
-    'the audit is reported as NOT CHECKED if the registry cannot be asked (%s)',
+    'the audit is reported as NOT CHECKED if the registry cannot be queried (%s)',
     (stdout) => {
-      const { code, lines } = told(stdout)
+      const { code, lines } = auditOf(stdout)
       expect(code).toBe(77)
       expect(lines.join()).toContain('NOT CHECKED')
     },

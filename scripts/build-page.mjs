@@ -1,5 +1,5 @@
-// Builds the dashboard: packages/dashboard/page becomes one HTML page, with its script and style inside, beside
-// the server's compiled files. Skipped while nothing it is made of has changed. Speaks on stderr only.
+// Builds the dashboard: packages/dashboard/page becomes one HTML page, with its script and style inside, beside the
+// server's compiled files. Skipped while its sources are unchanged. Prints to stderr only.
 
 import { createHash } from 'node:crypto'
 import {

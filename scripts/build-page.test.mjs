@@ -6,9 +6,9 @@ describe('buildPage()', () => {
   it('the page is not rebuilt while its sources are unchanged', async () => {
     await buildPage()
     const before = statSync(PAGE).mtimeMs
-    const said = []
-    await buildPage((line) => said.push(line))
-    expect(said).toEqual([])
+    const printed = []
+    await buildPage((line) => printed.push(line))
+    expect(printed).toEqual([])
     expect(statSync(PAGE).mtimeMs).toBe(before)
   })
 

@@ -13,7 +13,7 @@ export const BUILT_MODULES = /\/packages\/[^/]+\/dist\/.*\.js$/
 
 /**
  * The built file of an imported source file; undefined for other files, test files and sources that are not built.
- * @param {string} id what is imported
+ * @param {string} id the imported specifier
  * @param {string | undefined} importer the file with the import
  */
 export function builtModule(id, importer) {

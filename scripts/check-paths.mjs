@@ -1,5 +1,5 @@
-// npm run check -- paths: every file and folder that ARCHITECTURE.md names exists. The page is read as a
-// map of the repository, so a stale name sends its readers nowhere.
+// npm run check -- paths: every file and folder that ARCHITECTURE.md names exists. Readers use that page as a map of
+// the repository, so its names must be current.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix, relative } from 'node:path'

@@ -13,7 +13,7 @@ export function canInstall() {
   return isRoot && existsSync('/etc/debian_version') && isOnPath('apt-get')
 }
 
-/** @returns {Promise<string | undefined>} what went wrong, if something did */
+/** @returns {Promise<string | undefined>} the problem, if there was one */
 export async function installPackage(name) {
   const keepsServicesDown = !existsSync(POLICY)
   if (keepsServicesDown) writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })

@@ -8,6 +8,6 @@ await runBuilt({
   project: 'examples',
   name: 'overloaded-pod',
   args: process.argv.slice(2),
-  // Ctrl-C is how one leaves a demonstration, not a failure for npm to complain about.
+  // Ctrl-C is the usual end of the demo, so npm must not report it as a failure.
   interruptedExitCode: 0,
 })

@@ -8,8 +8,8 @@ const LANGUAGE = { example: 'ts', output: 'text' }
  * @param {string} text the page
  * @param {object} sources
  * @param {(name: string) => string | undefined} sources.source the text of an example
- * @param {(name: string) => Promise<string>} [sources.output] what it prints; absent: leave as is
- * @returns the new text, what differed, and what is wrong with the page; lines count from 1
+ * @param {(name: string) => Promise<string>} [sources.output] its output; absent: the block is not changed
+ * @returns the new text, the differences, and the mistakes of the page; lines count from 1
  */
 export async function syncPage(text, { source, output }) {
   const lines = text.split('\n')

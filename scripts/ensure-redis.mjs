@@ -10,7 +10,7 @@ or say where it is: SPILLWAY_REDIS_SERVER=/path/to/redis-server`
 
 /**
  * @param {(line: string) => void} say progress, one line at a time
- * @returns {Promise<string | undefined>} what is wrong, if there is no server now
+ * @returns {Promise<string | undefined>} the problem, if no server is available
  */
 export async function ensureRedis(say) {
   const given = process.env.SPILLWAY_REDIS_SERVER

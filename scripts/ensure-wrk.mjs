@@ -1,5 +1,5 @@
-// The benches of the gateway load it with wrk; this sees to it that there is one to start. On a bare
-// Debian machine it installs the package.
+// Makes sure that wrk, the load generator of the benches, can be started. On a bare Debian machine it installs the
+// package.
 
 import { canInstall, installPackage, isOnPath } from './debian-package.mjs'
 
@@ -9,7 +9,7 @@ const HOW = `This suite needs wrk, and there is none on the PATH. Install it:
 
 /**
  * @param {(line: string) => void} say progress, one line at a time
- * @returns {Promise<string | undefined>} what is wrong, if there is no wrk now
+ * @returns {Promise<string | undefined>} the problem, if wrk is not available
  */
 export async function ensureWrk(say) {
   if (isOnPath('wrk')) return undefined

@@ -6,7 +6,7 @@ import { vi } from 'vitest'
 const GIVE_UP_MS = 90_000
 const { waitFor, waitUntil } = vi
 
-const patient = (options) => {
+const withTimeout = (options) => {
   const given = typeof options === 'number' ? { timeout: options } : options
   return { ...given, timeout: Math.max(GIVE_UP_MS, given?.timeout ?? 0) }
 }
@@ -16,11 +16,11 @@ const timer = Symbol.for('spillway.setTimeout')
 globalThis[timer] ??= setTimeout
 if (setTimeout !== globalThis[timer]) throw new Error('an earlier file left a faked setTimeout')
 
-if (waitUntil.name !== 'patientUntil') {
-  vi.waitUntil = function patientUntil(condition, options) {
-    return waitUntil(condition, patient(options))
+if (waitUntil.name !== 'waitUntilLonger') {
+  vi.waitUntil = function waitUntilLonger(condition, options) {
+    return waitUntil(condition, withTimeout(options))
   }
-  vi.waitFor = function patientFor(condition, options) {
-    return waitFor(condition, patient(options))
+  vi.waitFor = function waitForLonger(condition, options) {
+    return waitFor(condition, withTimeout(options))
   }
 }

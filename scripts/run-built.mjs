@@ -28,7 +28,7 @@ export async function runBuilt({ project, name, args, interruptedExitCode }) {
   await import(pathToFileURL(file).href)
 }
 
-/** Leaves the ending to the program if it handles the signal, and ends quietly if it does not. */
+/** A program that handles the signal ends itself. Otherwise this process exits without a message. */
 function endOn(signal, exitCode = exitCodeOf(signal)) {
   let firstAtMs
   process.on(signal, () => {

@@ -1,4 +1,4 @@
-// Starts Vitest and comes back with its exit code and the counts of scripts/test-tally.mjs.
+// Runs Vitest and returns its exit code and the counts of scripts/test-tally.mjs.
 
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'

@@ -17,10 +17,10 @@ class SetupError extends Error {
 
 /**
  * @param {object} options
- * @param {boolean} [options.quiet] no progress lines; failures still speak
+ * @param {boolean} [options.quiet] no progress lines, only failures
  * @param {string[]} [options.build] TypeScript projects to build, all by default; `[]` builds none
- * @param {boolean} [options.types] `false` builds without looking for type errors, in half the time
- * @param {boolean} [options.redis] there has to be a redis-server that can be started
+ * @param {boolean} [options.types] `false` skips type checks, which halves the build time
+ * @param {boolean} [options.redis] requires a redis-server, and installs it if possible
  */
 export async function setup({ quiet = false, build = ['.'], types = true, redis = false } = {}) {
   const say = quiet ? () => {} : (line) => process.stderr.write(`${line}\n`)
@@ -33,14 +33,14 @@ export async function setup({ quiet = false, build = ['.'], types = true, redis 
 }
 
 /** For scripts: prints the error in one line, without a stack trace, and exits. */
-/** `lastWords` is called before exiting on a failure. */
-export async function setupOrExit(options, lastWords = () => {}) {
+/** `beforeExit` is called before exiting on a failure. */
+export async function setupOrExit(options, beforeExit = () => {}) {
   try {
     await setup(options)
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
     process.stderr.write(`\n${error.message}\n`)
-    lastWords()
+    beforeExit()
     process.exit(1)
   }
 }

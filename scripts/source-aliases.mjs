@@ -1,4 +1,4 @@
-// Lets tests see the sources of the packages instead of what was built.
+// Resolves imports of the packages to their sources instead of the built files.
 
 import { fileURLToPath } from 'node:url'
 

@@ -1,8 +1,8 @@
 // npm start: the gateway, on spillway.yaml if there is one, otherwise with a mock vendor inside.
 // Arguments after `--` go to `spillway gateway`.
 //
-// `exec` in package.json: a shell between npm and us would die of a Ctrl-C that we answer with a clean end,
-// and npm would call that a failure.
+// package.json starts this with `exec`. Otherwise Ctrl-C would kill the shell between npm and this process, and npm
+// would report a failure after a clean end.
 
 import { runBuilt } from './run-built.mjs'
 import { setupOrExit } from './setup.mjs'

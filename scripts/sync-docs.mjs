@@ -1,4 +1,4 @@
-// Keeps the code in the documentation real. In docs/**/*.md and README.md,
+// Copies examples and their output into the documentation. In docs/**/*.md and README.md,
 //
 //   <!-- example: NAME.ts -->   and a ts block hold the text of examples/src/NAME.ts
 //   <!-- output: NAME.ts -->    and a text block hold what that example prints
@@ -15,7 +15,7 @@ import { setupOrExit } from './setup.mjs'
 const checking = process.argv.includes('--check')
 const pages = findPages()
 if (!checking) await setupOrExit({ build: ['examples'] })
-// The examples inherit it: colour codes have no place on a page, even if this shell forces them.
+// Inherited by the examples, so that pages contain no colour codes.
 process.env.FORCE_COLOR = '0'
 
 let problems = 0

@@ -29,7 +29,7 @@ export function closingLine({ passed, failed, skipped }) {
 export default class TallyReporter {
   onTestRunEnd(testModules, unhandledErrors) {
     const count = tally(testModules, unhandledErrors)
-    // Vitest exits soon after; wait until the message is really on its way.
+    // Vitest exits soon after, so this waits until the message was sent.
     return new Promise(
       (sent) => process.send?.(count, undefined, undefined, () => sent()) ?? sent(),
     )

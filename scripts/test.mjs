@@ -31,7 +31,7 @@ if (isQuick) {
   await ensureBrowser(say)
 }
 
-// What was just built is as new as the sources. It loads and runs faster, which saves more than the build takes.
+// The tests use the built modules, which are up to date and load faster. That saves more time than the build takes.
 process.env.SPILLWAY_TEST_BUILT = '1'
 const { count, exitCode } = await runVitest(args)
 if (count === undefined) {

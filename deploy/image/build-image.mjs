@@ -10,7 +10,7 @@ import { buildah } from './run-image.mjs'
 
 const BASE = 'localhost/spillway-base'
 
-/** @returns {Promise<string | undefined>} what is missing, if something is */
+/** @returns {Promise<string | undefined>} the missing program, if there is one */
 export async function ensureBuildah(say) {
   if (isOnPath('buildah')) return undefined
   if (!canInstall()) {

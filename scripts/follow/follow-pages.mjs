@@ -45,9 +45,11 @@ const SUBSTITUTES = [
   },
 ]
 
-/** What a page calls a program, and the commands that start it. A gateway's command may contain a URL of Redis. */
+/**
+ * The names of programs on the pages, and the commands that start them. A gateway's command may contain a URL of Redis.
+ */
 const PROGRAMS = { gateway: /spillway gateway|npm start/, Redis: /^redis-server /m }
-/** What the pages listen on. */
+/** The ports of the programs on the pages. */
 const PORTS = [6379, 8080, 8081, 8090, 8091, 9000]
 const WITHIN_MS = 900_000
 
@@ -94,7 +96,7 @@ async function followPage({ page, clone, folder, scratch, registry }) {
     PATH: process.env.PATH,
     HOME: process.env.HOME,
     npm_config_registry: registry.url,
-    // npx asks before it installs a package; the reader agrees.
+    // npx prompts before it installs a package.
     npm_config_yes: 'true',
     // A version of our packages in the usual cache is an older one.
     npm_config_cache: join(scratch, 'npm-cache'),

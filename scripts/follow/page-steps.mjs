@@ -1,4 +1,4 @@
-// Reads a page as a reader does. The sentence before a block decides what happens with it:
+// Splits a page into the steps that a reader performs. The sentence before a block decides what happens with it:
 //
 //   Save this as `NAME`              the block is a file
 //   In another terminal              the commands run in a new terminal

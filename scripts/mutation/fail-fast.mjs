@@ -1,4 +1,4 @@
-// A mutant is killed by its first failure, so no smaller history is looked for.
+// The first failure kills a mutant, so random histories are not shrunk.
 
 import fc from 'fast-check'
 

