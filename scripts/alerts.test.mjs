@@ -11,7 +11,7 @@ const { groups } = parse(readFileSync(join(folder, 'alerts.yaml'), 'utf8'))
 const alerts = groups.flatMap(({ rules }) => rules)
 
 describe('alerts', () => {
-  it('promtool accepts the rules, and each alert fires and stays silent as its test says', async () => {
+  it('promtool accepts the rules, and each alert fires and stays silent as its test expects', async () => {
     const checked = await run('promtool', ['check', 'rules', 'alerts.yaml'], { cwd: folder })
     expect(checked, checked.output).toMatchObject({ code: 0 })
     const tested = await run('promtool', ['test', 'rules', 'alerts.test.yaml'], { cwd: folder })
@@ -39,7 +39,7 @@ describe('alerts', () => {
     }
   })
 
-  it('every runbook says what users notice, how to confirm, what to do with commands, and how to verify', () => {
+  it('every runbook has effects for users, confirmation, action with commands, and verification', () => {
     const page = readFileSync(join(root, 'docs/operations/runbooks.md'), 'utf8')
     const sections = new Map(
       page.split(/^## /m).map((section) => [section.slice(0, section.indexOf('\n')), section]),

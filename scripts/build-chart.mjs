@@ -78,7 +78,7 @@ function valuesSchema() {
   }
 }
 
-/** Helm's regular expressions know no lookahead and no lookbehind; `spillway check` still applies those patterns. */
+/** Helm's regular expressions support no lookahead and no lookbehind; `spillway check` still applies those patterns. */
 function withoutLookaround(key, value) {
   return key === 'pattern' && /\(\?<?[=!]/.test(value) ? undefined : value
 }

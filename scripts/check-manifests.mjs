@@ -55,7 +55,7 @@ export function schemaErrors(yaml) {
 }
 
 /**
- * Fields that Kubernetes does not know, by compiling the resources as values of its types.
+ * Finds unknown fields by compiling the resources as values of the types of Kubernetes.
  * @param {string} yaml
  * @returns {Promise<string[]>}
  */

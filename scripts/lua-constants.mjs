@@ -11,8 +11,8 @@ const STRING_OR_NAME = new RegExp(
 )
 
 /**
- * Writes what constants stand for in their place. A constant is a local in capitals that is declared as
- * a number or a string; under one name there is only one in a script.
+ * Replaces constants by their values. A constant is a local in capitals that is declared as a number or a string; under
+ * one name there is only one in a script.
  *
  * @param {string} script its name
  * @param {string[]} lines of a whole script, each without indentation

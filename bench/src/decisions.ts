@@ -3,7 +3,7 @@
 import { performance } from 'node:perf_hooks'
 import type { Round } from './measure.js'
 
-/** One decision of a limiter, and how to tell whether it was allowed. */
+/** Requests one decision of a limiter, and reads whether it was allowed. */
 export interface Contender<T> {
   ask(): Promise<T>
   isAllowed(answer: T): boolean

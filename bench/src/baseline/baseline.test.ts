@@ -47,7 +47,7 @@ describe('baseline of the benches', () => {
     expect(verdictOf(spreadOf([plain(5)]), plain(6))).toBe('outside')
   })
 
-  it('a bench that the baseline does not know is new', () => {
+  it('a bench without a figure in the baseline is new', () => {
     expect(verdictOf(undefined, ratios(1)[0]!)).toBe('new')
   })
 

@@ -1,5 +1,5 @@
 /**
- * Two overloaded servers, each in its own process: Fastify with a hook that asks a load shedder, and Fastify with
+ * Two overloaded servers, each in its own process: Fastify with a hook that calls a load shedder, and Fastify with
  * @fastify/under-pressure. Both refuse every request before its body is read.
  */
 import underPressure from '@fastify/under-pressure'

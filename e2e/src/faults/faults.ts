@@ -96,7 +96,8 @@ async function suffer(fault: Fault): Promise<Figure[]> {
 }
 
 /**
- * One pod opens an unused breaker. Measures the time until all others know; repeats while the store is unreachable.
+ * One pod opens an unused breaker. Measures the time until all others have received it; repeats while the store is
+ * unreachable.
  */
 async function tripAndSee({ pods }: Fleet, liftedMs: number): Promise<number> {
   const endMs = performance.now() + LONGEST_RETURN_MS

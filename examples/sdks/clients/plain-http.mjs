@@ -1,4 +1,4 @@
-/** Clients that know HTTP but not the vendors' protocols: a program has to read error events of streams itself. */
+/** HTTP clients without support for the vendors' protocols: a program has to read error events of streams itself. */
 import axios from 'axios'
 import got from 'got'
 import { FORECAST, MESSAGES, QUESTION, WEATHER } from '../questions.mjs'

@@ -132,7 +132,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     expect(await list.getByRole('option').count()).toBeLessThan(40)
   })
 
-  it('an action asks for confirmation, states its effect and needs the right token', async () => {
+  it('an action needs a confirmation, states its effect and needs the right token', async () => {
     const { page, feed } = await open('#/guards/openai', { token: 'right' })
     await page.getByRole('button', { name: 'Isolate …' }).click()
     const dialog = page.getByRole('dialog')
@@ -269,7 +269,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await page.getByText('later: { vendor: openai, model: gpt-4o-mini }').waitFor()
   })
 
-  it('the page asks for the token when reading needs it, and again after a wrong one', async () => {
+  it('the page prompts for the token when reading needs it, and again after a wrong one', async () => {
     const { page } = await open('', { token: 'right', locked: true })
     const field = page.getByLabel('Admin token')
     await page.getByText('locked', { exact: true }).waitFor()

@@ -207,7 +207,7 @@ describe('admin token', () => {
     expect(JSON.stringify(audit())).not.toContain(TOKEN)
   })
 
-  it('with a token, the dashboard data needs it unless admin.readAccess says otherwise', async () => {
+  it('with a token, the dashboard data needs it unless admin.readAccess allows more readers', async () => {
     const events = async (admin: object) => {
       const written = { admin: { ...withToken.admin, ...admin } }
       const { adminUrl } = await startLogged(written, { ADMIN_TOKEN: TOKEN })

@@ -268,7 +268,7 @@ describe('static answers', () => {
     await held
   })
 
-  it('a static answer that is an error says when to retry, as the refusal would', async () => {
+  it('a static answer that is an error has the Retry-After of the refusal', async () => {
     const guard = { shed: { maxInFlight: 1 }, concurrency: { limit: 50 } }
     const maintenance = { static: { status: 503, json: { error: 'later' } } }
     const { chat, vendor } = await start([maintenance], { guard })

@@ -87,7 +87,7 @@ describe('greeting', () => {
     ).toContain('8080')
   })
 
-  it('the greeting names the Redis server without its login, and says if it has not answered', () => {
+  it('the greeting names the Redis server without its login, and whether it has answered', () => {
     const config = builtInConfig({ env: { REDIS_URL: 'redis://u:hush-hush@cache:6379' } })
     const at = { config, file: undefined, port: 8080, adminPort: 8081 }
     const words = greeting({ ...at, isReached: false })

@@ -218,7 +218,7 @@ describe('answers of vendors', () => {
     expect(gunzipSync(body).toString()).toBe('some text '.repeat(100))
   })
 
-  it('an LLM vendor is not asked to compress, because its answers are read', async () => {
+  it('the gateway does not accept compressed answers of an LLM vendor, because it reads them', async () => {
     const { chat, vendor } = await startGateway()
     await chat({}, { headers: { 'accept-encoding': 'gzip' } })
     const [call] = vendor.calls as unknown as { headers: Record<string, unknown> }[]

@@ -289,7 +289,7 @@ describe('fleet', () => {
     vendor.standing.set(FIRST, { windowMs: WINDOW_MS })
     await gateways[0]?.chat()
     const windowOf = (atMs: number) => Math.floor(atMs / WINDOW_MS)
-    // Not the present window: on a busy machine the fleet may know it only in the next one.
+    // Not the present window: on a busy machine the gateways may receive the state only in the next one.
     const known = windowOf(vendor.seen.at(-1)?.atMs ?? 0)
     for (const gateway of gateways) {
       await vi.waitFor(async () => expect(await metric(gateway, 'default')).toBe('1'), PATIENCE)

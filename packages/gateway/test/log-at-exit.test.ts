@@ -81,7 +81,7 @@ describe('log output that fails', () => {
     },
   )
 
-  it('a log that gets more lines than it can hold says how many are lost', () => {
+  it('a log that gets more lines than it can hold reports the number of lost lines', () => {
     const folder = mkdtempSync(join(tmpdir(), 'log-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const file = join(folder, 'log')

@@ -28,7 +28,7 @@ interface Snapshot {
 interface Attack {
   /** The vendor answers for every name, not only for `gpt`. */
   accepts: boolean
-  /** The gateway knows its callers and limits each user. */
+  /** The gateway has configured callers and limits each user. */
   users: boolean
 }
 

@@ -34,7 +34,7 @@ export interface MockCall {
   readonly retryCount: number | undefined
   /** Empty if the request could not be read. */
   readonly model: string
-  /** Whether it asked for a stream. */
+  /** Whether it requested a stream. */
   readonly streamed: boolean
   /** Tokens of its prompt. */
   readonly promptTokens: number

@@ -130,7 +130,7 @@ export class FleetExchange {
 export interface FleetAnswers {
   podsQueried: number
   podsAnswered: number
-  /** Answers of the pods that know the request. */
+  /** Answers of the pods that have data about the request. */
   known: KnownRequest[]
 }
 
@@ -145,7 +145,9 @@ export interface FleetQuestion {
   readonly members: readonly string[]
 }
 
-/** Searches all other pods for a request. Ends when all have answered, or one of them knows it, or after 4 s. */
+/**
+ * Searches all other pods for a request. Ends when all have answered, or one of them has data about it, or after 4 s.
+ */
 export async function queryFleet(question: FleetQuestion): Promise<FleetAnswers> {
   const { store, clock, random, requestId, self, members } = question
   const others = new Set(members.filter((pod) => pod !== self))

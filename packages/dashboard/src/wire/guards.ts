@@ -86,7 +86,7 @@ export interface KeyTick {
   key: string
   /** `probing`: its reset time is over, and one request tests it. */
   state: 'usable' | 'quarantined' | 'probing'
-  /** Absent while it is usable, or if only other pods know. */
+  /** Absent while it is usable, or if only other pods have the state. */
   reason?: 'quota-exhausted' | 'invalid-key' | 'operator'
   /** Time until a request may test it. */
   untilMs?: number

@@ -185,7 +185,7 @@ describe('DecisionLog', () => {
     await clock.until(spillway.close())
   })
 
-  it('a call that a vendor limit refuses shows what it requested and what was left', async () => {
+  it('a call that a vendor limit refuses shows the requested and the remaining units', async () => {
     const { clock, guard, log, spillway } = watchedGuard({
       limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1m' }],
     })

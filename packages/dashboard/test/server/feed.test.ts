@@ -213,7 +213,7 @@ describe('dashboard feed', () => {
     })
   })
 
-  it('a reconnecting reader gets what it missed, and a reader of another process everything', async () => {
+  it('a reconnecting reader gets the messages it missed, and a reader of another process all of them', async () => {
     const pod = await startPod()
     const guard = pod.spillway.guard('openai', GUARD)
     const stays = await pod.read()

@@ -14,7 +14,7 @@ export interface GatewayLog {
   event(event: SpillwayEvent): void
   /** Called with an unexpected error. */
   failure(error: unknown): void
-  /** Called with changes that an operator should know. */
+  /** Called with changes that are important for operators. */
   notice?(level: 'info' | 'error', message: string, facts: object): void
   /** Sets the lowest level that is written, after a reload. */
   setLevel?(level: string): void

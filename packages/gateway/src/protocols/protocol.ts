@@ -136,7 +136,7 @@ export interface Protocol {
   hidesUsage(path: string, fields: ReadonlyMap<string, JsonField>): boolean
   /** An event that is in a stream only because the gateway requested usage. */
   isUsageEvent(event: string): boolean
-  /** Whether a stream that ends with these events was cut off. Protocols without this method cannot tell. */
+  /** Whether a stream that ends with these events was cut off. Protocols without this method have no such mark. */
   isCutOff?(end: string): boolean
   /** Fields to set so that the response stream reports its usage. */
   usageFields?(fields: ReadonlyMap<string, JsonField>): Readonly<Record<string, unknown>>

@@ -103,7 +103,7 @@ describe('models in paths', () => {
     expect(PROTOCOLS[name].format?.modelIn(path)).toBeUndefined()
   })
 
-  it('a Gemini request is a stream of events if its path and its query say so', () => {
+  it('a Gemini request is a stream of events depending on its path and its query', () => {
     expect(read(gemini, {}, gemini25, '?alt=sse')).toMatchObject({
       model: 'gemini-2.5-pro',
       streamed: true,
@@ -228,7 +228,7 @@ describe('costs of a request', () => {
 describe('usage in streams', () => {
   const path = '/v1/chat/completions'
 
-  it('an OpenAI stream hides its usage unless the request asks for it', () => {
+  it('an OpenAI stream has no usage unless the request enables it', () => {
     const hides = (values: object, on = path) => openai.hidesUsage(on, fieldsOf(values))
     expect(hides({ stream: true })).toBe(true)
     expect(hides({ stream: true, stream_options: null })).toBe(true)
@@ -291,7 +291,7 @@ describe('errors in the format of each protocol', () => {
   })
 
   it.each(['openai', 'anthropic', 'http'] as const)(
-    'an error body and an error event of %s say after how long to retry',
+    'an error body and an error event of %s have the time until a retry',
     (name) => {
       const { errorBody, errorEvent } = PROTOCOLS[name]
       expect(errorBody(complaint(503, 1_500))).toContain('"retry_after_ms":1500')

@@ -14,8 +14,8 @@ const NAMES = hopNames()
 export const HOP_NEEDS_MS = leastReserveMs(NAMES)
 
 /**
- * Which attempt of the client this request is, if the client says so. It is passed on as an argument: in an async
- * context it would, after a single such request, slow down every later one of this process on Node 20 and 22.
+ * The number of the client's attempt, if the client sends it. It is passed on as an argument: in an async context it
+ * would, after a single such request, slow down every later one of this process on Node 20 and 22.
  */
 export function callerAttempt({ headers }: ClientRequest): number | undefined {
   const { 'spillway-attempt': attempt } = headers

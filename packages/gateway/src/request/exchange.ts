@@ -201,7 +201,7 @@ export class Exchange implements RoutingListener, JobRequestListener {
   onHeld(bytes: number): void {
     // Bytes that a decoder still holds would be counted after `close` has returned the memory.
     if (this.#closed) throw new HungUpError('the client disconnected')
-    // It was refused meanwhile, because it is too slow or the gateway shuts down.
+    // The request was refused while it was read, because it was too slow or the gateway shuts down.
     if (this.#writer.error !== undefined) throw this.#writer.error
     const { hooks, config } = this.version
     hooks.bodyMemory.take(bytes, config.body.maxTotalBytes)

@@ -29,7 +29,7 @@ export interface ParsedRequest {
   readonly facts: RequestFacts
   /** The body as it was read. Undefined if there is none, or it is forwarded unread. */
   readonly json: JsonObject | undefined
-  /** It has a body that was not read, though its protocol knows how to. */
+  /** It has a body that was not read, although the format of the protocol is known. */
   readonly isUnread: boolean
 }
 

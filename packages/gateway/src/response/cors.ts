@@ -5,7 +5,7 @@ import type { GatewayAnswer } from '../request/async-requests.js'
 import { RequestError } from './errors.js'
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
-/** Names of headers that a preflight asks for. They are repeated in the answer. */
+/** Headers that a preflight requests. They are repeated in the answer. */
 const HEADER_NAMES = /^[\w-]+(?:\s*,\s*[\w-]+)*$/
 const ANY = '*'
 
@@ -19,7 +19,7 @@ export function corsHeaders({ origins }: CorsConfig, { origin }: IncomingHttpHea
   ]
 }
 
-/** A browser asks with it whether a page may send a request. It carries no key. */
+/** A preflight: the browser checks whether a page may send a request. It carries no key. */
 export function isPreflight(method: string | undefined, headers: IncomingHttpHeaders): boolean {
   const { origin, 'access-control-request-method': wanted } = headers
   return method === 'OPTIONS' && origin !== undefined && wanted !== undefined

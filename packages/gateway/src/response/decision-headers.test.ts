@@ -67,7 +67,7 @@ describe('decision headers of an answer', () => {
     expect(admitted({ pressed: { model: undefined } })).toMatchObject({ 'spillway-degraded': '?1' })
   })
 
-  it('an answer without a vendor says what answered and why', () => {
+  it('an answer without a vendor has the kind of fallback and the reason', () => {
     const headers = {}
     const decision = { reason: 'circuit-open', attempts: 0, waitedMs: 0.2, lastVendor: undefined }
     addFallbackHeaders(headers, { ...decision, step: 'cached', ageMs: 12_400 }, 200)

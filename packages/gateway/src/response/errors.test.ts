@@ -47,7 +47,7 @@ describe('messages of errors', () => {
   const messageOf = (message: string, retryAfterMs?: number) =>
     clientMessage({ status: 503, code: 'C', message, retryAfterMs })
 
-  it('a message names the gateway and says when to retry', () => {
+  it('an error message has the name of the gateway and the time until a retry', () => {
     expect(messageOf('openai: the circuit is open', 29_200)).toBe(
       'Spillway gateway: openai: the circuit is open; retry in 30 s',
     )

@@ -16,7 +16,7 @@ export interface Target {
 
 /**
  * The first `choices` targets in the order in which this request tries them; the others follow. The first one is drawn
- * at random, in proportion to the headroom of each: all gateways know the same headroom, about a second old, and would
+ * at random, in proportion to the headroom of each: all gateways have the same figures, about a second old, and would
  * otherwise all choose the same target.
  */
 export function orderTargets(

@@ -24,7 +24,7 @@ it.each([
   },
 )
 
-it('a key with an exhausted quota is reset when the answer says so', () => {
+it('a key with an exhausted quota is reset at the time in the answer', () => {
   const answer = keyAnswerOf(429, failureOf('quota-exhausted', 60_000))
   expect(answer).toEqual({ kind: 'quota-exhausted', resetMs: 60_000 })
 })

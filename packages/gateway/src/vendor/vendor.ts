@@ -171,7 +171,7 @@ export class Vendor {
     return this.#limits.reservationsOf(model).countedFor(facts, usage)
   }
 
-  /** The vendor knows this model, although it refused the request. */
+  /** The vendor has this model, although it refused the request. */
   noteKnownModel(model: string | undefined, target: TargetConfig): void {
     this.#lanes.answered({ model, key: keyNameOf(this.#config, target.key) })
   }
@@ -289,7 +289,7 @@ function guardOf(
   return new RefCounted(guard, (each) => each.close())
 }
 
-/** A rejected key says nothing about the vendor and its limits, and a retry would use the same key. */
+/** A rejected key is no failure of the vendor, and a retry would use the same key. */
 function classifyAnswer(end: CallEnd): ReturnType<NonNullable<OutcomeOptions['classify']>> {
   const value = 'value' in end ? end.value : undefined
   if (value instanceof VendorResponse && value.rejectsKey) {

@@ -22,7 +22,7 @@ const SHARED: Readonly<Record<string, 'max' | 'min'>> = {
   spillway_config_applied_timestamp_seconds: 'max',
 }
 
-/** Metrics that the supervisor counts itself: a worker knows only the reloads since its own start. */
+/** Metrics that the supervisor counts itself: a worker counts only the reloads since its own start. */
 const OF_SUPERVISOR: ReadonlySet<string> = new Set([
   'spillway_config_reloads_total',
   'spillway_config_generation',

@@ -128,7 +128,7 @@ describe('request to the vendor', () => {
     expect(seen[0]?.headers).toMatchObject({ 'x-open': '2', authorization: 'Bearer ours' })
   })
 
-  it('the vendor receives its own host name, whatever the request says', async () => {
+  it('the vendor receives its own host name, regardless of the request', async () => {
     const { url: vendorUrl, seen } = await echoVendor()
     const { url } = await startGateway({ guard: { url: `${vendorUrl}/base` } })
     const odd = VALID.replace('gateway', 'evil.example').replace(

@@ -227,7 +227,7 @@ function niceTop(max: number | null): number {
   return max === null || max <= 0 ? 1 : max * 1.1
 }
 
-/** A canvas knows neither variables nor `light-dark()`. */
+/** A canvas supports neither CSS variables nor `light-dark()`. */
 function resolved(element: HTMLElement, value: string): string {
   const before = element.style.color
   element.style.color = value

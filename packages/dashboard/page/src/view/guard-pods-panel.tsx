@@ -1,4 +1,4 @@
-/** The figures of this guard on each pod, and the breaker as the pod knows it. */
+/** The figures of this guard on each pod, and the state of the breaker on that pod. */
 import { formatCount } from '../format'
 import { fleet } from '../model/live'
 import type { PodGuardRow } from '../wire'

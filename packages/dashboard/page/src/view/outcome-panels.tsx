@@ -104,7 +104,7 @@ export function FallbackPanel({ card }: { card: GuardCard }) {
     const [step = '', reason = ''] = JSON.parse(key) as string[]
     return { key, step, reason, rate }
   })
-  // The gateway's fallbacks belong to routes; the guard knows only those that have answered.
+  // The gateway's fallbacks belong to routes; the guard counts only those that have answered.
   if (card.fallbacks.length === 0 && rows.length === 0) return null
   return (
     <Panel title="Fallback answers" note={<Name text={card.fallbacks.join(', then ')} />}>

@@ -18,7 +18,7 @@ import { isReady } from './wait-until-ready.js'
 
 export interface FleetConnection {
   readonly operator: OperatorPart
-  /** Configured vendors by name; empty if only a gateway knows them. */
+  /** Configured vendors by name; empty if they are only in the configuration of a gateway. */
   readonly guards: Readonly<Record<string, GuardOptions>> | undefined
   /** Explains what happened to a request, on any pod. */
   explain(requestId: string): Promise<Explanation>

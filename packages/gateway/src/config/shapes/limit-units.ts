@@ -15,8 +15,8 @@ export const LIMIT_UNITS = {
 const readUnit: Check<string> = oneOf(...LIMIT_UNITS.openai)
 
 /**
- * The guard's check reports units that are no text. It accepts units of its own and says so for a misspelt one, which the
- * message of this check replaces.
+ * The guard's check reports units that are no text. For a misspelt unit its message would mention custom units, so the
+ * message of this check replaces it.
  */
 export function checkUnits(
   limits: unknown,

@@ -160,7 +160,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       'Limits that several models share, by name of the pool. Default: none.',
       asWritten(() => modelLimitsSchema('pools')),
     ),
-    // Listed so that suggestions know all option names; the values are read below.
+    // Listed so that suggestions contain all option names; the values are read below.
     ...Object.fromEntries(guardNames.map((name) => [name, asWritten(() => guardSchema(name))])),
   })
   return readNamedMap(

@@ -151,7 +151,7 @@ describe('body that is read', () => {
     expect(() => decoderFor(encoding)).toThrow(expect.objectContaining(refusal))
   })
 
-  it('a body that is not what its content-encoding says, or ends early, is refused as 400', async () => {
+  it('a body that does not match its content-encoding, or ends early, is refused as 400', async () => {
     const refusal = { status: 400, code: 'INVALID_BODY' }
     await expect(decoded('gzip', [Buffer.from('not gzip')])).rejects.toMatchObject(refusal)
     const cut = gzipSync(text).subarray(0, -9)

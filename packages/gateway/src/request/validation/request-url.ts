@@ -24,8 +24,8 @@ export function canonicalPath(path: string): string {
 const ABSOLUTE = /^https?:\/\/([^/?#\\]*)(.*)$/is
 
 /**
- * Clients that know they talk to a proxy send absolute URLs. `validate.ts` checks that the authority is the host of the
- * request; otherwise it has no meaning, because the configuration chooses the vendor.
+ * Clients that are configured for a proxy send absolute URLs. `validate.ts` checks that the authority is the host of
+ * the request; otherwise it has no meaning, because the configuration chooses the vendor.
  */
 export function splitAuthority(url: string): { authority: string | undefined; path: string } {
   if (url.startsWith('/')) return { authority: undefined, path: url }
@@ -50,7 +50,7 @@ const PLAIN = /^\/(?!\/)[\w\-.~!$&'()*+,;=:@/|^[\]]*(?:\?[\x21\x24\x26-\x3b\x3d\
 const PATH = /^[\w\-.~!$&'()*+,;=:@/|^[\]%]*$/
 const QUERY = /^[\x21\x24-\x3b\x3d\x3f-\x7e]*$/
 const BAD_ESCAPE = /%(?![0-9a-f]{2})/i
-/** Servers that know path parameters read `..;x` as `..`. */
+/** Servers with support for path parameters read `..;x` as `..`. */
 const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?:[/\\;?#]|$)/
 const UNPRINTABLE = /[^ -~\u{80}-\u{10ffff}]|\\/u
 /** All characters that change what a path means are ASCII, so only those are decoded again. */
