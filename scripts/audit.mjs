@@ -9,10 +9,10 @@ import { isMain, root, SKIPPED } from './run-command.mjs'
 const PATIENCE_MS = 20_000
 const SERIOUS = ['high', 'critical']
 
-if (isMain(import.meta.url)) process.exitCode = tell(await audit())
+if (isMain(import.meta.url)) process.exitCode = printAudit(await audit())
 
 /** Returns the exit code. */
-export function tell(report, write = (line) => process.stdout.write(`${line}\n`)) {
+export function printAudit(report, write = (line) => process.stdout.write(`${line}\n`)) {
   if (report === undefined) {
     write('no registry that knows of vulnerabilities could be reached: NOT CHECKED')
     return SKIPPED

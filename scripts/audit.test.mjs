@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { reportIn, tell } from './audit.mjs'
+import { printAudit, reportIn } from './audit.mjs'
 
 const vulnerability = (name, severity) => ({
   name,
@@ -10,7 +10,7 @@ const vulnerability = (name, severity) => ({
 
 function auditOf(stdout) {
   const lines = []
-  return { code: tell(reportIn(stdout), (line) => lines.push(line)), lines }
+  return { code: printAudit(reportIn(stdout), (line) => lines.push(line)), lines }
 }
 
 describe('audit', () => {

@@ -12,7 +12,7 @@ import type { Summary } from './overloaded-pod/summary.js'
 import { table } from './overloaded-pod/table.js'
 import { createTerminal } from './overloaded-pod/terminal.js'
 
-const STORY =
+const INTRODUCTION =
   'One pod, one vendor, four times as many clients as the vendor can serve: first without ' +
   'protection, then with Spillway.'
 const LIVE = 'Takes about 23 seconds; Ctrl-C ends it.'
@@ -41,7 +41,7 @@ function playFast(act: Act, seed: number): Promise<Summary> {
 }
 
 async function run({ fast, seed }: { fast: boolean; seed: number }): Promise<void> {
-  terminal.say(`${STORY} ${fast ? FAST : LIVE}`)
+  terminal.say(`${INTRODUCTION} ${fast ? FAST : LIVE}`)
   if (terminal.drawable && !fast) {
     terminal.print([{ text: LEGEND, colour: 'dim' }])
     terminal.hideCursor()

@@ -63,17 +63,17 @@ export class PodNetwork {
       to.destroy()
     })
     // Data keeps its order when the latency changes.
-    const onItsWay: Buffer[] = []
+    const delayed: Buffer[] = []
     const pass = () => {
-      const data = onItsWay.shift() as Buffer
+      const data = delayed.shift() as Buffer
       if (!to.destroyed) to.write(data)
       if (!command || !this.#cutNext) return
       this.#cutNext = false
       from.destroy()
     }
     from.on('data', (data) => {
-      onItsWay.push(data)
-      if (this.latencyMs === 0 && onItsWay.length === 1) pass()
+      delayed.push(data)
+      if (this.latencyMs === 0 && delayed.length === 1) pass()
       else setTimeout(pass, this.latencyMs / 2)
     })
     if (this.#frozen) from.pause()

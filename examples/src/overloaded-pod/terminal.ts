@@ -3,7 +3,7 @@ import type { WriteStream } from 'node:tty'
 import { type Line, paint } from './paint.js'
 import { wrap } from './wrap.js'
 
-const USUAL_COLUMNS = 80
+const DEFAULT_COLUMNS = 80
 const CLEAR_LINE = '\r\x1b[2K'
 const HIDE_CURSOR = '\x1b[?25l'
 const SHOW_CURSOR = '\x1b[?25h'
@@ -29,7 +29,7 @@ export function createTerminal(out: WriteStream, env: NodeJS.ProcessEnv): Termin
   const drawable = out.isTTY === true && env.TERM !== 'dumb'
   const colours = drawable && !env.NO_COLOR
   // In the last column some terminals wrap and some do not.
-  const width = () => (drawable ? (out.columns || USUAL_COLUMNS) - 1 : USUAL_COLUMNS)
+  const width = () => (drawable ? (out.columns || DEFAULT_COLUMNS) - 1 : DEFAULT_COLUMNS)
   const write = (text: string) => void out.write(text)
   const painted = (line: Line) => paint(line, { width: width(), colours })
   const print = (line: Line) => write(`${painted(line)}\n`)

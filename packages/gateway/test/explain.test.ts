@@ -164,7 +164,7 @@ describe('decisions on requests', () => {
     })
     const unknown = await runHere('explain', 'no-such-request', '--admin', one.adminUrl)
     expect(unknown.code).toBe(1)
-    expect(unknown.stdout).toContain('No pod knows the request no-such-request.')
+    expect(unknown.stdout).toContain('No pod has data about the request no-such-request.')
   })
 
   it('the page of one gateway lists decisions of another, in either direction', async () => {

@@ -43,8 +43,8 @@ describe('jobs of two gateways with one Redis', () => {
     )
     for (const events of watched) expect(events.at(-1)?.event).toBe('done')
     for (const { url } of [taking, doing]) {
-      const mine = await fetch(`${url}${address}/result`, { headers: as('key-of-ann') })
-      expect([mine.status, (await mine.text()).includes('"usage"')]).toEqual([200, true])
+      const own = await fetch(`${url}${address}/result`, { headers: as('key-of-ann') })
+      expect([own.status, (await own.text()).includes('"usage"')]).toEqual([200, true])
       expect((await readJob(url, address, as('key-of-bob'))).status).toBe(404)
     }
     expect(doing.gateway.spillway.jobQueue('shared').snapshot()).toMatchObject({

@@ -22,7 +22,7 @@ function programOf(ending: string): string {
     ${ending}`
 }
 
-function lastWords(ending: string): string {
+function outputOf(ending: string): string {
   const args = ['--input-type=module', '-e', programOf(ending)]
   return spawnSync(process.execPath, args, {
     encoding: 'utf8',
@@ -41,7 +41,7 @@ describe('log of a process that ends', () => {
     ['being closed', 'log.close()'],
     ['being closed before they were written', "log.close(); log.failure(new Error('too late'))"],
   ])('the last log lines survive %s', (_, ending) => {
-    const text = lastWords(ending)
+    const text = outputOf(ending)
     expect(text).toContain('the last request')
     expect(text).toContain('why it died')
     if (ending.includes('too late')) expect(text).toContain('too late')

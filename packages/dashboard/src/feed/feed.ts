@@ -55,7 +55,7 @@ export class Feed {
   readonly #podHistory = new HistoryOf(POD_COLUMNS)
   readonly #readers = new Set<FeedReader>()
   /** Readers that are still receiving the history. */
-  readonly #coming = new Set<FeedReader>()
+  readonly #receivingHistory = new Set<FeedReader>()
   readonly #acts: ActNote[] = []
   readonly #last = new Map<StateMessage, string>()
   readonly #stopMeeting: () => void
@@ -93,7 +93,7 @@ export class Feed {
   }
 
   get readers(): number {
-    return this.#readers.size + this.#coming.size
+    return this.#readers.size + this.#receivingHistory.size
   }
 
   get closed(): boolean {
@@ -108,7 +108,7 @@ export class Feed {
       this.#clock.now(),
       this.#clock.wallMs(),
     ]
-    this.#coming.add(reader)
+    this.#receivingHistory.add(reader)
     try {
       this.#sendHello(reader)
       for (const history of this.#histories(seen?.at ?? 0)) {
@@ -117,7 +117,7 @@ export class Feed {
         await reader.drained(this.#clock)
       }
     } finally {
-      this.#coming.delete(reader)
+      this.#receivingHistory.delete(reader)
     }
     if (reader.ended || this.#closed) return
     // Synchronous from here to the end of the history: later messages go to all readers, including
@@ -188,7 +188,7 @@ export class Feed {
     this.#stopMeeting()
     this.#timer.cancel()
     this.#decisions.close()
-    for (const reader of [...this.#coming, ...this.#readers]) reader.end()
+    for (const reader of [...this.#receivingHistory, ...this.#readers]) reader.end()
     for (const watch of this.#watches) watch.close()
   }
 

@@ -19,9 +19,9 @@ export interface DemoOptions {
   readonly gatewayUrl: () => string
 }
 
-const PODS_BESIDE = ['demo-b', 'demo-c']
+const OTHER_PODS = ['demo-b', 'demo-c']
 /** Requests per second: through the gateway, and from each of the two pods. */
-const OVER_THE_GATEWAY = 8
+const GATEWAY_PER_SECOND = 8
 const FROM_A_POD = 4
 const LATER_MS = 10_000
 /** Interval of clearing the mock vendor's log, which grows with every request. */
@@ -80,8 +80,8 @@ export class Demo implements DashboardDemo {
   #begin(): void {
     const { vendors, store, mock, gatewayUrl } = this.#options
     this.#client.begin()
-    this.#every(1_000 / OVER_THE_GATEWAY, () => this.#client.callGateway(gatewayUrl()))
-    for (const name of PODS_BESIDE) {
+    this.#every(1_000 / GATEWAY_PER_SECOND, () => this.#client.callGateway(gatewayUrl()))
+    for (const name of OTHER_PODS) {
       const pod = createSpillway({ store, pod: name })
       this.#pods.push(pod)
       const guards = vendors.map(({ name, protocol, guard }) => ({

@@ -71,25 +71,25 @@ export class SupervisedWorker {
 
 function portOf(process: ChildProcess): MessagePort {
   /** Connections that the process has not received yet, in the order in which Node sends them. */
-  const onTheirWay = new Set<{ onFailed(error: Error): void }>()
+  const unconfirmed = new Set<{ onFailed(error: Error): void }>()
   // Node's own messages for each connection: received, or not received because the process has too many open files.
   // Then Node drops the message that came with the connection, and `process.send` reports no error.
   process.on('internalMessage', ({ cmd }: { cmd?: string }) => {
     if (cmd !== 'NODE_HANDLE_ACK' && cmd !== 'NODE_HANDLE_NACK') return
-    const [first] = onTheirWay
+    const [first] = unconfirmed
     if (first === undefined) return
-    onTheirWay.delete(first)
+    unconfirmed.delete(first)
     if (cmd === 'NODE_HANDLE_NACK')
       first.onFailed(new Error('the worker has no free file descriptor'))
   })
   return {
     send(message, handle: Socket | undefined, onFailed) {
       const sent = { onFailed }
-      if (handle !== undefined) onTheirWay.add(sent)
+      if (handle !== undefined) unconfirmed.add(sent)
       // The connection stays open here until the worker has confirmed it: otherwise it could not go to another one.
       process.send(message, handle, { keepOpen: true }, (error) => {
         if (error === null) return
-        onTheirWay.delete(sent)
+        unconfirmed.delete(sent)
         onFailed(error)
       })
     },

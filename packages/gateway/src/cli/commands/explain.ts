@@ -16,7 +16,7 @@ export const explainCommand: CommandRow = {
   options: OPTIONS,
   notes:
     'The id is the spillway-request-id of an answer. Each pod remembers its last 2,000 requests.\n' +
-    'Exit code 0: found. 1: no pod knows the request. 3: the store, or the gateway, does not answer.',
+    'Exit code 0: found. 1: no pod has data about the request. 3: the store, or the gateway, does not answer.',
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     const [requestId, ...more] = positionals

@@ -20,7 +20,9 @@ export function untilSignalled(ended: Promise<void>, { drain, end }: Stop): Prom
       const nowMs = performance.now()
       if (firstMs === undefined) {
         firstMs = nowMs
-        process.stderr.write(`\n${signal}: finishing what runs; once more to stop at once\n`)
+        process.stderr.write(
+          `\n${signal}: finishing running requests; repeat the signal to stop at once\n`,
+        )
         drain().then(resolve, reject)
       } else if (nowMs - firstMs > ECHO_MS) {
         end().catch(reject)

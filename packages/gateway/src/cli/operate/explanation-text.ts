@@ -19,7 +19,7 @@ function unknownText({ requestId, podsQueried, podsAnswered }: Explanation): str
   const silent = podsQueried - podsAnswered
   const unanswered = silent > 0 ? ` ${silent} of ${podsQueried + 1} pods did not answer.` : ''
   return (
-    `No pod knows the request ${requestId}.${unanswered}\n` +
+    `No pod has data about the request ${requestId}.${unanswered}\n` +
     'Each pod remembers its last 2,000 requests until it restarts. Older ones are in the logs.\n'
   )
 }

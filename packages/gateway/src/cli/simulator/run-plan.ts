@@ -52,7 +52,7 @@ function textOf(plan: Plan, rehearsal: Simulation | undefined, out: string | und
     lines.push(`${each.path.padEnd(path)}  ${each.value.padEnd(value)}  ${each.because}`)
   }
   if (plan.numbers.length > 0) lines.push('')
-  lines.push(plan.warnings.length === 0 ? 'No two values fight.' : 'Look at these:')
+  lines.push(plan.warnings.length === 0 ? 'No options contradict each other.' : 'Warnings:')
   for (const warning of plan.warnings) lines.push(`  ! ${warning}`)
   if (rehearsal !== undefined) {
     const { storeCommands } = rehearsal.spillway.totals
