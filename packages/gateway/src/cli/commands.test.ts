@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { loadConfig } from '../config/load.js'
 import { STORE_OPTIONS } from './command.js'
 import { COMMANDS } from './commands.js'
+import { errorMessage } from './error-message.js'
 import { helpOf } from './help.js'
 import { runCommand } from './run-command.js'
 import { completionsFor } from './shell-completions.js'
@@ -81,11 +82,19 @@ describe('CLI usage errors', () => {
     [['check'], 'check: missing file; there is no spillway.yaml in this folder'],
     [['status', '--redis', 'cache:6379'], '--redis: must be a URL such as redis://127.0.0.1:6379'],
     [['audit', '--admin', 'http://a', '--prefix', 'b'], '--prefix: not allowed with --admin'],
+    [['check', '--config', 'a.yaml', 'b.yaml'], 'unexpected argument "b.yaml"'],
     [['completions', 'powershell'], 'unknown shell "powershell"'],
     [['mock-vendor', '--knobs', '{'], 'must be JSON'],
     [['gateway', '--port', '99999'], 'must be a port'],
   ])('the arguments %j are rejected with a hint', async (args, message) => {
     await expect(run(...args)).rejects.toThrow(message)
+  })
+
+  it('a usage error of a command names the help of that command', async () => {
+    const hintOf = async (...args: string[]) =>
+      errorMessage(await run(...args).catch((error: unknown) => error))
+    expect(await hintOf('breaker')).toContain('\nRun spillway breaker --help for usage.')
+    expect(await hintOf('stauts')).toContain('\nRun spillway --help for usage.')
   })
 })
 

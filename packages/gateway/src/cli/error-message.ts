@@ -15,7 +15,10 @@ const KNOWN = new Set([
 
 /** Undefined for unexpected errors, which are printed with their stack trace. */
 export function errorMessage(error: unknown): string | undefined {
-  if (error instanceof UsageError) return `${error.message}\nRun spillway --help for usage.`
+  if (error instanceof UsageError) {
+    const command = error.command === undefined ? '' : `${error.command} `
+    return `${error.message}\nRun spillway ${command}--help for usage.`
+  }
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE') return `${message}\nAnother port: --port N, --admin-port N`

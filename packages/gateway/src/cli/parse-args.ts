@@ -4,6 +4,8 @@ import { duration, type OptionProblem, suggest } from 'spillway/options'
 
 export class UsageError extends Error {
   readonly code = 'USAGE'
+  /** The command that was called, for a hint at its help. */
+  command: string | undefined
 }
 
 type Options = NonNullable<ParseArgsConfig['options']>

@@ -24,7 +24,12 @@ export async function runCommand(
     throw new UsageError(`unknown command "${name}"${renamed ?? didYouMean(name, names)}`)
   }
   if (wantsHelp(rest)) return print(helpOf(command))
-  return command.run(rest)
+  try {
+    return await command.run(rest)
+  } catch (error) {
+    if (error instanceof UsageError) error.command = name
+    throw error
+  }
 }
 
 /** Names of commands before the first release. */

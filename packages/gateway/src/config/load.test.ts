@@ -452,6 +452,10 @@ log:
     ],
     ['routes: []', 'routes: must have at least one route; leave it out for one to each vendor'],
     ['routes: 5', 'routes: must be an array, got 5'],
+    [
+      'routes: { vendor: openai }',
+      'routes: must be an array, got an object; write it in [ ], or after a dash',
+    ],
   ])('the line %s is rejected', (line, expected) => {
     expect(mistakesIn(`${ONE}${line}\n`)).toEqual([expected])
   })

@@ -27,8 +27,8 @@ export const checkCommand: CommandRow = {
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     const [given, ...more] = [
-      ...positionals,
       ...(values.config === undefined ? [] : [values.config]),
+      ...positionals,
     ]
     noArguments(more)
     const file = findConfigFile(given)

@@ -20,7 +20,8 @@ export const explainCommand: CommandRow = {
   async run(args) {
     const { values, positionals } = parseArguments(args, OPTIONS)
     const [requestId, ...more] = positionals
-    if (requestId === undefined) throw new UsageError('explain: missing request id')
+    if (requestId === undefined)
+      throw new UsageError('explain: missing request id, the spillway-request-id of an answer')
     if (more.length > 0) throw new UsageError(`explain: unexpected argument "${more.join(' ')}"`)
     const { isRequestId } = await import('@spillway/dashboard')
     if (!isRequestId(requestId)) {

@@ -36,7 +36,7 @@ Usage so far still counts. After --for, or with clear, the configured limit appl
     const { performAction } = await import('../operate/perform-action.js')
     if (action === 'clear') return performAction({ action: 'restore', guard, unit }, values)
     const limit = readWhole('limit set: VALUE', value, { min: 1 })
-    if (limit === undefined) throw new UsageError('limit set: missing value')
+    if (limit === undefined) throw new UsageError('limit set: missing value, such as 500')
     if (values.for === undefined) throw new UsageError('limit set: missing duration; use --for 10m')
     const forMs = readDuration('--for', values.for)
     return performAction({ action: 'override', guard, unit, limit, forMs }, values)

@@ -148,7 +148,8 @@ function readSearch(args: readonly string[]): SearchCommand {
   const { values, positionals } = parseArguments(args, OPTIONS)
   refuseOthers('simulate search', values, SEARCH_ONLY)
   const [what, ...more] = positionals
-  if (what === undefined) throw new UsageError('simulate search: missing scenario')
+  if (what === undefined)
+    throw new UsageError('simulate search: missing scenario; simulate --list shows them')
   if (more.length > 0) throw new UsageError(`unexpected argument "${more.join(' ')}"`)
   if (values.vendor !== undefined && values.config === undefined) {
     throw new UsageError('--vendor: needs --config')

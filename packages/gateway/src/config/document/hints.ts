@@ -27,6 +27,9 @@ function hintFor(
   if (/^\.vendors\..*\.keys?\b/.test(path) && message.endsWith(' is not set')) {
     return 'set it, or write url: mock in place of key to try without one'
   }
+  if (message.startsWith('must be an array, got') && Object(value) === value) {
+    return 'write it in [ ], or after a dash'
+  }
   if (typeof value !== 'string') return undefined
   if (message.startsWith('must be a duration')) return durationHint(value)
   if (/^must be (a|an) (positive )?(integer|number)/.test(message)) return numberHint(value)
