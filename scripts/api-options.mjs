@@ -123,7 +123,9 @@ class OptionWalk {
 
   #members(members, path, method) {
     for (const member of members) {
-      if (!ts.isPropertySignature(member) || isReadonly(member)) continue
+      // Functions that an application passes may be written as methods.
+      const isFunction = ts.isMethodSignature(member) && path.endsWith('Options')
+      if ((!ts.isPropertySignature(member) && !isFunction) || isReadonly(member)) continue
       const name = member.name.getText()
       if (method === undefined) {
         this.#option(member, name, `${path}.${name}`, commentOf(member))
@@ -143,7 +145,7 @@ class OptionWalk {
     const isLiteral = member.type !== undefined && ts.isLiteralTypeNode(member.type)
     if (isLiteral && member.questionToken === undefined) return
     const comment = commentOf(member)
-    const typeText = member.type?.getText().replace(/\s+/g, ' ') ?? 'unknown'
+    const typeText = typeTextOf(member)
     const isOptional = member.questionToken !== undefined
     this.options.push({ type, path: rest.join('.'), typeText, isOptional, comment })
   }
@@ -174,6 +176,12 @@ function isNumeric(type) {
   return (
     ts.isTypeReferenceNode(type) && ['Duration', 'Distribution'].includes(type.typeName.getText())
   )
+}
+
+function typeTextOf(member) {
+  const text = member.type?.getText().replace(/\s+/g, ' ') ?? 'unknown'
+  if (!ts.isMethodSignature(member)) return text
+  return `(${member.parameters.map((each) => each.getText()).join(', ')}) => ${text}`
 }
 
 /** Read-only members are facts about an object, such as `guard.name`. */

@@ -50,10 +50,23 @@ async function registeredMetrics() {
     const reloads = { counts: {}, generation: 1, since: 0, refusedLast: false }
     const { registry } = createMetrics(spillway, port, reloads, () => [])
     createGenAiMetrics({ registry })
-    return registry.getMetricsAsArray()
+    const metrics = registry.getMetricsAsArray()
+    const names = new Set(metrics.map(({ name }) => name))
+    return [...metrics, ...(await workerMetrics()).filter(({ name }) => !names.has(name))]
   } finally {
     await spillway.close()
   }
+}
+
+/** Those that exist only in a gateway with several workers, counted by its supervisor. */
+async function workerMetrics() {
+  const { supervisorMetrics } = await importBuilt(
+    'packages/gateway/dist/workers/aggregate-metrics.js',
+  )
+  return supervisorMetrics({ ready: 1, total: 1 }, 0, { counts: {} }).map((metric) => ({
+    ...metric,
+    labelNames: Object.keys(metric.values[0]?.labels ?? {}),
+  }))
 }
 
 function seriesOf({ name, type }) {

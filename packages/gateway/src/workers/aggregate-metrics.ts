@@ -66,14 +66,19 @@ export function supervisorMetrics(
   })
   const one = (value: number) => [{ labels: {}, value }]
   return [
-    metric('spillway_workers', 'gauge', 'Worker processes by state.', [
-      { labels: { state: 'ready' }, value: ready },
-      { labels: { state: 'other' }, value: total - ready },
-    ]),
+    metric(
+      'spillway_workers',
+      'gauge',
+      'Worker processes by state. Only with more than one worker.',
+      [
+        { labels: { state: 'ready' }, value: ready },
+        { labels: { state: 'other' }, value: total - ready },
+      ],
+    ),
     metric(
       'spillway_worker_restarts_total',
       'counter',
-      'Workers that were started in place of one that ended.',
+      'Workers that were started in place of one that ended. Only with more than one worker.',
       one(restarts),
     ),
     metric(

@@ -44,7 +44,7 @@ export function otherGuard<T>(
 
 /** Options of the fallback `reduced()`. */
 export interface ReducedOptions extends StepOptions {
-  /** Longest time for it. Range: from 1 ms. Default: 5 seconds. */
+  /** Longest time for the reduced answer. Range: from 1 ms. Default: 5 seconds. */
   timeoutMs?: Duration
   /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock

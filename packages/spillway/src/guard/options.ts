@@ -126,7 +126,7 @@ export interface GuardOptions {
   pace?: {
     /** Starts per window. Range: integers from 1. */
     limit: number
-    /** Length of the window. Range: from 1 ms. */
+    /** Time in which at most `limit` calls start. Range: from 1 ms. */
     windowMs: Duration
     /** Starts that may follow each other immediately. Range: integers from 1. Default: `limit`. */
     burst?: number

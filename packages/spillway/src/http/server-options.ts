@@ -27,9 +27,9 @@ import { readTrustedProxies, type TrustedProxies } from './client-address.js'
 
 /** The caller of a request, and its priority. */
 export interface Identity {
-  /** The user. Default: none. */
+  /** Id of the user, for limits and load shedding. Default: none. */
   user?: string | undefined
-  /** Tier of the user. Default: none. */
+  /** Tier of the user, such as `free` or `pro`, for limits and load shedding. Default: none. */
   tier?: string | undefined
   /** Priority of the request. Default: `normal`. */
   priority?: Priority | undefined
@@ -70,9 +70,9 @@ export interface ServerOptions<Request> {
   name?: string
   /** Where limits are counted. Default: in memory, for this process. */
   store?: Store
-  /** Stage 1: a load shedder. It also decides on requests of priority `critical`. Default: none. */
+  /** A load shedder, which decides first. It also decides on requests of priority `critical`. Default: none. */
   shed?: ServerShedder
-  /** Stage 2: limits for each user, address, tier or endpoint. Default: none. */
+  /** Limits for each user, address, tier or endpoint, charged after `shed`. Default: none. */
   limits?: readonly UserLevel[]
   /**
    * Returns the caller of a request. Do not trust a client's own claim of its tier or priority. Default:

@@ -34,7 +34,7 @@ export interface ThrottleOptions {
   name?: string
   /** Requests let through for each one that the downstream accepts. Range: from 1. Default: 2. */
   k?: number
-  /** Length of the window. Range: from 100 ms. Default: 10 seconds. */
+  /** Requests and rejections are counted over this time. Range: from 100 ms. Default: 10 seconds. */
   windowMs?: Duration
   /** Calls needed in the window before any is refused. Range: integers from 1. Default: 10. */
   minimumCalls?: number

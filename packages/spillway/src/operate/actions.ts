@@ -51,7 +51,7 @@ export type OperatorRequest =
   /** Opens the breaker; then probes decide. */
   | (OnLane & {
       action: 'open'
-      /** How long it stays open. Range: 1 ms to 30 days. Default: as long as after failures. */
+      /** Of `open`: how long the breaker stays open. Range: 1 ms to 30 days. Default: as long as after failures. */
       forMs?: Duration
     })
   /** Closes the breaker and ends all isolations. */
@@ -66,15 +66,15 @@ export type OperatorRequest =
   | (OnGuard &
       ForSomeTime & {
         action: 'override'
-        /** Unit of the limit, such as `requests`, or its id in a snapshot. */
+        /** Of `override`: unit of the limit, such as `requests`, or its id in a snapshot. */
         unit: string
-        /** The new limit, in units per window. Range: integers from 1. */
+        /** Of `override`: the new limit, in units per window. Range: integers from 1. */
         limit: number
       })
   /** Ends an override early. */
   | (OnGuard & {
       action: 'restore'
-      /** Unit of the limit, as in `override`. */
+      /** Of `restore`: unit of the limit whose override ends. */
       unit: string
     })
   /** No pod uses this API key for `forMs`, whatever its secret is. */

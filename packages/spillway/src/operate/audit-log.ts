@@ -7,7 +7,7 @@ import type { Store } from '../store/port.js'
 
 /** An action of an operator, or an attempt. */
 export interface AuditEntry {
-  /** Unique. */
+  /** Id of the entry, unique in the log. */
   id: string
   /** When it was recorded, in milliseconds since 1970. Range: from 0. */
   at: number

@@ -9,7 +9,7 @@ import { ACTIONS, type OperatorAction, type OperatorResult } from './actions.js'
 
 /** An action of the recent past. */
 export interface RecentAction extends OperatorResult {
-  /** Unique. */
+  /** Id of the action, unique in the fleet. */
   id: string
   /** Milliseconds since then. */
   ageMs: number

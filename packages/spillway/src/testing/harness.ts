@@ -25,7 +25,7 @@ import { createVirtualClock, type VirtualClock, type VirtualClockOptions } from 
 
 /** Options of one pod of a harness. */
 export interface PodOptions {
-  /** Name of the pod. Default: `pod-1`, `pod-2`, … */
+  /** Name of the pod. Default: `pod-` and its number from 1. */
   name?: string
   /** How far its time of day is ahead; negative: behind. Range: any number. Default: 0. */
   skewMs?: number

@@ -31,8 +31,11 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
       'Key that the client sends: a reference, or `sha256:` and its hash.',
       keyHash(sources),
     ),
-    user: about('User for limits, logs and metrics.', name),
-    tier: about('Tier of the user. Default: none.', optional(name)),
+    user: about('Name of the user, for limits, logs and metrics.', name),
+    tier: about(
+      'Tier of the user, such as free or pro, for limits and load shedding. Default: none.',
+      optional(name),
+    ),
     priority: about('Priority of its requests.', optional(readPriority, 'normal')),
   })
   const check: Check<readonly CallerConfig[]> = (value, path, problems: ConfigProblem[]) => {

@@ -208,7 +208,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
         optional(readCallers(sources)),
       ),
       body: about(
-        'Sizes of request bodies. Default: those of each field.',
+        'Limits on the size of request bodies. Default: those of each field.',
         optional(readBody, {
           keepBytes: undefined,
           maxBytes: MAX_BYTES,
@@ -224,16 +224,16 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
         optional(readServerLimits(sources), SERVER_LIMITS),
       ),
       health: about(
-        'Health checks. Default: those of each field.',
+        'When the gateway reports that it is not ready. Default: those of each field.',
         optional(readHealth, { overload: undefined }),
       ),
       drain: about(
-        'Times of a shutdown. Default: those of each field.',
+        'How long a shutdown waits for load balancers and running requests. Default: those of each field.',
         optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
       ),
       tracing: about('Spans for OpenTelemetry. Default: off.', optional(readTracing)),
       telemetry: about(
-        'Telemetry under the conventions of other projects. Default: those of each field.',
+        'Additional metrics and span attributes under the conventions of OpenTelemetry. Default: those of each field.',
         optional(readTelemetry, { genAi: false }),
       ),
       reload: about(
@@ -241,7 +241,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
         optional(readReload, { watch: true }),
       ),
       log: about(
-        'The log. Default: those of each field.',
+        'Which lines the gateway logs. Default: those of each field.',
         optional(readLog, { level: 'info' as const }),
       ),
     },

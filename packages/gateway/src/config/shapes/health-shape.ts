@@ -48,7 +48,9 @@ const readSignals = together(
       'Requests in flight at which the pressure is 1. Default: not checked.',
       optional(integer({ min: 1 })),
     ),
-    cpu: share('Share of all cores in use at which the pressure is 1.'),
+    cpu: share(
+      'CPU use of this process at which the pressure is 1, as a share of the cores it may use.',
+    ),
     memory: share(
       "Used share of the container's memory or the heap limit at which the pressure is 1.",
     ),

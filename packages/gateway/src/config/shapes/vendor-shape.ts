@@ -120,7 +120,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       oneOf('openai', 'anthropic', 'gemini', 'azure', 'http'),
     ),
     url: about(
-      'Address, without the beginning of the API path such as `/v1`. `mock`: the mock vendor. Default: the public API; required for `azure` and `http`.',
+      'Base URL of the vendor, without the beginning of the API path such as `/v1`. `mock`: the mock vendor. Default: the public API; required for `azure` and `http`.',
       asWritten({ type: 'string' }),
     ),
     key: about('API key: a reference. Default: none is sent.', optional(secret(sources))),

@@ -12,7 +12,7 @@ import type { GuardOptions } from '../options.js'
 
 /** Your contract with the vendor, for all pods together and for each model. */
 export interface LlmLimits {
-  /** Requests per minute. Range: integers from 1. Default: no limit. */
+  /** Requests per minute of each model, of all pods together. Range: integers from 1. Default: no limit. */
   requestsPerMinute?: number
   /**
    * Input and output tokens per minute together, as OpenAI counts them. Range: integers from 1. Default: no

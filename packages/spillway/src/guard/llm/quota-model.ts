@@ -43,21 +43,21 @@ export const QUOTA_NAMES = Object.keys(RULES) as [QuotaName, ...QuotaName[]]
 
 /** The rules by which a vendor counts tokens, with single rules replaced. */
 export interface QuotaOptions {
-  /** The vendor whose rules hold otherwise. Default: as if `quota` were absent. */
+  /** The vendor whose rules apply to the fields that are not set here. Default: that of a client without `quota`. */
   preset?: QuotaName
   /**
    * What a request reserves for its answers. `usual`: what answers of its lane usually need. `max`: `max_tokens`.
    * `larger`: `max_tokens`, or the prompt if that is more, for both together. Default: that of the preset.
    */
   reserve?: 'usual' | 'max' | 'larger'
-  /** What was reserved for `max_tokens` is not given back when the answer is shorter. Default: that of the preset. */
+  /** True: tokens reserved for `max_tokens` stay spent when the answer is shorter. Default: that of the preset. */
   keepReserved?: boolean
   /**
-   * Input that the vendor reads from a cache counts. `reserved`: until the answer is complete. Default: that of the
-   * preset.
+   * Whether input tokens that the vendor reads from its prompt cache count. `reserved`: until the answer is
+   * complete. Default: that of the preset.
    */
   countCacheReads?: boolean | 'reserved'
-  /** What one token of output counts. Range: 0 to 100. Default: that of the preset. */
+  /** Tokens that one token of output counts as. Range: 0 to 100. Default: that of the preset. */
   outputFactor?: number
 }
 

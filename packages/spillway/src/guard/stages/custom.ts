@@ -90,13 +90,13 @@ export interface CustomStageOptions<Grant = unknown> {
   per?: 'call' | 'attempt'
   /** Whose state decides: this pod's, or state that all pods share. Default: `local`. */
   scope?: Scope
-  /** A reason to refuse. Synchronous; takes nothing and changes nothing. */
+  /** Returns a reason to refuse, or nothing. Synchronous; takes nothing and changes nothing. Default: none. */
   check?(call: CustomStageCall): StageRefusal | undefined
-  /** Takes a resource of the application, after the checks of all stages. Synchronous. */
+  /** Takes a resource of the application, after the checks of all stages. Synchronous. Default: none. */
   acquire?(call: CustomStageCall): Grant | StageRefusal
-  /** Releases the grant, exactly once, when the attempt or the call has ended, a streamed body included. */
+  /** Releases the grant, exactly once, when the attempt or the call has ended, a streamed body included. Default: none. */
   release?(grant: Grant, end: StageEnd): void
-  /** Its state, for `guard.snapshot().stages`. */
+  /** Returns the state of the stage, for `guard.snapshot().stages`. Default: none. */
   snapshot?(): unknown
   /** What happens to a call if `check` or `acquire` throws. The exception is an event. Default: `allow`. */
   onError?: 'allow' | 'refuse'

@@ -7,13 +7,13 @@ import { RollingHistogram } from '../rolling-histogram.js'
 
 /** When a second attempt starts. */
 export interface HedgeDelayOptions {
-  /** Delay of the second attempt. Range: from 1 ms. Default: the duration at `percentile`. */
+  /** The second attempt starts if the first has not ended after this time. Range: from 1 ms. Default: the duration at `percentile`. */
   delayMs?: Duration
   /** Calls slower than this fraction of calls get a second attempt. Range: 0.5 to 0.999. Default: 0.95. */
   percentile?: number
   /** Calls needed before the percentile is used. Range: integers from 1. Default: 20. */
   minimumCalls?: number
-  /** Window of the percentile. Range: from 100 ms. Default: 60 seconds. */
+  /** The percentile is that of calls that ended within this time. Range: from 100 ms. Default: 60 seconds. */
   windowMs?: Duration
 }
 

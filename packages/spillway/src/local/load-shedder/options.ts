@@ -38,11 +38,11 @@ export interface ShedOptions {
    * not checked.
    */
   slaMs?: Duration
-  /** Share of the CPU this process may use. Range: 0.01 to 1. Default: not checked. */
+  /** CPU use of this process at which the pressure is 1, as a share of the cores it may use. Range: 0.01 to 1. Default: not checked. */
   cpu?: number
-  /** Share of the memory this process may use. Range: 0.01 to 1. Default: not checked. */
+  /** Used share of the container's memory or the heap limit at which the pressure is 1. Range: 0.01 to 1. Default: not checked. */
   memory?: number
-  /** Share of its time that the event loop may be busy. Range: 0.01 to 1. Default: not checked. */
+  /** Share of busy time of the event loop at which the pressure is 1. Range: 0.01 to 1. Default: not checked. */
   loopUtilization?: number
   /**
    * Delay of the event loop at which the pressure is 1, 99th percentile of the last sample. Range: from 1 ms.
@@ -60,7 +60,8 @@ export interface ShedOptions {
    */
   priorities?: true | Readonly<Partial<Record<Exclude<Priority, 'critical'>, number>>>
   /**
-   * Share of the overload beyond 1 that applies to a priority. Range: 0 to 1. Default: high 0.1, normal 0.5,
+   * Fraction of the calls of a priority that is refused for each 1 of pressure above 1: at a pressure of 1.5, a
+   * weight of 1 refuses half of them. Range: 0 to 1. Default: high 0.1, normal 0.5,
    * low 1.
    */
   weights?: Readonly<Partial<Record<Exclude<Priority, 'critical'>, number>>>
@@ -134,7 +135,7 @@ described(readThresholds, () => ({ anyOf: [{ const: true }, schemaOf(readOwnThre
 
 const weight = (priority: keyof typeof WEIGHTS) =>
   about(
-    `Share of the overload beyond 1 that applies to calls of priority \`${priority}\`.`,
+    `Fraction of the calls of priority \`${priority}\` that is refused for each 1 of pressure above 1.`,
     optional(number({ min: 0, max: 1 }), WEIGHTS[priority]),
   )
 

@@ -20,7 +20,7 @@ import { RollingHistogram } from '../rolling-histogram.js'
 
 /** Options of `createPodMetrics()`. */
 export interface PodMetricsOptions {
-  /** Length of the window. Range: from 100 ms. Default: 10 seconds. */
+  /** Rates and percentiles are those of this time. Range: from 100 ms. Default: 10 seconds. */
   windowMs?: Duration
   /** The clock to read and to set timers with. Default: the system clock. */
   clock?: Clock

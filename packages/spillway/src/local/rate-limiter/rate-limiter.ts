@@ -32,9 +32,9 @@ import { tokenBucket } from './token-bucket.js'
 export interface RateLimiterOptions {
   /** Name in errors and events. Default: `limiter`. */
   name?: string
-  /** Units per window. Range: integers from 1. */
+  /** Most units in a window. Range: integers from 1. */
   limit: number
-  /** Length of the window. Range: from 1 ms. */
+  /** Time in which `limit` units are allowed. Range: from 1 ms. */
   windowMs: Duration
   /**
    * How units are counted. `sliding-window` never grants more than `limit` in any window. Default:

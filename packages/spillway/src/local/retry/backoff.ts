@@ -21,9 +21,9 @@ export interface BackoffOptions {
    * Default: `exponential`.
    */
   backoff?: 'constant' | 'linear' | 'exponential' | 'decorrelated'
-  /** The first wait. Range: from 1 ms. Default: 100 ms. */
+  /** Wait before the second attempt, before `jitter` is applied. Range: from 1 ms. Default: 100 ms. */
   baseMs?: Duration
-  /** The longest wait. Range: from 1 ms. Default: 10 seconds. */
+  /** Longest wait between two attempts. Range: from 1 ms. Default: 10 seconds. */
   maxMs?: Duration
   /**
    * `full`: random up to the computed wait. `equal`: half of it, plus random up to the other half. A number:

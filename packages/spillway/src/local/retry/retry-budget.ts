@@ -43,7 +43,7 @@ export interface RetryBudgetOptions {
    * 0 if the ratio is 0.
    */
   minimum?: number
-  /** Length of the window. Range: from 100 ms. Default: 10 seconds. */
+  /** Retries and requests are counted over this time. Range: from 100 ms. Default: 10 seconds. */
   windowMs?: Duration
   /** Returns the state of the pod, read before each retry. Default: only the ratio counts. */
   conditions?: () => RetryConditions

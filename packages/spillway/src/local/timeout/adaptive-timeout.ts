@@ -17,7 +17,7 @@ import { RollingHistogram } from '../rolling-histogram.js'
 export interface AdaptiveOptions {
   /** Percentile of the durations, as a fraction. Range: 0.5 to 1. Default: 0.99. */
   percentile?: number
-  /** How much longer than the percentile, as a fraction. Range: from 0. Default: 0.5. */
+  /** How much longer than the percentile the limit is, as a fraction. Range: from 0. Default: 0.5. */
   margin?: number
   /** Shortest limit. Range: from 1 ms. Default: 100 ms, or `maxMs` if that is less. */
   minMs?: Duration
@@ -25,7 +25,7 @@ export interface AdaptiveOptions {
   maxMs?: Duration
   /** Calls needed before the limit differs from `callMs`. Range: integers from 1. Default: 20. */
   minimumCalls?: number
-  /** Length of the window. Range: from 100 ms. Default: 60 seconds. */
+  /** The percentile is that of calls that ended within this time. Range: from 100 ms. Default: 60 seconds. */
   windowMs?: Duration
 }
 

@@ -40,9 +40,9 @@ export interface TimeoutOptions {
    * Default: no limit.
    */
   totalMs?: Duration
-  /** Longest time until the call first reports progress. Range: from 1 ms. Default: no limit. */
+  /** Longest time until the call first reports progress, such as the first byte. Range: from 1 ms. Default: no limit. */
   firstByteMs?: Duration
-  /** Longest time between two reports of progress. Range: from 1 ms. Default: no limit. */
+  /** Longest time between two reports of progress, such as bytes of an answer. Range: from 1 ms. Default: no limit. */
   idleMs?: Duration
   /** Lets the limit follow the measured duration of calls, starting with `callMs`. Default: off. */
   adaptive?: AdaptiveOptions

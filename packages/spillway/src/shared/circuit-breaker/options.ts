@@ -35,9 +35,9 @@ export interface BreakerPolicy {
    * not checked.
    */
   slowRate?: number
-  /** Duration from which an answer is slow. Range: from 0 ms. Default: no answer is. */
+  /** Duration from which an answer counts as slow. Range: from 0 ms. Default: no answer is slow. */
   slowMs?: Duration
-  /** Length of the window. Range: 10 ms to 5 minutes. Default: 30 seconds. */
+  /** The rates are those of calls that ended within this time. Range: 10 ms to 5 minutes. Default: 30 seconds. */
   windowMs?: Duration
   /**
    * A window of this number of calls, instead of `windowMs`. Range: integers from 1 to 1,000. Default: a window
@@ -53,7 +53,7 @@ export interface BreakerPolicy {
   openMs?: Duration
   /** Factor by which the open time grows each time the probes fail. Range: 1 to 100. Default: 1. */
   openFactor?: number
-  /** The longest open time. Range: from `openMs`. Default: ten times `openMs`. */
+  /** The longest open time that `openFactor` can lead to. Range: from `openMs`. Default: ten times `openMs`. */
   maxOpenMs?: Duration
   /** Probes at once, in the whole fleet. Range: integers from 1 to 1,000. Default: 3. */
   probes?: number
@@ -66,8 +66,8 @@ export interface BreakerPolicy {
    */
   maxProbeMs?: Duration
   /**
-   * How long after closing the number of calls at once in each pod is limited. Range: from 0 ms, which is not
-   * at all. Default: `openMs`, at most 10 seconds.
+   * Time after closing in which each pod runs only some calls at once, more of them step by step. Range: from 0 ms; 0:
+   * never limited. Default: `openMs`, at most 10 seconds.
    */
   rampMs?: Duration
   /**

@@ -36,7 +36,7 @@ export interface AddOptions extends JobOptions {
   /**
    * The user whose limits are charged. If they are used up, the job is refused with USER_LIMITED,
    * as a call would be. A job that is already known, or does not fit into the queue, is not
-   * charged. Default: no user is.
+   * charged. Default: no user limit is charged.
    */
   as?: Subject
 }

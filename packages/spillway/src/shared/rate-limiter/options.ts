@@ -28,9 +28,9 @@ export interface SharedLimit {
    * name of your own that calls have in their `cost`. Default: `requests`.
    */
   unit?: string
-  /** Units per window. Range: integers from 1. */
+  /** Most units in a window, of all pods together. Range: integers from 1. */
   limit: number
-  /** Length of the window. Range: from 1 ms. Default: none; either this or `window` is required. */
+  /** Time in which `limit` units are allowed. Range: from 1 ms. Default: none; either this or `window` is required. */
   windowMs?: Duration
   /**
    * `day`: counts calendar days of `timeZone`, in place of `windowMs`. A day may have 23 or 25 hours. Default: none.
@@ -58,7 +58,10 @@ export interface SharedLimit {
    * raises it again step by step, never above `limit`. Default: false.
    */
   learn?: boolean
-  /** What this pod does while the store is unreachable. Default: `share`, its equal share of the limit. */
+  /**
+   * What this pod does while the store is unreachable. `share`: allows its equal part of the limit. `local`: allows the
+   * whole limit. `allow`: allows all calls. `refuse`: refuses all. Default: `share`.
+   */
   outage?: OutageRule
 }
 

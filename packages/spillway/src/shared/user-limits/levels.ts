@@ -29,12 +29,12 @@ export interface UserLevel {
    */
   per: 'global' | 'tier' | 'user' | 'ip' | 'endpoint'
   /**
-   * Units per window, or `unlimited`. By name: of the endpoint for `endpoint`, of the caller's tier for all others, so
+   * Most units in `windowMs`, or `unlimited`. By name: of the endpoint for `endpoint`, of the caller's tier for all others, so
    * `{ per: 'user', limit: { free: 3, pro: 6 } }` limits each user by tier. Missing names are not limited. Range:
    * integers from 1.
    */
   limit: Limit | Readonly<Record<string, Limit>>
-  /** Length of the window. Range: from 1 ms. */
+  /** Time in which `limit` units are allowed. Range: from 1 ms. */
   windowMs: Duration
   /**
    * How units are counted. `token-bucket`: a burst of `burst` units, then `limit` units per window at a steady rate, so
@@ -45,7 +45,8 @@ export interface UserLevel {
   /** Of a token bucket: units that may be taken at once. Range: integers from 1. Default: the limit. */
   burst?: number
   /**
-   * Outage rule while the store is unreachable. Default: `local` for `user`, `ip` and `endpoint`: each pod counts
+   * What this pod does with this level while the store is unreachable. `local`: allows the whole limit. `share`: allows
+   * its equal part of the limit. `allow`: allows all requests. `refuse`: refuses all. Default: `local` for `user`, `ip` and `endpoint`: each pod counts
    * alone, so one user may get at most the limit times the number of pods; `share` for `global` and `tier`.
    */
   outage?: OutageRule
@@ -53,13 +54,13 @@ export interface UserLevel {
 
 /** The caller of a request. */
 export interface Subject {
-  /** The user. Default: none. */
+  /** Id of the user, for levels `per: 'user'`. Default: none. */
   user?: string | undefined
-  /** Tier of the user. Default: none. */
+  /** Tier of the user, such as `free` or `pro`, for limits by tier. Default: none. */
   tier?: string | undefined
-  /** Address of the client. Default: none. */
+  /** Address of the client, for levels `per: 'ip'`. Default: none. */
   ip?: string | undefined
-  /** Endpoint of the request. Default: none. */
+  /** Name of the endpoint, for levels `per: 'endpoint'`. Default: none. */
   endpoint?: string | undefined
 }
 

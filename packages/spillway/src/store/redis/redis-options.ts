@@ -32,9 +32,9 @@ export interface RedisConnectionOptions {
   sentinels?: readonly string[] | undefined
   /** The name under which the Sentinels know the master. Default: `mymaster`. */
   master?: string | undefined
-  /** User name. Default: the one in the URL, or none. */
+  /** Name of the Redis user. Default: the one in the URL, or none. */
   username?: string | undefined
-  /** Password. Default: the one in the URL, or none. */
+  /** Password of the Redis user. Default: the one in the URL, or none. */
   password?: string | undefined
   /**
    * Number of the database. A cluster has only 0. Range: integers from 0. Default: the one in the URL, or 0.

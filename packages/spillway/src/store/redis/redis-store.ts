@@ -30,7 +30,7 @@ import { createWarnings } from './setup/setup-error.js'
 export interface RedisStoreOptions extends RedisConnectionOptions {
   /** Prefix of all keys. Fleets that share a Redis need different ones. Default: `sw`. */
   prefix?: string
-  /** Longest time of a command. Range: from 1 ms. Default: 100 ms. */
+  /** A command without a reply after this time has failed, and outage rules apply. Range: from 1 ms. Default: 100 ms. */
   commandTimeoutMs?: Duration
 }
 
