@@ -4,7 +4,7 @@
  * log.
  */
 import { SpillwayError } from 'spillway'
-import type { SharedGuard, SpillwayInside } from 'spillway/internal'
+import type { SharedGuard, SpillwayInternals } from 'spillway/internal'
 import { createPodId, emit, operatorOf, packCommand } from 'spillway/internal'
 import type { OperatorRequest } from 'spillway/operate'
 import {
@@ -40,7 +40,7 @@ export interface Who {
 }
 
 export interface ActSurroundings {
-  inside: SpillwayInside
+  inside: SpillwayInternals
   demo: DashboardDemo | undefined
 }
 

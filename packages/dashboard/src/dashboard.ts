@@ -10,7 +10,7 @@ import {
   type OperatorAccess,
   type OperatorAccessOptions,
 } from 'spillway/http'
-import { accessFields, checkToken, insideOf, RENAMED_ACCESS } from 'spillway/internal'
+import { accessFields, checkToken, internalsOf, RENAMED_ACCESS } from 'spillway/internal'
 import {
   func,
   having,
@@ -131,7 +131,7 @@ class DashboardServer {
 
   constructor(options: ReturnType<typeof readOptions>) {
     const { spillway, token, readAccess, hosts, exposed, path, demo, peers } = options
-    const inside = insideOf(spillway)
+    const inside = internalsOf(spillway)
     if (inside === undefined) {
       const message = 'must be the object that createSpillway() returned, not a wrapper around it'
       throw new OptionsError([{ path: 'dashboard.spillway', message }])

@@ -300,9 +300,9 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
   it('the page shows that access was withdrawn, hides old data and accepts a valid token', async () => {
     const { page, feed } = await open('', { token: 'right' })
     await page.getByTestId('calls').waitFor()
-    feed.bar('this machine is not called "fleet.example"')
+    feed.bar('unknown host name "fleet.example"')
     await page.getByRole('heading', { name: 'Access was withdrawn' }).waitFor()
-    await page.getByText('Reason: this machine is not called').waitFor()
+    await page.getByText('Reason: unknown host name').waitFor()
     expect(await page.locator('.panel, .kpi').count()).toBe(0)
     await page.getByRole('button', { name: 'Enter a token …' }).click()
     await page.getByLabel('Admin token').fill('right')

@@ -148,9 +148,9 @@ describe(`a fleet of ${PODS} pods`, () => {
     const options = { openMs: 100, probes: 1, successes: 1, probeLeaseMs, rampMs: 0 }
     const { breaker } = await openBreaker(name, options)
     await breaker.trip()
-    const doomed = pods.pop()!
-    await doomed.ask('until', { name, state: 'half-open' })
-    expect(await doomed.ask('hold', { name })).toBe(true)
+    const killedPod = pods.pop()!
+    await killedPod.ask('until', { name, state: 'half-open' })
+    expect(await killedPod.ask('hold', { name })).toBe(true)
     await vi.waitUntil(() => vendor.probes.now === 1)
     const hammering = eachPod((pod) =>
       pod.ask('hammer', { name, lines: 2, pauseMs: 50, forMs: 600_000 }),
@@ -159,7 +159,7 @@ describe(`a fleet of ${PODS} pods`, () => {
     await sleep(1.5 * probeLeaseMs)
     expect(vendor.probes.total).toBe(1)
     const killedMs = performance.now()
-    await doomed.kill()
+    await killedPod.kill()
     await vi.waitUntil(() => breaker.state() === 'closed', { timeout: 10_000, interval: 5 })
     const tookMs = performance.now() - killedMs
     await eachPod((pod) => pod.ask('rest', { name }))
@@ -193,8 +193,8 @@ describe(`a fleet of ${PODS} pods`, () => {
       `to the last of ${PODS} pods: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, ` +
         `most ${tookMs.at(-1)!.toFixed(1)} ms`,
     )
-    // Pods that only asked once a second would need almost a second until the last one knows. On a busy
-    // machine even a question to each of them takes a while.
+    // Pods that only polled once a second would need almost a second until the last one has the state. On a busy
+    // machine even a request to each of them takes a while.
     expect(p50).toBeLessThan(500 + 10 * median(askedMs))
 
     const times = 10_000
@@ -258,7 +258,7 @@ describe(`a fleet of ${PODS} pods`, () => {
     expect(failed / called).toBeCloseTo(0.05, 1)
     const { calls, failures } = await pods[0]!.ask('state', { name })
     expect(failures / calls).toBeLessThan(0.1)
-    // Failures go at once, successes ten times a second, and once a second each asks how things are.
+    // Each pod reports failures at once, successes ten times a second, and syncs once a second.
     expect(sum('commands')).toBeLessThan(failed + PODS * tookS * (10 + 1) + 200)
   })
 

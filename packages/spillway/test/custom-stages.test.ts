@@ -81,11 +81,11 @@ describe.each(EVERYWHERE)('custom stage between shed and user limit, store: %s',
     for (const shadow of [['maintenance'], true] as const) {
       const { stage } = createSwitch()
       const { clock, quick, guard } = createGuardPod({ stages: [stage], shadow }, { where })
-      const told: string[] = []
-      const calls = [1, 2].map(() => quick({ onShadow: ({ stage: by }) => told.push(by) }))
+      const reported: string[] = []
+      const calls = [1, 2].map(() => quick({ onShadow: ({ stage: by }) => reported.push(by) }))
       await clock.advance(10)
       expect(countFates(calls)).toEqual({ resolved: 2 })
-      expect(told).toEqual(['maintenance', 'maintenance'])
+      expect(reported).toEqual(['maintenance', 'maintenance'])
       const { refused, wouldHaveRefused, stages } = guard.snapshot()
       expect(refused).toEqual([])
       expect(wouldHaveRefused).toEqual([{ stage: 'maintenance', code: 'STAGE_REFUSED', count: 2 }])

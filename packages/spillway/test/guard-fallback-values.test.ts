@@ -82,7 +82,7 @@ describe('fallbacks for values that are judged failures', () => {
     expect(await value.text()).toBe('body of 200')
   })
 
-  it('response stays unread while fallbacks are asked, and comes out unchanged if none has an answer', async () => {
+  it('response stays unread while fallbacks are tried, and is returned unchanged if none has an answer', async () => {
     const states: string[] = []
     const failed = answer(503, 'try later')
     const { clock, guard } = podWith({
@@ -106,13 +106,13 @@ describe('fallbacks for values that are judged failures', () => {
     [404, 'ignored'],
     [425, 'ignored'],
     [200, 'success'],
-  ])('fallback is not asked for a returned %i, which is judged %s', async (status) => {
+  ])('no fallback is used for a returned %i, which is judged %s', async (status) => {
     const { clock, guard } = podWith({ fallback: [staticValue('less')] })
     const { response } = answer(status)
     expect((await clock.until(guard.run(() => response))).status).toBe(status)
   })
 
-  it('fallback is not asked for a slow value', async () => {
+  it('no fallback is used for a slow value', async () => {
     const { clock, guard } = podWith({
       breaker: { slowMs: 1, failureRate: 1 },
       classify: () => 'slow',
@@ -177,7 +177,7 @@ describe('fallbacks for values that are judged failures', () => {
     expect(value.status).toBe(200)
   })
 
-  it('fallback is not asked once the caller has aborted', async () => {
+  it('no fallback is used once the caller has aborted', async () => {
     const { clock, guard } = podWith({ fallback: [staticValue('less')] })
     const leave = new AbortController()
     const call = guard.run<unknown>(
@@ -191,14 +191,14 @@ describe('fallbacks for values that are judged failures', () => {
     expect(end).not.toBe('less')
   })
 
-  it('fallback is not asked for a body that its owner passes on', async () => {
+  it('no fallback is used for a body that its owner passes on', async () => {
     const { clock, guard } = podWith({ classify: () => 'failure', fallback: [staticValue('less')] })
     const relayed = { [RELAYED]: () => ({ breakOff() {} }) }
     expect(await clock.until(guard.run<unknown>(() => relayed))).toBe(relayed)
     await clock.until(guard.close({ graceMs: 0 }))
   })
 
-  it('fallback that does not name limited is not asked for a returned undefined that is judged throttled', async () => {
+  it('fallback that does not name limited is not used for a returned undefined that is judged throttled', async () => {
     const throttled: GuardOptions = { classify: () => 'throttled' }
     const { clock, guard } = podWith({ ...throttled, fallback: [staticValue('less')] })
     const nothing = () => undefined
@@ -207,7 +207,7 @@ describe('fallbacks for values that are judged failures', () => {
     expect(await named.clock.until(named.guard.run<unknown>(nothing))).toBe('less')
   })
 
-  it('fallback that does not name limited is asked for a thrown undefined or refusal that is judged throttled', async () => {
+  it('fallback that does not name limited is used for a thrown undefined or refusal that is judged throttled', async () => {
     const { clock, guard } = podWith({
       classify: () => 'throttled',
       fallback: [staticValue('less')],

@@ -114,7 +114,7 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
       await pod.clock.advance(10)
     }
     expect(lanesOf(pod)).toEqual(['(other)', 'a', 'b'])
-    // The function still knows which model to ask for.
+    // The function still gets the name of the model that the caller chose.
     expect(seen).toEqual(['a', 'b', 'c', 'd', 'e'])
     expect(await pod.used('(other)')).toBe(3)
     expect(events.filter(({ type }) => type === 'lanes.full')).toEqual([
@@ -257,15 +257,15 @@ it('a pod asks the store about at most 50 lanes per second, in turn, and only ab
   }
   for (let i = 0; i < 120; i++) pod.quick({ lane: `lane ${i}` })
   await pod.clock.advance(500)
-  const asked = new Set<string>()
+  const requestedLanes = new Set<string>()
   for (let second = 0; second < 3; second++) {
     syncs.length = 0
     await pod.clock.advance(1_000)
     const requests = syncs.flat()
     expect(requests.length).toBeLessThanOrEqual(50)
-    for (const { lane } of requests) asked.add(lane)
+    for (const { lane } of requests) requestedLanes.add(lane)
   }
-  for (let i = 0; i < 120; i++) expect(asked).toContain(`lane ${i}`)
+  for (let i = 0; i < 120; i++) expect(requestedLanes).toContain(`lane ${i}`)
   await pod.clock.advance(1_000)
   syncs.length = 0
   await pod.clock.advance(10_000)

@@ -74,7 +74,7 @@ function obstaclesOf(switches: Scene['switches']): Partial<Record<Stage, Obstacl
       options: { limits: [{ limit: 100, windowMs: '1h' }], basePauseMs: '1h', maxPauseMs: '2h' },
       turn: 2,
       begin: async ({ clock, guard }) => {
-        // A pause of the lane is known without asking the store.
+        // A pod knows the pause of a lane without a round trip.
         guard.parts.queue.dispatcher.pauseUntil('default', clock.now() + 3_600_000)
       },
     },

@@ -122,8 +122,8 @@ function optionsOf(config: Config): GuardOptions {
  */
 interface Job {
   endedMs: number | undefined
-  toldMs: number | undefined
-  toldAtClosing: boolean
+  answeredMs: number | undefined
+  answeredAtClosing: boolean
 }
 
 interface Pod {
@@ -276,14 +276,14 @@ class History {
     { signal, settle }: CallContext,
   ): unknown {
     const { clock } = this.#world
-    const job: Job = { endedMs: undefined, toldMs: undefined, toldAtClosing: false }
+    const job: Job = { endedMs: undefined, answeredMs: undefined, answeredAtClosing: false }
     jobs.add(job)
     const ended = () => {
       job.endedMs = clock.now()
     }
     signal.addEventListener('abort', () => {
-      job.toldMs = clock.now()
-      job.toldAtClosing = guard.snapshot().closed
+      job.answeredMs = clock.now()
+      job.answeredAtClosing = guard.snapshot().closed
     })
     if (ends === 'bug') {
       ended()
@@ -403,8 +403,9 @@ class History {
 function holding(jobs: Set<Job>, nowMs: number): number {
   let count = 0
   for (const job of jobs) {
-    const { endedMs, toldMs, toldAtClosing } = job
-    const graceOver = toldMs !== undefined && (toldAtClosing || nowMs >= toldMs + GRACE_MS)
+    const { endedMs, answeredMs, answeredAtClosing } = job
+    const graceOver =
+      answeredMs !== undefined && (answeredAtClosing || nowMs >= answeredMs + GRACE_MS)
     if (endedMs === undefined && !graceOver) count++
     else jobs.delete(job)
   }

@@ -198,12 +198,12 @@ describe('pod that missed a push message', () => {
   it('a pod that learns late of an open circuit refuses its queued calls', async () => {
     const clock = createVirtualClock()
     const store = memoryStore({ clock })
-    let deaf = false
+    let losesMessages = false
     const { watch } = store.breakers
     store.breakers.watch = (watcher) =>
       watch({
         onView: (...news) => {
-          if (!deaf) watcher.onView(...news)
+          if (!losesMessages) watcher.onView(...news)
         },
         onGap: () => watcher.onGap(),
       })
@@ -217,7 +217,7 @@ describe('pod that missed a push message', () => {
     void guard.run(() => sleep(clock, 15_000)).catch(() => {})
     await clock.advance(1_100)
     const waiting = guard.run(() => 1).catch((error) => `${error.code} at ${clock.now()}`)
-    deaf = true
+    losesMessages = true
     await other.trip()
     await clock.advance(2_000)
     expect(await waiting).toMatch(/^CIRCUIT_OPEN at [12]\d{3}$/)

@@ -389,7 +389,7 @@ describe('guard retry', () => {
     expect([plain.started, keyed.started]).toEqual([1, 3])
   })
 
-  // The budget asks whether any circuit is open, and one without calls stays half-open.
+  // The budget checks whether any circuit is open, and one without calls stays half-open.
   it('an open circuit of another lane does not prevent retries', async () => {
     const { clock, run, quick, breaker } = createGuardPod(options)
     await clock.until(quick({ lane: 'other' }).promise)
@@ -583,18 +583,18 @@ describe('guarded function', () => {
       const caller = new AsyncLocalStorage<string>()
       const names = ['a', 'b', 'c']
       const seen: unknown[] = []
-      const told: unknown[] = []
+      const received: unknown[] = []
       const calls = names.map((user) =>
         caller.run(user, () =>
           guard.run(() => seen.push(caller.getStore()), {
             user,
-            onUserLimit: ({ remaining }) => told.push([caller.getStore(), remaining]),
+            onUserLimit: ({ remaining }) => received.push([caller.getStore(), remaining]),
           }),
         ),
       )
       await clock.until(Promise.all(calls))
       expect(seen).toEqual(names)
-      expect(told).toEqual(names.map((name) => [name, 9]))
+      expect(received).toEqual(names.map((name) => [name, 9]))
     }
   })
 

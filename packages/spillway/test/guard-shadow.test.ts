@@ -36,7 +36,7 @@ async function callSeven(options: GuardOptions, where: Where) {
   const { clock, run, guard } = createGuardPod(options, { where })
   const events: SpillwayEvent[] = []
   const stop = onEvent((event) => events.push(event))
-  const told: string[] = []
+  const reported: string[] = []
   // Connected and with one heartbeat received.
   await clock.advance(1_500)
   for (let i = 0; i < 2; i++) {
@@ -53,14 +53,14 @@ async function callSeven(options: GuardOptions, where: Where) {
     run(job.fn, {
       user: `u${index}`,
       tier: 'free',
-      onShadow: ({ stage, code }) => told.push(`${stage} ${code}`),
+      onShadow: ({ stage, code }) => reported.push(`${stage} ${code}`),
     }),
   )
   await clock.advance(100)
   job.finish()
   await clock.advance(100)
   stop()
-  return { fates: countFates(calls), snapshot: guard.snapshot(), told, events }
+  return { fates: countFates(calls), snapshot: guard.snapshot(), reported, events }
 }
 
 describe.each(EVERYWHERE)('stage in shadow mode, store: %s', (where) => {
@@ -74,14 +74,14 @@ describe.each(EVERYWHERE)('stage in shadow mode, store: %s', (where) => {
       })
       expect(strict.snapshot.wouldHaveRefused).toEqual([])
 
-      const { fates, snapshot, told, events } = await callSeven(
+      const { fates, snapshot, reported, events } = await callSeven(
         { ...options, shadow: [stage] },
         where,
       )
       expect(fates).toEqual({ resolved: 5 })
       expect(snapshot.refused).toEqual([])
       expect(snapshot.wouldHaveRefused).toEqual([{ stage, code, count: refused }])
-      expect(told).toEqual(Array(refused).fill(`${stage} ${code}`))
+      expect(reported).toEqual(Array(refused).fill(`${stage} ${code}`))
       const would = events.filter(({ type }) => type === 'guard.would-have-refused')
       expect(would).toHaveLength(refused)
       expect(would[0]).toMatchObject({ stage, code, lane: 'default', details: { name: 'openai' } })

@@ -111,7 +111,7 @@ describe.each(EVERYWHERE)('slots and pace with the store %s', (where) => {
     expect(guard.snapshot().active).toBe(0)
   })
 
-  it(`a call that is aborted in the queue starts never, and leaves its turn to the next (${where})`, async () => {
+  it(`a call that is aborted in the queue never starts, and the next call gets its turn (${where})`, async () => {
     const { clock, run, guard, call } = createCalls(where, { concurrency: { limit: 1 } })
     const job = createJob()
     run(job.fn)

@@ -107,7 +107,7 @@ describe('large calls', () => {
     )
   })
 
-  it('units collected for a pod that stops are free for the others when its time has passed', async () => {
+  it('units reserved for the large call of a pod that stops are free for the others after its wake time', async () => {
     for (let seed = 1; seed <= 3; seed++) {
       const grants = await grantsOf(BUCKET, [60, 1, 1, 1], { seed, stopsAfterSeconds: 4 })
       const stopped = grants.filter(({ pod }) => pod === 0)

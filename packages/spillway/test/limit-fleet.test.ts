@@ -76,7 +76,7 @@ describe('rate-limited fleet', () => {
     expect(passed).toBe(10)
   })
 
-  it.skipIf(!HAS_FAKETIME)('one pod has a clock an hour ahead (needs faketime)', () => {
+  it.skipIf(!HAS_FAKETIME)('one pod of the rate-limited fleet has a clock an hour ahead (needs faketime)', () => {
     const isAhead = pods.map(({ ready }) => ready.wallMs - Date.now() > HOUR_MS / 2)
     expect(isAhead.lastIndexOf(false)).toBe(PODS - 2)
     expect(isAhead.indexOf(true)).toBe(PODS - 1)

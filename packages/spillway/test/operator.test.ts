@@ -166,7 +166,7 @@ describe.each(Object.keys(STORES))('operator on the %s store', (kind) => {
     const { guards } = await operator.fleet()
     expect(guards[0]?.limits[0]?.pausedMs).toBeGreaterThan(300_000)
     await operator.perform({ action: 'resume', guard: 'vendor', by: 'ada' })
-    // A pod asks again after one second at most.
+    // A pod reads the state again after one second at most.
     await expect.poll(() => outcomeOf(guard, 'a')).toBe('served')
     await expect.poll(() => outcomeOf(guard, 'never used')).toBe('served')
   })

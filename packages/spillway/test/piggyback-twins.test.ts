@@ -1,7 +1,7 @@
 // test-group: io
 
 import { TOPOLOGIES } from './topologies.js'
-import { claimRideTwins } from './twin-claims/rides.js'
+import { claimPiggybackTwins } from './twin-claims/piggyback.js'
 import { twinRedis } from './twin-claims/twin-redis.js'
 
-claimRideTwins(twinRedis(TOPOLOGIES['one server']))
+claimPiggybackTwins(twinRedis(TOPOLOGIES['one server']))

@@ -70,9 +70,9 @@ export async function replayPool(
     const ref = { guard, lane, pool: 'opus', limits, version: 0 }
     const most = Math.min(...limits.map(({ limit }) => limit))
     const bounded = costs.map((cost) => Math.min(cost, most))
-    const asked = bounded.map((cost) => limits.map(() => cost))
+    const requestedCosts = bounded.map((cost) => limits.map(() => cost))
     const waiter = { pod: `p${pod}`, forUs: 10_000_000 }
-    const reply = await store.take({ ...ref, costs: asked, waiter })
+    const reply = await store.take({ ...ref, costs: requestedCosts, waiter })
     counts.granted += reply.granted
     counts.refused += bounded.length - reply.granted
     const taken = bounded.slice(0, reply.granted).map((units) => ({ atUs: nowUs, lane, units }))

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { endWithUs } from './end-with-us.js'
+import { endWithThisProcess } from './end-with-process.js'
 import { freePort } from './redis-server.js'
 
 const isThere = (program: string) => spawnSync(program, ['--version']).error === undefined
@@ -48,7 +48,7 @@ export async function startPrometheus(
     ],
     { stdio: 'ignore' },
   )
-  const forget = endWithUs(child.pid)
+  const forget = endWithThisProcess(child.pid)
   return {
     async ask(query) {
       const url = `http://127.0.0.1:${port}/api/v1/query?query=${encodeURIComponent(query)}`

@@ -164,7 +164,7 @@ describe('a queue with a key of the wrong type', () => {
         { data: `${label} last` },
       ]
       await queue.addMany(batch('first')).catch(() => {})
-      // Every script meets the key before the second batch comes.
+      // Every script reads the key before the second batch is added.
       const done: unknown[] = []
       queue.work(async ({ data }) => void done.push(data), { concurrency: 2 })
       await vi.waitUntil(

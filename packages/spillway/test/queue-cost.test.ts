@@ -37,7 +37,7 @@ const NOTHING = { text: '', delayUs: 0, generation: -1, probe: false }
 function kit(queue: string, resultUs: number) {
   const ref = { guard: 'vendor', queue, lifeUs: LIFE_US }
   const lives = { resultUs, deadUs: 60_000_000, uncountedTurns: 10 }
-  const asking: ReserveRequest = {
+  const request: ReserveRequest = {
     ...ref,
     worker: 'w',
     wanted: 1,
@@ -61,7 +61,7 @@ function kit(queue: string, resultUs: number) {
     /** Takes the next job and reports how the previous ones ended. */
     async turn(before: readonly { id: string; turn: number }[], kind: JobEnd['kind'] = 'done') {
       const ends = before.map(({ id, turn }) => ({ id, turn, kind, ...NOTHING }))
-      return (await store.queues.reserve({ ...asking, finish: { ends, ...lives } })).jobs
+      return (await store.queues.reserve({ ...request, finish: { ends, ...lives } })).jobs
     },
     waiting: async () => (await store.queues.counts(ref)).waiting,
   }

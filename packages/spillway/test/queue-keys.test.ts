@@ -88,7 +88,7 @@ describe('job queue with a lost key', () => {
       expect(['again', 'stale']).toContain(await finish(failing!, { kind: 'failed' }))
       await store.queues.counts({ ...ref, tenants: 5 })
       await dead()
-      // Until everything that is left was due.
+      // Until the due time of every remaining entry.
       await fleet.sleep(600)
       await reserve(20, own)
       await fleet.sleep(600)
@@ -109,7 +109,7 @@ describe('job queue with a lost key', () => {
     const ids = await addMany(Array.from({ length: 5 }, () => ({ priority: 3 })))
     const taken: string[] = []
     let trips = 0
-    // As workers do: ask again until blocked.
+    // Requests jobs until the queue is blocked, as workers do.
     for (let blocked = 'no'; blocked === 'no'; trips++) {
       const reply = await reserve(10)
       blocked = reply.blocked

@@ -7,7 +7,7 @@ import { createSpillway, type JobQueueOptions } from 'spillway'
 import { type RedisStoreOptions, redisStore } from 'spillway/redis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createRandom } from '../src/core/random.js'
-import { endWithUs } from './end-with-us.js'
+import { endWithThisProcess } from './end-with-process.js'
 import { usualOrLong } from './long-run.js'
 import { MASTER, startSentinels } from './redis-sentinels.js'
 import { startRedis } from './redis-server.js'
@@ -41,7 +41,7 @@ function startWorkers(
     const args = [PROGRAM, JSON.stringify(connection), JSON.stringify(settings)]
     const stdio = ['ignore', 'ignore', 'inherit', 'ipc'] as const
     const child = spawn(process.execPath, args, { cwd: PACKAGE, stdio: [...stdio] })
-    const forget = endWithUs(child.pid)
+    const forget = endWithThisProcess(child.pid)
     child.on('message', (run: Omit<Run, 'by' | 'atMs'>) =>
       runs.push({ ...run, by: child.pid ?? 0, atMs: performance.now() }),
     )

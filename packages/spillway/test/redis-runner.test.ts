@@ -220,7 +220,7 @@ describe.each(driversToTest())('script runner on %s', (driver) => {
   })
 })
 
-/** Number of connections as the server reports it, including the asking one. */
+/** Number of connections as the server reports it, including the one of this test. */
 async function connections(): Promise<number> {
   const list = await server.send('CLIENT', 'LIST')
   return String(list).trim().split('\n').length

@@ -54,11 +54,11 @@ export async function startSentinels({
     Array.from({ length: SENTINELS }, () => startRedis({ sentinel, ...tls })),
   )
   await Promise.all(sentinels.map((each) => each.send('SENTINEL', 'DEBUG', ...HASTE)))
-  const told = async (each: RedisServer) =>
+  const readFields = async (each: RedisServer) =>
     fieldsOf((await each.send('SENTINEL', 'MASTER', MASTER)) as string[])
   for (const each of sentinels) {
     await vi.waitUntil(async () => {
-      const fields = await told(each)
+      const fields = await readFields(each)
       const others = Number(fields.get('num-other-sentinels'))
       return others === SENTINELS - 1 && fields.get('num-slaves') === '1'
     }, WAIT)
@@ -68,7 +68,7 @@ export async function startSentinels({
     sentinels,
     urls: sentinels.map(({ url }) => url),
     async master() {
-      const port = Number((await told(sentinels[0] as RedisServer)).get('port'))
+      const port = Number((await readFields(sentinels[0] as RedisServer)).get('port'))
       return servers.find((each) => each.port === port) as RedisServer
     },
     async stop() {
@@ -79,8 +79,9 @@ export async function startSentinels({
 
 const WAIT = { timeout: 20_000, interval: 20 }
 
-function fieldsOf(words: readonly string[]): Map<string, string> {
+function fieldsOf(namesAndValues: readonly string[]): Map<string, string> {
   const fields = new Map<string, string>()
-  for (let at = 0; at < words.length; at += 2) fields.set(words[at] ?? '', words[at + 1] ?? '')
+  for (let at = 0; at < namesAndValues.length; at += 2)
+    fields.set(namesAndValues[at] ?? '', namesAndValues[at + 1] ?? '')
   return fields
 }

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RedisClient } from 'redis'
-import { endWithUs } from './end-with-us.js'
+import { endWithThisProcess } from './end-with-process.js'
 
 export interface RedisServer {
   readonly port: number
@@ -56,7 +56,7 @@ export async function startRedis(options: ServerOptions = {}): Promise<RedisServ
 async function startOn(port: number, options: ServerOptions): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'redis-'))
   const child = spawnServer(port, folder, options)
-  const forget = endWithUs(child.pid)
+  const forget = endWithThisProcess(child.pid)
   const gone = new Promise<void>((resolve) => {
     child.once('close', () => {
       forget()

@@ -271,7 +271,7 @@ describe.concurrent('a program whose Redis is not there', () => {
       const address = `127.0.0.1:${await freePort()}`
       const program = await runProgram(
         { url: `redis://user:secret@${address}/3`, driver },
-        // On a busy machine not even the refusal may have arrived at the first question.
+        // On a busy machine not even the refusal may have arrived at the first check.
         `${SEEN}
          const guard = spillway.guard('vendor', { userLimits: ${USER_LIMITS} })
          const other = spillway.guard('other', { limits: ${LIMITS} })

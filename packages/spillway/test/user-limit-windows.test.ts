@@ -107,7 +107,7 @@ describe('sliding windows of user limits', () => {
     const ann = { user: 'ann', tier: 'free', ip: '10.0.0.1', endpoint: '/export' }
     expect(await passing(5, ann)).toBe(2)
     expect(await limits.check(ann)).toMatchObject({ level: 'endpoint', retryAfterMs: MINUTE })
-    // Three of the user's five are left, although it asked six times.
+    // Three of the user's five units are left, although it made six requests.
     expect(await passing(5, { ...ann, endpoint: '/other' })).toBe(3)
     expect(await passing(5, { ...ann, user: 'bob', endpoint: '/other' })).toBe(2)
     expect(await limits.check({ ...ann, user: 'eve', endpoint: '/x' })).toMatchObject({

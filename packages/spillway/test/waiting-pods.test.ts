@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { endWithUs } from './end-with-us.js'
+import { endWithThisProcess } from './end-with-process.js'
 import { type RedisServer, startRedis } from './redis-server.js'
 import { inequality } from './saturated-fleet.js'
 
@@ -25,7 +25,7 @@ class Pod {
 
   constructor(url: string) {
     this.#child = fork(PROGRAM, [url])
-    this.#forget = endWithUs(this.#child.pid)
+    this.#forget = endWithThisProcess(this.#child.pid)
     this.#child.on('message', ({ id, result, error }: Record<string, unknown>) => {
       const reply = this.#replies.get(id as number)
       this.#replies.delete(id as number)
@@ -221,7 +221,7 @@ describe('saturated pods of a window and of estimates', () => {
 
 const sum = (counts: readonly number[]) => counts.reduce((all, each) => all + each, 0)
 
-/** The calls of each pod, and how often the machine let it run. All pods count from and until the same moment. */
+/** The calls of each pod, and how often the machine let its process run. All pods count in the same period. */
 async function measure(command: string, task: object) {
   const startMs = performance.timeOrigin + performance.now()
   const counts = await Promise.all(

@@ -3,7 +3,7 @@
  * added. While there are readers, new ones are announced up to ten times a second.
  */
 import type { Clock } from 'spillway'
-import type { SpillwayInside, Timer } from 'spillway/internal'
+import type { SpillwayInternals, Timer } from 'spillway/internal'
 import { DecisionLog } from 'spillway/internal'
 import { explainRequest } from '../requests/explain-request.js'
 import { FleetExchange } from '../requests/fleet-exchange.js'
@@ -23,7 +23,7 @@ const MOST_IN_A_MESSAGE = 50
 const WATCH_MS = 5_000
 
 export interface DecisionFeedOptions {
-  readonly inside: SpillwayInside
+  readonly inside: SpillwayInternals
   readonly peers: DashboardPeers | undefined
   /** Id of this process, for cursors. */
   readonly boot: string

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from 'spillway'
 import { ORDER } from 'spillway'
-import type { PodStatus, SharedGuard, SpillwayInside, Timer } from 'spillway/internal'
+import type { PodStatus, SharedGuard, SpillwayInternals, Timer } from 'spillway/internal'
 import { ownStatus, readProcess, VERSION } from 'spillway/internal'
 import { readActNote } from '../act-note.js'
 import type { NotedRequest } from '../requests/noted-request.js'
@@ -35,7 +35,7 @@ const MOST_GUARDS = 200
 const EARLIER_ACTS = 20
 
 export interface FeedOptions {
-  inside: SpillwayInside
+  inside: SpillwayInternals
   may: readonly Act['act'][]
   demo: (() => DemoState) | undefined
   peers: DashboardPeers | undefined

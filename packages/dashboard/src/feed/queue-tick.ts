@@ -1,9 +1,9 @@
 /** Job queues, as stored. */
-import type { SpillwayInside } from 'spillway/internal'
+import type { SpillwayInternals } from 'spillway/internal'
 import { inOrder, shown, shownLane } from '../shown.js'
 import type { DeadLetters, QueueTick } from '../wire/queues.js'
 
-type Queue = ReturnType<SpillwayInside['queues']>[number]
+type Queue = ReturnType<SpillwayInternals['queues']>[number]
 const MOST_QUEUES = 50
 const MOST_TENANTS = 8
 

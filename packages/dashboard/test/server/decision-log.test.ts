@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DecisionLog } from '../../../spillway/src/guard/decisions/decision-log.js'
 import type { DecisionRecord } from '../../../spillway/src/guard/decisions/decision-record.js'
-import { insideOf } from '../../../spillway/src/guard/internals.js'
+import { internalsOf } from '../../../spillway/src/guard/internals.js'
 import {
   createSpillway,
   type GuardOptions,
@@ -59,7 +59,7 @@ describe('DecisionLog', () => {
       retry: { attempts: 3, baseMs: 10, maxMs: 20, budget: 1 },
     })
     const log = new DecisionLog(clock)
-    for (const each of insideOf(spillway)?.guards() ?? []) each.keepDecisions(log)
+    for (const each of internalsOf(spillway)?.guards() ?? []) each.keepDecisions(log)
     let attempts = 0
     const flaky = async () => {
       if (++attempts < 3) throw Object.assign(new Error('reset'), { code: 'ECONNRESET' })
@@ -80,7 +80,7 @@ describe('DecisionLog', () => {
     const spillway = createSpillway({ clock })
     const guard = spillway.guard('openai', { concurrency: { limit: 5 } })
     const log = new DecisionLog(clock)
-    for (const each of insideOf(spillway)?.guards() ?? []) each.keepDecisions(log)
+    for (const each of internalsOf(spillway)?.guards() ?? []) each.keepDecisions(log)
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
     const call = { lane: 'gpt', user: 'ada', priority: 'high' } as const
@@ -117,7 +117,7 @@ describe('DecisionLog', () => {
     const spillway = createSpillway({ clock })
     const guard = spillway.guard('openai', { concurrency: { limit: 5 } })
     const log = new DecisionLog(clock)
-    for (const each of insideOf(spillway)?.guards() ?? []) each.keepDecisions(log)
+    for (const each of internalsOf(spillway)?.guards() ?? []) each.keepDecisions(log)
     log.watched = true
     const leaving = new AbortController()
     const gone = guard.run(() => new Promise(() => {}), { signal: leaving.signal })
@@ -209,7 +209,7 @@ describe('DecisionLog', () => {
     const backup = spillway.guard('backup', { concurrency: { limit: 5 } })
     const guard = spillway.guard('openai', { concurrency: { limit: 5 }, fallback: [backup] })
     const log = new DecisionLog(clock)
-    for (const each of insideOf(spillway)?.guards() ?? []) each.keepDecisions(log)
+    for (const each of internalsOf(spillway)?.guards() ?? []) each.keepDecisions(log)
     const down = () => Promise.reject(Object.assign(new Error('no'), { status: 503 }))
     let calls = 0
     const fn = () => (calls++ % 2 === 0 ? down() : Promise.resolve('fine'))
@@ -258,6 +258,6 @@ function watchedGuard(options: GuardOptions = {}) {
   const guard = spillway.guard('openai', { concurrency: { limit: 5 }, ...options })
   const log = new DecisionLog(clock)
   log.watched = true
-  for (const each of insideOf(spillway)?.guards() ?? []) each.keepDecisions(log)
+  for (const each of internalsOf(spillway)?.guards() ?? []) each.keepDecisions(log)
   return { clock, spillway, guard, log }
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { insideOf } from '../../../spillway/src/guard/internals.js'
+import { internalsOf } from '../../../spillway/src/guard/internals.js'
 import { ORDER } from '../../../spillway/src/guard/pipeline/stages.js'
 import { memoryStore } from '../../../spillway/src/store/memory/memory-store.js'
 import { GuardWatch } from '../../src/feed/guard-watch.js'
@@ -394,7 +394,7 @@ describe('dashboard feed', () => {
   it('without readers the dashboard only records the last hour', async () => {
     const pod = await startPod()
     pod.spillway.guard('openai', GUARD)
-    const inside = insideOf(pod.spillway)
+    const inside = internalsOf(pod.spillway)
     const members = vi.spyOn(inside!.membership, 'members')
     const figures = vi.spyOn(inside!.store.limits, 'figures')
     const sampled = vi.spyOn(GuardWatch.prototype, 'sample')

@@ -37,9 +37,9 @@ export class LeaveSignal {
     }
     this.#others ??= new Set()
     // Wrapped, so that one `run` function can be registered twice.
-    const heard = () => run()
-    this.#others.add(heard)
-    return () => this.#others?.delete(heard)
+    const listener = () => run()
+    this.#others.add(listener)
+    return () => this.#others?.delete(listener)
   }
 }
 
@@ -80,10 +80,10 @@ export function onAbort(signal: CallerSignal, run: () => void): () => void {
   if (signal instanceof LeaveSignal) return signal.listen(run)
   const { waiting, onAbort } = listenings.get(signal) ?? listenTo(signal)
   // Wrapped, so that one `run` function can be registered twice.
-  const heard = () => run()
-  waiting.add(heard)
+  const listener = () => run()
+  waiting.add(listener)
   return () => {
-    if (!waiting.delete(heard) || waiting.size > 0) return
+    if (!waiting.delete(listener) || waiting.size > 0) return
     signal.removeEventListener('abort', onAbort)
     listenings.delete(signal)
   }

@@ -92,8 +92,8 @@ describe('hop headers of an outgoing request', () => {
 
 describe('retry notice to the caller', () => {
   it('onRetried is called once, even if several calls were retried', () => {
-    let told = 0
-    const onRetried = () => void told++
+    let notices = 0
+    const onRetried = () => void notices++
     const seen = runHop(
       {},
       NAMES,
@@ -106,7 +106,7 @@ describe('retry notice to the caller', () => {
       { onRetried },
     )
     expect(seen).toEqual([false, true])
-    expect(told).toBe(1)
+    expect(notices).toBe(1)
     expect(() => noteRetried()).not.toThrow()
     expect(hasRetried()).toBe(false)
   })

@@ -86,29 +86,41 @@ const OUTCOMES: readonly unknown[] = [
  * const { outcome, retryable, retryAfterMs } = judge({ value: response })
  */
 export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
-  const standard = judgeSafely(end, options)
+  const builtIn = judgeSafely(end, options)
   const { classify } = options
-  if (classify === undefined) return standard
+  if (classify === undefined) return builtIn
   const name = options.name ?? 'outcome'
-  return callSafely(name, 'classify', () => applyOwn(standard, classify(end)), standard)
+  return callSafely(name, 'classify', () => applyClassify(builtIn, classify(end)), builtIn)
 }
 
 /** Verdicts whose outcome `classify` returned. */
 const decidedByClassify = new WeakSet<Verdict>()
 
-function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined): Verdict {
-  if (own === undefined) return standard
-  const verdict: Partial<Verdict> = typeof own === 'string' ? { outcome: own } : own
-  const outcome = verdict.outcome ?? standard.outcome
-  const { retryAfterMs = standard.retryAfterMs } = verdict
-  const sound = retryAfterMs === undefined || (Number.isFinite(retryAfterMs) && retryAfterMs >= 0)
-  swallow(own)
-  if (typeof verdict !== 'object' || isThenable(verdict) || !OUTCOMES.includes(outcome) || !sound) {
-    throw new TypeError(`classify must return an outcome, a verdict or nothing, not ${String(own)}`)
+function applyClassify(
+  builtIn: Verdict,
+  classified: Partial<Verdict> | Outcome | undefined,
+): Verdict {
+  if (classified === undefined) return builtIn
+  const verdict: Partial<Verdict> =
+    typeof classified === 'string' ? { outcome: classified } : classified
+  const outcome = verdict.outcome ?? builtIn.outcome
+  const { retryAfterMs = builtIn.retryAfterMs } = verdict
+  const hasValidWait =
+    retryAfterMs === undefined || (Number.isFinite(retryAfterMs) && retryAfterMs >= 0)
+  swallow(classified)
+  if (
+    typeof verdict !== 'object' ||
+    isThenable(verdict) ||
+    !OUTCOMES.includes(outcome) ||
+    !hasValidWait
+  ) {
+    throw new TypeError(
+      `classify must return an outcome, a verdict or nothing, not ${String(classified)}`,
+    )
   }
   const worthRetrying = outcome === 'failure' || outcome === 'throttled'
-  const { retryable = typeof own === 'string' ? worthRetrying : standard.retryable } = verdict
-  const kind = verdict.kind ?? standard.kind
+  const { retryable = typeof classified === 'string' ? worthRetrying : builtIn.retryable } = verdict
+  const kind = verdict.kind ?? builtIn.kind
   const result: Verdict = { outcome, retryable }
   if (retryAfterMs !== undefined) result.retryAfterMs = retryAfterMs
   if (kind !== undefined) result.kind = kind
@@ -142,11 +154,11 @@ function judgeError(error: unknown, end: CallEnd, options: OutcomeOptions): Verd
 }
 
 function judgeErrorKind(error: unknown, end: CallEnd, options: OutcomeOptions): Verdict {
-  if (error instanceof SpillwayError) return judgeOwnError(error)
+  if (error instanceof SpillwayError) return judgeRefusal(error)
   if (error instanceof OptionsError) return { outcome: 'ignored', retryable: false }
   const facts = asRecord(error)
   // Clients report an abort in different ways, so the signal decides.
-  if (end.signal?.aborted) return hungUp(end, options)
+  if (end.signal?.aborted) return judgeAbort(end, options)
   // The caller did not abort, so other code gave up on the call.
   if (facts.name === 'AbortError') return { outcome: 'ignored', retryable: false }
   if (facts.name === 'TimeoutError') return { outcome: 'failure', retryable: true }
@@ -159,15 +171,15 @@ function judgeErrorKind(error: unknown, end: CallEnd, options: OutcomeOptions): 
   return { outcome: 'failure', retryable: !isBug(error) }
 }
 
-function judgeOwnError(error: SpillwayError): Verdict {
+function judgeRefusal(error: SpillwayError): Verdict {
   // The deadline passed while the downstream had the call, so the downstream was too slow.
-  const ranOut = error.code === 'DEADLINE_EXCEEDED' && error.details.called === true
+  const timedOutInCall = error.code === 'DEADLINE_EXCEEDED' && error.details.called === true
   const called = DECIDED_AFTER_THE_CALL.has(error.code)
-  return { outcome: called || ranOut ? 'failure' : 'ignored', retryable: called }
+  return { outcome: called || timedOutInCall ? 'failure' : 'ignored', retryable: called }
 }
 
 /** An early abort by the caller does not count. An abort after `slowMs` counts as slow. */
-function hungUp({ durationMs }: CallEnd, { slowMs }: OutcomeOptions): Verdict {
+function judgeAbort({ durationMs }: CallEnd, { slowMs }: OutcomeOptions): Verdict {
   const late = slowMs !== undefined && durationMs !== undefined && durationMs >= slowMs
   return { outcome: late ? 'slow' : 'ignored', retryable: false }
 }
@@ -189,8 +201,8 @@ function byKind(answer: unknown, byStatus: Verdict): Verdict {
   if (failure === undefined) return byStatus
   const { kind, retryAfterMs = byStatus.retryAfterMs } = failure
   // For these the status says more: 501 is a server error that would recur, 425 a request that may be repeated.
-  const byOwn = kind === 'server' || kind === 'bad-request' ? byStatus : ERROR_KINDS[kind]
-  const { outcome, retryable } = byOwn
+  const byStatusOrKind = kind === 'server' || kind === 'bad-request' ? byStatus : ERROR_KINDS[kind]
+  const { outcome, retryable } = byStatusOrKind
   return { outcome, retryable, kind, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 

@@ -17,7 +17,7 @@ export type RetryAdvice = Pick<SpillwayError, 'retryAfterMs'> & { readonly code:
 /** For clients of a pod that shuts down: another pod, or its replacement, can answer. */
 const OTHER_POD_WAIT_MS = 1_000
 /** SDKs ignore a longer `Retry-After` and retry after their own, much shorter delay. */
-const LONGEST_HEEDED_MS = 60_000
+const LONGEST_OBEYED_MS = 60_000
 
 /**
  * `retry-after` and `retry-after-ms` if the time is known, and `x-should-retry: false` if no automatic retry of an
@@ -31,7 +31,7 @@ export function refusalHeaders(refusal: RetryAdvice): Record<string, string> {
     headers['retry-after'] = retryAfterSeconds(retryAfterMs)
     headers['retry-after-ms'] = retryAfterMilliseconds(retryAfterMs)
   }
-  if (code === 'DEADLINE_EXCEEDED' || (isKnown && retryAfterMs > LONGEST_HEEDED_MS)) {
+  if (code === 'DEADLINE_EXCEEDED' || (isKnown && retryAfterMs > LONGEST_OBEYED_MS)) {
     headers['x-should-retry'] = 'false'
   }
   return headers

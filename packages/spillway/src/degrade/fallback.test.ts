@@ -97,7 +97,7 @@ describe('guard with fallbacks', () => {
     expect(backup.snapshot().attempts).toBe(before + 1)
   })
 
-  it('the function learns through its context which guard runs it', async () => {
+  it('the context of a function names the guard that runs it', async () => {
     const backup = guardWith({})
     const guard = guardWith({ fallback: [backup] })
     const call = ({ guard: name }: { guard: string }) =>

@@ -101,7 +101,11 @@ class PodFeatures implements FeatureManager {
   readonly #features = new Map<string, Feature>()
   readonly #dependencies = new Map<string, () => DependencyStatus>()
   /** The thresholds, from the least important features to the most. */
-  readonly #over: readonly { over: number; takes: readonly Importance[]; steady: Steady }[]
+  readonly #thresholds: readonly {
+    threshold: number
+    switchesOff: readonly Importance[]
+    steady: Steady
+  }[]
   readonly #readLoad: () => PodLoad
   readonly #listeners = new Set<(level: DegradationLevel, before: DegradationLevel) => unknown>()
   #load: PodLoad & { pressure: number } = { cpu: 0, memory: 0, pressure: 0 }
@@ -113,10 +117,10 @@ class PodFeatures implements FeatureManager {
     const { clock, thresholds, features, dependencies, load } = options
     this.#clock = clock
     this.#readLoad = load ?? createPodLoad(() => clock.now())
-    this.#over = [
-      { over: thresholds.low, takes: ['low', 'optional'], steady: this.#steady() },
-      { over: thresholds.normal, takes: ['normal'], steady: this.#steady() },
-      { over: thresholds.high, takes: ['high'], steady: this.#steady() },
+    this.#thresholds = [
+      { threshold: thresholds.low, switchesOff: ['low', 'optional'], steady: this.#steady() },
+      { threshold: thresholds.normal, switchesOff: ['normal'], steady: this.#steady() },
+      { threshold: thresholds.high, switchesOff: ['high'], steady: this.#steady() },
     ]
     for (const [name, readStatus] of Object.entries(dependencies))
       this.#dependencies.set(name, readStatus)
@@ -187,12 +191,13 @@ class PodFeatures implements FeatureManager {
     }
     const most = Math.max(this.#load.cpu, this.#load.memory, this.#load.pressure)
     const nowMs = this.#clock.now()
-    const taken = new Set<Importance>()
-    for (const { over, takes, steady } of this.#over) {
-      const holds = most > (steady.on ? over - margin : over)
-      if (steady.see(holds, nowMs)) for (const importance of takes) taken.add(importance)
+    const switchedOff = new Set<Importance>()
+    for (const { threshold, switchesOff, steady } of this.#thresholds) {
+      const holds = most > (steady.on ? threshold - margin : threshold)
+      if (steady.see(holds, nowMs))
+        for (const importance of switchesOff) switchedOff.add(importance)
     }
-    for (const feature of this.#features.values()) this.#decide(feature, taken, nowMs)
+    for (const feature of this.#features.values()) this.#decide(feature, switchedOff, nowMs)
     this.#setLevel()
   }
 
@@ -206,15 +211,15 @@ class PodFeatures implements FeatureManager {
     this.#timer?.cancel()
   }
 
-  #decide(feature: Feature, taken: ReadonlySet<Importance>, nowMs: number): void {
+  #decide(feature: Feature, switchedOff: ReadonlySet<Importance>, nowMs: number): void {
     const { options, failing } = feature
-    const ill = options.dependsOn
+    const failed = options.dependsOn
       .map((name) => ({ name, status: this.#statusOf(name) }))
       .find(({ status }) => status === 'unavailable' || status === options.offWhen)
-    const off = failing.see(ill !== undefined, nowMs)
+    const off = failing.see(failed !== undefined, nowMs)
     // After recovery it stays off for a while for the same reason.
-    const why = ill === undefined ? feature.because : `${ill.name} is ${ill.status}`
-    const because = off ? why : taken.has(options.importance) ? 'load' : undefined
+    const why = failed === undefined ? feature.because : `${failed.name} is ${failed.status}`
+    const because = off ? why : switchedOff.has(options.importance) ? 'load' : undefined
     const on = because === undefined
     const changed = on !== feature.on
     feature.on = on

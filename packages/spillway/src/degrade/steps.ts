@@ -79,7 +79,7 @@ export function reduced<T>(
       const run = () =>
         timeout.run((context) => fn(context, call), signal && { signal: signal as AbortSignal })
       const value = await runWithDeadline(deadline, run)
-      return value === undefined ? undefined : { value, message: 'in less quality' }
+      return value === undefined ? undefined : { value, message: 'a reduced result' }
     },
   }
 }

@@ -35,7 +35,7 @@ import {
   createLimits,
   createOutageLevels,
   createWatch,
-  type GuardSurroundings,
+  type GuardEnvironment,
   type SharedParts,
 } from './shared-parts.js'
 import type { BreakerStage } from './stages/breaker.js'
@@ -53,7 +53,7 @@ import type { ThrottleStage } from './stages/throttle.js'
 import type { TimeoutStage } from './stages/timeout.js'
 import type { UserLimitStage } from './stages/user-limit.js'
 
-/** The parts of a guard. Other classes get the parts that they need. */
+/** The parts of a guard. */
 export interface GuardParts extends SharedParts {
   readonly name: string
   readonly options: CheckedGuard
@@ -71,7 +71,7 @@ export interface GuardParts extends SharedParts {
   /** Limits that are enforced. */
   readonly limits: LimitClient | undefined
   readonly stages: BuiltStages
-  /** The rows of its table, custom stages included. */
+  /** The rows of this guard's stage table, custom stages included. */
   readonly rows: readonly StageRow[]
   /** Stages in shadow mode. */
   readonly shadowed: ReadonlySet<StageName>
@@ -94,11 +94,11 @@ export interface BuiltStages {
 export function buildGuard(
   name: string,
   options: CheckedGuard,
-  around: GuardSurroundings,
+  environment: GuardEnvironment,
   before: GuardParts | undefined,
   table: readonly StageDefinition[] = STAGES,
 ): GuardParts {
-  const { clock, random, store, sameClock, tracer } = around
+  const { clock, random, store, sameClock, tracer } = environment
   const shadowed = shadowedStages(options)
   const lanes = createLanes(name, options, clock, before)
   const waiting = createQueue(options, clock)
@@ -127,18 +127,18 @@ export function buildGuard(
     drainTime,
     shedWait: new ShedWait(random),
   })
-  const watch = createWatch(name, options, around, before)
-  const countedLimits = createLimits(name, options, around, watch, lanes, before, {
+  const watch = createWatch(name, options, environment, before)
+  const countedLimits = createLimits(name, options, environment, watch, lanes, before, {
     dispatcher: () => dispatcher,
     breaker: () => breaker,
   })
   const limits = shadowed.has('vendor-limit') ? undefined : countedLimits
-  const outageLevels = createOutageLevels(name, options, around, watch, before)
+  const outageLevels = createOutageLevels(name, options, environment, watch, before)
   const charges =
     options.userLimits &&
     new UserCharges(store, createLevels(options.userLimits, name), outageLevels)
   // After everything that can fail, because it subscribes to the store at once.
-  const breaker = createBreaker(name, options, around, watch, lanes, before, shadowed)
+  const breaker = createBreaker(name, options, environment, watch, lanes, before, shadowed)
   const dispatcher = createDispatcher(
     name,
     { clock, queue: waiting, capacity: slots, lanes, breaker, limits },
@@ -229,7 +229,7 @@ export function buildGuard(
   }
 }
 
-/** Stages that only report. */
+/** Stages in shadow mode: they report refusals without enforcing them. */
 function shadowedStages({ shadow, stages: custom, breaker }: CheckedGuard): ReadonlySet<StageName> {
   const builtIn = SHADOW_ROWS.map(({ stage }) => stage)
   const every = [...builtIn, ...(custom ?? []).map(({ name }) => name)]

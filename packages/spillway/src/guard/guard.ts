@@ -30,7 +30,7 @@ import { type GuardTimings, Timings } from './pipeline/counters.js'
 import type { StageDefinition } from './pipeline/stages.js'
 import { checkRunOptions, startCall } from './pipeline/start-call.js'
 import type { RunOptions } from './run-options.js'
-import type { GuardSurroundings } from './shared-parts.js'
+import type { GuardEnvironment } from './shared-parts.js'
 import { type GuardSnapshot, snapshotOf } from './snapshot.js'
 import { type Degradable, FallbackCounts, ownResult, type UsedFallback } from './stages/fallback.js'
 import { halfOpenError } from './stages/refusal-errors.js'
@@ -160,14 +160,14 @@ export class SharedGuard implements Guard {
   constructor(
     name: string,
     options: CheckedGuard,
-    surroundings: GuardSurroundings,
+    environment: GuardEnvironment,
     before?: SharedGuard,
     table?: readonly StageDefinition[],
   ) {
     this.name = name
-    this.parts = buildGuard(name, options, surroundings, before?.parts, table)
+    this.parts = buildGuard(name, options, environment, before?.parts, table)
     const { breaker, watch, countedLimits } = this.parts
-    this.breaker = breaker && createControls(breaker, surroundings.pod)
+    this.breaker = breaker && createControls(breaker, environment.pod)
     this.#fallbackCounts = before === undefined ? new FallbackCounts() : before.#fallbackCounts
     const { hops, ...fetching } = options.fetch ?? {}
     this.#fetching = omitUndefined({ ...fetching, hops }) as FetchOptions

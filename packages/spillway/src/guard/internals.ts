@@ -8,7 +8,7 @@ import type { PodNote } from './fleet/pod-status.js'
 import type { SharedGuard } from './guard.js'
 import type { WorkableJobQueue } from './jobs/api.js'
 
-export interface SpillwayInside {
+export interface SpillwayInternals {
   readonly clock: Clock
   readonly random: Random
   readonly store: Store
@@ -24,13 +24,13 @@ export interface SpillwayInside {
   queues(): { name: string; guard: string; queue: WorkableJobQueue<unknown, unknown> }[]
 }
 
-const insides = new WeakMap<object, SpillwayInside>()
+const internalsBySpillway = new WeakMap<object, SpillwayInternals>()
 
-export function reveal(spillway: object, inside: SpillwayInside): void {
-  insides.set(spillway, inside)
+export function registerInternals(spillway: object, internals: SpillwayInternals): void {
+  internalsBySpillway.set(spillway, internals)
 }
 
 /** Undefined for a wrapper, or for a Spillway of another copy of this library. */
-export function insideOf(spillway: object): SpillwayInside | undefined {
-  return insides.get(spillway)
+export function internalsOf(spillway: object): SpillwayInternals | undefined {
+  return internalsBySpillway.get(spillway)
 }

@@ -12,7 +12,7 @@ import type { Store } from '../store/port.js'
 import type { CheckedGuard } from './options.js'
 import type { GuardTracer } from './pipeline/trace.js'
 
-export interface GuardSurroundings {
+export interface GuardEnvironment {
   store: Store
   /** The store is in this process and uses the same clock. */
   sameClock: boolean
@@ -37,7 +37,7 @@ export interface SharedParts {
 export function createBreaker(
   name: string,
   options: CheckedGuard,
-  { store, pod, clock }: GuardSurroundings,
+  { store, pod, clock }: GuardEnvironment,
   watch: StoreWatch | undefined,
   lanes: LaneRegistry,
   before: SharedParts | undefined,
@@ -64,7 +64,7 @@ export function createBreaker(
 export function createLimits(
   name: string,
   options: CheckedGuard,
-  { store, pod, clock }: GuardSurroundings,
+  { store, pod, clock }: GuardEnvironment,
   watch: StoreWatch | undefined,
   lanes: LaneRegistry,
   before: SharedParts | undefined,
@@ -104,7 +104,7 @@ export function createLimits(
 export function createOutageLevels(
   name: string,
   { userLimits }: CheckedGuard,
-  { clock, random }: GuardSurroundings,
+  { clock, random }: GuardEnvironment,
   watch: StoreWatch | undefined,
   before: SharedParts | undefined,
 ): OutageLevels | undefined {
@@ -115,10 +115,10 @@ export function createOutageLevels(
 export function createWatch(
   name: string,
   { limits, breaker, userLimits }: CheckedGuard,
-  { store, tracer: _, sameClock: __, ...around }: GuardSurroundings,
+  { store, tracer: _, sameClock: __, ...environment }: GuardEnvironment,
   before: SharedParts | undefined,
 ): StoreWatch | undefined {
   const shares = (limits ?? breaker ?? userLimits) !== undefined
   if (!shares) return undefined
-  return before?.watch?.share() ?? watchStore(store, { name, ...around })
+  return before?.watch?.share() ?? watchStore(store, { name, ...environment })
 }

@@ -175,7 +175,7 @@ function stageSnapshots({
     }))
 }
 
-/** The guard's options have this one. */
+/** Whether the guard has this option. */
 export function isOn(options: CheckedGuard, option: string): boolean {
   return (options as Record<string, unknown>)[option] !== undefined
 }

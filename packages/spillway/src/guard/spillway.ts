@@ -23,16 +23,21 @@ import type { StoreStatus } from '../shared/outage/store-status.js'
 import { readStore } from '../shared/store-option.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
-import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet/fleet-report.js'
+import {
+  type FleetReport,
+  type FleetStoreStatus,
+  lanesOf,
+  localReportOf,
+} from './fleet/fleet-report.js'
 import { ownStatus } from './fleet/own-status.js'
 import { readCommand } from './fleet/pod-commands.js'
 import { RecentNotes } from './fleet/pod-notes.js'
 import { type PodStatus, packPodStatus } from './fleet/pod-status.js'
 import { type Guard, SharedGuard } from './guard.js'
-import { reveal } from './internals.js'
+import { registerInternals } from './internals.js'
 import type { JobQueueOptions, WorkableJobQueue } from './jobs/api.js'
+import { checkQueue, createGuardJobQueue, type GuardJobQueue } from './jobs/guard-job-queue.js'
 import type { FleetJobQueueReport } from './jobs/queue-snapshot.js'
-import { checkQueue, createWorkedQueue, type WorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import type { GuardTimings } from './pipeline/counters.js'
 import type { GuardTracer } from './pipeline/trace.js'
@@ -133,9 +138,9 @@ class PodSpillway implements Spillway {
   readonly #ownsStore: boolean
   readonly #options: ReturnType<typeof readOptions>
   readonly #guards = new Map<string, SharedGuard>()
-  /** Replaced, and perhaps not idle yet. */
+  /** Replaced guards that may still have calls. */
   readonly #replaced = new Set<SharedGuard>()
-  readonly #queues = new Map<string, WorkedQueue<unknown, unknown>>()
+  readonly #queues = new Map<string, GuardJobQueue<unknown, unknown>>()
   readonly #membership: Membership
   readonly #notes: RecentNotes
   readonly #onGuard = new Set<() => void>()
@@ -156,12 +161,12 @@ class PodSpillway implements Spillway {
       pod: options.pod,
       clock,
       random,
-      snapshot: () => packPodStatus(this.#vitals()),
+      snapshot: () => packPodStatus(this.#podStatus()),
       onCommand: (command) => this.#receiveCommand(command),
     })
     this.pod = this.#membership.pod
     if (clock === systemClock) this.#closeGauge = openProcessGauge()
-    reveal(this, {
+    registerInternals(this, {
       clock,
       random,
       store: this.store,
@@ -196,7 +201,7 @@ class PodSpillway implements Spillway {
     const guard = this.#create(name, options, before)
     for (const queue of this.#queues.values()) {
       const { guard: of, lane } = queue.snapshot()
-      if (of === name) queue.follow(guard.jobLane(lane))
+      if (of === name) queue.useJobLane(guard.jobLane(lane))
     }
     for (const each of this.#replaced) if (each.closed) this.#replaced.delete(each)
     this.#replaced.add(before)
@@ -235,7 +240,7 @@ class PodSpillway implements Spillway {
     }
     const settings = checkQueue(name, options)
     const guard = this.#guardOf(name, options.guard)
-    const queue = createWorkedQueue<Data, Result>({
+    const queue = createGuardJobQueue<Data, Result>({
       name,
       store: this.store.queues,
       settings,
@@ -247,7 +252,7 @@ class PodSpillway implements Spillway {
         if (!this.#closed) this.#queues.delete(name)
       },
     })
-    this.#queues.set(name, queue as WorkedQueue<unknown, unknown>)
+    this.#queues.set(name, queue as GuardJobQueue<unknown, unknown>)
     return queue
   }
 
@@ -301,7 +306,7 @@ class PodSpillway implements Spillway {
     try {
       const members = await this.pods()
       // The pod's report in the store may be a second old, so its current state is used.
-      const current = [...members, { snapshot: packPodStatus(this.#vitals()) }]
+      const current = [...members, { snapshot: packPodStatus(this.#podStatus()) }]
       const reports = guards.map((guard) => guard.readFleet(lanesOf(current, guard.name)))
       return {
         store: this.#storeStatus(),
@@ -312,7 +317,7 @@ class PodSpillway implements Spillway {
       }
     } catch {
       const wallMs = this.#options.clock.wallMs()
-      const known = guards.map((guard) => knownOf(guard.snapshot(), wallMs))
+      const known = guards.map((guard) => localReportOf(guard.snapshot(), wallMs))
       return {
         store: 'unreachable',
         livePods: this.#membership.live,
@@ -331,7 +336,7 @@ class PodSpillway implements Spillway {
   }
 
   /** The status that other pods get every second. */
-  #vitals(): PodStatus {
+  #podStatus(): PodStatus {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const measured = this.#closeGauge === undefined ? undefined : readProcess()
     const queues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
@@ -382,7 +387,7 @@ function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {
     byGuard.push([name, store?.status ?? 'memory'])
     if (store === undefined || store.status === 'shared' || store.status === 'starting') continue
     const why = store.why === undefined ? '' : `: ${store.why}`
-    problems.push(`${name}: ${WORDS[store.status]}${why}`)
+    problems.push(`${name}: ${STORE_PROBLEMS[store.status]}${why}`)
     if (store.warning !== undefined) problems.push(`${name}: ${store.warning}`)
   }
   return {
@@ -392,7 +397,7 @@ function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {
   }
 }
 
-const WORDS = {
+const STORE_PROBLEMS = {
   unreachable: 'the store does not answer',
   untrusted: 'the store is back; limits are shared again after one window',
   off: 'not shared, because of SPILLWAY_SHARED=off',

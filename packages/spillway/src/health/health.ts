@@ -88,7 +88,7 @@ export interface HealthReport {
 
 /** Health reports of a pod. Created by `createHealth()`. */
 export interface Health {
-  /** Whether the process should go on. */
+  /** Whether the process should keep running. */
   live(): Promise<HealthReport>
   /** Whether the pod should get requests. */
   ready(): Promise<HealthReport>
@@ -112,7 +112,7 @@ export interface Health {
 /** Longest time of a report. */
 const LONGEST_MS: Record<HealthLevel, number> = { live: 1_000, ready: 5_000, deep: 30_000 }
 /** The pressure is read at least this often. */
-const LOOK_MS = 1_000
+const PRESSURE_POLL_MS = 1_000
 
 const readOptions = object({
   spillway: optional(
@@ -157,9 +157,9 @@ class PodHealth implements Health {
   #draining = false
   #fleet: FleetReport | undefined
   readonly #overloaded: Steady | undefined
-  #looking: Timer | undefined
+  #pressureTimer: Timer | undefined
   /** Requests that arrive while a report is being made get that report. */
-  readonly #underWay: Partial<Record<HealthLevel, Promise<HealthReport>>> = {}
+  readonly #pendingReports: Partial<Record<HealthLevel, Promise<HealthReport>>> = {}
 
   constructor(options: ReturnType<typeof readOptions>) {
     this.#options = options
@@ -170,7 +170,7 @@ class PodHealth implements Health {
     if (overload !== undefined) {
       const { forMs } = overload
       this.#overloaded = new Steady({ riseMs: forMs, fallMs: forMs / 2 })
-      this.#look()
+      this.#pollPressure()
     }
     if (spillway !== undefined) this.#addFleet(spillway)
   }
@@ -212,15 +212,15 @@ class PodHealth implements Health {
   }
 
   close(): void {
-    this.#looking?.cancel()
-    this.#looking = undefined
+    this.#pressureTimer?.cancel()
+    this.#pressureTimer = undefined
   }
 
   #report(level: HealthLevel): Promise<HealthReport> {
-    this.#underWay[level] ??= this.#make(level).finally(() => {
-      delete this.#underWay[level]
+    this.#pendingReports[level] ??= this.#make(level).finally(() => {
+      delete this.#pendingReports[level]
     })
-    return this.#underWay[level]
+    return this.#pendingReports[level]
   }
 
   async #make(level: HealthLevel): Promise<HealthReport> {
@@ -233,11 +233,11 @@ class PodHealth implements Health {
     if (level === 'live') {
       return { status, ready: status !== 'unhealthy', reason: undefined, timestamp, checks }
     }
-    const reason = this.#whyNot() ?? (status === 'unhealthy' ? 'unhealthy' : undefined)
-    const willing = reason === undefined
+    const reason = this.#notReadyReason() ?? (status === 'unhealthy' ? 'unhealthy' : undefined)
+    const isReady = reason === undefined
     const report: HealthReport = {
-      status: willing ? status : 'unhealthy',
-      ready: willing,
+      status: isReady ? status : 'unhealthy',
+      ready: isReady,
       reason,
       timestamp,
       checks,
@@ -246,7 +246,7 @@ class PodHealth implements Health {
     return report
   }
 
-  #whyNot(): HealthReport['reason'] {
+  #notReadyReason(): HealthReport['reason'] {
     const { spillway } = this.#options
     if (this.#draining || spillway?.snapshot().draining === true) return 'draining'
     if (this.#warming || this.#clock.now() < this.#readyAtMs) return 'warming-up'
@@ -287,13 +287,13 @@ class PodHealth implements Health {
     this.register('fleet', run, { critical: false })
   }
 
-  #look(): void {
+  #pollPressure(): void {
     const { overload } = this.#options
     if (overload === undefined) return
     const { pressure, at, forMs } = overload
     this.#overloaded?.see(pressure() >= at, this.#clock.now())
-    const everyMs = Math.min(LOOK_MS, Math.max(10, forMs / 10))
-    this.#looking = this.#clock.schedule(everyMs, () => this.#look())
-    this.#looking.unref()
+    const everyMs = Math.min(PRESSURE_POLL_MS, Math.max(10, forMs / 10))
+    this.#pressureTimer = this.#clock.schedule(everyMs, () => this.#pollPressure())
+    this.#pressureTimer.unref()
   }
 }

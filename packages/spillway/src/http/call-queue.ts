@@ -203,7 +203,7 @@ class ServerCallQueue implements StandaloneCallQueue {
   }
 
   #serve(): void {
-    // A call that is dropped or starts may lead back here; one loop is enough.
+    // Dropping or starting a call may call this method again; the running loop covers that.
     if (this.#serving) return
     this.#serving = true
     const { clock, limit } = this.#options

@@ -65,19 +65,22 @@ export interface AccessRequest {
 
 /** Decides who may operate a fleet over HTTP. Created by `createOperatorAccess()`. */
 export interface OperatorAccess {
-  /** Why this request may not read the state, if so. */
+  /** Why this request may not read the state; undefined if it may. */
   read(request: AccessRequest): AccessDenial | undefined
-  /** Why it may not change anything, if so. */
+  /** Why this request may not change anything; undefined if it may. */
   act(request: AccessRequest): AccessDenial | undefined
-  /** Why nothing is allowed, not even what needs no token: a page of another site sent it, or its host is unknown. */
+  /**
+   * Why this request is denied everything: a page of another site sent it, or its host is unknown. Undefined if neither
+   * is so.
+   */
   checkOrigin(request: AccessRequest): AccessDenial | undefined
-  /** What acting requires from there: the token, nothing, or it is impossible. */
+  /** What an action requires: the token, nothing (`open`), or it is never allowed (`off`). */
   acts(request: AccessRequest): 'token' | 'open' | 'off'
 }
 
 const SHORTEST_TOKEN = 16
 /** Characters that a header can carry, without blanks. */
-const CAN_BE_SHOWN = /^[\x21-\x7e]*$/
+const VISIBLE_ASCII = /^[\x21-\x7e]*$/
 
 const readReadAccess = renamed(oneOf('operators', 'local', 'public'), {
   machine: 'local',
@@ -94,7 +97,7 @@ export const accessFields = {
   exposed: optional(bool(), false),
 }
 
-/** For options that include these. */
+/** Checks the token, alone or as one of several options. */
 export function checkToken(
   { token }: { token: string | undefined },
   path: string,
@@ -108,7 +111,7 @@ export function checkToken(
     })
   }
   if (token.length < SHORTEST_TOKEN) complain(`must have at least ${SHORTEST_TOKEN} characters`)
-  if (!CAN_BE_SHOWN.test(token)) {
+  if (!VISIBLE_ASCII.test(token)) {
     complain('must be visible ASCII characters without blanks, or no header can carry it')
   }
 }
@@ -131,20 +134,20 @@ const UNKNOWN_TOKEN: AccessDenial = {
   code: 'UNKNOWN_TOKEN',
   problem: 'needs the admin token: Authorization: Bearer …',
 }
-const NOT_FROM_HERE: AccessDenial = {
+const NOT_LOCAL: AccessDenial = {
   status: 403,
   code: 'NO_TOKEN',
-  problem: 'only from this machine itself: no admin token is set that others could show',
+  problem: 'no admin token is set, so only clients on this machine have access',
 }
 const EXPOSED: AccessDenial = {
   status: 403,
   code: 'NO_TOKEN',
-  problem: 'other machines can reach this port, and no admin token is set: set one',
+  problem: 'no admin token is set, and other machines can reach this port; set a token',
 }
 const OTHER_SITE: AccessDenial = {
   status: 403,
   code: 'OTHER_SITE',
-  problem: 'not for a page of another site',
+  problem: 'requests from pages of other sites are denied',
 }
 
 const LOOPBACK = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
@@ -152,9 +155,9 @@ const LOOPBACK = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
  * Headers that proxies add for remote clients. Not every proxy does, so behind one a token has to
  * be set.
  */
-const BY_PROXIES =
+const PROXY_HEADERS =
   /^(forwarded|via|x-forwarded-.+|x-real-ip|x-client-ip|cf-connecting-ip|true-client-ip)$/
-const OWN_NAME = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+const LOCAL_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 class Access implements OperatorAccess {
   readonly #digest: Buffer | undefined
@@ -172,23 +175,28 @@ class Access implements OperatorAccess {
   read(request: AccessRequest): AccessDenial | undefined {
     const denial = this.checkOrigin(request)
     if (denial !== undefined || this.#readAccess === 'public') return denial
-    if (this.#readAccess === 'local' && this.#isNear(request)) return undefined
-    return this.#operate(request)
+    if (this.#readAccess === 'local' && this.#isLocalClient(request)) return undefined
+    return this.#denialWithoutRights(request)
   }
 
   act(request: AccessRequest): AccessDenial | undefined {
-    return this.checkOrigin(request) ?? this.#operate(request)
+    return this.checkOrigin(request) ?? this.#denialWithoutRights(request)
   }
 
   checkOrigin(request: AccessRequest): AccessDenial | undefined {
     if (isOtherSite(request)) return OTHER_SITE
     // A client with the token is an operator, under any host name. The names of an exposed port are
     // known to others.
-    if (this.#exposed || !isLocal(request) || this.#knows(request) || this.#shows(request)) {
+    if (
+      this.#exposed ||
+      !isLocal(request) ||
+      this.#isKnownHost(request) ||
+      this.#hasToken(request)
+    ) {
       return undefined
     }
     const name = JSON.stringify(nameIn(request).slice(0, 100))
-    const problem = `this machine is not called ${name}: ask for localhost, or name it in hosts`
+    const problem = `unknown host name ${name}; use localhost, or add the name to hosts`
     return { status: 403, code: 'WRONG_HOST', problem }
   }
 
@@ -202,25 +210,25 @@ class Access implements OperatorAccess {
     return this.act(request) === undefined ? 'open' : 'off'
   }
 
-  #operate(request: AccessRequest): AccessDenial | undefined {
-    if (this.#digest !== undefined) return this.#shows(request) ? undefined : UNKNOWN_TOKEN
-    if (this.#isNear(request)) return undefined
-    return this.#exposed ? EXPOSED : NOT_FROM_HERE
+  #denialWithoutRights(request: AccessRequest): AccessDenial | undefined {
+    if (this.#digest !== undefined) return this.#hasToken(request) ? undefined : UNKNOWN_TOKEN
+    if (this.#isLocalClient(request)) return undefined
+    return this.#exposed ? EXPOSED : NOT_LOCAL
   }
 
-  /** On this machine, under its own name, and not forwarded for another client. */
-  #isNear(request: AccessRequest): boolean {
-    if (this.#exposed || !isLocal(request) || !OWN_NAME.test(nameIn(request))) return false
-    return !Object.keys(request.headers).some((name) => BY_PROXIES.test(name))
+  /** Whether the client is on this machine, used its name, and was not forwarded by a proxy. */
+  #isLocalClient(request: AccessRequest): boolean {
+    if (this.#exposed || !isLocal(request) || !LOCAL_HOST.test(nameIn(request))) return false
+    return !Object.keys(request.headers).some((name) => PROXY_HEADERS.test(name))
   }
 
-  #knows(request: AccessRequest): boolean {
+  #isKnownHost(request: AccessRequest): boolean {
     const name = nameIn(request)
     const { host = '' } = request.headers
-    return OWN_NAME.test(name) || this.#hosts.has(name) || this.#hosts.has(host.toLowerCase())
+    return LOCAL_HOST.test(name) || this.#hosts.has(name) || this.#hosts.has(host.toLowerCase())
   }
 
-  #shows({ headers: { authorization = '' } }: AccessRequest): boolean {
+  #hasToken({ headers: { authorization = '' } }: AccessRequest): boolean {
     if (this.#digest === undefined) return false
     const [, shown = ''] = /^Bearer +(\S+)\s*$/i.exec(authorization) ?? []
     return timingSafeEqual(digestOf(shown), this.#digest)

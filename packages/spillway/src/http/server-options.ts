@@ -50,7 +50,7 @@ export interface ServerShedder {
 
 /** What is needed to serve health reports. */
 export interface HealthSource {
-  /** Whether the process should go on. */
+  /** Whether the process should keep running. */
   live(): Promise<HealthAnswer>
   /** Whether the pod should get requests. */
   ready(): Promise<HealthAnswer>

@@ -43,7 +43,7 @@ export {
   type SharedGuard,
   withoutNestedCalls,
 } from '../guard/guard.js'
-export { insideOf, type SpillwayInside } from '../guard/internals.js'
+export { internalsOf, type SpillwayInternals } from '../guard/internals.js'
 export { anthropicFormat } from '../guard/llm/anthropic-format.js'
 
 export { azureFormat } from '../guard/llm/azure-format.js'

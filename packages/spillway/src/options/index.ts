@@ -33,5 +33,5 @@ export {
   schemaOf,
 } from '../core/options/schema.js'
 export { suggest } from '../core/options/suggest.js'
-export { jobQueueFields } from '../guard/jobs/worked-queue.js'
+export { jobQueueFields } from '../guard/jobs/guard-job-queue.js'
 export { readGuardOptions } from '../guard/options.js'

@@ -77,17 +77,17 @@ describe('fleet membership', () => {
 
   it('onCommand is called once with each command, although every heartbeat repeats it', async () => {
     const { clock, join } = setup()
-    const asked: string[] = []
-    const member = join({ onCommand: (ask) => asked.push(ask) })
+    const commands: string[] = []
+    const member = join({ onCommand: (ask) => commands.push(ask) })
     await clock.advance(1_000)
     expect(await member.sendCommand(member.pod, 'drain')).toBe(true)
     await clock.advance(5_000)
-    expect(asked).toEqual(['drain'])
+    expect(commands).toEqual(['drain'])
     await member.sendCommand(member.pod, 'resume')
     await clock.advance(2_000)
     await member.sendCommand(member.pod, 'drain')
     await clock.advance(2_000)
-    expect(asked).toEqual(['drain', 'resume', 'drain'])
+    expect(commands).toEqual(['drain', 'resume', 'drain'])
     expect(await member.sendCommand('another', 'drain')).toBe(false)
   })
 

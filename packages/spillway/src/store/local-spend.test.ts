@@ -16,70 +16,70 @@ const windows: LimitSpec = {
 const lane = { lane: 'a', limits: [windows] }
 
 /** Number of calls that a pod grants by itself at that moment. */
-function takes(own: LocalSpend, nowUs: number, pods = 4, spec = windows): number {
+function takes(localSpend: LocalSpend, nowUs: number, pods = 4, spec = windows): number {
   const costs = Array.from({ length: 300 }, () => [1])
-  const asked = { at: { lane: 'a', limits: [spec] }, rules: ['share'] as const, costs, nowUs }
-  return own.take({ ...asked, fleet: { pods, rank: 0 } }).granted
+  const request = { at: { lane: 'a', limits: [spec] }, rules: ['share'] as const, costs, nowUs }
+  return localSpend.take({ ...request, fleet: { pods, rank: 0 } }).granted
 }
 
 describe('LocalSpend: limits of a pod that has just lost the store', () => {
   it('pod spends its share of the remaining units if there were enough for all pods', () => {
-    const own = new LocalSpend()
-    own.saw(lane, [180], 10 * SECOND)
-    expect(takes(own, 10.2 * SECOND)).toBe(45)
+    const localSpend = new LocalSpend()
+    localSpend.noteFigures(lane, [180], 10 * SECOND)
+    expect(takes(localSpend, 10.2 * SECOND)).toBe(45)
   })
 
   it('pod spends nothing after a refusal, because pods that reach the store use the rest', () => {
-    const own = new LocalSpend()
-    own.refused(lane, [1], 10 * SECOND)
-    own.saw(lane, [200], 12 * SECOND)
-    expect(takes(own, 12.1 * SECOND)).toBe(0)
+    const localSpend = new LocalSpend()
+    localSpend.refused(lane, [1], 10 * SECOND)
+    localSpend.noteFigures(lane, [200], 12 * SECOND)
+    expect(takes(localSpend, 12.1 * SECOND)).toBe(0)
   })
 
   it('pod spends nothing if few units were left within the last window', () => {
-    const own = new LocalSpend()
-    own.saw(lane, [40], 10 * SECOND)
-    own.saw(lane, [200], 12 * SECOND)
-    expect(takes(own, 12.1 * SECOND)).toBe(0)
-    own.saw(lane, [200], 18 * SECOND)
-    expect(takes(own, 18.1 * SECOND)).toBe(50)
+    const localSpend = new LocalSpend()
+    localSpend.noteFigures(lane, [40], 10 * SECOND)
+    localSpend.noteFigures(lane, [200], 12 * SECOND)
+    expect(takes(localSpend, 12.1 * SECOND)).toBe(0)
+    localSpend.noteFigures(lane, [200], 18 * SECOND)
+    expect(takes(localSpend, 18.1 * SECOND)).toBe(50)
   })
 
   it('pod spends nothing if it already wanted more than its share during an outage', () => {
-    const own = new LocalSpend()
-    own.saw(lane, [200], 10 * SECOND)
-    expect(takes(own, 10.1 * SECOND)).toBe(50)
-    own.saw(lane, [150], 11 * SECOND)
-    expect(takes(own, 11.1 * SECOND)).toBe(0)
+    const localSpend = new LocalSpend()
+    localSpend.noteFigures(lane, [200], 10 * SECOND)
+    expect(takes(localSpend, 10.1 * SECOND)).toBe(50)
+    localSpend.noteFigures(lane, [150], 11 * SECOND)
+    expect(takes(localSpend, 11.1 * SECOND)).toBe(0)
   })
 
   it('the only pod spends all remaining units', () => {
-    const own = new LocalSpend()
-    own.refused(lane, [1], 10 * SECOND)
-    own.saw(lane, [200], 12 * SECOND)
-    expect(takes(own, 12.1 * SECOND, 1)).toBe(200)
+    const localSpend = new LocalSpend()
+    localSpend.refused(lane, [1], 10 * SECOND)
+    localSpend.noteFigures(lane, [200], 12 * SECOND)
+    expect(takes(localSpend, 12.1 * SECOND, 1)).toBe(200)
   })
 
   it('pod has its full share again once the window before the outage has passed', () => {
-    const own = new LocalSpend()
-    own.refused(lane, [1], 10 * SECOND)
-    expect(takes(own, 18 * SECOND)).toBe(0)
-    expect(takes(own, 18.6 * SECOND)).toBe(50)
+    const localSpend = new LocalSpend()
+    localSpend.refused(lane, [1], 10 * SECOND)
+    expect(takes(localSpend, 18 * SECOND)).toBe(0)
+    expect(takes(localSpend, 18.6 * SECOND)).toBe(50)
   })
 
   it('lanes of a pool spend one share together', () => {
     const pooled: LimitSpec = { ...windows, id: 'requests@p', span: 'pool' }
     const [a, b] = ['a', 'b'].map((name) => ({ lane: name, pool: 'p', limits: [pooled] }))
-    const own = new LocalSpend()
+    const localSpend = new LocalSpend()
     const costs = Array.from({ length: 30 }, () => [1])
     const fleet = { pods: 4, rank: 0 }
     const take = (at: typeof a) => {
-      const asked = { at: at as NonNullable<typeof a>, rules: ['share'] as const, costs }
-      return own.take({ ...asked, fleet, nowUs: 10 * SECOND }).granted
+      const request = { at: at as NonNullable<typeof a>, rules: ['share'] as const, costs }
+      return localSpend.take({ ...request, fleet, nowUs: 10 * SECOND }).granted
     }
     expect([take(a), take(b), take(a)]).toEqual([30, 20, 0])
     const known = { ref: () => ({ lane: 'a', limits: [] }), poolRef: () => a }
-    const unreported = own.takeUnreported(known, 10 * SECOND)
+    const unreported = localSpend.takeUnreported(known, 10 * SECOND)
     expect(unreported).toMatchObject([{ at: { pool: 'p' }, ofPool: true, spent: [{ units: 50 }] }])
   })
 })
@@ -97,27 +97,27 @@ describe('LocalSpend: limits per calendar day', () => {
   const at = { lane: 'a', limits: [perDay] }
 
   it('pod spends its share of what was left until midnight, and its share of the limit on the next day', () => {
-    const own = new LocalSpend()
-    own.saw(at, [40], MIDNIGHT - HOUR)
-    expect(takes(own, MIDNIGHT - HOUR + SECOND, 4, perDay)).toBe(10)
-    expect(takes(own, MIDNIGHT - 1, 4, perDay)).toBe(0)
-    expect(takes(own, MIDNIGHT, 4, perDay)).toBe(25)
-    expect(takes(own, MIDNIGHT + 23 * HOUR, 4, perDay)).toBe(0)
+    const localSpend = new LocalSpend()
+    localSpend.noteFigures(at, [40], MIDNIGHT - HOUR)
+    expect(takes(localSpend, MIDNIGHT - HOUR + SECOND, 4, perDay)).toBe(10)
+    expect(takes(localSpend, MIDNIGHT - 1, 4, perDay)).toBe(0)
+    expect(takes(localSpend, MIDNIGHT, 4, perDay)).toBe(25)
+    expect(takes(localSpend, MIDNIGHT + 23 * HOUR, 4, perDay)).toBe(0)
   })
 
   it('a day that was nearly used up does not lower the share of the next day', () => {
-    const own = new LocalSpend()
-    own.saw(at, [1], MIDNIGHT - HOUR)
-    own.saw(at, [100], MIDNIGHT + HOUR)
-    expect(takes(own, MIDNIGHT + HOUR + SECOND, 4, perDay)).toBe(25)
+    const localSpend = new LocalSpend()
+    localSpend.noteFigures(at, [1], MIDNIGHT - HOUR)
+    localSpend.noteFigures(at, [100], MIDNIGHT + HOUR)
+    expect(takes(localSpend, MIDNIGHT + HOUR + SECOND, 4, perDay)).toBe(25)
   })
 
   it('units spent during an outage are reported to the day in which they were spent', () => {
-    const own = new LocalSpend()
-    own.saw(at, [100], MIDNIGHT - HOUR)
-    expect(takes(own, MIDNIGHT - HOUR, 4, perDay)).toBe(25)
+    const localSpend = new LocalSpend()
+    localSpend.noteFigures(at, [100], MIDNIGHT - HOUR)
+    expect(takes(localSpend, MIDNIGHT - HOUR, 4, perDay)).toBe(25)
     const known = { ref: () => at, poolRef: () => undefined }
-    const [{ spent } = { spent: [] }] = own.takeUnreported(known, MIDNIGHT - 1)
+    const [{ spent } = { spent: [] }] = localSpend.takeUnreported(known, MIDNIGHT - 1)
     expect(spent).toEqual([{ limit: 0, stamp: 19_999, units: 25 }])
   })
 })

@@ -1,6 +1,6 @@
 /**
- * What this pod has used of a guard's limits, per slice as the store counts it, and what it may use
- * while the store is unreachable. Everything used in that time is reported to the store afterwards.
+ * The units of a guard's limits that this pod has used, per slice as the store counts them, and the
+ * units it may use while the store is unreachable. It reports those to the store afterwards.
  *
  * The fleet stays within a limit L without a store for three reasons. Of the units left at the last
  * reply, each of N pods uses at most an N-th. Units that leave the window belonged to one pod and
@@ -74,8 +74,8 @@ const TIGHT = 0.25
 const FRESH_REPLY_US = 2_500_000
 const NEVER = Number.NEGATIVE_INFINITY
 
-/** One limit of one lane or pool. */
-class Own {
+/** This pod's use of one limit of one lane or pool. */
+class LimitSpend {
   /** Units used, whether the store or this pod granted them. */
   readonly spent = emptyCount()
   /** The part that the store does not know of. */
@@ -101,22 +101,22 @@ class Own {
 
 export class LocalSpend {
   /** By lane. Limits that span all lanes are stored under an empty name. */
-  readonly #lanes = new Map<string, Map<string, Own>>()
+  readonly #lanes = new Map<string, Map<string, LimitSpend>>()
   /** By pool. */
-  readonly #pools = new Map<string, Map<string, Own>>()
+  readonly #pools = new Map<string, Map<string, LimitSpend>>()
 
   /** The store granted these sums, one per limit. */
   granted(lane: SpendingLane, sums: readonly number[], at: At): void {
     const { limits: specs } = lane
     for (let index = 0; index < specs.length; index++) {
       const spec = counted(specs[index] as LimitSpec, at.fleet)
-      const own = this.#own(lane, spec)
-      own.replied(at.nowUs)
+      const spend = this.#spendOf(lane, spec)
+      spend.replied(at.nowUs)
       const units = sums[index] as number
       if (units === 0) continue
-      advance(spec, own.spent, at.nowUs, 0)
-      charge(spec, own.spent, at.nowUs, units)
-      if (own.left !== undefined) own.left = Math.max(0, own.left - units)
+      advance(spec, spend.spent, at.nowUs, 0)
+      charge(spec, spend.spent, at.nowUs, units)
+      if (spend.left !== undefined) spend.left = Math.max(0, spend.left - units)
     }
   }
 
@@ -124,27 +124,27 @@ export class LocalSpend {
   refused(lane: SpendingLane, costs: readonly number[], nowUs: number): void {
     const { limits: specs } = lane
     for (let index = 0; index < specs.length; index++) {
-      const own = this.#own(lane, specs[index] as LimitSpec)
-      own.replied(nowUs)
+      const spend = this.#spendOf(lane, specs[index] as LimitSpec)
+      spend.replied(nowUs)
       const cost = costs[index] as number
       if (cost === 0) continue
-      own.left = Math.min(own.left ?? Number.POSITIVE_INFINITY, cost - 1)
-      own.leftUs = nowUs
-      own.tightUs = nowUs
+      spend.left = Math.min(spend.left ?? Number.POSITIVE_INFINITY, cost - 1)
+      spend.leftUs = nowUs
+      spend.tightUs = nowUs
     }
   }
 
   /** The store reported the units left, one number per limit. */
-  saw(lane: SpendingLane, left: readonly number[], nowUs: number): void {
+  noteFigures(lane: SpendingLane, left: readonly number[], nowUs: number): void {
     const { limits: specs } = lane
     for (let index = 0; index < specs.length; index++) {
       const spec = specs[index] as LimitSpec
-      const own = this.#own(lane, spec)
+      const spend = this.#spendOf(lane, spec)
       const now = left[index] as number
-      own.left = now
-      own.leftUs = nowUs
-      if (now < capacity(spec) * TIGHT) own.tightUs = nowUs
-      own.replied(nowUs)
+      spend.left = now
+      spend.leftUs = nowUs
+      if (now < capacity(spec) * TIGHT) spend.tightUs = nowUs
+      spend.replied(nowUs)
     }
   }
 
@@ -153,28 +153,28 @@ export class LocalSpend {
    * too long ago.
    */
   headroom(lane: SpendingLane, spec: LimitSpec, nowUs: number): number | undefined {
-    const [owners, name] = this.#where(lane, spec)
-    const own = owners.get(name)?.get(spec.id)
-    if (own?.left === undefined || nowUs - own.leftUs > FRESH_REPLY_US) return undefined
-    return own.left / capacity(spec)
+    const [spendsByName, name] = this.#placeOf(lane, spec)
+    const spend = spendsByName.get(name)?.get(spec.id)
+    if (spend?.left === undefined || nowUs - spend.leftUs > FRESH_REPLY_US) return undefined
+    return spend.left / capacity(spec)
   }
 
   /** A new store, which has none of the earlier reports. */
   forgotten(): void {
-    for (const own of this.#all()) own.unreported = structuredClone(own.spent)
+    for (const spend of this.#all()) spend.unreported = structuredClone(spend.spent)
   }
 
   /** Grants as many calls from the head of the queue as this pod may start without the store. */
   take({ at: lane, rules, costs, fleet, nowUs }: LocalTake): LocalReply {
     const { limits: specs } = lane
-    const owns = specs.map((spec) => this.#own(lane, spec))
+    const spends = specs.map((spec) => this.#spendOf(lane, spec))
     const usable = specs.map((spec, index) => {
-      const own = owns[index] as Own
+      const spend = spends[index] as LimitSpend
       const rule = rules[index] as LimitRule
       const spread = rule === 'share' ? scaled(spec, fleet) : spec
-      advance(spread, own.spent, nowUs, 0)
-      advance(spec, own.unreported, nowUs, 0)
-      return rule === 'share' ? this.#limited(spread, own, fleet, nowUs) : spread
+      advance(spread, spend.spent, nowUs, 0)
+      advance(spec, spend.unreported, nowUs, 0)
+      return rule === 'share' ? this.#limited(spread, spend, fleet, nowUs) : spread
     })
     let granted = 0
     let wait = 0
@@ -184,10 +184,10 @@ export class LocalSpend {
       for (let index = 0; index < specs.length; index++) {
         if (rules[index] === 'allow') continue
         const cost = costIn(specs[index] as LimitSpec, wanted[index] as number)
-        const own = owns[index] as Own
-        const waits = waitFor(usable[index] as LimitSpec, own, cost, nowUs)
+        const spend = spends[index] as LimitSpend
+        const waits = waitFor(usable[index] as LimitSpec, spend, cost, nowUs)
         if (waits > 0) {
-          own.tightUs = nowUs
+          spend.tightUs = nowUs
           left[index] = 0
         }
         wait = Math.max(wait, waits)
@@ -195,20 +195,20 @@ export class LocalSpend {
       if (wait > 0) break
       for (let index = 0; index < specs.length; index++) {
         const spec = specs[index] as LimitSpec
-        const own = owns[index] as Own
+        const spend = spends[index] as LimitSpend
         const cost = costIn(spec, wanted[index] as number)
         if (cost === 0) continue
-        charge(usable[index] as LimitSpec, own.spent, nowUs, cost)
-        charge(spec, own.unreported, nowUs, cost)
-        if (own.budget !== undefined) own.budget -= cost
-        if (own.left !== undefined) own.left = Math.max(0, own.left - cost)
+        charge(usable[index] as LimitSpec, spend.spent, nowUs, cost)
+        charge(spec, spend.unreported, nowUs, cost)
+        if (spend.budget !== undefined) spend.budget -= cost
+        if (spend.left !== undefined) spend.left = Math.max(0, spend.left - cost)
       }
       granted++
     }
     return {
       granted,
       waitUs: wait,
-      stamps: specs.map((spec, index) => stampOf(spec, (owns[index] as Own).spent, nowUs)),
+      stamps: specs.map((spec, index) => stampOf(spec, (spends[index] as LimitSpend).spent, nowUs)),
       capacities: specs.map(capacity),
       ...(wait > 0 && { left }),
     }
@@ -221,9 +221,9 @@ export class LocalSpend {
     { stamp, delta }: { stamp: number; delta: number },
     at: At & { reported: boolean },
   ): void {
-    const own = this.#own(lane, spec)
-    const both: [LimitSpec, Count][] = [[counted(spec, at.fleet), own.spent]]
-    if (!at.reported) both.push([spec, own.unreported])
+    const spend = this.#spendOf(lane, spec)
+    const both: [LimitSpec, Count][] = [[counted(spec, at.fleet), spend.spent]]
+    if (!at.reported) both.push([spec, spend.unreported])
     for (const [each, count] of both) {
       advance(each, count, at.nowUs, 0)
       if (delta < 0) refund(each, count, at.nowUs, stamp, -delta)
@@ -234,10 +234,10 @@ export class LocalSpend {
   /** Lanes and pools with unreported units, which count as reported from now on. */
   takeUnreported(known: KnownLanes, nowUs: number): Unreported[] {
     const reports: Unreported[] = []
-    for (const [at, owns, ofPool] of this.#each(known)) {
+    for (const [at, spends, ofPool] of this.#each(known)) {
       const spent = at.limits.flatMap((spec, limit) => {
-        const own = owns.get(spec.id)
-        return own === undefined ? [] : takeUnreportedOf(spec, own, limit, nowUs)
+        const spend = spends.get(spec.id)
+        return spend === undefined ? [] : takeUnreportedOf(spec, spend, limit, nowUs)
       })
       if (spent.length > 0) reports.push({ at, ofPool, spent })
     }
@@ -261,79 +261,79 @@ export class LocalSpend {
     for (const pool of this.#pools.keys()) {
       if (known.poolRef(pool) === undefined) this.#pools.delete(pool)
     }
-    for (const [{ limits }, owns] of this.#each(known)) {
+    for (const [{ limits }, spends] of this.#each(known)) {
       for (const spec of limits) {
-        const own = owns.get(spec.id)
-        if (own === undefined) continue
-        advance(counted(spec, at.fleet), own.spent, at.nowUs, 0)
+        const spend = spends.get(spec.id)
+        if (spend === undefined) continue
+        advance(counted(spec, at.fleet), spend.spent, at.nowUs, 0)
         if (
-          own.spent.units === 0 &&
-          own.spent.freeAtUs <= at.nowUs &&
-          at.nowUs - own.repliedUs > spec.windowUs
+          spend.spent.units === 0 &&
+          spend.spent.freeAtUs <= at.nowUs &&
+          at.nowUs - spend.repliedUs > spec.windowUs
         ) {
-          owns.delete(spec.id)
+          spends.delete(spec.id)
         }
       }
     }
-    for (const owners of [this.#lanes, this.#pools]) {
-      for (const [name, owns] of owners) if (owns.size === 0) owners.delete(name)
+    for (const spendsByName of [this.#lanes, this.#pools]) {
+      for (const [name, spends] of spendsByName) if (spends.size === 0) spendsByName.delete(name)
     }
   }
 
-  #limited(spec: LimitSpec, own: Own, fleet: Fleet, nowUs: number): LimitSpec {
-    if (own.left === undefined || nowUs >= settledUs(spec, own)) return spec
-    if (own.budget === undefined) {
-      const fresh = own.repliedUs - own.leftUs <= spec.windowUs * FRESH
-      const tight = fleet.pods > 1 && own.repliedUs < countsUntilUs(spec, own.tightUs)
-      own.budget = fresh && !tight ? shareOf(own.left, fleet) : 0
+  #limited(spec: LimitSpec, spend: LimitSpend, fleet: Fleet, nowUs: number): LimitSpec {
+    if (spend.left === undefined || nowUs >= settledUs(spec, spend)) return spec
+    if (spend.budget === undefined) {
+      const fresh = spend.repliedUs - spend.leftUs <= spec.windowUs * FRESH
+      const tight = fleet.pods > 1 && spend.repliedUs < countsUntilUs(spec, spend.tightUs)
+      spend.budget = fresh && !tight ? shareOf(spend.left, fleet) : 0
       if (isBucket(spec)) {
         // Lowers a bucket to this pod's part of the remaining units; it refills from there.
-        const tooMuch = remaining(spec, own.spent, nowUs) - own.budget
-        if (tooMuch > 0) charge(spec, own.spent, nowUs, tooMuch)
+        const tooMuch = remaining(spec, spend.spent, nowUs) - spend.budget
+        if (tooMuch > 0) charge(spec, spend.spent, nowUs, tooMuch)
       }
     }
     if (isBucket(spec)) return spec
-    if (own.ceiling === undefined && nowUs >= own.repliedUs + MISSED_AFTER_US) {
-      own.ceiling = own.spent.units + Math.max(0, own.budget)
+    if (spend.ceiling === undefined && nowUs >= spend.repliedUs + MISSED_AFTER_US) {
+      spend.ceiling = spend.spent.units + Math.max(0, spend.budget)
     }
-    const most = own.ceiling ?? own.spent.units + Math.max(0, own.budget)
+    const most = spend.ceiling ?? spend.spent.units + Math.max(0, spend.budget)
     return most < spec.limit ? { ...spec, limit: most } : spec
   }
 
-  #own(lane: SpendingLane, spec: LimitSpec): Own {
-    const [owners, name] = this.#where(lane, spec)
-    let owns = owners.get(name)
-    if (owns === undefined) {
-      owns = new Map()
-      owners.set(name, owns)
+  #spendOf(lane: SpendingLane, spec: LimitSpec): LimitSpend {
+    const [spendsByName, name] = this.#placeOf(lane, spec)
+    let spends = spendsByName.get(name)
+    if (spends === undefined) {
+      spends = new Map()
+      spendsByName.set(name, spends)
     }
-    let own = owns.get(spec.id)
-    if (own === undefined) {
-      own = new Own()
-      owns.set(spec.id, own)
+    let spend = spends.get(spec.id)
+    if (spend === undefined) {
+      spend = new LimitSpend()
+      spends.set(spec.id, spend)
     }
-    return own
+    return spend
   }
 
-  #where(
+  #placeOf(
     { lane, pool }: SpendingLane,
     { span }: LimitSpec,
-  ): [owners: Map<string, Map<string, Own>>, name: string] {
+  ): [spendsByName: Map<string, Map<string, LimitSpend>>, name: string] {
     if (span === 'pool' && pool !== undefined) return [this.#pools, pool]
     return [this.#lanes, span === 'vendor' ? '' : lane]
   }
 
-  *#each(known: KnownLanes): Iterable<[SpendingLane, Map<string, Own>, ofPool: boolean]> {
-    for (const [lane, owns] of this.#lanes) yield [known.ref(lane), owns, false]
-    for (const [pool, owns] of this.#pools) {
+  *#each(known: KnownLanes): Iterable<[SpendingLane, Map<string, LimitSpend>, ofPool: boolean]> {
+    for (const [lane, spends] of this.#lanes) yield [known.ref(lane), spends, false]
+    for (const [pool, spends] of this.#pools) {
       const at = known.poolRef(pool)
-      if (at !== undefined) yield [at, owns, true]
+      if (at !== undefined) yield [at, spends, true]
     }
   }
 
-  *#all(): Iterable<Own> {
-    for (const owns of this.#lanes.values()) yield* owns.values()
-    for (const owns of this.#pools.values()) yield* owns.values()
+  *#all(): Iterable<LimitSpend> {
+    for (const spends of this.#lanes.values()) yield* spends.values()
+    for (const spends of this.#pools.values()) yield* spends.values()
   }
 }
 
@@ -356,23 +356,28 @@ function costIn(spec: LimitSpec, cost: number): number {
 /**
  * When all units have left the window that were used before the others noticed this pod's outage.
  */
-function settledUs(spec: LimitSpec, own: Own): number {
-  return countsUntilUs(spec, own.repliedUs + MISSED_AFTER_US)
+function settledUs(spec: LimitSpec, spend: LimitSpend): number {
+  return countsUntilUs(spec, spend.repliedUs + MISSED_AFTER_US)
 }
 
 /** How long a call has to wait, at most until this pod may use more. */
-function waitFor(spec: LimitSpec, own: Own, cost: number, nowUs: number): number {
-  if (fits(spec, own.spent, nowUs, cost)) return 0
-  const wait = Math.max(1, waitUs(spec, own.spent, nowUs, cost))
-  const changes = [own.repliedUs + MISSED_AFTER_US, settledUs(spec, own)]
-  const next = own.budget === undefined ? undefined : changes.find((atUs) => atUs > nowUs)
+function waitFor(spec: LimitSpec, spend: LimitSpend, cost: number, nowUs: number): number {
+  if (fits(spec, spend.spent, nowUs, cost)) return 0
+  const wait = Math.max(1, waitUs(spec, spend.spent, nowUs, cost))
+  const changes = [spend.repliedUs + MISSED_AFTER_US, settledUs(spec, spend)]
+  const next = spend.budget === undefined ? undefined : changes.find((atUs) => atUs > nowUs)
   return next === undefined ? wait : Math.min(wait, Math.max(1, next - nowUs))
 }
 
-function takeUnreportedOf(spec: LimitSpec, own: Own, limit: number, nowUs: number): Spent[] {
-  const { unreported } = own
+function takeUnreportedOf(
+  spec: LimitSpec,
+  spend: LimitSpend,
+  limit: number,
+  nowUs: number,
+): Spent[] {
+  const { unreported } = spend
   advance(spec, unreported, nowUs, 0)
-  own.unreported = emptyCount()
+  spend.unreported = emptyCount()
   if (isBucket(spec)) {
     const units = Math.ceil((Math.max(0, unreported.freeAtUs - nowUs) * spec.limit) / spec.windowUs)
     return units > 0 ? [{ limit, stamp: 0, units }] : []

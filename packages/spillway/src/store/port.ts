@@ -243,7 +243,7 @@ export interface BreakerReport extends BreakerRef {
 
 /** Calls that took longer than answers usually do. */
 export interface HungReport {
-  /** How long ago the call began that began last of those that were answered. */
+  /** How long ago the last of the answered calls began. */
   answeredAgoUs: number
   /** Calls that failed after that long and began later than the answered one: how long ago, and how many. */
   failed: readonly (readonly [agoUs: number, times: number])[]

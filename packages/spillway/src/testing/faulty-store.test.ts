@@ -217,8 +217,8 @@ describe('faulty store', () => {
     }
     const inner: Store = { ...near, pods: { ...near.pods, list } }
     const store = createFaultyStore(inner, { clock, random: createRandom(1) })
-    const asked = Promise.resolve(store.pods.list({ group: 'fleet' }))
-    await expect(clock.until(asked)).rejects.toMatchObject({
+    const listed = Promise.resolve(store.pods.list({ group: 'fleet' }))
+    await expect(clock.until(listed)).rejects.toMatchObject({
       kind: 'server',
       message: 'pods.list: out of memory',
     })
@@ -312,7 +312,7 @@ describe('injected faults', () => {
     expect(await used()).toBe(1)
   })
 
-  it('a store that restarts while it is down stays down', async () => {
+  it('restartEmpty() of a faulty store that is down leaves it down', async () => {
     const { clock, store, stores } = setup()
     store.goDown()
     store.restartEmpty()
@@ -368,41 +368,42 @@ describe('injected faults', () => {
 describe('push messages of the faulty store', () => {
   async function listening(options: Partial<FaultyStoreOptions> = {}) {
     const { clock, store, stores } = setup(options)
-    const heard: string[] = []
+    const received: string[] = []
     const stop = store.breakers.watch({
-      onView: (guard, name, { kind }) => heard.push(`${guard}/${name} ${kind} at ${clock.now()}`),
-      onGap: () => heard.push(`gap at ${clock.now()}`),
+      onView: (guard, name, { kind }) =>
+        received.push(`${guard}/${name} ${kind} at ${clock.now()}`),
+      onGap: () => received.push(`gap at ${clock.now()}`),
     })
     await clock.advance(10)
     /** A change by another pod, which costs this one no round trip. */
     const change = (kind: 'trip' | 'reset') =>
       (stores.at(-1) as Store).breakers.command({ ...trip, command: { kind } })
-    return { clock, store, heard, stop, change }
+    return { clock, store, received, stop, change }
   }
 
   it('push messages arrive after half of the latency, following an initial gap', async () => {
-    const { clock, heard, change } = await listening()
+    const { clock, received, change } = await listening()
     await change('trip')
     await clock.advance(4.9)
-    expect(heard).toEqual(['gap at 10'])
+    expect(received).toEqual(['gap at 10'])
     await clock.advance(1)
-    expect(heard).toEqual(['gap at 10', 'openai/default 1 at 15'])
+    expect(received).toEqual(['gap at 10', 'openai/default 1 at 15'])
   })
 
   it('losePushes() drops push messages silently', async () => {
-    const { clock, store, heard, change } = await listening()
+    const { clock, store, received, change } = await listening()
     store.losePushes(1)
     await change('trip')
     await clock.advance(1_000)
     store.losePushes(0)
     await change('reset')
     await clock.advance(1_000)
-    expect(heard).toEqual(['gap at 10', 'openai/default 0 at 1015'])
+    expect(received).toEqual(['gap at 10', 'openai/default 0 at 1015'])
     expect(store.counts.lostPushes).toBe(1)
   })
 
   it('push messages are lost during an outage, and its end is reported as a gap', async () => {
-    const { clock, store, heard, change } = await listening()
+    const { clock, store, received, change } = await listening()
     await change('trip')
     await clock.advance(1)
     store.goDown()
@@ -410,44 +411,47 @@ describe('push messages of the faulty store', () => {
     await clock.advance(100)
     store.comeBack()
     await clock.advance(100)
-    expect(heard).toEqual(['gap at 10', 'gap at 121'])
+    expect(received).toEqual(['gap at 10', 'gap at 121'])
     await change('trip')
     await clock.advance(100)
-    expect(heard).toHaveLength(3)
+    expect(received).toHaveLength(3)
   })
 
   it('a watcher that starts during an outage receives messages after its end', async () => {
     const { clock, store, stop, change } = await listening()
     stop()
     store.goDown()
-    const heard: string[] = []
-    store.breakers.watch({ onView: (_, name) => heard.push(name), onGap: () => heard.push('gap') })
+    const received: string[] = []
+    store.breakers.watch({
+      onView: (_, name) => received.push(name),
+      onGap: () => received.push('gap'),
+    })
     await change('trip')
     await clock.advance(100)
-    expect(heard).toEqual([])
+    expect(received).toEqual([])
     store.comeBack()
     await clock.advance(10)
     await change('reset')
     await clock.advance(10)
-    expect(heard).toEqual(['gap', 'default'])
+    expect(received).toEqual(['gap', 'default'])
   })
 
   it('push messages continue after a restart from the new store', async () => {
-    const { clock, store, heard, change } = await listening()
+    const { clock, store, received, change } = await listening()
     store.restartEmpty()
     await clock.advance(10)
     await change('trip')
     await clock.advance(10)
-    expect(heard).toEqual(['gap at 10', 'gap at 20', 'openai/default 1 at 25'])
+    expect(received).toEqual(['gap at 10', 'gap at 20', 'openai/default 1 at 25'])
   })
 
   it('push messages end when the watcher stops', async () => {
-    const { clock, store, heard, stop, change } = await listening()
+    const { clock, store, received, stop, change } = await listening()
     await change('trip')
     stop()
     await change('reset')
     await clock.advance(100)
-    expect(heard).toEqual(['gap at 10'])
+    expect(received).toEqual(['gap at 10'])
     expect(store.counts).toMatchObject({ pushed: 1, lostPushes: 1 })
   })
 })

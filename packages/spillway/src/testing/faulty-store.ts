@@ -193,12 +193,12 @@ class DistantStore implements FaultyStore {
     this.#make = typeof inner === 'function' ? inner : undefined
     this.#inner = typeof inner === 'function' ? inner() : inner
     this.#requests = new FifoDelay(clock, (command) => this.#execute(command))
-    this.#replies = new FifoDelay(clock, (command) => this.#hear(command))
+    this.#replies = new FifoDelay(clock, (command) => this.#receiveReply(command))
     this.#pushes = new DelayedPush({
       clock,
       store: () => this.#inner,
       drawHalfMs: () => this.#drawLatencyMs() / 2,
-      loses: () => this.#happens(this.#shares.pushes),
+      loses: () => this.#drawFault(this.#shares.pushes),
       counts: this.counts,
     })
     this.#deadlines = new TimerList(clock, commandTimeoutMs)
@@ -206,7 +206,7 @@ class DistantStore implements FaultyStore {
       this.#inner.limits.watch(pod, {
         onFreed: (guard, lane) => {
           const halfMs = this.#drawLatencyMs() / 2
-          if (!this.connected || this.#happens(this.#shares.pushes)) return
+          if (!this.connected || this.#drawFault(this.#shares.pushes)) return
           clock.schedule(halfMs, () => onFreed(guard, lane)).unref()
         },
         onGap,
@@ -221,7 +221,7 @@ class DistantStore implements FaultyStore {
         worker,
         () => {
           const halfMs = this.#drawLatencyMs() / 2
-          if (this.connected && !this.#happens(this.#shares.pushes)) clock.schedule(halfMs, wake)
+          if (this.connected && !this.#drawFault(this.#shares.pushes)) clock.schedule(halfMs, wake)
         },
         onGap,
       )
@@ -229,7 +229,7 @@ class DistantStore implements FaultyStore {
       this.#inner.queues.watch({
         onChange: (change) => {
           const halfMs = this.#drawLatencyMs() / 2
-          if (!this.connected || this.#happens(this.#shares.pushes)) return
+          if (!this.connected || this.#drawFault(this.#shares.pushes)) return
           clock.schedule(halfMs, () => onChange(change))
         },
         onGap,
@@ -277,10 +277,10 @@ class DistantStore implements FaultyStore {
     if (this.#make === undefined) {
       throw new Error('restartEmpty: pass a function that creates the store to createFaultyStore')
     }
-    const wasUp = this.connected
+    const wasConnected = this.connected
     this.goDown()
     this.#inner = this.#make()
-    if (wasUp) this.comeBack()
+    if (wasConnected) this.comeBack()
   }
 
   sever(): void {
@@ -327,7 +327,7 @@ class DistantStore implements FaultyStore {
       command.deadline = this.#deadlines.schedule(this.#timeoutMs, () => {
         this.#giveUp(command, `no reply within ${this.#timeoutMs} ms (commandTimeoutMs)`)
       })
-      if (this.#happens(this.#shares.requests)) this.counts.lostRequests++
+      if (this.#drawFault(this.#shares.requests)) this.counts.lostRequests++
       else this.#requests.send(command, halfMs)
     })
   }
@@ -338,7 +338,7 @@ class DistantStore implements FaultyStore {
   }
 
   /** Draws no random number for shares of 0 and 1, so that one fault does not change the others. */
-  #happens(ofAll: number): boolean {
+  #drawFault(ofAll: number): boolean {
     return ofAll === 1 || (ofAll > 0 && this.#random() < ofAll)
   }
 
@@ -369,12 +369,12 @@ class DistantStore implements FaultyStore {
   #answer(): void {
     while (this.#running[0]?.outcome !== undefined) {
       const command = this.#running.shift() as Command
-      if (this.#state === 'dead' || this.#happens(this.#shares.replies)) this.counts.lostReplies++
+      if (this.#state === 'dead' || this.#drawFault(this.#shares.replies)) this.counts.lostReplies++
       else this.#replies.send(command, command.halfMs)
     }
   }
 
-  #hear(command: Command): void {
+  #receiveReply(command: Command): void {
     const { outcome } = command
     if (command.settled || outcome === undefined) return
     this.counts.answered++

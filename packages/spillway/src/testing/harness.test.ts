@@ -50,15 +50,15 @@ describe('test fleet', () => {
     tick()
     await fleet.run(250)
     const beat = { group: 'pods:fleet', pod: 'a', lifeUs: 1e9, snapshot: '' }
-    let heard = false
+    let received = false
     void Promise.resolve(dying?.store.pods.beat(beat)).finally(() => {
-      heard = true
+      received = true
     })
     fleet.kill(0)
     dying?.clock.schedule(10, tick)
     await fleet.run(1_000)
     expect(ticks).toEqual([0, 100, 200])
-    expect(heard).toBe(false)
+    expect(received).toBe(false)
     expect(await fleet.store.pods.list({ group: 'pods:fleet' })).toHaveLength(1)
     expect(fleet.pods.map(({ alive }) => alive)).toEqual([false, true, true])
     expect(dying?.signal.aborted).toBe(true)
@@ -182,9 +182,9 @@ function createBusyFleet(seed: number, windowMs: number) {
   const log: string[] = []
   const work = async ({ name, value }: (typeof fleet.pods)[number]) => {
     for (;;) {
-      const asked = await value.acquireWithin('10s').catch((error) => error)
-      if (!asked.allowed) {
-        log.push(`${name} ${asked.code ?? 'refused'} at ${fleet.clock.now()}`)
+      const acquired = await value.acquireWithin('10s').catch((error) => error)
+      if (!acquired.allowed) {
+        log.push(`${name} ${acquired.code ?? 'refused'} at ${fleet.clock.now()}`)
         await sleep(fleet.clock, 10)
         continue
       }

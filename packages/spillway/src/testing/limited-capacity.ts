@@ -24,7 +24,7 @@ export class Job implements HeapItem, Linked<Job> {
   ) {}
 }
 
-export interface WorkshopOptions {
+export interface LimitedCapacityOptions {
   clock: Clock
   capacity: number
   beyondCapacity: 'queue' | 'slow'
@@ -46,7 +46,7 @@ export class LimitedCapacity {
   #timer: Timer | undefined
   #armedFor: Job | undefined
 
-  constructor({ clock, capacity, beyondCapacity }: WorkshopOptions) {
+  constructor({ clock, capacity, beyondCapacity }: LimitedCapacityOptions) {
     this.#clock = clock
     this.#capacity = capacity
     this.#shared = beyondCapacity === 'slow'
@@ -117,8 +117,8 @@ export class LimitedCapacity {
 
   /** Adjusts speed and timer to the running jobs. */
   #adjust(): void {
-    const crowded = this.#shared && this.#runningCount > this.#capacity
-    const speed = (crowded ? this.#capacity / this.#runningCount : 1) / this.#slowdown
+    const isOverCapacity = this.#shared && this.#runningCount > this.#capacity
+    const speed = (isOverCapacity ? this.#capacity / this.#runningCount : 1) / this.#slowdown
     if (speed !== this.#speed) {
       this.#progressMs = this.#progress()
       this.#sinceMs = this.#clock.now()

@@ -314,16 +314,16 @@ class VirtualVendor implements Vendor {
   }
 
   #drawWorkMs(): number {
-    if (this.#happens(this.#hangShare)) return Number.POSITIVE_INFINITY
+    if (this.#drawFault(this.#hangShare)) return Number.POSITIVE_INFINITY
     return this.#drawServiceMs()
   }
 
-  #happens(share: number): boolean {
+  #drawFault(share: number): boolean {
     return share === 1 || (share > 0 && this.#options.random() < share)
   }
 
   #finish(visit: Visit): void {
-    this.#answer(visit, this.#happens(this.#failShare) ? 503 : 200, undefined)
+    this.#answer(visit, this.#drawFault(this.#failShare) ? 503 : 200, undefined)
   }
 
   #answer(visit: Visit, status: number, waitMs: number | undefined): void {

@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { START_MS } from '../topologies.js'
-import { claimByHand } from './by-hand.js'
+import { claimManualControl } from './manual-control.js'
 import { claimKeys } from './keys.js'
-import { claimLooking } from './looking.js'
+import { claimReading } from './reading-state.js'
 import { claimMembers } from './members.js'
 import { claimProbing } from './probing.js'
 import { claimQuorum } from './quorum.js'
-import { claimRiding } from './riding.js'
+import { claimPiggyback } from './piggyback.js'
 import { claimTripping } from './tripping.js'
 
 export function claimBreakers(fleet: Fleet): void {
@@ -18,11 +18,11 @@ export function claimBreakers(fleet: Fleet): void {
 
     claimTripping(fleet)
     claimProbing(fleet)
-    claimByHand(fleet)
-    claimLooking(fleet)
+    claimManualControl(fleet)
+    claimReading(fleet)
     claimQuorum(fleet)
     claimMembers(fleet)
-    claimRiding(fleet)
+    claimPiggyback(fleet)
     // Last, because it inspects the keys of all the other tests.
     claimKeys(fleet)
   })

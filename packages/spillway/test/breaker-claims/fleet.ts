@@ -93,15 +93,15 @@ export async function enterTogether(
   pods: readonly CircuitBreaker[],
   times = 1,
 ): Promise<{ pod: CircuitBreaker; permit: BreakerPermit }[]> {
-  const asked = pods.flatMap((pod) =>
+  const entries = pods.flatMap((pod) =>
     Array.from({ length: times }, async () => ({ pod, answer: await pod.allow() })),
   )
-  const given: { pod: CircuitBreaker; permit: BreakerPermit }[] = []
-  for (const { pod, answer } of await Promise.all(asked)) {
-    if (answer.allowed) given.push({ pod, permit: answer.permit })
+  const grants: { pod: CircuitBreaker; permit: BreakerPermit }[] = []
+  for (const { pod, answer } of await Promise.all(entries)) {
+    if (answer.allowed) grants.push({ pod, permit: answer.permit })
     else expect(answer.error.code).toBe('CIRCUIT_OPEN')
   }
-  return given
+  return grants
 }
 
 /** Pods of a downstream whose breaker has just become half-open. */

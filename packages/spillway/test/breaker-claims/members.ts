@@ -34,16 +34,16 @@ export function claimMembers(fleet: Fleet): void {
     it('each heartbeat carries a fresh snapshot of the pod', async () => {
       const join = createGroup({ heartbeatMs: 50, lifeMs: 2_000 })
       let calls = 0
-      const talker = join({ pod: 'talker', snapshot: () => ({ calls, 'ü:{}"': ['\n'] }) })
+      const reporting = join({ pod: 'talker', snapshot: () => ({ calls, 'ü:{}"': ['\n'] }) })
       const silent = join({ pod: 'silent' })
       calls = 7
       await fleet.sleep(200)
       const members = await silent.members()
       const of = (pod: string) => members.find((member) => member.pod === pod)
-      expect(of(talker.pod)).toMatchObject({ snapshot: { calls: 7, 'ü:{}"': ['\n'] } })
-      expect(of(talker.pod)!.ageMs).toBeLessThan(2_000)
+      expect(of(reporting.pod)).toMatchObject({ snapshot: { calls: 7, 'ü:{}"': ['\n'] } })
+      expect(of(reporting.pod)!.ageMs).toBeLessThan(2_000)
       expect(of(silent.pod)).toMatchObject({ snapshot: undefined })
-      expect(talker.pod).toMatch(/^talker-./)
+      expect(reporting.pod).toMatch(/^reporting-./)
     })
 
     it('a pod without heartbeats disappears after its lifetime', async () => {

@@ -29,12 +29,12 @@ export function claimProbing(fleet: Fleet): void {
   describe('half-open breaker', () => {
     it('half-open breaker grants exactly `probes` probes at once across the fleet', async () => {
       const pods = await halfOpen(fleet, { probes: 3, successes: 100, probeLeaseMs: LONG_MS }, 10)
-      const given = await enterTogether(pods, 5)
-      expect(given).toHaveLength(3)
-      expect(given.every(({ permit }) => permit.probe)).toBe(true)
+      const grants = await enterTogether(pods, 5)
+      expect(grants).toHaveLength(3)
+      expect(grants.every(({ permit }) => permit.probe)).toBe(true)
       await fleet.sleep(FULL_MS)
       expect(await enterTogether(pods, 5)).toHaveLength(0)
-      await end(given[0]!, 'success')
+      await end(grants[0]!, 'success')
       await fleet.sleep(FULL_MS)
       expect(await enterTogether(pods, 5)).toHaveLength(1)
     })
@@ -53,12 +53,12 @@ export function claimProbing(fleet: Fleet): void {
 
     it('a half-open breaker opens again on all pods after two of three probes have failed', async () => {
       const pods = await halfOpen(fleet, { probes: 3, successes: 3, openMs: 1_000 }, 3)
-      const given = await enterTogether(pods)
-      await end(given[0]!, 'success')
-      await end(given[1]!, 'failure')
-      expect(given[1]!.pod.state()).toBe('half-open')
-      await end(given[2]!, 'failure')
-      expect(given[2]!.pod.state()).toBe('open')
+      const grants = await enterTogether(pods)
+      await end(grants[0]!, 'success')
+      await end(grants[1]!, 'failure')
+      expect(grants[1]!.pod.state()).toBe('half-open')
+      await end(grants[2]!, 'failure')
+      expect(grants[2]!.pod.state()).toBe('open')
       await untilState(fleet, pods, 'open')
     })
 
@@ -133,7 +133,7 @@ export function claimProbing(fleet: Fleet): void {
       const options = { probes: 1, successes: 1, probeLeaseMs: 2_500 }
       const pods = await halfOpen(fleet, options, 2)
       const [long] = await enterTogether(pods)
-      for (let look = 0; look < 12; look++) {
+      for (let attempt = 0; attempt < 12; attempt++) {
         await fleet.sleep(600)
         expect(await enterTogether(pods)).toHaveLength(0)
       }
@@ -184,11 +184,11 @@ export function claimProbing(fleet: Fleet): void {
     it('right after closing each pod may run only two calls at once', async () => {
       const pods = await closed(LONG_MS, 3)
       for (const pod of pods) {
-        const given = await enterTogether([pod], 100)
-        expect(given).toHaveLength(2)
-        expect(given.some(({ permit }) => permit.probe)).toBe(false)
+        const grants = await enterTogether([pod], 100)
+        expect(grants).toHaveLength(2)
+        expect(grants.some(({ permit }) => permit.probe)).toBe(false)
         // A finished call frees capacity.
-        await end(given[0]!, 'success')
+        await end(grants[0]!, 'success')
         expect(await enterTogether([pod], 100)).toHaveLength(1)
       }
     })

@@ -24,10 +24,10 @@ export function claimAlgorithms(fleet: Fleet): void {
     const pods = [pod(), pod(), pod(), pod()]
     // Connects first: a reply that comes late because of that would be refunded.
     await fleet.until(Promise.all(pods.map((each) => each.figures())))
-    const asked = Array.from({ length: calls }, (_, call) =>
+    const pending = Array.from({ length: calls }, (_, call) =>
       pods[call % pods.length]!.acquireWithin('30s'),
     )
-    const answers = await fleet.until(Promise.all(asked))
+    const answers = await fleet.until(Promise.all(pending))
     return answers.map((answer) => grantedMs(permitOf(answer))).sort((a, b) => a - b)
   }
 

@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { START_MS } from '../topologies.js'
 import { claimAlgorithms } from './algorithms.js'
-import { claimAsking } from './asking.js'
+import { claimAcquiring } from './acquiring.js'
 import { claimChanges } from './changes.js'
 import { claimCosts } from './costs.js'
 import type { Fleet } from './fleet.js'
 import { claimKeys } from './keys.js'
 import { claimPools } from './pools.js'
-import { claimVendorWord } from './vendor-word.js'
+import { claimVendorFeedback } from './vendor-feedback.js'
 
 export function claimLimits(fleet: Fleet): void {
   describe(`shared limits in ${fleet.name}`, { concurrent: fleet.kind !== 'memory' }, () => {
@@ -16,9 +16,9 @@ export function claimLimits(fleet: Fleet): void {
     afterAll(() => fleet.stop())
 
     claimAlgorithms(fleet)
-    claimAsking(fleet)
+    claimAcquiring(fleet)
     claimCosts(fleet)
-    claimVendorWord(fleet)
+    claimVendorFeedback(fleet)
     claimChanges(fleet)
     claimPools(fleet)
     // Last, because it inspects the keys of all the other tests.

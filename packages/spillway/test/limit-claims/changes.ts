@@ -66,12 +66,12 @@ export function claimChanges(fleet: Fleet): void {
       }
     }
     const callers = [pod(), pod(), pod()].flatMap((each) => Array.from({ length: 20 }, () => each))
-    const calling = Promise.all(callers.map(load))
-    const boss = pod()
+    const allLoad = Promise.all(callers.map(load))
+    const operator = pod()
     /** Approximate times of the store between which the limit changed. */
     const change = async (limit: number, enough: number) => {
       const beforeMs = Math.max(...grants)
-      await boss.setLimits(limits(limit))
+      await operator.setLimits(limits(limit))
       const afterMs = Math.max(...grants)
       await fleet.sleep(3.5 * WINDOW_MS)
       // A busy machine needs longer until a window is well used.
@@ -90,7 +90,7 @@ export function claimChanges(fleet: Fleet): void {
     const halved = await change(10, 5)
     const doubled = await change(40, 20)
     running = false
-    await fleet.until(calling)
+    await fleet.until(allLoad)
 
     expect(most(0, halved.beforeMs)).toBe(20)
     const half = most(halved.afterMs + lagMs, doubled.beforeMs)

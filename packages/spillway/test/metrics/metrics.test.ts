@@ -88,23 +88,23 @@ describe('Prometheus metrics', () => {
     }
   })
 
-  it('a scrape asks the store once', async () => {
+  it('a scrape reads the store once', async () => {
     const { spillway } = createPod()
-    let asked = 0
+    let reads = 0
     const counted = {
       snapshot: () => spillway.snapshot(),
       timings: () => spillway.timings(),
       fleet: () => {
-        asked++
+        reads++
         return spillway.fleet()
       },
     }
     const registry = new Registry()
     exposeToPrometheus({ spillway: counted, registry })
     await registry.metrics()
-    expect(asked).toBe(1)
+    expect(reads).toBe(1)
     await registry.metrics()
-    expect(asked).toBe(2)
+    expect(reads).toBe(2)
   })
 
   it('the number of series stays bounded for any number of users, lanes and guards', async () => {

@@ -9,7 +9,7 @@ import { claimTaking } from './taking.js'
 import { claimTenantCap } from './tenant-cap.js'
 import { claimTenants } from './tenants.js'
 import { claimThrottled } from './throttled.js'
-import { claimTold } from './told.js'
+import { claimFigures } from './figures.js'
 import { claimWorkers } from './workers.js'
 
 export function claimQueues(fleet: Fleet): void {
@@ -21,7 +21,7 @@ export function claimQueues(fleet: Fleet): void {
     claimEnds(fleet)
     claimWorkers(fleet)
     claimTenants(fleet)
-    claimTold(fleet)
+    claimFigures(fleet)
     claimThrottled(fleet)
     claimTenantCap(fleet)
     claimPush(fleet)

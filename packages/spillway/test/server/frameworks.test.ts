@@ -132,8 +132,8 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
       spellings.push('/CHAT', '/chat/', '/Ch%61t/')
     const statuses: number[] = []
     for (const path of spellings) {
-      const asking = request({ hostname, port, path, agent: false }).end()
-      const [answer] = (await once(asking, 'response')) as [IncomingMessage]
+      const clientRequest = request({ hostname, port, path, agent: false }).end()
+      const [answer] = (await once(clientRequest, 'response')) as [IncomingMessage]
       statuses.push(answer.resume().statusCode ?? 0)
     }
     expect(statuses).toEqual([200, ...spellings.slice(1).map(() => 429)])
@@ -364,7 +364,7 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
       if (framework.startsWith('nest')) throw new HttpException('not here', 404, { cause })
       throw Object.assign(new Error('not here', { cause }), { status: 404 })
     })
-    // With node:http the status of an error means nothing.
+    // With node:http the status of an error has no meaning.
     expect((await ask('/')).status).toBe(framework === 'node:http' ? 503 : 404)
     await spillway.close()
   })

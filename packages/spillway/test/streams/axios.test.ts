@@ -152,8 +152,8 @@ describe('axios client with a guard', () => {
   it('an option of axios that fetch ignores is rejected with its name', async () => {
     const { client } = start()
     const proxy = { host: '127.0.0.1', port: 1 }
-    const asking = client.get('/', { proxy, httpAgent: new Agent() })
-    await expect(asking).rejects.toThrow(/axios\.httpAgent: .*\naxios\.proxy: /)
+    const pending = client.get('/', { proxy, httpAgent: new Agent() })
+    await expect(pending).rejects.toThrow(/axios\.httpAgent: .*\naxios\.proxy: /)
     expect(requests).toHaveLength(0)
   })
 })

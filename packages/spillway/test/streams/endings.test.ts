@@ -212,7 +212,7 @@ describe.concurrent('unread answer', () => {
     expect(endsOf(guard)).toEqual({ abandoned: 1 })
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
     expect(guard.snapshot().active).toBe(0)
-    // A late reader learns the reason.
+    // A late reader gets the reason.
     expect(await errorOf(response.text())).toMatchObject({
       code: 'CALL_TIMEOUT',
       details: { kind: 'unread' },
@@ -354,12 +354,12 @@ describe.concurrent('retry of streams', () => {
 
   it('a retry before the first byte releases the discarded answer', async () => {
     const open = new Set<ServerResponse>()
-    let asked = 0
+    let requests = 0
     const server = createServer((_, response) => {
-      asked++
+      requests++
       open.add(response)
       response.on('close', () => open.delete(response))
-      if (asked === 3) return response.end('good')
+      if (requests === 3) return response.end('good')
       // An error whose body never ends.
       response.writeHead(503).write('sorry')
       return undefined
@@ -373,7 +373,7 @@ describe.concurrent('retry of streams', () => {
     const { port } = server.address() as AddressInfo
     const answer = await guard.fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: 'x' })
     expect(await answer.text()).toBe('good')
-    expect(asked).toBe(3)
+    expect(requests).toBe(3)
     await until('the bad ones are closed', () => open.size === 0)
     expect(endsOf(guard)).toEqual({ abandoned: 2, complete: 1 })
     expect(outcomesOf(guard)).toEqual({ failure: 2, success: 1 })

@@ -112,13 +112,13 @@ function anthropic(url: string) {
 function askOverHttp(url: string): Promise<IncomingMessage> {
   const { body, headers } = question()
   return new Promise((resolve, reject) => {
-    const asking = request(`${url}/v1/chat/completions`, {
+    const clientRequest = request(`${url}/v1/chat/completions`, {
       method: 'POST',
       headers: headers as Record<string, string>,
     })
-    asking.on('response', resolve)
-    asking.on('error', reject)
-    asking.end(body)
+    clientRequest.on('response', resolve)
+    clientRequest.on('error', reject)
+    clientRequest.end(body)
   })
 }
 

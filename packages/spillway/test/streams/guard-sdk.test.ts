@@ -341,16 +341,16 @@ describe('guard.sdk() and streamed usage', () => {
 
   it('an application that asks for the usage itself gets it', async () => {
     const { guard, client } = await startOpenAI(limits)
-    const asking = { ...body, stream_options: { include_usage: true } }
-    const chunks = await chunksOf(await client.chat.completions.create(asking))
+    const bodyWithOptions = { ...body, stream_options: { include_usage: true } }
+    const chunks = await chunksOf(await client.chat.completions.create(bodyWithOptions))
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: TOKENS } })
     await expect.poll(() => tokensIn(guard)).toBe(PROMPT_TOKENS + TOKENS)
   })
 
   it('other stream options are kept when the usage is asked for', async () => {
     const { guard, client } = await startOpenAI(limits)
-    const asking = { ...body, stream_options: { include_usage: false } }
-    const chunks = await chunksOf(await client.chat.completions.create(asking))
+    const bodyWithOptions = { ...body, stream_options: { include_usage: false } }
+    const chunks = await chunksOf(await client.chat.completions.create(bodyWithOptions))
     expect(chunks.every(({ choices }) => choices.length === 1)).toBe(true)
     await expect.poll(() => tokensIn(guard)).toBe(PROMPT_TOKENS + TOKENS)
   })

@@ -83,13 +83,13 @@ describe('three tiers with three attempts each and the last one down', () => {
   it.each(['answers 503', 'cuts'] as const)(
     'when C %s, at most 4 calls reach it with attempt headers, and 27 without',
     async (down) => {
-      const wild = await chain({ hops: false, down })
-      expect(wild.reached).toBe(27)
-      const tame = await chain({ hops: true, down })
-      expect(tame.reached).toBeGreaterThanOrEqual(1)
-      expect(tame.reached).toBeLessThanOrEqual(4)
-      expect([tame.atA, tame.atB]).toEqual([1, 1])
-      expect(tame.status).toBe(wild.status)
+      const withoutHops = await chain({ hops: false, down })
+      expect(withoutHops.reached).toBe(27)
+      const withHops = await chain({ hops: true, down })
+      expect(withHops.reached).toBeGreaterThanOrEqual(1)
+      expect(withHops.reached).toBeLessThanOrEqual(4)
+      expect([withHops.atA, withHops.atB]).toEqual([1, 1])
+      expect(withHops.status).toBe(withoutHops.status)
     },
   )
 

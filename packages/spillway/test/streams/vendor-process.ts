@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { MockCall, MockCounts, MockVendorOptions } from '@spillway/mock-vendor'
 import { onTestFinished } from 'vitest'
-import { endWithUs } from '../end-with-us.js'
+import { endWithThisProcess } from '../end-with-process.js'
 
 const FIXTURE = fileURLToPath(new URL('../fixtures/mock-vendor.mjs', import.meta.url))
 
@@ -24,7 +24,7 @@ export function sharedNowMs(): number {
 /** Starts a vendor process that is ended after the test. */
 export async function startVendorProcess(options: MockVendorOptions) {
   const child = fork(FIXTURE, [JSON.stringify(options)])
-  const ended = endWithUs(child.pid)
+  const ended = endWithThisProcess(child.pid)
   const exit = once(child, 'exit').then(ended)
   const answers = new Map<number, (answer: never) => void>()
   child.on('message', ({ id, answer }: { id: number; answer: never }) => answers.get(id)?.(answer))
@@ -33,9 +33,9 @@ export async function startVendorProcess(options: MockVendorOptions) {
     await exit
   })
 
-  let asked = 0
+  let requests = 0
   function ask<T>(word: 'start' | 'clear' | 'report'): Promise<T> {
-    const id = ++asked
+    const id = ++requests
     const died = exit.then(() => Promise.reject(new Error('the process of the vendor has ended')))
     const answer = new Promise<T>((resolve) => answers.set(id, resolve))
     child.send({ id, word })

@@ -112,11 +112,11 @@ describe('node without scripts', () => {
 describe('publishing in a cluster', () => {
   it('a message published on one node reaches every pod, whichever node it listens to', async () => {
     const pods = await connect()
-    const heard = pods.map(() => new Set<string>())
+    const received = pods.map(() => new Set<string>())
     let gaps = 0
     for (const [index, { client }] of pods.entries()) {
       const subscription = client.subscribe('news', {
-        onMessage: (text) => heard[index]?.add(text),
+        onMessage: (text) => received[index]?.add(text),
         onSubscribed: () => void gaps++,
       })
       onTestFinished(() => subscription.close())
@@ -124,7 +124,7 @@ describe('publishing in a cluster', () => {
     await vi.waitUntil(() => gaps === pods.length, { timeout: 5_000 })
     const masters = await cluster.masters()
     for (const { port, send } of masters) await send('PUBLISH', 'news', `from ${port}`)
-    await vi.waitUntil(() => heard.every(({ size }) => size === masters.length))
+    await vi.waitUntil(() => received.every(({ size }) => size === masters.length))
   })
 })
 

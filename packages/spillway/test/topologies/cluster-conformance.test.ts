@@ -12,7 +12,7 @@ import { sharedServers } from '../topologies.js'
 import { claimBreakerTwins } from '../twin-claims/breakers.js'
 import { claimLimitTwins } from '../twin-claims/limits.js'
 import { claimQueueTwins } from '../twin-claims/queues.js'
-import { claimRideTwins } from '../twin-claims/rides.js'
+import { claimPiggybackTwins } from '../twin-claims/piggyback.js'
 import { twinRedis } from '../twin-claims/twin-redis.js'
 
 const begin = sharedServers('a cluster')
@@ -30,6 +30,6 @@ describe('Lua twins on a cluster', () => {
   const twin = twinRedis(begin)
   claimLimitTwins(twin, HISTORIES)
   claimBreakerTwins(twin, HISTORIES)
-  claimRideTwins(twin, HISTORIES)
+  claimPiggybackTwins(twin, HISTORIES)
   claimQueueTwins(twin, HISTORIES)
 })

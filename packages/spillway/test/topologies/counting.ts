@@ -53,9 +53,9 @@ export interface Tally {
   readonly replies: unknown[]
   readonly failures: StoreFailure[]
   /**
-   * Commands that had no answer and no failure when three timers of their deadline's length had fired
-   * one after the other: one until it is written, one for the deadline, one to look a last time. On a
-   * busy machine these timers are as late as the deadline itself.
+   * Commands without an answer or a failure when three timers of their deadline's length had fired one after the other:
+   * one until the command is written, one for the deadline, one for a last check. On a busy machine these timers are as
+   * late as the deadline itself.
    */
   overdue: number
 }

@@ -20,19 +20,19 @@ afterAll(() => watched.stop())
 
 const connect = () => startPods({ sentinels: watched.urls, master: MASTER }, DEADLINE_MS)
 
-/** The messages that each pod receives from now on. */
-async function listen(pods: readonly Pod[]) {
-  const ears = pods.map(({ client }) => {
-    const ear = { heard: [] as string[], gaps: 0 }
+/** Records the messages that each pod receives from now on. */
+async function recordMessages(pods: readonly Pod[]) {
+  const recorders = pods.map(({ client }) => {
+    const recorder = { messages: [] as string[], gaps: 0 }
     const subscription = client.subscribe('news', {
-      onMessage: (text) => ear.heard.push(text),
-      onSubscribed: () => void ear.gaps++,
+      onMessage: (text) => recorder.messages.push(text),
+      onSubscribed: () => void recorder.gaps++,
     })
     onTestFinished(() => subscription.close())
-    return ear
+    return recorder
   })
-  await vi.waitUntil(() => ears.every(({ gaps }) => gaps > 0), { timeout: 5_000 })
-  return ears
+  await vi.waitUntil(() => recorders.every(({ gaps }) => gaps > 0), { timeout: 5_000 })
+  return recorders
 }
 
 async function valuesOf(server: RedisServer, keys: readonly string[]): Promise<unknown[]> {
@@ -89,7 +89,7 @@ describe('replaced master that is still running', () => {
     await vi.waitUntil(() => counting.tally.replies.length > 50)
     await watched.sentinels[0]?.send('SENTINEL', 'FAILOVER', MASTER)
     await vi.waitUntil(async () => (await watched.master()) === second, { timeout: 15_000 })
-    // Until the old master knows of the failover, it may still answer.
+    // The old master may still answer until it has learnt of the failover.
     await vi.waitUntil(
       async () => {
         await untilAnswered(pods, 'b')
@@ -114,7 +114,7 @@ describe('replaced master that is still running', () => {
 describe('failing master', () => {
   it('a dead master is replaced without a restart, delay or command run twice', async () => {
     const pods = await connect()
-    const ears = await listen(pods)
+    const recorders = await recordMessages(pods)
     const counting = keepCounting(pods, 'c', DEADLINE_MS)
     const first = await watched.master()
     const [second] = watched.servers.filter((each) => each !== first) as [RedisServer]
@@ -144,9 +144,9 @@ describe('failing master', () => {
     expect(new Set(counted)).toEqual(new Set(['1', null]))
 
     // The subscriptions have moved as well and report a gap.
-    await vi.waitUntil(() => ears.every(({ gaps }) => gaps > 1), { timeout: 10_000 })
+    await vi.waitUntil(() => recorders.every(({ gaps }) => gaps > 1), { timeout: 10_000 })
     await vi.waitFor(() => master.send('PUBLISH', 'news', 'hello'), FAILED_OVER)
-    await vi.waitUntil(() => ears.every(({ heard }) => heard.includes('hello')))
+    await vi.waitUntil(() => recorders.every(({ messages }) => messages.includes('hello')))
   })
 })
 

@@ -50,7 +50,7 @@ const JOB: NewJob = {
   attempts: 1,
 }
 
-/** Asks an empty job queue for a job, so the worker is parked. */
+/** Requests a job from an empty job queue, so that the worker is parked. */
 async function park(store: Store, ref: QueueRef, worker: string): Promise<void> {
   await store.queues.reserve({
     ...ref,

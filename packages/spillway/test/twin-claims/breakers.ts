@@ -253,7 +253,7 @@ export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         ...{ kind: 'end probes', ends: [[0, 0]], outcomes: [], inFlight: [0, 0], hung: undefined },
       }
       const renew: Operation = { kind: 'sync', renew: [0, 1, 2] }
-      const look: Operation = { kind: 'sync', renew: [] }
+      const readState: Operation = { kind: 'sync', renew: [] }
       const twoPhases = [
         ...[after(0, trip), after('end', probe(2)), after(1_000, trip), after('end', probe(2))],
         after(1_000, probe(2)),
@@ -262,10 +262,10 @@ export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         // The late ones end, and their places are free.
         [after(1_000, end), after(1_000, probe(2)), after(1_000, end), after(1_000, probe(3))],
         // Their leases end, or are renewed.
-        [after(17_500_000, look), after(1_000_000, probe(3)), after(2_000_000, probe(3))],
+        [after(17_500_000, readState), after(1_000_000, probe(3)), after(2_000_000, probe(3))],
         [after(15_000_000, renew), after(15_000_000, probe(3)), after(6_000_000, probe(3))],
         // The clock is set back.
-        [after(-60_000_000, look), after(10_000_000, probe(3)), after(15_000_000, probe(3))],
+        [after(-60_000_000, readState), after(10_000_000, probe(3)), after(15_000_000, probe(3))],
       ]
       for (const ending of endings) {
         await replay(twin, DIRECTED, DIRECTED, undefined, [...twoPhases, ...ending])
@@ -376,7 +376,7 @@ async function replay(
   }
 
   /** Publishes the view of a reply to everyone. */
-  function hear(lane: string, view: BreakerView): void {
+  function receiveView(lane: string, view: BreakerView): void {
     known.get(lane)?.push(view)
     if (view.isolatedUntilUs > nowUs) reached.isolated++
   }
@@ -418,7 +418,7 @@ async function replay(
         }
         const view = report(request)
         expect(await redis.report(request)).toEqual(view)
-        hear(lane, view)
+        receiveView(lane, view)
         if (op.kind === 'report' && op.resent && lastReport !== undefined) {
           reached.resent++
           expect(await redis.report(lastReport)).toEqual(report(lastReport))
@@ -433,7 +433,7 @@ async function replay(
         reached.probes += reply.granted
         if (reply.granted > 0 && reply.granted < op.wanted) reached.places++
         underWay.push(...probes.slice(0, reply.granted))
-        hear(lane, reply.view)
+        receiveView(lane, reply.view)
         break
       }
       case 'sync': {
@@ -443,7 +443,8 @@ async function replay(
         const requests = LANES.map((each) => ({ ...ref, lane: each, renew }))
         const replies = requests.map((each) => mine(syncBreaker, each))
         expect(await redis.sync(requests)).toEqual(replies)
-        for (const [index, each] of LANES.entries()) hear(each, replies[index] as BreakerView)
+        for (const [index, each] of LANES.entries())
+          receiveView(each, replies[index] as BreakerView)
         break
       }
       case 'command': {
@@ -452,7 +453,7 @@ async function replay(
         const view = mine(commandBreaker, request)
         expect(await redis.command(request)).toEqual(view)
         if ('found' in op.command && view.generation !== current) reached.tripsFound++
-        hear(lane, view)
+        receiveView(lane, view)
         break
       }
       case 'beat': {
@@ -478,9 +479,9 @@ async function replay(
   // On the server of the other messages, so that it cannot overtake them.
   const server = await twin.servers.at(keys.breaker(GUARD, LANES[0]))
   await server.send('PUBLISH', keys.breakers, 'end')
-  const heard = () => twin.published.get(keys.breakers) ?? []
-  await vi.waitUntil(() => heard().at(-1) === 'end', { interval: 1 })
-  expect(heard().slice(0, -1).map(readPublished)).toEqual(expected)
+  const publishedViews = () => twin.published.get(keys.breakers) ?? []
+  await vi.waitUntil(() => publishedViews().at(-1) === 'end', { interval: 1 })
+  expect(publishedViews().slice(0, -1).map(readPublished)).toEqual(expected)
   reached.published += expected.length
 }
 

@@ -45,7 +45,7 @@ const HOUR_US = 3_600_000_000
 
 /** A failing history is shrunk for at most this time. */
 
-/** `weight` says how much more often the usual pause occurs than others. */
+/** `weight`: how much more often the usual pause occurs than others. */
 const pauses = (weight: number, usualUs: number) =>
   fc.oneof(
     { weight, arbitrary: fc.integer({ min: 0, max: usualUs }) },
@@ -700,9 +700,9 @@ async function replay(
     ...changedBy(each, oldFactors),
     span: each.span === 'pool' && oldPool === undefined ? ('lane' as const) : each.span,
   }))
-  /** The limits each pod was started with, and those it uses. */
+  /** The limits that each pod was started with, and those it uses now. */
   const releases = [specs, specs, oldSpecs]
-  const beliefs = releases.map((limits) => ({ limits, version: 0 }))
+  const knownLimits = releases.map((limits) => ({ limits, version: 0 }))
   /** By lane, the last reply first. */
   const stamps: Record<string, number[][]> = {}
   const reports: Reports = new Map()
@@ -711,7 +711,7 @@ async function replay(
   for (const { pauseUs, lane: name, pod: number, operation: op } of steps) {
     nowUs += pauseUs
     const release = releases[number] as LimitSpec[]
-    const known = beliefs[number] as (typeof beliefs)[number]
+    const known = knownLimits[number] as (typeof knownLimits)[number]
     const ref = { guard: 'g', lane: name, pool: number === OLD_POD ? oldPool : pool, ...known }
     const refusedBy = (op: { refused: number[]; booked: boolean; repliesAgo: number }) => {
       const costs = op.refused.slice(0, release.length)
@@ -730,7 +730,7 @@ async function replay(
         if (reply.granted > 0 && reply.waitUs === 50_000) reached.shared++
         stamps[name] = [[...reply.stamps], ...(stamps[name] ?? [])]
         const { newer } = reply
-        if (newer) beliefs[number] = { limits: [...newer.limits], version: newer.version }
+        if (newer) knownLimits[number] = { limits: [...newer.limits], version: newer.version }
         break
       }
       case 'settle': {
@@ -775,7 +775,7 @@ async function replay(
         const changed = release.map((each) => changedBy(each, op.factors))
         const version = mine(changeLimits, { ...ref, limits: changed })
         expect(await redis.change({ ...ref, limits: changed })).toBe(version)
-        beliefs[number] = { limits: changed, version }
+        knownLimits[number] = { limits: changed, version }
         break
       }
       case 'override': {
@@ -787,15 +787,18 @@ async function replay(
       }
       case 'pause': {
         const whole = { lane: undefined, pool: undefined }
-        const asked = { forUs: op.forUs, ...(op.whole ? whole : { lane: name, pool: ref.pool }) }
+        const pauseRequest = {
+          forUs: op.forUs,
+          ...(op.whole ? whole : { lane: name, pool: ref.pool }),
+        }
         // For all lanes the script reads a lane without a name.
         if (op.whole) lanes[''] = emptyLane()
-        const until = mine((lane, guards, _, now) => pauseLane(lane, guards, asked, now), {
+        const until = mine((lane, guards, _, now) => pauseLane(lane, guards, pauseRequest, now), {
           lane: op.whole ? '' : name,
-          pool: asked.pool,
+          pool: pauseRequest.pool,
           limits: [],
         })
-        expect(await redis.pause({ guard: 'g', ...asked })).toBe(until)
+        expect(await redis.pause({ guard: 'g', ...pauseRequest })).toBe(until)
         break
       }
       case 'report': {

@@ -302,19 +302,25 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   let nowUs = START_US
   const keys = createKeys(`q${histories++}-`)
   const time = () => String(nowUs)
-  const deaf = () => ({ close() {} })
+  const noMessages = () => ({ close() {} })
   const replicaConfirmation = () => Promise.reject(new Error('nothing is confirmed here'))
-  const queues = createRedisQueues({ runner, keys, subscribe: deaf, replicaConfirmation, time })
+  const queues = createRedisQueues({
+    runner,
+    keys,
+    subscribe: noMessages,
+    replicaConfirmation,
+    time,
+  })
   const limits = createRedisLimits(runner, keys, () => ({ close() {} }), time)
-  const breakers = createRedisBreakers(runner, keys, deaf, time)
+  const breakers = createRedisBreakers(runner, keys, noMessages, time)
   /** Reads only a few entries at once, as with a very long queue. */
   const hasty = createRedisQueues({
     runner,
     keys,
-    subscribe: deaf,
+    subscribe: noMessages,
     replicaConfirmation,
     time,
-    look: 2,
+    tenantSample: 2,
   })
   const queue = emptyQueue()
   const pool = given.limits[0]?.span === 'pool' ? POOL : undefined
@@ -328,7 +334,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   let generation = 0
   let sequence = 0
   let probe = 0
-  let belief = { limits: given.limits as readonly LimitSpec[], version: 0 }
+  let knownLimits = { limits: given.limits as readonly LimitSpec[], version: 0 }
   /** Of the last permit, by limit. */
   let stamps: readonly number[] = given.limits.map(() => 0)
   const units = ['requests', 'tokens'].slice(0, given.limits.length)
@@ -390,7 +396,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
       ({ day }) => day && dayAt(day, beforeUs) < dayAt(day, nowUs),
     )
     if (isNextDay) count('next day')
-    const laneRef = { guard: GUARD, lane: LANE, pool, ...belief }
+    const laneRef = { guard: GUARD, lane: LANE, pool, ...knownLimits }
     switch (op.kind) {
       case 'add': {
         const { kind: _, ...own } = op
@@ -437,7 +443,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const { newer } = reply.take
         if (newer !== undefined) {
           count('newer')
-          belief = { limits: newer.limits, version: newer.version }
+          knownLimits = { limits: newer.limits, version: newer.version }
         }
         break
       }
@@ -533,9 +539,9 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         break
       }
       case 'vendor': {
-        if (belief.limits.length === 0) break
+        if (knownLimits.limits.length === 0) break
         // A vendor that refuses a call lowers the limits that learn.
-        const costs = belief.limits.map(() => 1)
+        const costs = knownLimits.limits.map(() => 1)
         const refused = { costs, booked: costs, stamps }
         const request = {
           ...laneRef,
@@ -545,7 +551,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
           left: [],
           basePauseUs: 1_000,
           maxPauseUs: 1_000_000,
-          refused: belief.limits.some(({ learn }) => learn) ? refused : undefined,
+          refused: knownLimits.limits.some(({ learn }) => learn) ? refused : undefined,
         }
         const own = copies()
         const paused = keepLimits(
@@ -557,8 +563,8 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         break
       }
       case 'take': {
-        if (belief.limits.length === 0) break
-        const costs = [belief.limits.map(() => op.cost)]
+        if (knownLimits.limits.length === 0) break
+        const costs = [knownLimits.limits.map(() => op.cost)]
         const own = copies()
         const reply = keepLimits(
           own,
@@ -569,7 +575,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         break
       }
       case 'change': {
-        if (belief.limits.length === 0) break
+        if (knownLimits.limits.length === 0) break
         // From a pod that this one does not know.
         const changed = given.limits.map((each) => ({ ...each, limit: each.limit + 1 }))
         const own = copies()
@@ -582,10 +588,13 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
       }
     }
   }
-  const heard = () => WORKERS.map((worker) => published.get(`${keys.wakes}${worker}`)?.length ?? 0)
+  const wakeCounts = () =>
+    WORKERS.map((worker) => published.get(`${keys.wakes}${worker}`)?.length ?? 0)
   const called = WORKERS.map((worker) => wakes.filter((each) => each === worker).length)
-  await vi.waitUntil(() => heard().join() === called.join(), { timeout: 2_000 }).catch(() => {})
-  expect(heard()).toEqual(called)
+  await vi
+    .waitUntil(() => wakeCounts().join() === called.join(), { timeout: 2_000 })
+    .catch(() => {})
+  expect(wakeCounts()).toEqual(called)
   const changes = () =>
     (published.get(keys.jobChanges) ?? []).flatMap((text) => {
       const { kind, ids } = JSON.parse(text) as { kind: string; ids: string[] }

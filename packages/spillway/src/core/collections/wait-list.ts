@@ -10,7 +10,7 @@ import { type Linked, LinkedList } from './linked-list.js'
 
 export interface WaitOptions<W> {
   /** Longest wait in milliseconds. Default: no limit. */
-  patienceMs?: number | undefined
+  maxWaitMs?: number | undefined
   /** How much of the mechanism the call takes. Default: 1. */
   cost?: number
   signal?: AbortSignal | undefined
@@ -43,27 +43,27 @@ export class WaitList<W = undefined> {
   readonly #waiters = new LinkedList<WaitListEntry<W>>()
   readonly #timers: TimerList
   readonly #serve: (() => void) | undefined
-  readonly #mayLeave: (request: W) => boolean
+  readonly #mayTimeOut: (request: W) => boolean
   #cost = 0
 
   /**
-   * `usualPatienceMs`: the longest wait that most calls have; timers of that length are cheap.
+   * `usualMaxWaitMs`: the longest wait that most calls have; timers of that length are cheap.
    *
    * `serve` is called before a call times out, so that it can still be admitted in the last moment.
    * It is called again after a call has left, because the next one may need less.
    *
-   * A call for which `mayLeave` returns false is not timed out; the mechanism dismisses it.
+   * A call for which `mayTimeOut` returns false is not timed out; the mechanism dismisses it.
    */
   constructor(
     clock: Clock,
-    usualPatienceMs: number,
+    usualMaxWaitMs: number,
     serve?: () => void,
-    mayLeave: (request: W) => boolean = () => true,
+    mayTimeOut: (request: W) => boolean = () => true,
   ) {
     this.#clock = clock
-    this.#timers = new TimerList(clock, usualPatienceMs)
+    this.#timers = new TimerList(clock, usualMaxWaitMs)
     this.#serve = serve
-    this.#mayLeave = mayLeave
+    this.#mayTimeOut = mayTimeOut
   }
 
   get length(): number {
@@ -89,14 +89,14 @@ export class WaitList<W = undefined> {
   }
 
   /** Resolves with true if admitted and false if dismissed; rejects on abort and on close. */
-  join({ patienceMs, cost = 1, signal, request }: WaitOptions<W>): Promise<boolean> {
+  join({ maxWaitMs, cost = 1, signal, request }: WaitOptions<W>): Promise<boolean> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
       const waiter = new WaitListEntry(cost, this.#clock.now(), request as W)
       waiter.resolve = resolve
       waiter.reject = reject
-      if (patienceMs !== undefined) {
-        waiter.timer = this.#timers.schedule(patienceMs, () => this.#loseOne(waiter))
+      if (maxWaitMs !== undefined) {
+        waiter.timer = this.#timers.schedule(maxWaitMs, () => this.#timeOut(waiter))
       }
       if (signal !== undefined) {
         waiter.forgetSignal = onAbort(signal, () => this.#abort(waiter, signal.reason))
@@ -130,9 +130,9 @@ export class WaitList<W = undefined> {
     this.#timers.close()
   }
 
-  #loseOne(waiter: WaitListEntry<W>): void {
+  #timeOut(waiter: WaitListEntry<W>): void {
     this.#serve?.()
-    if (!waiter.waiting || !this.#mayLeave(waiter.request)) return
+    if (!waiter.waiting || !this.#mayTimeOut(waiter.request)) return
     this.dismiss(waiter)
     this.#serve?.()
   }

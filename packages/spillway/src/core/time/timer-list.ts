@@ -12,7 +12,7 @@ import { nextTickBatch } from './next-tick-batch.js'
  * The shared timer belongs to no request. If it were armed in the async context of one, all entries
  * would fire in that context, and it would be kept alive for as long as there is traffic.
  */
-const outsideOfRequests = AsyncLocalStorage.snapshot()
+const runOutsideRequests = AsyncLocalStorage.snapshot()
 
 /** An item with a time limit. It is its own list node, because there are very many. */
 export interface Timed {
@@ -48,8 +48,8 @@ class Entry implements Timed {
  * soon.
  */
 const emptied: TimerList[] = []
-const letGoSoon = nextTickBatch(() => {
-  for (const list of emptied) list.letGo()
+const unrefEmptyListsSoon = nextTickBatch(() => {
+  for (const list of emptied) list.unrefIfEmpty()
   emptied.length = 0
 })
 
@@ -121,7 +121,7 @@ export class TimerList {
     if (this.#emptied) return
     this.#emptied = true
     emptied.push(this)
-    letGoSoon()
+    unrefEmptyListsSoon()
   }
 
   /** Cancels all entries. */
@@ -132,7 +132,7 @@ export class TimerList {
   }
 
   /** If the list is still empty, its armed timer no longer keeps the process alive. */
-  letGo(): void {
+  unrefIfEmpty(): void {
     this.#emptied = false
     if (this.#first !== undefined || !this.#keepsAlive) return
     this.#keepsAlive = false
@@ -149,7 +149,7 @@ export class TimerList {
       this.#timer?.cancel()
       this.#timerDueMs = dueMs
       const leftMs = dueMs - this.#clock.now()
-      this.#timer = outsideOfRequests(() => this.#clock.schedule(leftMs, () => this.#fire()))
+      this.#timer = runOutsideRequests(() => this.#clock.schedule(leftMs, () => this.#fire()))
       if (!this.#mayKeepAlive) this.#timer.unref()
     }
     this.#keepsAlive = this.#mayKeepAlive

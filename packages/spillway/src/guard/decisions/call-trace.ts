@@ -54,7 +54,7 @@ export class CallTrace implements CallFollower {
     }
   }
 
-  /** The stages of the call have let it in. */
+  /** The call has passed the stages that run once per call. */
   entered(call: StageCall): void {
     this.#entered = true
     this.#notePassed(call, undefined)
@@ -90,7 +90,7 @@ export class CallTrace implements CallFollower {
     if (this.#ends()) this.#listener.succeeded(this, this.#facts)
   }
 
-  /** It has failed, or was refused. */
+  /** The call has failed, or was refused. */
   failed(error: unknown): void {
     if (!this.#ends()) return
     if (error instanceof SpillwayError) this.#noteRefusal(error)
@@ -112,7 +112,7 @@ export class CallTrace implements CallFollower {
     this.#note(refusing, ofCall ? 0 : this.attempts + 1, 'refused', error.details)
   }
 
-  /** Notes the stages of the call that let it pass, up to the one named. */
+  /** Notes the per-call stages that the call has passed, up to `until`. */
   #notePassed(call: StageCall, until: StageName | undefined): void {
     const nowMs = this.#guard.clock.now()
     for (const stage of this.#guard.pipeline.stages) {

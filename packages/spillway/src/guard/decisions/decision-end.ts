@@ -8,7 +8,7 @@ export type DecisionEnd = Pick<
 >
 
 /** The end of a call that Spillway did not refuse. */
-export const CALL_END = {
+export const NOT_REFUSED = {
   stage: 'call',
   scope: 'local',
   retryAfterMs: undefined,
@@ -39,7 +39,7 @@ export function endOfAnswer(
   return { code: 'FAILED', why: `the downstream ${answered}, which counts as a failure` }
 }
 
-export const DEGRADED_WORDS: Readonly<Record<string, string>> = {
+export const FALLBACK_REASONS: Readonly<Record<string, string>> = {
   timeout: 'the call took too long',
   error: 'the call failed',
   'circuit-open': 'the circuit was open',
@@ -48,14 +48,14 @@ export const DEGRADED_WORDS: Readonly<Record<string, string>> = {
   pressure: 'the pod was busy',
 }
 
-const PLAIN = /^[\w.-]{1,40}$/
+const SAFE_NAME = /^[\w.-]{1,40}$/
 
 /** A message may contain secrets: kind, code and status are enough. */
 export function kindOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return typeof error
   const { name, code, status } = error as Record<string, unknown>
   const parts = [name, code, status].filter(
-    (each) => typeof each === 'number' || (typeof each === 'string' && PLAIN.test(each)),
+    (each) => typeof each === 'number' || (typeof each === 'string' && SAFE_NAME.test(each)),
   )
   return parts.length === 0 ? 'an error' : parts.join(' ')
 }

@@ -6,7 +6,7 @@ import type { Clock } from '../../core/time/clock.js'
 import type { DecisionRecord } from './decision-record.js'
 
 const WINDOW_MS = 100
-/** Calls that are followed, and further refusals that are noted, in each window. */
+/** Most calls traced, and most further refusals recorded, in each window. */
 const WATCHED = { traces: 4, refusals: 4 }
 const UNWATCHED = { traces: 1, refusals: 1 }
 const MOST_KEPT = 500
@@ -18,43 +18,43 @@ export class DecisionLog {
   /** Calls since the log began, noted or not. */
   seen = 0
   readonly #ring: DecisionRecord[] = []
-  /** Requests of the records. */
+  /** Ids of the requests that have a record. */
   #requests = new Set<string>()
   #nextId = 1
   #windowEndMs = Number.NEGATIVE_INFINITY
-  #seenBefore = 0
+  #seenInEarlierWindows = 0
   /** One of this number of calls is traced. */
-  #every = 1
+  #sampleInterval = 1
   #skipped = 0
-  #traces = 0
-  #refusals = 0
+  #tracesLeft = 0
+  #refusalsLeft = 0
 
   constructor(clock: Clock) {
     this.clock = clock
   }
 
   /**
-   * A call has come. Answers whether to follow it. `replacedRequest`: it replaces a call of this request, and is
-   * followed if that one was.
+   * Counts a call and returns whether to trace it. `replacedRequest`: the request of the call that this one replaces;
+   * if it has a record, this call is traced as well.
    */
-  arrive(nowMs: number, replacedRequest?: string): boolean {
+  callArrived(nowMs: number, replacedRequest?: string): boolean {
     this.seen++
-    if (nowMs >= this.#windowEndMs) this.#turn(nowMs)
+    if (nowMs >= this.#windowEndMs) this.#startWindow(nowMs)
     if (replacedRequest !== undefined && this.#requests.has(replacedRequest)) return true
-    if (++this.#skipped < this.#every || this.#traces <= 0) return false
+    if (++this.#skipped < this.#sampleInterval || this.#tracesLeft <= 0) return false
     this.#skipped = 0
-    this.#traces--
+    this.#tracesLeft--
     return true
   }
 
   /**
-   * Whether one more refusal or fallback of a call that is not followed may be noted. That of a request with a record
-   * always may.
+   * Whether one more refusal or fallback of an untraced call may be recorded. Always true for a request that has a
+   * record.
    */
-  mayNote(nowMs: number, replacedRequest?: string): boolean {
-    if (nowMs >= this.#windowEndMs) this.#turn(nowMs)
+  mayRecord(nowMs: number, replacedRequest?: string): boolean {
+    if (nowMs >= this.#windowEndMs) this.#startWindow(nowMs)
     if (replacedRequest !== undefined && this.#requests.has(replacedRequest)) return true
-    return this.#refusals-- > 0
+    return this.#refusalsLeft-- > 0
   }
 
   note(record: Omit<DecisionRecord, 'id'>): void {
@@ -74,7 +74,7 @@ export class DecisionLog {
     return this.#ring.filter((record) => record.requestId === requestId)
   }
 
-  /** The id that the next one gets. */
+  /** The id of the next record. */
   get nextId(): number {
     return this.#nextId
   }
@@ -85,15 +85,16 @@ export class DecisionLog {
     return this.#ring.slice(Math.max(0, id - first, this.#ring.length - most))
   }
 
-  /** The number of calls in the last window determines the sample in this one. */
-  #turn(nowMs: number): void {
+  /** Starts a window. The number of calls in the previous one determines its sample. */
+  #startWindow(nowMs: number): void {
     const { traces, refusals } = this.watched ? WATCHED : UNWATCHED
-    const came = nowMs - this.#windowEndMs < WINDOW_MS ? this.seen - this.#seenBefore : 0
-    this.#every = Math.max(1, Math.ceil(came / traces))
-    this.#skipped = this.#every - 1
-    this.#seenBefore = this.seen
-    this.#traces = traces
-    this.#refusals = refusals
+    const seenInWindow =
+      nowMs - this.#windowEndMs < WINDOW_MS ? this.seen - this.#seenInEarlierWindows : 0
+    this.#sampleInterval = Math.max(1, Math.ceil(seenInWindow / traces))
+    this.#skipped = this.#sampleInterval - 1
+    this.#seenInEarlierWindows = this.seen
+    this.#tracesLeft = traces
+    this.#refusalsLeft = refusals
     this.#windowEndMs = nowMs + WINDOW_MS
   }
 }

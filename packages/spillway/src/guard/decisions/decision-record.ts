@@ -14,7 +14,7 @@ export interface PathNote {
 }
 
 export interface DecisionRecord {
-  /** Grows by one with each. */
+  /** Number of the record, ascending by one. */
   id: number
   /** By the pod's clock: arrival and duration of the call. */
   arrivedMs: number

@@ -6,12 +6,12 @@ import { PRIORITIES } from '../../core/options/priority.js'
 import type { GuardParts } from '../build-guard.js'
 import { CallTrace, type TracedGuard, type TraceListener } from './call-trace.js'
 import {
-  CALL_END,
-  DEGRADED_WORDS,
   type DecisionEnd,
   endOfAnswer,
+  FALLBACK_REASONS,
   isClientError,
   kindOf,
+  NOT_REFUSED,
 } from './decision-end.js'
 import type { DecisionLog } from './decision-log.js'
 import type { DecisionRecord, PathNote } from './decision-record.js'
@@ -27,7 +27,7 @@ export interface LaneFlow {
   refused: { stage: Stage; code: ErrorCode; count: number }[]
 }
 
-/** The parts of a guard that decisions are explained by. */
+/** The parts of a guard that the recorder reads to explain decisions. */
 export type DecidingGuard = TracedGuard & Pick<GuardParts, 'name' | 'breaker' | 'queue'>
 
 export class DecisionRecorder implements DecisionWatcher, TraceListener {
@@ -53,7 +53,7 @@ export class DecisionRecorder implements DecisionWatcher, TraceListener {
       if (flow !== undefined) flow.calls++
     }
     const replaced = options[REPLACES] === undefined ? undefined : options.requestId
-    if (!log.arrive(arrivedMs, replaced)) return undefined
+    if (!log.callArrived(arrivedMs, replaced)) return undefined
     return new CallTrace(this, this.#guard, { options, lane, priority, arrivedMs })
   }
 
@@ -65,7 +65,7 @@ export class DecisionRecorder implements DecisionWatcher, TraceListener {
     const nowMs = this.#guard.clock.now()
     const { code } = error
     const isRare = nowMs - (this.#notedMs.get(code) ?? Number.NEGATIVE_INFINITY) > AT_LEAST_EVERY_MS
-    if (!isRare && !this.#log.mayNote(nowMs)) return
+    if (!isRare && !this.#log.mayRecord(nowMs)) return
     this.failed(undefined, facts(), error)
   }
 
@@ -73,7 +73,7 @@ export class DecisionRecorder implements DecisionWatcher, TraceListener {
   succeeded(trace: CallTrace, facts: CallFacts): void {
     const { outcome = 'success', status, sharedAgeMs } = trace
     const end = endOfAnswer(outcome, status)
-    this.#note(trace, facts, { ...CALL_END, ...end, status, sharedAgeMs })
+    this.#note(trace, facts, { ...NOT_REFUSED, ...end, status, sharedAgeMs })
   }
 
   failed(trace: CallTrace | undefined, facts: CallFacts, error: unknown): void {
@@ -88,26 +88,26 @@ export class DecisionRecorder implements DecisionWatcher, TraceListener {
     const { sharedAgeMs, attempts, status } = trace ?? {}
     if (signal?.aborted === true && signal.reason === error) {
       const stage = attempts === 0 ? 'queue' : 'call'
-      const end = { ...CALL_END, stage, why: 'the caller aborted the call', sharedAgeMs }
+      const end = { ...NOT_REFUSED, stage, why: 'the caller aborted the call', sharedAgeMs }
       return this.#note(trace, facts, { ...end, code: 'ABORTED', status: undefined })
     }
     const code = isClientError(status) ? 'REJECTED' : 'FAILED'
     const why = `the call failed: ${kindOf(error)}`
-    this.#note(trace, facts, { ...CALL_END, code, why, status, sharedAgeMs })
+    this.#note(trace, facts, { ...NOT_REFUSED, code, why, status, sharedAgeMs })
   }
 
   /** A fallback of the gateway answered in place of a call. */
   degraded(used: DegradedCall, lane: string): void {
     const { step, reason, call, arrivedMs, attempts, replaces } = used
     const nowMs = this.#guard.clock.now()
-    if (!this.#log.mayNote(nowMs, call.requestId)) return
+    if (!this.#log.mayRecord(nowMs, call.requestId)) return
     const priority = PRIORITIES.indexOf(call.priority ?? 'normal')
     const end = {
       code: 'DEGRADED',
       stage: 'fallback',
       scope: 'local',
       retryAfterMs: undefined,
-      why: `the fallback ${step} answered, because ${DEGRADED_WORDS[reason] ?? reason}`,
+      why: `the fallback ${step} answered, because ${FALLBACK_REASONS[reason] ?? reason}`,
       details: { step, reason },
       status: undefined,
       sharedAgeMs: undefined,
@@ -116,7 +116,7 @@ export class DecisionRecorder implements DecisionWatcher, TraceListener {
     this.#note(undefined, { options, lane, priority, arrivedMs }, end, attempts)
   }
 
-  /** The counts by lane since the last call of this. */
+  /** The counts by lane since the previous call of this method. */
   takeFlows(): ReadonlyMap<string, LaneFlow> {
     const flows = this.#flows
     this.#flows = new Map()
@@ -131,7 +131,7 @@ export class DecisionRecorder implements DecisionWatcher, TraceListener {
   ): void {
     const tookMs = this.#guard.clock.now() - arrivedMs
     const replaces = options[REPLACES]
-    // The user limits were charged by the call that is replaced.
+    // The replaced call was charged to the user limits, so the user is in its record.
     const { user = replaces?.user, tier = replaces?.tier, requestId } = options
     this.#log.note({
       arrivedMs,
@@ -150,7 +150,7 @@ export class DecisionRecorder implements DecisionWatcher, TraceListener {
     })
   }
 
-  /** The age of the shared state that decided. */
+  /** The age of the shared state behind a decision. */
   #ageOf(lane: string, stage: Stage, scope: 'local' | 'shared'): number | undefined {
     if (scope === 'local' || !this.#guard.store.remote) return undefined
     const { breaker, queue, clock } = this.#guard

@@ -16,9 +16,9 @@ export interface CallFacts {
 export interface CallFollower {
   /** The call's options, changed so that the user limits also report here. */
   listening(): RunOptions
-  /** The stages of the call have let it in. */
+  /** The call has passed the stages that run once per call. */
   entered(call: StageCall): void
-  /** It waits in the queue. */
+  /** The call waits in the queue. */
   waits(nowMs: number): void
   /** An attempt has its permits and starts. */
   begins(call: StageCall, permits: Permits, startMs: number): void

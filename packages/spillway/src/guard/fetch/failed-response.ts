@@ -3,7 +3,7 @@ import { noteFailure } from '../../core/failures/error-kind.js'
 import { type ErrorTable, readFailure } from '../llm/errors/error-table.js'
 import { withBody } from '../stream/watched-response.js'
 
-/** The body of an error is short. More of it is not looked at, and stays in the stream. */
+/** Most bytes that are read of an error body. The rest stays in the stream. */
 const MAX_BYTES = 65_536
 
 /** A response with this content that is marked as failed. */

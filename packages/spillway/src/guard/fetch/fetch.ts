@@ -109,7 +109,7 @@ class GuardedRequest {
   readonly #init: RequestInit
   readonly made: Request | undefined
   readonly method: string
-  /** Whether it may be sent twice. */
+  /** Whether the request may be sent twice. */
   readonly safe: boolean
   #headers: Headers | undefined
   /** An idempotency key was added to its own headers. */

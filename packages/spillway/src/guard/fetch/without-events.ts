@@ -1,8 +1,8 @@
-/** A response without some of its server-sent events. Reads only when it is read. */
+/** Removes some server-sent events from a response. Its body is read only on demand. */
 import { SseFrames } from '../llm/sse-frames.js'
 import { withBody } from '../stream/watched-response.js'
 
-/** The response itself, if it is not a stream of events. */
+/** Returns `response` itself if it is not an event stream. */
 export function withoutEvents(response: Response, drop: (event: string) => boolean): Response {
   const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true
   if (!isStream || response.body === null) return response

@@ -173,8 +173,8 @@ function breakerReport(lane: string, view: BreakerView): FleetBreakerReport {
 
 const STATES = ['closed', 'open', 'half-open'] as const satisfies BreakerStateName[]
 
-/** Local knowledge of this pod, while the store is unreachable. */
-export function knownOf(
+/** The state of a guard as this pod knows it, for a report while the store is unreachable. */
+export function localReportOf(
   { name, breakers }: { name: string; breakers: readonly BreakerSnapshot[] },
   wallMs: number,
 ): FleetGuardReport {

@@ -6,7 +6,7 @@ import { DEFAULT_LANE } from '../../shared/lanes/lane-names.js'
 import { watchStore } from '../../shared/outage/store-watch.js'
 import type { ReplacingOptions } from '../decisions/replaced-call.js'
 import type { Guard, SharedGuard } from '../guard.js'
-import { insideOf } from '../internals.js'
+import { internalsOf } from '../internals.js'
 import type { Spillway } from '../spillway.js'
 
 /**
@@ -31,7 +31,7 @@ export function noteQuarantined(
 
 /** Close it before the guard. */
 export function createKeyQuarantine(spillway: Spillway, guard: Guard): KeyQuarantine {
-  const inside = insideOf(spillway)
+  const inside = internalsOf(spillway)
   if (inside === undefined) throw new TypeError('spillway must come from createSpillway()')
   const { clock, random, store } = inside
   const { pod } = spillway

@@ -36,9 +36,9 @@ function guardStatus(
   queues: readonly Pick<JobQueueSnapshot, 'guard' | 'lane'>[],
 ): GuardStatus {
   const { name, calls, active, queue } = guard
-  // Used for calls, or for jobs.
-  const worked = queues.filter((queue) => queue.guard === name).map(({ lane }) => lane)
-  const lanes = worked.length === 0 ? guard.lanes : [...new Set([...guard.lanes, ...worked])]
+  // Lanes of calls, and lanes of jobs.
+  const jobLanes = queues.filter((queue) => queue.guard === name).map(({ lane }) => lane)
+  const lanes = jobLanes.length === 0 ? guard.lanes : [...new Set([...guard.lanes, ...jobLanes])]
   let refused = 0
   for (const { count } of guard.refused) refused += count
   return { name, lanes, calls, refused, active, waiting: queue.waiting, breaker: worstOf(guard) }
@@ -52,13 +52,13 @@ export function worstOf({ breakers }: GuardSnapshot): number {
   return worst
 }
 
-/** From the best to the worst. */
-const STORE_WORDS = ['memory', 'shared', 'starting', 'untrusted', 'unreachable', 'off'] as const
+/** Statuses of a store, from best to worst. */
+const STORE_STATUSES = ['memory', 'shared', 'starting', 'untrusted', 'unreachable', 'off'] as const
 
 export function worstStore(guards: readonly GuardSnapshot[]): PodStatus['store'] {
   let worst = 0
   for (const { store } of guards) {
-    worst = Math.max(worst, STORE_WORDS.indexOf(store?.status ?? 'memory'))
+    worst = Math.max(worst, STORE_STATUSES.indexOf(store?.status ?? 'memory'))
   }
-  return STORE_WORDS[worst] ?? 'memory'
+  return STORE_STATUSES[worst] ?? 'memory'
 }

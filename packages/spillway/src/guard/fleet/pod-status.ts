@@ -7,7 +7,7 @@ import type { StoreStatus } from '../../shared/outage/store-status.js'
 
 const STATUS_VERSION = 1
 const MOST_GUARDS = 100
-/** Of all guards together; others find lanes by them. */
+/** Most lanes in a status, over all guards. Other pods read these lists to find the lanes in use. */
 const MOST_LANES = 500
 const LONGEST_NAME = 200
 const MOST_NOTES = 5
@@ -31,7 +31,7 @@ export interface GuardStatus {
 
 /** An event on one pod that the dashboards of all pods show. */
 export interface PodNote {
-  /** Grows by one with each. */
+  /** Number of the note, ascending by one. */
   number: number
   text: string
 }
@@ -60,7 +60,7 @@ interface Packed {
   notes?: [number, string][]
 }
 
-export function packPodStatus(vitals: PodStatus): Packed {
+export function packPodStatus(status: PodStatus): Packed {
   const {
     version,
     upMs,
@@ -72,7 +72,7 @@ export function packPodStatus(vitals: PodStatus): Packed {
     loopBusy,
     memoryMb,
     store,
-  } = vitals
+  } = status
   let lanesLeft = MOST_LANES
   return {
     v: STATUS_VERSION,
@@ -88,14 +88,14 @@ export function packPodStatus(vitals: PodStatus): Packed {
       Math.round(memoryMb),
       store,
     ],
-    guards: vitals.guards.slice(0, MOST_GUARDS).map((guard): GuardTuple => {
+    guards: status.guards.slice(0, MOST_GUARDS).map((guard): GuardTuple => {
       const lanes = guard.lanes.filter(isShort).slice(0, lanesLeft)
       lanesLeft -= lanes.length
       const { name, calls, refused, active, waiting, breaker } = guard
       return [name.slice(0, LONGEST_NAME), lanes, calls, refused, active, waiting, breaker]
     }),
-    ...(vitals.notes.length > 0 && {
-      notes: vitals.notes
+    ...(status.notes.length > 0 && {
+      notes: status.notes
         .slice(-MOST_NOTES)
         .map(({ number, text }): [number, string] => [number, text.slice(0, LONGEST_NOTE)]),
     }),

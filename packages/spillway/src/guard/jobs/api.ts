@@ -24,7 +24,7 @@ export interface Job<Data> {
   readonly id: string
   /** The data that the job was added with. */
   readonly data: Data
-  /** 1 for the first time; what a worker that died began counts. */
+  /** Number of the attempt, from 1. Attempts of workers that died count. */
   readonly attempt: number
   /** Attempts so far, this one included. */
   readonly attempts: number

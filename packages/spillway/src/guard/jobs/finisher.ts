@@ -58,11 +58,11 @@ export class Finisher {
       arrived: (answers) => {
         this.#piggybacked--
         this.#reportFinished(batch, answers)
-        this.#rest()
+        this.#notifyIfIdle()
       },
       lost: () => {
         this.#piggybacked--
-        this.#again(batch)
+        this.#putBack(batch)
         void this.send()
       },
     }
@@ -79,13 +79,13 @@ export class Finisher {
         this.#reportFinished(batch, await this.#options.send(batch.map(({ end }) => end)))
         pauseMs = FIRST_PAUSE_MS
       } catch {
-        this.#again(batch)
+        this.#putBack(batch)
         await sleep(this.#options.clock, pauseMs)
         pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
       }
     }
     this.#sending = false
-    this.#rest()
+    this.#notifyIfIdle()
   }
 
   /** Resolves when all results were sent or given up. */
@@ -99,7 +99,7 @@ export class Finisher {
     return !this.#sending && this.#piggybacked === 0 && this.#waiting.length === 0
   }
 
-  #rest(): void {
+  #notifyIfIdle(): void {
     if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
@@ -107,7 +107,7 @@ export class Finisher {
     for (const [index, { end }] of batch.entries()) this.#options.onFinished(end, answers[index])
   }
 
-  #again(batch: readonly Waiting[]): void {
+  #putBack(batch: readonly Waiting[]): void {
     const nowMs = this.#options.clock.now()
     this.#waiting.unshift(...batch.filter(({ untilMs }) => untilMs > nowMs))
     for (const { end, untilMs } of batch) {

@@ -112,7 +112,7 @@ export class JobLane {
     return Math.max(here, Math.min(Math.max(retryAfterMs, 1), REFUSED_MS))
   }
 
-  /** How long a throttled or refused job waits; `before`: how often that happened already. */
+  /** How long a throttled or refused job waits; `before`: how often it was throttled or refused already. */
   pauseAfter(before: number): number {
     const { basePauseMs, maxPauseMs } = this.#guard.options
     return Math.min(basePauseMs * 2 ** Math.min(before, 20), Math.max(basePauseMs, maxPauseMs))
@@ -256,7 +256,7 @@ export class JobLane {
   }
 }
 
-/** A job of which nothing is known but its lane. */
+/** A job before it is taken from its queue: only its lane is known. */
 function jobCall(lane: string, arrivedMs: number): StageCall {
   return {
     kind: 'job',

@@ -65,7 +65,7 @@ export class Leases {
     })
   }
 
-  /** Whether one of the running jobs was cancelled may not have been reported. */
+  /** Renews the leases now, because the message that a job was cancelled may have been lost. */
   check(): void {
     void this.#renew([...this.#options.running.values()])
   }

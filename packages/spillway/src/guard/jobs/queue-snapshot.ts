@@ -35,9 +35,9 @@ export interface JobQueueSnapshot extends WorkerSnapshot {
   lane: string
   /** Workers of this pod. */
   workers: number
-  /** Jobs that this pod has added, and that found no room. */
+  /** Jobs that this pod has added. */
   added: number
-  /** Jobs that found the queue full. */
+  /** Jobs of this pod that were refused because the queue was full. */
   refused: number
 }
 

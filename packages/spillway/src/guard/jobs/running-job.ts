@@ -10,7 +10,7 @@ import type { Job } from './api.js'
 import type { Leased } from './leases.js'
 
 /** How a turn ended; `text` is its result or its error. */
-export interface Ending {
+export interface TurnEnd {
   kind: EndKind
   text: string
   /** Wait that the downstream or a refusal requested. */
@@ -39,7 +39,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   leaseEndsMs: number
   /** Set if the lease was lost, the job was cancelled, or the worker was closed. */
   stopped: 'lost' | 'cancelled' | 'closed' | undefined
-  readonly #ended: (job: RunningJob<Data, Result>, ending: Ending) => void
+  readonly #ended: (job: RunningJob<Data, Result>, ending: TurnEnd) => void
   readonly #progressed: () => void
 
   /** Throws if the job's data is no JSON, or was lost. */
@@ -47,7 +47,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     job: ReservedJob,
     { breaker }: Permits,
     leaseEndsMs: number,
-    ended: (job: RunningJob<Data, Result>, ending: Ending) => void,
+    ended: (job: RunningJob<Data, Result>, ending: TurnEnd) => void,
     progressed: () => void,
   ) {
     this.id = job.id
@@ -85,13 +85,13 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     try {
       text = JSON.stringify(value) ?? ''
     } catch (error) {
-      return this.#over({ kind: 'dead', text: `its result: ${wordsOf(error)}`, afterMs: 0 })
+      return this.#over({ kind: 'dead', text: `its result: ${errorTextOf(error)}`, afterMs: 0 })
     }
     this.#over({ kind: 'done', text, afterMs: 0 })
   }
 
   onError(error: unknown, { outcome, retryable, retryAfterMs = 0 }: Verdict): void {
-    const text = wordsOf(error)
+    const text = errorTextOf(error)
     if (this.stopped !== undefined) {
       // The worker closes, or the store knows already that it was cancelled.
       return this.#over({ kind: 'returned', text: '', afterMs: 0 })
@@ -104,7 +104,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     this.#over({ kind: 'dead', text, afterMs: 0 })
   }
 
-  #over(ending: Ending): void {
+  #over(ending: TurnEnd): void {
     const last = this.final && ending.kind !== 'done'
     this.#ended(this, last ? { ...ending, kind: 'dead', text: ending.text || FINAL } : ending)
   }
@@ -123,9 +123,9 @@ function parseData<Data>(text: string | null): Data {
 }
 
 const LONGEST_TEXT = 1_000
-const FINAL = 'it was stopped, and must not be tried again'
+const FINAL = 'the job was stopped, and must not be retried'
 
-export function wordsOf(error: unknown): string {
+export function errorTextOf(error: unknown): string {
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
   return text.slice(0, LONGEST_TEXT)
 }
@@ -136,14 +136,14 @@ export class JobStopped extends Error {
   readonly why: 'lost' | 'cancelled' | 'closed'
 
   constructor(id: string, why: 'lost' | 'cancelled' | 'closed') {
-    super(WORDS[why](id))
+    super(STOP_MESSAGES[why](id))
     this.name = 'JobStopped'
     this.why = why
   }
 }
 
-const WORDS = {
-  lost: (id: string) => `job ${id} is not ours any more: its lease has ended`,
+const STOP_MESSAGES = {
+  lost: (id: string) => `the lease of job ${id} has ended, so another worker may have it`,
   cancelled: (id: string) => `job ${id} was cancelled`,
-  closed: (id: string) => `job ${id} goes back: its worker closes`,
+  closed: (id: string) => `job ${id} returns to its queue, because its worker is closing`,
 }

@@ -25,7 +25,7 @@ import { emitJobOutcome, jobOutcomeOf } from './job-events.js'
 import type { JobLane, JobRoundTrip } from './job-lane.js'
 import { Leases } from './leases.js'
 import { noWork, type WorkerSnapshot } from './queue-snapshot.js'
-import { type Ending, RunningJob, wordsOf } from './running-job.js'
+import { errorTextOf, RunningJob, type TurnEnd } from './running-job.js'
 
 export interface WorkerOptions<Data, Result> {
   id: string
@@ -41,17 +41,19 @@ export interface WorkerOptions<Data, Result> {
 }
 
 const MOST_PER_ROUND_TRIP = 100
-/** A call that was lost is made up for within this; more or less, so that not all look at once. */
-const LOOK_MS = 5_000
+/**
+ * Interval of requests that make up for lost wake-ups. Each wait varies by 25 %, so that workers do not poll together.
+ */
+const POLL_MS = 5_000
 /** The store does not wake a worker that has sent no request for this long. */
-const PARK_MS = 3 * LOOK_MS
+const PARK_MS = 3 * POLL_MS
 /** This pod has no free slot for jobs: it checks again after this time. */
 const BUSY_MS = 20
 /**
  * One worker requests a delayed job when it is due. If its timer fired too early, it would get nothing, and the store
  * would wait for the same worker. So it sends the request slightly later.
  */
-const HAIR_MS = 1
+const TIMER_MARGIN_MS = 1
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 5_000
 /** A `Retry-After` may name any number; a job waits no longer than this because of one. */
@@ -66,28 +68,28 @@ export class QueueWorker<Data, Result> implements JobWorker {
   readonly #counts = noWork()
   /** How long results and dead letters are kept, and how many turns of a job need not count. */
   readonly #endSettings: { resultUs: number; deadUs: number; uncountedTurns: number }
-  readonly #sleepNoMore: () => void
+  readonly #stopListening: () => void
   readonly #unwatch: () => void
   #reserving = false
-  /** It was woken during a request. */
-  #called = false
-  #alarm: Timer | undefined
+  /** A wake-up arrived during a request. */
+  #wokenDuringRequest = false
+  #pollTimer: Timer | undefined
   /** Due time of the timer; Infinity if none is set. */
-  #alarmMs = Number.POSITIVE_INFINITY
+  #pollDueMs = Number.POSITIVE_INFINITY
   /** Time at which the store expects a request of this worker. */
-  #promisedMs = Number.NEGATIVE_INFINITY
-  /** The alarm has fired, and no request was sent since. */
-  #alarmed = false
+  #expectedByStoreMs = Number.NEGATIVE_INFINITY
+  /** The poll timer has fired, and no request was sent since. */
+  #isPollDue = false
   /** Set while this pod has nothing free for jobs. */
-  #busy: Timer | undefined
-  #round: Timer | undefined
+  #busyTimer: Timer | undefined
+  #periodicTimer: Timer | undefined
   #pauseMs = FIRST_PAUSE_MS
   #closing = false
   #closed: Promise<void> | undefined
   #onIdle: (() => void) | undefined
   /** Failures that the breaker has to process first. */
   #waitingForBreaker = 0
-  readonly #soon = nextTickBatch(() => void this.#look())
+  readonly #pollSoon = nextTickBatch(() => void this.#poll())
 
   constructor(options: WorkerOptions<Data, Result>) {
     this.id = options.id
@@ -112,9 +114,9 @@ export class QueueWorker<Data, Result> implements JobWorker {
     })
     const wake = () => {
       this.#counts.wakeups++
-      void this.#look()
+      void this.#poll()
     }
-    this.#sleepNoMore = store.onWake(this.id, wake, () => void this.#look())
+    this.#stopListening = store.onWake(this.id, wake, () => void this.#poll())
     this.#unwatch = store.watch({
       onChange: ({ kind, guard, queue, id }) => {
         if (kind !== 'cancel' || guard !== ref.guard || queue !== ref.queue) return
@@ -122,8 +124,8 @@ export class QueueWorker<Data, Result> implements JobWorker {
       },
       onGap: () => this.#leases.check(),
     })
-    this.#lookNowAndThen()
-    this.#soon()
+    this.#pollPeriodically()
+    this.#pollSoon()
   }
 
   snapshot(): WorkerSnapshot {
@@ -132,22 +134,22 @@ export class QueueWorker<Data, Result> implements JobWorker {
 
   async close({ graceMs }: { graceMs: number }): Promise<void> {
     this.#closed ??= this.#drain()
-    const patience = this.#options.clock.schedule(graceMs, () => {
+    const graceTimer = this.#options.clock.schedule(graceMs, () => {
       for (const job of this.#running.values()) job.stop('closed')
     })
     try {
       await this.#closed
     } finally {
-      patience.cancel()
+      graceTimer.cancel()
     }
   }
 
   async #drain(): Promise<void> {
     this.#closing = true
-    this.#sleepNoMore()
-    this.#alarm?.cancel()
-    this.#busy?.cancel()
-    this.#round?.cancel()
+    this.#stopListening()
+    this.#pollTimer?.cancel()
+    this.#busyTimer?.cancel()
+    this.#periodicTimer?.cancel()
     while (this.#running.size > 0 || this.#reserving || this.#waitingForBreaker > 0) {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
@@ -160,49 +162,49 @@ export class QueueWorker<Data, Result> implements JobWorker {
   }
 
   /** One round trip at a time. Results of jobs that have ended travel with it. */
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     if (this.#closing) return void this.#finisher.send()
     if (this.#reserving) {
-      this.#called = true
+      this.#wokenDuringRequest = true
       return
     }
     const wanted = this.#wanted()
-    if (wanted === 0 && !this.#alarmed) return void this.#finisher.send()
+    if (wanted === 0 && !this.#isPollDue) return void this.#finisher.send()
     const roundTrip = this.#options.jobLane.prepare(wanted)
     if (roundTrip === undefined) {
-      this.#lookAfter(this.#pause())
+      this.#pollAfter(this.#pause())
       return void this.#finisher.send()
     }
     this.#reserving = true
     this.#counts.polls++
-    this.#alarmed = false
+    this.#isPollDue = false
     const again = await this.#reserve(roundTrip, wanted)
     this.#reserving = false
     if (this.#closing) return this.#onIdle?.()
-    const called = this.#called
-    this.#called = false
-    if (again || called) void this.#look()
+    const woken = this.#wokenDuringRequest
+    this.#wokenDuringRequest = false
+    if (again || woken) void this.#poll()
     else void this.#finisher.send()
   }
 
   #wanted(): number {
     const { concurrency, jobLane } = this.#options
-    const hands = concurrency - this.#running.size
-    if (hands <= 0) return 0
+    const unused = concurrency - this.#running.size
+    if (unused <= 0) return 0
     const { pausedMs } = jobLane
     if (pausedMs > 0) {
-      this.#lookWhenFree(pausedMs)
+      this.#pollWhenFree(pausedMs)
       return 0
     }
-    const free = Math.min(hands, jobLane.free, MOST_PER_ROUND_TRIP)
-    if (free === 0) this.#lookWhenFree()
+    const free = Math.min(unused, jobLane.free, MOST_PER_ROUND_TRIP)
+    if (free === 0) this.#pollWhenFree()
     return free
   }
 
   /** Checks this pod again, without the store. */
-  #lookWhenFree(afterMs = BUSY_MS): void {
-    this.#busy?.cancel()
-    this.#busy = this.#options.clock.schedule(afterMs, () => void this.#look())
+  #pollWhenFree(afterMs = BUSY_MS): void {
+    this.#busyTimer?.cancel()
+    this.#busyTimer = this.#options.clock.schedule(afterMs, () => void this.#poll())
   }
 
   /** Returns whether to send the next request immediately. */
@@ -235,7 +237,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     } catch (error) {
       piggybacked?.lost()
       roundTrip.lost(error)
-      this.#lookAfter(this.#pause())
+      this.#pollAfter(this.#pause())
       return false
     }
     this.#pauseMs = FIRST_PAUSE_MS
@@ -249,9 +251,9 @@ export class QueueWorker<Data, Result> implements JobWorker {
       else this.#start(job, permits, sentMs + leaseMs)
     }
     if (reply.waitUs > 0) {
-      const waitMs = Math.ceil(reply.waitUs / 1_000) + HAIR_MS
-      this.#promisedMs = clock.now() + waitMs
-      this.#lookAfter(waitMs)
+      const waitMs = Math.ceil(reply.waitUs / 1_000) + TIMER_MARGIN_MS
+      this.#expectedByStoreMs = clock.now() + waitMs
+      this.#pollAfter(waitMs)
     }
     return reply.blocked === 'no' && (wanted > 0 || reply.jobs.length > 0)
   }
@@ -271,7 +273,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     } catch (error) {
       return this.#giveUp(reserved, permits, {
         kind: 'dead',
-        text: `its data: ${wordsOf(error)}`,
+        text: `invalid job data: ${errorTextOf(error)}`,
       })
     }
     this.#running.set(job.id, job)
@@ -285,14 +287,14 @@ export class QueueWorker<Data, Result> implements JobWorker {
     )
   }
 
-  /** Does not start it, and gives its permits back. */
+  /** Ends the turn of a job that does not start, and returns its permits. */
   #giveUp({ id, turn }: ReservedJob, permits: Permits, end: Pick<JobEnd, 'kind' | 'text'>): void {
     this.#options.jobLane.giveBack(permits)
     this.#finisher.add({ id, turn, ...end, delayUs: 0, generation: -1, probe: false })
-    this.#soon()
+    this.#pollSoon()
   }
 
-  #ended(job: RunningJob<Data, Result>, { kind, text, afterMs }: Ending): void {
+  #ended(job: RunningJob<Data, Result>, { kind, text, afterMs }: TurnEnd): void {
     const { id, turn, generation, probe, stopped } = job
     this.#running.delete(id)
     if (stopped === 'lost') {
@@ -305,7 +307,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       if (kind === 'failed' && generation >= 0) this.#addAfterBreaker(end)
       else this.#finisher.add(end)
     }
-    this.#soon()
+    this.#pollSoon()
     if (this.#running.size === 0) this.#onIdle?.()
   }
 
@@ -314,7 +316,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     const add = () => {
       this.#waitingForBreaker--
       this.#finisher.add(end)
-      this.#soon()
+      this.#pollSoon()
       this.#onIdle?.()
     }
     void this.#options.jobLane.reported().then(add, add)
@@ -333,21 +335,21 @@ export class QueueWorker<Data, Result> implements JobWorker {
     emitJobOutcome(this.#options.ref.queue, end, outcome)
   }
 
-  /** The earlier of two. */
-  #lookAfter(ms: number): void {
+  /** Polls after `ms`, unless an earlier poll is scheduled. */
+  #pollAfter(ms: number): void {
     const { clock } = this.#options
     const dueMs = clock.now() + ms
-    if (this.#closing || dueMs >= this.#alarmMs) return
-    this.#alarm?.cancel()
-    this.#alarmMs = dueMs
-    this.#alarm = clock.schedule(ms, () => {
+    if (this.#closing || dueMs >= this.#pollDueMs) return
+    this.#pollTimer?.cancel()
+    this.#pollDueMs = dueMs
+    this.#pollTimer = clock.schedule(ms, () => {
       // Timers may fire slightly early, so the due time is not compared exactly.
-      this.#alarmMs = Number.POSITIVE_INFINITY
-      this.#alarmed = true
-      // An earlier alarm does not replace a later one: other workers count on a request at that time.
-      const leftMs = this.#promisedMs - clock.now()
-      if (leftMs > 0) this.#lookAfter(leftMs)
-      void this.#look()
+      this.#pollDueMs = Number.POSITIVE_INFINITY
+      this.#isPollDue = true
+      // Other workers rely on a request at the expected time, so an earlier poll does not replace it.
+      const leftMs = this.#expectedByStoreMs - clock.now()
+      if (leftMs > 0) this.#pollAfter(leftMs)
+      void this.#poll()
     })
   }
 
@@ -357,11 +359,11 @@ export class QueueWorker<Data, Result> implements JobWorker {
     return pauseMs
   }
 
-  #lookNowAndThen(): void {
+  #pollPeriodically(): void {
     const { clock, random } = this.#options
-    this.#round = clock.schedule(LOOK_MS * (0.75 + random() / 2), () => {
-      callSafely(this.id, 'look', () => void this.#look(), undefined)
-      this.#lookNowAndThen()
+    this.#periodicTimer = clock.schedule(POLL_MS * (0.75 + random() / 2), () => {
+      callSafely(this.id, 'poll', () => void this.#poll(), undefined)
+      this.#pollPeriodically()
     })
   }
 }

@@ -74,7 +74,7 @@ export interface AttemptParts<T> {
   readonly scope?: AttemptScope | undefined
   readonly trace?: CallTrace | undefined
   readonly options: RunOptions
-  /** As the guard's lanes resolve it. */
+  /** The lane in use: the call's own, or the shared one if that does not exist. */
   readonly lane: string
   readonly permits: Permits
   readonly deadline: Deadline | undefined

@@ -57,7 +57,7 @@ export interface JudgedCall {
   verdict?: Verdict
 }
 
-/** What stages know about a call. Its attempts change it. */
+/** The call as stages see it. Attempts change its fields. */
 export type CallFacts = { -readonly [K in keyof StageCall]: StageCall[K] }
 
 type End<T> = { value: T } | { error: unknown }
@@ -111,7 +111,7 @@ export class GuardCall<T>
     this.#watchers = watchers
     this.#deadline = deadline
     this.#startMs = facts.arrivedMs
-    // It has passed the checks of a call. From now on only those of an attempt are made.
+    // The call has passed its checks. From now on only per-attempt checks are made.
     facts.kind = 'attempt'
     this.facts = facts
   }
@@ -143,7 +143,7 @@ export class GuardCall<T>
     return answer
   }
 
-  /** Enters the stages of the call that are left. */
+  /** Enters the remaining per-call stages. */
   #enter(nowMs: number): void {
     const { facts } = this
     const { pipeline, lanes, retry } = this.#shared

@@ -21,7 +21,7 @@ type With<M extends keyof Stage> = Stage & Required<Pick<Stage, M>>
 export class Pipeline {
   readonly name: string
   readonly stages: readonly Stage[]
-  /** The guard is closed: nothing begins any more. */
+  /** The guard is closed and starts nothing. */
   closed = false
   /** Stages that a call enters once, in order. */
   readonly entered: readonly With<'enter'>[]

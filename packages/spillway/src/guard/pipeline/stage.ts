@@ -22,7 +22,7 @@ export type CallKind = 'call' | 'attempt' | 'hedge' | 'job'
 export interface StageCall extends CallCost {
   readonly kind: CallKind
   readonly options: RunOptions
-  /** As the guard's lanes resolve it: its own, or the one it shares. */
+  /** The lane in use: the call's own, or the shared one if that does not exist. */
   readonly lane: string
   /** 0 is the most important. */
   readonly priority: number
@@ -38,7 +38,7 @@ export interface StageCall extends CallCost {
 /** An attempt that has its permits. */
 export interface StageAttempt {
   readonly options: RunOptions
-  /** As the guard's lanes resolve it. */
+  /** The lane in use, as in `StageCall`. */
   readonly laneInUse: string
   /** 1 for the first. */
   readonly attempt: number

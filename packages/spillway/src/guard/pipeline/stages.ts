@@ -337,7 +337,7 @@ export type ShadowStage = Extract<Row, { shadow: true }>['stage']
 
 export const SHADOW_ROWS = STAGES.filter((row): row is Extract<Row, { shadow: true }> => row.shadow)
 
-/** The rows without the code behind them. */
+/** The rows as data, without the functions of their definitions. */
 export function rowsOf(table: readonly StageDefinition[]): readonly StageRow[] {
   return table.map(({ stage, option, scope, per, codes, shadow }) => {
     return { stage, option, scope, per, codes, shadow }

@@ -17,7 +17,7 @@ import { StreamedProbe } from '../stream/streamed-probe.js'
 import type { CallCounters } from './counters.js'
 import type { StageAttempt } from './stage.js'
 
-/** The way out of the attempt. */
+/** Ends an attempt. */
 export interface AttemptExit {
   leave(outcome: Outcome, unfinished: Promise<unknown> | undefined): void
 }
@@ -38,7 +38,7 @@ export class StreamedAttempt implements BodyListener {
   readonly #isUsageWanted: boolean
   #usage: UsageReader | undefined
   #probe: StreamedProbe | undefined
-  /** Of a body that is passed on by its owner. */
+  /** The owner of a relayed body. */
   owner: BodyOwner | undefined
 
   constructor(

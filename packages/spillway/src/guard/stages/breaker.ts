@@ -39,7 +39,7 @@ export class BreakerStage implements Stage {
     } else if (!streaming || ignored) this.release(attempt, outcome)
   }
 
-  /** Once: a streamed probe may have succeeded before its stream ends. */
+  /** Reports at most once: a streamed probe may have succeeded before its stream ends. */
   release({ permits }: StageAttempt, outcome: Outcome): void {
     const permit = permits.breaker
     if (permit === undefined) return
@@ -57,7 +57,7 @@ export class BreakerStage implements Stage {
     if (one !== undefined && other !== undefined) this.#breaker.hedge(one, other)
   }
 
-  /** A stream broke off after its probe had succeeded. */
+  /** Reports a stream that broke off after its probe had succeeded. */
   noteFailure(lane: string): void {
     this.#breaker.record(lane, 'failure')
   }

@@ -196,16 +196,16 @@ export class CustomStageRunner implements Stage {
     this.per = per
     const { check, acquire } = options
     if (check !== undefined) {
-      this.check = (call) => this.#refusalOf('check', () => check(asSeen(guard, call)))
+      this.check = (call) => this.#refusalOf('check', () => check(customCallOf(guard, call)))
       this.pausesJobs = this.check
     }
     if (acquire === undefined) return
     if (per === 'call') {
-      this.enter = (call) => this.#take(() => acquire(asSeen(guard, call)))
+      this.enter = (call) => this.#take(() => acquire(customCallOf(guard, call)))
       this.leave = (grant, result) => this.#release(grant as Taken, result)
     } else {
       this.acquire = (attempt, place) => {
-        const taken = this.#take(() => acquire(attemptSeen(guard, attempt)))
+        const taken = this.#take(() => acquire(customCallOfAttempt(guard, attempt)))
         if (taken instanceof SpillwayError) return taken
         attempt.kept[place] = taken
         return undefined
@@ -309,7 +309,7 @@ function checkedAnswer(answer: unknown): unknown {
   return answer
 }
 
-function asSeen(
+function customCallOf(
   guard: string,
   { kind, options, lane, priority, attempt, tenant, cost }: StageCall,
 ): CustomStageCall {
@@ -329,7 +329,7 @@ function asSeen(
   }
 }
 
-function attemptSeen(guard: string, seen: StageAttempt): CustomStageCall {
+function customCallOfAttempt(guard: string, seen: StageAttempt): CustomStageCall {
   const { options, laneInUse: lane, attempt, hedge, job, tenant } = seen
   const { user, tier, ip, endpoint, priority = 'normal', cost } = options
   const kind = job ? 'job' : hedge ? 'hedge' : attempt > 1 ? 'retry' : 'call'

@@ -271,7 +271,7 @@ export class FallbackStage implements Stage {
       const { guard: name, reason } = call
       if (listening()) emit({ type: 'fallback.used', name, step: step.name, reason })
       const how = answer.message ?? `answered by ${step.name}`
-      const message = `${name}: ${WORDS[reason]}; ${how}`
+      const message = `${name}: ${REASON_TEXTS[reason]}; ${how}`
       return { value: answer.value, degraded: true, reason, step: step.name, message }
     }
     return undefined
@@ -348,7 +348,7 @@ const REASON_OF: Record<ErrorCode, DegradedReason> = {
   SHUTTING_DOWN: 'error',
 }
 
-const WORDS: Record<DegradedReason, string> = {
+const REASON_TEXTS: Record<DegradedReason, string> = {
   timeout: 'took too long',
   error: 'failed',
   'circuit-open': 'not called, its circuit is open',

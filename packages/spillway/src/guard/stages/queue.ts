@@ -33,7 +33,7 @@ export class QueueStage implements Stage {
   readonly scope = 'local'
   readonly per = 'call'
   /** The option `queue` is set, so calls may wait for slots and permits. */
-  readonly patient: boolean
+  readonly callsMayWait: boolean
   readonly calls: CallQueue
   /** Starts calls that have waited. */
   readonly resumer = new CallResumer<Permits>()
@@ -44,7 +44,7 @@ export class QueueStage implements Stage {
   constructor(options: QueueStageOptions) {
     this.#options = options
     this.calls = options.calls
-    this.patient = options.size !== undefined
+    this.callsMayWait = options.size !== undefined
   }
 
   /** The call would have to wait, and the queue is full. */
@@ -107,7 +107,7 @@ export class QueueStage implements Stage {
   }
 
   passed(_call: StageCall, _permits: unknown): Details | undefined {
-    return this.patient ? {} : undefined
+    return this.callsMayWait ? {} : undefined
   }
 
   close(): void {

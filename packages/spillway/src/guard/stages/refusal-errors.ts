@@ -133,7 +133,7 @@ export function limitedError(call: LimitedCall): SpillwayError {
   const byOutageRule = outageReason !== undefined
   const isShare = byOutageRule && !paused
   const short = paused ? undefined : shortestLimit(call)
-  // Waiting longer in the queue would have helped, or waiting at all.
+  // The option that made the wait too short, if a longer wait would have helped.
   const queueOption =
     queueTimeoutMs === undefined || retryAfterMs <= queueTimeoutMs
       ? undefined

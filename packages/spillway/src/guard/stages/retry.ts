@@ -57,13 +57,13 @@ export class RetryStage implements Stage {
   /** Undefined without the option `retry`. */
   readonly policy: RetryPolicy | undefined
   /** For calls that are not retried, but report their attempt. */
-  readonly #once: RetryPolicy
+  readonly #singleAttempt: RetryPolicy
   /** Retries and hedges are a fraction of the calls it has recorded. Undefined without `retry` and `hedge`. */
   readonly budget: RetryBudget | undefined
   readonly #breaker: BreakerLanes | undefined
   readonly #conditions: RetryStageOptions['conditions']
   readonly #edgeOnly: boolean
-  readonly #closing: ClosingSign
+  readonly #closing: ClosingSignal
   /** Undefined if a call may be retried only once: then the rate changes nothing. */
   readonly #errorRates: LaneMap<ErrorRate> | undefined
   readonly #clock: Clock
@@ -72,7 +72,7 @@ export class RetryStage implements Stage {
 
   constructor(options: RetryStageOptions) {
     const { guard, retry, hedges, retriedHeader, clock, random, classify } = options
-    const closing = new ClosingSign(clock)
+    const closing = new ClosingSignal(clock)
     this.#closing = closing
     this.#clock = clock
     if (retry !== undefined && retry.attempts > 2) {
@@ -94,7 +94,7 @@ export class RetryStage implements Stage {
           })
     const { budget } = this
     const common = { name: guard, budget, classify, clock, random, closing }
-    this.#once = { ...ONCE, ...common, usualMs: 0 }
+    this.#singleAttempt = { ...ONCE, ...common, usualMs: 0 }
     this.policy = retry && {
       ...retry,
       ...common,
@@ -118,7 +118,7 @@ export class RetryStage implements Stage {
 
   /** Decides how the call continues after an attempt. */
   policyFor(options: RunOptions): RetryPolicy {
-    return this.isAllowed(options) ? (this.policy ?? this.#once) : this.#once
+    return this.isAllowed(options) ? (this.policy ?? this.#singleAttempt) : this.#singleAttempt
   }
 
   optionsFor(
@@ -167,10 +167,10 @@ const ONCE: RetryOption = {
 }
 
 /** Wakes the calls that wait for their next attempt when the guard closes. */
-class ClosingSign implements Closing {
+class ClosingSignal implements Closing {
   closed = false
   readonly #clock: Clock
-  readonly #sleepers = new Set<() => void>()
+  readonly #waitingRetries = new Set<() => void>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -178,13 +178,13 @@ class ClosingSign implements Closing {
 
   close(): void {
     this.closed = true
-    for (const wake of this.#sleepers) wake()
+    for (const wake of this.#waitingRetries) wake()
   }
 
   async sleep(delayMs: number, signal: CallerSignal | undefined): Promise<void> {
     const waking = new LeaveSignal()
     const wake = () => waking.abort(undefined)
-    this.#sleepers.add(wake)
+    this.#waitingRetries.add(wake)
     const forget = signal && onAbort(signal, wake)
     try {
       await sleep(this.#clock, delayMs, waking)
@@ -192,7 +192,7 @@ class ClosingSign implements Closing {
       if (signal?.aborted) throw signal.reason
     } finally {
       forget?.()
-      this.#sleepers.delete(wake)
+      this.#waitingRetries.delete(wake)
     }
   }
 }

@@ -54,10 +54,10 @@ export function inShadow(stage: ShadowedStage, reporter: ShadowReporter): Stage 
   }
   if (stage.enter !== undefined) {
     passing.enter = (call, nowMs) => {
-      const spared = (grant: unknown) =>
+      const wrap = (grant: unknown) =>
         grant instanceof SpillwayError ? report(grant, call.lane, call.options) : grant
       const grant = stage.enter?.(call, nowMs)
-      return grant instanceof PendingGrant ? new SparedGrant(grant, spared) : spared(grant)
+      return grant instanceof PendingGrant ? new ShadowPendingGrant(grant, wrap) : wrap(grant)
     }
   }
   if (stage.acquire !== undefined) {
@@ -92,14 +92,14 @@ export function inShadow(stage: ShadowedStage, reporter: ShadowReporter): Stage 
 }
 
 /** A pending grant in shadow mode: if the store refuses, the call still passes. */
-class SparedGrant extends PendingGrant {
+class ShadowPendingGrant extends PendingGrant {
   readonly #grant: PendingGrant
-  readonly #spared: (grant: unknown) => unknown
+  readonly #wrap: (grant: unknown) => unknown
 
-  constructor(grant: PendingGrant, spared: (grant: unknown) => unknown) {
+  constructor(grant: PendingGrant, wrap: (grant: unknown) => unknown) {
     super()
     this.#grant = grant
-    this.#spared = spared
+    this.#wrap = wrap
   }
 
   whenDecided(call: PendingCall): void {
@@ -107,7 +107,7 @@ class SparedGrant extends PendingGrant {
       deadlineMs: call.deadlineMs,
       signal: call.signal,
       runInAsyncScope: (run, self, argument) => call.runInAsyncScope(run, self, argument),
-      onDecided: (grant) => call.onDecided(this.#spared(grant)),
+      onDecided: (grant) => call.onDecided(this.#wrap(grant)),
       onLeft: (reason) => call.onLeft(reason),
     })
   }

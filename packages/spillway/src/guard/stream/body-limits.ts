@@ -10,7 +10,7 @@ export interface BodyLimits {
   readonly unreadMs: number
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
-  /** Their delay is the shortest of these limits. */
+  /** The timers of all bodies; their delay is the shortest of these limits. */
   readonly alarms: TimerList
 }
 

@@ -30,7 +30,7 @@ export interface BodyListener {
 
 /** The body itself, as its watch sees it. */
 export interface WatchedBody {
-  /** It is over: breaks the reader's side off, and the downstream's. */
+  /** Ends both sides of the body: that of the reader, and that of the downstream. */
   breakOff(error: unknown): void
 }
 
@@ -103,13 +103,13 @@ export class BodyWatch implements Timed, ComingBody {
     if (this.#call !== undefined) this.#waitFor('reader')
   }
 
-  /** It is read out of sight of its watch, so neither silence nor rest counts. */
+  /** The body is read without this watch, so neither silence nor rest counts. */
   readElsewhere(): void {
     if (this.#call !== undefined) this.#waitFor('none')
   }
 
-  #waitFor(whom: Waiting): void {
-    this.#waiting = whom
+  #waitFor(waiting: Waiting): void {
+    this.#waiting = waiting
     this.#sinceMs = this.#limits.clock.now()
   }
 
@@ -123,12 +123,13 @@ export class BodyWatch implements Timed, ComingBody {
 
   /** The start time that makes a timer of the list fire exactly at the current limit. */
   #dueFromMs(): number {
-    const toBegin = this.#waiting === 'downstream' && !this.#begun && this.#limits.firstByteMs
-    const elapsedMs = toBegin ? (this.#call?.answerMs ?? 0) : 0
+    const firstByteLimitMs =
+      this.#waiting === 'downstream' && !this.#begun && this.#limits.firstByteMs
+    const elapsedMs = firstByteLimitMs ? (this.#call?.answerMs ?? 0) : 0
     return this.#sinceMs + this.#limitMs() - elapsedMs - this.#limits.alarms.delayMs
   }
 
-  /** Not later than the current limit, nor than the limit of any state that may follow. */
+  /** Arms the timer for the current limit, or earlier if a state that may follow has an earlier one. */
   #arm(nowMs: number): void {
     const { alarms } = this.#limits
     alarms.remove(this)
@@ -167,7 +168,7 @@ export class BodyWatch implements Timed, ComingBody {
   /** A timeout, no reader, the caller, or the end of the guard. */
   givenUp(error: unknown): void {
     const body = this.#body
-    this.#end(howGivenUp(error), error)
+    this.#end(endOfAbort(error), error)
     body?.breakOff(error)
   }
 
@@ -183,7 +184,7 @@ export class BodyWatch implements Timed, ComingBody {
   }
 }
 
-function howGivenUp(error: unknown): BodyEnd {
+function endOfAbort(error: unknown): BodyEnd {
   if (!(error instanceof SpillwayError) || error.code !== 'CALL_TIMEOUT') return 'aborted'
   return error.details.kind === 'unread' ? 'abandoned' : 'stalled'
 }

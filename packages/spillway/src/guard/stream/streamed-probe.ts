@@ -17,7 +17,7 @@ export class StreamedProbe {
     this.#onSuccess = onSuccess
   }
 
-  /** Its first byte has come. */
+  /** The first byte has arrived. */
   begin(): void {
     this.#timer = this.#clock.schedule(QUIET_MS, () => {
       this.#succeeded = true
@@ -26,7 +26,7 @@ export class StreamedProbe {
     this.#timer.unref()
   }
 
-  /** Answers whether it had succeeded before. */
+  /** Returns whether the probe had already succeeded. */
   end(): boolean {
     this.#timer?.cancel()
     return this.#succeeded

@@ -165,7 +165,7 @@ class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
     if (!this.#over) {
       this.#over = true
       this.#watch.left()
-      await this.#letGo()
+      await this.#endSource()
     }
     return { done: true, value: value as never }
   }
@@ -192,11 +192,11 @@ class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
     if (this.#waiting.size === 0) this.#broken = { error }
     for (const reject of this.#waiting) reject(error)
     this.#waiting.clear()
-    swallow(this.#letGo())
+    swallow(this.#endSource())
   }
 
   /** A generator that has not started runs no clean-up, even if its stream holds a connection. */
-  async #letGo(): Promise<void> {
+  async #endSource(): Promise<void> {
     const left = this.#iterator?.return?.()
     if (!this.isReadElsewhere) this.#abort?.abort()
     await left

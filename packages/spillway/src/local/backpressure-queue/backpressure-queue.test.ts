@@ -57,7 +57,7 @@ describe('backpressure queue', () => {
     const waiting = [queue.put(1), queue.put(2)]
     await expect(queue.put(3)).rejects.toMatchObject({
       code: 'QUEUE_FULL',
-      message: 'lines: holds 1 items, and 2 producers wait already',
+      message: 'lines: 1 item in the queue, and 2 producers already waiting (maxWaiting)',
     })
     queue.close()
     await Promise.allSettled(waiting)

@@ -5,7 +5,7 @@
  * way through the process.
  */
 import { onAbort } from '../../core/abort.js'
-import { closedError, type Details, refuse, SpillwayError } from '../../core/errors.js'
+import { closedError, counted, type Details, refuse, SpillwayError } from '../../core/errors.js'
 import {
   integer,
   type OptionProblem,
@@ -303,5 +303,5 @@ class WatermarkQueue<T> implements BackpressureQueue<T> {
 }
 
 function explain({ name, waiting, length }: Details): string {
-  return `${name}: holds ${length} items, and ${waiting} producers wait already`
+  return `${name}: ${counted(length, 'items')} in the queue, and ${counted(waiting, 'producers')} already waiting (maxWaiting)`
 }

@@ -198,10 +198,10 @@ class SlotBulkhead implements Bulkhead {
     if (this.#waitList.length >= this.#size) return refuse(this.#refusal('QUEUE_FULL'))
     const sinceMs = this.#clock.now()
     this.#drainTime.queued(sinceMs, this.#waitList.length === 0)
-    const patienceMs = Math.min(this.#timeoutMs, deadline?.remainingMs() ?? this.#timeoutMs)
+    const maxWaitMs = Math.min(this.#timeoutMs, deadline?.remainingMs() ?? this.#timeoutMs)
     // Continues in the caller's promise chain, so that `fn` sees the caller's async context and not
     // that of the call that freed the slot.
-    return this.#waitList.join({ patienceMs, signal }).then((admitted) => {
+    return this.#waitList.join({ maxWaitMs, signal }).then((admitted) => {
       if (admitted && !signal?.aborted && !deadline?.expired) {
         const nowMs = this.#clock.now()
         this.#noteWait(nowMs - sinceMs)
@@ -221,7 +221,7 @@ class SlotBulkhead implements Bulkhead {
   close(): Promise<void> {
     this.#closed = true
     this.#waitList.close(() => closedError('concurrency', this.name))
-    for (const letGo of this.#overdue) letGo()
+    for (const freeSlot of this.#overdue) freeSlot()
     return new Promise((resolve) => {
       if (this.active === 0) resolve()
       else this.#idle.push(resolve)
@@ -297,20 +297,20 @@ class SlotBulkhead implements Bulkhead {
   #releaseAfter(work: Promise<unknown> | undefined): void {
     // Closing waits for calls but not for work that they left running.
     if (work === undefined || this.#closed) return this.#release()
-    const letGo = () => {
-      if (!this.#overdue.delete(letGo)) return
+    const freeSlot = () => {
+      if (!this.#overdue.delete(freeSlot)) return
       timer.cancel()
       this.#release()
     }
-    this.#overdue.add(letGo)
+    this.#overdue.add(freeSlot)
     const timer = this.#clock.schedule(this.#graceMs, () => {
       if (listening()) {
         emit({ type: 'bulkhead.overdue', name: this.name, graceMs: this.#graceMs })
       }
-      letGo()
+      freeSlot()
     })
     timer.unref()
-    work.then(letGo, letGo)
+    work.then(freeSlot, freeSlot)
   }
 
   /** Passes the slot to the first waiting call, or frees it. */

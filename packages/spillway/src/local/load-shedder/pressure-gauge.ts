@@ -41,10 +41,10 @@ export class PressureGauge {
   readonly #system: SystemSensors | undefined
   readonly #latencies: RollingHistogram | undefined
   readonly #arrivals: { atMs: number; count: number }[] = []
-  #touched = false
+  #calledSinceSample = false
   #idleSamples = 0
   #samplesOver = 0
-  #insistence = 0
+  #lastingOverload = 0
   #sampledMs = 0
   /** A call after this time takes the sample itself, because the timer is late. */
   #lateMs = Number.NEGATIVE_INFINITY
@@ -76,9 +76,9 @@ export class PressureGauge {
     return this.#latencies !== undefined
   }
 
-  /** Called when the pressure is read. Keeps the samples coming. */
-  touch(nowMs: number): void {
-    this.#touched = true
+  /** Called for each decision; keeps the sampling running while there are calls. */
+  noteCall(nowMs: number): void {
+    this.#calledSinceSample = true
     if (nowMs >= this.#lateMs) this.#wake(nowMs)
   }
 
@@ -112,7 +112,7 @@ export class PressureGauge {
     this.#lateMs = Number.NEGATIVE_INFINITY
     this.pressure = 0
     this.overload = 0
-    this.#insistence = 0
+    this.#lastingOverload = 0
     this.highest = undefined
   }
 
@@ -127,8 +127,8 @@ export class PressureGauge {
     const nowMs = this.#clock.now()
     // Skipped if a call has just taken the sample because this timer was late.
     if (nowMs - this.#sampledMs >= this.#options.sampleMs / 2) this.#sample(nowMs)
-    this.#idleSamples = this.#touched ? 0 : this.#idleSamples + 1
-    this.#touched = false
+    this.#idleSamples = this.#calledSinceSample ? 0 : this.#idleSamples + 1
+    this.#calledSinceSample = false
     if (this.#idleSamples >= IDLE_SAMPLES) this.#sleep()
     else this.#arm(nowMs)
   }
@@ -151,7 +151,7 @@ export class PressureGauge {
     if (loopDelayMs !== undefined) {
       this.#note('loopDelay', Math.max(lateMs, this.#read('loopDelayMs')), loopDelayMs)
     }
-    this.#insist(elapsedMs / sampleMs)
+    this.#updateLastingOverload(elapsedMs / sampleMs)
   }
 
   #note(signal: SampledSignal, value: number, limit: number | undefined): void {
@@ -193,18 +193,18 @@ export class PressureGauge {
    * pressure stays above 1, more and more is refused. Afterwards this declines and is 0 within two
    * seconds.
    */
-  #insist(samples: number): void {
+  #updateLastingOverload(samples: number): void {
     if (this.pressure > 1) {
       if (++this.#samplesOver > SUSTAINED_SAMPLES) {
-        const step = Math.max(0.05, this.#insistence * 0.2) * Math.min(samples, 5)
-        this.#insistence = Math.min(MOST_OVERLOAD, this.#insistence + step)
+        const step = Math.max(0.05, this.#lastingOverload * 0.2) * Math.min(samples, 5)
+        this.#lastingOverload = Math.min(MOST_OVERLOAD, this.#lastingOverload + step)
       }
     } else {
       this.#samplesOver = 0
       const kept = this.pressure < 0.5 ? 0.7 : 0.85
-      this.#insistence = Math.max(0, this.#insistence * kept ** samples - 0.02)
+      this.#lastingOverload = Math.max(0, this.#lastingOverload * kept ** samples - 0.02)
     }
-    this.overload = Math.max(0, this.pressure - 1) + this.#insistence
+    this.overload = Math.max(0, this.pressure - 1) + this.#lastingOverload
   }
 }
 

@@ -107,7 +107,7 @@ export class Shedder {
     inFlight: number,
   ): ShedReason | undefined {
     const gauge = this.#gauge
-    gauge?.touch(nowMs)
+    gauge?.noteCall(nowMs)
     const { endpoint, tier } = call
     if (importance === 0 || (endpoint !== undefined && this.#critical.has(endpoint)))
       return undefined

@@ -43,8 +43,8 @@ async function play(
     } else {
       const abort = new AbortController()
       if (abortAfterMs !== undefined) clock.schedule(abortAfterMs, () => abort.abort())
-      const asked = limiter.acquireWithin(waitMs, { cost, signal: abort.signal })
-      pending.push(asked.then(grant, () => {}))
+      const acquired = limiter.acquireWithin(waitMs, { cost, signal: abort.signal })
+      pending.push(acquired.then(grant, () => {}))
     }
   }
   await clock.until(Promise.all(pending))

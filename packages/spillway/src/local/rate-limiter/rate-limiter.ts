@@ -163,23 +163,23 @@ class LocalRateLimiter implements RateLimiter {
     waitMs: Duration,
     { cost = 1, signal }: { cost?: number; signal?: AbortSignal } = {},
   ): Promise<boolean> {
-    let patienceMs: number
+    let maxWaitMs: number
     try {
       this.#checkCost(cost)
-      patienceMs = this.#patienceMs(waitMs)
+      maxWaitMs = this.#maxWaitMs(waitMs)
     } catch (error) {
       return refuse(error)
     }
     if (signal?.aborted) return refuse(signal.reason)
     if (this.#closed) return refuse(closedError('pace', this.name))
     const now = this.#clock.now()
-    const late = patienceMs < 0
+    const late = maxWaitMs < 0
     if (!late && this.#waitList.length === 0 && this.#algorithm.tryTake(now, cost)) return YES
-    if (late || this.#algorithm.waitMs(now, cost, this.#waitList.cost) > patienceMs) {
+    if (late || this.#algorithm.waitMs(now, cost, this.#waitList.cost) > maxWaitMs) {
       this.#noteRefusal(cost)
       return NO
     }
-    const admitted = this.#waitList.join({ patienceMs, cost, signal }).then((yes) => {
+    const admitted = this.#waitList.join({ maxWaitMs, cost, signal }).then((yes) => {
       if (!yes) this.#noteRefusal(cost)
       return yes
     })
@@ -215,7 +215,7 @@ class LocalRateLimiter implements RateLimiter {
   }
 
   /** Below zero once the deadline has passed. Then nothing may be taken, even if it is free. */
-  #patienceMs(waitMs: Duration): number {
+  #maxWaitMs(waitMs: Duration): number {
     const willingMs = typeof waitMs === 'number' && waitMs >= 0 ? waitMs : readWait(waitMs)
     const deadline = currentDeadline()
     if (deadline === undefined) return willingMs

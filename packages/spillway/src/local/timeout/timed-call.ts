@@ -79,9 +79,9 @@ export class TimedCall<T>
   #onAborted: ((reason: unknown) => void) | undefined
   #context: AsyncResource | undefined
   #forgetSignal: (() => void) | undefined
-  /** For the call as a whole, if its limit is not the usual one. */
+  /** Timer of the whole call, if its limit is not the usual one. */
   #timer: Timer | undefined
-  /** For the next progress, once there was some. */
+  /** Timer until the next report of progress, once there was one. */
   #silenceTimer: Timer | undefined
   /** Whether there was any progress. */
   #alive = false
@@ -144,7 +144,7 @@ export class TimedCall<T>
     }
   }
 
-  /** Until now `firstByteMs` may have been the earliest limit. */
+  /** Before the first byte, `firstByteMs` may have been the earliest limit. */
   #firstSign(): void {
     if (this.#alive) return
     this.#alive = true

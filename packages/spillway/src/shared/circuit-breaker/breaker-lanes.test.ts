@@ -35,7 +35,7 @@ function setup(policy: BreakerPolicy = {}) {
   return { clock, distant, create, record, enter }
 }
 
-function heard(): string[] {
+function recordEvents(): string[] {
   const events: string[] = []
   onTestFinished(onEvent(({ type }) => events.push(type)))
   return events
@@ -96,7 +96,7 @@ describe('breaker refusal events', () => {
     const all = setup({ openMs: '10s', ...policy })
     const pod = all.create()
     await all.clock.until(pod.command('a', { kind: 'trip' }))
-    return { ...all, pod, events: heard() }
+    return { ...all, pod, events: recordEvents() }
   }
 
   it('looking up a known refusal emits no event', async () => {

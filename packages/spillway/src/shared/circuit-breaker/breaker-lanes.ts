@@ -96,7 +96,7 @@ export class BreakerLanes {
     return isDeepStrictEqual(this.#policy, policy)
   }
 
-  /** For a guard that replaces another one with the same policy. The last user that closes it closes it. */
+  /** For a guard that replaces another one with the same policy. The breaker closes when its last user closes it. */
   share(): this {
     this.#users++
     return this
@@ -217,7 +217,7 @@ export class BreakerLanes {
     return error
   }
 
-  /** Refuses some or all calls: open, half-open, or closed only just now. */
+  /** Whether calls may be refused: the breaker is open, half-open or still in its ramp. */
   refuses(lane: string | undefined): boolean {
     if (this.#policy.shadow) return false
     if (this.#lanes.allLanes?.isClear === false || this.#refusingWatch?.reachable === false)
@@ -324,7 +324,7 @@ export class BreakerLanes {
     return own
   }
 
-  /** Creates nothing. A lane that is read is kept in sync with the store. */
+  /** Does not create the lane. A lane that is read is kept in sync with the store. */
   #known(name: string = DEFAULT_LANE): Lane | undefined {
     const { byName, sharesOne } = this.#lanes
     const own = byName.get(sharesOne ? ALL_LANES : name)

@@ -307,7 +307,7 @@ describe('breaker reports', () => {
 
 describe('lost breaker messages', () => {
   it.each(['trip', 'reset', 'isolate'] as const)(
-    'a lost push message about a %s is made up for within a second',
+    'a pod learns of a %s within a second although the push message was lost',
     async (what) => {
       const { clock, distant, join } = setup()
       const [one, other] = [await join(), await join()]

@@ -110,7 +110,7 @@ export class LaneSet implements SyncedLanes {
     if (known !== undefined) return known.fleet.receive(view)
     // An operator has isolated it, so it counts even beyond `maxLanes`.
     const isolated = view.isolatedUntilUs > 0
-    // That an unknown lane is closed is no change.
+    // An unknown lane counts as closed, so this is no change.
     if (!isolated && (view.kind === 0 || !this.#options.lanes.tryAdd(lane))) return
     this.byName.of(lane).fleet.receive(view)
   }

@@ -82,7 +82,7 @@ export class OutageBreakers implements BreakerStore {
         if (this.#watch.reachable) watcher.onView(guard, lane, view)
       },
       onGap: () => {
-        this.#watch.lookNow()
+        this.#watch.pulseNow()
         if (this.#watch.reachable) watcher.onGap()
       },
     })

@@ -275,7 +275,7 @@ describe('reading the breaker state', () => {
     const { clock, pod, trips, enter, toHalfOpen } = setup({ probes: 1 })
     await toHalfOpen()
     const before = { ...trips }
-    for (let look = 0; look < 1_000; look++) {
+    for (let attempt = 0; attempt < 1_000; attempt++) {
       pod.state()
       pod.snapshot()
     }

@@ -76,7 +76,7 @@ export class SyncLoop {
     this.#syncOwn()
   }
 
-  /** No more rounds. */
+  /** Ends the rounds. */
   stop(): void {
     this.#timer?.cancel()
   }

@@ -1,4 +1,4 @@
-/** How the store knows an API key: by its configured name and a short hash, never by the secret itself. */
+/** Identifies an API key in the store: by its configured name and a short hash, never by the secret itself. */
 import { createHash } from 'node:crypto'
 
 /** One of our API keys at a vendor. */
@@ -23,7 +23,7 @@ export function keyNameIn(id: string): string {
   return at === -1 ? id : id.slice(0, at)
 }
 
-/** Under this name the breakers and notes of a vendor's keys are kept. No vendor has a slash in its name. */
+/** The group under which the breakers and notes of a vendor's keys are stored. No vendor has a slash in its name. */
 export function keysGroup(vendor: string): string {
   return `${vendor}/keys`
 }

@@ -59,7 +59,7 @@ function setup(pods = 3) {
   return { clock, distant, fleet, one, two, three, enter, request, hammer, operator, reports }
 }
 
-function heard(): SpillwayEvent[] {
+function recordEvents(): SpillwayEvent[] {
   const events: SpillwayEvent[] = []
   onTestFinished(onEvent((event) => events.push(event)))
   return events
@@ -96,7 +96,7 @@ describe('exhausted key', () => {
     expect(one.refusal(MAIN)).toBeUndefined()
   })
 
-  it('an exhausted key gets at most one request per reset window after the fleet knew', async () => {
+  it('an exhausted key gets at most one request per reset window once it is quarantined', async () => {
     const { fleet, hammer, request, one } = setup(5)
     await request(one, exhausted(MINUTE_MS))
     expect(fleet.every((pod) => pod.refusal(MAIN) !== undefined)).toBe(true)
@@ -196,7 +196,7 @@ describe('invalid key', () => {
     for (const pod of fleet) expect(pod.refusal(MAIN)).toMatchObject({ code: 'CIRCUIT_OPEN' })
   })
 
-  it('an accepted request between invalid answers starts their row again', async () => {
+  it('an accepted request resets the count of invalid answers in a row', async () => {
     const { clock, one, two, request } = setup()
     await request(one, INVALID)
     await request(one, INVALID)
@@ -279,7 +279,7 @@ describe('operator and reports', () => {
   })
 
   it('a quarantine and its end are events of the vendor, and no breaker events', async () => {
-    const events = heard()
+    const events = recordEvents()
     const { clock, one, request } = setup(1)
     await request(one, exhausted(MINUTE_MS))
     await clock.advance(MINUTE_MS)
@@ -291,7 +291,7 @@ describe('operator and reports', () => {
     ])
   })
 
-  it('successes of a key in good standing are not reported to the store', async () => {
+  it('successes of a key without bad answers are not reported to the store', async () => {
     const { one, request, distant } = setup(1)
     for (let times = 0; times < 100; times++) await request(one, ACCEPTED)
     expect(distant.trips.report).toBe(0)

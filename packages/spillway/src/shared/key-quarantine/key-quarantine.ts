@@ -60,8 +60,8 @@ export interface KeyQuarantineOptions {
   readonly watch: StoreWatch | undefined
 }
 
-/** Local knowledge about a lane besides its state. */
-interface Known {
+/** State of a lane that is not in its breaker. */
+interface LaneRecord {
   changes: number
   /** Of the last bad answer, or read from the store. */
   reason: QuarantineReason | undefined
@@ -70,13 +70,13 @@ interface Known {
   /** When it was last checked whether bad answers wait to be forgotten. */
   checkedMs: number
   /** This pod has reported a bad answer since the last good one. */
-  suspect: boolean
+  hadBadAnswer: boolean
 }
 
 /** Successes matter only after bad answers. Other pods' bad answers are known after a second at the latest. */
 const CHECK_EVERY_MS = 250
 /** A change this soon after a bad answer of this pod is probably due to it. */
-const OWN_MS = 5_000
+const OWN_CHANGE_MS = 5_000
 /** The pod that quarantines a key writes the reason a moment after the change is published. */
 const READ_REASON_MS = 200
 
@@ -84,7 +84,7 @@ export class KeyQuarantine {
   readonly #options: KeyQuarantineOptions
   readonly #breakers: BreakerLanes
   readonly #lanes: LaneRegistry
-  readonly #known = new Map<string, Known>()
+  readonly #records = new Map<string, LaneRecord>()
   #keys: readonly KeyId[] = []
   #reading: Timer | undefined
   #closed = false
@@ -109,7 +109,7 @@ export class KeyQuarantine {
     const lanes = keys.flatMap(({ name, id }) => [name, id])
     this.#lanes.nameLanes(lanes)
     const used = new Set(lanes)
-    for (const lane of this.#known.keys()) if (!used.has(lane)) this.#known.delete(lane)
+    for (const lane of this.#records.keys()) if (!used.has(lane)) this.#records.delete(lane)
     for (const lane of lanes) this.#breakers.isClear(lane)
     this.#readReasons()
   }
@@ -117,7 +117,7 @@ export class KeyQuarantine {
   /** A permit, or the error to refuse with; a promise if the state is not known, or the key has to be probed. */
   enter(key: KeyId): Entry | Promise<Entry> {
     const isClear = this.#breakers.isClear(key.id) && this.#breakers.isClear(key.name)
-    return isClear ? this.#permit(key) : (this.refusal(key) ?? this.#enterSlowly(key))
+    return isClear ? this.#permit(key) : (this.refusal(key) ?? this.#enterAsync(key))
   }
 
   /** Why a request with this key would be refused, as far as this pod knows. Takes nothing. */
@@ -128,26 +128,26 @@ export class KeyQuarantine {
 
   /** The vendor has answered the request of this permit. */
   answered({ key, probe, changes }: KeyPermit, answer: KeyAnswer): void {
-    const known = this.#of(key.id)
-    const isStale = probe === undefined && changes !== known.changes
+    const record = this.#of(key.id)
+    const isStale = probe === undefined && changes !== record.changes
     switch (answer.kind) {
       case 'accepted':
         if (probe !== undefined) this.#breakers.exit(probe, 'success')
-        else this.#accepted(key, known)
+        else this.#accepted(key, record)
         break
       case 'unknown':
         if (probe !== undefined) this.#breakers.exit(probe, 'ignored')
         break
       case 'invalid-key':
-        this.#bad(known, 'invalid-key')
-        known.suspect = true
+        this.#noteBadAnswer(record, 'invalid-key')
+        record.hadBadAnswer = true
         if (probe !== undefined) this.#breakers.exit(probe, 'failure')
         else this.#breakers.record(key.id, 'failure')
         break
       case 'quota-exhausted':
         // A request that started before the last change does not describe the current state.
         if (isStale) break
-        this.#bad(known, 'quota-exhausted')
+        this.#noteBadAnswer(record, 'quota-exhausted')
         void this.#exhausted(key, probe, answer.resetMs ?? UNKNOWN_RESET_MS)
     }
   }
@@ -164,10 +164,10 @@ export class KeyQuarantine {
     await this.#options.watch?.close()
   }
 
-  async #enterSlowly(key: KeyId): Promise<Entry> {
-    const byHand = await this.#breakers.enter(key.name)
-    if (!isBreakerPermit(byHand)) return this.#explained(key, byHand)
-    this.#breakers.exit(byHand, 'ignored')
+  async #enterAsync(key: KeyId): Promise<Entry> {
+    const isolation = await this.#breakers.enter(key.name)
+    if (!isBreakerPermit(isolation)) return this.#explained(key, isolation)
+    this.#breakers.exit(isolation, 'ignored')
     const entry = await this.#breakers.enter(key.id)
     if (!isBreakerPermit(entry)) return this.#explained(key, entry)
     if (entry.probe) return this.#permit(key, entry)
@@ -179,19 +179,19 @@ export class KeyQuarantine {
     return { key, probe, changes: this.#of(key.id).changes }
   }
 
-  #bad(known: Known, reason: QuarantineReason): void {
-    known.reason = reason
-    known.badMs = this.#options.clock.now()
+  #noteBadAnswer(record: LaneRecord, reason: QuarantineReason): void {
+    record.reason = reason
+    record.badMs = this.#options.clock.now()
   }
 
-  /** A success between bad answers ends their row. */
-  #accepted({ id }: KeyId, known: Known): void {
+  /** A success resets the count of consecutive bad answers. */
+  #accepted({ id }: KeyId, record: LaneRecord): void {
     const nowMs = this.#options.clock.now()
-    if (!known.suspect && nowMs - known.checkedMs < CHECK_EVERY_MS) return
-    known.checkedMs = nowMs
-    if (!known.suspect && this.#breakers.snapshot(id).consecutiveFailures === 0) return
-    known.suspect = false
-    known.reason = undefined
+    if (!record.hadBadAnswer && nowMs - record.checkedMs < CHECK_EVERY_MS) return
+    record.checkedMs = nowMs
+    if (!record.hadBadAnswer && this.#breakers.snapshot(id).consecutiveFailures === 0) return
+    record.hadBadAnswer = false
+    record.reason = undefined
     this.#breakers.record(id, 'success')
   }
 
@@ -208,25 +208,25 @@ export class KeyQuarantine {
 
   /** A lane has changed, in this pod or another. */
   #changed({ lane, to }: BreakerChange): void {
-    const known = this.#of(lane)
-    known.changes++
-    if (to === 'closed') this.#released(lane, known)
-    else if (to !== 'half-open') this.#quarantined(lane, known, to === 'isolated')
+    const record = this.#of(lane)
+    record.changes++
+    if (to === 'closed') this.#released(lane, record)
+    else if (to !== 'half-open') this.#quarantined(lane, record, to === 'isolated')
   }
 
-  #released(lane: string, known: Known): void {
+  #released(lane: string, record: LaneRecord): void {
     const { vendor, store } = this.#options
-    known.suspect = false
-    known.reason = undefined
+    record.hadBadAnswer = false
+    record.reason = undefined
     if (listening()) emit({ type: 'key.released', name: vendor, key: keyNameIn(lane) })
     void dropNote(store, vendor, lane).catch(() => {})
   }
 
-  #quarantined(lane: string, known: Known, isByHand: boolean): void {
+  #quarantined(lane: string, record: LaneRecord, isByOperator: boolean): void {
     const { vendor, store, clock } = this.#options
-    const isOwn = !isByHand && clock.now() - known.badMs < OWN_MS
-    if (!isOwn) known.reason = isByHand ? 'operator' : undefined
-    const { reason } = known
+    const isOwn = !isByOperator && clock.now() - record.badMs < OWN_CHANGE_MS
+    if (!isOwn) record.reason = isByOperator ? 'operator' : undefined
+    const { reason } = record
     const forMs = this.#breakers.snapshot(lane).untilMs ?? 0
     const key = keyNameIn(lane)
     if (listening()) emit({ type: 'key.quarantined', name: vendor, key, reason, forMs })
@@ -259,10 +259,10 @@ export class KeyQuarantine {
   }
 
   #stateOf(key: KeyId): KeyState {
-    const byHand = this.#breakers.snapshot(key.name)
+    const isolation = this.#breakers.snapshot(key.name)
     const own = this.#breakers.snapshot(key.id)
-    const { state, untilMs } = byHand.state === 'closed' ? own : byHand
-    const reason = byHand.state === 'closed' ? this.#of(key.id).reason : 'operator'
+    const { state, untilMs } = isolation.state === 'closed' ? own : isolation
+    const reason = isolation.state === 'closed' ? this.#of(key.id).reason : 'operator'
     if (state === 'closed') {
       return { key: key.name, state: 'usable', reason: undefined, untilMs: undefined }
     }
@@ -272,22 +272,22 @@ export class KeyQuarantine {
 
   #explained(key: KeyId, error: SpillwayError): SpillwayError {
     if (error.code !== 'CIRCUIT_OPEN') return error
-    const isByHand = error.details.lane === key.name
-    const reason = isByHand ? 'operator' : this.#of(key.id).reason
+    const isByOperator = error.details.lane === key.name
+    const reason = isByOperator ? 'operator' : this.#of(key.id).reason
     return quarantineError(this.#options.vendor, key.name, reason, error)
   }
 
-  #of(lane: string): Known {
-    const known = this.#known.get(lane)
-    if (known !== undefined) return known
+  #of(lane: string): LaneRecord {
+    const record = this.#records.get(lane)
+    if (record !== undefined) return record
     const fresh = {
       changes: 0,
       reason: undefined,
       badMs: Number.NEGATIVE_INFINITY,
       checkedMs: Number.NEGATIVE_INFINITY,
-      suspect: false,
+      hadBadAnswer: false,
     }
-    this.#known.set(lane, fresh)
+    this.#records.set(lane, fresh)
     return fresh
   }
 }

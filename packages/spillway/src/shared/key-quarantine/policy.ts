@@ -7,7 +7,9 @@ import {
   toSpec,
 } from '../circuit-breaker/options.js'
 
-/** Answers in a row that say a key is invalid. A vendor may err once. */
+/**
+ * Consecutive answers that call a key invalid before it is quarantined. A single one may be a mistake of the vendor.
+ */
 const INVALID_IN_A_ROW = 3
 const MINUTE_MS = 60_000
 

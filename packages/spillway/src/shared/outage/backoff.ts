@@ -9,13 +9,13 @@ import type { Clock } from '../../core/time/clock.js'
 const FIRST_MS = 50
 const LONGEST_MS = 800
 /** After this time without a failure the pauses start again with the shortest. */
-const WELL_MS = 5_000
+const STABLE_MS = 5_000
 
 export class Backoff {
   readonly #clock: Clock
   readonly #random: Random
   #attempts = 0
-  #wellSinceMs = Number.NEGATIVE_INFINITY
+  #reachableSinceMs = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock, random: Random) {
     this.#clock = clock
@@ -23,11 +23,11 @@ export class Backoff {
   }
 
   lost(): void {
-    if (this.#clock.now() - this.#wellSinceMs >= WELL_MS) this.#attempts = 0
+    if (this.#clock.now() - this.#reachableSinceMs >= STABLE_MS) this.#attempts = 0
   }
 
   found(): void {
-    this.#wellSinceMs = this.#clock.now()
+    this.#reachableSinceMs = this.#clock.now()
   }
 
   /** Half of it is random, so that the pods of a fleet do not reconnect together. */

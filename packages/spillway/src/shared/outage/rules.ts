@@ -11,11 +11,11 @@ import { suggest } from '../../core/options/suggest.js'
 export type OutageRule = 'share' | 'local' | 'allow' | 'refuse'
 
 /** The former names mean the opposite for a breaker. */
-const FORMER = { open: 'allow', closed: 'refuse' }
+const FORMER_RULES = { open: 'allow', closed: 'refuse' }
 
-const sharedRule = renamed(oneOf('share', 'local', 'allow', 'refuse'), FORMER)
+const sharedRule = renamed(oneOf('share', 'local', 'allow', 'refuse'), FORMER_RULES)
 /** A breaker has nothing to share. */
-const breakerRule = renamed(oneOf('local', 'allow', 'refuse'), FORMER)
+const breakerRule = renamed(oneOf('local', 'allow', 'refuse'), FORMER_RULES)
 
 export const limitOutage = optional(sharedRule, 'share')
 /** Its default depends on the level: see `defaultLevelOutage`. */
@@ -30,15 +30,15 @@ export function defaultLevelOutage(per: string): OutageRule {
   return per === 'global' || per === 'tier' ? 'share' : 'local'
 }
 
-const VARIABLE = 'SPILLWAY_SHARED'
+const ENVIRONMENT_VARIABLE = 'SPILLWAY_SHARED'
 
 /** `SPILLWAY_SHARED=off`: a pod uses local state only, independent of its options. */
 export function isSharingOff(env: NodeJS.ProcessEnv = process.env): boolean {
-  const word = env[VARIABLE] ?? ''
-  if (word === '' || word === 'on') return false
-  if (word === 'off') return true
-  const close = suggest(word, ['on', 'off'])
+  const value = env[ENVIRONMENT_VARIABLE] ?? ''
+  if (value === '' || value === 'on') return false
+  if (value === 'off') return true
+  const close = suggest(value, ['on', 'off'])
   const hint = close === undefined ? '' : `; did you mean '${close}'?`
-  const message = `must be one of 'on', 'off', got ${JSON.stringify(word)}${hint}`
-  throw new OptionsError([{ path: VARIABLE, message }])
+  const message = `must be one of 'on', 'off', got ${JSON.stringify(value)}${hint}`
+  throw new OptionsError([{ path: ENVIRONMENT_VARIABLE, message }])
 }

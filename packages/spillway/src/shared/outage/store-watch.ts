@@ -38,8 +38,8 @@ const BEAT_MS = 1_000
  * How often a new pod tries to reach the store before its outage rules apply: for a second, or
  * longer while it is busy starting.
  */
-const FIRST_LOOKS = 100
-const FIRST_LOOK_MS = 10
+const FIRST_PULSES = 100
+const FIRST_PULSE_MS = 10
 
 export class StoreWatch {
   status: StoreStatus
@@ -62,15 +62,15 @@ export class StoreWatch {
   #users = 1
   #beginning = true
   /** A call waits for the first reply. */
-  #awaited = false
+  #isAwaited = false
   #begun!: () => void
   #sinceMs: number
-  #looks = 0
+  #failedFirstPulses = 0
   #why: unknown
   #connected = false
   #refreshedMs = Number.NEGATIVE_INFINITY
   /** Store time minus our time, in microseconds. */
-  #aheadUs: number
+  #storeAheadUs: number
   #closed = false
 
   constructor(options: StoreWatchOptions) {
@@ -80,14 +80,14 @@ export class StoreWatch {
     this.#shares = new PodShares(expectedPods)
     this.#loop = new PulseLoop({
       clock,
-      round: () => this.#look(),
+      round: () => this.#runRound(),
       pauseMs: () => this.#pauseMs(),
       // The watch of an idle guard does not keep the process alive.
-      keepsAlive: () => this.status === 'starting' && this.#awaited,
+      keepsAlive: () => this.status === 'starting' && this.#isAwaited,
     })
     this.#silence = new SilenceCheck(clock, () => this.#checkSilence())
     this.#sinceMs = clock.now()
-    this.#aheadUs = clock.wallMs() * 1_000 - this.#sinceMs * 1_000
+    this.#storeAheadUs = clock.wallMs() * 1_000 - this.#sinceMs * 1_000
     this.#started = new Promise((resolve) => {
       this.#begun = resolve
     })
@@ -118,7 +118,7 @@ export class StoreWatch {
    * the process alive.
    */
   whenStarted(): Promise<void> {
-    this.#awaited = true
+    this.#isAwaited = true
     this.#loop.ref()
     return this.#started
   }
@@ -136,13 +136,13 @@ export class StoreWatch {
       this.#spenders.push(spender)
       this.#spender = spender
     }
-    if (!this.#beginning) return this.lookNow()
+    if (!this.#beginning) return this.pulseNow()
     this.#beginning = false
     if (this.status !== 'off') this.#loop.next(0)
   }
 
   /** There is a new connection, perhaps to another server. */
-  lookNow(): void {
+  pulseNow(): void {
     if (this.reachable && this.status !== 'starting' && !this.#loop.busy) this.#loop.next(0)
   }
 
@@ -157,17 +157,17 @@ export class StoreWatch {
 
   /** The store's time, as this pod estimates it. */
   nowUs(): number {
-    return Math.floor(this.#options.clock.now() * 1_000 + this.#aheadUs)
+    return Math.floor(this.#options.clock.now() * 1_000 + this.#storeAheadUs)
   }
 
   /** A reply arrived. `nowUs` is the store's time in it. */
   replied(nowUs: number): void {
     const nowMs = this.#options.clock.now()
     this.#distrust.replied(nowMs)
-    this.#aheadUs = nowUs - nowMs * 1_000
+    this.#storeAheadUs = nowUs - nowMs * 1_000
   }
 
-  /** A reply arrived. */
+  /** A reply without the store's time arrived. */
   alive(): void {
     this.#distrust.replied(this.#options.clock.now())
   }
@@ -177,7 +177,7 @@ export class StoreWatch {
     const late = tookMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
     if (!this.#distrust.permitted(late, this.#options.clock.now()) || !this.reachable) return
     this.#distrust.forgetLate()
-    this.#lose(
+    this.#becomeUnreachable(
       new Error(
         `the store took ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`,
       ),
@@ -186,7 +186,7 @@ export class StoreWatch {
 
   failed(error: unknown): void {
     if (!this.reachable || this.status === 'starting') return
-    if (this.#distrust.failed(error, this.#options.clock.now())) this.#lose(error)
+    if (this.#distrust.failed(error, this.#options.clock.now())) this.#becomeUnreachable(error)
   }
 
   /**
@@ -248,7 +248,7 @@ export class StoreWatch {
   }
 
   #pauseMs(): number {
-    if (this.status === 'starting') return FIRST_LOOK_MS
+    if (this.status === 'starting') return FIRST_PULSE_MS
     if (!this.reachable) return this.#backoff.nextMs()
     const { clock, pod } = this.#options
     const nowMs = clock.now()
@@ -257,11 +257,11 @@ export class StoreWatch {
     return Math.min(beatMs, Math.max(1, this.#epoch.distrustMs(nowMs)))
   }
 
-  async #look(): Promise<void> {
+  async #runRound(): Promise<void> {
     const sentMs = this.#options.clock.now()
     try {
       const reply = await this.#pulse(this.#part())
-      this.#mindLateness(sentMs)
+      this.#checkLateness(sentMs)
       await this.#onPulse(reply)
       if (this.joined) this.#refresh()
     } catch (error) {
@@ -287,9 +287,9 @@ export class StoreWatch {
       return
     }
     // A connection that is being opened needs a moment; one that was refused does not.
-    const dialling =
+    const isConnecting =
       error instanceof StoreFailure && error.kind === 'not-sent' && error.cause === undefined
-    if (!dialling || ++this.#looks >= FIRST_LOOKS) this.#lose(error)
+    if (!isConnecting || ++this.#failedFirstPulses >= FIRST_PULSES) this.#becomeUnreachable(error)
   }
 
   #part(): PulsePart {
@@ -310,7 +310,7 @@ export class StoreWatch {
   }
 
   /** A store is back only if it replies fast enough to be used. */
-  #mindLateness(sentMs: number): void {
+  #checkLateness(sentMs: number): void {
     const tookMs = this.#options.clock.now() - sentMs
     if (this.reachable || tookMs <= (this.#spender?.usableMs ?? tookMs)) return
     throw new StoreFailure('ambiguous', `it took ${Math.round(tookMs)} ms to answer`)
@@ -346,7 +346,7 @@ export class StoreWatch {
     this.#shares.count(reply, nowMs)
   }
 
-  #lose(error: unknown): void {
+  #becomeUnreachable(error: unknown): void {
     this.#why = error
     this.#backoff.lost()
     this.#shares.lost(this.#connected)

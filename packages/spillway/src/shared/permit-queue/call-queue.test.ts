@@ -385,7 +385,7 @@ describe('standing queue', () => {
   it('waiting for a known time does not make a queue standing', async () => {
     const { clock, queue, join, serve, left } = setup({ targetMs: 500 })
     for (let i = 0; i < 8; i++) join(`early ${i}`)
-    queue.excuse('default', 4_000)
+    queue.excludeWait('default', 4_000)
     for (let ms = 0; ms < 4_000; ms += 1_000) {
       await clock.advance(1_000)
       const entry = queue.take('default', clock.now())!

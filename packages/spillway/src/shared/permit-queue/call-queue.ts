@@ -146,7 +146,7 @@ export class CallQueue {
   /** A copy of the calls of a lane that give up before `untilMs`. */
   givingUpBefore(lane: string, untilMs: number): QueuedCall[] {
     const own = this.#known(lane)
-    // Checking the bound keeps repeated questions cheap while a long queue waits.
+    // The bound is checked first, so that repeated calls are cheap while the queue is long.
     if (own === undefined || own.earliestGiveUpMs >= untilMs) return []
     let earliestMs = Number.POSITIVE_INFINITY
     const calls: QueuedCall[] = []
@@ -160,8 +160,8 @@ export class CallQueue {
   }
 
   /** The lane waits for a known time, which is no sign of overload. */
-  excuse(lane: string, untilMs: number): void {
-    this.#lanes.get(lane)?.excuse(untilMs)
+  excludeWait(lane: string, untilMs: number): void {
+    this.#lanes.get(lane)?.excludeWait(untilMs)
   }
 
   /** The lane with the next call of all. */

@@ -54,7 +54,7 @@ export class LaneBlock {
     return this.blockedUntilMs > nowMs
   }
 
-  /** When to look at the lane again. */
+  /** When to request permits for the lane again. */
   get wakeMs(): number {
     return Math.min(this.blockedUntilMs, this.recheckMs)
   }
@@ -200,7 +200,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
     const nowMs = this.#options.clock.now()
     const untilMs = nowMs + waitUs / 1_000
     // The vendor asked for a longer pause during the round trip.
-    if (block.paused && block.blockedUntilMs > untilMs) return this.#refuseHasty(block)
+    if (block.paused && block.blockedUntilMs > untilMs) return this.#refuseUnableToWait(block)
     if (block.wokenInFlight && !paused) {
       block.wokenInFlight = false
       return true
@@ -213,14 +213,14 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
     block.left = left
     block.blocker = blocker
     block.paused = paused
-    return this.#refuseHasty(block)
+    return this.#refuseUnableToWait(block)
   }
 
   /** A round trip had no usable reply, so the next one waits until then. A longer pause stays, and still refuses calls. */
   requestLater(block: LaneBlock, untilMs: number): void {
     if (block.paused && block.blockedUntilMs > untilMs) {
       block.lostRoundTrips = 0
-      this.#refuseHasty(block)
+      this.#refuseUnableToWait(block)
     } else block.blockedUntilMs = Math.max(block.blockedUntilMs, untilMs)
   }
 
@@ -242,7 +242,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
     block.lostRoundTrips = 0
     // This is newer than anything the store may say about it.
     block.recheckMs = Number.POSITIVE_INFINITY
-    this.#refuseHasty(block)
+    this.#refuseUnableToWait(block)
   }
 
   recheckPause(block: LaneBlock, nowMs: number): void {
@@ -280,7 +280,7 @@ export class LaneBlocks extends LaneMap<LaneBlock> {
    * Refuses calls that cannot wait as long as the next one has to. If the next one cannot wait itself, only
    * calls that cost as much leave with it; the others may fit, and ask again.
    */
-  #refuseHasty(block: LaneBlock): boolean {
+  #refuseUnableToWait(block: LaneBlock): boolean {
     const { queue, clock, limitedError } = this.#options
     const { blocker, blockedUntilMs } = block
     const blockerLeaves =

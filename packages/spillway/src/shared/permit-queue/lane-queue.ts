@@ -13,7 +13,7 @@ export class LaneQueue {
   earliestGiveUpMs = Number.POSITIVE_INFINITY
   readonly #agingMs: number
   /** Until then the lane waited for a known time, which does not count as standing delay. */
-  #excusedMs = Number.NEGATIVE_INFINITY
+  #waitExcludedUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(
     name: string,
@@ -42,8 +42,8 @@ export class LaneQueue {
     this.length--
   }
 
-  excuse(untilMs: number): void {
-    this.#excusedMs = Math.max(this.#excusedMs, untilMs)
+  excludeWait(untilMs: number): void {
+    this.#waitExcludedUntilMs = Math.max(this.#waitExcludedUntilMs, untilMs)
   }
 
   /** All calls, by priority, then in order. */
@@ -73,7 +73,7 @@ export class LaneQueue {
    * its limits or the pace. Negative if the lane is empty.
    */
   standingDelayMs(nowMs: number): number {
-    return nowMs - Math.max(this.oldestJoinedMs, this.#excusedMs)
+    return nowMs - Math.max(this.oldestJoinedMs, this.#waitExcludedUntilMs)
   }
 
   /** When the oldest call joined, judging by the first of each priority. Infinite if the lane is empty. */

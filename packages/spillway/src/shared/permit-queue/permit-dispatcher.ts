@@ -140,7 +140,7 @@ export class PermitDispatcher {
 
   /** Starts what can be started. */
   dispatch(): void {
-    // A call that starts or leaves may lead back here; one loop is enough.
+    // Starting or removing a call may call this method again; the running loop covers that.
     this.#again = true
     if (this.#dispatching) return
     const { clock, queue, capacity, mayWait } = this.#options
@@ -291,7 +291,7 @@ export class PermitDispatcher {
     else for (const lane of queue.lanes) this.#sleepInLane(this.blocks.of(lane), nowMs)
     const paceMs = capacity.paceWaitMs(nowMs)
     if (paceMs === 0) return
-    for (const lane of queue.lanes) queue.excuse(lane, nowMs + paceMs)
+    for (const lane of queue.lanes) queue.excludeWait(lane, nowMs + paceMs)
     if (this.#paceTimer !== undefined) return
     this.#paceTimer = clock.schedule(paceMs, () => {
       this.#paceTimer = undefined
@@ -304,8 +304,8 @@ export class PermitDispatcher {
     if (block.inFlight || !block.isBlocked(nowMs)) return
     const { queue, clock } = this.#options
     this.blocks.recheckPause(block, nowMs)
-    queue.excuse(block.lane, block.blockedUntilMs)
-    // A timer that fires earlier will do: it leads back here.
+    queue.excludeWait(block.lane, block.blockedUntilMs)
+    // An earlier timer is enough, because it calls this method again.
     const { wakeMs } = block
     if (block.timer !== undefined && block.timerDueMs <= wakeMs) return
     block.timer?.cancel()

@@ -109,7 +109,7 @@ const PROBE = { probe: true } as BreakerPermit
 describe('calls whose breaker is not closed', () => {
   it('a call that leaves after its own breaker reply gives back its slot and its probe', async () => {
     const exited: BreakerPermit[] = []
-    let asked = 0
+    let requested = 0
     let reply = () => {}
     const replied = new Promise<void>((resolve) => {
       reply = resolve
@@ -117,7 +117,7 @@ describe('calls whose breaker is not closed', () => {
     const { clock, slots, Call, arrive } = createPod({
       isClear: () => false,
       enter: () => {
-        const isFirst = asked++ === 0
+        const isFirst = requested++ === 0
         return replied.then(() => (isFirst ? PROBE : refusal()))
       },
       exit: (permit) => void exited.push(permit),

@@ -148,7 +148,7 @@ export class PermitRequests {
     )
   }
 
-  /** How long the most patient of these calls can wait for a permit. */
+  /** The longest time that any of these calls can wait for a permit. */
   #longestWaitMs(calls: readonly PermitCall[], nowMs: number): number {
     const { mayWait, queue } = this.#options
     let longestMs = 0
@@ -199,7 +199,7 @@ export class PermitRequests {
     for (let index = 0; index < granted; index++) {
       const call = calls[index] as PermitCall
       if (call.state === 'requesting') this.#start(block, call, reply)
-      else this.#passOn(block, call, reply, calls)
+      else this.#passPermitOn(block, call, reply, calls)
     }
     const blocker = calls[granted]
     if (blocker === undefined) return
@@ -214,16 +214,16 @@ export class PermitRequests {
   }
 
   /** The caller has left: the permit goes to the next call of the same cost, or back to the store. */
-  #passOn(block: LaneBlock, left: PermitCall, reply: LimitReply, calls: PermitCall[]): void {
+  #passPermitOn(block: LaneBlock, left: PermitCall, reply: LimitReply, calls: PermitCall[]): void {
     const { limits } = this.#options
-    const heir = calls
+    const nextCall = calls
       .slice(reply.granted)
       .find(
         ({ state, costs }) =>
           state === 'requesting' && costs.every((cost, index) => cost === left.costs[index]),
       )
     this.#release(left)
-    if (heir !== undefined) return this.#start(block, heir, reply)
+    if (nextCall !== undefined) return this.#start(block, nextCall, reply)
     limits?.createPermit(block.lane, left.costs, reply).refund()
   }
 

@@ -32,8 +32,8 @@ interface Lane {
 }
 
 /** At most this many good responses are read per interval. */
-const MOMENT_MS = 10
-const READ_IN_A_MOMENT = 5
+const INTERVAL_MS = 10
+const READ_PER_INTERVAL = 5
 /** How often remaining units are passed on, and below which fraction of a limit they are scarce. */
 const REPORT_EVERY_MS = 100
 const SCARCE = 0.1
@@ -56,12 +56,12 @@ export class FeedbackFilter {
   readEnough(lane: string, nowMs: number): boolean {
     const known = this.#lanes.get(lane)
     if (known === undefined || known.throttled) return false
-    if (nowMs - known.sinceMs >= MOMENT_MS) {
+    if (nowMs - known.sinceMs >= INTERVAL_MS) {
       known.sinceMs = nowMs
       known.answers = 0
     }
     known.answers++
-    return known.answers > READ_IN_A_MOMENT
+    return known.answers > READ_PER_INTERVAL
   }
 
   /** The part of a response that is worth passing on, if any. */
@@ -74,7 +74,7 @@ export class FeedbackFilter {
     const known = this.#laneOf(lane, nowMs)
     known.usedMs = nowMs
     // A vendor that sends no limit headers in one response sends none in the next either.
-    if (good && headers.left.length === 0) known.answers = Math.max(known.answers, READ_IN_A_MOMENT)
+    if (good && headers.left.length === 0) known.answers = Math.max(known.answers, READ_PER_INTERVAL)
     // A response without feedback is reported only after one that asked to slow down.
     const recovered = known.throttled && !throttled
     known.throttled = throttled

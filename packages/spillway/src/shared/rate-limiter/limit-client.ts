@@ -299,7 +299,7 @@ export class LimitClient implements Spender {
     const figures = await this.#store.figures(ref)
     // The message about the change may have been lost.
     if (figures.version > ref.version) this.#options.onLimitsChanged()
-    if (this.#watch?.joined === true) outage.saw(ref, figures)
+    if (this.#watch?.joined === true) outage.noteFigures(ref, figures)
   }
 
   readonly #onSettle = (lane: string, corrections: Correction[]): void => {

@@ -92,8 +92,12 @@ export class OutageLimits implements LaneHolder {
 
   #without(spec: LimitSpec, missing: number, { pods }: Fleet): LimitSpec {
     if (this.#ruleOf(spec) !== 'share') return spec
-    const less = (units: number) => Math.max(1, units - missing * Math.ceil(units / pods))
-    return { ...spec, limit: less(spec.limit), burst: spec.burst === 0 ? 0 : less(spec.burst) }
+    const withoutMissing = (units: number) => Math.max(1, units - missing * Math.ceil(units / pods))
+    return {
+      ...spec,
+      limit: withoutMissing(spec.limit),
+      burst: spec.burst === 0 ? 0 : withoutMissing(spec.burst),
+    }
   }
 
   /** The store has replied to a permit request. */
@@ -114,13 +118,13 @@ export class OutageLimits implements LaneHolder {
     }
   }
 
-  saw(lane: SpendingLane, figures: LaneFigures): void {
+  noteFigures(lane: SpendingLane, figures: LaneFigures): void {
     const { limits, nowUs, pausedUntilUs } = figures
     const learned = limits.filter(({ limit, configured }) => limit < configured)
     if (learned.length === 0) this.#learned.delete(lane.lane)
     else this.#learned.set(lane.lane, new Map(learned.map(({ id, limit }) => [id, limit])))
     const left = limits.map(({ remaining }) => remaining)
-    this.#own.saw(lane, left, nowUs)
+    this.#own.noteFigures(lane, left, nowUs)
     const known = this.#pauseOf(lane)
     if (pausedUntilUs > (known?.untilUs ?? nowUs)) {
       this.#setPause(lane, { untilUs: pausedUntilUs, grown: known?.grown ?? 0 })
@@ -153,7 +157,7 @@ export class OutageLimits implements LaneHolder {
     this.#use(at.lane, nowUs)
     const pausedUs = (this.#pauseOf(at)?.untilUs ?? 0) - nowUs
     const request = {
-      at: this.#given(at),
+      at: this.#withLearnedLimits(at),
       rules: rules as LimitRule[],
       fleet: this.#watch.fleet,
       nowUs,
@@ -228,7 +232,7 @@ export class OutageLimits implements LaneHolder {
   }
 
   /** The limits, lowered to those that the vendor grants, as far as they were learned. */
-  #given(at: SpendingLane): SpendingLane {
+  #withLearnedLimits(at: SpendingLane): SpendingLane {
     const learned = this.#learned.get(at.lane)
     if (learned === undefined) return at
     const limits = at.limits.map((spec) => lowered(spec, learned.get(spec.id) ?? spec.limit))

@@ -77,8 +77,8 @@ describe('batching of permit requests', () => {
 
   it('permit requests of one turn share one round trip and are granted in order', async () => {
     const { clock, limiter, roundTrips } = setup({ limits })
-    const asked = Array.from({ length: 200 }, () => limiter.acquire())
-    expectFirst(await clock.until(Promise.all(asked)), 150)
+    const acquisitions = Array.from({ length: 200 }, () => limiter.acquire())
+    expectFirst(await clock.until(Promise.all(acquisitions)), 150)
     expect(roundTrips.take).toBe(1)
   })
 
@@ -304,8 +304,8 @@ describe('changing limits', () => {
     const other = create()
     await clock.until(limiter.takeUpTo(4))
     await clock.until(limiter.setLimits([{ limit: 5, windowMs: '1s' }]))
-    const asked = Array.from({ length: 10 }, () => other.acquire())
-    const answers = await clock.until(Promise.all(asked))
+    const acquisitions = Array.from({ length: 10 }, () => other.acquire())
+    const answers = await clock.until(Promise.all(acquisitions))
     expect(answers.filter(({ allowed }) => allowed)).toHaveLength(1)
     await clock.until(other.setLimits([{ limit: 20, windowMs: '1s' }]))
     expect(await clock.until(limiter.takeUpTo(30))).toHaveLength(15)

@@ -29,8 +29,8 @@ function remote(roundTripMs = 0) {
 
 const back = (delta: number, stamp = 1, id = 'tokens') => ({ id, stamp, delta })
 
-describe('settler', () => {
-  it('settler sends the corrections of many calls to a remote store in one batch', async () => {
+describe('settlement sender', () => {
+  it('settlement sender sends the corrections of many calls to a remote store in one batch', async () => {
     const { clock, settler, sent, givenBack } = remote()
     settler.add('a', [back(-10)])
     await clock.advance(GATHER_MS - 1)
@@ -45,7 +45,7 @@ describe('settler', () => {
     expect(givenBack).toEqual(['a', 'b'])
   })
 
-  it('settler keeps collecting while a batch is in flight', async () => {
+  it('settlement sender keeps collecting while a batch is in flight', async () => {
     const { clock, settler, sent } = remote(1)
     for (let ms = 0; ms < 60; ms++) {
       settler.add('a', [back(-1)])
@@ -59,7 +59,7 @@ describe('settler', () => {
     ).toBe(-60)
   })
 
-  it('settler sums corrections per booking, with refunds and debts apart', async () => {
+  it('settlement sender sums corrections per booking, with refunds and debts apart', async () => {
     const { clock, settler, sent } = remote()
     settler.add('a', [back(-10, 1)])
     settler.add('a', [back(-10, 2), back(4, 1)])
@@ -95,7 +95,7 @@ describe('settler', () => {
     expect(first).toBeLessThan(second as number)
   })
 
-  it('settler sends to an in-process store at once', () => {
+  it('settlement sender sends to an in-process store at once', () => {
     const sent: SettlementBatch[] = []
     const settler = new SettlementSender({
       clock: createVirtualClock(),
@@ -112,7 +112,7 @@ describe('settler', () => {
     expect(sent).toHaveLength(2)
   })
 
-  it('settler sends an empty batch when the store wants to wake a further pod', async () => {
+  it('settlement sender sends an empty batch when the store wants to wake a further pod', async () => {
     const clock = createVirtualClock()
     const sent: SettlementBatch[] = []
     const settler = new SettlementSender({

@@ -7,7 +7,7 @@ it('a callback that throws does not keep the other replies of its batch from bei
     send: async (requests) => requests.map((each) => each * 2),
     instead: () => 0,
   })
-  const heard: number[] = []
+  const delivered: number[] = []
   const ask = (request: number, onReply: (reply: number) => void) =>
     batcher.add(request, { onReply, onFailure: () => {} })
   const others = process.listeners('uncaughtException')
@@ -16,9 +16,9 @@ it('a callback that throws does not keep the other replies of its batch from bei
   ask(1, () => {
     throw new Error('a mistake')
   })
-  ask(2, (reply) => heard.push(reply))
+  ask(2, (reply) => delivered.push(reply))
   const [error] = await mistake
   for (const each of others) process.on('uncaughtException', each)
   expect(error).toMatchObject({ message: 'a mistake' })
-  expect(heard).toEqual([4])
+  expect(delivered).toEqual([4])
 })

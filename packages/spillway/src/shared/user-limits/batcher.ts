@@ -28,7 +28,7 @@ export class Batcher<Q, A> {
   #requests: Q[] = []
   #listeners: ReplyListener<A>[] = []
   #underWay = false
-  readonly #goSoon = nextTickBatch(() => this.#go())
+  readonly #sendBatchSoon = nextTickBatch(() => this.#sendBatch())
 
   constructor(options: BatcherOptions<Q, A>) {
     this.#options = options
@@ -37,10 +37,10 @@ export class Batcher<Q, A> {
   add(request: Q, listener: ReplyListener<A>): void {
     this.#requests.push(request)
     this.#listeners.push(listener)
-    if (!this.#underWay) this.#goSoon()
+    if (!this.#underWay) this.#sendBatchSoon()
   }
 
-  #go(): void {
+  #sendBatch(): void {
     while (this.#requests.length > 0 && !this.#underWay) {
       const requests = this.#requests.splice(0, MOST_PER_ROUND_TRIP)
       const listeners = this.#listeners.splice(0, MOST_PER_ROUND_TRIP)
@@ -58,11 +58,11 @@ export class Batcher<Q, A> {
       this.#underWay = true
       replies.then(
         (each) => {
-          this.#back()
+          this.#batchEnded()
           deliver(listeners, each)
         },
         (error) => {
-          this.#back()
+          this.#batchEnded()
           this.#fail(requests, listeners, error)
         },
       )
@@ -70,9 +70,9 @@ export class Batcher<Q, A> {
   }
 
   /** The next round trip starts before requesters handle the replies of this one. */
-  #back(): void {
+  #batchEnded(): void {
     this.#underWay = false
-    this.#go()
+    this.#sendBatch()
   }
 
   #fail(requests: readonly Q[], listeners: readonly ReplyListener<A>[], cause: unknown): void {

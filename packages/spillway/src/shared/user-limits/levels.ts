@@ -165,7 +165,7 @@ export function createLevels(
 const RANK = { global: 0, tier: 1, user: 2, ip: 3, endpoint: 4 } as const
 
 /** Recent users whose requests are cached. */
-const MOST_KNOWN = 4_096
+const MOST_CACHED = 4_096
 
 function createLevel(
   level: ReturnType<typeof readLevels>[number],
@@ -175,23 +175,23 @@ function createLevel(
   const { per, limit, algorithm, burst, outage } = level
   const windowUs = Math.ceil(level.windowMs * 1_000)
   const limitFor = (which = ''): Limit =>
-    typeof limit !== 'object' ? limit : (own(limit, which) ?? 'unlimited')
+    typeof limit !== 'object' ? limit : (ownEntry(limit, which) ?? 'unlimited')
 
   /** Caches requests by name, because building a key is slow. Only if the name alone decides the charge. */
   const known =
     typeof limit === 'number' && per !== 'endpoint'
-      ? new BoundedCache<string, UserRequest>(MOST_KNOWN)
+      ? new BoundedCache<string, UserRequest>(MOST_CACHED)
       : undefined
 
   function requestFor(subject: Subject): UserRequest | undefined {
-    const who = whose(per, subject)
-    const before = who === undefined ? undefined : known?.get(who)
+    const countedName = countedNameOf(per, subject)
+    const before = countedName === undefined ? undefined : known?.get(countedName)
     if (before !== undefined) return before
     const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
-    if (who === undefined || units === 'unlimited') return undefined
+    if (countedName === undefined || units === 'unlimited') return undefined
     const rest = per === 'endpoint' ? `${suffix}:${keyPart(subject.endpoint ?? '')}` : suffix
     const charge: UserLevelCharge = {
-      key: levelKey(who, rest),
+      key: levelKey(countedName, rest),
       limit: units,
       windowUs,
       algorithm,
@@ -202,7 +202,7 @@ function createLevel(
       outage,
     }
     const request = { levels: [charge], cost: 1 }
-    if (!isLongName(who)) known?.set(who, request)
+    if (!isLongName(countedName)) known?.set(countedName, request)
     return request
   }
 
@@ -210,12 +210,12 @@ function createLevel(
 }
 
 /** The name under which a level counts this request. */
-function whose(per: UserLevel['per'], subject: Subject): string | undefined {
+function countedNameOf(per: UserLevel['per'], subject: Subject): string | undefined {
   if (per === 'global') return '*'
   if (per === 'endpoint') return subject.endpoint === undefined ? undefined : subject.ip
   return subject[per]
 }
 
-function own(limits: Readonly<Record<string, Limit>>, name: string): Limit | undefined {
+function ownEntry(limits: Readonly<Record<string, Limit>>, name: string): Limit | undefined {
   return Object.hasOwn(limits, name) ? limits[name] : undefined
 }

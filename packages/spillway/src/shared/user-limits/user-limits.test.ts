@@ -271,7 +271,7 @@ describe('user limits of a remote store', () => {
     },
   )
 
-  it('with the outage rule closed a request is refused as STORE_UNAVAILABLE', async () => {
+  it('a level with the outage rule refuse refuses a request with STORE_UNAVAILABLE', async () => {
     const { store, check } = remote([perUser(8, 'allow'), perUser(8, 'refuse')])
     store.goDown()
     await expect(check()).rejects.toMatchObject({
@@ -288,7 +288,7 @@ describe('user limits of a remote store', () => {
     expect(await passing(5)).toBe(1)
   })
 
-  it('the level that refuses is named during an outage, although another one is open', async () => {
+  it('a refusal during an outage names the level that refused, although another level has the rule allow', async () => {
     const { store, check } = remote([
       { per: 'global', limit: 1, windowMs: MINUTE, outage: 'allow' },
       { per: 'ip', limit: 2, windowMs: MINUTE, outage: 'local' },
@@ -301,7 +301,7 @@ describe('user limits of a remote store', () => {
     expect(await check({ ip: '::1' })).toMatchObject({ allowed: true, level: 'ip' })
   })
 
-  it('while the store is unreachable it is asked again only now and then, and used when it is back', async () => {
+  it('while the store is unreachable user limits retry it only now and then, and use it again when it is back', async () => {
     const { clock, store, check, passing } = remote([perUser(5, 'local')])
     expect(await passing(1)).toBe(1)
     store.goDown()

@@ -47,7 +47,7 @@ export interface Tally {
   inFlight: Map<string, { calls: number; lately: number; untilUs: number }>
   /** Failures in a row, by pod: since any pod's last success, and since its own. */
   runs: Map<string, { fleet: number; own: number; atUs: number }>
-  /** When the call began that began last of those that any pod got an answer to; 0 if unknown. */
+  /** Latest start time among the calls that any pod got an answer to; 0 if unknown. */
   answeredUs: number
   /** By pod: calls that hung. */
   hung: Map<string, HungCalls>
@@ -55,7 +55,7 @@ export interface Tally {
 
 /** Calls of one pod that took longer than answers usually do. */
 export interface HungCalls {
-  /** When the call began that began last of those that this pod got an answer to. */
+  /** Latest start time among the calls that this pod got an answer to. */
   answeredUs: number
   /** How long answers usually take. */
   usualUs: number

@@ -26,7 +26,7 @@ describe('pausing a lane', () => {
     expect(pauseLane(lane, guard, { lane: undefined, forUs: 0 }, START_US).reply).toBe(0)
   })
 
-  it('pauses without a duration double, and start again after a pause was ended by hand', () => {
+  it('pauses without a duration double, and start again after an operator ended a pause', () => {
     const [lane, guard] = [emptyLane(), emptyGuard()]
     let nowUs = START_US
     /** The length of the pause after a 429 without Retry-After. */

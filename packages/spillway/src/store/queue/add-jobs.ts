@@ -51,7 +51,7 @@ export function addJobs(state: QueueState, request: AddRequest, serverUs: number
   return { reply, wakes }
 }
 
-/** No worker looks before the job is due, so one has to be woken. */
+/** No worker requests jobs before this one is due, so one is woken. */
 function wakeForDelay(state: QueueState, dueUs: number, now: number): string[] {
   return state.alarmUs > now && state.alarmUs <= dueUs ? [] : wakeOne(state, now)
 }

@@ -52,7 +52,7 @@ export interface QueueState {
   paused: boolean
   /** By priority: the position the queue has reached. */
   reached: number[]
-  /** When a worker will look. */
+  /** When a worker will next request jobs. */
   alarmUs: number
   /** Nothing can be handed out before this time, so no worker is woken. */
   blockedUs: number

@@ -46,14 +46,14 @@ import {
 /** Most jobs with a passed deadline that are removed per step. */
 const MOST_TOO_LATE = 100
 const FORGOTTEN = 16
-/** If all probes are taken, a worker looks again after this time, unless a probe ends earlier. */
+/** If all probes are taken, a worker retries after this time, unless a probe ends earlier. */
 const PROBING_US = 250_000
-/** The end of a manual isolation is unknown, so a worker looks again after this time. */
+/** The end of a manual isolation is unknown, so a worker retries after this time. */
 const ISOLATED_US = 1_000_000
 
-const SECOND_LOOK_US = 1_000_000
+const RECHECK_US = 1_000_000
 
-export interface Surroundings {
+export interface RelatedStates {
   lane: LaneState
   guard: GuardState
   /** As for `takePermits`. Default: none. */
@@ -69,7 +69,7 @@ export interface ReserveKept extends Woken<ReserveReply> {
 
 export function reserveJobs(
   state: QueueState,
-  { lane, guard, member, breaker: breakerState }: Surroundings,
+  { lane, guard, member, breaker: breakerState }: RelatedStates,
   request: ReserveRequest,
   serverUs: number,
 ): ReserveKept {
@@ -151,10 +151,10 @@ function nextOf({ waiting, jobs }: QueueState, agingUs: number): string | undefi
   for (const [priority, line] of waiting.entries()) {
     const id = line.first()?.id
     if (id === undefined) continue
-    const worthUs = (jobs.get(id) as JobRecord).readyUs + priority * agingUs
-    if (best !== undefined && worthUs >= bestUs) continue
+    const rankUs = (jobs.get(id) as JobRecord).readyUs + priority * agingUs
+    if (best !== undefined && rankUs >= bestUs) continue
     best = id
-    bestUs = worthUs
+    bestUs = rankUs
   }
   return best
 }
@@ -173,8 +173,8 @@ function lease(state: QueueState, id: string, job: JobRecord, untilUs: number): 
 }
 
 /**
- * Of all workers that would look at this time, one does. That may be the worker whose leases expire
- * because it has died, so the others look a little later.
+ * Returns after how long this worker requests jobs again; 0: no need. One worker makes the request for the next due
+ * time. It may be the worker that died and whose lease expires, so the others make theirs slightly later.
  */
 function claimAlarm(state: QueueState, waitUs: number, now: number): number {
   let dueUs = waitUs > 0 ? now + waitUs : Number.POSITIVE_INFINITY
@@ -184,7 +184,7 @@ function claimAlarm(state: QueueState, waitUs: number, now: number): number {
   }
   if (dueUs === Number.POSITIVE_INFINITY) return 0
   if (state.alarmUs > now && state.alarmUs <= dueUs) {
-    return lease === undefined ? 0 : Math.max(0, lease.score - now) + SECOND_LOOK_US
+    return lease === undefined ? 0 : Math.max(0, lease.score - now) + RECHECK_US
   }
   state.alarmUs = dueUs
   return dueUs - now
@@ -199,7 +199,7 @@ class JobLimits {
   readonly pausedUs: number
 
   constructor(
-    { lane, guard, member }: Omit<Surroundings, 'breaker'>,
+    { lane, guard, member }: Omit<RelatedStates, 'breaker'>,
     request: ReserveRequest,
     serverUs: number,
   ) {

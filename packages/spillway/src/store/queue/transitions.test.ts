@@ -68,7 +68,7 @@ function setup(limits: readonly LimitSpec[] = []) {
 }
 
 describe('transitions of the job queue', () => {
-  it('one idle worker looks when a lease expires, the other a second later', () => {
+  it('one idle worker requests jobs when a lease expires, the other a second later', () => {
     const { add, reserve, pass } = setup()
     add(1)
     expect(reserve('a').jobs).toHaveLength(1)
@@ -77,7 +77,7 @@ describe('transitions of the job queue', () => {
     expect(reserve('b').waitUs).toBe(LEASE_US)
   })
 
-  it('a delayed job wakes a worker only if no worker looks by its time', () => {
+  it('a delayed job wakes a worker only if no worker will request jobs by its time', () => {
     const { add, reserve } = setup()
     add(1, { delayUs: 10 * SECOND_US })
     reserve('a')

@@ -172,21 +172,21 @@ describe('application-provided Redis client', () => {
 
   it("a cluster client's subscription survives reconnects until it is closed", async () => {
     const client = new FakeCluster()
-    const told: string[] = []
+    const notices: string[] = []
     const subscription = connectRedis({ client }, quiet).subscribe('channel', {
-      onMessage: (text) => told.push(text),
-      onSubscribed: () => told.push('may have missed something'),
+      onMessage: (text) => notices.push(text),
+      onSubscribed: () => notices.push('may have missed something'),
     })
-    await vi.waitUntil(() => told.length === 1, { interval: 1 })
+    await vi.waitUntil(() => notices.length === 1, { interval: 1 })
     const [[hear, channel]] = [...client.hearing] as [[(text: string) => void, string]]
     expect(channel).toBe('channel')
     hear('news')
     client.emit('node-ready')
-    expect(told).toEqual(['may have missed something', 'news', 'may have missed something'])
+    expect(notices).toEqual(['may have missed something', 'news', 'may have missed something'])
     subscription.close()
     hear('late')
     client.emit('node-ready')
-    expect(told).toHaveLength(3)
+    expect(notices).toHaveLength(3)
     expect(client.hearing.size).toBe(0)
   })
 

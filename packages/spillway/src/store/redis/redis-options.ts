@@ -136,18 +136,18 @@ function isUnsetUrl(value: unknown): boolean {
 
 type Complain = (option: string, message: string) => OptionProblem[] | number
 
-const WAYS = ['client', 'url', 'urls', 'sentinels'] as const
-const OF_OUR_OWN = ['tls', 'driver', 'master', 'username', 'password', 'database'] as const
+const SERVER_OPTIONS = ['client', 'url', 'urls', 'sentinels'] as const
+const CONNECTION_OPTIONS = ['tls', 'driver', 'master', 'username', 'password', 'database'] as const
 
 function checkWays(fields: CheckedConnection, complain: Complain): void {
-  const [way, another] = WAYS.filter((option) => fields[option] !== undefined)
+  const [way, another] = SERVER_OPTIONS.filter((option) => fields[option] !== undefined)
   if (way !== undefined && another !== undefined) {
     complain(way, `must not come together with ${another}; remove one of them`)
   }
   if (fields.client !== undefined) {
-    const also = OF_OUR_OWN.find((option) => fields[option] !== undefined)
-    if (also !== undefined) {
-      complain('client', `must not come together with ${also}, because a client has its own`)
+    const conflicting = CONNECTION_OPTIONS.find((option) => fields[option] !== undefined)
+    if (conflicting !== undefined) {
+      complain('client', `must not come together with ${conflicting}, because a client has its own`)
     }
   } else if (fields.master !== undefined && fields.sentinels === undefined) {
     complain('master', 'needs sentinels')

@@ -78,7 +78,7 @@ export function kindOfStatus(status: number): ErrorKind {
   if (status === 402) return 'quota-exhausted'
   if (status === 429) return 'rate-limited'
   if (status === 503 || status === 529) return 'overloaded'
-  // 408: the vendor gave up waiting. 409 and 425 may succeed later, but judging them is not about vendors.
+  // 408: the vendor timed out. 409 and 425 are judged by their status, as other wrong requests are.
   return status >= 500 || status === 408 ? 'server' : 'bad-request'
 }
 

@@ -15,7 +15,7 @@ const MOST_PREFIXES = 20_000
 const TOLERANCE = 0.1
 const LEAST_TOLERANCE_TOKENS = 50
 
-/** A prompt with this beginning has these tokens in it. */
+/** The tokens in a known beginning of a prompt. */
 interface KnownPrefix {
   readonly cachedTokens: number
   readonly uncachedTokens: number

@@ -45,7 +45,7 @@ export interface Prompt extends PromptSize {
   readonly usesHourCache: boolean
   /** Shortest first. Computed when they are first needed, while there is a text. */
   prefixes(): readonly PromptPrefix[]
-  /** Those that were computed. */
+  /** The prefixes computed so far. */
   readonly hashed: readonly PromptPrefix[]
 }
 
@@ -87,7 +87,7 @@ export class PromptEstimate implements Prompt {
   /** Positions of its texts: start and end of each. */
   #texts: number[] = []
   #parts: Part[] = []
-  /** What belongs to earlier parts. */
+  /** Sizes at the end of the previous part. */
   #before = { textBytes: 0, otherTokens: 0, texts: 0 }
   #sampler: TextSampler | undefined
   hashed: readonly PromptPrefix[] = []
@@ -134,7 +134,7 @@ export class PromptEstimate implements Prompt {
   prefixes(): readonly PromptPrefix[] {
     if (this.#sampler !== undefined) {
       this.hashed = this.#hashWith(this.#sampler)
-      // It holds the text.
+      // The sampler holds the text of the request.
       this.#sampler = undefined
       this.#texts = []
       this.#parts = []

@@ -60,7 +60,7 @@ export class HungCalls {
   }
 }
 
-/** Under the earlier beginning, so that an answer drops both rather than none. */
+/** Stored under the earlier start time, so that an answer that drops one of them drops both. */
 function mergeOldest(failed: Failed[]): void {
   const [first, second] = failed as [Failed, Failed]
   const endMs = Math.max(first.endMs, second.endMs)

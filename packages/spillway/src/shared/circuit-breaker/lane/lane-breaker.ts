@@ -232,7 +232,7 @@ export class LaneBreaker {
     this.#inFlightReports.stateChanged(view)
   }
 
-  /** Clear, so there are no probes to renew, and the store has returned the state since then. */
+  /** Whether no sync is needed: there are no probes to renew, and the store has returned the state since `sinceMs`. */
   isInSync(sinceMs: number): boolean {
     return this.isClear && this.#replica.receivedMs >= sinceMs
   }

@@ -198,7 +198,7 @@ export class LaneTraffic {
     return this.#inFlight.nextChangeMs
   }
 
-  /** The attempt that is counted, or may still be, is the one in flight. */
+  /** The call stays in flight as the attempt that is counted or may still be counted. */
   #endHedged(call: CallPermit, pair: HedgedPair, outcome: Outcome, nowMs: number): void {
     const other = pair.other(call)
     const verdict = pair.end(call, outcome)

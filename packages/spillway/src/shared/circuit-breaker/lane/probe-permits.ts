@@ -86,7 +86,7 @@ export class ProbePermits {
     for (const timer of this.#running.values()) timer.cancel()
   }
 
-  /** Probes may be free again. */
+  /** Probes may be free again, so the next request is sent without a pause. */
   retryNow(): void {
     this.#fullUntilMs = Number.NEGATIVE_INFINITY
   }

@@ -73,18 +73,18 @@ describe('breaker replica', () => {
     it('replica accepts a slightly older view as the reply to its own request', () => {
       const replica = new Replica()
       replica.receive(open, 5_000)
-      const asked = replica.changes
+      const changesAtRequest = replica.changes
       // An unsolicited view is ignored, because a newer one may have overtaken it.
       expect(replica.receive(lost, 5_001)).toBe(false)
-      expect(replica.receive(lost, 5_002, asked)).toBe(true)
+      expect(replica.receive(lost, 5_002, changesAtRequest)).toBe(true)
       expect(replica.stateAt(5_002)).toBe('closed')
     })
 
     it('replica ignores a reply that a newer view has overtaken', () => {
       const replica = new Replica()
-      const asked = replica.changes
+      const changesAtRequest = replica.changes
       replica.receive(open, 5_000)
-      expect(replica.receive(lost, 5_001, asked)).toBe(false)
+      expect(replica.receive(lost, 5_001, changesAtRequest)).toBe(false)
       expect(replica.stateAt(5_001)).toBe('open')
     })
   })

@@ -108,14 +108,14 @@ export class Reporter {
   readonly #options: ReporterOptions
   #generation = 0
   #outcomes: [kind: number, times: number, slicesAgo?: number][] = []
-  /** Of the last of them. */
+  /** Of the last entry of `#outcomes`. */
   #lastSlicesAgo = 0
   /** A report has to be sent without waiting. */
   #urgent = false
   #probes: [probe: string, kind: number][] = []
   /** Set while outcomes wait. */
   #timer: Timer | undefined
-  /** From then on they may be piggybacked. */
+  /** Waiting outcomes may be piggybacked from this time on. */
   #piggybackFromMs = 0
   #sending = false
   /** Set while a report that got no answer waits to be sent again. */

@@ -100,7 +100,7 @@ export class LimitSettings {
   get outageRules(): Map<string, OutageRule> {
     const { limits = [], lanes = [], pools = {} } = this.#options
     const rules = new Map<string, OutageRule>()
-    const add = (some: CheckedLimits, only?: Only) => {
+    const add = (some: CheckedLimits, only?: LaneSelector) => {
       for (const { spec, outage } of this.#toUnitLimits(some, only)) rules.set(spec.id, outage)
     }
     add(limits)
@@ -224,7 +224,7 @@ export class LimitSettings {
     for (const each of this.#each()) each.version = Math.max(each.version, version)
   }
 
-  #toUnitLimits(limits: CheckedLimits, only?: Only) {
+  #toUnitLimits(limits: CheckedLimits, only?: LaneSelector) {
     const context = { jitterMs: this.#jitterMs, wallMs: this.#clock.wallMs() }
     return toUnitLimits(limits, only === undefined ? context : { ...context, only })
   }
@@ -241,13 +241,13 @@ export class LimitSettings {
   }
 }
 
-type Only = NonNullable<SpecContext['only']>
+type LaneSelector = NonNullable<SpecContext['only']>
 
-function ofEntry(match: string): Only {
+function ofEntry(match: string): LaneSelector {
   return { span: 'lane', suffix: `:${match}` }
 }
 
-function ofPool(pool: string): Only {
+function ofPool(pool: string): LaneSelector {
   return { span: 'pool', suffix: `@${pool}` }
 }
 

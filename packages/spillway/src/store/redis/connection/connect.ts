@@ -17,12 +17,12 @@ import { connectSentinels } from '../topology/sentinel.js'
 import { useClient } from '../user-client/user-client.js'
 import type { RedisConnection } from './redis-connection.js'
 
-export interface Surroundings {
+export interface ConnectionEnvironment {
   access: Access
   warn: Warn
 }
 
-const HERE = parseServerUrl('redis://127.0.0.1:6379') as ServerUrl
+const LOCAL_REDIS = parseServerUrl('redis://127.0.0.1:6379') as ServerUrl
 
 /**
  * Connects in the background. An unreachable server is no error here: `ready` and `problem` show
@@ -30,12 +30,12 @@ const HERE = parseServerUrl('redis://127.0.0.1:6379') as ServerUrl
  */
 export function connectRedis(
   options: RedisConnectionOptions,
-  { access, warn }: Surroundings,
+  { access, warn }: ConnectionEnvironment,
 ): RedisConnection {
   const own = validate('redis', options, readConnection)
   const { client, url, urls, sentinels, master = 'mymaster', clock, random } = own
   if (client !== undefined) return useClient(client, { access, warn, clock, random })
-  const seeds = urls ?? [url ?? HERE]
+  const seeds = urls ?? [url ?? LOCAL_REDIS]
   const common = {
     driver: loadDriver(own.driver),
     tls: (sentinels ?? seeds)[0]?.secure ? (own.tls ?? {}) : undefined,
@@ -68,7 +68,7 @@ function loginOf(own: CheckedConnection, seeds: readonly ServerUrl[]): Login {
 export function describeServers({ client, url, urls, sentinels }: CheckedConnection): string {
   if (client !== undefined) return 'the given client'
   if (sentinels !== undefined) return `Sentinels ${sentinels.map(withoutLogin).join(', ')}`
-  return (urls ?? [url ?? HERE]).map(withoutLogin).join(', ')
+  return (urls ?? [url ?? LOCAL_REDIS]).map(withoutLogin).join(', ')
 }
 
 function withoutLogin({ address, secure, database }: ServerUrl): string {

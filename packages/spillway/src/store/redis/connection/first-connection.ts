@@ -29,13 +29,13 @@ export interface FirstConnectionOptions {
  * 5 s, through failed attempts. After one command has waited without success the others fail at
  * once, so that a store that is down does not delay them.
  */
-export type Patience = 'brief' | 'patient'
+export type WaitMode = 'brief' | 'patient'
 
 /**
  * Numbers of checks and not times, because a process that is busy starting needs longer to connect.
  */
-const LOOKS = { brief: 200, patient: 1_000 } as const
-const LOOK_MS = 5
+const MAX_CHECKS = { brief: 200, patient: 1_000 } as const
+const CHECK_MS = 5
 /**
  * Several checks and not one timer, so that a starved process does not report a Redis that is about
  * to connect.
@@ -64,14 +64,14 @@ export class FirstConnection {
   constructor(options: FirstConnectionOptions) {
     this.#options = options
     this.#sinceMs = options.clock.now()
-    this.#look(UNREACHABLE_MS / WATCH_MS)
+    this.#watch(UNREACHABLE_MS / WATCH_MS)
   }
 
   /** Notices a connection that is made and lost again before any command needs it. */
-  #look(looksLeft: number): void {
+  #watch(checksLeft: number): void {
     if (this.made || this.#closed) return
-    if (looksLeft === 0) return this.#reportIfMissing()
-    this.#timer = this.#options.clock.schedule(WATCH_MS, () => this.#look(looksLeft - 1))
+    if (checksLeft === 0) return this.#reportIfMissing()
+    this.#timer = this.#options.clock.schedule(WATCH_MS, () => this.#watch(checksLeft - 1))
     this.#timer.unref()
   }
 
@@ -81,14 +81,14 @@ export class FirstConnection {
   }
 
   /** Resolves when there is a connection, or when there is no point in waiting longer. */
-  async wait(patience: Patience): Promise<void> {
+  async wait(waitMode: WaitMode): Promise<void> {
     const { clock, client } = this.#options
     const deadline = currentDeadline()
-    for (let look = 0; !this.made && !this.#closed && !this.#exhausted[patience]; look++) {
-      if (deadline?.expired || (patience === 'brief' && client.problem !== undefined)) break
-      if (look === LOOKS[patience]) this.#exhausted[patience] = true
+    for (let checks = 0; !this.made && !this.#closed && !this.#exhausted[waitMode]; checks++) {
+      if (deadline?.expired || (waitMode === 'brief' && client.problem !== undefined)) break
+      if (checks === MAX_CHECKS[waitMode]) this.#exhausted[waitMode] = true
       // Keeps the process alive, because a caller waits for this.
-      else await sleep(clock, LOOK_MS)
+      else await sleep(clock, CHECK_MS)
     }
     this.#missed ||= !this.made && !this.#closed
   }
@@ -106,7 +106,7 @@ export class FirstConnection {
     const lastMs = clock.now() + limitMs
     while (!client.ready) {
       if (this.#closed || clock.now() >= lastMs) throw this.#error(limitMs)
-      await sleep(clock, Math.min(LOOK_MS, lastMs - clock.now()))
+      await sleep(clock, Math.min(CHECK_MS, lastMs - clock.now()))
     }
   }
 

@@ -24,7 +24,7 @@ export interface ReplicaConfirmationOptions {
 
 /** Longest time to open the connection. */
 const CONNECT_MS = 2_000
-const LOOK_MS = 5
+const CHECK_MS = 5
 /** Time for the reply to travel. */
 const MARGIN_MS = 100
 
@@ -42,7 +42,7 @@ export function createReplicaConfirmation({
       }
       const { client, runner } = made
       const lastMs = clock.now() + CONNECT_MS
-      while (!client.ready && clock.now() < lastMs) await sleep(clock, LOOK_MS)
+      while (!client.ready && clock.now() < lastMs) await sleep(clock, CHECK_MS)
       return {
         runner,
         async confirm(key, replicas, timeoutMs) {

@@ -10,7 +10,7 @@ import type { Clock, Timer } from '../../../core/time/clock.js'
 import { TimerList } from '../../../core/time/timer-list.js'
 import { type FailureKind, StoreFailure } from '../../store-failure.js'
 import { messageOf } from './failure-kind.js'
-import type { FirstConnection, Patience } from './first-connection.js'
+import type { FirstConnection, WaitMode } from './first-connection.js'
 
 export interface Script {
   readonly name: string
@@ -58,20 +58,20 @@ export interface ScriptRunnerOptions {
   /** Longest time from sending to reply, in milliseconds. */
   commandTimeoutMs: number
   clock: Clock
-  /** What scripts with `patience` wait for. */
+  /** The first connection, for which scripts with a `waitMode` wait. */
   first?: Pick<FirstConnection, 'made' | 'missed' | 'wait'>
 }
 
 export interface ScriptRunner {
   /**
-   * Returns the script's reply or rejects with a `StoreFailure`. With `patience` it waits for the
+   * Returns the script's reply or rejects with a `StoreFailure`. With `waitMode` it waits for the
    * first connection, but not for a later one: for a store that was lost there are outage rules.
    */
   run(
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
-    patience?: Patience,
+    waitMode?: WaitMode,
   ): Promise<unknown>
   /** In a cluster: the slot of a key. All keys of a script are in one slot. */
   readonly slotOf: ((key: string) => number) | undefined
@@ -134,10 +134,10 @@ class Runner implements ScriptRunner {
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
-    patience?: Patience,
+    waitMode?: WaitMode,
   ): Promise<unknown> {
     if (this.#closed !== undefined) return refuse(notSent(script, 'the store is closed'))
-    if (!this.#client.ready) return this.#offline(script, keys, args, patience)
+    if (!this.#client.ready) return this.#offline(script, keys, args, waitMode)
     return new Promise((resolve, reject) => {
       const command = ['EVALSHA', script.sha, String(keys.length), ...keys]
       for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
@@ -156,14 +156,14 @@ class Runner implements ScriptRunner {
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
-    patience: Patience | undefined,
+    waitMode: WaitMode | undefined,
   ): Promise<unknown> {
     const first = this.#first
     first?.missed()
-    if (first === undefined || first.made || patience === undefined) {
+    if (first === undefined || first.made || waitMode === undefined) {
       return refuse(offline(script, this.#client))
     }
-    return first.wait(patience).then(() => this.run(script, keys, args))
+    return first.wait(waitMode).then(() => this.run(script, keys, args))
   }
 
   close(): Promise<void> {

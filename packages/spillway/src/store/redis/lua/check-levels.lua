@@ -119,7 +119,7 @@ while at <= length do
 end
 reply[written + 1] = now
 
--- PXAT, and a number for a value: what the server would make of anything else, and copy to do so.
+-- PXAT and a number as the value, because the server would convert other forms to these and copy them.
 for index = 1, #KEYS do
   if charged[index] then
     local log = logs[index]

@@ -1,4 +1,4 @@
--- Reads a queue for people: the numbers of jobs, or some of the jobs. Twin of countJobs, readJob and
+-- Reads a queue for displays: the numbers of jobs, or some of the jobs. Twin of countJobs, readJob and
 -- listDead in store/queue/maintenance.ts.
 -- KEYS: see include/queue-state
 -- ARGV: see include/queue-state; id of a job, or empty; count of dead letters, from which on; tenants: the

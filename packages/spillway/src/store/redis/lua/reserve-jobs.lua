@@ -17,7 +17,7 @@ local FORGOTTEN = 16
 local MOST_TOO_LATE = 100
 local PROBING_US = 250000
 local ISOLATED_US = 1000000
-local SECOND_LOOK_US = 1000000
+local RECHECK_US = 1000000
 local MOST_IN_SIGHT = 10
 local TOO_LATE_TEXT = 'its deadline has passed'
 --- @include queue-state
@@ -185,7 +185,7 @@ local function claim_alarm(wait)
   if lease_us then due_us = math.min(due_us, math.max(lease_us, queue_now + 1)) end
   if due_us == math.huge then return 0 end
   if meta[ALARM] > queue_now and meta[ALARM] <= due_us then
-    return lease_us and math.max(0, lease_us - queue_now) + SECOND_LOOK_US or 0
+    return lease_us and math.max(0, lease_us - queue_now) + RECHECK_US or 0
   end
   meta[ALARM] = due_us
   return due_us - queue_now
@@ -261,6 +261,6 @@ local shut = blocked > NOTHING_WAITS
 meta[BLOCKED] = shut and queue_now + wait or 0
 if has_all and meta[SIZE + PARKED] > 0 and waiting_in() > 0 then unusual().wake_one() end
 if not has_all and settings().park > 0 then unusual().park(worker, queue_now + settings().park) end
-local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
+local poll_us = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()
-return { blocked, look_again, check.probing and 1 or 0, take, view, finished, unpack(jobs) }
+return { blocked, poll_us, check.probing and 1 or 0, take, view, finished, unpack(jobs) }

@@ -69,7 +69,7 @@ describe('user-limit levels in several slots', () => {
     expect(['{*}:g', '{u}:u'].map(spent)).toEqual([1, 1])
   })
 
-  it('when the most specific level refuses, the other slots are not asked', async () => {
+  it('when the most specific level refuses, the other slots get no request', async () => {
     const { levels, roundTrips } = setup()
     const request = { levels: [level('{*}:g', 0), level('{u}:u', 2, 1)], cost: 1 }
     const replies = await levels.check([request, request, request])

@@ -84,18 +84,18 @@ export function levelsBySlot(together: LevelStore, slotOf: (key: string) => numb
 }
 
 /** Handles all slots in parallel. When all have ended, fails if any of them failed. */
-async function all<T>(slots: Map<number, T[]>, deal: (each: T[]) => Promise<void>): Promise<void> {
-  const ends = await Promise.allSettled([...slots.values()].map(deal))
+async function all<T>(slots: Map<number, T[]>, send: (each: T[]) => Promise<void>): Promise<void> {
+  const ends = await Promise.allSettled([...slots.values()].map(send))
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
-function bySlot<T>(things: readonly T[], partOf: (thing: T) => Part): Map<number, T[]> {
+function bySlot<T>(items: readonly T[], partOf: (item: T) => Part): Map<number, T[]> {
   const slots = new Map<number, T[]>()
-  for (const thing of things) {
-    const { slot } = partOf(thing)
+  for (const item of items) {
+    const { slot } = partOf(item)
     const others = slots.get(slot)
-    if (others === undefined) slots.set(slot, [thing])
-    else others.push(thing)
+    if (others === undefined) slots.set(slot, [item])
+    else others.push(item)
   }
   return slots
 }

@@ -8,7 +8,7 @@ import type {
   QueueStore,
   ReserveRequest,
 } from '../../queue-port.js'
-import type { Patience } from '../connection/first-connection.js'
+import type { WaitMode } from '../connection/first-connection.js'
 import type { ReplicaConfirmation } from '../connection/replica-confirmation.js'
 import type { Script, ScriptRunner } from '../connection/runner.js'
 import type { Subscribe } from '../connection/subscription.js'
@@ -40,7 +40,7 @@ export interface RedisQueuesOptions {
    */
   replicaConfirmation: () => Promise<ReplicaConfirmation>
   /** Jobs read per priority to estimate the tenants. Default: 200. */
-  look?: number
+  tenantSample?: number
   /** Replaces the server's time in twin tests. */
   time?: () => string
 }
@@ -52,7 +52,7 @@ export function createRedisQueues({
   keys,
   subscribe,
   replicaConfirmation,
-  look: mostLookedAt = 200,
+  tenantSample = 200,
   time = () => '',
 }: RedisQueuesOptions): QueueStore {
   /** Keys are built once and not for every round trip. */
@@ -88,10 +88,10 @@ export function createRedisQueues({
     script: Script,
     scriptKeys: readonly string[],
     args: readonly (string | number)[],
-    patience?: Patience,
+    waitMode?: WaitMode,
   ): Promise<unknown> {
     try {
-      return await by.run(script, scriptKeys, args, patience)
+      return await by.run(script, scriptKeys, args, waitMode)
     } catch (error) {
       if (await repair(by, request, error)) return by.run(script, scriptKeys, args)
       throw error
@@ -127,11 +127,11 @@ export function createRedisQueues({
     return { jobs: ids, size, ...(tenantSize >= 0 && { tenantSize }) }
   }
 
-  async function look(
+  async function readQueue(
     request: QueueRef,
     wanted: { id?: string; from?: number; count?: number; tenants?: number },
   ) {
-    const own = { id: '', from: 0, count: 0, tenants: 0, look: mostLookedAt, ...wanted }
+    const own = { id: '', from: 0, count: 0, tenants: 0, sample: tenantSample, ...wanted }
     const args = [time(), input(request, own)]
     const reply = await run(runner, request, SCRIPTS.readQueue, keysOf(request), args, 'brief')
     const wire = reply as [...CountsWire, ...(JobWire | null)[]]
@@ -183,7 +183,7 @@ export function createRedisQueues({
       return (reply as number[]).map((each) => EXTENDED[each] as Extended)
     },
     async job(request) {
-      const { jobs } = await look(request, { id: request.id })
+      const { jobs } = await readQueue(request, { id: request.id })
       return jobs[0]
     },
     async jobStatus(request) {
@@ -198,10 +198,10 @@ export function createRedisQueues({
       )
       return reply === null ? undefined : readJobStatus(reply as JobStatusWire)
     },
-    counts: async (request) => (await look(request, { tenants: request.tenants ?? 0 })).counts,
+    counts: async (request) => (await readQueue(request, { tenants: request.tenants ?? 0 })).counts,
     dead: async (request) => {
       const { from, count } = request
-      return (await look(request, { from, count })).jobs
+      return (await readQueue(request, { from, count })).jobs
     },
     async command(request) {
       const { kind: command, id, keepUs } = { id: '', keepUs: 0, ...request.command }

@@ -1,4 +1,4 @@
-/** The first commands on a connection: login, and reading what the server is. */
+/** The first commands on a connection: login, and reading the server's version and role. */
 
 import { messageOf } from '../connection/failure-kind.js'
 import type { Connection } from '../drivers/driver.js'

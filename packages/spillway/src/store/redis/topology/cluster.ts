@@ -21,10 +21,10 @@ import type { Redial } from './redial.js'
 import { slotOf } from './slot.js'
 import { within } from './within.js'
 
-/** How often the map is read: while all is well, while something is missing, and at most. */
-const CALM_MS = 30_000
-const WORRIED_MS = 250
-const SOONEST_MS = 50
+/** How often the map is read: while every master is connected, while one is missing, and at most. */
+const READ_COMPLETE_MAP_MS = 30_000
+const READ_INCOMPLETE_MAP_MS = 250
+const SOONEST_READ_MS = 50
 
 export function connectCluster(seeds: readonly Address[], dialler: Dialler): RedisConnection {
   return new Cluster(seeds, dialler)
@@ -52,9 +52,11 @@ class Cluster implements RedisConnection {
   constructor(seeds: readonly Address[], dialler: Dialler) {
     this.#dialler = dialler
     this.#seeds = seeds.map(nameOf)
-    this.#nodes = new ClusterNodes(dialler, (how) => this.#readSoon(how === 'up' ? 0 : SOONEST_MS))
+    this.#nodes = new ClusterNodes(dialler, (how) =>
+      this.#readSoon(how === 'up' ? 0 : SOONEST_READ_MS),
+    )
     for (const seed of this.#seeds) this.#nodes.add(seed)
-    this.#readSoon(WORRIED_MS)
+    this.#readSoon(READ_INCOMPLETE_MAP_MS)
   }
 
   get ready(): boolean {
@@ -70,7 +72,7 @@ class Cluster implements RedisConnection {
     const node = via === undefined ? this.#nodes.ownerOf(key ?? '') : this.#nodes.get(via.node)
     const connection = node?.redial.client
     if (connection?.ready !== true) {
-      this.#readSoon(WORRIED_MS)
+      this.#readSoon(READ_INCOMPLETE_MAP_MS)
       return refuse(new Error(OFFLINE))
     }
     // Commands sent in one turn leave in order, so nothing can come between the two.
@@ -86,14 +88,14 @@ class Cluster implements RedisConnection {
     this.#nodes.pointTo(node, asking ? undefined : slot)
     if (!asking) {
       this.#pointedAt = node
-      this.#readSoon(SOONEST_MS)
+      this.#readSoon(SOONEST_READ_MS)
     }
     return { node, asking }
   }
 
   checkAlive(key: string | undefined): void {
     this.#nodes.ownerOf(key ?? '')?.checkAlive()
-    this.#readSoon(WORRIED_MS)
+    this.#readSoon(READ_INCOMPLETE_MAP_MS)
   }
 
   /** In a cluster, published messages reach every node. */
@@ -154,13 +156,15 @@ class Cluster implements RedisConnection {
       break
     }
     if (this.#closed) return
-    if (this.#nodes.connected.length === 0) this.#lookAround()
+    if (this.#nodes.connected.length === 0) this.#addKnownNodes()
     this.#reading = false
     const masters = [...(this.#map?.masters ?? [])].map((name) => this.#nodes.get(name))
     const present = masters.filter((node) => node?.redial.client?.ready)
-    const well = masters.length > 0 && present.length === masters.length
-    this.#complete = well || (this.#complete && present.length > 0)
-    this.#readSoon(well && this.#setup === undefined ? CALM_MS : WORRIED_MS)
+    const isComplete = masters.length > 0 && present.length === masters.length
+    this.#complete = isComplete || (this.#complete && present.length > 0)
+    this.#readSoon(
+      isComplete && this.#setup === undefined ? READ_COMPLETE_MAP_MS : READ_INCOMPLETE_MAP_MS,
+    )
   }
 
   /** The order in which nodes are asked for the map; mostly the first one replies. */
@@ -179,7 +183,7 @@ class Cluster implements RedisConnection {
       // A node that has just started, or was removed, knows no masters.
       return map.masters.size > 0 ? map : undefined
     } catch (error) {
-      if (messageOf(error).startsWith('NOPERM')) this.#note(blind(error))
+      if (messageOf(error).startsWith('NOPERM')) this.#note(mapDeniedError(error))
       return undefined
     }
   }
@@ -201,14 +205,14 @@ class Cluster implements RedisConnection {
     }
   }
 
-  /** No known node is connected, so the configured ones are tried. */
-  #lookAround(): void {
+  /** No known node is connected, so the configured ones are tried again. */
+  #addKnownNodes(): void {
     for (const name of this.#seeds) this.#nodes.add(name)
     for (const name of this.#map?.nodes ?? []) this.#nodes.add(name)
   }
 }
 
-function blind(cause: unknown): RedisSetupError {
+function mapDeniedError(cause: unknown): RedisSetupError {
   const problem = 'the user Spillway logs in as may not run CLUSTER SLOTS'
   const help = 'Grant it: ACL SETUSER … +cluster|slots'
   return new RedisSetupError(`the cluster: ${problem}. ${help}`, cause)

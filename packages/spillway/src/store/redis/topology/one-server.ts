@@ -49,7 +49,7 @@ export function serverAt(
     reconnect: hangUp,
     move(why) {
       hangUp(why)
-      for (const each of [main, ...subscriptions]) each.hurry()
+      for (const each of [main, ...subscriptions]) each.dialNow()
     },
     subscribe(channel, listener) {
       const redial = openSubscription(

@@ -168,13 +168,13 @@ describe('Redial', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('hurry() starts the next connection attempt at once', async () => {
+  it('dialNow() starts the next connection attempt at once', async () => {
     const { clock, lines, redial } = setup()
     await clock.settle()
     lines[0]?.fail(new Error('refused'))
     await clock.settle()
-    redial.hurry()
-    redial.hurry()
+    redial.dialNow()
+    redial.dialNow()
     await clock.settle()
     expect(lines).toHaveLength(2)
   })
@@ -183,7 +183,7 @@ describe('Redial', () => {
     const { clock, lines, redial } = setup()
     await clock.settle()
     redial.hangUp(new Error('moved'))
-    redial.hurry()
+    redial.dialNow()
     await clock.settle()
     expect(lines[0]?.dropped).toBe(1)
     expect(lines).toHaveLength(2)

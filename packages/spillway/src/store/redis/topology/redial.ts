@@ -31,7 +31,7 @@ const OPEN_MS = 5_000
  * Several short timers instead of one long one. A process short of CPU time, for example during its start, then does
  * not give up a connection that is about to open.
  */
-const OPEN_LOOK_MS = 250
+const OPEN_CHECK_MS = 250
 
 interface Dialling<T> {
   readonly kind: 'dialling'
@@ -69,7 +69,7 @@ export class Redial<T> {
   }
 
   /** Dials now instead of after the pause. */
-  hurry(): void {
+  dialNow(): void {
     if (this.#state.kind !== 'waiting') return
     this.#state.timer.cancel()
     this.#failures = 0
@@ -90,8 +90,8 @@ export class Redial<T> {
 
   #watch(state: Dialling<T>, leftMs: number): void {
     if (leftMs <= 0) return this.#lost(state, new Error(`not connected within ${OPEN_MS} ms`))
-    state.timer = this.#options.clock.schedule(OPEN_LOOK_MS, () =>
-      this.#watch(state, leftMs - OPEN_LOOK_MS),
+    state.timer = this.#options.clock.schedule(OPEN_CHECK_MS, () =>
+      this.#watch(state, leftMs - OPEN_CHECK_MS),
     )
     state.timer.unref()
   }

@@ -16,7 +16,7 @@ import type { Dialed } from './redial.js'
 import { within } from './within.js'
 
 /** How long to wait for the other Sentinels once one has replied. */
-const OTHERS_MS = 100
+const OTHER_ANSWERS_MS = 100
 const ANSWER_MS = 1_000
 const SENTINEL: Wanted = { expected: 'sentinel' }
 const SWITCHED = '+switch-master'
@@ -94,7 +94,7 @@ async function findMaster(
     for (const dial of sentinels) {
       queryOne(dial, master, clock).then(
         (answer) => {
-          if (answers.push(answer) === 1) clock.schedule(OTHERS_MS, resolve).unref()
+          if (answers.push(answer) === 1) clock.schedule(OTHER_ANSWERS_MS, resolve).unref()
           settled()
         },
         (problem: unknown) => {
@@ -137,8 +137,8 @@ async function queryMaster(dialed: Dialed<Connection>, master: string): Promise<
       cause,
     )
   })
-  const words = reply as string[]
-  const field = (name: string) => words[words.indexOf(name) + 1] ?? ''
+  const fields = reply as string[]
+  const field = (name: string) => fields[fields.indexOf(name) + 1] ?? ''
   return {
     address: { host: field('ip'), port: Number(field('port')) },
     epoch: Number(field('config-epoch')),

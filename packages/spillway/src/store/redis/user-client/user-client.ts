@@ -25,7 +25,7 @@ export const readClient: Check<RecognisedClient> = (value, path, problems) => {
   return found as RecognisedClient
 }
 
-export interface ClientSurroundings {
+export interface ClientEnvironment {
   access: Access
   warn: Warn
   clock: Clock
@@ -34,12 +34,12 @@ export interface ClientSurroundings {
 
 export function useClient(
   userClient: RecognisedClient,
-  surroundings: ClientSurroundings,
+  environment: ClientEnvironment,
 ): RedisConnection {
-  const { clock, random, warn } = surroundings
+  const { clock, random, warn } = environment
   let problem: unknown
   userClient.onReady(() => {
-    inspect(userClient, surroundings).then(
+    inspect(userClient, environment).then(
       () => {
         problem = undefined
       },
@@ -69,10 +69,7 @@ export function useClient(
 const NAME = 'the Redis server of redis.client'
 
 /** Checks the server of the client, which is logged in already. In a cluster, one of its nodes. */
-async function inspect(
-  { send, cluster }: RecognisedClient,
-  own: ClientSurroundings,
-): Promise<void> {
+async function inspect({ send, cluster }: RecognisedClient, own: ClientEnvironment): Promise<void> {
   const { access, warn } = own
   const key = access.check('check')
   const info = await send(['INFO'], key).catch(() => '')

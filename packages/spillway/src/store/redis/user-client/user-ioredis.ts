@@ -41,31 +41,31 @@ export function recogniseIoredis(value: unknown): RecognisedClient | string | un
 
 const created = (setting: string, otherwise: string) =>
   `must be created with ${setting}; otherwise ${otherwise}`
-const TWICE = 'it sends commands again that may already have run'
-const LATE = 'it queues commands while it is offline, and sends them after their calls have ended'
-const TEXT = 'it changes the numbers in replies to text'
+const RESENDS_COMMANDS = 'it sends commands again that may already have run'
+const SENDS_LATE = 'it queues commands while it is offline, and sends them after their calls have ended'
+const NUMBERS_AS_TEXT = 'it changes the numbers in replies to text'
 
 function ofClient(userClient: Client): RecognisedClient | string {
   const { options } = userClient
-  if (options.enableOfflineQueue !== false) return created('enableOfflineQueue: false', LATE)
+  if (options.enableOfflineQueue !== false) return created('enableOfflineQueue: false', SENDS_LATE)
   if (options.autoResendUnfulfilledCommands !== false) {
-    return created('autoResendUnfulfilledCommands: false', TWICE)
+    return created('autoResendUnfulfilledCommands: false', RESENDS_COMMANDS)
   }
-  if (options.stringNumbers === true) return created('stringNumbers: false', TEXT)
+  if (options.stringNumbers === true) return created('stringNumbers: false', NUMBERS_AS_TEXT)
   return recognised(userClient, () => userClient)
 }
 
 function ofCluster(userClient: Cluster): RecognisedClient | string {
   const { enableOfflineQueue, retryDelayOnFailover, ...options } = userClient.options
   const { redisOptions = {} } = options
-  if (enableOfflineQueue !== false) return created('enableOfflineQueue: false', LATE)
-  if (retryDelayOnFailover !== 0) return created('retryDelayOnFailover: 0', TWICE)
+  if (enableOfflineQueue !== false) return created('enableOfflineQueue: false', SENDS_LATE)
+  if (retryDelayOnFailover !== 0) return created('retryDelayOnFailover: 0', RESENDS_COMMANDS)
   // Otherwise ioredis never reconnects to a node but creates a new client for it.
   const reconnects = typeof options.clusterNodeRetryStrategy === 'function'
   if (reconnects && redisOptions.autoResendUnfulfilledCommands !== false) {
-    return created('redisOptions: { autoResendUnfulfilledCommands: false }', TWICE)
+    return created('redisOptions: { autoResendUnfulfilledCommands: false }', RESENDS_COMMANDS)
   }
-  if (redisOptions.stringNumbers === true) return created('stringNumbers: false', TEXT)
+  if (redisOptions.stringNumbers === true) return created('stringNumbers: false', NUMBERS_AS_TEXT)
   const anyNode = () => {
     const [node] = userClient.nodes('master')
     if (node === undefined) throw new Error('the cluster is not connected')

@@ -61,12 +61,12 @@ export function recogniseNodeRedis(value: unknown): RecognisedClient | string | 
   return 'getSlotMaster' in userClient ? ofCluster(value as Cluster) : ofClient(value as Client)
 }
 
-const LATE =
+const SENDS_LATE =
   'otherwise it queues commands while it is offline, and sends them after their calls have ended'
 
 function ofClient(userClient: Client): RecognisedClient | string {
   if (queues(userClient.options)) {
-    return `must be created with disableOfflineQueue: true; ${LATE}`
+    return `must be created with disableOfflineQueue: true; ${SENDS_LATE}`
   }
   listenForErrors(userClient)
   // The same client and connection with other command options.
@@ -99,7 +99,7 @@ function duplicate(userClient: Client, socket: object): NodeRedisClient {
 
 function ofCluster(userClient: Cluster): RecognisedClient | string {
   if (userClient._options !== undefined && queues(userClient._options.defaults ?? {})) {
-    return `must be created with defaults: { disableOfflineQueue: true }; ${LATE}`
+    return `must be created with defaults: { disableOfflineQueue: true }; ${SENDS_LATE}`
   }
   listenForErrors(userClient)
   const client = userClient.withCommandOptions(COMMAND_OPTIONS)

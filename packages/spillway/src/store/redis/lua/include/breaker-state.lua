@@ -139,7 +139,7 @@ local function relevant_us(state, spec, now)
   return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
 end
 
--- Publishing is an optimisation: a server that forbids it must not keep us from counting.
+-- Publishing only saves time, so the script continues if the server forbids it.
 local function publish(name, view)
   local fields = { name }
   for index = 1, #view do fields[index + 1] = string.format('%.0f', view[index]) end

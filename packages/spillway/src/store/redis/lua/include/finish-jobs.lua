@@ -1,5 +1,5 @@
 -- Ends jobs, for every script that does so. With include/unusual-ends the twin of finishNow in store/queue/finish-jobs.ts.
--- BREAKER_AT: which of KEYS is the breaker, which is only looked at
+-- BREAKER_AT: index of the breaker in KEYS; it is only read
 -- settings: has_breaker; end_dead (us that those are kept that die of it); uncounted (turns of one job that may
 --       end without counting as an attempt)
 -- ARGV[BEFORE_ENDS]: us that results are kept; then for each end: the name of its lease; how it ended:

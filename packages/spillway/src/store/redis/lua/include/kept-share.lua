@@ -1,4 +1,4 @@
--- How long a job has to wait for one limit, so that calls that do not wait in a queue find something.
+-- How long a job has to wait for one limit, so that calls outside the job queue get their share.
 -- Twin of store/queue/kept-share.ts.
 local function even_wait_us(spec, count, now, cost, share)
   if spec[ALGORITHM] == SLIDING then

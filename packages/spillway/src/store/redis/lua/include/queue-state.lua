@@ -111,7 +111,7 @@ end
 local function close_queue()
   redis.call('SET', KEYS[BEFORE_QUEUE + META], struct.pack(META_FORM, unpack(meta, 1, META_LENGTH)), 'KEEPTTL')
   if renewed then set_expiry(META) end
-  -- Being woken is for speed: a server that does not let us publish must not keep us from working.
+  -- A wake-up only saves time, so the script continues if the server forbids PUBLISH.
   for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
 
@@ -193,7 +193,7 @@ local function first_of(priority, most)
   local before = 0
   for higher = 0, priority - 1 do before = before + meta[LINED + higher] end
   local last = before + math.min(most, meta[LINED + priority]) - 1
-  -- Zero as a text: most ask for the first, and a number takes a while to become one.
+  -- The usual start is passed as the text '0', because converting a number takes time.
   return redis.call(
     'ZRANGE', KEYS[BEFORE_QUEUE + WAITING_SET], before == 0 and '0' or before, last == 0 and '0' or last
   )

@@ -124,7 +124,7 @@ local function needs_of_others(id)
   return units
 end
 
--- Windows add up as in include/fast-take, so often no single call has to be looked at.
+-- Windows add up as in include/fast-take, so the calls often need no check one by one.
 local function all_fit()
   if #rivals > 0 then return false end
   for index = 1, limit_count do

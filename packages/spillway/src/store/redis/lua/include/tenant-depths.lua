@@ -1,5 +1,5 @@
 -- Counts the waiting jobs of each tenant, by priority. The cost does not depend on the number of jobs. Needs
--- include/queue-state; in its JSON: look, the number of jobs of a priority that are counted one by one.
+-- include/queue-state; in its JSON: sample, the number of jobs of a priority that are counted one by one.
 -- If there are more: a tenant has one job at each tag from the tag that the queue has reached to the tenant's
 -- last tag, which is stored; fewer, if some were cancelled. So the number of tags is an upper bound of the
 -- tenant's jobs. If the bounds of all tenants add up to the number of jobs, each bound is exact. If they add up
@@ -47,23 +47,23 @@ end
 
 local function pick_some(priority, from, count)
   is_exact = false
-  for _ = 1, settings().look do
+  for _ = 1, settings().sample do
     local place = from + math.random(0, count - 1)
     local id = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + WAITING_SET], place, place)[1]
-    add_job(id, priority, count / settings().look)
+    add_job(id, priority, count / settings().sample)
   end
 end
 
 local function count_tenants(priority, from, count)
-  local look = settings().look
-  local last = from + math.min(count, look) - 1
+  local sample = settings().sample
+  local last = from + math.min(count, sample) - 1
   local read = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + WAITING_SET], from, last, 'WITHSCORES')
-  local ids, border = {}, count > look and tonumber(read[#read]) or math.huge
+  local ids, border = {}, count > sample and tonumber(read[#read]) or math.huge
   for index = 1, #read, 2 do
     if tonumber(read[index + 1]) < border then ids[#ids + 1] = read[index] end
   end
-  local behind = count > look and by_turns(priority, border - priority * SPAN, count - #ids) or {}
-  if count > look and not next(behind) then return pick_some(priority, from, count) end
+  local behind = count > sample and by_turns(priority, border - priority * SPAN, count - #ids) or {}
+  if count > sample and not next(behind) then return pick_some(priority, from, count) end
   for tenant, jobs in pairs(behind) do add_depth(tenant, priority, jobs) end
   for _, id in ipairs(ids) do add_job(id, priority, 1) end
 end

@@ -7,7 +7,7 @@ import { createVendor, type Fleet, LONG_MS, passing, take, usedOf } from './flee
 /** The clocks of this process and of the server differ by no more. */
 const ROUNDED_MS = 2
 
-export function claimVendorWord(fleet: Fleet): void {
+export function claimVendorFeedback(fleet: Fleet): void {
   const createdMs = new WeakMap<() => SharedRateLimiter, number>()
   const create = (options: Partial<SharedRateLimiterOptions> = {}) => {
     const pod = createVendor(fleet, { limits: [{ limit: 100, windowMs: LONG_MS }], ...options })
@@ -202,11 +202,11 @@ export function claimVendorWord(fleet: Fleet): void {
         headers: { 'ratelimit-limit': '100', 'ratelimit-remaining': '0', 'ratelimit-reset': '12' },
         pauseMs: 12_000,
       },
-    ])('remaining 0 in headers of $dialect pauses the fleet until the reset', async (word) => {
-      const pod = create({ limits: [{ unit: word.unit, limit: 100, windowMs: LONG_MS }] })
+    ])('remaining 0 in headers of $dialect pauses the fleet until the reset', async (headersCase) => {
+      const pod = create({ limits: [{ unit: headersCase.unit, limit: 100, windowMs: LONG_MS }] })
       const one = pod()
-      await one.updateFromResponse({ status: 200, headers: word.headers }, await take(one))
-      await expectPause(pod, word.pauseMs)
+      await one.updateFromResponse({ status: 200, headers: headersCase.headers }, await take(one))
+      await expectPause(pod, headersCase.pauseMs)
     })
 
     it('remaining 0 in headers of Anthropic pauses the fleet until the reset', async () => {

@@ -23,7 +23,7 @@ const SHORT = { windowMs: 100, jitterMs: 1_000 }
 /** Tolerance for a busy machine. */
 const LATE_MS = { memory: 1_000, redis: 20_000 }
 
-export function claimAsking(fleet: Fleet): void {
+export function claimAcquiring(fleet: Fleet): void {
   const ofRequests = (limit: number) =>
     createVendor(fleet, { limits: [{ limit, windowMs: LONG_MS }] })
   const ofTokens = (limit: number) =>
@@ -47,15 +47,15 @@ export function claimAsking(fleet: Fleet): void {
     it('concurrent acquire() calls are all refused at once when nothing is left', async () => {
       const pod = ofRequests(1)()
       await take(pod)
-      const asked = Promise.all(Array.from({ length: 5 }, () => pod.acquire()))
-      const answers = await fleet.answered(asked)
+      const pending = Promise.all(Array.from({ length: 5 }, () => pod.acquire()))
+      const answers = await fleet.answered(pending)
       expect(answers.filter(({ allowed }) => allowed)).toEqual([])
     })
 
     it('a thousand acquire() calls are answered although they exceed one round trip', async () => {
       const pod = ofRequests(300)()
-      const asked = Promise.all(Array.from({ length: 1_000 }, () => pod.acquire()))
-      const answers = await fleet.answered(asked)
+      const pending = Promise.all(Array.from({ length: 1_000 }, () => pod.acquire()))
+      const answers = await fleet.answered(pending)
       expect(answers.filter(({ allowed }) => allowed)).toHaveLength(300)
     })
 
@@ -203,10 +203,10 @@ export function claimAsking(fleet: Fleet): void {
     it('the permit of a request aborted during the round trip is returned', async () => {
       const pod = ofRequests(1)
       const leave = new AbortController()
-      const asked = pod().acquire({ signal: leave.signal })
+      const pending = pod().acquire({ signal: leave.signal })
       await tripsBegin()
       leave.abort(new Error('enough'))
-      await expect(asked).rejects.toThrow('enough')
+      await expect(pending).rejects.toThrow('enough')
       await vi.waitFor(async () => expect(await usedOf(pod)).toEqual({ requests: 0 }))
     })
 
@@ -250,10 +250,10 @@ export function claimAsking(fleet: Fleet): void {
     it('a permit granted during close() is returned', async () => {
       const pod = ofRequests(1)
       const one = pod({ store: slowStore(fleet, [300]) })
-      const asked = one.acquire()
+      const pending = one.acquire()
       await tripsBegin()
       const closed = fleet.until(one.close())
-      await expect(asked).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+      await expect(pending).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
       await closed
       expect(await usedOf(pod)).toEqual({ requests: 0 })
     })

@@ -111,7 +111,7 @@ const pauseUs = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: -4_000_000, max: -1 }) },
   { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
 )
-const told = fc.record({
+const reported = fc.record({
   breaker: fc.constantFrom(...BREAKERS),
   pod: fc.constantFrom(...PODS),
   outcomes: fc.array(fc.tuple(fc.constantFrom(0, 0, 0, 1, 1, 2), fc.integer({ min: 1, max: 4 })), {
@@ -127,10 +127,10 @@ const operation = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('take' as const),
       costs: fc.array(fc.tuple(fc.nat(3), fc.nat(3)), { maxLength: 5 }),
-      told: fc.option(told, { nil: undefined, freq: 4 }),
+      reported: fc.option(reported, { nil: undefined, freq: 4 }),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('report' as const), told }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('report' as const), reported }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('probe' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('sync' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('isolate' as const) }) },
@@ -149,7 +149,7 @@ const step = fc.record({
   operation,
 })
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
-type Told = typeof told extends fc.Arbitrary<infer T> ? T : never
+type Reported = typeof reported extends fc.Arbitrary<infer T> ? T : never
 
 let histories = 0
 const reached = {
@@ -167,7 +167,7 @@ const reached = {
   lowered: 0,
 }
 
-export function claimRideTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
+export function claimPiggybackTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
   describe('Lua script of a permit request with piggybacked outcomes', () => {
     it(`piggyback script replies and publishes like the TypeScript transitions over ${100 * runs} steps`, async () => {
       let steps = 0
@@ -273,7 +273,7 @@ async function replay(
     const live = spec.quorum > 1 ? memoryPods.live(GUARD) : 1
     return onBreaker((state, each, now) => reportOutcomes(state, each, now, live), request)
   }
-  function reportOf({ breaker: lane, pod, outcomes, stale, again }: Told): BreakerReport {
+  function reportOf({ breaker: lane, pod, outcomes, stale, again }: Reported): BreakerReport {
     const key = `${lane} ${pod}`
     const last = lastReports.get(key)
     if (again && last !== undefined) {
@@ -307,7 +307,7 @@ async function replay(
     switch (op.kind) {
       case 'take': {
         const costs = op.costs.map((each) => each.slice(0, specs.length))
-        const along = op.told && reportOf(op.told)
+        const along = op.reported && reportOf(op.reported)
         const request = { ...ref, costs, ...(along && { report: along }) }
         const wasOpen = along !== undefined && views.get(along.lane)?.kind === 1
         const reply = take(request)
@@ -325,7 +325,7 @@ async function replay(
         break
       }
       case 'report': {
-        const request = reportOf(op.told)
+        const request = reportOf(op.reported)
         const view = report(request)
         expect(await redis.breakers.report(request)).toEqual(view)
         views.set(request.lane, view)
@@ -377,7 +377,7 @@ async function replay(
           ...each,
           limit: Math.max(1, Math.round(each.limit * op.factor)),
         }))
-        // Its own pod learns the change with its next request, like all others.
+        // Its own pod learns of the change with its next request, like all other pods.
         const request = { ...ref, limits: changed }
         expect(await redis.limits.change(request)).toBe(onLimits(changeLimits, request))
         break
@@ -391,8 +391,8 @@ async function replay(
   // On the server of the other messages, so that it cannot overtake them.
   const server = await twin.servers.at(keys.breaker(GUARD, 'any'))
   await server.send('PUBLISH', keys.breakers, 'end')
-  const heard = () => twin.published.get(keys.breakers) ?? []
-  await vi.waitUntil(() => heard().at(-1) === 'end', { interval: 1 })
-  expect(heard().slice(0, -1).map(readPublished)).toEqual(expected)
+  const publishedViews = () => twin.published.get(keys.breakers) ?? []
+  await vi.waitUntil(() => publishedViews().at(-1) === 'end', { interval: 1 })
+  expect(publishedViews().slice(0, -1).map(readPublished)).toEqual(expected)
   reached.published += expected.length
 }

@@ -39,10 +39,10 @@ async function setup(options: GuardOptions = OPTIONS, { lanes = ['default'], see
     if (report !== undefined) sent.push({ kind: 'along', atMs: clock.now(), report })
     return take(request)
   }
-  const { report: tell, sync } = store.breakers
+  const { report: sendReport, sync } = store.breakers
   store.breakers.report = (report) => {
     sent.push({ kind: 'alone', atMs: clock.now(), report })
-    return tell(report)
+    return sendReport(report)
   }
   store.breakers.sync = (requests) => {
     trips.sync++
@@ -219,7 +219,7 @@ describe('lost replies of piggybacked reports', () => {
   })
 
   it('no outcome is lost or counted twice while the store counts as reachable', async () => {
-    let toldAgain = 0
+    let repeatedReports = 0
     let outages = 0
     let withOutages = 0
     onTestFinished(onEvent(({ type }) => type === 'store.degraded' && outages++))
@@ -228,7 +228,7 @@ describe('lost replies of piggybacked reports', () => {
       const { clock, connection, sent, run, counted, guard } = await setup(OPTIONS, { lanes, seed })
       const random = createRandom(seed)
       outages = 0
-      const told = new Map(lanes.map((lane) => [lane, { calls: ENOUGH, failures: 0 }]))
+      const reported = new Map(lanes.map((lane) => [lane, { calls: ENOUGH, failures: 0 }]))
       const calls: ReturnType<typeof run>[] = []
       for (let step = 0; step < 600; step++) {
         const lane = lanes[Math.floor(random() * 2)]!
@@ -240,7 +240,7 @@ describe('lost replies of piggybacked reports', () => {
         calls.push(
           run(
             () => {
-              const ends = told.get(lane)!
+              const ends = reported.get(lane)!
               ends.calls++
               if (!fails) return 'fine'
               ends.failures++
@@ -258,7 +258,7 @@ describe('lost replies of piggybacked reports', () => {
       expect(countFates(calls).pending).toBeUndefined()
       for (const lane of lanes) {
         const { calls: known, failures } = await counted(lane)
-        const ends = told.get(lane)!
+        const ends = reported.get(lane)!
         expect(known, `${seed}`).toBeLessThanOrEqual(ends.calls)
         // Outcomes during an outage stay with the pod.
         if (outages === 0) expect({ calls: known, failures }, `${seed}`).toEqual(ends)
@@ -268,11 +268,11 @@ describe('lost replies of piggybacked reports', () => {
       const carried = sent.flatMap(({ kind, report }) => (kind === 'along' ? report.sequence : []))
       expect(new Set(carried).size).toBe(carried.length)
       for (const { kind, report } of sent) {
-        if (kind === 'alone' && carried.includes(report.sequence)) toldAgain++
+        if (kind === 'alone' && carried.includes(report.sequence)) repeatedReports++
       }
       await clock.until(guard.close())
     }
-    expect(toldAgain).toBeGreaterThan(10)
+    expect(repeatedReports).toBeGreaterThan(10)
     expect(withOutages).toBeLessThan(20)
   })
 })

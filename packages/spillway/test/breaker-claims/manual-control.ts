@@ -15,7 +15,7 @@ import {
   untilState,
 } from './fleet.js'
 
-export function claimByHand(fleet: Fleet): void {
+export function claimManualControl(fleet: Fleet): void {
   const threePods = async (options: Parameters<typeof createDownstream>[1] = {}) => {
     const pod = createDownstream(fleet, options)
     const pods = [pod(), pod(), pod()] as const
@@ -43,7 +43,7 @@ export function claimByHand(fleet: Fleet): void {
       await pods[1].isolate(LONG_MS)
       await pods[0].release()
       expect(pods[0].state()).toBe('isolated')
-      // A second isolation by the same holder counts once, and a stranger releases nothing.
+      // A second isolation by the same holder counts once, and another holder releases nothing.
       await pods[0].release()
       await pods[1].isolate(LONG_MS)
       expect(pods[1].state()).toBe('isolated')

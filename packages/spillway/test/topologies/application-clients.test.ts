@@ -96,12 +96,12 @@ const SPEC = {
 }
 
 describe.each(Object.keys(CLIENTS))('application-provided client: %s', (name) => {
-  async function connect(): Promise<{ store: RedisStore; given: Given }> {
-    const given = await (CLIENTS[name] as (typeof CLIENTS)[string])()
-    onTestFinished(() => void given.close())
-    const store = redisStore({ client: given.client, commandTimeoutMs: 2_000 })
+  async function connect(): Promise<{ store: RedisStore; appClient: Given }> {
+    const appClient = await (CLIENTS[name] as (typeof CLIENTS)[string])()
+    onTestFinished(() => void appClient.close())
+    const store = redisStore({ client: appClient.client, commandTimeoutMs: 2_000 })
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
-    return { store, given }
+    return { store, appClient }
   }
 
   it("an application's client runs scripts in many slots and is left open", async () => {
@@ -150,10 +150,10 @@ describe('commands in flight when a server dies', () => {
         'ioredis 5': () => ioredisAt(Redis5, { port }),
         'ioredis 6': () => ioredisAt(ioredis6.Redis, { port }),
       }
-      const given = await clients[which]?.()
-      onTestFinished(() => void given?.close())
+      const appClient = await clients[which]?.()
+      onTestFinished(() => void appClient?.close())
       const driver = which === 'own ioredis' ? ioredis6 : 'redis'
-      const client = connectTestRedis(given ? { client: given.client } : { url, driver })
+      const client = connectTestRedis(appClient ? { client: appClient.client } : { url, driver })
       const runner = createScriptRunner(client, { commandTimeoutMs: 300, clock: systemClock })
       onTestFinished(() => runner.close())
       await vi.waitUntil(() => client.ready, { timeout: 5_000 })

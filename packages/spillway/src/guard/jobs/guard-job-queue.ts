@@ -52,76 +52,81 @@ export function checkQueue(
   return validate(`jobQueue(${name})`, settings, readQueue)
 }
 
-export interface WorkedQueueOptions {
+export interface GuardJobQueueOptions {
   name: string
   store: QueueStore
   settings: CheckedSettings & BackoffPolicy
   jobLane: JobLane
   pod: string
   random: Random
-  /** No more work is begun here. */
+  /** The queue is closed and begins no more work. */
   onClosed(): void
 }
 
 /** Internal methods for the Spillway that owns the queue. */
-export interface WorkedQueue<Data, Result> extends WorkableJobQueue<Data, Result> {
+export interface GuardJobQueue<Data, Result> extends WorkableJobQueue<Data, Result> {
   /** The guard was replaced: later jobs use this lane of the new guard. Running jobs end with the old one. */
-  follow(jobLane: JobLane): void
+  useJobLane(jobLane: JobLane): void
   /** The name of `jobStatus` before the first release. */
   standing(): never
 }
 
-export function createWorkedQueue<Data, Result>({
+export function createGuardJobQueue<Data, Result>({
   name,
   store,
   settings,
   pod,
   random,
   onClosed,
-  ...given
-}: WorkedQueueOptions): WorkedQueue<Data, Result> {
-  let jobLane = given.jobLane
+  ...others
+}: GuardJobQueueOptions): GuardJobQueue<Data, Result> {
+  let jobLane = others.jobLane
   const ref = { guard: jobLane.guard, queue: name, lifeUs: toUs(settings.forgetMs) }
   const workers = new Set<QueueWorker<Data, Result>>()
-  /** The arguments of `work`, and the current worker. */
-  const posts = new Set<{ relieve(): void }>()
+  /** One entry for each call of `work`; creates another worker when the guard is replaced. */
+  const startedWorkers = new Set<{ replaceWorker(): void }>()
   const ended = noWork()
-  const came = { added: 0, refused: 0 }
-  let made = 0
+  const addCounts = { added: 0, refused: 0 }
+  let workersCreated = 0
   let closed = false
 
   function work(handler: JobHandler<Data, Result>, options: WorkOptions = {}): JobWorker {
     validate('handler', handler, func())
     const { concurrency } = validate('work', options, readWork)
     if (closed) throw closedError('queue', name)
-    let worker = hire(handler, concurrency)
-    /** Workers that finish their jobs with an older guard. */
-    const relieved = new Set<QueueWorker<Data, Result>>()
-    const post = {
-      relieve() {
+    let worker = createWorker(handler, concurrency)
+    /** Workers that finish their jobs with an earlier guard. */
+    const replacedWorkers = new Set<QueueWorker<Data, Result>>()
+    const started = {
+      replaceWorker() {
         const before = worker
-        worker = hire(handler, concurrency)
-        relieved.add(before)
-        void before.close({ graceMs: LONGEST_GRACE_MS }).then(() => relieved.delete(before))
+        worker = createWorker(handler, concurrency)
+        replacedWorkers.add(before)
+        void before.close({ graceMs: LONGEST_GRACE_MS }).then(() => replacedWorkers.delete(before))
       },
     }
-    posts.add(post)
+    startedWorkers.add(started)
     return {
       get id() {
         return worker.id
       },
       snapshot: () => worker.snapshot(),
       async close(own = {}) {
-        posts.delete(post)
+        startedWorkers.delete(started)
         const graceMs = graceOf(own)
-        await Promise.all(Array.from([worker, ...relieved], (each) => each.close({ graceMs })))
+        await Promise.all(
+          Array.from([worker, ...replacedWorkers], (each) => each.close({ graceMs })),
+        )
       },
     }
   }
 
-  function hire(handler: JobHandler<Data, Result>, concurrency: number): QueueWorker<Data, Result> {
+  function createWorker(
+    handler: JobHandler<Data, Result>,
+    concurrency: number,
+  ): QueueWorker<Data, Result> {
     const worker = new QueueWorker<Data, Result>({
-      id: `${pod}:${name}:${++made}`,
+      id: `${pod}:${name}:${++workersCreated}`,
       ref,
       store,
       jobLane,
@@ -151,7 +156,7 @@ export function createWorkedQueue<Data, Result>({
     const count = (jobs: readonly AddedJob[]) => {
       for (const [index, { id, fresh }] of jobs.entries()) {
         if (!fresh) continue
-        came.added++
+        addCounts.added++
         if (listening()) emit({ type: 'job.added', name, id, priority: priorityOf(index) })
       }
     }
@@ -161,7 +166,7 @@ export function createWorkedQueue<Data, Result>({
       return added
     } catch (error) {
       if (error instanceof QueueFullError) {
-        came.refused++
+        addCounts.refused++
         count(error.added)
         const { size, maxSize } = error.details as { size: number; maxSize: number }
         if (listening()) emit({ type: 'job-queue.full', name, size, maxSize })
@@ -171,11 +176,11 @@ export function createWorkedQueue<Data, Result>({
   }
 
   /** Reports a pause or its end as an event. */
-  async function turn(
+  async function emitAfter(
     type: 'job-queue.paused' | 'job-queue.resumed',
-    turned: Promise<void>,
+    command: Promise<void>,
   ): Promise<void> {
-    await turned
+    await command
     if (listening()) emit({ type, name })
   }
 
@@ -187,7 +192,7 @@ export function createWorkedQueue<Data, Result>({
       guard: jobLane.guard,
       lane: jobLane.lane,
       workers: workers.size,
-      ...came,
+      ...addCounts,
       ...sum,
     }
   }
@@ -205,16 +210,16 @@ export function createWorkedQueue<Data, Result>({
     cancel: (id) => jobs.cancel(id),
     watch: (id, onChange) => jobs.watch(id, onChange),
     counts: (options) => jobs.counts(options),
-    pause: () => turn('job-queue.paused', jobs.pause()),
-    resume: () => turn('job-queue.resumed', jobs.resume()),
+    pause: () => emitAfter('job-queue.paused', jobs.pause()),
+    resume: () => emitAfter('job-queue.resumed', jobs.resume()),
     dead: (range) => jobs.dead(range),
     replay: (id) => jobs.replay(id),
     drop: (id) => jobs.drop(id),
     snapshot,
     work,
-    follow(next) {
+    useJobLane(next) {
       jobLane = next
-      for (const post of posts) post.relieve()
+      for (const started of startedWorkers) started.replaceWorker()
     },
     async close(options = {}) {
       if (!closed) onClosed()

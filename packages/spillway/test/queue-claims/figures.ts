@@ -10,7 +10,7 @@ let guards = 0
 
 function createPod(fleet: Fleet, guard: GuardOptions, settings: Partial<JobQueueOptions> = {}) {
   const { clock } = fleet
-  const name = `told-${fleet.kind}-${++guards}`
+  const name = `expected-${fleet.kind}-${++guards}`
   const store = fleet.store()
   const spillway = createSpillway({ store, clock, pod: 'p' })
   spillway.guard(name, guard)
@@ -33,7 +33,7 @@ async function eventually(fleet: Fleet, isSo: () => boolean): Promise<void> {
   }
 }
 
-export function claimTold(fleet: Fleet): void {
+export function claimFigures(fleet: Fleet): void {
   describe('job queue figures', () => {
     it('every job outcome appears in events, pod counts and fleet figures', async () => {
       const settings = { attempts: 2, baseMs: 1, maxMs: 2, maxSize: 4 }
@@ -77,7 +77,7 @@ export function claimTold(fleet: Fleet): void {
         error: 'Error: for good',
       })
       // Counts of a closed worker are kept.
-      const told = {
+      const expected = {
         name,
         workers: 0,
         added: 4,
@@ -87,7 +87,7 @@ export function claimTold(fleet: Fleet): void {
         retried: 1,
         dead: 1,
       }
-      expect(spillway.snapshot().jobQueues).toEqual([expect.objectContaining(told)])
+      expect(spillway.snapshot().jobQueues).toEqual([expect.objectContaining(expected)])
     })
 
     it('adding a job charges its user, except for known keys and a full queue', async () => {

@@ -18,11 +18,11 @@ import {
   untilState,
 } from './fleet.js'
 
-export function claimLooking(fleet: Fleet): void {
+export function claimReading(fleet: Fleet): void {
   describe('reading the breaker state', () => {
     it('state() and snapshot() take no probe permit', async () => {
       const pods = await halfOpen(fleet, { probes: 1, successes: 1, probeLeaseMs: LONG_MS }, 2)
-      for (let look = 0; look < 100; look++) {
+      for (let attempt = 0; attempt < 100; attempt++) {
         for (const pod of pods) {
           expect(pod.state()).toBe('half-open')
           expect(pod.snapshot()).toMatchObject({ state: 'half-open', probes: 0 })
@@ -35,7 +35,7 @@ export function claimLooking(fleet: Fleet): void {
       const pod = createDownstream(fleet, {})
       const a = pod()
       await report(fleet, a, 'success', 3)
-      for (let look = 0; look < 100; look++) {
+      for (let attempt = 0; attempt < 100; attempt++) {
         a.state()
         a.snapshot()
       }
@@ -79,16 +79,16 @@ export function claimLooking(fleet: Fleet): void {
         successes: 1,
       })
       const pods = [pod(), pod(), pod()]
-      const heard = pods.map(watched)
+      const watchedChanges = pods.map(watched)
       // The third pod only listens.
       await untilKnown(fleet, pods.slice(0, 2))
       await fleet.sleep(100)
       await report(fleet, pods[0]!, 'failure')
-      await eventually(fleet, () => heard.every((changes) => changes.length === 2))
+      await eventually(fleet, () => watchedChanges.every((changes) => changes.length === 2))
       const permit = await enter(pods[1]!)
       pods[1]!.record('success', permit)
-      await eventually(fleet, () => heard.every((changes) => changes.length === 3))
-      for (const changes of heard) {
+      await eventually(fleet, () => watchedChanges.every((changes) => changes.length === 3))
+      for (const changes of watchedChanges) {
         expect(path(changes)).toEqual([
           ['closed', 'open'],
           ['open', 'half-open'],
@@ -101,7 +101,7 @@ export function claimLooking(fleet: Fleet): void {
     it('every breaker transition emits an event', async () => {
       const pod = createDownstream(fleet, { openMs: LONG_MS })()
       await untilKnown(fleet, [pod])
-      const events = heardBy(pod)
+      const events = recordEvents(pod)
       await pod.trip()
       await pod.isolate(LONG_MS)
       await pod.release()
@@ -128,10 +128,10 @@ export function claimLooking(fleet: Fleet): void {
       })
       pod.onChange(() => Promise.reject(new Error('faulty, later')))
       pod.onChange((change) => gone.push(change))()
-      const heard = watched(pod)
+      const watchedChanges = watched(pod)
       await pod.trip()
       await pod.reset()
-      expect(path(heard)).toEqual([
+      expect(path(watchedChanges)).toEqual([
         ['closed', 'open'],
         ['open', 'closed'],
       ])
@@ -150,7 +150,7 @@ export function claimLooking(fleet: Fleet): void {
       await untilKnown(fleet, [a, b])
       await report(fleet, a, 'failure', 3)
       await untilState(fleet, [a, b], 'open')
-      const events = heardBy(b)
+      const events = recordEvents(b)
       for (let call = 0; call < 10; call++) expect(await b.run(() => 'called')).toBe('called')
       expect(events).toEqual(
         Array.from({ length: 10 }, () => ({
@@ -189,7 +189,7 @@ export function claimLooking(fleet: Fleet): void {
     it('a refused call emits breaker.refused', async () => {
       const pod = createDownstream(fleet, { openMs: LONG_MS })()
       await pod.trip()
-      const events = heardBy(pod)
+      const events = recordEvents(pod)
       await expect(pod.run(() => 'called')).rejects.toMatchObject({ code: 'CIRCUIT_OPEN' })
       expect(events).toEqual([
         {
@@ -268,14 +268,14 @@ export function claimLooking(fleet: Fleet): void {
   })
 
   it('a breaker without a store behaves the same for one process', async () => {
-    /** One complete cycle as seen by a caller. */
-    const story = async (pod: CircuitBreaker) => {
-      const told: unknown[] = []
-      pod.onChange(({ from, to }) => told.push([from, to]))
+    /** Runs one complete cycle of a breaker, as its caller sees it. */
+    const runCycle = async (pod: CircuitBreaker) => {
+      const results: unknown[] = []
+      pod.onChange(({ from, to }) => results.push([from, to]))
       const call = async (fn: () => unknown) => {
         const result = await pod.run(fn).catch(({ code, message }) => code ?? message)
         await fleet.until(pod.flush())
-        told.push([result, pod.state()])
+        results.push([result, pod.state()])
       }
       const fail = () => {
         throw new Error('failed')
@@ -291,17 +291,20 @@ export function claimLooking(fleet: Fleet): void {
         await call(() => 'fine')
         await call(() => 'fine')
       }
-      return told
+      return results
     }
     const options = { consecutiveFailures: 2, openMs: SHORT_MS, successes: 2 }
     const local = createCircuitBreaker({ name: 'local', clock: fleet.clock, ...options })
     onTestFinished(() => local.close())
-    const [alone, shared] = [await story(local), await story(createDownstream(fleet, options)())]
+    const [alone, shared] = [
+      await runCycle(local),
+      await runCycle(createDownstream(fleet, options)()),
+    ]
     expect(shared).toEqual(alone)
     expect(alone).toContainEqual(['CIRCUIT_OPEN', 'open'])
   })
 
-  it('a closed pod refuses calls and leaves the other pods alone', async () => {
+  it('close() of a breaker refuses later calls of its pod and does not affect other pods', async () => {
     const pod = createDownstream(fleet, { consecutiveFailures: 2, openMs: LONG_MS })
     const [a, b] = [pod(), pod()]
     await untilKnown(fleet, [b])
@@ -314,8 +317,8 @@ export function claimLooking(fleet: Fleet): void {
   })
 }
 
-/** Events about this pod's downstream from now on. */
-function heardBy(pod: CircuitBreaker): SpillwayEvent[] {
+/** Records the events about this pod's downstream from now on. */
+function recordEvents(pod: CircuitBreaker): SpillwayEvent[] {
   const events: SpillwayEvent[] = []
   const stop = onEvent((event) => {
     if (event.name === pod.name) events.push(event)

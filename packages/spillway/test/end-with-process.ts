@@ -19,7 +19,7 @@ const WATCH = `
 let shell: ChildProcess | undefined
 
 /** Returns a function to call when the process has ended by itself. */
-export function endWithUs(pid: number | undefined): () => void {
+export function endWithThisProcess(pid: number | undefined): () => void {
   if (pid === undefined) return () => {}
   shell ??= startShell()
   const { stdin } = shell
