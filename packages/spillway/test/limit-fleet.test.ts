@@ -76,11 +76,14 @@ describe('rate-limited fleet', () => {
     expect(passed).toBe(10)
   })
 
-  it.skipIf(!HAS_FAKETIME)('one pod of the rate-limited fleet has a clock an hour ahead (needs faketime)', () => {
-    const isAhead = pods.map(({ ready }) => ready.wallMs - Date.now() > HOUR_MS / 2)
-    expect(isAhead.lastIndexOf(false)).toBe(PODS - 2)
-    expect(isAhead.indexOf(true)).toBe(PODS - 1)
-  })
+  it.skipIf(!HAS_FAKETIME)(
+    'one pod of the rate-limited fleet has a clock an hour ahead (needs faketime)',
+    () => {
+      const isAhead = pods.map(({ ready }) => ready.wallMs - Date.now() > HOUR_MS / 2)
+      expect(isAhead.lastIndexOf(false)).toBe(PODS - 2)
+      expect(isAhead.indexOf(true)).toBe(PODS - 1)
+    },
+  )
 
   it('the fleet keeps the vendor limit and uses nearly all of it although 1 % of replies are lost', async ({
     annotate,

@@ -18,7 +18,7 @@ describe('DecisionLog', () => {
   function followed(log: DecisionLog, aSecond: number, seconds: number): number {
     let count = 0
     for (let call = 0; call < aSecond * seconds; call++) {
-      if (log.arrive((call * 1_000) / aSecond)) count++
+      if (log.callArrived((call * 1_000) / aSecond)) count++
     }
     return count
   }

@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { START_MS } from '../topologies.js'
-import { claimManualControl } from './manual-control.js'
 import { claimKeys } from './keys.js'
-import { claimReading } from './reading-state.js'
+import { claimManualControl } from './manual-control.js'
 import { claimMembers } from './members.js'
+import { claimPiggyback } from './piggyback.js'
 import { claimProbing } from './probing.js'
 import { claimQuorum } from './quorum.js'
-import { claimPiggyback } from './piggyback.js'
+import { claimReading } from './reading-state.js'
 import { claimTripping } from './tripping.js'
 
 export function claimBreakers(fleet: Fleet): void {

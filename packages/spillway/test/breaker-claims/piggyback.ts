@@ -95,7 +95,7 @@ export function claimPiggyback(fleet: Fleet): void {
           nowUs: _,
           view,
           ...reply
-        } = await withReports.take(requested, withReports.told([[SUCCESS, 1]]))
+        } = await withReports.take(requested, withReports.reportOf([[SUCCESS, 1]]))
         expect(view).toBeDefined()
         const { granted, paused, capacities } = await withoutReports.take(requested)
         expect(reply).toMatchObject({ granted, paused, capacities })

@@ -1,8 +1,8 @@
 /** All claims about the shared rate limiter, run on one kind of store. On real servers they mostly wait, so several run at once. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import { START_MS } from '../topologies.js'
-import { claimAlgorithms } from './algorithms.js'
 import { claimAcquiring } from './acquiring.js'
+import { claimAlgorithms } from './algorithms.js'
 import { claimChanges } from './changes.js'
 import { claimCosts } from './costs.js'
 import type { Fleet } from './fleet.js'

@@ -202,12 +202,15 @@ export function claimVendorFeedback(fleet: Fleet): void {
         headers: { 'ratelimit-limit': '100', 'ratelimit-remaining': '0', 'ratelimit-reset': '12' },
         pauseMs: 12_000,
       },
-    ])('remaining 0 in headers of $dialect pauses the fleet until the reset', async (headersCase) => {
-      const pod = create({ limits: [{ unit: headersCase.unit, limit: 100, windowMs: LONG_MS }] })
-      const one = pod()
-      await one.updateFromResponse({ status: 200, headers: headersCase.headers }, await take(one))
-      await expectPause(pod, headersCase.pauseMs)
-    })
+    ])(
+      'remaining 0 in headers of $dialect pauses the fleet until the reset',
+      async (headersCase) => {
+        const pod = create({ limits: [{ unit: headersCase.unit, limit: 100, windowMs: LONG_MS }] })
+        const one = pod()
+        await one.updateFromResponse({ status: 200, headers: headersCase.headers }, await take(one))
+        await expectPause(pod, headersCase.pauseMs)
+      },
+    )
 
     it('remaining 0 in headers of Anthropic pauses the fleet until the reset', async () => {
       const pod = create({ limits: [{ unit: 'inputTokens', limit: 100, windowMs: LONG_MS }] })

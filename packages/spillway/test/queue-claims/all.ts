@@ -4,12 +4,12 @@ import type { Fleet } from '../limit-claims/fleet.js'
 import { START_MS } from '../topologies.js'
 import { claimAdding } from './adding.js'
 import { claimEnds } from './ends.js'
+import { claimFigures } from './figures.js'
 import { claimPush } from './push.js'
 import { claimTaking } from './taking.js'
 import { claimTenantCap } from './tenant-cap.js'
 import { claimTenants } from './tenants.js'
 import { claimThrottled } from './throttled.js'
-import { claimFigures } from './figures.js'
 import { claimWorkers } from './workers.js'
 
 export function claimQueues(fleet: Fleet): void {

@@ -11,8 +11,8 @@ import { claimQueues } from '../queue-claims/all.js'
 import { sharedServers } from '../topologies.js'
 import { claimBreakerTwins } from '../twin-claims/breakers.js'
 import { claimLimitTwins } from '../twin-claims/limits.js'
-import { claimQueueTwins } from '../twin-claims/queues.js'
 import { claimPiggybackTwins } from '../twin-claims/piggyback.js'
+import { claimQueueTwins } from '../twin-claims/queues.js'
 import { twinRedis } from '../twin-claims/twin-redis.js'
 
 const begin = sharedServers('a cluster')

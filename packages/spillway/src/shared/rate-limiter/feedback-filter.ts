@@ -74,7 +74,8 @@ export class FeedbackFilter {
     const known = this.#laneOf(lane, nowMs)
     known.usedMs = nowMs
     // A vendor that sends no limit headers in one response sends none in the next either.
-    if (good && headers.left.length === 0) known.answers = Math.max(known.answers, READ_PER_INTERVAL)
+    if (good && headers.left.length === 0)
+      known.answers = Math.max(known.answers, READ_PER_INTERVAL)
     // A response without feedback is reported only after one that asked to slow down.
     const recovered = known.throttled && !throttled
     known.throttled = throttled

@@ -42,7 +42,8 @@ export function recogniseIoredis(value: unknown): RecognisedClient | string | un
 const created = (setting: string, otherwise: string) =>
   `must be created with ${setting}; otherwise ${otherwise}`
 const RESENDS_COMMANDS = 'it sends commands again that may already have run'
-const SENDS_LATE = 'it queues commands while it is offline, and sends them after their calls have ended'
+const SENDS_LATE =
+  'it queues commands while it is offline, and sends them after their calls have ended'
 const NUMBERS_AS_TEXT = 'it changes the numbers in replies to text'
 
 function ofClient(userClient: Client): RecognisedClient | string {
