@@ -71,7 +71,7 @@ async function suffer(fault: Fault): Promise<Figure[]> {
     return [
       reported(`${name}: longest stall of a pod, ms`, stall),
       // A pod that gets no CPU time notices late that a deadline has passed.
-      atMost(`${name}: longest wait, ms`, longest, DEADLINE_MS + NOISE_MS + stall),
+      atMost(`${name}: longest wait, ms`, longest, Math.ceil(DEADLINE_MS + NOISE_MS + stall)),
       atMost(
         `${name}: unhandled rejections`,
         sum(({ unhandled }) => unhandled),
