@@ -154,6 +154,7 @@ export const SECTIONS = [
       { text: 'Performance', page: 'performance' },
       { text: 'Comparison: measured', page: 'comparison-results' },
       { text: 'Soak test', page: 'soak-results' },
+      { text: 'Fault table', page: 'fault-results' },
       { text: 'Mutation scores', page: 'mutation-scores' },
       { text: 'Stability and versions', page: 'versioning' },
       { text: 'Changelog', page: 'changelog' },

@@ -98,7 +98,7 @@ function help(): string {
   --minutes N  soak: duration. Default: 30
   --rate N     soak: requests per second. Default: 300
   --seed N     soak: seed of the random faults and requests. Default: 1
-  --write      soak: also write the figures, with date and commit, and the plot into the documentation
+  --write      faults, pods, soak: also write the figures, with date and commit, into the documentation
 
 ${list}`
 }

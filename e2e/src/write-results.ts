@@ -7,7 +7,8 @@ import type { Figure, Scenario } from './scenario.js'
 
 const MARKED = /(<!-- begin results -->\n).*(<!-- end results -->)/s
 
-export function writeResults({ page, plots }: Scenario, figures: readonly Figure[]): void {
+export function writeResults(scenario: Scenario, figures: readonly Figure[]): void {
+  const { page, plots, table = listed } = scenario
   if (page === undefined) return
   const path = pathOf(page)
   const images: string[] = []
@@ -15,8 +16,9 @@ export function writeResults({ page, plots }: Scenario, figures: readonly Figure
     writeFileSync(pathOf(`docs/diagrams/${name}.svg`), svg)
     images.push(`![The run over time](../diagrams/${name}.svg)\n`)
   }
-  const results = [conditions(), ...images, listed(figures)].join('\n')
+  const results = [conditions(), ...images, table(figures)].join('\n')
   const text = readFileSync(path, 'utf8')
+  if (!MARKED.test(text)) throw new Error(`${page} has no place for results`)
   writeFileSync(
     path,
     text.replace(MARKED, (_, begin, end) => `${begin}\n${results}\n${end}`),

@@ -76,22 +76,41 @@ export const pods: Scenario = {
       ...within('pods that agreed', figures.breaker.agreed, simulated.breaker.agreed),
       atMost('breaker spread, median, ms', figures.breaker.spreadP50Ms, MOST_SPREAD_MS),
       reported('breaker spread, most, ms', figures.breaker.spreadMostMs),
-      reported('  simulated, median, ms', simulated.breaker.spreadP50Ms),
-      reported('  simulated, most, ms', simulated.breaker.spreadMostMs),
+      reported('breaker spread, median, ms: simulated', simulated.breaker.spreadP50Ms),
+      reported('breaker spread, most, ms: simulated', simulated.breaker.spreadMostMs),
       reported('Redis memory per pod, kB', real.redisBytes / PLAN.pods / 1_000),
       ...kinds.flatMap((kind) => [
         reported(`${kind}, per second`, figures.commandsByKind[kind] ?? 0),
-        reported('  simulated', simulated.commandsByKind[kind] ?? 0),
+        reported(`${kind}, per second: simulated`, simulated.commandsByKind[kind] ?? 0),
       ]),
     ]
   },
+  table: realAndSimulated,
+  page: 'docs/operations/sizing.md',
+}
+
+const SIMULATED = ': simulated'
+
+/** One row for each figure, with the simulated value beside the real one. */
+function realAndSimulated(figures: readonly Figure[]): string {
+  const simulated = new Map<string, number>()
+  for (const { figure, value } of figures) {
+    if (figure.endsWith(SIMULATED)) simulated.set(figure.slice(0, -SIMULATED.length), value)
+  }
+  const rows = figures
+    .filter(({ figure }) => !figure.endsWith(SIMULATED))
+    .map(({ figure, value, target, holds }) => {
+      const verdict = target === '' ? '' : holds ? 'yes' : '**no**'
+      return `| ${figure} | ${value} | ${simulated.get(figure) ?? ''} | ${target} | ${verdict} |\n`
+    })
+  return `| Figure | Real | Simulated | Target | Holds |\n|---|--:|--:|---|---|\n${rows.join('')}`
 }
 
 function within(figure: string, real: number, simulated: number): Figure[] {
   const holds = Math.abs(simulated - real) <= TOLERANCE * real
   return [
-    { ...reported(figure, real), target: 'sim ± 15 %', holds },
-    reported('  simulated', simulated),
+    { ...reported(figure, real), target: 'within 15 %', holds },
+    reported(`${figure}${SIMULATED}`, simulated),
   ]
 }
 
