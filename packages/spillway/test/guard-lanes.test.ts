@@ -35,7 +35,7 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
       throttle: {},
       concurrency: { adaptive: 'aimd', limit: 100, min: 1, max: 50 },
     })
-    for (let i = 0; i < usualOrLong(2_000, 10_000); i++) {
+    for (let i = 0; i < usualOrLong(1_000, 10_000); i++) {
       pod.quick({ lane: `lane ${i}` })
       if (i % 50 === 0) await pod.clock.advance(10)
     }

@@ -218,12 +218,13 @@ describe('lost replies of piggybacked reports', () => {
     }
   })
 
+  const SEEDS = usualOrLong(8, 15)
   it('no outcome is lost or counted twice while the store counts as reachable', async () => {
     let repeatedReports = 0
     let outages = 0
     let withOutages = 0
     onTestFinished(onEvent(({ type }) => type === 'store.degraded' && outages++))
-    for (let seed = 1; seed <= 15; seed++) {
+    for (let seed = 1; seed <= SEEDS; seed++) {
       const lanes = ['a', 'b']
       const { clock, connection, sent, run, counted, guard } = await setup(OPTIONS, { lanes, seed })
       const random = createRandom(seed)
@@ -272,8 +273,9 @@ describe('lost replies of piggybacked reports', () => {
       }
       await clock.until(guard.close())
     }
-    expect(repeatedReports).toBeGreaterThan(10)
-    expect(withOutages).toBeLessThan(20)
+    // The seeds have to contain reports sent again, and must not all end in outages.
+    expect(repeatedReports).toBeGreaterThan((SEEDS * 2) / 3)
+    expect(withOutages).toBeLessThan((SEEDS * 4) / 3)
   })
 })
 
@@ -333,7 +335,7 @@ describe('breaker sync', () => {
   })
 
   it('guard learns of a transition within 1.5 s although the push message was lost', async () => {
-    for (let phase = 0; phase < 1_000; phase += usualOrLong(100, 50)) {
+    for (let phase = 0; phase < 1_000; phase += usualOrLong(200, 50)) {
       const { clock, connection, breaker, guard, callFor } = await setup()
       await callFor(1_000 + phase)
       connection.losePushes(1)

@@ -3,7 +3,11 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createSpillway, type GuardOptions, onEvent, type SpillwayEvent } from '../src/index.js'
 import { createSharedRateLimiter } from '../src/shared/index.js'
 import { createHarness, createVirtualClock } from '../src/testing/index.js'
+import { usualOrLong } from './long-run.js'
 import { createOutageFleet } from './outage-fleet.js'
+
+/** Three callers of a pod already make more calls than the fleet's limit allows. */
+const CALLERS = usualOrLong(3, 10)
 
 afterEach(() => {
   vi.unstubAllEnvs()
@@ -215,7 +219,10 @@ describe('SPILLWAY_SHARED', () => {
 
 describe('outage bugs known from other libraries', () => {
   it('an unreachable store causes neither hanging requests nor false 429s', async () => {
-    const all = createOutageFleet({ guard: { limits: [{ limit: 100_000, windowMs: 10_000 }] } })
+    const all = createOutageFleet({
+      callers: () => CALLERS,
+      guard: { limits: [{ limit: 100_000, windowMs: 10_000 }] },
+    })
     await all.run(3_000)
     for (const { store } of all.fleet.pods) store.loseRequests(1)
     await all.run(10_000)
@@ -242,7 +249,7 @@ describe('outage bugs known from other libraries', () => {
   it('an idle pod gets no share of units that other pods have already used', async () => {
     // Three pods use everything; the fourth does nothing until the store is down.
     let idle = true
-    const all = createOutageFleet({ callers: (pod) => (pod === 3 ? 0 : 10) })
+    const all = createOutageFleet({ callers: (pod) => (pod === 3 ? 0 : CALLERS) })
     await all.run(24_900)
     all.each(({ store }) => store.goDown())
     await all.run(500)

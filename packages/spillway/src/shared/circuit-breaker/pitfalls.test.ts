@@ -403,8 +403,8 @@ describe('failures reported at once while successes wait', () => {
   /** Longer than the window of 30 seconds. */
   const full = { pods: 8, callsPerMs: 1, forMs: usualOrLong(35_000, 60_000), seed: 5 }
   const rate = { consecutiveFailures: 1_000_000, failureRate: 0.5 }
-  /** Enough for a hundred windows of 100 ms or of 100 calls. */
-  const seconds = { ...full, forMs: usualOrLong(10_000, 60_000) }
+  /** Enough for fifty windows of 100 ms or of 100 calls. */
+  const seconds = { ...full, forMs: usualOrLong(5_000, 60_000) }
 
   /** The highest failure rate seen, and the number of openings. */
   async function worstOf(load: Load, options: Partial<CircuitBreakerOptions>) {

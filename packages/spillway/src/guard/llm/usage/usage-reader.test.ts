@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { usualOrLong } from '../../../../test/long-run.js'
 import {
   anthropicUsage,
   anyUsage,
@@ -227,7 +228,8 @@ describe('usage of an event stream', () => {
 
 describe('memory of a usage reader', () => {
   const MEGABYTE = 'x'.repeat(2 ** 20)
-  const PIECES = 20
+  /** Five megabytes would already be five times too much. */
+  const PIECES = usualOrLong(5, 20)
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   /** Without garbage, of which V8 keeps more or less, depending on its version. */
