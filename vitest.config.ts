@@ -8,10 +8,17 @@ import { testGroups } from './scripts/test-groups.mjs'
 
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const isBuilt = process.env.SPILLWAY_TEST_BUILT !== undefined
-const { quick, sockets, io, slow } = testGroups(pathOf('.'))
+const { quick, simulation, sockets, io, slow } = testGroups(pathOf('.'))
 const isSlow = ({ moduleId }: TestSpecification) => slow.some((file) => moduleId.endsWith(file))
 const isIo = ({ project }: TestSpecification) => project.name === 'io'
 
+/** For tests that compute. The files that run in one thread share the loaded modules, which saves most of their start-up time. */
+const COMPUTING = {
+  isolate: false,
+  setupFiles: ['./scripts/forbid-io.mjs'],
+  maxWorkers: availableParallelism(),
+  sequence: { groupOrder: 0 },
+}
 /** For tests that wait for servers and processes, so more of them run at once than there are cores. */
 const WAITING = { maxWorkers: Math.ceil(availableParallelism() * 2.5), sequence: { groupOrder: 1 } }
 
@@ -41,21 +48,17 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: {
-          name: 'quick',
-          // The files that run in one thread share the loaded modules, which saves most of their start-up time.
-          isolate: false,
-          include: quick,
-          setupFiles: ['./scripts/forbid-io.mjs'],
-          maxWorkers: availableParallelism(),
-          sequence: { groupOrder: 0 },
-        },
+        test: { name: 'quick', include: quick, ...COMPUTING },
+      },
+      {
+        extends: true,
+        test: { name: 'simulation', include: simulation, ...COMPUTING },
       },
       {
         extends: true,
         test: {
           name: 'sockets',
-          // As above. Loading the gateway and the client libraries takes 0.7 s of CPU time per file.
+          // Shared modules, as above. Loading the gateway and the client libraries takes 0.7 s of CPU time per file.
           isolate: false,
           include: sockets,
           setupFiles: ['./scripts/patient-waits.mjs', './scripts/forbid-processes.mjs'],
@@ -66,7 +69,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'io',
-          // As above. Not threads, because starting a child process takes 2 ms of CPU time per 100 MB of its parent, and
+          // Shared modules, as above. Not threads, because starting a child process takes 2 ms of CPU time per 100 MB of its parent, and
           // all threads belong to one parent, which grew to 700 MB.
           pool: 'forks',
           isolate: false,

@@ -51,7 +51,7 @@ const { values: options, positionals } = parseArgs({
   },
 })
 const SUITES = {
-  quick: ['--project', 'quick'],
+  quick: ['--project', 'quick', '--project', 'simulation'],
   redis: ['--project', 'io', '--project', 'sockets', ...options.only],
 }
 const [what, ...rest] = positionals

@@ -1,3 +1,4 @@
+// test-group: simulation
 /** The scenarios in examples/ are those in the docs and can be run. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { METRICS, readScenario, simulate } from '@spillway/simulator'

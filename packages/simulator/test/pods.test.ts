@@ -1,3 +1,4 @@
+// test-group: simulation
 /** Fleets of many pods and vendors. */
 import { simulatePods } from '@spillway/simulator'
 import { describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// test-group: simulation
 import { holds } from './holds.js'
 
 holds('recovery', 'scale', 'store-loss')

@@ -1,3 +1,4 @@
+// test-group: simulation
 import { holds } from './holds.js'
 
 holds('pause', 'outage', 'failing', 'retry-storm', 'sick-pod', 'learned-limits')

@@ -1,3 +1,4 @@
+// test-group: simulation
 /** The search finds fleets that do not recover by themselves, and changes that let them recover. */
 import {
   renderSearch,

@@ -1,3 +1,4 @@
+// test-group: simulation
 /**
  * Random histories: nothing leaks, every call ends in time, and slots are held only by running
  * work. `SPILLWAY_SEED` selects other histories.

@@ -1,3 +1,4 @@
+// test-group: simulation
 /** Calls that reach the vendor before, during and after an outage. */
 import { describe, expect, it } from 'vitest'
 import { usualOrLong } from './long-run.js'

@@ -1,3 +1,4 @@
+// test-group: simulation
 /** Typical uses of a job queue, in virtual time. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { SpillwayError } from '../src/core/errors.js'

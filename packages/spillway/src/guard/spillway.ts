@@ -19,7 +19,6 @@ import { clockOption, randomOption } from '../core/time/clock-options.js'
 import { openProcessGauge, readProcess } from '../local/pod-metrics/process-gauge.js'
 import { createMembership, type Member, type Membership } from '../shared/membership.js'
 import { isSharingOff } from '../shared/outage/rules.js'
-import type { StoreStatus } from '../shared/outage/store-status.js'
 import { readStore } from '../shared/store-option.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
@@ -29,6 +28,7 @@ import {
   lanesOf,
   localReportOf,
 } from './fleet/fleet-report.js'
+import { healthOf } from './fleet/health.js'
 import { ownStatus } from './fleet/own-status.js'
 import { readCommand } from './fleet/pod-commands.js'
 import { RecentNotes } from './fleet/pod-notes.js'
@@ -41,7 +41,7 @@ import type { FleetJobQueueReport } from './jobs/queue-snapshot.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import type { GuardTimings } from './pipeline/counters.js'
 import type { GuardTracer } from './pipeline/trace.js'
-import type { GuardSnapshot, SpillwayHealth, SpillwaySnapshot } from './snapshot.js'
+import type { SpillwayHealth, SpillwaySnapshot } from './snapshot.js'
 
 /** Options of `createSpillway()`. */
 export interface SpillwayOptions {
@@ -377,28 +377,4 @@ class PodSpillway implements Spillway {
 async function standingOf(queue: WorkableJobQueue): Promise<FleetJobQueueReport> {
   const { name, guard } = queue.snapshot()
   return { name, guard, ...(await queue.counts()) }
-}
-
-function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {
-  const problems: string[] = []
-  // A guard may be named `__proto__`: assigned to a plain object it would get lost.
-  const byGuard: [string, StoreStatus | 'memory'][] = []
-  for (const { name, store } of guards) {
-    byGuard.push([name, store?.status ?? 'memory'])
-    if (store === undefined || store.status === 'shared' || store.status === 'starting') continue
-    const why = store.why === undefined ? '' : `: ${store.why}`
-    problems.push(`${name}: ${STORE_PROBLEMS[store.status]}${why}`)
-    if (store.warning !== undefined) problems.push(`${name}: ${store.warning}`)
-  }
-  return {
-    status: problems.length === 0 ? 'ok' : 'degraded',
-    guards: Object.fromEntries(byGuard),
-    problems,
-  }
-}
-
-const STORE_PROBLEMS = {
-  unreachable: 'the store does not answer',
-  untrusted: 'the store is back; limits are shared again after one window',
-  off: 'not shared, because of SPILLWAY_SHARED=off',
 }

@@ -1,3 +1,4 @@
+// test-group: simulation
 /** Shedding, adaptive limits and throttling as stages of a guard. */
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../src/core/random.js'
