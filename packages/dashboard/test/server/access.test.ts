@@ -89,7 +89,7 @@ describe('operator access without a token', () => {
       expect(exposed.read(request)).toMatchObject({ code: 'NO_TOKEN' })
       expect(exposed.act(request)).toMatchObject({ code: 'NO_TOKEN' })
     }
-    expect(exposed.act(NEAR)?.problem).toContain('set one')
+    expect(exposed.act(NEAR)?.problem).toContain('set a token')
     // Pages that need no token are served under any host name.
     expect(exposed.checkOrigin(from('127.0.0.1', POD))).toBeUndefined()
   })

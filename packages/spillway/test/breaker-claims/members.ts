@@ -34,7 +34,7 @@ export function claimMembers(fleet: Fleet): void {
     it('each heartbeat carries a fresh snapshot of the pod', async () => {
       const join = createGroup({ heartbeatMs: 50, lifeMs: 2_000 })
       let calls = 0
-      const reporting = join({ pod: 'talker', snapshot: () => ({ calls, 'ü:{}"': ['\n'] }) })
+      const reporting = join({ pod: 'reporting', snapshot: () => ({ calls, 'ü:{}"': ['\n'] }) })
       const silent = join({ pod: 'silent' })
       calls = 7
       await fleet.sleep(200)
