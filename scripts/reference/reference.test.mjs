@@ -97,7 +97,7 @@ describe('generated reference', () => {
     // Of the library, with the gateway's default.
     expect(cells('jobQueues.NAME.maxSize')).toMatchObject({ fallback: '10,000' })
     expect(cells('vendors.NAME.breaker.maxOpenMs')).toMatchObject({
-      meaning: 'The longest open time.',
+      meaning: 'The longest open time that `openFactor` can lead to.',
       fallback: 'ten times `openMs`',
       range: 'from `openMs`',
     })

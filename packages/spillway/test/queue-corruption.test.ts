@@ -205,7 +205,7 @@ describe('a queue with a key of the wrong type', () => {
     await vi.waitUntil(async () => (await queue.counts()).dead === 1, { timeout: 5_000 })
     await vi.waitUntil(() => done.length === 1, { timeout: 5_000 })
     expect(done).toEqual(['short'])
-    expect(await queue.dead()).toMatchObject([{ id, error: expect.stringContaining('its data') }])
+    expect(await queue.dead()).toMatchObject([{ id, error: expect.stringContaining('invalid job data') }])
   })
 
   it('a job whose lease a failed script had begun is still returned', async () => {
@@ -259,7 +259,7 @@ describe.each<[string, () => Fleet]>([
     expect(done).toEqual([1, 2])
     const letters = await own.until(queue.dead())
     expect(letters.map(({ data }) => data)).toEqual(['{"cut":', undefined, 'undefined', long])
-    expect(letters[0]).toMatchObject({ error: expect.stringContaining('its data') })
+    expect(letters[0]).toMatchObject({ error: expect.stringContaining('invalid job data') })
     expect(await own.until(queue.job(letters[0]!.id))).toMatchObject({ state: 'dead' })
   })
 })
