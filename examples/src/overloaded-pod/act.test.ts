@@ -1,3 +1,4 @@
+// test-group: simulation
 import { createVirtualClock } from 'spillway/testing'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ACTS, type Act, play } from './act.js'

@@ -1,3 +1,4 @@
+// test-group: simulation
 /** When a guard does not retry because of the state of its pod or of the lane. */
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'

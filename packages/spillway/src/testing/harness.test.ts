@@ -1,3 +1,4 @@
+// test-group: simulation
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../test/fast-check.js'
 import { sleep } from '../core/time/sleep.js'
