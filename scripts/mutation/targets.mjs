@@ -84,7 +84,7 @@ export const TARGETS = [
       'src/shared/permit-queue/lane-block.ts',
     ],
     tests: [
-      'src/shared/permit-queue/{permit-requests,lane-block}.test.ts',
+      'src/shared/permit-queue/{permit-requests,lane-block,immediate-permits}.test.ts',
       'src/shared/rate-limiter/rate-limiter.test.ts',
       'test/guard-{order,slots,pools,close,regressions}.test.ts',
     ],
