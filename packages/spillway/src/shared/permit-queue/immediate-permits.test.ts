@@ -12,7 +12,9 @@ import type { LimitPort } from './ports.js'
 
 const refusal = () =>
   new SpillwayError({
-    ...{ code: 'STORE_UNAVAILABLE', stage: 'vendor-limit', scope: 'shared' },
+    code: 'STORE_UNAVAILABLE',
+    stage: 'vendor-limit',
+    scope: 'shared',
     explain: () => 'no store',
   })
 const CALL = { cost: undefined, costs: [5], costsUnder: undefined }

@@ -48,7 +48,10 @@ function setup({ mayWait = true } = {}) {
     mayWait,
     limitedError: (block, retryAfterMs) =>
       new SpillwayError({
-        ...{ code: 'VENDOR_LIMITED', stage: 'vendor-limit', scope: 'shared', retryAfterMs },
+        code: 'VENDOR_LIMITED',
+        stage: 'vendor-limit',
+        scope: 'shared',
+        retryAfterMs,
         explain: () => block.lane,
       }),
     onUnblocked: () => store.unblocked++,
@@ -66,7 +69,7 @@ function setup({ mayWait = true } = {}) {
   const refused = (waitMs: number, call?: TokenCall, { tokens = 10, paused = false } = {}) => {
     const reply = { granted: 0, waitUs: waitMs * 1_000, paused, left: [3] }
     const costs = call?.costs ?? [tokens]
-    return blocks.block(block, reply as never, costs, call as PermitCall | undefined)
+    return blocks.block(block, reply as never, costs, call as unknown as PermitCall)
   }
   return { clock, queue, store, blocks, block, create, join, refused }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { EstimateCounts } from './estimate-counts.js'
 import type { UnitLimit } from './options.js'
-import { type Correction, LanePermit } from './permit.js'
+import { type Correction, type Cost, LanePermit } from './permit.js'
 
 const limit = (unit: string, id: string, learn = false) =>
   ({ unit, spec: { id, learn } }) as unknown as UnitLimit
@@ -40,7 +40,7 @@ describe('permit of a lane', () => {
     expect(settled).toEqual([['a', [{ id: 't', stamp: 8, delta }]]])
   })
 
-  it.each([
+  it.each<[Cost]>([
     [{}],
     [{ tokens: 100 }],
     [{ tokens: 100.3 }],
