@@ -121,8 +121,8 @@ describe('lane whose limits have nothing left', () => {
     expect(blocks.refusalOf(create(1), 0)).toBeUndefined()
     expect(blocks.refusalOf(create(1, 5_000), 0)).toBeUndefined()
     expect(blocks.refusalOf(create(1, 4_999), 0)).toMatchObject({ retryAfterMs: 5_000 })
-    const hasty = { lane: 'a', deadlineMs: 1e9, mayWait: false, ...create(1) }
-    expect(blocks.refusalOf({ ...hasty, mayWait: false }, 0)).toMatchObject({ retryAfterMs: 5_000 })
+    const hasty = { ...create(1), lane: 'a', deadlineMs: 1e9, mayWait: false }
+    expect(blocks.refusalOf(hasty, 0)).toMatchObject({ retryAfterMs: 5_000 })
     expect(blocks.refusalOf({ ...hasty, lane: 'b' }, 0)).toBeUndefined()
     refused(5_001)
     expect(blocks.refusalOf(create(10), 0)).toMatchObject({ retryAfterMs: 5_001 })

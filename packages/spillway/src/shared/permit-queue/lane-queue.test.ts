@@ -89,15 +89,15 @@ describe('queue of one lane', () => {
     expect(lane.nextDrop).toBe(low)
   })
 
-  it('the standing delay is the longest wait since a call joined, without excused time', () => {
+  it('the standing delay is the longest wait since a call joined, without excluded time', () => {
     const { lane, insert } = setup()
     insert(0, 'normal', 300)
     insert(250, 'low')
     insert(400, 'critical')
     expect(lane.oldestJoinedMs).toBe(250)
     expect(lane.standingDelayMs(1_000)).toBe(750)
-    lane.excuse(900)
-    lane.excuse(600)
+    lane.excludeWait(900)
+    lane.excludeWait(600)
     expect(lane.standingDelayMs(1_000)).toBe(100)
   })
 })
