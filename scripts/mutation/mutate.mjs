@@ -54,7 +54,7 @@ async function runStryker(files, tests, name) {
     ignoreStatic: true,
     concurrency: Number(process.env.SPILLWAY_MUTATION_PROCESSES ?? 1),
     // A mutant that never ends. Generous, because the machine may be busy.
-    timeoutMS: 120_000,
+    timeoutMS: 40_000,
     incremental: true,
     incrementalFile: join(CACHE, `${name}.json`),
     ignorePatterns: ['**/dist', 'docs', 'deploy', '.github', 'scripts/mutation/node_modules'],

@@ -8,7 +8,7 @@ import {
   runWithDeadline,
 } from './deadline.js'
 import { sleep } from './sleep.js'
-import { createTimeBudget } from './time-budget.js'
+import { createTimeBudget, type TimeBudgetOptions } from './time-budget.js'
 
 describe('deadline', () => {
   it('deadline counts down to zero and stays there', async () => {
@@ -130,15 +130,26 @@ describe('time budget', () => {
     expect(budget.run('one', () => currentDeadline()?.remainingMs())).toBe(500)
   })
 
-  it('time budget rejects unknown steps, steps started twice and invalid weights', () => {
-    const budget = createTimeBudget({ totalMs: 1_000, steps: { one: 1 } })
-    expect(() => budget.step('onee')).toThrow("timeBudget.onee: unknown step; did you mean 'one'?")
-    expect(() => budget.step('search')).toThrow('timeBudget.search: unknown step; known: one')
-    budget.step('one')
-    expect(() => budget.step('one')).toThrow('timeBudget.one: was started before')
-    expect(() => createTimeBudget({ totalMs: 1, steps: { one: 0 } })).toThrow(
-      'timeBudget.steps.one',
+  it('time budget rejects unknown steps and steps started twice', () => {
+    const budget = createTimeBudget({ totalMs: 1_000, steps: { one: 1, two: 1 } })
+    const error = (message: string) => expect.objectContaining({ message })
+    expect(() => budget.step('onee')).toThrow(
+      error("timeBudget.onee: unknown step; did you mean 'one'?"),
     )
-    expect(() => createTimeBudget({ totalMs: 1, steps: {} })).toThrow('timeBudget.steps: must be')
+    expect(() => budget.step('search')).toThrow(
+      error('timeBudget.search: unknown step; known: one, two'),
+    )
+    budget.step('one')
+    expect(() => budget.step('one')).toThrow(error('timeBudget.one: was started before'))
+  })
+
+  it.each([
+    [{ one: 0 }, 'timeBudget.steps.one'],
+    [{}, 'timeBudget.steps: must be an object of step names and weights'],
+    [null, 'timeBudget.steps: must be an object of step names and weights'],
+    ['one', 'timeBudget.steps: must be an object of step names and weights'],
+  ])('time budget rejects %j as its steps', (steps, message) => {
+    const options = { totalMs: 1, steps } as unknown as TimeBudgetOptions
+    expect(() => createTimeBudget(options)).toThrow(message)
   })
 })

@@ -74,6 +74,7 @@ describe('backoffMs', () => {
 
   it('decorrelated backoff randomises the first delay as well', () => {
     expect(backoffMs({ ...plain, backoff: 'decorrelated' }, 1, 0, () => 0.5)).toBe(200)
+    expect(backoffMs({ ...plain, backoff: 'decorrelated' }, 1, 300, () => 0.5)).toBe(500)
   })
 
   it('constant, linear and exponential backoff grow as named', () => {
@@ -87,5 +88,8 @@ describe('backoffMs', () => {
     expect(waits({ jitter: 'equal' }, () => 0).slice(0, 2)).toEqual([50, 100])
     expect(waits({ jitter: 0.2 }, () => 0).slice(0, 2)).toEqual([80, 160])
     expect(waits({ jitter: 'full' }, () => 0)[0]).toBe(1)
+    expect(waits({ jitter: 'equal' }).slice(0, 2)).toEqual([75, 150])
+    expect(waits({ jitter: 0.2 }).slice(0, 2)).toEqual([100, 200])
+    expect(waits({ jitter: 0.2 }, () => 1).slice(0, 2)).toEqual([120, 240])
   })
 })

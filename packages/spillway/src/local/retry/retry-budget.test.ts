@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import { onEvent, type SpillwayEvent } from '../../core/events.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
-import { createRetryBudget, type RetryConditions } from './retry-budget.js'
+import { createRetryBudget, type RetryConditions, type RetryRefusal } from './retry-budget.js'
 
 describe('retry budget of one call', () => {
   it.each<[RetryConditions, number]>([
@@ -46,7 +46,35 @@ describe('retry budget of one call', () => {
     const stop = onEvent((event) => events.push(event))
     expect(createRetryBudget({ conditions: late }).allowedRetries()).toBe(3)
     stop()
-    expect(events).toMatchObject([{ type: 'callback.failed', callback: 'conditions' }])
+    expect(events).toMatchObject([
+      {
+        type: 'callback.failed',
+        name: 'retryBudget',
+        callback: 'conditions',
+        error: { message: 'conditions must not return a promise' },
+      },
+    ])
+  })
+
+  it.each<[RetryConditions, number, RetryRefusal]>([
+    [{}, 3, 'attempts'],
+    [{ errorRate: 0.3 }, 2, 'error-rate'],
+    [{ breakerOpen: true }, 0, 'breaker'],
+    [{ queueWaitMs: 2_001 }, 0, 'queue-wait'],
+    [{ slotsInUse: 0.91 }, 0, 'pod-full'],
+  ])(
+    'a call with the conditions %j gets %d retries and then the reason %s',
+    (ofCall, allowed, because) => {
+      const budget = createRetryBudget({ minimum: 100 })
+      for (let retry = 1; retry <= 5; retry++) {
+        expect(budget.payRetry?.(retry, ofCall)).toBe(retry <= allowed ? undefined : because)
+      }
+    },
+  )
+
+  it('a call without budget left gets the reason budget', () => {
+    const budget = createRetryBudget({ minimum: 1 })
+    expect([budget.payRetry?.(1), budget.payRetry?.(1)]).toEqual([undefined, 'budget'])
   })
 })
 
@@ -74,6 +102,23 @@ describe('retry budget of all calls', () => {
     expect(budget.tryRetry(1)).toBe(false)
     await clock.advance(1_100)
     expect(budget.tryRetry(1)).toBe(true)
+  })
+
+  it.each([
+    ['0, the start of the clock', 0, 0],
+    ['-1, which is no time', -1, 1],
+    ['500, the present', 500, 1],
+    ['501, in the future', 501, 1],
+  ])('a request at the time %s, counts from then or from now', async (_, atMs, after600Ms) => {
+    const clock = createVirtualClock()
+    const budget = createRetryBudget({ clock, windowMs: 1_000 })
+    await clock.advance(500)
+    budget.recordRequest(atMs)
+    expect(budget.snapshot().requests).toBe(1)
+    await clock.advance(600)
+    expect(budget.snapshot().requests).toBe(after600Ms)
+    await clock.advance(500)
+    expect(budget.snapshot().requests).toBe(0)
   })
 
   it('retries never exceed the ratio or the minimum in a window under random traffic', async () => {

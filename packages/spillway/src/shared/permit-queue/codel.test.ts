@@ -52,4 +52,18 @@ describe('CoDel', () => {
     codel.observe(500, Number.NEGATIVE_INFINITY)
     expect(codel.standing).toBe(false)
   })
+
+  it('CoDel measures a standing queue over its own interval, if it has one', () => {
+    const codel = new CoDel(100, 300)
+    codel.observe(0, 100)
+    codel.observe(299, 100)
+    expect(codel.standing).toBe(false)
+    codel.observe(300, 100)
+    expect(codel.standing).toBe(true)
+    expect([codel.drop(300), codel.drop(599), codel.drop(600)]).toEqual([true, false, true])
+  })
+
+  it('CoDel drops nothing before the first observation', () => {
+    expect(new CoDel(100).drop(1_000)).toBe(false)
+  })
 })

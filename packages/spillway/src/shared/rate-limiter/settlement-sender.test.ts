@@ -131,4 +131,117 @@ describe('settlement sender', () => {
     await settler.close()
     expect(clock.pending).toBe(0)
   })
+
+  it('a batch that cannot be delivered is given up after 5 attempts with growing pauses', async () => {
+    const { clock, settler, sent, givenBack, failures } = remote()
+    for (let i = 0; i < 5; i++) failures.push(new Error('down'))
+    settler.add('a', [back(-10)])
+    await clock.advance(GATHER_MS + 100 + 200 + 300 + 399)
+    expect(failures).toHaveLength(1)
+    await clock.advance(1)
+    expect(failures).toEqual([])
+    expect([sent, givenBack]).toEqual([[], []])
+    settler.add('a', [back(-1)])
+    await clock.advance(GATHER_MS)
+    expect(sent).toHaveLength(1)
+  })
+
+  it('a sender that fails synchronously is tried again', async () => {
+    const { clock, settler, sent } = inProcess((_, attempt) => {
+      if (attempt === 1) throw new Error('down')
+      return 0
+    })
+    settler.add('a', [back(-10)])
+    await clock.advance(100)
+    expect(sent).toHaveLength(2)
+    expect(sent[0]).toBe(sent[1])
+  })
+
+  it('a batch has at most 256 corrections, and the rest follows', async () => {
+    const { clock, settler, sent } = remote()
+    const many = Array.from({ length: 300 }, (_, stamp) => back(-1, stamp))
+    settler.add('a', many)
+    await clock.until(settler.close())
+    expect(sent.map(({ corrections }) => corrections.length)).toEqual([256, 44])
+  })
+
+  it('only a batch that frees units says so', async () => {
+    const { clock, settler, givenBack } = remote()
+    settler.add('a', [back(5)])
+    settler.add('b', [back(5), back(-1, 2)])
+    await clock.advance(GATHER_MS)
+    expect(givenBack).toEqual(['b'])
+  })
+
+  it('an in-process store frees units in a microtask, so the settling call ends first', async () => {
+    const { settler, freed } = inProcess(() => 0)
+    settler.add('a', [back(-10)])
+    settler.add('b', [back(10)])
+    expect(freed).toEqual([])
+    await Promise.resolve()
+    expect(freed).toEqual(['a'])
+  })
+
+  it('an in-process store that replies later gets the next batch after its reply', async () => {
+    let reply = (_: number) => {}
+    const { settler, sent } = inProcess(
+      () =>
+        new Promise((resolve) => {
+          reply = resolve
+        }),
+    )
+    settler.add('a', [back(-10)])
+    settler.add('a', [back(-1)])
+    settler.add('a', [back(-2)])
+    expect(sent).toHaveLength(1)
+    let closed = false
+    const closing = settler.close().then(() => {
+      closed = true
+    })
+    reply(0)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(sent.map(({ corrections }) => corrections)).toEqual([[back(-10)], [back(-3)]])
+    expect(closed).toBe(false)
+    reply(0)
+    await closing
+  })
+
+  it('a lane has one timer that wakes further pods, and closing cancels it', async () => {
+    const { clock, settler, sent } = inProcess(() => 50_000)
+    settler.add('a', [back(-10)])
+    await clock.advance(20)
+    settler.add('a', [back(-1)])
+    settler.add('b', [back(-1)])
+    await clock.advance(29)
+    expect(sent).toHaveLength(3)
+    await clock.advance(1)
+    expect(sent.at(-1)).toMatchObject({ lane: 'a', corrections: [] })
+    await settler.close()
+    const { length } = sent
+    settler.add('a', [back(-1)])
+    await clock.advance(1_000)
+    expect(sent).toHaveLength(length + 1)
+  })
+
+  it('each sender of a process has its own name', () => {
+    const [one, other] = [remote().settler.pod, remote().settler.pod]
+    expect(one).toMatch(/^pod\/\d+$/)
+    expect(other).toMatch(/^pod\/\d+$/)
+    expect(other).not.toBe(one)
+  })
 })
+
+/** A sender to a store in this process. */
+function inProcess(send: (batch: SettlementBatch, attempt: number) => number | Promise<number>) {
+  const clock = createVirtualClock()
+  const sent: SettlementBatch[] = []
+  const freed: string[] = []
+  const settler = new SettlementSender({
+    clock,
+    pod: 'pod',
+    collectMs: 0,
+    send: (batch) => send(batch, sent.push(batch)),
+    onFreed: (lane) => freed.push(lane),
+  })
+  return { clock, settler, sent, freed }
+}

@@ -78,4 +78,62 @@ describe('vendor rate limit headers', () => {
       expect(known?.resetMs).toBe(value === '2099' ? 2_099_000 : 0)
     },
   )
+
+  const requests = (remaining: number, resetMs: number) => [
+    { unit: 'requests', remaining, resetMs },
+  ]
+
+  it.each([
+    ['r=50;t=30', 50, 30],
+    ['remaining=50, reset=30', 50, 30],
+    ['"a";pr=7;r=50;pt=8;t=30', 50, 30],
+    ['limit=100\tr=50\tt=30', 50, 30],
+    ['"default";r=50', 50, 0],
+  ])('the header RateLimit: %s is read', (value, remaining, seconds) => {
+    expect(left({ ratelimit: value })).toEqual(requests(remaining, seconds * 1_000))
+  })
+
+  it('a RateLimit header without a remaining amount is ignored', () => {
+    const separate = { 'ratelimit-remaining': '7', 'ratelimit-reset': '3' }
+    expect(left({ ratelimit: '"default";t=30', ...separate })).toEqual([])
+    expect(left({ ratelimit: 5, ...separate })).toEqual(requests(7, 3_000))
+    expect(left({ 'ratelimit-reset': '3' })).toEqual([])
+    expect(left({ 'x-ratelimit-remaining': '7', 'ratelimit-reset': '3' })).toEqual(
+      requests(7, 3_000),
+    )
+  })
+
+  it('a fraction of a remaining unit is not counted', () => {
+    expect(left({ 'ratelimit-remaining': '7.9' })).toEqual(requests(7, 0))
+  })
+
+  it.each([
+    ['999999999', 999_999_999_000],
+    ['1000000000', 0],
+    [String(NOON / 1_000 - 5), 0],
+    ['', 0],
+    ['1d2h3m4s5ms', 93_784_005],
+    ['Tue, 01 Jan 2030 12:00:30 GMT', 30_000],
+    ['Tue, 01 Jan 2030 11:00:30 GMT', 0],
+    ['2030-01-01T13:00:30+01:00', 30_000],
+    ['2030-13-01T12:00:30Z', 0],
+  ])('the reset time %j is %d ms away', (value, resetMs) => {
+    const headers = { 'x-ratelimit-remaining-requests': '1', 'x-ratelimit-reset-requests': value }
+    expect(left(headers)).toEqual(requests(1, resetMs))
+  })
+
+  it("dates are compared with the vendor's own Date header", () => {
+    const anHourAhead = { date: 'Tue, 01 Jan 2030 13:00:00 GMT' }
+    const headers = { ...anHourAhead, 'retry-after': 'Tue, 01 Jan 2030 13:00:07 GMT' }
+    expect(readVendorHeaders(headers, NOON)).toEqual({ retryAfterMs: 7_000, left: [] })
+    const reset = '2030-01-01T13:00:09Z'
+    expect(left({ ...anHourAhead, 'ratelimit-remaining': '1', 'ratelimit-reset': reset })).toEqual(
+      requests(1, 9_000),
+    )
+  })
+
+  it('a pause in milliseconds is read, and its absence is no pause', () => {
+    expect(readVendorHeaders({ 'retry-after-ms': '250' }, NOON).retryAfterMs).toBe(250)
+    expect(readVendorHeaders({}, NOON).retryAfterMs).toBeUndefined()
+  })
 })

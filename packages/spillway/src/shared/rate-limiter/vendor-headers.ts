@@ -93,7 +93,7 @@ function readReset(reset: unknown, wallMs: () => number): number {
   if (seconds !== undefined) {
     return seconds < EPOCH_SECONDS ? seconds * 1_000 : Math.max(0, seconds * 1_000 - wallMs())
   }
-  if (typeof reset !== 'string' || reset === '') return 0
+  if (typeof reset !== 'string') return 0
   const spanMs = readSpan(reset)
   if (spanMs !== undefined) return spanMs
   const atMs = ISO_DATE.test(reset) ? Date.parse(reset) : parseHttpDate(reset)

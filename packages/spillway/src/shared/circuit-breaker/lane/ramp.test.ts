@@ -10,6 +10,13 @@ describe('the ramp after closing', () => {
     expect(mostAtOnce({ ...ramp, closedForMs: 2_000 })).toBe(100)
   })
 
+  it('ramp doubles six times within rampMs, and rounds down', () => {
+    const steps = [500, 1_000, 3_000, 6_000]
+    expect(steps.map((closedForMs) => mostAtOnce({ ...ramp, closedForMs }))).toEqual([
+      ...[35, 50, 200, 1_600],
+    ])
+  })
+
   it('ramp begins with the number of probes if the pod carried few calls', () => {
     expect(mostAtOnce({ ...ramp, carried: 4, closedForMs: 0 })).toBe(3)
   })

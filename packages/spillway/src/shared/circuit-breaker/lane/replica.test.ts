@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { BreakerSpec } from '../../../store/breaker-spec.js'
 import type { BreakerView } from '../../../store/port.js'
 import { Replica } from './replica.js'
 
@@ -95,5 +96,56 @@ describe('breaker replica', () => {
     expect(replica.stateAt(9_999)).toBe('isolated')
     expect(replica.stateAt(10_000)).toBe('open')
     expect(replica.stateAt(15_000)).toBe('half-open')
+  })
+
+  it('replica accepts a view with the version that it has, and notes when it arrived', () => {
+    const replica = new Replica()
+    expect(replica.receivedMs).toBe(Number.NEGATIVE_INFINITY)
+    replica.receive(open, 5_000)
+    expect(replica.receive(open, 6_000)).toBe(true)
+    expect(replica).toMatchObject({ view: open, changes: 2, receivedMs: 6_000 })
+  })
+
+  it('replica ignores a view that is 5 s behind, and accepts one that is further behind', () => {
+    const replica = new Replica()
+    replica.receive(open, 5_000)
+    const behind = (us: number) => view({ nowUs: open.nowUs - us, version: 9 })
+    expect(replica.receive(behind(5 * SECOND_US), 5_001)).toBe(false)
+    expect(replica.receive(behind(5 * SECOND_US + 1), 5_001)).toBe(true)
+  })
+
+  it("replica translates the end of isolation and the time of closing to this pod's time", () => {
+    const replica = new Replica()
+    expect(replica).toMatchObject({ isolatedUntilMs: 0, closedAtMs: Number.NEGATIVE_INFINITY })
+    const times = { isolatedUntilUs: 101 * SECOND_US, closedAtUs: 98 * SECOND_US }
+    replica.receive(view(times), 5_000)
+    expect(replica).toMatchObject({ isolatedUntilMs: 6_000, closedAtMs: 3_000, openUntilMs: 0 })
+    expect(replica.endsMs('isolated')).toBe(6_000)
+    replica.receive(view({ version: 2 }), 5_000)
+    expect(replica).toMatchObject({ isolatedUntilMs: 0, closedAtMs: Number.NEGATIVE_INFINITY })
+  })
+
+  it('open and isolated end by themselves, other states do not', () => {
+    const replica = new Replica()
+    replica.receive(open, 5_000)
+    expect(replica.endsMs('open')).toBe(15_000)
+    expect(replica.endsMs('half-open')).toBeUndefined()
+    expect(replica.endsMs('closed')).toBeUndefined()
+  })
+
+  it('a half-open view is half-open although an earlier open time has not passed', () => {
+    const replica = new Replica()
+    replica.receive(open, 5_000)
+    replica.receive(view({ kind: 2, version: 3 }), 5_001)
+    expect(replica.stateAt(5_001)).toBe('half-open')
+  })
+
+  it('replica describes why the circuit opened, anew for each view', () => {
+    const spec = { consecutive: 0, failureRate: 0.5, slowRate: 0, minimumCalls: 10 } as BreakerSpec
+    const replica = new Replica()
+    replica.receive({ ...open, calls: 20, failures: 15 }, 5_000)
+    expect(replica.cause(spec)).toBe('failure rate 75 % of 20 calls')
+    replica.receive({ ...open, calls: 20, failures: 16 }, 5_001)
+    expect(replica.cause(spec)).toBe('failure rate 80 % of 20 calls')
   })
 })

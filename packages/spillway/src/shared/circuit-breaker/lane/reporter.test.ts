@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { type BreakerSpec, FAILURE, SLOW, SUCCESS } from '../../../store/breaker-spec.js'
+import {
+  type BreakerSpec,
+  FAILURE,
+  REPEATED_FAILURE,
+  REPEATED_SUCCESS,
+  SLOW,
+  SUCCESS,
+} from '../../../store/breaker-spec.js'
+import type { BreakerView } from '../../../store/port.js'
 import { createVirtualClock } from '../../../testing/virtual-clock.js'
-import { fewCallsOf, type Report, Reporter } from './reporter.js'
+import { createReporter, fewCallsOf, type Report, Reporter } from './reporter.js'
 
 /** A store that answers at once unless it is down. */
 function setup({ sliceMs = Number.POSITIVE_INFINITY } = {}) {
@@ -113,6 +121,106 @@ describe('breaker reporter', () => {
       [SLOW, 1, 3],
       [FAILURE, 1],
     ])
+  })
+
+  it('only successes, failures and slow calls are reported, and repeated ones apart', async () => {
+    const { clock, sent, reporter } = setup({ sliceMs: 1_000 })
+    reporter.ended('throttled', false, 0)
+    reporter.ended('ignored', false, 0)
+    expect(reporter.isIdle).toBe(true)
+    reporter.ended('success', true, 5_000)
+    reporter.ended('slow', true, 5_000)
+    expect(sent).toEqual([])
+    reporter.ended('failure', true, 5_000)
+    await clock.until(reporter.flush())
+    expect(sent.flatMap(({ outcomes }) => outcomes)).toEqual([
+      [REPEATED_SUCCESS, 2],
+      [REPEATED_FAILURE, 1],
+    ])
+  })
+
+  it('a success waits for flushMs and is then sent', async () => {
+    const { clock, sent, reporter } = setup()
+    reporter.addLater(0)
+    await clock.advance(99)
+    expect(sent).toEqual([])
+    await clock.advance(1)
+    expect(sent).toMatchObject([{ sequence: 1, outcomes: [[0, 1]] }])
+    expect(reporter.isIdle).toBe(true)
+    reporter.sendNow()
+    expect(sent[1]).toMatchObject({ sequence: 2, outcomes: [] })
+  })
+
+  it('the same generation keeps the outcomes that wait', async () => {
+    const { clock, sent, reporter } = setup()
+    reporter.begin(3)
+    reporter.addLater(0)
+    reporter.begin(3)
+    await clock.until(reporter.flush())
+    expect(sent).toMatchObject([{ generation: 3, outcomes: [[0, 1]] }])
+  })
+
+  it('one report is in flight at a time, and what ends meanwhile goes with the next', async () => {
+    const clock = createVirtualClock()
+    const sent: Report[] = []
+    const replies: (() => void)[] = []
+    const reporter = createReporter({
+      clock,
+      spec: { windowUs: 10_000_000, windowCalls: 0, minimumCalls: 10 } as BreakerSpec,
+      flushMs: 100,
+      view: () => ({ calls: sent.length === 0 ? 99 : 100 }) as BreakerView,
+      traffic: () => ({ inFlight: [0, 1] }),
+      send(report) {
+        sent.push(report)
+        return new Promise((resolve) => replies.push(resolve))
+      },
+    })
+    // The window holds fewer than 100 calls, so a success does not wait.
+    reporter.ended('success', false, 1_000)
+    expect(sent).toMatchObject([{ outcomes: [[SUCCESS, 1, 1]] }])
+    reporter.ended('failure', false, 0)
+    reporter.ended('success', false, 0)
+    expect([sent.length, reporter.isIdle]).toEqual([1, false])
+    replies[0]?.()
+    await clock.settle()
+    expect(sent.map(({ outcomes }) => outcomes.length)).toEqual([1, 2])
+    expect(sent[1]?.sequence).toBe((sent[0]?.sequence ?? 0) + 1)
+    replies[1]?.()
+    await clock.settle()
+    reporter.ended('success', false, 0)
+    expect(sent).toHaveLength(2)
+    let closed = false
+    const closing = reporter.close().then(() => {
+      closed = true
+    })
+    await clock.settle()
+    expect([sent.length, closed]).toEqual([3, false])
+    replies[2]?.()
+    await closing
+    expect(reporter.isIdle).toBe(true)
+  })
+
+  it('a report is sent again for as long as the window, or for a minute without one', async () => {
+    const attempts = async (windowUs: number) => {
+      const clock = createVirtualClock()
+      let sends = 0
+      const reporter = createReporter({
+        clock,
+        spec: { windowUs, windowCalls: 100, minimumCalls: 10 } as BreakerSpec,
+        flushMs: 100,
+        view: () => ({ calls: 1_000 }) as BreakerView,
+        traffic: () => ({ inFlight: [0, 0] }),
+        send() {
+          sends++
+          return Promise.reject(new Error('down'))
+        },
+      })
+      reporter.add(FAILURE)
+      await clock.advance(100_000)
+      return sends
+    }
+    expect(await attempts(5_000_000)).toBe(51)
+    expect(await attempts(0)).toBe(601)
   })
 
   it('successes are reported at once up to 100 calls or twice minimumCalls, and at most a window of calls', () => {
