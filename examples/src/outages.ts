@@ -34,16 +34,16 @@ async function callsOf(count: number): Promise<string> {
 }
 
 await fleet.run(2_000)
-console.log('the store is there:', spillway.health().status)
+console.log('at the start:', spillway.health().status)
 
 for (const { store } of fleet.pods) store.goDown()
 await fleet.run(15_000)
-console.log('it is gone:', spillway.health().status)
+console.log('unreachable:', spillway.health().status)
 console.log(await callsOf(30))
 
 for (const { store } of fleet.pods) store.comeBack()
 await fleet.run(2_000)
-console.log('it is back:', spillway.health().status)
+console.log('reachable again:', spillway.health().status)
 stop()
 for (const { value } of fleet.pods) void value.spillway.close()
 await fleet.run(1_000)

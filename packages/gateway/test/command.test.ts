@@ -118,7 +118,7 @@ describe('CLI with the configuration and Redis only', () => {
       expect(none).toMatchObject({ code: 1 })
       expect(none.stderr).toContain('--admin')
       expect(away).toMatchObject({ code: 3 })
-      expect(away.stderr).toContain('the store is unreachable: connect ECONNREFUSED')
+      expect(away.stderr).toMatch(/^the store is unreachable: connect ECONNREFUSED .*--redis\n$/)
       expect(missing).toMatchObject({ code: 1 })
       expect(missing.stderr).toContain('NOT_SET_ANYWHERE is missing')
       for (const { stderr } of [unknown, typo, usage, none, away, missing]) {

@@ -185,7 +185,7 @@ describe('spillway job-queue', () => {
     expect(done).toEqual([0, ''])
     expect(nothing).toEqual([1, 'night: no dead letter 1\n'])
     expect(withoutStore[0]).toBe(3)
-    expect(withoutStore[1]).toMatch(/^the store is unreachable: /)
+    expect(withoutStore[1]).toMatch(/^the store is unreachable: .*; check REDIS_URL, .* --redis\n$/)
     expect(unset[0]).toBe(1)
     expect(unset[1]).toContain('is missing')
   })

@@ -92,7 +92,7 @@ describe('limits during an outage', () => {
       status: 'degraded',
       guards: { vendor: 'unreachable' },
       problems: [
-        'vendor: the store does not answer: pulses.pulse: no connection',
+        'vendor: the store does not answer: no connection',
         'vendor: the store has never answered: this pod assumes 4 pods',
       ],
     })
@@ -174,7 +174,7 @@ describe('outage in events and health', () => {
     await fleet.run(1_500)
     expect(guard.snapshot().store).toMatchObject({
       status: 'unreachable',
-      why: 'pulses.pulse: no connection',
+      why: 'no connection',
       rules: { limits: { requests: 'share' }, breaker: 'local' },
       inForce: { limits: true, breaker: true },
       shares: { requests: 8 },

@@ -85,7 +85,7 @@ describe('text of a refusal while the store does not answer', () => {
     })
     // The simulated store puts the name of the command in front.
     expect(error.message).toBe(
-      "openai: limits[].outage is 'refuse', and the store is unreachable: pulses.pulse: no reply within 100 ms (commandTimeoutMs); retry in 1 s",
+      "openai: limits[].outage is 'refuse', and the store is unreachable: no reply within 100 ms (commandTimeoutMs); retry in 1 s",
     )
   })
 
@@ -96,7 +96,7 @@ describe('text of a refusal while the store does not answer', () => {
       details: { unit: 'tokens', limit: 2, requested: 1, byOutageRule: true },
     })
     expect(error.message).toMatch(
-      /^openai: this pod's share of the limit on tokens in lane default is used up \(limits\[\]\.outage\), because the store is unreachable: pulses\.pulse: no reply within 100 ms \(commandTimeoutMs\); retry in \d/,
+      /^openai: this pod's share of the limit on tokens in lane default is used up \(limits\[\]\.outage\), because the store is unreachable: no reply within 100 ms \(commandTimeoutMs\); retry in \d/,
     )
   })
 

@@ -21,6 +21,7 @@ export function errorMessage(error: unknown): string | undefined {
   }
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE') return `${message}\nAnother port: --port N, --admin-port N`
+  if (code === 'EADDRINUSE')
+    return `${message}\nStop the other process, or choose other ports with --port N and --admin-port N`
   return KNOWN.has(code ?? '') ? message : undefined
 }

@@ -402,7 +402,7 @@ log:
     ['pod: env:NOPE', 'pod: the environment variable NOPE is not set'],
     ['redis: cache:6379', 'redis: must be env:NAME, file:PATH or a redis:// URL'],
     ['redis: http://cache', 'redis: must be env:NAME, file:PATH or a redis:// URL'],
-    ['redis: env:HOSTNAME', 'redis: refers to something that is no redis:// URL'],
+    ['redis: env:HOSTNAME', 'redis: must refer to a URL such as redis://host:6379'],
     ['redis: env:NOPE', 'redis: the environment variable NOPE is not set'],
     [
       'redis: { prefix: a }',
@@ -513,7 +513,7 @@ describe('configuration references', () => {
     expect(load(`${ONE}redis: env:OTHER`, options).redis?.url).toBe('redis://other')
     expect(load(ONE, { env: { REDIS_URL: '' } }).redis).toBeUndefined()
     expect(errorOf(ONE, { env: { REDIS_URL: 'cache' } }).message).toBe(
-      'spillway.yaml  redis: the environment variable REDIS_URL is no redis:// URL',
+      'spillway.yaml  redis: the environment variable REDIS_URL must be a URL such as redis://host:6379',
     )
   })
 })

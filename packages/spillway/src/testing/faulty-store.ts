@@ -317,7 +317,7 @@ class DistantStore implements FaultyStore {
     if (this.#state !== 'up') {
       this.counts.notSent++
       const why = this.#state === 'down' ? 'no connection' : 'the store is closed'
-      return refuse(new StoreFailure('not-sent', `${port}.${method}: ${why}`))
+      return refuse(new StoreFailure('not-sent', why))
     }
     return new Promise((resolve, reject) => {
       const halfMs = this.#drawLatencyMs() / 2
@@ -386,7 +386,7 @@ class DistantStore implements FaultyStore {
   #giveUp(command: Command, why: string): void {
     this.counts.ambiguous++
     this.#settle(command)
-    command.reject(new StoreFailure('ambiguous', `${command.name}: ${why}`))
+    command.reject(new StoreFailure('ambiguous', why))
   }
 
   #settle(command: Command): void {

@@ -42,12 +42,15 @@ async function writeStarterConfig(file: string, force: boolean): Promise<boolean
   }
   const schema = join(dirname(file), SCHEMA_FILE)
   writeFileSync(schema, publishedSchema())
+  // Under npx, no command is installed.
+  const spillway =
+    process.env.npm_command === 'exec' ? 'npx -p @spillway/gateway spillway' : 'spillway'
   process.stdout.write(`Written: ${file}, ${schema}
 
 Next:
   export OPENAI_API_KEY=…        # or write url: mock in place of the key, to try things out
-  spillway check ${file}
-  spillway gateway --config ${file}
+  ${spillway} check ${file}
+  ${spillway} gateway --config ${file}
 `)
   return true
 }

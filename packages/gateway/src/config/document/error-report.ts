@@ -23,7 +23,7 @@ export function configError(
 ): ConfigError {
   const redaction = createRedaction(
     written.scalars,
-    mistakes.filter(isUnknown).map(({ path }) => path),
+    mistakes.filter(isAboutKey).map(({ path }) => path),
   )
   const isYaml = written.syntax.length === 0
   const placed = mistakes
@@ -42,8 +42,8 @@ export function configError(
 }
 
 /** Phrases of the checks that are shared with the library. */
-function isUnknown({ message }: Pick<ConfigProblem, 'message'>): boolean {
-  return message.startsWith('unknown option')
+function isAboutKey({ message }: Pick<ConfigProblem, 'message'>): boolean {
+  return message.startsWith('unknown option') || message.startsWith('was renamed')
 }
 
 function offsetOf(
@@ -54,7 +54,7 @@ function offsetOf(
   if (typeof at === 'number') return at
   const own = places.get(path)
   if (own !== undefined) {
-    return at === 'key' || isUnknown({ message }) ? (own.key ?? own.value) : own.value
+    return at === 'key' || isAboutKey({ message }) ? (own.key ?? own.value) : own.value
   }
   // A missing option is reported at the nearest enclosing option.
   for (let around = path; around !== ''; ) {

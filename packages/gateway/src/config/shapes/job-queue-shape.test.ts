@@ -32,6 +32,12 @@ describe('job queues in the configuration', () => {
     )
   })
 
+  it('the error for a renamed option points at its key', () => {
+    const text = `${VENDORS}queues:\n  night: { vendor: openai, model: gpt }\n`
+    const line = VENDORS.split('\n').length
+    expect(() => loadConfig({ file: 'a.yaml', text, env })).toThrow(`a.yaml:${line}:1  queues:`)
+  })
+
   it('a job queue needs only a vendor and a model', () => {
     expect(load('  night: { vendor: openai, model: gpt }\n').jobQueues).toEqual([
       {

@@ -104,7 +104,7 @@ function urlShape(sources: Sources): Check<string> {
 function complaintAbout(value: unknown, found: ReturnType<typeof resolve>): string | undefined {
   if (found !== undefined) {
     if ('problem' in found) return found.problem
-    return isRedisUrl(found.value) ? undefined : 'refers to something that is no redis:// URL'
+    return isRedisUrl(found.value) ? undefined : 'must refer to a URL such as redis://host:6379'
   }
   if (value === undefined || value === null) return `${EXPECTED}, got nothing`
   if (typeof value !== 'string' || !isRedisUrl(value)) return EXPECTED
@@ -127,7 +127,7 @@ function redisFromEnv(
   const url = sources.env[VARIABLE]?.trim() ?? ''
   if (url === '') return undefined
   if (!isRedisUrl(url)) {
-    const message = `the environment variable ${VARIABLE} is no redis:// URL`
+    const message = `the environment variable ${VARIABLE} must be a URL such as redis://host:6379`
     problems.push({ path, message, at: 'outside' })
   }
   return { url }

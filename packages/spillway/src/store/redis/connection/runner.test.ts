@@ -99,7 +99,7 @@ describe('createScriptRunner', () => {
     client.problem = new Error('reset')
     sent[0]?.fail(noScript())
     await clock.settle()
-    expect(outcome.text).toBe('not-sent: take: no connection to Redis: reset')
+    expect(outcome.text).toBe('not-sent: no connection to Redis: reset')
   })
 
   it('EVALSHA and EVAL share one deadline', async () => {
@@ -219,7 +219,7 @@ describe('createScriptRunner', () => {
     const closed = Promise.all([runner.close(), runner.close()])
     const refused = outcomeOf(run())
     await clock.advance(99)
-    expect(refused.text).toBe('not-sent: take: the store is closed')
+    expect(refused.text).toBe('not-sent: the store is closed')
     expect(client.closed).toBe(0)
     await clock.advance(1)
     expect(outcome.text).toContain('ambiguous')

@@ -136,7 +136,8 @@ class Runner implements ScriptRunner {
     args: readonly (string | number)[],
     waitMode?: WaitMode,
   ): Promise<unknown> {
-    if (this.#closed !== undefined) return refuse(notSent(script, 'the store is closed'))
+    if (this.#closed !== undefined)
+      return refuse(new StoreFailure('not-sent', 'the store is closed'))
     if (!this.#client.ready) return this.#offline(script, keys, args, waitMode)
     return new Promise((resolve, reject) => {
       const command = ['EVALSHA', script.sha, String(keys.length), ...keys]
@@ -161,7 +162,7 @@ class Runner implements ScriptRunner {
     const first = this.#first
     first?.missed()
     if (first === undefined || first.made || waitMode === undefined) {
-      return refuse(offline(script, this.#client))
+      return refuse(offline(this.#client))
     }
     return first.wait(waitMode).then(() => this.run(script, keys, args))
   }
@@ -251,7 +252,7 @@ class Runner implements ScriptRunner {
       return this.#send(call)
     }
     this.#settle(call)
-    call.reject(offline(call.script, this.#client))
+    call.reject(offline(this.#client))
   }
 
   #expire(batch: Batch): void {
@@ -279,11 +280,8 @@ export function createScriptRunner(
   return new Runner(client, options)
 }
 
-function notSent(script: Script, why: string, cause?: unknown): StoreFailure {
-  return new StoreFailure('not-sent', `${script.name}: ${why}`, cause)
-}
-
-function offline(script: Script, { problem }: RedisClient): StoreFailure {
+/** The message has no script name, because refusals and events quote it to users. */
+function offline({ problem }: RedisClient): StoreFailure {
   const why = problem === undefined ? '' : `: ${messageOf(problem)}`
-  return notSent(script, `no connection to Redis${why}`, problem)
+  return new StoreFailure('not-sent', `no connection to Redis${why}`, problem)
 }
