@@ -66,21 +66,29 @@ const trusted = new Set()
 async function isNoticed(vitest, { originals, mutated, changed }) {
   for (const [twin, names] of Object.entries(TWINS)) {
     if (!names.some((name) => changed.includes(name))) continue
-    if (!trusted.has(twin) && !(await passes(vitest, twin, originals)))
-      throw new Error(`${twin} fails without a mutant; is the machine too busy?`)
+    if (!trusted.has(twin)) {
+      const [cause] = await run(vitest, twin, originals)
+      if (cause) throw new Error(`${twin} fails without a mutant; is the machine busy?`, { cause })
+    }
     trusted.add(twin)
-    if (!(await passes(vitest, twin, mutated))) return true
+    if ((await run(vitest, twin, mutated)).length > 0) return true
   }
   return false
 }
 
-async function passes(vitest, twin, scripts) {
+/** Returns the errors of a differential test. */
+async function run(vitest, twin, scripts) {
   const byKey = Object.entries(scripts).map(([name, text]) => [keyOf(name), text])
   writeFileSync(SCRIPTS_FILE, JSON.stringify(Object.fromEntries(byKey)))
   vitest.state.filesMap.clear()
   const { testModules, unhandledErrors } = await vitest.start([`spillway/test/${twin}`])
   if (testModules.length === 0) throw new Error(`no test ran: ${twin}`)
-  return unhandledErrors.length === 0 && testModules.every((each) => each.ok())
+  const failed = testModules.flatMap((each) => [...each.children.allTests('failed')])
+  return [
+    ...unhandledErrors,
+    ...testModules.flatMap((each) => each.errors()),
+    ...failed.flatMap((each) => each.result().errors),
+  ]
 }
 
 async function startVitest() {
