@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import type { LevelCharge, LevelReply } from '../port.js'
-import { checkLevels } from './check-levels.js'
+import { capacityUs, checkLevels } from './check-levels.js'
 import type { ChargeLog } from './sliding-window.js'
 
 const START_US = 1_800_000_000_000_000
@@ -81,6 +81,42 @@ describe('one token bucket', () => {
       expect(check(levels, 1).waitUs).toBe(SECOND_US)
     },
   )
+
+  it.each([[slow], [slow, fast]])(
+    'token bucket refills after the clock was set back by an hour, although requests are refused meanwhile',
+    (...levels) => {
+      const { check } = setup()
+      check(levels, 1, 3_600 * SECOND_US)
+      const refused = Array.from({ length: 12 }, (_, second) =>
+        check(levels, 1, second * SECOND_US),
+      )
+      expect(refused.map(({ refusedBy }) => refusedBy)).toEqual([1, ...Array(11).fill(0)])
+    },
+  )
+
+  it('refused request writes nothing', () => {
+    const { check, buckets, logs } = setup()
+    check([slow, window], 5)
+    check([slow], 5)
+    const writes: string[] = []
+    buckets.set = (key) => {
+      writes.push(key)
+      return buckets
+    }
+    logs.set = (key) => {
+      writes.push(key)
+      return logs
+    }
+    for (const levels of [[slow], [window], [slow, window], [fast, slow]]) {
+      expect(check(levels, 1).refusedBy).toBeGreaterThan(0)
+    }
+    expect(writes).toEqual([])
+  })
+
+  it('rounding adds less than one unit to a token bucket', () => {
+    // Ten units take 14.3 us, and each alone 2 us.
+    expect(capacityUs({ key: 'u', limit: 7, windowUs: 10, burst: 10 })).toBe(15)
+  })
 })
 
 describe('several levels', () => {
