@@ -45,7 +45,6 @@ describe('token bucket', () => {
 
   it('a token bucket never grants more units than its burst at one moment, whatever they cost', () => {
     const costs = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 60 })
-    const numRuns = numberOfRuns(100)
     let exhausted = 0
     fc.assert(
       fc.property(
@@ -64,8 +63,7 @@ describe('token bucket', () => {
           expect(taken).toBeLessThanOrEqual(units)
         },
       ),
-      { numRuns },
     )
-    expect(exhausted).toBeGreaterThan(numRuns / 2)
+    expect(exhausted).toBeGreaterThan(50)
   })
 })
