@@ -43,12 +43,14 @@ export async function runLuaMutants(words) {
         const mutated = assembleAll((name) => (name === file ? mutant.text : readLua(name)))
         const changed = NAMES.filter((name) => mutated[name] !== originals[name])
         if (changed.length === 0) continue
-        const isKilled = await isNoticed(vitest, { originals, mutated, changed })
+        const failure = await noticed(vitest, { originals, mutated, changed })
         row.total += 1
-        if (isKilled) row.killed += 1
+        if (failure) row.killed += 1
         const { operator, line, after } = mutant
-        const mark = isKilled ? 'killed  ' : 'SURVIVED'
+        const mark = failure ? 'killed  ' : 'SURVIVED'
         process.stdout.write(`${mark} ${file}.lua:${line} ${operator}: ${after.trim()}\n`)
+        // A failure that has nothing to do with the change would show here.
+        if (failure) process.stdout.write(`         ${reasonOf(failure)}\n`)
       }
       if (row.total > 0) updateTable('lua', [row])
     }
@@ -62,25 +64,40 @@ export async function runLuaMutants(words) {
 /** Differential tests that passed without a mutant. */
 const trusted = new Set()
 
-/** Whether one of the differential tests that use a changed script fails. */
-async function isNoticed(vitest, { originals, mutated, changed }) {
-  for (const [twin, names] of Object.entries(TWINS)) {
-    if (!names.some((name) => changed.includes(name))) continue
-    if (!trusted.has(twin) && !(await passes(vitest, twin, originals)))
-      throw new Error(`${twin} fails without a mutant; is the machine too busy?`)
-    trusted.add(twin)
-    if (!(await passes(vitest, twin, mutated))) return true
-  }
-  return false
+function reasonOf({ cause, message }) {
+  return (cause?.message ?? message).split('\n')[0].slice(0, 160)
 }
 
-async function passes(vitest, twin, scripts) {
+/** Returns the failure of a differential test that uses a changed script; undefined if all of them pass. */
+async function noticed(vitest, { originals, mutated, changed }) {
+  for (const [twin, names] of Object.entries(TWINS)) {
+    if (!names.some((name) => changed.includes(name))) continue
+    if (!trusted.has(twin)) {
+      const [cause] = await run(vitest, twin, originals)
+      if (cause) throw new Error(`${twin} fails without a mutant; is the machine busy?`, { cause })
+    }
+    trusted.add(twin)
+    const [failure] = await run(vitest, twin, mutated)
+    if (failure) return failure
+  }
+  return undefined
+}
+
+/** Returns the errors of a differential test. */
+async function run(vitest, twin, scripts) {
   const byKey = Object.entries(scripts).map(([name, text]) => [keyOf(name), text])
   writeFileSync(SCRIPTS_FILE, JSON.stringify(Object.fromEntries(byKey)))
   vitest.state.filesMap.clear()
   const { testModules, unhandledErrors } = await vitest.start([`spillway/test/${twin}`])
-  if (testModules.length === 0) throw new Error(`no test ran: ${twin}`)
-  return unhandledErrors.length === 0 && testModules.every((each) => each.ok())
+  const [unhandled] = unhandledErrors
+  // For example a worker that did not start in time.
+  if (unhandled || testModules.length === 0)
+    throw new Error(`${twin} did not run`, { cause: unhandled })
+  const failed = testModules.flatMap((each) => [...each.children.allTests('failed')])
+  return [
+    ...testModules.flatMap((each) => each.errors()),
+    ...failed.flatMap((each) => each.result().errors),
+  ]
 }
 
 async function startVitest() {

@@ -18,7 +18,7 @@ export default defineConfig({
     include: ['packages/spillway/test/*-twins.test.ts'],
     pool: 'threads',
     maxWorkers: 1,
-    setupFiles: [pathOf('./fail-fast.mjs')],
+    setupFiles: [pathOf('../patient-waits.mjs'), pathOf('./fail-fast.mjs')],
     testTimeout: 600_000,
     hookTimeout: 600_000,
   },

@@ -33,21 +33,24 @@ if (words[0] === 'lua') {
 
 async function mutate(words) {
   const isChosen = (file) => words.length === 0 || words.some((word) => file.includes(word))
-  for (const [index, { files, tests }] of TARGETS.entries()) {
+  for (const [index, { files, ...target }] of TARGETS.entries()) {
     const chosen = files.filter(isChosen)
-    if (chosen.length > 0) updateScores(await runStryker(chosen, tests, `group-${index}`))
+    if (chosen.length > 0) updateScores(await runStryker(chosen, target, `group-${index}`))
   }
 }
 
 /** Returns Stryker's report, in the format of mutation-testing-elements. */
-async function runStryker(files, tests, name) {
+async function runStryker(files, { tests, isInProcess }, name) {
   const { Stryker } = await import('@stryker-mutator/core')
   const report = join(CACHE, `${name}.report.json`)
   process.env.SPILLWAY_MUTATION_TESTS = JSON.stringify(tests.map((test) => `${PACKAGE}/${test}`))
   const stryker = new Stryker({
     mutate: files.map((file) => `${PACKAGE}/${file}`),
-    testRunner: 'vitest',
-    plugins: [fileURLToPath(import.meta.resolve('@stryker-mutator/vitest-runner'))],
+    testRunner: isInProcess ? 'in-process' : 'vitest',
+    plugins: [
+      fileURLToPath(import.meta.resolve('@stryker-mutator/vitest-runner')),
+      fileURLToPath(import.meta.resolve('./in-process-runner.mjs')),
+    ],
     vitest: { configFile: 'scripts/mutation/vitest.config.ts', related: false },
     coverageAnalysis: 'perTest',
     // Mutants of what runs while a module loads would each need every test.

@@ -1,8 +1,9 @@
 // The files whose mutants are tested, and the quick tests that have to find them. Everything under packages/spillway/.
 
-const STORE = 'test/memory-conformance.test.ts'
-
-/** @type {{ files: string[], tests: string[] }[]} */
+/**
+ * `isInProcess`: the tests run in one process, see in-process-runner.mjs.
+ * @type {{ files: string[], tests: string[], isInProcess?: boolean }[]}
+ */
 export const TARGETS = [
   {
     files: [
@@ -12,6 +13,7 @@ export const TARGETS = [
       'src/store/breaker/tally.ts',
     ],
     tests: ['src/store/breaker/*.test.ts'],
+    isInProcess: true,
   },
   {
     files: [
@@ -21,7 +23,8 @@ export const TARGETS = [
       'src/store/limits/waiting-pods.ts',
       'src/store/limits/learned-limit.ts',
     ],
-    tests: ['src/store/limits/*.test.ts', 'src/shared/rate-limiter/rate-limiter.test.ts'],
+    tests: ['src/store/limits/*.test.ts'],
+    isInProcess: true,
   },
   {
     files: [
@@ -29,12 +32,8 @@ export const TARGETS = [
       'src/store/levels/refund-levels.ts',
       'src/store/levels/sliding-window.ts',
     ],
-    tests: [
-      'src/store/levels/*.test.ts',
-      'src/shared/user-limits/user-limits.test.ts',
-      'test/user-limit-windows.test.ts',
-      STORE,
-    ],
+    tests: ['src/store/levels/*.test.ts'],
+    isInProcess: true,
   },
   {
     files: [
@@ -44,7 +43,8 @@ export const TARGETS = [
       'src/store/queue/maintenance.ts',
       'src/store/queue/queue-state.ts',
     ],
-    tests: ['src/store/queue/*.test.ts', STORE],
+    tests: ['src/store/queue/*.test.ts', '../../scripts/mutation/queue-claims.ts'],
+    isInProcess: true,
   },
   // Files whose own unit tests are enough. One group, because starting takes longer than most of their tests.
   {

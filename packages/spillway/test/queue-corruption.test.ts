@@ -3,7 +3,8 @@
 /** Damaged job records on a real Redis: each becomes one dead letter, and the other jobs continue. */
 import { createSpillway } from 'spillway'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { createMemoryFleet, createRedisFleet, type Fleet } from './limit-claims/fleet.js'
+import { createRedisFleet, type Fleet } from './limit-claims/fleet.js'
+import { createMemoryFleet } from './limit-claims/memory-fleet.js'
 import { createQueueKit, SECOND } from './queue-claims/queue-kit.js'
 import { START_MS } from './topologies.js'
 

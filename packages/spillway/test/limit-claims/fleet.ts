@@ -1,19 +1,15 @@
-/**
- * Setup of the limit claims: pods that share a store, and their time. With the memory store time is
- * virtual and exact; with Redis both are real.
- */
+/** Setup of the limit claims with Redis: pods that share a store, and real time. */
 
 import { type RedisStore, redisStore } from 'spillway/redis'
 import {
   type Acquisition,
   createSharedRateLimiter,
-  memoryStore,
   type Permit,
   type SharedRateLimiter,
   type SharedRateLimiterOptions,
   type Store,
 } from 'spillway/shared'
-import { type Clock, createVirtualClock, sleep, systemClock } from 'spillway/testing'
+import { sleep, systemClock } from 'spillway/testing'
 import { vi } from 'vitest'
 import { onTestFinished } from '../concurrent-tests.js'
 import {
@@ -23,6 +19,9 @@ import {
   TOPOLOGIES,
   type TopologyName,
 } from '../topologies.js'
+import { complain, type Fleet } from './memory-fleet.js'
+
+export type { Fleet }
 
 /** Never ends within a test. */
 export const LONG_MS = 3_600_000
@@ -31,44 +30,6 @@ export const JITTER_MS = 10_000
 
 /** Ends a test whose answer never comes. */
 const ANSWER_MS = 60_000
-
-export interface Fleet {
-  readonly kind: 'memory' | 'redis'
-  /** Used in test titles. */
-  readonly name: string
-  readonly clock: Clock
-  start(): Promise<void>
-  stop(): Promise<void>
-  /** The shared store, as one more pod sees it. */
-  store(): Store
-  sleep(ms: number): Promise<void>
-  /** Advances time until the promise settles. */
-  until<T>(promise: Promise<T>): Promise<T>
-  /** For promises that wait only for the store; fails if they wait for anything else. */
-  answered<T>(promise: Promise<T>): Promise<T>
-  /** Sends a command to the server that owns its key, the second word. */
-  send(...command: string[]): Promise<unknown>
-  /** Sends a command to every server that owns keys and returns all replies. */
-  everywhere(...command: string[]): Promise<unknown[]>
-}
-
-export function createMemoryFleet(): Fleet {
-  const clock = createVirtualClock()
-  const store = memoryStore({ clock })
-  return {
-    kind: 'memory',
-    name: 'memory',
-    clock,
-    start: async () => {},
-    stop: async () => {},
-    store: () => store,
-    sleep: (ms) => clock.advance(ms),
-    until: (promise) => clock.until(promise),
-    answered: (promise) => Promise.race([promise, clock.settle().then(complain)]),
-    send: async () => undefined,
-    everywhere: async () => [],
-  }
-}
 
 /** Each pod uses another client library, unless the environment names one. */
 export function createRedisFleet(
@@ -127,10 +88,6 @@ export function slowStore(fleet: Fleet, delaysMs: number[]): Store {
     },
   }
   return { ...store, limits: slow }
-}
-
-function complain(): never {
-  throw new Error('there was no answer')
 }
 
 type VendorOptions = Omit<SharedRateLimiterOptions, 'store' | 'name'> &

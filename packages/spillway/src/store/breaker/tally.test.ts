@@ -7,7 +7,16 @@ import {
   SLOW,
   SUCCESS,
 } from '../breaker-spec.js'
-import { advance, count, emptyTally, setInFlight, type Tally, totals } from './tally.js'
+import {
+  advance,
+  count,
+  emptyTally,
+  keepTotals,
+  setHung,
+  setInFlight,
+  type Tally,
+  totals,
+} from './tally.js'
 import { isTripped } from './trip-conditions.js'
 
 const START_US = 1_900_000_000_000_000
@@ -349,5 +358,104 @@ describe('quorum', () => {
     for (const pod of ['constructor', '__proto__', '1']) see(FAILURE, 10, pod)
     expect(totals(tally)).toMatchObject({ calls: 30, failures: 30, slow: 0, consecutive: 30 })
     expect(trips(3)).toBe(true)
+  })
+})
+
+describe('what a tally keeps', () => {
+  const spec = specOf({ failureRate: 0.5 })
+
+  it('last number of calls in flight above 0 is kept, with its end', () => {
+    const tally = emptyTally()
+    const set = (reported: number, later: number, atUs: number, forUs = 10 * SECOND) =>
+      setInFlight(tally, 'p', reported, later, forUs, START_US + atUs)
+    const untilUs = START_US + 10 * SECOND
+    set(0, 0, 0)
+    expect(tally.inFlight.size).toBe(0)
+    set(0, 2, 0)
+    expect(tally.inFlight.get('p')).toEqual({ calls: 2, lately: 0, untilUs })
+    set(5, 1, 1)
+    expect(tally.inFlight.get('p')).toEqual({ calls: 6, lately: 5, untilUs: untilUs + 1 })
+    set(0, 3, 7)
+    expect(tally.inFlight.get('p')).toEqual({ calls: 3, lately: 5, untilUs: untilUs + 1 })
+    set(0, 0, 9)
+    expect(tally.inFlight.get('p')).toEqual({ calls: 0, lately: 5, untilUs: untilUs + 1 })
+    set(4, 0, 9, 0)
+    expect(tally.inFlight.size).toBe(0)
+  })
+
+  it('pod whose calls do not hang any more is removed from those that hang', () => {
+    const tally = emptyTally()
+    const report = { answeredAgoUs: 5, failed: [[3, 2]], overdue: 1 } as const
+    const set = (given: typeof report | object | undefined, usualUs = SECOND) => {
+      setHung(tally, 'p', report, SECOND, START_US)
+      setHung(tally, 'p', given && { ...report, ...given }, usualUs, START_US)
+      return tally.hung.has('p')
+    }
+    expect(set({})).toBe(true)
+    expect(tally.hung.get('p')).toEqual({
+      ...{ answeredUs: START_US - 5, usualUs: SECOND, failed: [[START_US - 3, 2]], overdue: 1 },
+      reportedUs: START_US,
+    })
+    expect([set({ failed: [] }), set({ overdue: 0 })]).toEqual([true, true])
+    expect([set({ failed: [], overdue: 0 }), set(undefined), set({}, 0)]).toEqual([
+      ...[false, false, false],
+    ])
+  })
+
+  it('pods are counted together without a quorum, and each on its own with one', () => {
+    for (const [quorum, names] of [
+      [1, ['*']],
+      [2, ['a', 'b']],
+    ] as const) {
+      const { see, tally } = counting({ ...spec, quorum })
+      see(FAILURE, 1, 'a')
+      see(FAILURE, 1, 'b')
+      expect([...tally.sums.keys()]).toEqual(names)
+      expect([...tally.runs.keys()]).toEqual(names)
+    }
+  })
+
+  it('rows of failures are kept since the last success of the fleet and of the pod', () => {
+    const { see, tally } = counting({ ...spec, quorum: 2 })
+    see(FAILURE, 2, 'a')
+    see(SUCCESS, 1, 'b')
+    see(FAILURE, 3, 'a')
+    expect(tally.runs.get('a')).toEqual({ fleet: 3, own: 5, atUs: START_US })
+  })
+
+  it('window of calls keeps one entry for reports of the same kind', () => {
+    const { see, tally } = counting(specOf({ windowUs: 0, windowCalls: 10 }))
+    see(SUCCESS, 2)
+    see(SUCCESS, 3)
+    see(FAILURE, 1)
+    expect(tally.recent).toEqual([
+      { pod: '*', kind: SUCCESS, times: 5 },
+      { pod: '*', kind: FAILURE, times: 1 },
+    ])
+  })
+
+  it('slices of a window of time are kept in order, one for each tenth', () => {
+    const { seeOld, tally } = counting(spec)
+    for (const slicesAgo of [0, 4, 2, 4, 0, 3, 2]) seeOld(SUCCESS, 1, slicesAgo)
+    const newestUs = tally.slices.at(-1)?.startUs ?? 0
+    const slices = tally.slices.map(({ startUs, counts }) => [
+      (newestUs - startUs) / (3 * SECOND),
+      counts.get('*')?.calls,
+    ])
+    expect(slices).toEqual([
+      [4, 2],
+      [3, 1],
+      [2, 2],
+      [0, 2],
+    ])
+  })
+
+  it('totals of an open breaker are kept as those of all pods', () => {
+    const tally = emptyTally()
+    keepTotals(tally, { calls: 9, failures: 4, slow: 2, consecutive: 3 }, START_US)
+    expect(totals(tally)).toEqual({
+      ...{ calls: 9, failures: 4, slow: 2, inFlight: 0, lately: 0, consecutive: 3 },
+    })
+    expect(tally.runs.get('*')).toEqual({ fleet: 3, own: 3, atUs: START_US })
   })
 })

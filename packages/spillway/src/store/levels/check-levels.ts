@@ -82,7 +82,10 @@ function checkAll(
   return { refusedBy, waitUs, tightest, remaining, resetUs, atUs: now, fullAtUs: fullAt }
 }
 
-/** Charges a bucket if the request is granted. A refusal takes nothing, so the figures are those from before. */
+/**
+ * Charges a bucket if the request is granted. A refusal takes nothing, so the figures are those from before. A bucket
+ * of a clock that was set back is stored nevertheless; otherwise it would stay empty until the clock has caught up.
+ */
 function chargeBucket(
   buckets: Buckets,
   level: LevelCharge,
@@ -93,7 +96,7 @@ function chargeBucket(
   const charged = next(buckets, level, cost, now)
   const full = granted ? charged : charged - toUs(level, Math.min(cost, level.burst))
   const free = capacityUs(level) - (full - now)
-  if (granted) buckets.set(level.key, charged)
+  if (granted || full < (buckets.get(level.key) ?? 0)) buckets.set(level.key, full)
   const remaining = Math.max(0, Math.floor((free * level.limit) / level.windowUs))
   return { remaining, resetUs: full - now }
 }
@@ -102,11 +105,13 @@ function chargeBucket(
 function checkLevel(buckets: Buckets, level: LevelCharge, cost: number, now: number): LevelReply {
   const capacity = capacityUs(level)
   const costUs = toUs(level, Math.min(cost, level.burst))
-  const before = fullAtUs(buckets.get(level.key), toUs(level, level.burst), now)
+  const stored = buckets.get(level.key)
+  const before = fullAtUs(stored, toUs(level, level.burst), now)
   const waitUs = before + costUs - now - capacity
   const refused = waitUs > 0
   const full = refused ? before : before + costUs
-  if (!refused) buckets.set(level.key, full)
+  // See `chargeBucket`.
+  if (!refused || full < (stored ?? 0)) buckets.set(level.key, full)
   const resetUs = full - now
   const left = Math.max(0, Math.floor(((capacity - resetUs) * level.limit) / level.windowUs))
   return {

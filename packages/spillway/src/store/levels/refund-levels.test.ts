@@ -3,7 +3,7 @@ import { fc } from '../../../test/fast-check.js'
 import type { LevelReply } from '../port.js'
 import { checkLevels } from './check-levels.js'
 import { refundLevels, refundLogKey } from './refund-levels.js'
-import type { ChargeLog } from './sliding-window.js'
+import { type ChargeLog, LevelWindow } from './sliding-window.js'
 
 const START_US = 1_800_000_000_000_000
 const SECOND_US = 1_000_000
@@ -16,6 +16,7 @@ function setup() {
   const check = (afterUs: number, cost: number) =>
     checkLevels(buckets, [{ levels: [level], cost }], START_US + afterUs, logs)[0] as LevelReply
   return {
+    buckets,
     logs,
     /** Undefined: refused. */
     charge(afterUs: number, cost = 1): LevelReply | undefined {
@@ -77,6 +78,93 @@ describe('refunds of user limits', () => {
     const charged = charge(SECOND_US, 5)
     refund(0, charged, 5)
     expect(left(SECOND_US)).toBe(4)
+  })
+
+  it('refunds of one part of time share an entry of the log, which is kept as long as it matters', () => {
+    const { charge, refund, logs } = setup()
+    const kept: number[] = []
+    const set = logs.set.bind(logs)
+    logs.set = (key: string, log: ChargeLog, ...[untilUs]: number[]) => {
+      kept.push((untilUs as number) - START_US)
+      return set(key, log)
+    }
+    charge(0, 2)
+    const charged = [charge(0, 3), charge(0, 4)]
+    refund(0, charged[0], 3)
+    refund(624_999, charged[1], 4)
+    refund(625_000, charge(625_000))
+    expect(logs.get('{ann}:u:refunds')).toEqual([
+      ...[START_US + 625_000, 7 * SECOND_US],
+      ...[START_US + 1_250_000, SECOND_US],
+    ])
+    expect(kept).toEqual([10_625_000, 10_625_000, 11_250_000])
+  })
+
+  it('entry of the log is dropped once the bucket has been full since', () => {
+    const { charge, refund, logs } = setup()
+    refund(0, charge(0))
+    for (const [afterUs, entries] of [
+      [10_624_999, 2],
+      [10_625_000, 1],
+    ] as const) {
+      const copy = setup()
+      copy.logs.set(refundLogKey(level.key), logs.get(refundLogKey(level.key)) as ChargeLog)
+      copy.refund(afterUs, copy.charge(afterUs))
+      expect(copy.logs.get(refundLogKey(level.key))?.length).toBe(2 * entries)
+    }
+  })
+
+  it('refund counts refunds after its charge, and not those of the part that ended then', () => {
+    const { charge, refund, left } = setup()
+    refund(100, charge(0, 3), 3)
+    refund(625_001, charge(625_000, 3), 3)
+    expect(left(625_001)).toBe(9)
+  })
+
+  it('charge that has flowed back meanwhile returns nothing and leaves no entry', () => {
+    for (const afterUs of [3 * SECOND_US, 4 * SECOND_US]) {
+      const { charge, refund, buckets, logs } = setup()
+      const early = charge(0, 3)
+      charge(2 * SECOND_US, 8)
+      const before = new Map(buckets)
+      refund(afterUs, early, 3)
+      expect([buckets, logs.size]).toEqual([before, 0])
+    }
+  })
+
+  it('refund never makes a bucket fuller than full', () => {
+    const { charge, refund, buckets } = setup()
+    const charged = charge(0, 5)
+    buckets.set(level.key, START_US + SECOND_US)
+    refund(0, charged, 5)
+    expect(buckets.get(level.key)).toBe(START_US)
+  })
+
+  it('refund of an expired level, or without the reply to its charge, changes nothing', () => {
+    const { charge, refund, buckets, logs } = setup()
+    const charged = charge(0, 5) as LevelReply
+    const request = { levels: [level], cost: 5 }
+    const before = new Map(buckets)
+    const { atUs, fullAtUs } = charged
+    refundLevels(buckets, [request, { ...request, atUs }, { ...request, fullAtUs }], START_US, logs)
+    expect([buckets, logs.size]).toEqual([before, 0])
+    buckets.clear()
+    refund(0, charged, 5)
+    expect([buckets.size, logs.size]).toEqual([0, 0])
+  })
+
+  it('refund of several levels returns to each of them what it was charged', () => {
+    const window = { ...level, key: '{ann}:w', limit: 5, algorithm: 'sliding-window' } as const
+    const buckets = new Map<string, number>()
+    const logs = new Map<string, ChargeLog>()
+    const request = { levels: [window, level], cost: 2 }
+    const [charged] = checkLevels(buckets, [request, request], START_US, logs)
+    refundLevels(buckets, [{ ...request, ...charged }], START_US, logs)
+    expect(new LevelWindow(window, logs.get(window.key), START_US).remaining).toBe(3)
+    expect(buckets.get(level.key)).toBe(START_US + 2 * SECOND_US)
+    logs.clear()
+    refundLevels(buckets, [{ ...request, levels: [window], ...charged }], START_US, logs)
+    expect(logs.size).toBe(0)
   })
 
   it('the log of refunds keeps at most 17 entries however many refunds there are', () => {

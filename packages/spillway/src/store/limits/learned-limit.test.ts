@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
-import { usualOrLong } from '../../../test/long-run.js'
+import { numberOfRuns } from '../../../test/long-run.js'
 import type { LimitSpec } from '../limit-spec.js'
 import type { FeedbackRequest } from '../port.js'
 import { emptyGuard, emptyLane, type GuardState, type LaneState } from './lane-state.js'
@@ -245,7 +245,7 @@ describe('learned limits', () => {
         }
         expect(lane.limit).toBe(configured)
       }),
-      { numRuns: usualOrLong(20, 60) },
+      { numRuns: numberOfRuns(20, 60) },
     )
   })
 })

@@ -1,6 +1,7 @@
 /** A token bucket counts in microseconds, which its limit need not divide. */
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
+import { numberOfRuns } from '../../../test/long-run.js'
 import type { LimitSpec } from '../limit-spec.js'
 import { emptyGuard, emptyLane } from './lane-state.js'
 import { takePermits } from './take-permits.js'
@@ -38,6 +39,7 @@ describe('token bucket', () => {
         }
         expect(take([1])).toMatchObject({ granted: 0 })
       }),
+      { numRuns: numberOfRuns(100) },
     )
   })
 

@@ -33,7 +33,12 @@ local function bucket_at(at, cost)
   if not full_at[key] then full_at[key] = tonumber(stored[key] or 0) end
   local burst = ceil((units * window) / limit)
   local full = max(full_at[key], now)
-  if full - now > burst + SET_BACK_US then full = now + burst end
+  if full - now > burst + SET_BACK_US then
+    -- The clock was set back. Stored even if the request is refused; otherwise the bucket would stay empty until the
+    -- clock has caught up.
+    full = now + burst
+    full_at[key], charged[key] = full, true
+  end
   local capacity = min(units * ceil(window / limit), ceil(((units + 1) * window) / limit) - 1)
   return key, full, ceil((min(cost, units) * window) / limit), capacity
 end
