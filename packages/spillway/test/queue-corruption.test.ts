@@ -206,7 +206,9 @@ describe('a queue with a key of the wrong type', () => {
     await vi.waitUntil(async () => (await queue.counts()).dead === 1, { timeout: 5_000 })
     await vi.waitUntil(() => done.length === 1, { timeout: 5_000 })
     expect(done).toEqual(['short'])
-    expect(await queue.dead()).toMatchObject([{ id, error: expect.stringContaining('invalid job data') }])
+    expect(await queue.dead()).toMatchObject([
+      { id, error: expect.stringContaining('invalid job data') },
+    ])
   })
 
   it('a job whose lease a failed script had begun is still returned', async () => {

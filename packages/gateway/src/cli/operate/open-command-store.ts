@@ -1,6 +1,6 @@
 /**
- * The store of a command that operates gateways. Commands print the problem of the store in their own words, so Node
- * does not print the store's warnings a second time.
+ * The store of a command that operates gateways. The command prints problems of the store itself, so Node does not print
+ * the store's warnings a second time.
  */
 import type { RedisStore } from 'spillway/redis'
 import type { RedisConfig } from '../../config/config.js'

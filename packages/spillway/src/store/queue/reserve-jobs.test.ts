@@ -90,7 +90,7 @@ describe('workers that wait for jobs', () => {
     expect(state.parked.size).toBe(0)
   })
 
-  it('worker is told to look when the next delayed job is due, and no earlier than in a microsecond', () => {
+  it('the reply names the time until the next delayed job is due, at least a microsecond', () => {
     const { add, reserve, pass, state } = createTestQueue()
     add([{ delayUs: 7 }])
     expect(reserve('w').reply).toMatchObject({ blocked: 'empty', waitUs: 7 })
