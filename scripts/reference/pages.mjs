@@ -13,7 +13,11 @@ export function errorCodesPage(codes) {
     '[codes of its own](#errors-of-the-gateway).',
     '',
     ...codes.flatMap(({ code, status, stages }) => {
-      const { cause, check, fix, page, anchor } = ERROR_TEXTS[code]
+      const texts = ERROR_TEXTS[code]
+      if (texts === undefined) {
+        throw new Error(`scripts/reference/error-texts.mjs: add cause, check, fix and page of ${code}`)
+      }
+      const { cause, check, fix, page, anchor } = texts
       const link = `../${page}${anchor === undefined ? '' : `#${anchor}`}`
       return [
         `## ${code}`,
