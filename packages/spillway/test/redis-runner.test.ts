@@ -166,7 +166,7 @@ describe.each(driversToTest())('script runner on %s', (driver) => {
     await vi.waitUntil(() => client.problem !== undefined)
     const failure = await failureOf(runner.run(ADD, ['n'], [1]))
     expect(failure.kind).toBe('not-sent')
-    expect(failure.message).toContain('add: no connection to Redis: connect ECONNREFUSED')
+    expect(failure.message).toContain('no connection to Redis: connect ECONNREFUSED')
     expect(runner.commands).toBe(0)
   })
 

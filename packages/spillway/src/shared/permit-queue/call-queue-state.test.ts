@@ -86,7 +86,7 @@ describe('state of the queue', () => {
     expect(queue.standing).toBe(false)
   })
 
-  it('of lanes whose next calls have equal rank and age, the first one listed is the best', async () => {
+  it('the best lane is the first one listed, if the next calls have equal rank and age', async () => {
     const { clock, queue, join } = setup()
     join({ lane: 'a' })
     join({ lane: 'b' })

@@ -60,7 +60,7 @@ describe('queue of one lane', () => {
     expect([0, 999, 1_000, 3_000].map((nowMs) => lane.rank(low, nowMs))).toEqual([3, 3, 2, 0])
   })
 
-  it('of two calls of equal rank the older one is next', () => {
+  it('the older one of two calls with equal rank is next', () => {
     const { lane, insert } = setup()
     const normal = insert(500)
     const low = insert(0, 'low')

@@ -70,13 +70,16 @@ describe('share of failures of calls that run side by side', () => {
     // More than all: then all have to fail.
     [3, 2, false],
     [3, 3, true],
-  ])('of %d calls side by side, %d failures trip the breaker: %s', (calls, failures, tripped) => {
-    const spec = { minimumCalls: 3 }
-    expect(trips({ a: { calls, failures, lately: 2 } }, spec)).toBe(tripped)
-    expect(trips({ a: { calls, failures, lately: 1 }, b: { lately: 1 } }, spec)).toBe(tripped)
-  })
+  ])(
+    'among %d calls side by side, %d failures trip the breaker: %s',
+    (calls, failures, tripped) => {
+      const spec = { minimumCalls: 3 }
+      expect(trips({ a: { calls, failures, lately: 2 } }, spec)).toBe(tripped)
+      expect(trips({ a: { calls, failures, lately: 1 }, b: { lately: 1 } }, spec)).toBe(tripped)
+    },
+  )
 
-  it('of calls one after the other, the configured share trips the breaker', () => {
+  it('the configured share of calls one after the other trips the breaker', () => {
     expect(trips({ a: { calls: 20, failures: 10, lately: 1 } })).toBe(true)
     expect(trips({ a: { calls: 20, failures: 9, lately: 1 } })).toBe(false)
   })
@@ -123,7 +126,7 @@ describe('calls that hang', () => {
     [12, 5, true],
     [11, 5, false],
   ])(
-    'of %d calls with %d failures, ten that hung trip the breaker: %s',
+    'among %d calls with %d failures, ten that hung trip the breaker: %s',
     (calls, failures, tripped) => {
       expect(trips({ a: { calls, failures, hung: { failed: failed(10) } } })).toBe(tripped)
     },
@@ -136,7 +139,7 @@ describe('calls that hang', () => {
     expect(bothOrders(many, few, { quorum: 2, minimumCalls: 10 }, 8)).toEqual([true, true])
   })
 
-  it('of pods with as many calls that hung, the one with more overdue calls is left out', () => {
+  it('the pod with more overdue calls is left out among pods with equally many calls that hung', () => {
     const one = { ...well, hung: { failed: failed(20), overdue: 20 } }
     const other = { ...well, hung: { failed: failed(20) } }
     expect(bothOrders(one, other, { quorum: 2, failureRate: 0.6 }, 8)).toEqual([true, true])
@@ -194,13 +197,13 @@ describe('breaker conditions with a quorum', () => {
     expect(trips({ busy, worst, well: { calls: 30 } }, quorum, 8)).toBe(false)
   })
 
-  it('of pods with the same excess, the one with more calls is left out, in any order', () => {
+  it('the pod with more calls is left out among pods with the same excess, in any order', () => {
     const large = { calls: 20, failures: 10 }
     const small = { calls: 10, failures: 5 }
     expect(bothOrders(large, small, { quorum: 2, minimumCalls: 15 }, 8)).toEqual([false, false])
   })
 
-  it('of pods with the same excess and as many calls, the one with more finished calls is left out', () => {
+  it('the pod with more finished calls is left out among pods with the same excess and number of calls', () => {
     const finished = { calls: 20, failures: 10 }
     const running = { calls: 10, failures: 10, running: 10 }
     const spec = { quorum: 2, minimumCalls: 15 }

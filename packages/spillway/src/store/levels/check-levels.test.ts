@@ -156,7 +156,7 @@ describe('several levels', () => {
     })
   })
 
-  it('of levels with the same rest, or the same wait, the first one is returned', () => {
+  it('the first one of several levels with the same rest or wait is returned', () => {
     const { check } = setup()
     const twin = { ...slow, key: '{ann}:t' }
     expect(check([slow, twin], 10).tightest).toBe(1)

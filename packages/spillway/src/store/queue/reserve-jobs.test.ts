@@ -28,7 +28,7 @@ describe('which job is reserved next', () => {
     ['as long ago as one priority is worth', 1, 0],
     ['longer ago than that', 2, 1],
   ])(
-    'of jobs of two priorities, the lower one added %s, the one with more worth comes first',
+    'the job with more worth comes first among two priorities, if the lower one was added %s',
     (_, secondsAgo, first) => {
       const { add, reserve, pass } = createTestQueue()
       const [low] = add([{ priority: 1 }]).reply.jobs
