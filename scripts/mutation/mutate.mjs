@@ -57,7 +57,7 @@ async function runStryker(files, { tests, isInProcess }, name) {
     ignoreStatic: true,
     concurrency: Number(process.env.SPILLWAY_MUTATION_PROCESSES ?? 1),
     // A mutant that never ends. Generous, because the machine may be busy.
-    timeoutMS: 40_000,
+    timeoutMS: isInProcess ? 20_000 : 40_000,
     incremental: true,
     incrementalFile: join(CACHE, `${name}.json`),
     ignorePatterns: ['**/dist', 'docs', 'deploy', '.github', 'scripts/mutation/node_modules'],
