@@ -102,6 +102,13 @@ describe('ends of a job', () => {
     }
   })
 
+  it('returned probe keeps its position', () => {
+    const { finish, take, add, id } = setup()
+    add([{}])
+    finish([{ id, turn: 1, kind: 'returned', probe: true }])
+    expect(take().id).toBe(id)
+  })
+
   it('released job gets its attempt back as often as allowed, and waits behind the others', () => {
     const { finish, take, add, id } = setup(1)
     const other = add([{}]).reply.jobs[0]?.id
@@ -184,6 +191,7 @@ describe('workers that a finished job wakes', () => {
     expect(finish([{ id: next, turn: 1, kind: 'returned' }]).wakes).toEqual([])
     pass(1)
     const [job] = reserve('w').reply.jobs
+    state.blockedUs = state.t
     expect(finish([{ id: next, turn: job!.turn, kind: 'returned' }]).wakes).toEqual(['idle'])
   })
 })

@@ -27,7 +27,7 @@ describe('commands to a job queue', () => {
   })
 
   it('cancelled job that waits or is delayed ends at once and is kept for its time', () => {
-    const { add, cancel, counts, read, pass, reserve } = createTestQueue()
+    const { add, cancel, command, counts, read, pass, reserve } = createTestQueue()
     const [waiting = '', delayed = ''] = idsOf(add([{ tenant: 'a' }, { delayUs: SECOND_US }]))
     expect([cancel(waiting, 5), cancel(delayed, 5)]).toEqual([true, true])
     expect(counts(5)).toMatchObject({
@@ -39,6 +39,8 @@ describe('commands to a job queue', () => {
     })
     expect(read(waiting)).toMatchObject({ state: 'cancelled', text: '' })
     expect(cancel(waiting)).toBe(false)
+    const [other = ''] = idsOf(add([{}]))
+    expect(command({ kind: 'cancel', id: other, keepUs: 5 })).toEqual({ reply: true, wakes: [] })
     pass(5)
     reserve('w')
     expect(read(waiting)).toBeUndefined()
@@ -94,6 +96,11 @@ describe('commands to a job queue', () => {
     reserve('idle')
     state.blockedUs = state.t + 1
     expect(command({ kind: 'replay', id })).toEqual({ reply: true, wakes: [] })
+    const [again] = reserve('w').reply.jobs
+    finish([{ ...again!, kind: 'dead' }])
+    reserve('idle')
+    state.blockedUs = state.t
+    expect(command({ kind: 'replay', id })).toEqual({ reply: true, wakes: ['idle'] })
   })
 })
 

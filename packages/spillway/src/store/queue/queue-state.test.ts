@@ -28,9 +28,10 @@ describe('time and ids of a job queue', () => {
     // Set back by more: the queue stays ahead by the difference.
     expect(present(state, START_US - 5 * SECOND_US - 1)).toBe(START_US)
     expect(present(state, START_US - 1)).toBe(START_US + 5 * SECOND_US)
+    expect(present(state, START_US)).toBe(START_US + 5 * SECOND_US + 1)
     // A second step is measured from the time of the queue.
-    expect(present(state, START_US - HOUR_US)).toBe(START_US + 5 * SECOND_US)
-    expect(present(state, START_US - HOUR_US + 7)).toBe(START_US + 5 * SECOND_US + 7)
+    expect(present(state, START_US - HOUR_US)).toBe(START_US + 5 * SECOND_US + 1)
+    expect(present(state, START_US - HOUR_US + 7)).toBe(START_US + 5 * SECOND_US + 8)
   })
 })
 
@@ -75,6 +76,31 @@ describe('order of a job queue', () => {
     expect([...state.depths.keys()]).toEqual([])
   })
 
+  it('tenant whose waiting jobs were all cancelled leaves no entry behind', () => {
+    const { add, cancel, state } = createTestQueue()
+    const jobs = [0, 1, 2, 3].map((priority) => ({ tenant: 'a', priority }))
+    for (const id of idsOf(add(jobs).reply)) cancel(id)
+    expect([state.open.size, state.tags.size, state.depths.size]).toEqual([0, 0, 0])
+  })
+
+  it('jobs without a tenant stay in order when one of them ends', () => {
+    const { add, reserve, finish } = createTestQueue()
+    const before = idsOf(add([{}, {}, {}]).reply)
+    finish(reserve('w').reply.jobs)
+    const after = idsOf(add([{}]).reply)
+    const { jobs } = reserve('w', { wanted: 3 }).reply
+    expect(idsOf({ jobs })).toEqual([...before.slice(1), ...after])
+  })
+
+  it('job that returns to its position does not set back the position of the queue', () => {
+    const { add, reserve, finish, state } = createTestQueue()
+    add([{}, {}, {}])
+    const { jobs } = reserve('w', { wanted: 3 }).reply
+    finish([{ ...jobs[0]!, kind: 'returned' }])
+    reserve('w')
+    expect(state.reached[1]).toBe(3)
+  })
+
   it('last tag of a tenant is kept while one of its jobs waits', () => {
     const { add, reserve, state } = createTestQueue()
     add([{ tenant: 'a' }, { tenant: 'a' }])
@@ -117,7 +143,7 @@ describe('ended jobs of a job queue', () => {
   })
 
   it('job that ends without a text loses the text of an earlier attempt', () => {
-    const { add, reserve, finish, read } = createTestQueue()
+    const { add, reserve, finish, read, state } = createTestQueue()
     const [id = ''] = idsOf(add([{}]).reply)
     reserve('w')
     finish([{ id, turn: 1, kind: 'failed', text: 'boom' }])
@@ -125,6 +151,7 @@ describe('ended jobs of a job queue', () => {
     reserve('w')
     finish([{ id, turn: 2 }])
     expect(read(id)?.text).toBe('')
+    expect(state.texts.has(id)).toBe(false)
   })
 
   it.each([
@@ -167,6 +194,16 @@ describe('jobs that come back to a job queue', () => {
     pass(1)
     reserve('w', { wanted: 0 })
     expect(counts()).toMatchObject({ waiting: 2, delayed: 0, active: 0 })
+  })
+
+  it('cancelled job whose lease expires has no text', () => {
+    const { add, reserve, cancel, pass, read } = createTestQueue()
+    const [id = ''] = idsOf(add([{}]).reply)
+    reserve('w')
+    cancel(id)
+    pass(LEASE_US)
+    reserve('w')
+    expect(read(id)).toMatchObject({ state: 'cancelled', text: '' })
   })
 
   it('lease of the last attempt that expires makes a dead letter with its reason', () => {

@@ -136,12 +136,13 @@ describe('workers that wait for jobs', () => {
   })
 
   it('paused queue hands out nothing and is blocked until it is resumed', () => {
-    const { add, reserve, command } = createTestQueue()
+    const { add, reserve, command, state } = createTestQueue()
     add([{}])
     command({ kind: 'pause' })
     expect(reserve('w').reply).toMatchObject({ jobs: [], blocked: 'paused', waitUs: 0 })
     command({ kind: 'resume' })
     expect(reserve('w').reply.jobs).toHaveLength(1)
+    expect(state.blockedUs).toBe(0)
   })
 
   it('jobs that a worker brings along are ended first', () => {
@@ -190,6 +191,7 @@ describe('limits of reserved jobs', () => {
       capacities: [10, 100],
     })
     expect(take.left).toBeUndefined()
+    expect(take.stamps).toEqual([START_US / LIMIT.windowUs, START_US / LIMIT.windowUs])
     expect([lane.counts.requests?.units, lane.counts.tokens?.units]).toEqual([2, 30])
   })
 
@@ -234,7 +236,9 @@ describe('limits of reserved jobs', () => {
     const { add, reserve, lane } = createTestQueue()
     add([{}])
     lane.pausedUntilUs = START_US + 7
+    const before = structuredClone(lane)
     const { reply, limits } = reserve('w')
+    expect(lane).toEqual(before)
     expect(reply.take).toMatchObject({
       granted: 1,
       paused: false,
@@ -251,6 +255,18 @@ describe('limits of reserved jobs', () => {
     expect(reserve('w').limits.laneLifeUs).toBeUndefined()
     add([{}])
     expect(reserve('w').limits.laneLifeUs).toBeGreaterThan(0)
+  })
+
+  it('limit that was lowered remembers once that a job waits for it', () => {
+    const { add, reserve, lane } = createTestQueue([{ ...LIMIT, learn: true }])
+    add(many(2).map(() => ({ cost: { requests: 10 } })))
+    reserve('w')
+    const since = { loweredUs: START_US, steppedUs: START_US, fullUs: 0, version: 0 }
+    const learned = { limit: 10, accepted: 10, before: 0, from: 20, steps: 0, missing: 0, ...since }
+    Object.assign(lane.counts.requests as object, { learned })
+    expect(reserve('w').limits.laneLifeUs).toBeGreaterThan(0)
+    expect(lane.counts.requests?.learned).toMatchObject({ missing: 10, fullUs: START_US })
+    expect(reserve('w').limits.laneLifeUs).toBeUndefined()
   })
 
   it('worker with older limits gets the newer ones', () => {
@@ -270,6 +286,41 @@ describe('breaker of reserved jobs', () => {
     expect(reply).toMatchObject({ jobs: [], blocked: 'breaker', waitUs: 9, view: { kind: OPEN } })
     expect(kept?.lifeUs).toBeUndefined()
     expect(state.blockedUs).toBe(START_US + 9)
+  })
+
+  it('limits have nothing to do with the wait for a breaker', () => {
+    const { add, reserve, breaker } = createTestQueue([LIMIT], BREAKER)
+    add([{}])
+    breaker!.isolations.set('me', START_US + HOUR_US)
+    expect(reserve('w').reply.take).toMatchObject({ granted: 0, waitUs: 0, paused: false })
+  })
+
+  it('breaker without probes comes before the pause of a vendor', () => {
+    const { add, reserve, breaker, lane } = createTestQueue([LIMIT], BREAKER)
+    add([{}])
+    lane.pausedUntilUs = START_US + 7
+    Object.assign(breaker!, { kind: HALF_OPEN, timeUs: START_US })
+    expect(reserve('w').reply).toMatchObject({ blocked: 'breaker' })
+  })
+
+  it('breaker that becomes half-open is stored, although no probe starts', () => {
+    const { reserve, breaker } = createTestQueue([], BREAKER)
+    Object.assign(breaker!, { kind: OPEN, openUntilUs: START_US, timeUs: START_US })
+    const made = reserve('w')
+    expect(made.reply.view?.kind).toBe(HALF_OPEN)
+    expect(made.breaker?.lifeUs).toBeGreaterThan(0)
+  })
+
+  it('breaker is left out if the worker or the store has none', () => {
+    const store = createTestQueue([], BREAKER)
+    store.add([{}])
+    Object.assign(store.breaker!, { kind: OPEN, openUntilUs: START_US + 9, timeUs: START_US })
+    const made = store.reserve('w', { breaker: undefined })
+    expect([made.reply.jobs.length, made.breaker]).toEqual([1, undefined])
+    const worker = createTestQueue()
+    worker.add([{}])
+    const own = { breaker: { guard: 'g', lane: 'a', spec: BREAKER } }
+    expect(worker.reserve('w', own).reply.jobs).toHaveLength(1)
   })
 
   it('isolated breaker hands out nothing for a second', () => {
@@ -310,11 +361,19 @@ describe('breaker of reserved jobs', () => {
     expect(reserve('w').reply).toMatchObject({ blocked: 'paused', waitUs: 0 })
   })
 
+  it('worker of a paused queue is parked, even if it wants nothing and the vendor paused as well', () => {
+    const { reserve, lane, command, state } = createTestQueue([LIMIT])
+    lane.pausedUntilUs = START_US + 7
+    command({ kind: 'pause' })
+    expect(reserve('w', { wanted: 0 }).reply).toMatchObject({ blocked: 'paused', waitUs: 0 })
+    expect(state.parked.size).toBe(1)
+  })
+
   it('closed breaker hands out everything, and is not stored again', () => {
-    const { add, reserve } = createTestQueue([], BREAKER)
+    const { add, reserve, breaker: state } = createTestQueue([], BREAKER)
     add(many(3))
-    const { reply, breaker } = reserve('w', { wanted: 3 })
-    expect(reply.jobs).toHaveLength(3)
+    const { reply, breaker } = reserve('w', { wanted: 3, probes: ['a', 'b', 'c'] })
+    expect([reply.jobs.length, state?.probes.size]).toEqual([3, 0])
     expect(breaker).toMatchObject({ reply: { kind: 0 } })
     expect(breaker?.lifeUs).toBeUndefined()
     const without = createTestQueue()
