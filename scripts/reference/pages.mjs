@@ -15,7 +15,9 @@ export function errorCodesPage(codes) {
     ...codes.flatMap(({ code, status, stages }) => {
       const texts = ERROR_TEXTS[code]
       if (texts === undefined) {
-        throw new Error(`scripts/reference/error-texts.mjs: add cause, check, fix and page of ${code}`)
+        throw new Error(
+          `scripts/reference/error-texts.mjs: add cause, check, fix and page of ${code}`,
+        )
       }
       const { cause, check, fix, page, anchor } = texts
       const link = `../${page}${anchor === undefined ? '' : `#${anchor}`}`
