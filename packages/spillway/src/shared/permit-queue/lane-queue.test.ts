@@ -68,6 +68,13 @@ describe('queue of one lane', () => {
     expect(lane.next(1_000)).toBe(low)
   })
 
+  it('a call that has aged to a better rank goes before a newer call of higher priority', () => {
+    const { lane, insert } = setup()
+    insert(1_500)
+    const low = insert(0, 'low')
+    expect(lane.next(2_000)).toBe(low)
+  })
+
   it('the newest call is next while the queue is standing', () => {
     const { lane, insert } = setup()
     const oldest = insert(0)
@@ -91,8 +98,8 @@ describe('queue of one lane', () => {
 
   it('the standing delay is the longest wait since a call joined, without excluded time', () => {
     const { lane, insert } = setup()
-    insert(0, 'normal', 300)
-    insert(250, 'low')
+    insert(0, 'normal', 250)
+    insert(300, 'low')
     insert(400, 'critical')
     expect(lane.oldestJoinedMs).toBe(250)
     expect(lane.standingDelayMs(1_000)).toBe(750)
