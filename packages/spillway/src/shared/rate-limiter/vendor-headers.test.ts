@@ -85,6 +85,7 @@ describe('vendor rate limit headers', () => {
 
   it.each([
     ['r=50;t=30', 50, 30],
+    ['t=30;r=50', 50, 30],
     ['remaining=50, reset=30', 50, 30],
     ['"a";pr=7;r=50;pt=8;t=30', 50, 30],
     ['limit=100\tr=50\tt=30', 50, 30],
@@ -134,6 +135,8 @@ describe('vendor rate limit headers', () => {
 
   it('a pause in milliseconds is read, and its absence is no pause', () => {
     expect(readVendorHeaders({ 'retry-after-ms': '250' }, NOON).retryAfterMs).toBe(250)
+    const both = { 'retry-after': '1', 'retry-after-ms': '250' }
+    expect(readVendorHeaders(both, NOON).retryAfterMs).toBe(250)
     expect(readVendorHeaders({}, NOON).retryAfterMs).toBeUndefined()
   })
 })
