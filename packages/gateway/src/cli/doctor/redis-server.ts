@@ -13,6 +13,9 @@ const PINGS = 20
 const DEFAULT_TIMEOUT_MS = 100
 const MOST_SKEW_MS = 1_000
 const FULL = 0.8
+/** Remedy if a server cannot be used. */
+export const CHECK_ADDRESS =
+  'start Redis, or correct the address and the login: REDIS_URL, or redis in spillway.yaml'
 
 export async function examineServer(url: string, redis: RedisConfig): Promise<Finding[]> {
   const name = hostOf(url)
@@ -20,8 +23,7 @@ export async function examineServer(url: string, redis: RedisConfig): Promise<Fi
   try {
     link = await openLink(url, redis)
   } catch (error) {
-    const advice = 'is it running, may this machine reach it, is the login right?'
-    return [fail('server', `${name}: ${messageOf(error)}`, advice)]
+    return [fail('server', `${name}: ${messageOf(error)}`, CHECK_ADDRESS)]
   }
   try {
     const info = fieldsOf(await link.send('INFO').catch(() => ''))

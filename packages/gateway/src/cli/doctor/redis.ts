@@ -5,7 +5,7 @@ import { messageOf } from '../operate/fleet-connection.js'
 import { openCommandStore } from '../operate/open-command-store.js'
 import { isReady } from '../operate/wait-until-ready.js'
 import { type Finding, fail, ok, UNREACHABLE, warn } from './finding.js'
-import { examineServer } from './redis-server.js'
+import { CHECK_ADDRESS, examineServer } from './redis-server.js'
 import { serversOf } from './redis-servers.js'
 
 const SEE_REDIS = `see ${documentationUrl('operations/redis')}`
@@ -24,7 +24,7 @@ export async function examineRedis(redis: RedisConfig): Promise<Finding[]> {
       )
     }
   } catch (error) {
-    const advice = 'is it running, and may this machine reach it?'
+    const advice = CHECK_ADDRESS
     findings.push(fail('redis', messageOf(error), advice))
   }
   return findings
@@ -42,7 +42,7 @@ async function examineUse(redis: RedisConfig): Promise<Finding[]> {
     }
     const why = store.problem === undefined ? 'no answer' : messageOf(store.problem)
     const isSetup = (store.problem as { code?: string } | undefined)?.code === 'REDIS_SETUP'
-    const advice = isSetup ? SEE_REDIS : 'is it running, and may this machine reach it?'
+    const advice = isSetup ? SEE_REDIS : CHECK_ADDRESS
     const other = warnings.filter(({ message }) => !message.includes(why))
     return [fail(isSetup ? 'setup' : UNREACHABLE, why, advice), ...other]
   } finally {
