@@ -3,13 +3,15 @@
 import { delimiter, join } from 'node:path'
 import { canInstall, installPackage, isExecutable } from './debian-package.mjs'
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+/** Debian's Chromium without windows. Tests need a third less CPU time with it than with the others. */
+const HEADLESS = 'chromium-headless-shell'
+const NAMES = [HEADLESS, 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
 /** Path of Chromium: SPILLWAY_CHROMIUM, or the first of these names on the PATH. */
 export function findBrowser() {
   const given = process.env.SPILLWAY_CHROMIUM
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
-  const files = folders.flatMap((folder) => NAMES.map((name) => join(folder, name)))
+  const files = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))
   return (given === undefined ? files : [given]).find(isExecutable)
 }
 
@@ -21,7 +23,7 @@ export async function ensureBrowser(say) {
     say(`There is no Chromium on the PATH (SPILLWAY_CHROMIUM may name one). ${loss}`)
     return
   }
-  say('installing chromium with apt-get (first run only) …')
-  const problem = await installPackage('chromium')
+  say(`installing ${HEADLESS} with apt-get (first run only) …`)
+  const problem = await installPackage(HEADLESS)
   if (problem !== undefined) say(`${problem} ${loss}`)
 }
