@@ -272,6 +272,25 @@ export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       }
     })
 
+    it('a half-open breaker without a failure rate opens when half of its probes fail, in Lua as in TypeScript', async () => {
+      const trip: Operation = { kind: 'command', command: { kind: 'trip' } }
+      const end = (outcome: 0 | 1): Operation => ({
+        ...{ kind: 'end probes', ends: [[0, outcome]], outcomes: [], inFlight: [0, 0] },
+        hung: undefined,
+      })
+      const endings: (0 | 1)[][] = [
+        [0, 0, 0, 0, 1, 1, 1, 1],
+        [1, 0, 0, 1, 0, 0, 1, 0],
+      ]
+      for (const outcomes of endings) {
+        const spec = { ...DIRECTED, probes: 8, successes: 8 }
+        await replay(twin, spec, spec, undefined, [
+          ...[after(0, trip), after('end', { kind: 'probe', wanted: 8 })],
+          ...outcomes.map((outcome) => after(1_000, end(outcome))),
+        ])
+      }
+    })
+
     it('breaker scripts keep a breaker as long as the TypeScript transition does', async () => {
       const report: Operation = {
         ...{ kind: 'report', outcomes: [[0, 1, 0]], inFlight: [0, 0] },

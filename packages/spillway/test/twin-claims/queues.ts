@@ -238,12 +238,49 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       for (const what of EVERYTHING) expect([what, reached[what] ?? 0]).not.toEqual([what, 0])
     })
 
+    it('job queue scripts forget as many ended jobs in one request as the TypeScript transitions do', async () => {
+      const add = (count: number): Operation => ({
+        ...{ kind: 'add', jobs: Array(count).fill(PLAIN_JOB), maxSize: 1_000, maxPerTenant: 1_000 },
+      })
+      const reserve = (wanted: number): Operation => ({
+        ...{ kind: 'reserve', worker: 'w1', wanted, leaseUs: 3_000_000, parkUs: 0 },
+        ...{ ends: undefined, resultUs: 0 },
+      })
+      const finish = (count: number): Operation => ({
+        kind: 'finish',
+        ends: Array.from({ length: count }, (_, which) => ({
+          ...{ which, stale: false, kind: 'done', text: '', delayUs: 0, probe: false },
+        })),
+        ...{ resultUs: 3_000_000, again: false },
+      })
+      // `finish` knows the last twelve jobs.
+      const ended = Array.from({ length: 4 }, () => [add(12), reserve(12), finish(12)]).flat()
+      for (const forgetting of [add(1), reserve(0), reserve(1), finish(1)]) {
+        const steps = [...ended, add(2), reserve(1)].map((operation) => at(0, operation))
+        await replay(twin, { ...PLAIN, steps: [...steps, at(4_000_000, forgetting)] })
+      }
+    })
+
     it('job queue scripts leave no key without an expiry', async () => {
       const { count: keys, endless } = await twin.keys()
       expect(keys).toBeGreaterThan(0)
       expect(endless).toEqual([])
     })
   })
+}
+
+type Operation = History['steps'][number]['operation']
+
+const at = (pauseUs: number, operation: Operation) => ({ pauseUs, operation })
+
+const PLAIN_JOB: NewJob = {
+  ...{ data: '{}', priority: 0, delayUs: 0, deadlineUs: 0 },
+  ...{ key: '', tenant: '', cost: {}, attempts: 3 },
+}
+
+/** A queue without limits and breaker. */
+const PLAIN: Omit<History, 'steps'> = {
+  ...{ limits: [], breaker: undefined, keep: 0, agingUs: 5_000_000, uncountedTurns: 1 },
 }
 
 /** States that the histories have to reach. */
@@ -290,6 +327,17 @@ async function tenantFields(runner: TwinRedis['runner'], keys: Keys) {
   }
   const last = new Map(Array.from(tags!, ([field, value]) => [field, Number(value)] as const))
   return { tags: sorted(last), open: sorted(open) }
+}
+
+const JOB_IDS = { name: 'job-ids', text: "return redis.call('HKEYS', KEYS[1])" }
+
+/** The ids of all jobs in Redis. The empty field sets the expiry. */
+async function storedJobs(runner: TwinRedis['runner'], keys: Keys): Promise<string[]> {
+  const jobs = keys.queue(QUEUE.guard, QUEUE.queue)[7]!
+  const sha = createHash('sha1').update(JOB_IDS.text).digest('hex')
+  return ((await runner.run({ ...JOB_IDS, sha }, [jobs], [])) as string[])
+    .filter((id) => id !== '')
+    .sort()
 }
 
 function sorted(map: ReadonlyMap<string, number>): [string, number][] {
@@ -604,6 +652,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
     .waitUntil(() => changes().length >= expectedChanges.length, { timeout: 2_000 })
     .catch(() => {})
   expect(changes()).toEqual(expectedChanges)
+  expect(await storedJobs(runner, keys)).toEqual([...queue.jobs.keys()].sort())
   expect(await tenantFields(runner, keys)).toEqual({
     tags: sorted(queue.tags),
     open: sorted(queue.open),
