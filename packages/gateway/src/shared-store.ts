@@ -1,13 +1,12 @@
 /** The store of a gateway and of commands that operate it. */
 import type { Clock } from 'spillway'
 import { systemClock } from 'spillway/internal'
-import { type RedisStore, redisStore } from 'spillway/redis'
-import type { RedisConfig } from './config/config.js'
+import { type RedisStore, type RedisStoreOptions, redisStore } from 'spillway/redis'
 
 const CONNECT_MS = 2_000
 const CHECK_MS = 10
 
-export function openStore(options: RedisConfig): RedisStore {
+export function openStore(options: RedisStoreOptions): RedisStore {
   return redisStore(options)
 }
 

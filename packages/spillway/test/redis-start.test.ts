@@ -259,6 +259,17 @@ it('a missing driver package gives one warning and an error with the install com
   expect(code).toBe(0)
 })
 
+it('a store with emitWarnings: false keeps its warnings and Node prints none', async () => {
+  const { code, stdout, stderr } = await runProgram(
+    { url: 'redis://127.0.0.1:1', emitWarnings: false },
+    `while (store.warnings.length === 0) await store.connected({ timeoutMs: 50 }).catch(() => {})
+     console.log(store.warnings.join())
+     await store.close()`,
+  )
+  expect(stdout).toMatch(/^the Redis store at .* is unreachable: .*ECONNREFUSED/)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+})
+
 describe.concurrent('a program whose Redis is not there', () => {
   const SEEN = `
     process.on('warning', ({ name, code, message }) => console.log(JSON.stringify({ name, code, message })))

@@ -1,8 +1,8 @@
 /** Checks whether Spillway can use the store, and each of its servers. */
 import { documentationUrl } from 'spillway/internal'
 import type { RedisConfig } from '../../config/config.js'
+import { openStore } from '../../shared-store.js'
 import { messageOf } from '../operate/fleet-connection.js'
-import { openCommandStore } from '../operate/open-command-store.js'
 import { isReady } from '../operate/wait-until-ready.js'
 import { type Finding, fail, ok, UNREACHABLE, warn } from './finding.js'
 import { CHECK_ADDRESS, examineServer } from './redis-server.js'
@@ -32,7 +32,7 @@ export async function examineRedis(redis: RedisConfig): Promise<Finding[]> {
 
 /** Connects and logs in like a gateway, and runs every command that the scripts use. */
 async function examineUse(redis: RedisConfig): Promise<Finding[]> {
-  const store = openCommandStore(redis)
+  const store = openStore({ ...redis, emitWarnings: false })
   try {
     const ready = await isReady(store)
     const warnings = store.warnings.map((each) => warn('permissions', each, SEE_REDIS))

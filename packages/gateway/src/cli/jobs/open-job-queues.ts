@@ -2,8 +2,8 @@
 import type { JobQueue } from 'spillway/shared'
 import { createJobQueue, type Store } from 'spillway/shared'
 import type { QueueConfig } from '../../config/config.js'
+import { openStore } from '../../shared-store.js'
 import { untilReady } from '../operate/fleet-connection.js'
-import { openCommandStore } from '../operate/open-command-store.js'
 import { readStoreSource, type StoreValues } from '../operate/store-source.js'
 import { didYouMean, UsageError } from '../parse-args.js'
 
@@ -44,7 +44,7 @@ export interface NamedQueue {
 
 export async function openQueues(command: QueueCommand): Promise<OpenQueues> {
   const { config, redis } = readStoreSource(command)
-  const store = openCommandStore(redis)
+  const store = openStore({ ...redis, emitWarnings: false })
   try {
     await untilReady(store)
   } catch (error) {

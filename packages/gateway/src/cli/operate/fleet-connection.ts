@@ -8,11 +8,11 @@ import { createOperator, type GuardOptions } from 'spillway'
 import { listMembers, systemClock } from 'spillway/internal'
 import type { Store } from 'spillway/shared'
 import { keyNames } from '../../config/config.js'
+import { openStore } from '../../shared-store.js'
 import { EXIT } from '../command.js'
 import { CommandError } from '../command-error.js'
 import { UsageError } from '../parse-args.js'
 import { adminClient, type OperatorPart } from './admin-client.js'
-import { openCommandStore } from './open-command-store.js'
 import { readStoreSource, type StoreValues } from './store-source.js'
 import { isReady } from './wait-until-ready.js'
 
@@ -46,7 +46,7 @@ export async function openFleetConnection({
   }
   const { config, redis } = readStoreSource(where)
   const { vendors } = config
-  const store = openCommandStore({ ...redis, commandTimeoutMs: COMMAND_MS })
+  const store = openStore({ ...redis, commandTimeoutMs: COMMAND_MS, emitWarnings: false })
   const close = () => store.close()
   try {
     await untilReady(store)

@@ -1,6 +1,7 @@
 /** The store of a fleet: the transitions as scripts, in a Redis or Valkey that all pods reach. */
 
 import {
+  bool,
   type Check,
   type Duration,
   duration,
@@ -32,6 +33,11 @@ export interface RedisStoreOptions extends RedisConnectionOptions {
   prefix?: string
   /** A command without a reply after this time has failed, and outage rules apply. Range: from 1 ms. Default: 100 ms. */
   commandTimeoutMs?: Duration
+  /**
+   * Whether problems of the servers become warnings of the process, which Node prints. `store.warnings` has them
+   * in any case. Default: true.
+   */
+  emitWarnings?: boolean
 }
 
 /** A store in Redis or Valkey. Created by `redisStore()`. */
@@ -42,7 +48,7 @@ export interface RedisStore extends Store {
    * Why it is not ready, if known; or what is wrong with the server of a client that was passed in.
    */
   readonly problem: unknown
-  /** Problems of the servers found so far. Each is also a process warning. */
+  /** Problems of the servers found so far. Each is also a process warning, unless `emitWarnings` is false. */
   readonly warnings: readonly string[]
   /** Commands sent so far. */
   readonly commands: number
@@ -57,6 +63,7 @@ export interface RedisStore extends Store {
 const readOwn = object({
   prefix: optional(text(), 'sw'),
   commandTimeoutMs: optional(duration({ min: 1 }), 100),
+  emitWarnings: optional(bool(), true),
   clock: clockOption,
 })
 
@@ -65,12 +72,22 @@ const readOwn = object({
  * Returns the input; `redisStore` reads it again.
  */
 export const readRedisOptions: Check<RedisStoreOptions> = (value, path, problems) => {
-  const { prefix, commandTimeoutMs, ...connection } = value as RedisStoreOptions
-  const own: OptionProblem[] = []
-  readOwn({ prefix, commandTimeoutMs, clock: connection.clock }, path, own)
-  readConnection(connection, path, own)
-  problems.push(...own)
+  const { own, connection } = splitOptions(value as RedisStoreOptions)
+  const found: OptionProblem[] = []
+  readOwn(own, path, found)
+  readConnection(connection, path, found)
+  problems.push(...found)
   return value as RedisStoreOptions
+}
+
+/** The clock belongs to both parts. */
+function splitOptions({
+  prefix,
+  commandTimeoutMs,
+  emitWarnings,
+  ...connection
+}: RedisStoreOptions) {
+  return { own: { prefix, commandTimeoutMs, emitWarnings, clock: connection.clock }, connection }
 }
 
 /**
@@ -81,10 +98,10 @@ export const readRedisOptions: Check<RedisStoreOptions> = (value, path, problems
  * const store = redisStore({ url: 'redis://127.0.0.1:6379' })
  */
 export function redisStore(options: RedisStoreOptions = {}): RedisStore {
-  const { prefix, commandTimeoutMs, ...connection } = options
-  const own = validate('redis', { prefix, commandTimeoutMs, clock: options.clock }, readOwn)
+  const { own: given, connection } = splitOptions(options)
+  const own = validate('redis', given, readOwn)
   const keys = createKeys(own.prefix)
-  const warnings = createWarnings()
+  const warnings = createWarnings(own.emitWarnings)
   const connect = () => connectRedis(connection, { access: keys, warn: warnings.warn })
   const client = connect()
   const servers = validate('redis', connection, readConnection)

@@ -37,7 +37,7 @@ export function connectRedis(
   if (client !== undefined) return useClient(client, { access, warn, clock, random })
   const seeds = urls ?? [url ?? LOCAL_REDIS]
   const common = {
-    driver: loadDriver(own.driver),
+    driver: loadDriver(own.driver, warn),
     tls: (sentinels ?? seeds)[0]?.secure ? (own.tls ?? {}) : undefined,
     access,
     warn,

@@ -1,5 +1,6 @@
 /** Loads the client library: the configured one, or the one that is installed. */
 import type { Check } from '../../../core/options/checks.js'
+import type { Warn } from '../setup/setup-error.js'
 import type { Driver } from './driver.js'
 import { ioredisDriver, loadIoredis } from './ioredis.js'
 import { loadNodeRedis, nodeRedisDriver } from './node-redis.js'
@@ -22,7 +23,7 @@ export const readDriver: Check<Name | Driver> = (value, path, problems) => {
   return driver as Driver
 }
 
-export async function loadDriver(wanted: Name | Driver | undefined): Promise<Driver> {
+export async function loadDriver(wanted: Name | Driver | undefined, warn: Warn): Promise<Driver> {
   if (typeof wanted === 'object') return wanted
   const names = wanted === undefined ? NAMES : [wanted]
   const causes: unknown[] = []
@@ -39,6 +40,6 @@ export async function loadDriver(wanted: Name | Driver | undefined): Promise<Dri
       : "the package 'redis' is missing: npm install redis, or pass your own client",
     { cause: causes[0] },
   )
-  process.emitWarning(problem.message, { type: 'SpillwayWarning' })
+  warn(problem.message)
   throw problem
 }

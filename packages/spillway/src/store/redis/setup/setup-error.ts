@@ -26,7 +26,8 @@ export interface Warnings {
 const CONSEQUENCE =
   'Limits and breakers are not shared until it can be used; Spillway keeps trying.'
 
-export function createWarnings(): Warnings {
+/** `emits`: whether a message also becomes a process warning. */
+export function createWarnings(emits = true): Warnings {
   const messages: string[] = []
   return {
     messages,
@@ -35,6 +36,7 @@ export function createWarnings(): Warnings {
         code === UNREACHABLE_CODE ? `${text.replace(/\.$/, '')}. ${CONSEQUENCE}` : text
       if (messages.includes(message)) return
       messages.push(message)
+      if (!emits) return
       process.emitWarning(message, { type: 'SpillwayWarning', ...(code && { code }) })
     },
   }
