@@ -282,8 +282,13 @@ describe('gateway with two workers', () => {
 
   it('a breaker that one worker opened refuses calls of the other worker', async () => {
     const [one, two] = await oneToEach()
-    for (let i = 0; i < 4; i++) expect((await one.chat('broken', { status: 500 })).status).toBe(500)
     const refused = expect.stringContaining('stage=breaker;reason=CIRCUIT_OPEN')
+    for (let i = 0; i < 4; i++) expect((await one.chat('broken', { status: 500 })).status).toBe(500)
+    // Redis has counted the failures before the other worker reports a success, which would reset their count.
+    await vi.waitFor(
+      async () => expect((await one.chat('broken', { status: 500 })).decision).toEqual(refused),
+      PATIENCE,
+    )
     // Until its replica has the change, the other worker may call the vendor.
     await vi.waitFor(
       async () => expect((await two.chat('broken')).decision).toEqual(refused),
