@@ -43,7 +43,7 @@ export default defineConfig({
     // These limits only end tests that hang. No test may depend on them.
     testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 300_000 : 3_600_000,
     hookTimeout: 300_000,
-    expect: { poll: { timeout: 60_000 } },
+    expect: { poll: { timeout: 60_000 }, requireAssertions: true },
     sequence: { sequencer: SlowFirst },
     projects: [
       {
