@@ -15,7 +15,7 @@ const isIo = ({ project }: TestSpecification) => project.name === 'io'
 /** For tests that compute. The files that run in one thread share the loaded modules, which saves most of their start-up time. */
 const COMPUTING = {
   isolate: false,
-  setupFiles: ['./scripts/forbid-io.mjs'],
+  setupFiles: ['./scripts/require-assertions.mjs', './scripts/forbid-io.mjs'],
   maxWorkers: availableParallelism(),
   sequence: { groupOrder: 0 },
 }
@@ -43,7 +43,7 @@ export default defineConfig({
     // These limits only end tests that hang. No test may depend on them.
     testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 300_000 : 3_600_000,
     hookTimeout: 300_000,
-    expect: { poll: { timeout: 60_000 }, requireAssertions: true },
+    expect: { poll: { timeout: 60_000 } },
     sequence: { sequencer: SlowFirst },
     projects: [
       {
@@ -61,7 +61,11 @@ export default defineConfig({
           // Shared modules, as above. Loading the gateway and the client libraries takes 0.7 s of CPU time per file.
           isolate: false,
           include: sockets,
-          setupFiles: ['./scripts/patient-waits.mjs', './scripts/forbid-processes.mjs'],
+          setupFiles: [
+            './scripts/require-assertions.mjs',
+            './scripts/patient-waits.mjs',
+            './scripts/forbid-processes.mjs',
+          ],
           ...WAITING,
         },
       },
@@ -74,7 +78,7 @@ export default defineConfig({
           pool: 'forks',
           isolate: false,
           include: io,
-          setupFiles: ['./scripts/patient-waits.mjs'],
+          setupFiles: ['./scripts/require-assertions.mjs', './scripts/patient-waits.mjs'],
           ...WAITING,
         },
       },

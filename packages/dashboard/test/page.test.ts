@@ -266,7 +266,8 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
     await page.getByText('No decision yet').waitFor()
     await page.getByRole('link', { name: 'Job queues' }).click()
     await page.getByText('No job queue').waitFor()
-    await page.getByText('later: { vendor: openai, model: gpt-4o-mini }').waitFor()
+    const example = page.getByText('later: { vendor: openai, model: gpt-4o-mini }')
+    await expect.poll(() => example.isVisible()).toBe(true)
   })
 
   it('the page prompts for the token when reading needs it, and again after a wrong one', async () => {
@@ -291,10 +292,11 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
 
   it('the page explains why it cannot be read from here when no token would help', async () => {
     const { page } = await open('', { barred: 'no admin token is set: <b>set one</b>' })
-    await page.getByRole('heading', { name: 'No access from here' }).waitFor()
+    const heading = page.getByRole('heading', { name: 'No access from here' })
     await page.getByText('no admin token is set: <b>set one</b>').waitFor()
+    expect(await heading.isVisible()).toBe(true)
     await page.getByRole('button', { name: 'Try again' }).click()
-    await page.getByRole('heading', { name: 'No access from here' }).waitFor()
+    await expect.poll(() => heading.isVisible()).toBe(true)
   })
 
   it('the page shows that access was withdrawn, hides old data and accepts a valid token', async () => {

@@ -216,8 +216,9 @@ describe('a request over HTTP/1.1', () => {
     const talk = new Talk(url)
     await talk.send(get('/echo/1'))
     await talk.receives(1, '/echo/1')
+    expect(talk.closed).toBe(false)
     await gateway.close()
-    await until('it is closed', () => talk.closed)
+    await expect.poll(() => talk.closed).toBe(true)
   })
 
   it('running and pipelined requests are answered while the gateway drains', async () => {

@@ -262,7 +262,7 @@ describe('HTTP/2 over TLS', () => {
   it('an idle connection is closed', async () => {
     const { session } = await startTls({ server: { idleMs: 300 } })
     await answerTo(post(session), BODY)
-    await until('it is closed', () => session.closed || session.destroyed)
+    await expect.poll(() => session.closed || session.destroyed).toBe(true)
   })
 
   it('running requests are answered while the gateway drains', async () => {
@@ -307,9 +307,8 @@ describe('HTTP/1.1 over TLS', () => {
     const later = connect(url, { rejectUnauthorized: false })
     later.on('error', () => {})
     await once(later, 'connect')
-    const isClosed = once(socket, 'close')
     await gateway.close({ graceMs: 0, delayMs: 0 })
-    await isClosed
+    await expect.poll(() => socket.closed).toBe(true)
   })
 
   it('bytes that are not TLS get no answer', async () => {

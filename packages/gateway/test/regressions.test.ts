@@ -197,7 +197,7 @@ describe('pipelined requests', () => {
     await until('all are at the vendor', () => running.vendor.atOnce === 4)
     socket.destroy()
     await expectIdle(running)
-    await until('all are recorded', () => running.records.length === 4)
+    await expect.poll(() => running.records.length).toBe(4)
     await running.gateway.close({ graceMs: 10_000 })
   })
 })

@@ -56,7 +56,7 @@ describe('watched files', () => {
     symlinkSync('..2', at('..data_tmp'))
     renameSync(at('..data_tmp'), at('..data'))
     rmSync(at('..1'), { recursive: true })
-    await until('it is seen', () => seen.changes === 1)
+    await expect.poll(() => seen.changes).toBe(1)
   })
 
   it('a change before watching or without a file event is found by polling', async () => {
@@ -67,7 +67,7 @@ describe('watched files', () => {
     await pauseMs(QUIET_MS)
     mkdirSync(at('not-yet'))
     writeFileSync(join(at('not-yet'), 'b.yaml'), 'there')
-    await until('it is seen', () => seen.changes === 2)
+    await expect.poll(() => seen.changes).toBe(2)
   })
 })
 

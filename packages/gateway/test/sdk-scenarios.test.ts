@@ -214,7 +214,7 @@ describe.each(SCENARIOS)('$name', (scenario) => {
     }
     // Some SDKs end the iteration, others throw.
     await gateway.client.stream({ signal: abort.signal, onText }).catch(() => undefined)
-    await until('the vendor sees it leave', () => gateway.vendor.counts.cancelled === 1)
+    await expect.poll(() => gateway.vendor.counts.cancelled).toBe(1)
     await expectIdle(gateway)
   })
 

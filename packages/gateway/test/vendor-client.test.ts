@@ -187,15 +187,17 @@ describe('vendor connection', () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     await ask(pool).over
+    expect(pool.counts.connected).toBe(1)
     vendor.sockets[0]?.write(HELLO)
-    await until('it is gone', () => pool.counts.connected === 0)
+    await expect.poll(() => pool.counts.connected).toBe(0)
   })
 
   it('an idle connection is closed after a while', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     await ask(pool).over
-    await until('it is given up', () => pool.counts.connected === 0)
+    expect(pool.counts.connected).toBe(1)
+    await expect.poll(() => pool.counts.connected).toBe(0)
   })
 
   it('a connection is not reused before its whole request was sent', async () => {

@@ -117,9 +117,9 @@ describe('breaker changes pushed through Redis', () => {
     const store = await connect()
     const { watcher } = await watching(store)
     await server.send('CLIENT', 'KILL', 'TYPE', 'pubsub')
-    await vi.waitUntil(() => watcher.gaps === 2, { interval: 5 })
+    await expect.poll(() => watcher.gaps).toBe(2)
     await store.breakers.command(TRIP)
-    await vi.waitUntil(() => watcher.views.length > 0, { interval: 1 })
+    await expect.poll(() => watcher.views.length).toBe(1)
   })
 
   it('sync takes one round trip for all lanes of a guard', async () => {

@@ -185,7 +185,7 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     while (inside === 0) await sleep(1)
     leaving.abort()
     await asked
-    while (inside > 0) await sleep(1)
+    await expect.poll(() => inside).toBe(0)
   })
 
   it('pipelined requests end when their connection breaks', async () => {

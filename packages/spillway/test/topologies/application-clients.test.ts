@@ -134,7 +134,7 @@ describe.each(Object.keys(CLIENTS))('application-provided client: %s', (name) =>
     const guard = `g${names++}`
     const command = { kind: 'trip' } as const
     await other.store.breakers.command({ guard, lane: 'l', spec: SPEC, command })
-    await vi.waitUntil(() => views.includes(guard), { timeout: 5_000 })
+    await expect.poll(() => views).toContain(guard)
     await one.store.close()
   })
 })

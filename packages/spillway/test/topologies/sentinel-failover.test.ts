@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { MASTER, startSentinels, type Watched } from '../redis-sentinels.js'
 import type { RedisServer } from '../redis-server.js'
 import { START_MS } from '../topologies.js'
-import { keepCounting, type Pod, startPods, untilAnswered } from './counting.js'
+import { ADD, keepCounting, type Pod, startPods, untilAnswered } from './counting.js'
 import { claimEndings } from './process.js'
 
 /** Sentinels close the connections of a server whose role has changed, also those of this test, so it asks again. */
@@ -69,14 +69,11 @@ describe('Sentinel user', () => {
     const sentinels = watched.urls.map((url) => url.replace('//', '//least:pw@'))
     const pods = await startPods({ sentinels, master: MASTER }, DEADLINE_MS)
     await untilAnswered(pods, 'user')
-    await vi.waitUntil(
-      async () => {
-        const lists = await Promise.all(watched.sentinels.map(({ send }) => send('CLIENT', 'LIST')))
-        const listening = lists.join().match(/ sub=1 .* user=least/g)
-        return listening?.length === pods.length
-      },
-      { timeout: 5_000 },
-    )
+    const listening = async () => {
+      const lists = await Promise.all(watched.sentinels.map(({ send }) => send('CLIENT', 'LIST')))
+      return lists.join().match(/ sub=1 .* user=least/g)
+    }
+    await expect.poll(listening).toHaveLength(pods.length)
   })
 })
 
@@ -156,6 +153,9 @@ describe('failing Sentinels', () => {
     await one?.kill()
     two?.pause()
     const pods = await connect()
-    await untilAnswered(pods, 'b')
+    for (const { runner } of pods) {
+      const count = () => runner.run(ADD, ['b'], []).catch(() => undefined)
+      await expect.poll(count).toBeGreaterThan(0)
+    }
   })
 })

@@ -264,8 +264,7 @@ describe('access check', () => {
   it('access check leaves no key behind', async () => {
     const { store } = connect({ url: server.url, prefix: 'tidy' })
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
-    await vi.waitUntil(async () => {
-      return (await server.send('EXISTS', createKeys('tidy').check('check'))) === 0
-    })
+    const key = createKeys('tidy').check('check')
+    await expect.poll(() => server.send('EXISTS', key)).toBe(0)
   })
 })
