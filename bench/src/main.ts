@@ -1,6 +1,6 @@
 /** npm run bench: runs the benches of a suite one after the other and reports each. */
 import { constants } from 'node:os'
-import { type RunFigure, runFigure, type Spread, spreadOf, verdictOf } from './baseline/baseline.js'
+import { compare, type RunFigure, runFigure, type Spread, spreadOf } from './baseline/baseline.js'
 import { readBaseline, writeBaseline } from './baseline/baseline-file.js'
 import { BenchError } from './bench-error.js'
 import { helpText, listText, type RunCommand, readCommand, UsageError } from './command-line.js'
@@ -99,10 +99,11 @@ async function compareWithBaseline(suites: readonly Suite[]): Promise<void> {
   const signal = stopSignal()
   for (const suite of suites) {
     for (const bench of suite.benches) {
-      const figure = runFigure(bench, await runApart(suite.name, bench.name, signal))
       const key = `${suite.name}/${bench.name}`
       const spread = baseline.figures[key]
-      const verdict = verdictOf(spread, figure)
+      const measureOnce = async () =>
+        runFigure(bench, await runApart(suite.name, bench.name, signal))
+      const { figure, verdict } = await compare(spread, measureOnce)
       report(key, figure, spread, verdict)
       if (verdict === 'worse') process.exitCode = 1
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Bench } from '../measure.js'
-import { type RunFigure, runFigure, spreadOf, verdictOf } from './baseline.js'
+import { compare, type RunFigure, runFigure, spreadOf, verdictOf } from './baseline.js'
 
 const ratios = (...figures: number[]): RunFigure[] =>
   figures.map((figure) => ({ unit: 'ratio', better: 'higher', figure }))
@@ -54,5 +54,30 @@ describe('baseline of the benches', () => {
   it('the figure of a comparison is its ratio, whatever its unit', () => {
     const measured = { ours: 10, peer: 30, peerName: 'peer 1.0.0', unit: 'ns/op', ratio: 3 }
     expect(runFigure(bench(2), measured)).toEqual({ unit: 'ratio', better: 'higher', figure: 3 })
+  })
+})
+
+describe('comparison with the baseline', () => {
+  const spread = spreadOf(ratios(1.8, 2, 2.4))
+  /** Returns the verdict and how often it took a measurement. */
+  async function compareAll(known: typeof spread | undefined, ...measured: number[]) {
+    const left = ratios(...measured)
+    const { verdict } = await compare(known, async () => left.shift()!)
+    return [verdict, measured.length - left.length]
+  }
+
+  it('a figure within its spread or without one is measured once', async () => {
+    expect(await compareAll(spread, 2, 1, 1)).toEqual(['within', 1])
+    expect(await compareAll(undefined, 1, 1, 1)).toEqual(['new', 1])
+  })
+
+  it('a figure has changed if it is on the same side of its spread three times', async () => {
+    expect(await compareAll(spread, 1.7, 1.6, 1.7)).toEqual(['worse', 3])
+    expect(await compareAll(spread, 2.5, 2.6, 2.5)).toEqual(['better', 3])
+  })
+
+  it('a figure that returns to its spread, or lies on both sides of it, has not changed', async () => {
+    expect(await compareAll(spread, 1.7, 1.7, 1.9)).toEqual(['within', 3])
+    expect(await compareAll(spread, 1.7, 2.5, 1.7)).toEqual(['within', 2])
   })
 })

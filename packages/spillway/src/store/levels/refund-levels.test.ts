@@ -167,6 +167,15 @@ describe('refunds of user limits', () => {
     expect(logs.size).toBe(0)
   })
 
+  it('refund of a window without the time of its charge changes nothing', () => {
+    const window = { ...level, key: '{ann}:w', limit: 5, algorithm: 'sliding-window' } as const
+    const logs = new Map<string, ChargeLog>()
+    const request = { levels: [window], cost: 2 }
+    const [charged] = checkLevels(new Map(), [request], START_US, logs)
+    refundLevels(new Map(), [{ ...request, fullAtUs: charged?.fullAtUs }], START_US, logs)
+    expect(new LevelWindow(window, logs.get(window.key), START_US).remaining).toBe(3)
+  })
+
   it('the log of refunds keeps at most 17 entries however many refunds there are', () => {
     const { charge, refund, logs } = setup()
     for (let call = 0; call < 1_000; call++) refund(call * 100_000, charge(call * 100_000))
