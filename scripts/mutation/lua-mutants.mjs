@@ -1,5 +1,5 @@
-// npm run mutate -- lua [COUNT] [NAME…]: mutants of the Lua scripts, which the differential tests have to notice. They
-// feed the same random histories to the scripts and to the TypeScript transitions. Each mutant runs against one server.
+// npm run mutate -- lua: mutants of the Lua scripts, which the differential tests have to notice. They feed the same
+// random histories to the scripts and to the TypeScript transitions. Each mutant runs against one server.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,8 +13,6 @@ const LUA = join(root, 'packages/spillway/src/store/redis/lua')
 const CACHE = join(root, 'node_modules/.cache/mutation')
 const SCRIPTS_FILE = join(CACHE, 'scripts.json')
 const SEED = 1
-/** Mutants of each file, unless the command says otherwise. */
-const DEFAULT_COUNT = 3
 
 /** The differential tests and the scripts that they run. `check-access`, `pulse-guard` and `send-pod-command` have no twin. */
 const TWINS = {
@@ -34,15 +32,14 @@ const TWINS = {
 }
 const NAMES = Object.values(TWINS).flat()
 
-export async function runLuaMutants(words) {
-  const count = words.find((word) => /^\d+$/.test(word)) ?? DEFAULT_COUNT
-  const parts = words.filter((word) => !/^\d+$/.test(word))
+/** Runs `count` mutants of each of these files. */
+export async function runLuaMutants(files, count = 3) {
   const originals = assembleAll(readLua)
   const vitest = await startVitest()
   try {
-    for (const file of luaFiles(parts)) {
+    for (const file of files) {
       const row = { name: `${file}.lua`, killed: 0, total: 0 }
-      for (const mutant of chooseSome(mutantsOf(readLua(file)), Number(count), SEED)) {
+      for (const mutant of chooseSome(mutantsOf(readLua(file)), count, SEED)) {
         const mutated = assembleAll((name) => (name === file ? mutant.text : readLua(name)))
         const changed = NAMES.filter((name) => mutated[name] !== originals[name])
         if (changed.length === 0) continue
@@ -87,7 +84,8 @@ const MOST_RUNS = 6
 
 /**
  * Returns why a differential test fails; undefined if it passes. Keys expire in real time, so on a busy machine a history
- * may lose its state. The histories are always the same ones, so only a failure that occurs twice counts.
+ * may lose its state. The histories are always the same ones, so one failure does not count. A failure that occurs twice
+ * does, and so do `MOST_RUNS` different ones.
  */
 async function failureOf(vitest, twin, scripts) {
   const reasons = new Set()
@@ -98,7 +96,7 @@ async function failureOf(vitest, twin, scripts) {
     if (reasons.has(reason)) return reason
     reasons.add(reason)
   }
-  throw new Error(`${twin} fails for different reasons: ${[...reasons].join('; ')}`)
+  return `different failures: ${[...reasons].join('; ')}`
 }
 
 /** Which history failed and how. Numbers may depend on the real time. */
@@ -146,12 +144,10 @@ function assembleAll(read) {
   )
 }
 
-/** Files whose names contain one of these parts, or all, without those that no differential test runs. */
-function luaFiles(parts) {
+/** Every Lua file that a differential test runs. */
+export function luaFiles() {
   const includes = readdirSync(join(LUA, 'include')).map((file) => `include/${file}`)
-  return [...includes.map((file) => file.slice(0, -'.lua'.length)), ...NAMES].filter(
-    (file) => parts.length === 0 || parts.some((part) => file.includes(part)),
-  )
+  return [...includes.map((file) => file.slice(0, -'.lua'.length)), ...NAMES]
 }
 
 function readLua(name) {

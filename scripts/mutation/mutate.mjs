@@ -1,41 +1,83 @@
-// npm run mutate: mutation tests. Finds changes of the code that the quick tests do not detect. See
-// docs/project/mutation-scores.md, which this script writes. Run it by hand: it takes minutes.
-//
-//   npm run mutate                    every file of targets.mjs
-//   npm run mutate -- retry deadline  only files whose path contains one of these words
-//   npm run mutate -- lua             the Lua scripts instead, see lua-mutants.mjs
+// npm run mutate: mutation tests. Finds changes of the code that the quick tests do not detect. Writes the tables of
+// docs/project/mutation-scores.md. Run it by hand: it takes minutes.
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { npmCli } from '../platforms/npm-binary.mjs'
 import { root } from '../run-command.mjs'
 import { setupOrExit } from '../setup.mjs'
-import { runLuaMutants } from './lua-mutants.mjs'
+import { luaFiles, runLuaMutants } from './lua-mutants.mjs'
 import { updateScores } from './scores-page.mjs'
 import { TARGETS } from './targets.mjs'
 
+const USAGE = `npm run mutate                        every file of scripts/mutation/targets.mjs
+npm run mutate -- WORD…               only files whose path contains one of these words
+npm run mutate -- --incremental …     only mutants whose file or tests changed since the last run with this option;
+                                      does not write the scores, because changes of other files go unnoticed
+npm run mutate -- lua [COUNT] [WORD…] the Lua scripts instead, COUNT mutants of each file (3)
+`
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 const CACHE = join(root, 'node_modules/.cache/mutation')
 const PACKAGE = 'packages/spillway'
 
-const words = process.argv.slice(2)
-mkdirSync(CACHE, { recursive: true })
-if (words[0] === 'lua') {
+const { values: options, positionals: words } = readArguments()
+if (options.help) {
+  process.stdout.write(USAGE)
+} else if (words[0] === 'lua') {
+  if (options.incremental) exitWith(`--incremental is not an option of lua\n\n${USAGE}`)
+  const isCount = (word) => /^[1-9]\d*$/.test(word)
+  const count = words.find(isCount)
+  const files = choose(
+    luaFiles(),
+    words.slice(1).filter((word) => !isCount(word)),
+  )
   await setupOrExit({ build: [], redis: true })
-  await runLuaMutants(words.slice(1))
+  await runLuaMutants(files, count && Number(count))
 } else {
+  const all = TARGETS.flatMap(({ files }) => files)
+  const chosen = choose(all, words)
   await setupOrExit({ build: [] })
   installStryker()
-  await mutate(words)
+  mkdirSync(CACHE, { recursive: true })
+  await mutate(chosen)
 }
 
-async function mutate(words) {
-  const isChosen = (file) => words.length === 0 || words.some((word) => file.includes(word))
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        incremental: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+  } catch (error) {
+    return exitWith(`${error.message}\n\n${USAGE}`)
+  }
+}
+
+/** Files whose names contain one of the words; all files without words. A word that is in no name is an error. */
+function choose(files, words) {
+  const unknown = words.find((word) => !files.some((file) => file.includes(word)))
+  if (unknown !== undefined)
+    exitWith(`no file contains "${unknown}". There are:\n  ${files.join('\n  ')}\n`)
+  return files.filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
+}
+
+function exitWith(message) {
+  process.stderr.write(message)
+  process.exit(2)
+}
+
+async function mutate(chosen) {
   for (const [index, { files, ...target }] of TARGETS.entries()) {
-    const chosen = files.filter(isChosen)
-    if (chosen.length > 0) updateScores(await runStryker(chosen, target, `group-${index}`))
+    const ofTarget = files.filter((file) => chosen.includes(file))
+    if (ofTarget.length === 0) continue
+    const report = await runStryker(ofTarget, target, `group-${index}`)
+    if (!options.incremental) updateScores(report)
   }
 }
 
@@ -58,7 +100,7 @@ async function runStryker(files, { tests, isInProcess }, name) {
     concurrency: Number(process.env.SPILLWAY_MUTATION_PROCESSES ?? 1),
     // A mutant that never ends. Generous, because the machine may be busy.
     timeoutMS: isInProcess ? 20_000 : 40_000,
-    incremental: true,
+    incremental: options.incremental,
     incrementalFile: join(CACHE, `${name}.json`),
     ignorePatterns: ['**/dist', 'docs', 'deploy', '.github', 'scripts/mutation/node_modules'],
     tempDirName: '.stryker-tmp',

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { root } from '../run-command.mjs'
 
 const PAGE = join(root, 'docs/project/mutation-scores.md')
+/** A percentage of fewer mutants would say little. */
+const FEWEST_FOR_SCORE = 10
 
 /** @param {{ files: Record<string, { mutants: { status: string }[] }> }} report of Stryker */
 export function updateScores({ files }) {
@@ -28,7 +30,7 @@ export function updateTable(table, rows) {
   )
   const today = new Date().toISOString().slice(0, 10)
   for (const { name, killed, timedOut = 0, total } of rows) {
-    const score = total === 0 ? '–' : `${((100 * killed) / total).toFixed(1)} %`
+    const score = total < FEWEST_FOR_SCORE ? '–' : `${((100 * killed) / total).toFixed(1)} %`
     kept.set(
       name,
       `| \`${name}\` | ${total} | ${total - killed} | ${timedOut} | ${score} | ${today} |`,
