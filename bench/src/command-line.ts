@@ -34,6 +34,8 @@ export function readCommand(args: string[], suites: readonly Suite[]): Command {
   const { values, positionals } = parse(args)
   if (values.help) return { kind: 'help' }
   if (args.length === 0) return { kind: 'list' }
+  if (values.compare && values['record-baseline'])
+    throw new UsageError('--compare and --record-baseline exclude each other')
   const isBaseline = values.compare === true || values['record-baseline'] === true
   const chosen = choose(positionals, values.only, suites, isBaseline)
   if (values['record-baseline'])

@@ -1,7 +1,7 @@
 /** npm run bench: runs the benches of a suite one after the other and reports each. */
 import { constants } from 'node:os'
-import { compare, type RunFigure, runFigure, type Spread, spreadOf } from './baseline/baseline.js'
-import { readBaseline, writeBaseline } from './baseline/baseline-file.js'
+import { compare, type RunFigure, runFigure } from './baseline/baseline.js'
+import { currentProgram, readBaseline, writeBaseline } from './baseline/baseline-file.js'
 import { BenchError } from './bench-error.js'
 import { helpText, listText, type RunCommand, readCommand, UsageError } from './command-line.js'
 import { type Bench, type Measured, measure, type Suite } from './measure.js'
@@ -100,7 +100,7 @@ async function compareWithBaseline(suites: readonly Suite[]): Promise<void> {
   for (const suite of suites) {
     for (const bench of suite.benches) {
       const key = `${suite.name}/${bench.name}`
-      const spread = baseline.figures[key]
+      const spread = baseline[key]
       const measureOnce = async () =>
         runFigure(bench, await runApart(suite.name, bench.name, signal))
       const { figure, verdict } = await compare(spread, measureOnce)
@@ -112,10 +112,11 @@ async function compareWithBaseline(suites: readonly Suite[]): Promise<void> {
 
 /**
  * Runs all benches once, then all of them again, so that a disturbance of some minutes does not affect every run of a
- * bench.
+ * bench. Writes after each run, so an interrupted recording has the spread of the runs before.
  */
 async function recordBaseline(suites: readonly Suite[], runs: number): Promise<void> {
   const signal = stopSignal()
+  const program = currentProgram()
   const figures: Record<string, RunFigure[]> = {}
   for (let number = 1; number <= runs; number++) {
     for (const suite of suites) {
@@ -126,10 +127,8 @@ async function recordBaseline(suites: readonly Suite[], runs: number): Promise<v
         figures[key] = [...(figures[key] ?? []), runFigure(bench, measured)]
       }
     }
+    writeBaseline(figures, program)
   }
-  const spreads: Record<string, Spread> = {}
-  for (const [key, ofBench] of Object.entries(figures)) spreads[key] = spreadOf(ofBench)
-  writeBaseline(spreads, runs)
 }
 
 /** Aborted by Ctrl-C and SIGTERM. */

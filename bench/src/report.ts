@@ -2,7 +2,7 @@
  * Results go to stdout, one line each: JSON for programs, a table for people. Progress goes to stderr, so that stdout
  * contains only results.
  */
-import type { Baseline, RunFigure, Spread, Verdict } from './baseline/baseline.js'
+import type { Baseline, Recording, RunFigure, Spread, Verdict } from './baseline/baseline.js'
 import type { Bench, Measured, Suite } from './measure.js'
 
 export type Report = (bench: Bench, measured: Measured) => void
@@ -32,8 +32,7 @@ export function createTableReport(benches: readonly Bench[]): Report {
 
 /** A row for each figure: its value, its spread in the baseline, and the result of the comparison. */
 export function createCompareReport(baseline: Baseline, suites: readonly Suite[]) {
-  const { date, commit, node, runs } = baseline
-  print(`baseline of ${date}, commit ${commit}, Node ${node}, ${runs} runs`)
+  for (const line of recordingLines(baseline, suites)) print(line)
   const keys = suites.flatMap(({ name, benches }) =>
     benches.map((bench) => `${name}/${bench.name}`),
   )
@@ -52,6 +51,28 @@ export function createCompareReport(baseline: Baseline, suites: readonly Suite[]
     const verdictCell = verdict === 'within' ? '' : verdict
     printRow([key, `${grouped(figure.figure)} ${figure.unit}`, ...spreadCells, verdictCell])
   }
+}
+
+/** A line for each recording, with the suites, or benches of a suite, that it has the figures of. */
+export function recordingLines(baseline: Baseline, suites: readonly Suite[]): string[] {
+  const recorded = new Map<string, string[]>()
+  for (const { name, benches } of suites) {
+    const ofSuite = benches.flatMap((bench) => {
+      const key = `${name}/${bench.name}`
+      const recording = baseline[key]?.recording
+      return recording === undefined ? [] : [{ key, text: textOf(recording) }]
+    })
+    const texts = new Set(ofSuite.map(({ text }) => text))
+    for (const text of texts) {
+      const keys = ofSuite.filter((each) => each.text === text).map(({ key }) => key)
+      recorded.set(text, [...(recorded.get(text) ?? []), ...(texts.size === 1 ? [name] : keys)])
+    }
+  }
+  return Array.from(recorded, ([text, names]) => `baseline of ${text}: ${names.join(', ')}`)
+}
+
+function textOf({ date, commit, node, runs }: Recording): string {
+  return `${date}, commit ${commit}, Node ${node}, ${runs} ${runs === 1 ? 'run' : 'runs'}`
 }
 
 interface Column {

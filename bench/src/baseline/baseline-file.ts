@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { BenchError } from '../bench-error.js'
-import type { Baseline, Spread } from './baseline.js'
+import { type Baseline, type Recording, type RunFigure, spreadOf } from './baseline.js'
 
 const FILE = fileURLToPath(new URL('../../baseline.json', import.meta.url))
 
@@ -14,15 +14,22 @@ export function readBaseline(): Baseline {
   )
 }
 
-/** Benches that were not measured keep their spread. */
-export function writeBaseline(measured: Readonly<Record<string, Spread>>, runs: number): void {
-  const known = existsSync(FILE) ? readBaseline().figures : {}
-  const baseline: Baseline = {
+export function currentProgram(): Omit<Recording, 'runs'> {
+  return {
     date: new Date().toISOString().slice(0, 10),
     commit: execFileSync('git', ['rev-parse', '--short=8', 'HEAD'], { encoding: 'utf8' }).trim(),
     node: process.versions.node,
-    runs,
-    figures: { ...known, ...measured },
+  }
+}
+
+/** Writes the spread of each bench over its runs. Benches that were not measured keep theirs. */
+export function writeBaseline(
+  measured: Readonly<Record<string, readonly RunFigure[]>>,
+  program: Omit<Recording, 'runs'>,
+): void {
+  const baseline: Record<string, Baseline[string]> = existsSync(FILE) ? { ...readBaseline() } : {}
+  for (const [key, figures] of Object.entries(measured)) {
+    baseline[key] = { ...spreadOf(figures), recording: { ...program, runs: figures.length } }
   }
   writeFileSync(FILE, `${JSON.stringify(baseline, null, 2)}\n`)
 }

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import type { Bench } from '../measure.js'
-import { compare, type RunFigure, runFigure, spreadOf, verdictOf } from './baseline.js'
+import type { Bench, Suite } from '../measure.js'
+import { recordingLines } from '../report.js'
+import {
+  type Baseline,
+  compare,
+  type RunFigure,
+  runFigure,
+  spreadOf,
+  verdictOf,
+} from './baseline.js'
 
 const ratios = (...figures: number[]): RunFigure[] =>
   figures.map((figure) => ({ unit: 'ratio', better: 'higher', figure }))
@@ -79,5 +87,33 @@ describe('comparison with the baseline', () => {
   it('a figure that returns to its spread, or lies on both sides of it, has not changed', async () => {
     expect(await compareAll(spread, 1.7, 1.7, 1.9)).toEqual(['within', 3])
     expect(await compareAll(spread, 1.7, 2.5, 1.7)).toEqual(['within', 2])
+  })
+})
+
+describe('header of a comparison', () => {
+  const program = { date: '2026-01-31', commit: '12345678', node: '24.0.0' }
+  const recorded = (runs: number): Baseline[string] => ({
+    ...spreadOf(ratios(1)),
+    recording: { ...program, runs },
+  })
+  const suite = (name: string, ...benches: string[]): Suite => ({
+    name,
+    what: 'any',
+    benches: benches.map((each) => ({ ...bench(undefined), name: each })),
+  })
+
+  it('a recording of whole suites is one line with their names', () => {
+    const baseline = { 'one/a': recorded(5), 'one/b': recorded(5), 'two/a': recorded(5) }
+    expect(recordingLines(baseline, [suite('one', 'a', 'b', 'new'), suite('two', 'a')])).toEqual([
+      'baseline of 2026-01-31, commit 12345678, Node 24.0.0, 5 runs: one, two',
+    ])
+  })
+
+  it('a bench that was recorded separately has a line of its own', () => {
+    const baseline = { 'one/a': recorded(5), 'one/b': recorded(1) }
+    expect(recordingLines(baseline, [suite('one', 'a', 'b')])).toEqual([
+      'baseline of 2026-01-31, commit 12345678, Node 24.0.0, 5 runs: one/a',
+      'baseline of 2026-01-31, commit 12345678, Node 24.0.0, 1 run: one/b',
+    ])
   })
 })

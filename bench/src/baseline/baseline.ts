@@ -4,14 +4,19 @@
  */
 import { type Bench, type Measured, median } from '../measure.js'
 
-export interface Baseline {
-  /** Day of the last recording, as 2026-01-31. */
+/** By suite and bench, as `local/retry-vs-cockatiel`. */
+export type Baseline = Readonly<Record<string, RecordedSpread>>
+
+export interface RecordedSpread extends Spread {
+  readonly recording: Recording
+}
+
+export interface Recording {
+  /** The day it started, as 2026-01-31. */
   readonly date: string
   readonly commit: string
   readonly node: string
   readonly runs: number
-  /** By suite and bench, as `local/retry-vs-cockatiel`. */
-  readonly figures: Readonly<Record<string, Spread>>
 }
 
 export interface Spread {
