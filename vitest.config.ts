@@ -32,8 +32,8 @@ class SlowFirst extends BaseSequencer {
 }
 
 export default defineConfig({
+  // scripts/test.mjs builds first, so that what was built is as new as the sources.
   plugins: isBuilt ? [builtModules()] : [],
-  // Unless scripts/test.mjs knows that what was built is as new as the sources.
   resolve,
   test: {
     // Threads start faster than forks. Signals do not reach them: a test about SIGTERM or about what

@@ -6,19 +6,22 @@ import dgram from 'node:dgram'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 
-const forbid = (object, name, what) => {
+const IO = '"// test-group: io"'
+const SOCKETS = `"// test-group: sockets" (or ${IO}, if it also starts processes)`
+
+const forbid = (object, name, what, marker) => {
   object[name] = () => {
     throw new Error(
-      `A quick test tried to ${what}. Add the line "// test-group: io" at the top of the test file.`,
+      `A quick test tried to ${what}. Add the line ${marker} at the top of the test file.`,
     )
   }
 }
 
-forbid(net.Server.prototype, 'listen', 'open a server socket')
-forbid(net.Socket.prototype, 'connect', 'open a connection')
-forbid(dgram.Socket.prototype, 'bind', 'open a UDP socket')
-forbid(ChildProcess.prototype, 'spawn', 'start a child process')
+forbid(net.Server.prototype, 'listen', 'open a server socket', SOCKETS)
+forbid(net.Socket.prototype, 'connect', 'open a connection', SOCKETS)
+forbid(dgram.Socket.prototype, 'bind', 'open a UDP socket', SOCKETS)
+forbid(ChildProcess.prototype, 'spawn', 'start a child process', IO)
 for (const name of ['spawnSync', 'execSync', 'execFileSync']) {
-  forbid(childProcess, name, 'start a child process')
+  forbid(childProcess, name, 'start a child process', IO)
 }
 syncBuiltinESMExports()

@@ -1,4 +1,4 @@
-// Setup file of all tests. A test without an assertion fails, because it could only fail by hanging. Vitest's own option
+// Setup file of all tests. A test without an assertion fails, because it makes no claim about a result. Vitest's own option
 // `requireAssertions` cannot be used: it counts the assertions of concurrent tests for the test that started last.
 
 import { afterEach, expect } from 'vitest'
