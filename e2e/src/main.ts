@@ -8,7 +8,7 @@ import { overload } from './overload/overload.js'
 import { pods } from './pods/pods.js'
 import { quotas } from './quotas/quotas.js'
 import { rollout } from './rollout/rollout.js'
-import type { RunOptions, Scenario } from './scenario.js'
+import { type RunOptions, type Scenario, UsageError } from './scenario.js'
 import { shed } from './shed/shed.js'
 import { soak } from './soak/soak.js'
 import { workers } from './workers/workers.js'
@@ -39,13 +39,16 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const
 
-process.exitCode = await main()
+try {
+  process.exitCode = await main()
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error
+  process.stderr.write(`${error.message}\nnpm run e2e -- --help lists scenarios and options.\n`)
+  process.exitCode = 1
+}
 
 async function main(): Promise<number> {
-  const { values, positionals } = parseArgs({
-    options: OPTIONS,
-    allowPositionals: true,
-  })
+  const { values, positionals } = readArguments()
   const [name, ...more] = positionals
   const scenario = SCENARIOS.find((each) => each.name === name)
   if (values.help === true || name === undefined) {
@@ -53,15 +56,17 @@ async function main(): Promise<number> {
     return 0
   }
   if (scenario === undefined || more.length > 0) {
-    process.stderr.write(`unknown scenario "${positionals.join(' ')}"\n\n${help()}`)
-    return 2
+    throw new UsageError(`unknown scenario "${positionals.join(' ')}"`)
   }
   if (values.write === true && scenario.page === undefined) {
-    process.stderr.write(`${name} has no page in the documentation\n`)
-    return 2
+    throw new UsageError(`--write: ${name} has no page in the documentation`)
   }
+  if (values.write === true && values.only !== undefined) {
+    throw new UsageError('--write: writes complete runs only; leave out --only')
+  }
+  const options = runOptions(values)
   process.stderr.write(`${scenario.what} (about ${scenario.seconds} s) …\n`)
-  const rows = await scenario.run(runOptions(values))
+  const rows = await scenario.run(options)
   for (const { figure, value, target, holds } of rows) {
     const line = values.json
       ? JSON.stringify({ figure, value, target, holds })
@@ -69,8 +74,20 @@ async function main(): Promise<number> {
     process.stdout.write(`${line}\n`)
   }
   if (!values.json) process.stdout.write(`\n${scenario.table?.(rows) ?? ''}`)
-  if (values.write === true) writeResults(scenario, rows)
+  if (values.write === true) {
+    if (scenario.interrupted?.()) process.stderr.write('interrupted: nothing was written\n')
+    else writeResults(scenario, rows)
+  }
   return rows.every(({ holds }) => holds) ? 0 : 1
+}
+
+function readArguments() {
+  try {
+    return parseArgs({ options: OPTIONS, allowPositionals: true })
+  } catch (error) {
+    // Without the hint about positional arguments.
+    throw new UsageError((error as Error).message.split('. ')[0])
+  }
 }
 
 function runOptions({ only, ...numbers }: Partial<Record<keyof RunOptions, string>>): RunOptions {
@@ -78,7 +95,7 @@ function runOptions({ only, ...numbers }: Partial<Record<keyof RunOptions, strin
   for (const name of ['minutes', 'rate', 'seed'] as const) {
     const text = numbers[name]
     if (text === undefined) continue
-    if (!(Number(text) > 0)) throw new Error(`--${name} has to be a number above 0`)
+    if (!(Number(text) > 0)) throw new UsageError(`--${name} has to be a number above 0`)
     options[name] = Number(text)
   }
   return options
@@ -98,7 +115,8 @@ function help(): string {
   --minutes N  soak: duration. Default: 30
   --rate N     soak: requests per second. Default: 300
   --seed N     soak: seed of the random faults and requests. Default: 1
-  --write      faults, pods, soak: also write the figures, with date and commit, into the documentation
+  --write      faults, pods, soak: also write the figures, with date and commit, into the documentation; not with
+               --only, and not after Ctrl-C
 
 ${list}`
 }

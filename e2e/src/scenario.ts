@@ -17,6 +17,9 @@ export interface RunOptions {
   readonly seed?: number
 }
 
+/** A wrong argument of the command line. */
+export class UsageError extends Error {}
+
 export interface Scenario {
   readonly name: string
   readonly what: string
@@ -25,6 +28,8 @@ export interface Scenario {
   run(options: RunOptions): Promise<readonly Figure[]>
   /** Formats the figures as a table. Default: one line per figure. */
   table?(figures: readonly Figure[]): string
+  /** Whether Ctrl-C has ended the run early. `--write` does not write its figures. */
+  interrupted?(): boolean
   /** For `--write`: SVG plots of the run, by file name without extension. */
   plots?(): Readonly<Record<string, string>>
   /** For `--write`: the page of the documentation with the figures, between two marks. */

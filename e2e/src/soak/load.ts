@@ -33,7 +33,7 @@ const TICK_MS = 20
 const CONNECTIONS = 500
 const HANG_MS = 30_000
 const STREAMED = 0.25
-/** Share of the requests that their client aborts. */
+/** Share of the requests with a timer that aborts them, unless they were answered before. */
 const ABORTED = 0.05
 const LONGEST_BEFORE_ABORT_MS = 500
 /** Models that the configuration does not name. */

@@ -38,16 +38,15 @@ export const soak: Scenario = {
   what: `${MINUTES} minutes at ${PER_SECOND} requests/s through two gateways with random faults`,
   seconds: MINUTES * 60 + 180,
   async run({ minutes = MINUTES, rate = PER_SECOND, seed = SEED }) {
-    const run = new SoakRun(minutes * 60_000, rate, seed)
-    const figures = await run.run()
-    plot = plotSoak(run.samples, run.faults)
-    return figures
+    soakRun = new SoakRun(minutes * 60_000, rate, seed)
+    return soakRun.run()
   },
-  plots: () => ({ soak: plot }),
+  interrupted: () => soakRun.interrupted,
+  plots: () => ({ soak: plotSoak(soakRun.samples, soakRun.faults) }),
   page: 'docs/project/soak-results.md',
 }
 
-let plot = ''
+let soakRun: SoakRun
 
 class SoakRun {
   readonly samples: Sample[] = []
@@ -63,6 +62,10 @@ class SoakRun {
     this.#ms = ms
     this.#perSecond = perSecond
     this.#seed = seed
+  }
+
+  get interrupted(): boolean {
+    return this.#stop.signal.aborted
   }
 
   get faults() {
