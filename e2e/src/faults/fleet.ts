@@ -11,13 +11,13 @@ import { CountingVendor } from './vendor.js'
 
 const PROGRAM = fileURLToPath(new URL('pod.js', import.meta.url))
 const PODS = 4
+const LONGEST_START_MS = 20_000
 export const LIMIT = 200
 export const WINDOW_MS = 5_000
 
 export class Pod {
-  status = 'starting'
-  /** Time at which the current state began. */
-  readonly sinceMs = new Map<string, number>()
+  /** All states so far, the current one last. */
+  readonly states: { readonly status: string; readonly fromMs: number }[] = []
   /** Time at which the pod received the state of the open breaker. */
   openedMs: number | undefined
   readonly #child: ChildProcess
@@ -28,13 +28,22 @@ export class Pod {
     this.network = network
     child.on('message', (message: FromPod) => {
       if (message.kind === 'status') {
-        this.status = message.status
-        this.sinceMs.set(message.status, performance.now())
+        this.states.push({ status: message.status, fromMs: performance.now() })
       }
       if (message.kind === 'breaker' && message.lane === 'check' && message.to === 'open') {
         this.openedMs = performance.now()
       }
     })
+  }
+
+  get status(): string {
+    return this.states.at(-1)?.status ?? 'starting'
+  }
+
+  /** Since when the pod has been in such a state. Infinity if it is in another one. */
+  sinceMs(is: (status: string) => boolean): number {
+    const other = this.states.findLastIndex(({ status }) => !is(status))
+    return this.states[other + 1]?.fromMs ?? Number.POSITIVE_INFINITY
   }
 
   send(message: ToPod): void {
@@ -67,9 +76,17 @@ export class Fleet {
   redis!: RedisProcess
   /** A second server, for faults that need one. */
   other: RedisProcess | undefined
+  /** Data of a store that persists it. */
+  readonly folder: string | undefined
+  /** Injects a fault again and again. */
+  injecting: NodeJS.Timeout | undefined
 
-  async start(folder: string | undefined): Promise<void> {
-    this.redis = await startRedis(await freePort(), folder)
+  constructor(folder: string | undefined) {
+    this.folder = folder
+  }
+
+  async start(): Promise<void> {
+    this.redis = await startRedis(await freePort(), this.folder)
     const vendorPort = await this.vendor.start()
     for (let index = 0; index < PODS; index++) {
       const network = new PodNetwork(this.redis.port)
@@ -78,20 +95,27 @@ export class Fleet {
       const child = fork(PROGRAM, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
       this.pods.push(new Pod(child, network))
     }
-    await this.until((status) => status === 'shared', 20_000)
+    if (await this.untilShared(LONGEST_START_MS)) return
+    throw new Error(`not all pods reached the store within ${LONGEST_START_MS / 1_000} s`)
   }
 
-  /** Returns the latest of these times, or undefined if not all pods reported in time. */
-  async until(is: (status: string) => boolean, withinMs: number): Promise<number | undefined> {
+  /** Returns false if not all pods share their limits in time. */
+  async untilShared(withinMs: number): Promise<boolean> {
     const endMs = performance.now() + withinMs
     while (performance.now() < endMs) {
-      if (this.pods.every(({ status }) => is(status))) return performance.now()
+      if (this.pods.every(({ status }) => status === 'shared')) return true
       await sleep(10)
     }
-    return undefined
+    return false
+  }
+
+  /** Since when all pods have been in such a state. */
+  sinceMs(is: (status: string) => boolean): number {
+    return Math.max(...this.pods.map((pod) => pod.sinceMs(is)))
   }
 
   async stop(): Promise<void> {
+    clearInterval(this.injecting)
     await Promise.all(this.pods.map((pod) => pod.stop()))
     await this.vendor.stop()
     await this.redis.stop()

@@ -7,16 +7,14 @@ export interface Fault {
   readonly name: string
   /** The store persists its data. */
   readonly durable?: true
-  /** The store stays reachable, so no caller should notice. */
-  readonly harmless?: true
   inject(fleet: Fleet): Promise<void>
-  lift(fleet: Fleet): Promise<void>
+  /** Undefined if the fault is an event that needs no repair: the fleet recovers from the end of `inject` on. */
+  lift?(fleet: Fleet): Promise<void>
 }
 
 const everyNetwork = (fleet: Fleet, act: (network: Fleet['pods'][number]['network']) => void) => {
   for (const { network } of fleet.pods) act(network)
 }
-let again: NodeJS.Timeout | undefined
 
 export const FAULTS: readonly Fault[] = [
   {
@@ -24,7 +22,7 @@ export const FAULTS: readonly Fault[] = [
     durable: true,
     inject: (fleet) => fleet.redis.kill(),
     async lift(fleet) {
-      fleet.redis = await startRedis(fleet.redis.port, FOLDER.path)
+      fleet.redis = await startRedis(fleet.redis.port, fleet.folder)
     },
   },
   {
@@ -46,12 +44,12 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'stutter',
     async inject(fleet) {
-      again = setInterval(() => {
+      fleet.injecting = setInterval(() => {
         everyNetwork(fleet, (network) => network.freeze())
         setTimeout(() => everyNetwork(fleet, (network) => network.thaw()), 150)
       }, 600)
     },
-    lift: async () => clearInterval(again),
+    lift: async ({ injecting }) => clearInterval(injecting),
   },
   {
     name: 'empty',
@@ -60,7 +58,6 @@ export const FAULTS: readonly Fault[] = [
       await fleet.redis.stop()
       fleet.redis = await startRedis(port)
     },
-    lift: async () => {},
   },
   {
     name: 'failover',
@@ -79,20 +76,19 @@ export const FAULTS: readonly Fault[] = [
         network.cut()
       })
     },
-    lift: async () => {},
   },
   {
     name: 'flush',
-    harmless: true,
     inject: async ({ redis }) => void (await redis.command('SCRIPT FLUSH')),
-    lift: async () => {},
   },
   {
     name: 'cut',
     async inject(fleet) {
-      again = setInterval(() => everyNetwork(fleet, (network) => network.cutMidCommand()), 300)
+      fleet.injecting = setInterval(() => {
+        everyNetwork(fleet, (network) => network.cutMidCommand())
+      }, 300)
     },
-    lift: async () => clearInterval(again),
+    lift: async ({ injecting }) => clearInterval(injecting),
   },
   {
     name: 'clients',
@@ -133,6 +129,3 @@ export const FAULTS: readonly Fault[] = [
     lift: async ({ pods }) => pods[1]?.network.thaw(),
   },
 ]
-
-/** Folder for the data of a durable store. */
-export const FOLDER: { path: string | undefined } = { path: undefined }
