@@ -1,12 +1,13 @@
 /**
  * A concurrency limit of 10 in front of a vendor that streams. Readers take three chunks and leave, in one of two ways.
  * First 30 streams are started, and their readers abort the requests. Then 10 are started, and their readers stop
- * reading without an abort, like a handler that ignores the disconnect of its client. The results are the most streams
- * that were open at the vendor, and the free slots 2 s after the readers left.
+ * reading without an abort, like a handler that ignores the disconnect of its client. The results are the streams that
+ * are open at the vendor 1 s after the start, and the free slots 2 s later.
  *
  * A limiter of functions can be used in two ways: around the request alone, or around the request and its reading.
  * p-queue's `timeout` and Bottleneck's `expiration` would free a slot after a fixed time, even if its stream works.
- * They are not set, because streams of LLMs take minutes.
+ * They are not set, because streams of LLMs take minutes. Spillway's `unreadMs` ends only streams that are not read.
+ * It also ends streams of which only `fetch`, but not the guard, has the aborted signal.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import Bottleneck from 'bottleneck'
@@ -20,7 +21,7 @@ const SLOTS = 10
 const QUEUE = 20
 const CHUNKS = 3
 
-/** Each returns a function that runs another one in a slot. */
+/** Each returns a function that runs another one in a slot. Its second argument is the signal of the reader. */
 const LIMITERS = {
   // https://github.com/sindresorhus/p-limit#usage
   'p-limit': () => pLimit(SLOTS),
@@ -40,21 +41,35 @@ const LIMITERS = {
     return (work) => limiter.schedule(work)
   },
   // docs/how-to/streams.md
-  Spillway: () => {
-    const guard = createSpillway().guard('streams', {
-      concurrency: { limit: SLOTS },
-      queue: { size: QUEUE, timeoutMs: '30s' },
-      timeout: { callMs: '30s', idleMs: '30s', unreadMs: '1s' },
-    })
+  'Spillway, unreadMs of 1 s': () => {
+    const guard = createGuard({ unreadMs: '1s' })
     return (work) => guard.run(work)
   },
+  'Spillway, default unreadMs of 60 s': () => {
+    const guard = createGuard({})
+    return (work) => guard.run(work)
+  },
+  // docs/how-to/guard.md: `signal` of a call.
+  'Spillway, default unreadMs of 60 s, signal in guard.run': () => {
+    const guard = createGuard({})
+    return (work, signal) => guard.run(work, { signal })
+  },
+}
+
+function createGuard(timeout) {
+  return createSpillway().guard('streams', {
+    concurrency: { limit: SLOTS },
+    queue: { size: QUEUE, timeoutMs: '30s' },
+    timeout: { callMs: '30s', idleMs: '30s', ...timeout },
+  })
 }
 
 export async function run(progress) {
   const rows = []
   for (const [name, create] of Object.entries(LIMITERS)) {
-    const ways =
-      name === 'Spillway' ? ['the request'] : ['the request', 'the request and its reading']
+    const ways = name.startsWith('Spillway')
+      ? ['the request']
+      : ['the request', 'the request and its reading']
     for (const around of ways) {
       progress(`${name}, around ${around}`)
       const [aborted, silent] = await Promise.all([
@@ -83,7 +98,9 @@ async function measure(inSlot, around, { streams, aborts }) {
   }
   for (let i = 0; i < streams; i++) {
     const ended =
-      around === 'the request' ? inSlot(request).then(read) : inSlot(() => request().then(read))
+      around === 'the request'
+        ? inSlot(request, leaving.signal).then(read)
+        : inSlot(() => request().then(read))
     ended.catch(() => {})
   }
   await sleep(1_000)
