@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { barChart } from './plot.mjs'
-import { TABLES, withResults } from './tables.mjs'
+import { conditions, TABLES, withResults } from './tables.mjs'
 
 const urlOf = (path) => new URL(path, import.meta.url)
 const read = (path) => readFileSync(urlOf(path), 'utf8')
@@ -30,11 +30,29 @@ describe('docs/project/comparison-results.md', () => {
 
   it('the comparison was measured with the pinned versions', () => {
     const { packages } = JSON.parse(read('package-lock.json'))
-    const { spillway: _, ...versions } = results.versions
-    expect(versions).toEqual(dependencies)
+    for (const { versions } of Object.values(results.scenarios)) {
+      const { spillway: _, ...others } = versions
+      expect(others).toEqual(dependencies)
+    }
     for (const [name, version] of Object.entries(dependencies)) {
       expect([name, packages[`node_modules/${name}`].version]).toEqual([name, version])
     }
+  })
+
+  it('scenarios that were measured under different conditions are listed with their own', () => {
+    const old = {
+      date: '2026-01-01',
+      node: '24.0.0',
+      redis: '7.0.0',
+      cores: 2,
+      versions: { a: '1' },
+    }
+    const listed = conditions({ first: old, second: { ...old, versions: { a: '2' } }, third: old })
+    expect(listed).toBe(
+      'first, third: Measured on 2026-01-01 with Node 24.0.0 and Redis 7.0.0, on 2 cores. Packages: a 1.\n' +
+        '\n' +
+        'second: Measured on 2026-01-01 with Node 24.0.0 and Redis 7.0.0, on 2 cores. Packages: a 2.\n',
+    )
   })
 
   it('the plots of the comparison show its results', () => {

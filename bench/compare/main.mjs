@@ -3,30 +3,29 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { exitCodeOf } from '../../scripts/run-command.mjs'
+import { readOptionsOrExit } from './command-line.mjs'
 import { versionOf } from './parts/footprint.mjs'
 import { barChart } from './plot.mjs'
 import { conditions, TABLES, tableText, withResults } from './tables.mjs'
 
-const options = { only: { type: 'string' }, write: { type: 'boolean' } }
-const { values } = parseArgs({ options })
-const chosen = TABLES.filter(({ id }) => values.only === undefined || id === values.only)
-if (chosen.length === 0) {
-  process.stderr.write(`--only takes one of ${TABLES.map(({ id }) => id).join(', ')}\n`)
-  process.exit(2)
+// `process.exit` calls the `exit` listeners, which end Redis and the pods.
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => process.exit(exitCodeOf(signal)))
 }
 
+const { only, write } = readOptionsOrExit()
+const chosen = TABLES.filter(({ id }) => only === undefined || id === only)
 const scenarios = {}
 for (const table of chosen) {
-  const load = Number(loadavg()[0].toFixed(1))
+  const begun = measuredWith()
   const { run } = await import(`./scenarios/${table.id}.mjs`)
   const rows = await run((line) => process.stderr.write(`${table.id}: ${line}\n`))
-  scenarios[table.id] = { commit: commit(), load, rows }
+  scenarios[table.id] = { ...begun, rows }
   process.stdout.write(`\n${table.id}\n\n${tableText(table, scenarios[table.id])}`)
 }
-const results = { ...measuredWith(), scenarios }
-process.stdout.write(`\n${conditions(results)}`)
-if (values.write) writeResults(results)
+process.stdout.write(`\n${conditions(scenarios)}`)
+if (write) writeResults()
 process.exit(0)
 
 /** The last commit that changed the library. */
@@ -35,6 +34,7 @@ function commit() {
   return execFileSync('git', args, { cwd: pathOf('.'), encoding: 'utf8' }).trim()
 }
 
+/** With `--only`, scenarios are measured at different times, so each has its own conditions. */
 function measuredWith() {
   const { dependencies } = readJson('package.json')
   const names = ['spillway', ...Object.keys(dependencies)]
@@ -45,13 +45,15 @@ function measuredWith() {
     redis: /v=([\d.]+)/.exec(`${redis}`)?.[1] ?? 'unknown',
     cores: availableParallelism(),
     versions: Object.fromEntries(names.map((name) => [name, versionOf(name)])),
+    commit: commit(),
+    load: Number(loadavg()[0].toFixed(1)),
   }
 }
 
 /** With `--only`, the other scenarios keep their results. */
-function writeResults(measured) {
-  const known = values.only === undefined ? {} : readJson('results.json').scenarios
-  const results = { ...measured, scenarios: { ...known, ...measured.scenarios } }
+function writeResults() {
+  const known = only === undefined ? {} : readJson('results.json').scenarios
+  const results = { scenarios: { ...known, ...scenarios } }
   writeFileSync(pathOf('results.json'), `${JSON.stringify(results, null, 2)}\n`)
   const page = pathOf('../../docs/project/comparison-results.md')
   writeFileSync(page, withResults(readFileSync(page, 'utf8'), results))

@@ -47,6 +47,7 @@ export const TABLES = [
       { key: 'longest', head: 'longest call', unit: ' s' },
       { key: 'answered', head: 'answered while Redis hung', unit: '%' },
       { key: 'refused', head: 'refused', unit: '%' },
+      { key: 'failed', head: 'failed', unit: '%' },
       { key: 'worst', head: 'worst window of the busy limit', unit: '%' },
     ],
     plot: {
@@ -113,7 +114,7 @@ export const TABLES = [
     columns: [
       { key: 'name', head: 'Package' },
       { key: 'does', head: 'Used for' },
-      { key: 'perCall', head: 'time per call', unit: ' µs' },
+      { key: 'perCall', head: 'elapsed time of one call in sequence', unit: ' µs' },
       { key: 'importMs', head: 'time to import', unit: ' ms' },
       { key: 'packages', head: 'packages installed' },
       { key: 'kB', head: 'installed size', unit: ' kB' },
@@ -140,8 +141,19 @@ Library of commit ${commit}; load average ${load} when it began.
 `
 }
 
-/** Versions with which the figures were measured. */
-export function conditions({ date, node, redis, cores, versions }) {
+/** Versions with which the scenarios were measured. They differ if a scenario was measured alone. */
+export function conditions(scenarios) {
+  const idsByText = {}
+  for (const [id, scenario] of Object.entries(scenarios)) {
+    const text = conditionsText(scenario)
+    idsByText[text] = [...(idsByText[text] ?? []), id]
+  }
+  const groups = Object.entries(idsByText)
+  if (groups.length === 1) return groups[0][0]
+  return groups.map(([text, ids]) => `${ids.join(', ')}: ${text}`).join('\n')
+}
+
+function conditionsText({ date, node, redis, cores, versions }) {
   const packages = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
   return `Measured on ${date} with Node ${node} and Redis ${redis}, on ${cores} cores. Packages: ${packages.join(', ')}.
 `
@@ -149,7 +161,7 @@ export function conditions({ date, node, redis, cores, versions }) {
 
 /** The page with the tables of these results between its marks. */
 export function withResults(page, results) {
-  const parts = { conditions: conditions(results) }
+  const parts = { conditions: conditions(results.scenarios) }
   for (const table of TABLES) parts[table.id] = tableText(table, results.scenarios[table.id])
   let text = page
   for (const [name, part] of Object.entries(parts)) {

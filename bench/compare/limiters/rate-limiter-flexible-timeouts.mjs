@@ -2,7 +2,12 @@
 // so callers do not wait: they are refused with `msBeforeNext`.
 // https://github.com/animir/node-rate-limiter-flexible/wiki/RLWrapperTimeouts (500 ms is its example)
 import Redis from 'ioredis'
-import { RateLimiterMemory, RateLimiterRedis, RLWrapperTimeouts } from 'rate-limiter-flexible'
+import {
+  RateLimiterMemory,
+  RateLimiterRedis,
+  RateLimiterRes,
+  RLWrapperTimeouts,
+} from 'rate-limiter-flexible'
 import { Refused } from './refused.mjs'
 
 export async function createLimiter({ redis, name, limit, windowMs, pods, work }) {
@@ -18,8 +23,8 @@ export async function createLimiter({ redis, name, limit, windowMs, pods, work }
   return async () => {
     try {
       await limiter.consume('vendor')
-    } catch (refusal) {
-      throw new Refused(refusal.msBeforeNext)
+    } catch (reason) {
+      throw reason instanceof RateLimiterRes ? new Refused(reason.msBeforeNext) : reason
     }
     await work()
   }

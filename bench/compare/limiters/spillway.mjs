@@ -1,8 +1,8 @@
 // docs/how-to/guard.md: a limit, a queue for calls that have to wait, a timeout. While Redis is unreachable, each pod
 // uses its share of the limit (`outage: 'share'`, the default).
-import { setTimeout as sleep } from 'node:timers/promises'
-import { createSpillway } from 'spillway'
+import { createSpillway, SpillwayError } from 'spillway'
 import { redisStore } from 'spillway/redis'
+import { untilShared } from '../parts/until-shared.mjs'
 import { Refused } from './refused.mjs'
 
 export async function createLimiter({ redis, name, limit, windowMs, pods, work }) {
@@ -15,12 +15,13 @@ export async function createLimiter({ redis, name, limit, windowMs, pods, work }
     queue: { size: 10_000, timeoutMs: '30s' },
     timeout: { callMs: '10s' },
   })
-  while (guard.snapshot().store.status !== 'shared') await sleep(10)
+  await untilShared(guard)
   return async () => {
     try {
       await guard.run(work)
     } catch (error) {
-      throw error.code === undefined ? error : new Refused(error.retryAfterMs)
+      const refused = error instanceof SpillwayError && error.code !== 'CALL_TIMEOUT'
+      throw refused ? new Refused(error.retryAfterMs) : error
     }
   }
 }

@@ -44,7 +44,8 @@ async function callUntilAnswered(call, again) {
       await call()
       return 'answered'
     } catch (error) {
-      if (!again || !(error instanceof Refused)) return 'refused'
+      if (!(error instanceof Refused)) return 'failed'
+      if (!again) return 'refused'
       await sleep(error.retryAfterMs ?? 1_000)
     }
   }

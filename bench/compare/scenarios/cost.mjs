@@ -1,7 +1,7 @@
 /**
- * The cost of a package without failures: time per call of an empty async function, called in sequence in one process;
- * time to import the package; packages and kilobytes that `npm install` adds. Packages with fewer features have an
- * advantage here.
+ * The cost of a package without failures: elapsed time per call of an empty async function, called in sequence in one
+ * process; time to import the package; packages and kilobytes that `npm install` adds. Packages with fewer features
+ * have an advantage here.
  */
 import { spawnSync } from 'node:child_process'
 import Bottleneck from 'bottleneck'
@@ -117,7 +117,7 @@ export async function run(progress) {
   }))
 }
 
-/** Microseconds per call. */
+/** Elapsed microseconds per call, including the time that the package waits for timers. */
 async function timeOf(run) {
   const begunMs = performance.now()
   let calls = 0

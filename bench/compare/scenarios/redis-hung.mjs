@@ -100,5 +100,6 @@ function figuresOf(calls) {
       during.filter(({ result, atMs, tookMs }) => result === 'answered' && atMs + tookMs < endMs),
     ),
     refused: share(during.filter(({ result }) => result === 'refused')),
+    failed: share(during.filter(({ result }) => result === 'failed')),
   }
 }
