@@ -23,7 +23,11 @@ export const TARGETS = [
       'src/store/limits/waiting-pods.ts',
       'src/store/limits/learned-limit.ts',
     ],
-    tests: ['src/store/limits/*.test.ts'],
+    tests: [
+      'src/store/limits/*.test.ts',
+      'test/recorded-limits.test.ts',
+      '../../scripts/mutation/limit-claims.ts',
+    ],
     isInProcess: true,
   },
   {

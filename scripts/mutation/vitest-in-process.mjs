@@ -42,4 +42,6 @@ setState(
 )
 chai.expect.extend(expect, customMatchers)
 
+/** Only tests with servers use it. */
+export const vi = {}
 export const TestRunner = { getCurrentSuite }
