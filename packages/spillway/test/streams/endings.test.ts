@@ -285,6 +285,39 @@ describe.concurrent("caller's abort", () => {
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
   })
 
+  it.each(['reads', 'does not read'])(
+    'an abort by a signal that only fetch knows frees the slot while its caller %s',
+    async (how) => {
+      const { guard, path } = await start({ tokens: 10, stallAfter: 3 }, { breaker: BREAKER })
+      const leave = new AbortController()
+      const init = { ...question(), signal: leave.signal }
+      const body = bodyOf(await guard.run(() => fetch(path, init)))
+      const reading = how === 'reads' ? readAll(body) : undefined
+      leave.abort()
+      await until('its slot is free', () => guard.snapshot().active === 0)
+      expect((await (reading ?? readAll(body))).error).toMatchObject({ name: 'AbortError' })
+      expect(endsOf(guard)).toEqual({ abandoned: 1 })
+      expect(outcomesOf(guard)).toEqual({ ignored: 1 })
+    },
+  )
+
+  it('an answer that breaks off while nobody reads it frees its slot and counts as a failure', async () => {
+    let source: ReadableStreamDefaultController | undefined
+    const broken = new ReadableStream({
+      start(controller) {
+        source = controller
+      },
+    })
+    const { guard } = await start({}, { breaker: BREAKER })
+    const answer = await guard.run(async () => new Response(broken))
+    expect(guard.snapshot().active).toBe(1)
+    source?.error(new Error('cut'))
+    await until('its slot is free', () => guard.snapshot().active === 0)
+    expect((await readAll(bodyOf(answer))).error).toMatchObject({ message: 'cut' })
+    expect(endsOf(guard)).toEqual({ truncated: 1 })
+    expect(outcomesOf(guard)).toEqual({ failure: 1 })
+  })
+
   it('an abort reaches the vendor after garbage collections, also with connectMs', async () => {
     const { vendor, ask } = await start(
       { tokens: 10, stallAfter: 3 },

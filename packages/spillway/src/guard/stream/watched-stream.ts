@@ -61,7 +61,10 @@ export class WatchedStream implements WatchedBody {
 
   /** Locks `source`; from here on the watch applies its timeouts. */
   readFrom(source: ReadableStream<unknown>): void {
-    this.#reader = source.getReader()
+    const reader = source.getReader()
+    this.#reader = reader
+    // Notices an error although nobody reads.
+    reader.closed.catch((error: unknown) => this.#broken(error))
     this.#watch.begin(this)
   }
 
@@ -70,10 +73,7 @@ export class WatchedStream implements WatchedBody {
     this.#watch.reading()
     return this.#reader?.read().then(
       ({ done, value }) => (done ? this.#complete() : this.#pass(value)),
-      (error) => {
-        this.#watch.truncated(error)
-        throw error
-      },
+      (error) => this.#broken(error),
     )
   }
 
@@ -90,6 +90,14 @@ export class WatchedStream implements WatchedBody {
     this.#controller.close()
     // A reader that brought its own buffer gets it back empty.
     if (this.#bytes) (this.#controller as ReadableByteStreamController).byobRequest?.respond(0)
+  }
+
+  /** Without its source the stream has nothing to say, so what was not read yet is lost with it. */
+  #broken(error: unknown): void {
+    // The caller aborted the request by a signal that the guard does not know.
+    if ((error as Error | undefined)?.name === 'AbortError') this.#watch.left()
+    else this.#watch.truncated(error)
+    if (!this.#isOver) this.#controller.error(error)
   }
 
   #cancel(reason: unknown): Promise<void> | undefined {
