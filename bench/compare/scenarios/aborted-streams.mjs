@@ -7,7 +7,6 @@
  * A limiter of functions can be used in two ways: around the request alone, or around the request and its reading.
  * p-queue's `timeout` and Bottleneck's `expiration` would free a slot after a fixed time, even if its stream works.
  * They are not set, because streams of LLMs take minutes. Spillway's `unreadMs` ends only streams that are not read.
- * It also ends streams of which only `fetch`, but not the guard, has the aborted signal.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import Bottleneck from 'bottleneck'
@@ -21,7 +20,7 @@ const SLOTS = 10
 const QUEUE = 20
 const CHUNKS = 3
 
-/** Each returns a function that runs another one in a slot. Its second argument is the signal of the reader. */
+/** Each returns a function that runs another one in a slot. */
 const LIMITERS = {
   // https://github.com/sindresorhus/p-limit#usage
   'p-limit': () => pLimit(SLOTS),
@@ -48,11 +47,6 @@ const LIMITERS = {
   'Spillway, default unreadMs of 60 s': () => {
     const guard = createGuard({})
     return (work) => guard.run(work)
-  },
-  // docs/how-to/guard.md: `signal` of a call.
-  'Spillway, default unreadMs of 60 s, signal in guard.run': () => {
-    const guard = createGuard({})
-    return (work, signal) => guard.run(work, { signal })
   },
 }
 
@@ -98,9 +92,7 @@ async function measure(inSlot, around, { streams, aborts }) {
   }
   for (let i = 0; i < streams; i++) {
     const ended =
-      around === 'the request'
-        ? inSlot(request, leaving.signal).then(read)
-        : inSlot(() => request().then(read))
+      around === 'the request' ? inSlot(request).then(read) : inSlot(() => request().then(read))
     ended.catch(() => {})
   }
   await sleep(1_000)
