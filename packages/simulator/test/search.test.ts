@@ -1,11 +1,13 @@
 // test-group: simulation
 /** The search finds fleets that do not recover by themselves, and changes that let them recover. */
+import { isDeepStrictEqual } from 'node:util'
 import {
   renderSearch,
   type Scenario,
   type StabilitySearch,
   searchStability,
 } from '@spillway/simulator'
+import type { GuardOptions } from 'spillway'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { usualOrLong } from '../../spillway/test/long-run.js'
 
@@ -81,6 +83,46 @@ describe('searchStability', () => {
     const range = { ...RANGE, maxSize: trigger === 'fail' ? 1 : 4 }
     const { stable } = await searchStability(HEALTHY, { ...range, trigger })
     expect(stable).toBe(true)
+  })
+
+  it('a later change of a step is found if the first three promising ones do not remove the boundary', async () => {
+    // With the usual guard the fleet recovers from triggers below 3, with most changes from those below 6.
+    const recoversBelow = (guard: GuardOptions) => {
+      if (guard.concurrency?.limit === 250) return Number.POSITIVE_INFINITY
+      return isDeepStrictEqual(guard, METASTABLE.guard) ? 3 : 6
+    }
+    const { changes } = await searchStability(METASTABLE, {
+      ...RANGE,
+      runTrials: async (trials) =>
+        trials.map(({ guard, size = 0 }) => ({
+          offered: 100,
+          goodput: size < recoversBelow(guard) ? 100 : 0,
+        })),
+    })
+    expect(changes.map(({ yaml, step }) => ({ yaml, step }))).toEqual([
+      { yaml: 'concurrency: { limit: 250 }', step: 1 },
+    ])
+  })
+
+  it('durations written as text are changed like numbers', async () => {
+    const tried = new Set<unknown>()
+    await searchStability(METASTABLE, {
+      ...RANGE,
+      runTrials: async (trials) => {
+        for (const { guard } of trials) tried.add(guard.queue?.timeoutMs).add(guard.timeout?.callMs)
+        return trials.map(({ size = 0 }) => ({ offered: 100, goodput: size < 3 ? 100 : 0 }))
+      },
+    })
+    expect([...tried]).toEqual(
+      expect.arrayContaining([30_000, 15_000, 7_500, 2_000, 4_000, 8_000, 500, 250, 125]),
+    )
+  })
+
+  it('a fleet that serves nothing without a trigger is an error', async () => {
+    const vendor = { ...HEALTHY.vendor, failureRate: 1 }
+    await expect(searchStability({ ...HEALTHY, vendor }, RANGE)).rejects.toThrow(
+      'small: without a trigger the fleet serves nothing',
+    )
   })
 
   it('the same seed gives the same result', async () => {

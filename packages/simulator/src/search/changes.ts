@@ -1,5 +1,6 @@
 /** The changes of a guard that a search tries, one at a time, the smallest first. */
 import type { GuardOptions } from 'spillway'
+import { duration, type OptionProblem } from 'spillway/options'
 import type { CheckedScenario } from '../scenario/read-scenario.js'
 
 /** A change of one option of a guard. */
@@ -33,6 +34,7 @@ const THROTTLE_K = [2, 1.5, 1.1]
 const BREAKER = { failureRate: 0.5, windowMs: 5_000, minimumCalls: 20, openMs: 2_000 }
 const LOWER_RATES = [0.5, 0.3, 0.2]
 const STEPS = 3
+const readDuration = duration({ min: 0 })
 
 /** In the order in which changes of equal size are preferred. */
 const ROWS: readonly Row[] = [
@@ -110,9 +112,11 @@ function multiples(now: number | undefined): number[] {
   return now === undefined ? [] : [now * 2, now * 4, now * 8]
 }
 
-/** Checked options have durations in milliseconds. */
+/** Undefined for an option that is not set. */
 function msOf(value: unknown): number | undefined {
-  return typeof value === 'number' ? value : undefined
+  const problems: OptionProblem[] = []
+  const ms = readDuration(value, '', problems)
+  return problems.length === 0 ? ms : undefined
 }
 
 /** All changes of a guard: those of step 1 first, in the order of the list. */

@@ -3,6 +3,7 @@
  * of the guard, one at a time, for the smallest one with which the fleet recovers from every trigger of the range.
  */
 import type { GuardOptions } from 'spillway'
+import { OptionsError } from 'spillway/options'
 import { type CheckedScenario, readScenario } from '../scenario/read-scenario.js'
 import type { Scenario } from '../scenario/scenario.js'
 import { changesOf, type GuardChange } from './changes.js'
@@ -83,8 +84,8 @@ const SMALLEST_LOAD = 0.1
 export const RECOVERED = 0.9
 /** A change must not cost more than this share of the good answers without a trigger. */
 const KEPT = 0.95
-/** Changes of one step that are checked with every trigger of the range. */
-const MOST_CHECKED = 3
+/** Promising changes of one step that are checked with every trigger of the range; more only until one passes. */
+const USUALLY_CHECKED = 3
 
 type Point = Pick<Trial, 'load' | 'durationMs'> & { readonly size: number }
 
@@ -140,6 +141,7 @@ class Search {
   }
 
   async run(): Promise<StabilitySearch> {
+    await this.#refuseIdle()
     const boundary = await this.#findBoundary()
     const worst = smallestOf(boundary)
     const stable = worst === undefined
@@ -155,7 +157,7 @@ class Search {
       maxSize: this.#sizes.at(-1)!,
       maxDurationMs: this.#maxDurationMs,
       recoverMs,
-      servedBefore: offered === 0 ? 1 : Math.min(1, goodput / offered),
+      servedBefore: Math.min(1, goodput / offered),
       stable,
       boundary,
       safeLoad,
@@ -163,6 +165,15 @@ class Search {
       changes,
       trials: this.#trials,
     }
+  }
+
+  /** A fleet that serves nothing without a trigger would recover from every one. */
+  async #refuseIdle(): Promise<void> {
+    const baselines = this.#durations().map((ms) => this.#baseline(this.#guard, 1, ms))
+    if ((await Promise.all(baselines)).every(({ goodput }) => goodput > 0)) return
+    const message =
+      'without a trigger the fleet serves nothing in the measured 4 s, so a recovery cannot be recognised; check the guard, the vendor and the clients'
+    throw new OptionsError([{ path: this.#checked.name, message }])
   }
 
   async #findBoundary(): Promise<BoundaryCell[]> {
@@ -254,7 +265,8 @@ class Search {
         return outcome!.recovers && outcome!.baseline >= KEPT * baseline.goodput
       })
       const removing: GuardChange[] = []
-      for (const change of promising.slice(0, MOST_CHECKED)) {
+      for (const [index, change] of promising.entries()) {
+        if (index >= USUALLY_CHECKED && removing.length > 0) break
         const points = [...harmful, ...this.#grid(1)]
         const all = await this.#try(`${change.path} ${change.to}`, change.guard, points)
         if (all.every(({ recovers }) => recovers)) removing.push(change)
