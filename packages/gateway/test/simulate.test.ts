@@ -177,6 +177,9 @@ describe('spillway simulate search', () => {
     [['search', 'burst', '--max-size', '1'], 'must be a factor above 1'],
     [['search', 'burst', '--report', 'x.html'], 'not an option of simulate search'],
     [['pods', '--pods', '10,x'], 'must be a whole number'],
+    [['pods', '--outage-every', '10'], '--outage-every: must be a duration with its unit'],
+    [['pods', '--outage-every', '5s'], '--outage-every: must be longer than an outage, 5s'],
+    [['burst', '--outage-every', '10s'], 'not an option of simulate SCENARIO'],
     [['burst', '--trigger', 'slow'], 'not an option of simulate SCENARIO'],
   ])('simulate %j is a usage error', async (args, message) => {
     const { code, stderr } = await runHere('simulate', ...args)
@@ -191,6 +194,16 @@ describe('spillway simulate pods', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/^pods +vendors of a pod +commands\/s/)
     expect(stdout.trimEnd().split('\n')).toHaveLength(3)
+  })
+
+  it('simulate pods --outage-every sets how often every vendor fails', async () => {
+    const args = ['simulate', 'pods', '--pods', '2', '--duration', '8s', '--json']
+    const openings = async (...more: string[]) => {
+      const { stdout } = await runHere(...args, ...more)
+      return JSON.parse(stdout).breaker.openings
+    }
+    expect(await openings()).toBe(0)
+    expect(await openings('--outage-every', '6s')).toBeGreaterThan(0)
   })
 })
 

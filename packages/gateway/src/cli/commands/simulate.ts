@@ -57,6 +57,11 @@ const OPTIONS = {
     about: 'search: time after the trigger in which the fleet must recover. Default: 10s',
   },
   duration: { type: 'string', value: 'TIME', about: 'pods: virtual time. Default: 1h' },
+  'outage-every': {
+    type: 'string',
+    value: 'TIME',
+    about: 'pods: every vendor fails this often, for 5 seconds. Default: 10m',
+  },
   list: { type: 'boolean', about: 'list the built-in scenarios' },
   ...HELP_OPTION,
 } as const satisfies OptionRows
@@ -67,7 +72,7 @@ export const simulateCommand: CommandRow = {
   usage: [
     'SCENARIO|FILE|all [--config FILE [--vendor NAME]] [--seed N] [--pods N] [--report FILE] [--json]',
     'search SCENARIO|FILE [--config FILE [--vendor NAME]] [--trigger KIND] [--max-size N] [--json] …',
-    'pods [--pods N,N] [--duration TIME] [--seed N] [--json]',
+    'pods [--pods N,N] [--duration TIME] [--outage-every TIME] [--seed N] [--json]',
     '--list',
   ],
   takesFiles: true,
@@ -186,12 +191,17 @@ function readSize(text: string | undefined, isShare: boolean): number | undefine
 
 function readPods(args: readonly string[]): PodsCommand {
   const { values, positionals } = parseArguments(args, OPTIONS)
-  refuseOthers('simulate pods', values, [...COMMON, 'duration'])
+  refuseOthers('simulate pods', values, [...COMMON, 'duration', 'outage-every'])
   if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals.join(' ')}"`)
+  const { duration, 'outage-every': outageEvery } = values
   return {
     sizes: values.pods?.split(',').map((size) => readWhole('--pods', size, { min: 1 })!) ?? SIZES,
-    durationMs:
-      values.duration === undefined ? undefined : readDuration('--duration', values.duration),
+    plan: {
+      ...(duration !== undefined && { durationMs: readDuration('--duration', duration) }),
+      ...(outageEvery !== undefined && {
+        outageEveryMs: readDuration('--outage-every', outageEvery),
+      }),
+    },
     seed: readWhole('--seed', values.seed, { min: 0 }),
     json: values.json === true,
   }

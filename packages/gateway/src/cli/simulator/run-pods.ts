@@ -1,55 +1,69 @@
 /** `spillway simulate pods`: load on the store and accuracy of the limits, for fleets of several sizes. */
-import { type PodsFigures, simulatePods } from '@spillway/simulator'
-import { table } from '../text-table.js'
+import {
+  DEFAULT_PODS_PLAN,
+  type PodsFigures,
+  type PodsPlan,
+  simulatePods,
+} from '@spillway/simulator'
+import { UsageError } from '../parse-args.js'
 
 export interface PodsCommand {
   readonly sizes: readonly number[]
-  readonly durationMs: number | undefined
+  /** Differences from the usual plan. */
+  readonly plan: Partial<Pick<PodsPlan, 'durationMs' | 'outageEveryMs'>>
   readonly seed: number | undefined
   readonly json: boolean
 }
 
-export async function runPods({ sizes, durationMs, seed, json }: PodsCommand): Promise<void> {
-  const results: PodsFigures[] = []
-  for (const pods of sizes) {
-    const plan = { pods, ...(durationMs !== undefined && { durationMs }) }
-    const onProgress = (part: number) => showProgress(pods, part)
-    results.push(await simulatePods(plan, { ...(seed !== undefined && { seed }), onProgress }))
+/** Prints the figures of each size as soon as they are known, because large fleets take long. */
+export async function runPods({ sizes, plan, seed, json }: PodsCommand): Promise<void> {
+  const { outageMs } = DEFAULT_PODS_PLAN
+  if (plan.outageEveryMs !== undefined && plan.outageEveryMs <= outageMs) {
+    throw new UsageError(`--outage-every: must be longer than an outage, ${outageMs / 1_000}s`)
   }
-  hideProgress()
-  if (json) process.stdout.write(`${results.map((each) => JSON.stringify(each)).join('\n')}\n`)
-  else process.stdout.write(tableOf(results))
+  if (!json) process.stdout.write(row(HEAD))
+  for (const pods of sizes) {
+    const onProgress = (part: number) => showProgress(pods, part)
+    const options = { ...(seed !== undefined && { seed }), onProgress }
+    const figures = await simulatePods({ ...plan, pods }, options)
+    hideProgress()
+    process.stdout.write(json ? `${JSON.stringify(figures)}\n` : row(cellsOf(figures)))
+  }
 }
 
+const HEAD = [
+  'pods'.padEnd(7),
+  'vendors of a pod',
+  'commands/s',
+  'of a pod',
+  'limit used',
+  'fullest window',
+  'breaker spread, median',
+  'most',
+]
 /** Shown for a figure that the run was too short to measure. */
 const UNKNOWN = '–'
 
-function tableOf(results: readonly PodsFigures[]): string {
+function row(cells: readonly string[]): string {
+  const padded = cells.map((cell, column) => cell.padEnd(HEAD[column]!.length))
+  return `${padded.join('  ').trimEnd()}\n`
+}
+
+function cellsOf(figures: PodsFigures): string[] {
+  const { breaker } = figures
   const percent = (share: number | undefined) =>
     share === undefined ? UNKNOWN : `${(share * 100).toFixed(1)} %`
-  const spread = ({ breaker }: PodsFigures, ms: number) =>
-    breaker.openings === 0 ? UNKNOWN : `${ms.toFixed(1)} ms`
-  const rows = results.map((each) => [
-    String(each.pods),
-    String(each.vendorsPerPod),
-    each.commandsPerSecond.toFixed(0),
-    each.commandsPerPodSecond.toFixed(2),
-    percent(each.limitUse),
-    percent(each.worstWindow),
-    spread(each, each.breaker.spreadP50Ms),
-    spread(each, each.breaker.spreadP99Ms),
-  ])
-  const head = [
-    'pods',
-    'vendors of a pod',
-    'commands/s',
-    'of a pod',
-    'limit used',
-    'fullest window',
-    'breaker spread, median',
-    '99th percentile',
+  const spread = (ms: number) => (breaker.openings === 0 ? UNKNOWN : `${ms.toFixed(1)} ms`)
+  return [
+    String(figures.pods),
+    String(figures.vendorsPerPod),
+    figures.commandsPerSecond.toFixed(0),
+    figures.commandsPerPodSecond.toFixed(2),
+    percent(figures.limitUse),
+    percent(figures.worstWindow),
+    spread(breaker.spreadP50Ms),
+    spread(breaker.spreadMostMs),
   ]
-  return `${table(head, rows)}\n`
 }
 
 function showProgress(pods: number, part: number): void {
