@@ -1,7 +1,4 @@
-/**
- * A process with several pods. Each pod has its own Spillway and its own connections to Redis. They share an event
- * loop, because one process per pod would need more memory and CPUs than one machine has.
- */
+/** A pod: sends requests to its vendors through its guards, and reports the results to its parent. */
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -12,29 +9,38 @@ import {
   guardOf,
   type Opening,
 } from '@spillway/simulator'
-import { createSpillway } from 'spillway'
+import { createSpillway, type Guard } from 'spillway'
 import { redisStore } from 'spillway/redis'
 import { createRandom } from 'spillway/testing'
 import { counted, RoundTrips } from './counted-store.js'
-import { type FromGroup, nowMs, type PodGroup, type ToGroup } from './messages.js'
+import { type FromPod, nowMs, type PodOptions, type Start } from './messages.js'
 
-const STARTING_MS = 5_000
-const MOST_SAMPLES = 20_000
-
+const { plan, pod, redisPort, vendorPort }: PodOptions = JSON.parse(process.argv[2]!)
+const assigned = assignVendors(plan)
+const podsOf = countPods(assigned, plan.vendors)
+const random = createRandom(101 + pod)
+const http = new Agent({ keepAlive: true })
 const trips = new RoundTrips()
 const openings: Opening[] = []
-const http = new Agent({ keepAlive: true })
 let requests = 0
 let served = 0
 let startMs = Number.POSITIVE_INFINITY
-let group: PodGroup
+
+function createGuard(vendor: number): Guard {
+  const guard = spillway.guard(`vendor-${vendor}`, guardOf(plan))
+  guard.breaker?.onChange(({ from, to }) => {
+    if (from !== 'closed' || to !== 'open') return
+    openings.push({ vendor, pod, atMs: nowMs() - startMs })
+  })
+  return guard
+}
 
 /** A call carries the time at which it was sent, so that a vendor without CPU time does not record it too late. */
 function call(vendor: number): Promise<void> {
   const headers = { 'x-sent-ms': String(nowMs()) }
   const path = `/${vendor}`
   return new Promise((resolve, reject) => {
-    request({ port: group.vendorPort, path, headers, agent: http }, (response) => {
+    request({ port: vendorPort, path, headers, agent: http }, (response) => {
       response.resume()
       const { statusCode = 0 } = response
       if (statusCode === 200) resolve()
@@ -45,78 +51,48 @@ function call(vendor: number): Promise<void> {
   })
 }
 
-function startPod(pod: number, own: readonly number[], podsOf: readonly number[]): () => void {
-  const { plan, redisPort } = group
-  const store = counted(redisStore({ url: `redis://127.0.0.1:${redisPort}` }), trips)
-  const spillway = createSpillway({ store, pod: `pod-${pod}`, expectedPods: plan.pods })
-  const random = createRandom(101 + pod)
-  const guards = own.map((vendor) => {
-    const guard = spillway.guard(`vendor-${vendor}`, guardOf(plan))
-    guard.breaker?.onChange(({ from, to }) => {
-      if (from !== 'closed' || to !== 'open') return
-      openings.push({ vendor, pod, atMs: nowMs() - startMs })
-    })
-    return { guard, vendor }
-  })
-  return () => {
-    for (const { guard, vendor } of guards) {
-      const ask = () => {
-        if (nowMs() >= startMs + plan.durationMs) return
-        requests++
-        guard
-          .run(() => call(vendor), { timeoutMs: CALL_TIMEOUT_MS })
-          .then(
-            () => served++,
-            () => {},
-          )
-        // From the planned time on, so that late timers do not lower the load.
-        nextMs += drawPauseMs(plan, podsOf[vendor]!, random)
-        setTimeout(ask, nextMs - nowMs())
-      }
-      let nextMs = startMs + drawPauseMs(plan, podsOf[vendor]!, random)
-      setTimeout(ask, nextMs - nowMs())
-    }
+function sendRequests(vendor: number, guard: Guard): void {
+  const pauseMs = () => drawPauseMs(plan, podsOf[vendor]!, random)
+  let nextMs = startMs + pauseMs()
+  const ask = () => {
+    if (nowMs() >= startMs + plan.durationMs) return
+    requests++
+    guard
+      .run(() => call(vendor), { timeoutMs: CALL_TIMEOUT_MS })
+      .then(
+        () => served++,
+        () => {},
+      )
+    // From the planned time on, so that late timers do not lower the load.
+    nextMs += pauseMs()
+    setTimeout(ask, nextMs - nowMs())
   }
+  setTimeout(ask, nextMs - nowMs())
 }
 
-async function create(): Promise<(() => void)[]> {
-  const { plan, from, until } = group
-  const assigned = assignVendors(plan)
-  const podsOf = countPods(assigned, plan.vendors)
-  const begins: (() => void)[] = []
-  for (let pod = from; pod < until; pod++) {
-    begins.push(startPod(pod, assigned[pod]!, podsOf))
-    await sleep(STARTING_MS / (until - from))
-  }
-  return begins
-}
-
-async function measure(begins: readonly (() => void)[]): Promise<void> {
+async function measure(): Promise<void> {
   await sleep(startMs - nowMs())
   trips.reset()
   openings.length = 0
-  for (const begin of begins) begin()
-  await sleep(startMs + group.plan.durationMs - nowMs())
+  for (const [vendor, guard] of guards) sendRequests(vendor, guard)
+  await sleep(startMs + plan.durationMs - nowMs())
   const commands = { ...trips.commands }
-  const every = Math.ceil(trips.tookMs.length / MOST_SAMPLES)
-  const roundTripsMs = trips.tookMs.filter((_, index) => index % every === 0)
+  const roundTripsMs = [...trips.tookMs]
   await sleep(CALL_TIMEOUT_MS)
   toParent({ result: { requests, served, commands, openings, roundTripsMs } })
 }
 
-function toParent(message: FromGroup): void {
+function toParent(message: FromPod): void {
   process.send?.(message)
 }
 
-let begins: (() => void)[]
-process.on('message', async (message: ToGroup) => {
-  if ('create' in message) {
-    group = message.create
-    begins = await create()
-    toParent('ready')
-  } else {
-    startMs = message.startMs
-    await measure(begins)
-  }
+const store = counted(redisStore({ url: `redis://127.0.0.1:${redisPort}` }), trips)
+const spillway = createSpillway({ store, pod: `pod-${pod}`, expectedPods: plan.pods })
+const guards = new Map(assigned[pod]!.map((vendor) => [vendor, createGuard(vendor)]))
+
+process.on('message', (message: Start) => {
+  startMs = message.startMs
+  void measure()
 })
 process.on('disconnect', () => process.exit())
+toParent('ready')

@@ -15,7 +15,7 @@ import {
 import { freePort } from '../faults/fleet.js'
 import { startRedis } from '../faults/redis-process.js'
 import { atMost, type Figure, reported, type Scenario } from '../scenario.js'
-import { type FromGroup, type GroupResult, nowMs, type ToGroup } from './messages.js'
+import { type FromPod, nowMs, type PodOptions, type PodResult, type Start } from './messages.js'
 import { commandsSent, redisInfo } from './redis-info.js'
 import { Vendors } from './vendors.js'
 
@@ -26,13 +26,14 @@ const PLAN: PodsPlan = {
   durationMs: 60_000,
   outageEveryMs: 60_000,
 }
-const GROUPS = 4
-const PROGRAM = fileURLToPath(new URL('pod-group.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('pod.js', import.meta.url))
+/** From the start of the last pod to the measurement. */
+const SETTLE_MS = 2_000
 /** Slower round trips come from processes that wait for a CPU, which the simulator does not model. */
 const SLOWEST_MEDIAN_MS = 20
 /** The simulated figure may differ from the real one by this share. */
 const TOLERANCE = 0.15
-/** Pods that share an event loop delay each other, which the simulator does not model. */
+/** Processes that share few CPUs delay each other, which the simulator does not model. */
 const MOST_SPREAD_MS = 250
 
 interface RealRun {
@@ -119,29 +120,25 @@ async function runPods(): Promise<RealRun> {
   const vendors = new Vendors(PLAN)
   const vendorPort = await vendors.start()
   const emptyBytes = await memoryOf(redis.port)
-  const groups = Array.from({ length: GROUPS }, () =>
-    fork(PROGRAM, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }),
-  )
+  const processes: ChildProcess[] = []
   try {
-    await Promise.all(
-      groups.map((group, index) => {
-        const from = (PLAN.pods * index) / GROUPS
-        const until = (PLAN.pods * (index + 1)) / GROUPS
-        send(group, { create: { plan: PLAN, from, until, redisPort: redis.port, vendorPort } })
-        return next(group)
-      }),
-    )
-    const startMs = nowMs() + 1_000
+    // One after the other, so that starting processes do not take all CPUs from those that run.
+    for (let pod = 0; pod < PLAN.pods; pod++) {
+      const child = forkPod({ plan: PLAN, pod, redisPort: redis.port, vendorPort })
+      processes.push(child)
+      await next(child)
+    }
+    const startMs = nowMs() + SETTLE_MS
     vendors.startMs = startMs
-    for (const group of groups) send(group, { startMs })
-    const results = Promise.all(groups.map(next))
+    for (const child of processes) child.send({ startMs } satisfies Start)
+    const results = Promise.all(processes.map(next))
     await sleep(startMs - nowMs())
     const before = await commandsSent(redis.port)
     await sleep(startMs + PLAN.durationMs - nowMs())
     const commands = (await commandsSent(redis.port)) - before
     const seconds = (nowMs() - startMs) / 1_000
     const redisBytes = (await memoryOf(redis.port)) - emptyBytes
-    const all = (await results).map((message) => (message as { result: GroupResult }).result)
+    const all = (await results).map((message) => (message as { result: PodResult }).result)
     const record = {
       requests: sum(all.map(({ requests }) => requests)),
       served: sum(all.map(({ served }) => served)),
@@ -156,23 +153,24 @@ async function runPods(): Promise<RealRun> {
       redisBytes,
     }
   } finally {
-    for (const group of groups) group.disconnect()
+    for (const child of processes) child.kill()
     vendors.stop()
     await redis.stop()
   }
 }
 
-function send(group: ChildProcess, message: ToGroup): void {
-  group.send(message)
+function forkPod(options: PodOptions): ChildProcess {
+  const args = [JSON.stringify(options)]
+  return fork(PROGRAM, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 }
 
-/** Resolves with the next message of a process. */
-function next(group: ChildProcess): Promise<FromGroup> {
+/** Resolves with the next message of a pod. */
+function next(child: ChildProcess): Promise<FromPod> {
   return new Promise((resolve, reject) => {
-    const onExit = () => reject(new Error('a process with pods ended'))
-    group.once('exit', onExit)
-    group.once('message', (message: FromGroup) => {
-      group.off('exit', onExit)
+    const onExit = () => reject(new Error('the process of a pod ended'))
+    child.once('exit', onExit)
+    child.once('message', (message: FromPod) => {
+      child.off('exit', onExit)
       resolve(message)
     })
   })
