@@ -301,7 +301,7 @@ describe.concurrent("caller's abort", () => {
     },
   )
 
-  it('an answer that breaks off while nobody reads it frees its slot and counts as a failure', async () => {
+  it('an answer that breaks off before it is read frees its slot and counts as a failure', async () => {
     let source: ReadableStreamDefaultController | undefined
     const broken = new ReadableStream({
       start(controller) {

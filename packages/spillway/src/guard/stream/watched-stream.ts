@@ -63,7 +63,7 @@ export class WatchedStream implements WatchedBody {
   readFrom(source: ReadableStream<unknown>): void {
     const reader = source.getReader()
     this.#reader = reader
-    // Notices an error although nobody reads.
+    // Notices an error while no read is pending.
     reader.closed.catch((error: unknown) => this.#broken(error))
     this.#watch.begin(this)
   }
