@@ -17,6 +17,8 @@ export interface Watched {
   readonly urls: string[]
   /** The current master according to the Sentinels. */
   master(): Promise<RedisServer>
+  /** Resolves when all Sentinels name the same master. They learn of a failover from each other. */
+  untilAgreed(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -70,6 +72,12 @@ export async function startSentinels({
     async master() {
       const port = Number((await readFields(sentinels[0] as RedisServer)).get('port'))
       return servers.find((each) => each.port === port) as RedisServer
+    },
+    async untilAgreed() {
+      await vi.waitUntil(async () => {
+        const fields = await Promise.all(sentinels.map(readFields))
+        return new Set(fields.map((each) => each.get('port'))).size === 1
+      }, WAIT)
     },
     async stop() {
       await Promise.all([...sentinels, ...servers].map((each) => each.kill()))

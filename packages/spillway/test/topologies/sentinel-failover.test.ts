@@ -150,6 +150,8 @@ describe('failing master', () => {
 describe('failing Sentinels', () => {
   it('pods find the master although one Sentinel is dead and one hangs', async () => {
     const [one, two] = watched.sentinels
+    // The third Sentinel cannot learn of the failover before this test from the others once they are gone.
+    await watched.untilAgreed()
     await one?.kill()
     two?.pause()
     const pods = await connect()
