@@ -9,6 +9,8 @@ const worker = new Worker('summaries', async ({ data }) => `summary of ${data.pa
   limiter: { max: 500, duration: 60_000 },
 })
 
+// An event of a job that ends before would be missed.
+await events.waitUntilReady()
 const options = { attempts: 3, priority: 1, removeOnComplete: true }
 const job = await queue.add('summarise', { page: 'home' }, options)
 console.log(await job.waitUntilFinished(events))

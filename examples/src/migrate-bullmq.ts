@@ -22,9 +22,9 @@ summaries.work(async ({ data }) => `summary of ${data.page}`)
 
 const { id } = await summaries.add({ page: 'home' }, { priority: 'high' })
 let job = await summaries.job(id)
-while (job?.state !== 'done') {
+while (job !== undefined && job.state !== 'done' && job.state !== 'dead') {
   await new Promise((wake) => setTimeout(wake, 20))
   job = await summaries.job(id)
 }
-console.log(job.result)
+console.log(job?.result ?? job?.error)
 await spillway.close()
