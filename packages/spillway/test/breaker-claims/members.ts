@@ -37,8 +37,11 @@ export function claimMembers(fleet: Fleet): void {
       const reporting = join({ pod: 'reporting', snapshot: () => ({ calls, 'ü:{}"': ['\n'] }) })
       const silent = join({ pod: 'silent' })
       calls = 7
-      await fleet.sleep(200)
-      const members = await silent.members()
+      let members = await silent.members()
+      for (let beat = 0; beat < 100 && !JSON.stringify(members).includes('"calls":7'); beat++) {
+        await fleet.sleep(50)
+        members = await silent.members()
+      }
       const of = (pod: string) => members.find((member) => member.pod === pod)
       expect(of(reporting.pod)).toMatchObject({ snapshot: { calls: 7, 'ü:{}"': ['\n'] } })
       expect(of(reporting.pod)!.ageMs).toBeLessThan(2_000)
