@@ -14,6 +14,7 @@ import { takePermits } from '../src/store/limits/take-permits.js'
 import { fc } from './fast-check.js'
 import { saturate } from './saturated-fleet.js'
 import * as kinds from './twin-claims/limit-histories.js'
+import { replayLimits } from './twin-claims/replay-limits.js'
 
 const FILE = fileURLToPath(new URL('fixtures/recorded-limits.json', import.meta.url))
 /** The same ones, whatever the seed of other tests. */
@@ -46,7 +47,7 @@ describe('recorded histories of limits', () => {
     const hashes: string[] = []
     for (const history of fc.sample(kinds.historyOf(kind), OF_ONE_KIND)) {
       const replies: unknown[] = []
-      const seen = await kinds.replayLimits(history, (_, request, reply) => {
+      const seen = await replayLimits(history, (_, request, reply) => {
         replies.push(request, reply)
       })
       hashes.push(hashOf([replies, seen]))

@@ -31,11 +31,11 @@ import {
   pauses,
   pooled,
   pooledTraffic,
-  replayLimits,
   START_US,
   saturated,
   usualTraffic,
 } from './limit-histories.js'
+import { replayLimits } from './replay-limits.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
 const UNPOOLED = { pool: undefined, oldKnowsPool: false }
