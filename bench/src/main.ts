@@ -112,7 +112,7 @@ async function compareWithBaseline(suites: readonly Suite[]): Promise<void> {
 
 /**
  * Runs all benches once, then all of them again, so that a disturbance of some minutes does not affect every run of a
- * bench. Writes after each run, so an interrupted recording has the spread of the runs before.
+ * bench. Writes after each run, so that an interrupted recording keeps new benches.
  */
 async function recordBaseline(suites: readonly Suite[], runs: number): Promise<void> {
   const signal = stopSignal()
@@ -127,7 +127,7 @@ async function recordBaseline(suites: readonly Suite[], runs: number): Promise<v
         figures[key] = [...(figures[key] ?? []), runFigure(bench, measured)]
       }
     }
-    writeBaseline(figures, program)
+    writeBaseline(figures, program, number === runs)
   }
 }
 

@@ -87,6 +87,9 @@ describe('comparison with the baseline', () => {
   it('a figure that returns to its spread, or lies on both sides of it, has not changed', async () => {
     expect(await compareAll(spread, 1.7, 1.7, 1.9)).toEqual(['within', 3])
     expect(await compareAll(spread, 1.7, 2.5, 1.7)).toEqual(['within', 2])
+    const { better: _, ...withoutTarget } = spread
+    expect(await compareAll(withoutTarget, 1.7, 2.5, 1.7)).toEqual(['within', 2])
+    expect(await compareAll(withoutTarget, 1.7, 1.6, 1.7)).toEqual(['outside', 3])
   })
 })
 

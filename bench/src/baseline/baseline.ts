@@ -69,7 +69,7 @@ export function verdictOf(spread: Spread | undefined, { figure }: RunFigure): Ve
 
 /**
  * A sixth run is outside the spread of five in one case of three, although nothing has changed. So a figure outside is
- * measured again, and has changed only if all measurements have the same verdict.
+ * measured again, and has changed only if all measurements are on the same side of the spread.
  */
 const MOST_MEASUREMENTS = 3
 
@@ -79,10 +79,12 @@ export async function compare(
 ): Promise<{ figure: RunFigure; verdict: Verdict }> {
   const first = await measureOnce()
   const verdict = verdictOf(spread, first)
-  if (verdict === 'within' || verdict === 'new') return { figure: first, verdict }
+  if (spread === undefined || verdict === 'within') return { figure: first, verdict }
+  const isAbove = first.figure > spread.max
   for (let count = 2; count <= MOST_MEASUREMENTS; count++) {
     const figure = await measureOnce()
-    if (verdictOf(spread, figure) !== verdict) return { figure, verdict: 'within' }
+    const isOnSameSide = isAbove ? figure.figure > spread.max : figure.figure < spread.min
+    if (!isOnSameSide) return { figure, verdict: 'within' }
   }
   return { figure: first, verdict }
 }
