@@ -301,6 +301,18 @@ describe.concurrent("caller's abort", () => {
     },
   )
 
+  it('an abort with a reason, by a signal that only fetch knows, frees the slot and counts as a failure', async () => {
+    const { guard, path } = await start({ tokens: 10, stallAfter: 3 }, { breaker: BREAKER })
+    const leave = new AbortController()
+    const init = { ...question(), signal: leave.signal }
+    const body = bodyOf(await guard.run(() => fetch(path, init)))
+    leave.abort(new Error('too slow'))
+    await until('its slot is free', () => guard.snapshot().active === 0)
+    expect((await readAll(body)).error).toMatchObject({ message: 'too slow' })
+    expect(endsOf(guard)).toEqual({ truncated: 1 })
+    expect(outcomesOf(guard)).toEqual({ failure: 1 })
+  })
+
   it('an answer that breaks off before it is read frees its slot and counts as a failure', async () => {
     let source: ReadableStreamDefaultController | undefined
     const broken = new ReadableStream({

@@ -92,9 +92,10 @@ export class WatchedStream implements WatchedBody {
     if (this.#bytes) (this.#controller as ReadableByteStreamController).byobRequest?.respond(0)
   }
 
-  /** Without its source the stream has nothing to say, so what was not read yet is lost with it. */
+  /** An error of the source also discards what was not read yet, as in any Web stream. */
   #broken(error: unknown): void {
-    // The caller aborted the request by a signal that the guard does not know.
+    // Usually an abort by a signal that the guard does not know. An abort with a reason of its own, or by a timeout, cannot be
+    // distinguished from an error of the vendor.
     if ((error as Error | undefined)?.name === 'AbortError') this.#watch.left()
     else this.#watch.truncated(error)
     if (!this.#isOver) this.#controller.error(error)
