@@ -294,8 +294,10 @@ class Search {
     this.#trials += trials.length
     const without = await Promise.all(baselines)
     return outcomes.map(({ goodput: after }, index) => {
-      const { goodput } = without[index]!
-      return { recovers: after >= RECOVERED * goodput, baseline: goodput, after }
+      const { goodput, offered } = without[index]!
+      // A fleet that serves none of its requests without a trigger has not recovered.
+      const canRecover = goodput > 0 || offered === 0
+      return { recovers: canRecover && after >= RECOVERED * goodput, baseline: goodput, after }
     })
   }
 

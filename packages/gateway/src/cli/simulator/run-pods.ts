@@ -41,7 +41,7 @@ const HEAD = [
   'breaker spread, median',
   'most',
 ]
-/** Shown for a figure that the run was too short to measure. */
+/** Shown for a figure that cannot be measured: the run was too short, or an outage or its recovery never ended. */
 const UNKNOWN = '–'
 
 function row(cells: readonly string[]): string {
